@@ -1,0 +1,54 @@
+# `make test` and `make demo` need Python 3.11 or newer and nothing else: each sets up .venv by itself.
+# Another interpreter: make PYTHON=python3.12 test
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
+
+.PHONY: help demo test test-slow lint format types bench docs clean
+.DEFAULT_GOAL := help
+
+help:  ## this list
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 14
+
+demo: $(VENV)/.with-report  ## fit on a bundled data set
+	$(BIN)/python -m onefit.demo
+
+test: $(VENV)/.with-dev  ## tests and doctests, with coverage
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --cov --cov-report=term
+
+test-slow: $(VENV)/.with-dev  ## the long tests
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m slow
+
+lint: $(VENV)/.with-dev  ## style, without changing anything
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(VENV)/.with-dev  ## mend style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(VENV)/.with-dev  ## static types
+	$(BIN)/mypy
+
+bench: $(VENV)/.with-dev  ## benchmarks against peers (long)
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.with-docs  ## the documentation, into site/
+	$(BIN)/mkdocs build --strict
+
+clean:  ## everything make has made, .venv too
+	rm -rf $(VENV) build dist site htmlcov .coverage .coverage.* .hypothesis
+	rm -rf .pytest_cache .mypy_cache .ruff_cache
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# .venv with one of the extras of pyproject.toml; __init__.py holds the version.
+$(VENV)/.with-%: pyproject.toml src/onefit/__init__.py | $(VENV)/.created
+	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	@touch $@
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.version_info < (3, 11) and sys.exit("onefit needs Python 3.11 or newer, found " + sys.version.split()[0] + "; try: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv --clear $(VENV)
+	@touch $@

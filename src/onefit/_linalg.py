@@ -1,0 +1,156 @@
+"""Every heavy linear-algebra call of the package, and nothing else.
+
+All of them go to SciPy's BLAS and LAPACK and none to NumPy's: the two wheels carry separate thread
+pools, and a loop that alternates between them makes the pools fight. Arrays are column-major, as
+LAPACK wants them; a C-ordered symmetric matrix is passed by its transpose, which is itself.
+
+This is the only module another array library or a low-rank factor has to replace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, blas, lapack
+
+Array = NDArray[Any]
+
+__all__ = [
+    "Array",
+    "LinAlgError",
+    "cholesky",
+    "eigh",
+    "fortran",
+    "gram",
+    "matmul",
+    "pivoted_cholesky",
+    "solve_cholesky",
+    "solve_spd",
+    "solve_symmetric",
+    "solve_triangular",
+    "triangular_inverse",
+]
+
+
+@cache
+def _routine(module: Any, name: str, char: str) -> Callable[..., Any]:
+    prefix = {"f": "s", "d": "d"}[char]
+    routine: Callable[..., Any] = getattr(module, prefix + name)
+    return routine
+
+
+def _lapack(name: str, a: Array) -> Callable[..., Any]:
+    return _routine(lapack, name, a.dtype.char)
+
+
+def _blas(name: str, a: Array) -> Callable[..., Any]:
+    return _routine(blas, name, a.dtype.char)
+
+
+def fortran(a: Array) -> Array:
+    """A column-major copy of a symmetric matrix (a plain copy of memory: its transpose is itself)."""
+    return (a.copy(order="C").T) if a.flags.c_contiguous else a.copy(order="F")
+
+
+def _column_major(a: Array) -> Array:
+    """``a`` itself if LAPACK can read it in place, else a column-major copy."""
+    return a if a.flags.f_contiguous else np.asfortranarray(a)
+
+
+def cholesky(a: Array, overwrite: bool = False) -> Array:
+    """Lower L with L L' = a (its lower triangle is read; zeros are written above)."""
+    factor, info = _lapack("potrf", a)(_column_major(a), lower=1, clean=1, overwrite_a=overwrite)
+    if info > 0:
+        raise LinAlgError(f"the leading minor of order {info} is not positive definite")
+    return np.asarray(factor)
+
+
+def triangular_inverse(lower: Array, overwrite: bool = False) -> Array:
+    """The inverse of a lower triangular matrix."""
+    inverse, info = _lapack("trtri", lower)(lower, lower=1, overwrite_c=overwrite)
+    if info > 0:
+        raise LinAlgError(f"diagonal element {info} of a triangular factor is zero")
+    return np.asarray(inverse)
+
+
+def solve_cholesky(lower: Array, b: Array) -> Array:
+    """Solve L L' x = b."""
+    x, _ = _lapack("potrs", lower)(lower, b, lower=1)
+    return np.asarray(x)
+
+
+def solve_triangular(lower: Array, b: Array, transposed: bool = False) -> Array:
+    """Solve L x = b, or L' x = b."""
+    x, _ = _lapack("trtrs", lower)(lower, b, lower=1, trans=int(transposed))
+    return np.asarray(x)
+
+
+def solve_spd(a: Array, b: Array) -> Array:
+    """Solve a x = b for a small positive definite a (lower triangle)."""
+    _, x, info = _lapack("posv", a)(a, b, lower=1)
+    if info > 0:
+        raise LinAlgError(f"the leading minor of order {info} is not positive definite")
+    return np.asarray(x)
+
+
+def solve_symmetric(a: Array, b: Array) -> Array:
+    """Solve a x = b for a small symmetric indefinite a (lower triangle)."""
+    _, _, x, info = _lapack("sysv", a)(a, b, lower=1)
+    if info > 0:
+        raise LinAlgError(f"pivot {info} of a symmetric system is zero")
+    return np.asarray(x)
+
+
+def eigh(a: Array, overwrite: bool = False) -> tuple[Array, Array]:
+    """Eigenvalues (ascending) and eigenvectors of a symmetric matrix (lower triangle).
+
+    The relatively robust representation (syevr) is as fast here as divide and conquer (syevd) and
+    needs n^2 numbers beside the matrix instead of 2 n^2.
+    """
+    values, vectors, _, _, info = _lapack("syevr", a)(
+        _column_major(a), lower=1, overwrite_a=overwrite
+    )
+    if info > 0:
+        raise LinAlgError("the symmetric eigenvalue iteration did not converge")
+    return np.asarray(values), np.asarray(vectors)
+
+
+def pivoted_cholesky(a: Array, tolerance: float) -> tuple[Array, Array]:
+    """L (n x r) and a permutation p with a[p][:, p] ~ L L', stopped once every pivot is below.
+
+    The part left out is positive semi-definite with diagonal at most ``tolerance``.
+    """
+    factor, pivots, rank, _ = _lapack("pstrf", a)(_column_major(a), tol=tolerance, lower=1)
+    return np.tril(factor[:, :rank]), pivots - 1
+
+
+def gram(a: Array, rows: bool = False) -> Array:
+    """a'a, or a a' with ``rows`` (only the lower triangle is computed, the upper one is zero)."""
+    if a.flags.f_contiguous or not a.flags.c_contiguous:
+        return np.asarray(_blas("syrk", a)(1.0, a, trans=int(not rows), lower=1))
+    return np.asarray(_blas("syrk", a)(1.0, a.T, trans=int(rows), lower=1))
+
+
+def matmul(a: Array, b: Array) -> Array:
+    """a @ b, reading C-ordered operands through their transposes (no copies)."""
+    if b.ndim == 1:
+        return _matvec(a, b)
+    a_flip, b_flip = _flip(a), _flip(b)
+    return np.asarray(
+        _blas("gemm", a)(
+            1.0, a.T if a_flip else a, b.T if b_flip else b, trans_a=a_flip, trans_b=b_flip
+        )
+    )
+
+
+def _matvec(a: Array, b: Array) -> Array:
+    flip = _flip(a)
+    return np.asarray(_blas("gemv", a)(1.0, a.T if flip else a, b, trans=flip))
+
+
+def _flip(a: Array) -> int:
+    return int(a.flags.c_contiguous and not a.flags.f_contiguous)

@@ -1,0 +1,141 @@
+"""What both estimators share: from X and parameters to a problem, and back to predictions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import get_config
+from sklearn.base import BaseEstimator
+from sklearn.utils import gen_batches
+from sklearn.utils.validation import (
+    _check_sample_weight,
+    check_consistent_length,
+    check_is_fitted,
+    validate_data,
+)
+
+from onefit import _linalg as linalg
+from onefit._validation import check_choice, check_positive
+from onefit.kernels import Geometry, Kernel, check_precomputed, resolve_kernel
+from onefit.losses import Loss
+from onefit.problem import Problem, Solution
+from onefit.solvers import SOLVERS, solve
+
+Array = NDArray[Any]
+
+__all__ = ["SCALINGS", "KernelMachine", "check_weights"]
+
+SCALINGS = ("mean", "total")
+
+
+class KernelMachine(BaseEstimator):  # type: ignore[misc]
+    """Base of the estimators: kernel, problem, prediction. Subclasses bring targets and loss."""
+
+    kernel: Any
+    gamma: Any
+    degree: Any
+    coef0: Any
+    lam: Any
+    fit_intercept: Any
+    scaling: Any
+    solver: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    def _check_parameters(self) -> None:
+        check_positive("lam", self.lam, "the penalty must be positive, try 1e-12 for almost none")
+        check_choice("scaling", self.scaling, SCALINGS)
+        check_choice("solver", self.solver, SOLVERS)
+
+    def _make_loss(self) -> Loss:
+        raise NotImplementedError
+
+    def _targets(self, y: Any, dtype: Any) -> Array:
+        """Check y, remember what predictions need, and return the (n, q) matrix of targets."""
+        raise NotImplementedError
+
+    def _validate_X(self, X: Any, **options: Any) -> Any:
+        return validate_data(
+            self,
+            X,
+            accept_sparse="csr",
+            accept_large_sparse=False,
+            dtype=[np.float64, np.float32],
+            **options,
+        )
+
+    def _resolve_kernel(self, X: Any, s: Array) -> Kernel:
+        """The kernel; gamma="scale" sees every row as often as its weight says."""
+        weights = s if (s != s[0]).any() else None
+        return resolve_kernel(self.kernel, X, self.gamma, self.degree, self.coef0, weights)
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Problem:
+        """Everything of a fit but the solve."""
+        self._check_parameters()
+        loss = self._make_loss()
+        X = self._validate_X(X, ensure_min_samples=2)
+        Y = self._targets(y, X.dtype)
+        check_consistent_length(X, Y)
+        s = check_weights(sample_weight, X)
+        if self.kernel == "precomputed":
+            check_precomputed(X)
+        self._kernel = self._resolve_kernel(X, s)
+        self.X_fit_ = X
+        K = self._kernel.matrix(Geometry(X, keep=False))
+        return Problem(K, Y, s, loss, self.fit_intercept, self.scaling)
+
+    def _solve(self, problem: Problem) -> None:
+        """Solve on the rows of positive weight and set the fitted attributes."""
+        kept = np.flatnonzero(problem.s)
+        whole = kept.size == problem.n
+        solution = solve(problem if whole else problem.take(kept), self.lam, self.solver)
+        coef = solution.coef
+        if not whole:
+            coef = np.zeros_like(problem.Y)
+            coef[kept] = solution.coef
+        self._remember(coef, solution)
+
+    def _remember(self, coef: Array, solution: Solution) -> None:
+        if not np.isfinite(coef).all():
+            raise FloatingPointError(
+                f"the solution at lam={self.lam:g} is not finite; raise lam, or scale X and y"
+            )
+        self.dual_coef_ = coef
+        self.intercept_ = solution.intercept
+        self.n_iter_ = solution.steps
+
+    def _decision(self, X: Any) -> Array:
+        """K(X, X_fit_) a + b as an (m, q) array, a block of rows at a time."""
+        check_is_fitted(self)
+        X = self._validate_X(X, reset=False)
+        coef = self.dual_coef_.reshape(self.X_fit_.shape[0], -1)
+        if self.kernel == "precomputed":
+            return linalg.matmul(np.ascontiguousarray(X), coef) + self.intercept_
+        rows = max(1, int(get_config()["working_memory"] * 2**20 // (16 * coef.shape[0])))
+        values = [
+            linalg.matmul(self._kernel.matrix(Geometry(X[block], self.X_fit_, keep=False)), coef)
+            for block in gen_batches(X.shape[0], rows)
+        ]
+        return np.asarray(np.concatenate(values) + self.intercept_)
+
+
+def check_weights(sample_weight: Any, X: Any) -> Array:
+    """Sample weights as an array of ones by default; finite, not negative, not all zero."""
+    s: Array = _check_sample_weight(sample_weight, X, dtype=X.dtype)
+    if (s < 0).any():
+        worst = int(np.argmin(s))
+        raise ValueError(
+            f"sample_weight must not be negative, found {s[worst]:g} in row {worst}; "
+            "use 0 to leave a row out"
+        )
+    if np.count_nonzero(s) < 2:
+        raise ValueError(
+            "sample_weight is positive in fewer than 2 rows; a fit needs two at least"
+        )
+    return s

@@ -1,0 +1,144 @@
+"""Kernel regression with any of the residual losses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils import check_array
+from sklearn.utils.validation import _check_y
+
+from onefit.estimators._base import KernelMachine
+from onefit.losses import Loss, get_loss
+
+Array = NDArray[Any]
+
+__all__ = ["KernelRegressor"]
+
+
+class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):  # type: ignore[misc]
+    """Regression in the space of a kernel: kernel ridge, LS-SVM, Huber, quadratic SVR.
+
+    Minimises ``sum_i w_i V(y_i - f(x_i) - b) + lam ||f||^2``.
+
+    Parameters
+    ----------
+    loss : {"squared", "huber", "epsilon_quadratic", "logistic"} or loss object, default="squared"
+        "squared" is kernel ridge regression (LS-SVM regression with the intercept), "huber" is
+        straight beyond ``b``, "epsilon_quadratic" is zero within ``epsilon``, "logistic" is the
+        smooth robust loss of Debruyne et al. (2008). An object: see :class:`onefit.losses.Loss`.
+    kernel : str, Kernel or callable, default="rbf"
+        "rbf", "laplacian", "matern12", "matern32", "matern52", "poly", "linear", "precomputed"; a
+        kernel object such as :class:`onefit.kernels.WeightedSum`; or a function ``k(X, Y)`` that
+        returns the kernel matrix.
+    gamma : float, "scale" or "auto", default="scale"
+        Inverse scale of the kernel; ``exp(-gamma ||x - y||^2)`` for "rbf".
+    degree : int, default=3
+        Degree of the polynomial kernel.
+    coef0 : float, default=1
+        Constant of the polynomial kernel.
+    lam : float, default=1e-3
+        Weight of the penalty ``||f||^2``.
+    b : float, default=1.0
+        Threshold of the Huber loss.
+    epsilon : float, default=0.1
+        Half width of the tube of "epsilon_quadratic".
+    fit_intercept : bool, default=True
+        Whether to add the unpenalised constant b.
+    scaling : {"mean", "total"}, default="mean"
+        ``w_i = 1/n`` (the papers') or ``w_i = 1``, so that with the squared loss and no intercept
+        ``lam`` is the ``alpha`` of scikit-learn's KernelRidge. Sample weights multiply w.
+    solver : {"auto", "newton", "reweight"}, default="auto"
+        "auto" factors once for the squared loss and takes Newton steps otherwise; "reweight" is the
+        iteration of Debruyne et al. (2008), section 4.3.
+
+    Attributes
+    ----------
+    dual_coef_ : array of shape (n,) or (n, q)
+        Coefficients a of f.
+    intercept_ : float or array of shape (q,)
+    X_fit_ : the training rows (the kernel matrix when precomputed)
+    n_iter_ : int
+        Steps of the solver.
+    n_features_in_, feature_names_in_ : as everywhere in scikit-learn
+
+    See Also
+    --------
+    KernelSearchCV : chooses kernel, lam and b by cross-validation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onefit import KernelRegressor
+    >>> X = np.linspace(0, 3, 30)[:, None]
+    >>> model = KernelRegressor(lam=1e-6).fit(X, np.sin(X).ravel())
+    >>> bool(abs(model.predict([[1.5]])[0] - np.sin(1.5)) < 1e-3)
+    True
+    """
+
+    def __init__(
+        self,
+        loss: str | Loss = "squared",
+        kernel: Any = "rbf",
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 1,
+        lam: float = 1e-3,
+        b: float = 1.0,
+        epsilon: float = 0.1,
+        fit_intercept: bool = True,
+        scaling: str = "mean",
+        solver: str = "auto",
+    ) -> None:
+        self.loss = loss
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.lam = lam
+        self.b = b
+        self.epsilon = epsilon
+        self.fit_intercept = fit_intercept
+        self.scaling = scaling
+        self.solver = solver
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRegressor:
+        """Fit on rows X with targets y (one column or several).
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d), or (n, n) when precomputed
+        y : array of shape (n,) or (n, q)
+        sample_weight : array of shape (n,), default=None
+
+        Returns
+        -------
+        self
+        """
+        problem = self._prepare(X, y, sample_weight)
+        self._solve(problem)
+        if self._y_ndim == 1:
+            self.dual_coef_ = self.dual_coef_.ravel()
+            self.intercept_ = float(self.intercept_[0])
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """Predictions f(x) + b for the rows of X."""
+        values = self._decision(X)
+        return values.ravel() if self._y_ndim == 1 else values
+
+    def _make_loss(self) -> Loss:
+        return get_loss(self.loss, "regression", b=self.b, epsilon=self.epsilon)
+
+    def _targets(self, y: Any, dtype: Any) -> Array:
+        if y is None:
+            raise ValueError(
+                f"This {type(self).__name__} estimator requires y to be passed, "
+                "but the target y is None."
+            )
+        y = _check_y(y, multi_output=True, y_numeric=True, estimator=self)
+        self._y_ndim = y.ndim
+        Y = check_array(y.reshape(y.shape[0], -1), dtype=dtype, input_name="y")
+        return np.asfortranarray(Y)

@@ -1,0 +1,140 @@
+"""Folds: the splits of one cross-validation, drawn once and passed down.
+
+A split is a training set and a test set. Fast methods work with a third set, the rows *removed*
+from the full sample, i.e. the complement of the training set: the leave-out formulas give the
+predictions on all removed rows, so any test set inside them is served, be it the whole complement
+(k-fold, groups, stratified, repeated, leave-p-out) or a part of it (time-ordered and shuffled
+splits). A split that tests rows it was trained on can only be refitted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import check_cv
+from sklearn.utils.multiclass import type_of_target
+
+Indices = NDArray[np.intp]
+
+__all__ = ["Folds"]
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Training and test rows of every split of one cross-validation.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows of the full sample.
+    train, test : sequences of index arrays
+        One pair a split.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> folds = Folds.draw(3, np.zeros((6, 1)))
+    >>> len(folds), folds.test[0], folds.is_partition
+    (3, array([0, 1]), True)
+    """
+
+    n: int
+    train: Sequence[Indices] = field(repr=False)
+    test: Sequence[Indices] = field(repr=False)
+
+    @classmethod
+    def draw(
+        cls, cv: Any, X: Any, y: Any = None, groups: Any = None, classifier: bool = False
+    ) -> Folds:
+        """Draw the splits of ``cv`` (an int, a splitter, an iterable of splits, or Folds)."""
+        if isinstance(cv, Folds):
+            return cv
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        splitter = check_cv(cv, y, classifier=classifier)
+        wanted = splitter.get_n_splits(X, y, groups) if isinstance(cv, (int, np.integer)) else 0
+        if wanted > n:
+            raise ValueError(
+                f"cv={wanted} asks for more folds than there are rows ({n}); use at most cv={n}"
+            )
+        pairs = [(np.asarray(a), np.asarray(b)) for a, b in splitter.split(X, y, groups)]
+        return cls.from_pairs(n, pairs)
+
+    @classmethod
+    def from_pairs(cls, n: int, pairs: Sequence[tuple[Any, Any]]) -> Folds:
+        """Folds from (train, test) pairs of index or boolean arrays, checked."""
+        if not pairs:
+            raise ValueError("cv gave no split at all; pass an int >= 2 or a scikit-learn splitter")
+        train = [_as_indices(a, n, k, "training") for k, (a, _) in enumerate(pairs)]
+        test = [_as_indices(b, n, k, "test") for k, (_, b) in enumerate(pairs)]
+        return cls(n, train, test)
+
+    def __len__(self) -> int:
+        return len(self.test)
+
+    def __iter__(self) -> Iterator[tuple[Indices, Indices]]:
+        return iter(zip(self.train, self.test, strict=True))
+
+    @cached_property
+    def is_partition(self) -> bool:
+        """Whether every row is tested exactly once."""
+        tested = np.concatenate(self.test)
+        return tested.size == self.n and np.unique(tested).size == self.n
+
+    @cached_property
+    def removed(self) -> list[Indices]:
+        """The complement of each training set."""
+        return [self._complement(rows) for rows in self.train]
+
+    def _complement(self, rows: Indices) -> Indices:
+        mask = np.ones(self.n, dtype=bool)
+        mask[rows] = False
+        return np.flatnonzero(mask)
+
+    @cached_property
+    def disjoint(self) -> list[bool]:
+        """Per split, whether no row is both trained on and tested."""
+        return [
+            bool(np.isin(test, removed).all())
+            for test, removed in zip(self.test, self.removed, strict=True)
+        ]
+
+    def without(self, rows: Indices) -> Folds:
+        """The same splits with ``rows`` (of weight zero, say) taken out of every training set."""
+        if rows.size == 0:
+            return self
+        return Folds(self.n, [a[~np.isin(a, rows)] for a in self.train], self.test)
+
+    def check_classes(self, y: NDArray[Any], classes: NDArray[Any]) -> None:
+        """Refuse splits whose training part lacks a class: no machine could be refitted there."""
+        if type_of_target(y) not in ("binary", "multiclass"):
+            return
+        for k, train in enumerate(self.train):
+            present = np.unique(y[train])
+            if present.size < len(classes):
+                absent = sorted(set(np.unique(y).tolist()) - set(present.tolist()))
+                raise ValueError(
+                    f"the training part of split {k} holds no row of class "
+                    f"{', '.join(map(repr, absent))}; use StratifiedKFold, or fewer folds"
+                )
+
+
+def _as_indices(rows: Any, n: int, split: int, kind: str) -> Indices:
+    rows = np.asarray(rows)
+    rows = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.intp)
+    if rows.size == 0:
+        raise ValueError(
+            f"the {kind} set of split {split} is empty; use fewer folds or another splitter"
+        )
+    if rows.min() < -n or rows.max() >= n:
+        raise ValueError(
+            f"the {kind} set of split {split} names row {rows.max()}, but there are {n} rows"
+        )
+    rows = np.where(rows < 0, rows + n, rows)
+    if np.unique(rows).size < rows.size:
+        raise ValueError(f"the {kind} set of split {split} names a row twice; rows must be unique")
+    return rows

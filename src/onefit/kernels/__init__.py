@@ -1,0 +1,28 @@
+"""Kernels: a geometry computed once, a cheap map of it for each parameter."""
+
+from onefit.kernels.base import CallableKernel, Kernel
+from onefit.kernels.combine import WeightedSum
+from onefit.kernels.distances import Geometry
+from onefit.kernels.dot import Linear, Polynomial
+from onefit.kernels.precomputed import Precomputed, check_precomputed
+from onefit.kernels.resolve import KERNELS, kernel_parameters, resolve_kernel
+from onefit.kernels.stationary import Gaussian, Laplace, Matern12, Matern32, Matern52
+
+__all__ = [
+    "KERNELS",
+    "CallableKernel",
+    "Gaussian",
+    "Geometry",
+    "Kernel",
+    "Laplace",
+    "Linear",
+    "Matern12",
+    "Matern32",
+    "Matern52",
+    "Polynomial",
+    "Precomputed",
+    "WeightedSum",
+    "check_precomputed",
+    "kernel_parameters",
+    "resolve_kernel",
+]

@@ -1,0 +1,265 @@
+"""Pair quantities of two sets of points, computed once and shared by every kernel parameter.
+
+A kernel of this package is a cheap elementwise map of one of
+
+========================  =====================================
+``"sqeuclidean"``         ``||x - y||_2^2``
+``"euclidean"``           its root, taken on the fly
+``"manhattan"``           ``||x - y||_1``
+``"dot"``                 ``<x, y>``
+========================  =====================================
+
+so a search over bandwidths pays the ``O(n m d)`` cost once.
+
+Squared distances come from one product, ``||x||^2 + ||y||^2 - 2 <x, y>``, whose rounding error is
+a few ``eps (||x||^2 + ||y||^2)`` [1]_: harmless for far points, fatal for close ones. Three
+measures keep every distance accurate relative to itself: dense columns are centred at their median
+(distances do not change, norms shrink), the arithmetic is float64 for float32 data too, and the few
+pairs that are close relative to their norms are evaluated again from the differences. Duplicate
+rows therefore have distance zero exactly.
+
+References
+----------
+.. [1] N. J. Higham, "Accuracy and Stability of Numerical Algorithms", 2nd ed., SIAM, 2002, ch. 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.spatial.distance import cdist
+
+Array = npt.NDArray[Any]
+Points = Any
+"""A dense (n, d) array or a CSR matrix."""
+
+CLOSE = 1e-6
+"""Pairs with ``||x - y||^2 < CLOSE (||x||^2 + ||y||^2)`` are evaluated from the differences."""
+
+
+class Geometry:
+    """The pair quantities of the rows of `X` and of `Y`, each computed at most once.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+        float32 and float64 are kept, anything else becomes float64.
+    Y : array or sparse matrix of shape (m, d), default=None
+        ``None`` means `X` itself; the results are then exactly symmetric.
+    keep : bool, default=True
+        Whether to cache. With ``False`` a kernel matrix overwrites its distances, so that a single
+        evaluation needs one n x m array instead of two.
+
+    Attributes
+    ----------
+    X, Y : the points, as arrays or CSR (`Y` is `X` when none was given)
+    shape : (n, m)
+    dtype : float32 when all points are, else float64
+    """
+
+    def __init__(self, X: Points, Y: Points | None = None, *, keep: bool = True) -> None:
+        self.X = as_points(X, "X")
+        self.symmetric = Y is None or Y is X
+        self.Y = self.X if self.symmetric else as_points(Y, "Y")
+        if self.X.shape[1] != self.Y.shape[1]:
+            raise ValueError(
+                f"X has {self.X.shape[1]} columns but Y has {self.Y.shape[1]}: "
+                "both must hold the same features."
+            )
+        if is_sparse(self.X) != is_sparse(self.Y):
+            self.X, self.Y = sp.csr_array(self.X), sp.csr_array(self.Y)
+        self.dtype = np.result_type(self.X.dtype, self.Y.dtype)
+        self.X, self.Y = (Z.astype(self.dtype, copy=False) for Z in (self.X, self.Y))
+        self.shape: tuple[int, int] = (self.X.shape[0], self.Y.shape[0])
+        self.keep = keep
+        self._cache: dict[str, Array] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes held by the cached pair quantities."""
+        return sum(pairs.nbytes for pairs in self._cache.values())
+
+    def pairs(self, metric: str) -> Array:
+        """The (n, m) array of `metric`: the cache itself, read-only, or a new array if not kept."""
+        if metric not in METRICS:
+            raise ValueError(f"metric must be one of {sorted(METRICS)}, got {metric!r}.")
+        if metric in self._cache:
+            return self._cache[metric]
+        with np.errstate(over="ignore", invalid="ignore"):  # found by _require_representable
+            pairs = METRICS[metric](self)
+        if self.keep:
+            pairs.setflags(write=False)
+            self._cache[metric] = pairs
+        return pairs
+
+    def take(self, metric: str, out: Array | None = None, scale: float = 1.0) -> Array:
+        """Write ``scale * metric`` into `out` (a new array by default) and return it."""
+        pairs = self.pairs(_stored(metric))
+        if out is None and not self.keep:
+            out = pairs
+        out = self.output(out)
+        if metric == "euclidean":
+            pairs = np.sqrt(pairs, out=out)
+        largest = float(np.finfo(out.dtype).max)
+        with np.errstate(over="ignore"):
+            np.multiply(pairs, min(max(scale, -largest), largest), out=out)
+        return out
+
+    def output(self, out: Array | None = None) -> Array:
+        """`out` after a check of its shape, or a new uninitialised array."""
+        if out is None:
+            return np.empty(self.shape, self.dtype)
+        if out.shape != self.shape:
+            raise ValueError(f"out has shape {out.shape}, but the matrix has shape {self.shape}.")
+        return out
+
+    def drop(self, metric: str) -> None:
+        """Forget a cached metric, if it is there, to free its n x m array."""
+        self._cache.pop(_stored(metric), None)
+
+
+def is_sparse(X: Points) -> bool:
+    """Whether `X` is a SciPy sparse matrix or array."""
+    return bool(sp.issparse(X))
+
+
+def as_points(X: Points, name: str) -> Points:
+    """`X` as a float array or canonical CSR, copied only when its type must change."""
+    if is_sparse(X):
+        points = X.tocsr()
+        if not points.has_canonical_format:
+            points = points.copy()
+            points.sum_duplicates()
+    else:
+        points = np.asarray(X)
+        if points.ndim != 2:
+            raise ValueError(
+                f"{name} must be two-dimensional (rows are points), got shape {points.shape}; "
+                "use reshape(-1, 1) for a single feature."
+            )
+    if points.dtype in (np.float32, np.float64):
+        return points
+    return points.astype(np.float64)
+
+
+def row_blocks(shape: tuple[int, ...]) -> Iterator[slice]:
+    """Slices of rows, small enough that a temporary of that many rows does not matter."""
+    size = int(np.clip(2**20 // max(shape[1], 1), 16, 256))
+    for start in range(0, shape[0], size):
+        yield slice(start, min(start + size, shape[0]))
+
+
+def squared_norms(X: Points) -> Array:
+    """Squared Euclidean norms of the rows, in the dtype of `X`."""
+    if is_sparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    norms: Array = np.einsum("ij,ij->i", X, X)
+    return norms
+
+
+def _stored(metric: str) -> str:
+    return "sqeuclidean" if metric == "euclidean" else metric
+
+
+def _dot(geometry: Geometry) -> Array:
+    X, Y = geometry.X, geometry.Y
+    _require_representable(geometry, squared_norms(X), squared_norms(Y))
+    out = geometry.output()
+    if not is_sparse(X):
+        return np.matmul(X, Y.T, out=out)
+    transposed = Y.T.tocsr()
+    for rows in row_blocks(out.shape):
+        out[rows] = (X[rows] @ transposed).toarray()
+    return out
+
+
+def _manhattan(geometry: Geometry) -> Array:
+    X, Y = geometry.X, geometry.Y
+    _require_representable(geometry, *(np.asarray(abs(Z).sum(axis=1)) for Z in (X, Y)))
+    if is_sparse(X):
+        from sklearn.metrics.pairwise import manhattan_distances
+
+        return _distances(geometry, lambda rows, cols: manhattan_distances(X[rows], Y[cols]))
+    return _distances(geometry, lambda rows, cols: cdist(X[rows], Y[cols], "cityblock"))
+
+
+def _squared_euclidean(geometry: Geometry) -> Array:
+    """Row blocks of ``||x||^2 + ||y||^2 - 2 <x, y>`` in float64, close pairs again."""
+    X, Y = _centred(geometry)
+    x_norms, y_norms = squared_norms(X), squared_norms(Y)
+    _require_representable(geometry, x_norms, y_norms)
+
+    def block(rows: slice, columns: slice) -> Array:
+        product = X[rows] @ Y[columns].T
+        squared: Array = product.toarray() if is_sparse(product) else product
+        squared *= -2.0
+        norms = x_norms[rows, None] + y_norms[None, columns]
+        squared += norms
+        norms *= CLOSE
+        close = squared <= norms
+        if geometry.symmetric:
+            np.fill_diagonal(close, False)
+        for i in np.flatnonzero(close.any(axis=1)):
+            squared[i, close[i]] = _squared_differences(geometry, rows.start + i, columns, close[i])
+        return squared
+
+    return _distances(geometry, block)
+
+
+def _centred(geometry: Geometry) -> tuple[Points, Points]:
+    """Both sets of points in float64, less the median of `Y` (sparse points stay in place)."""
+    Y = geometry.Y.astype(np.float64)
+    X = Y if geometry.symmetric else geometry.X.astype(np.float64)
+    if is_sparse(Y):
+        return X, Y
+    centre = np.median(Y, axis=0)
+    Y -= centre
+    return (Y if geometry.symmetric else X - centre), Y
+
+
+def _squared_differences(geometry: Geometry, row: int, columns: slice, close: Array) -> Array:
+    """Squared distances of one point to the close ones, from the points as they were given."""
+    y = geometry.Y[columns][close].astype(np.float64)
+    x = geometry.X[[row]].astype(np.float64)
+    if is_sparse(x):
+        x = x[np.zeros(y.shape[0], dtype=int)]
+    return squared_norms(x - y)
+
+
+def _distances(geometry: Geometry, block: Callable[[slice, slice], Array]) -> Array:
+    """Fill a distance matrix by blocks of rows; if symmetric, by the upper triangle alone."""
+    out = geometry.output()
+    for rows in row_blocks(out.shape):
+        if not geometry.symmetric:
+            out[rows] = block(rows, slice(None))
+            continue
+        values = block(rows, slice(rows.start, None))
+        size = rows.stop - rows.start
+        corner, lower = values[:, :size], np.tril_indices(size, -1)
+        corner[lower] = corner.T[lower]
+        np.fill_diagonal(corner, 0.0)
+        out[rows, rows.start :] = values
+        out[rows.stop :, rows] = values[:, size:].T
+    return out
+
+
+def _require_representable(geometry: Geometry, x_norms: Array, y_norms: Array) -> None:
+    """Raise on points whose pair quantities, at most four times the largest norm, overflow."""
+    for name, norms in (("X" if geometry.symmetric else "Y", y_norms), ("X", x_norms)):
+        if not norms.max(initial=0.0) < float(np.finfo(geometry.dtype).max) / 4:
+            raise ValueError(
+                f"{name} has NaN or infinite entries, or entries so large that distances overflow "
+                f"{geometry.dtype.name}: clean or rescale {name}."
+            )
+
+
+METRICS: dict[str, Callable[[Geometry], Array]] = {
+    "sqeuclidean": _squared_euclidean,
+    "manhattan": _manhattan,
+    "dot": _dot,
+}
+"""What a `Geometry` can cache, and how."""

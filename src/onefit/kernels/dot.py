@@ -1,0 +1,76 @@
+"""Kernels of the inner product."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from onefit.kernels.base import Kernel, require_finite, require_number
+from onefit.kernels.distances import Array, Geometry, Points, as_points, row_blocks, squared_norms
+
+
+@dataclass(frozen=True)
+class Linear(Kernel):
+    """``K(x, y) = <x, y>``."""
+
+    metric = "dot"
+
+    def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
+        return geometry.take("dot", out)
+
+    def diag(self, X: Points) -> Array:
+        return squared_norms(as_points(X, "X"))
+
+
+@dataclass(frozen=True)
+class Polynomial(Kernel):
+    """``K(x, y) = (gamma <x, y> + coef0)^degree``.
+
+    Positive semi-definite for gamma > 0, coef0 >= 0 and a whole degree: the binomial expansion then
+    is a sum of products of semi-definite kernels with non-negative weights. The papers have
+    gamma = 1.
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+    coef0 : float, default=1.0
+    degree : int, default=3
+    """
+
+    metric = "dot"
+
+    gamma: float = 1.0
+    coef0: float = 1.0
+    degree: int = 3
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gamma", require_number(self.gamma, "gamma", positive=True))
+        object.__setattr__(self, "coef0", require_number(self.coef0, "coef0", positive=False))
+        degree = require_number(self.degree, "degree", positive=True)
+        if not degree.is_integer():
+            raise ValueError(f"degree must be a positive whole number, got {self.degree!r}.")
+        object.__setattr__(self, "degree", int(degree))
+
+    def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
+        out = geometry.take("dot", out, scale=self.gamma)
+        for rows in row_blocks(out.shape):
+            self._map(out[rows])
+        require_finite(out, repr(self), "The power overflows: scale X, or lower gamma or degree.")
+        return out
+
+    def diag(self, X: Points) -> Array:
+        values = self.gamma * squared_norms(as_points(X, "X"))
+        self._map(values)
+        return values
+
+    @staticmethod
+    def scale_gamma(n_features: int, variance: float) -> float:
+        """gamma="scale": one over the squared length of typical centred points."""
+        return 1.0 / (n_features * variance)
+
+    def _map(self, t: Array) -> None:
+        """Overwrite ``t = gamma <x, y>`` by ``(t + coef0)^degree``."""
+        t += self.coef0
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.power(t, self.degree, out=t)

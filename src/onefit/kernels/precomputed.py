@@ -1,0 +1,121 @@
+"""A kernel matrix that the user brings, and the check that it is one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from onefit._linalg import LinAlgError, cholesky, eigh, fortran
+from onefit.kernels.base import Kernel
+from onefit.kernels.distances import Array, Geometry, Points, as_points, is_sparse, row_blocks
+
+
+@dataclass(frozen=True)
+class Precomputed(Kernel):
+    """The points' rows already are their kernel values: ``X[i, j] = K(x_i, y_j)``.
+
+    As everywhere in scikit-learn, `X` is (n, n) in a fit and (n_new, n) in a prediction, where the
+    columns are the points of the fit.
+    """
+
+    def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
+        """`geometry.X` itself, not a copy, unless `out` is given."""
+        n_columns, n_points = geometry.X.shape[1], geometry.shape[1]
+        if n_columns != n_points:
+            raise ValueError(
+                f"X is a precomputed kernel of shape {geometry.X.shape}: it must have one column "
+                f"for each of the {n_points} points of the fit."
+            )
+        K: Array = geometry.X.toarray() if is_sparse(geometry.X) else geometry.X
+        if out is None:
+            return K
+        geometry.output(out)[...] = K
+        return out
+
+    def diag(self, X: Points) -> Array:
+        points = as_points(X, "X")
+        if points.shape[0] != points.shape[1]:
+            raise ValueError(
+                f"X is a precomputed kernel of shape {points.shape}: K(x, x) of new points is not "
+                "in it."
+            )
+        return np.array(points.diagonal())
+
+
+def check_precomputed(K: Points, tol: float | None = None) -> Array:
+    """Check that `K` is square, finite, symmetric and positive semi-definite up to rounding.
+
+    Semi-definite means that no eigenvalue is below ``-tol`` times the largest in size. The cheap
+    test comes first: if ``K + tol (trace K / n) I`` has a Cholesky factor then no eigenvalue is
+    below ``-tol trace(K) / n``, which is at least ``-tol`` times the largest. Only where it has
+    none are the eigenvalues computed.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+    tol : float, default=None
+        Relative to the largest entry (symmetry) and eigenvalue; 1e-8, or 1e-4 for float32.
+
+    Returns
+    -------
+    K : array of shape (n, n)
+        As an array of floats, otherwise unchanged.
+    """
+    matrix: Array = as_points(K.toarray() if is_sparse(K) else K, "precomputed kernel")
+    if matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
+        raise ValueError(
+            f"precomputed kernel must be square, with a row and a column for each point, got "
+            f"shape {matrix.shape}."
+        )
+    if tol is None:
+        tol = 1e-4 if matrix.dtype == np.float32 else 1e-8
+    _require_finite_entries(matrix)
+    _require_symmetric(matrix, tol)
+    _require_semidefinite(matrix, tol)
+    return matrix
+
+
+def _require_finite_entries(K: Array) -> None:
+    for rows in row_blocks(K.shape):
+        bad = np.argwhere(~np.isfinite(K[rows]))
+        if bad.size:
+            i, j = int(bad[0, 0]) + rows.start, int(bad[0, 1])
+            raise ValueError(
+                f"precomputed kernel has the value {K[i, j]} at [{i}, {j}]: every entry must be "
+                "finite."
+            )
+
+
+def _require_symmetric(K: Array, tol: float) -> None:
+    largest, where, size = 0.0, (0, 0), 0.0
+    for rows in row_blocks(K.shape):
+        gap = np.abs(K[rows] - K[:, rows].T)
+        row, column = divmod(int(gap.argmax()), gap.shape[1])
+        if gap[row, column] > largest:
+            largest, where = float(gap[row, column]), (row + rows.start, column)
+        size = max(size, float(np.abs(K[rows]).max()))
+    if largest > tol * size:
+        i, j = where
+        raise ValueError(
+            f"precomputed kernel is not symmetric: max |K - K'| = {largest:.3g} at [{i}, {j}], "
+            f"where K[{i}, {j}] = {K[i, j]:.6g} and K[{j}, {i}] = {K[j, i]:.6g}. If the "
+            "difference is noise, pass (K + K.T) / 2."
+        )
+
+
+def _require_semidefinite(K: Array, tol: float) -> None:
+    shifted = fortran(K)
+    shifted.flat[:: K.shape[0] + 1] += tol * float(np.trace(K)) / K.shape[0]
+    try:
+        cholesky(shifted, overwrite=True)
+        return
+    except LinAlgError:
+        eigenvalues, _ = eigh(fortran(K), overwrite=True)
+    smallest, largest = float(eigenvalues[0]), float(eigenvalues[-1])
+    if smallest < -tol * max(abs(smallest), abs(largest)):
+        raise ValueError(
+            f"precomputed kernel is indefinite: its smallest eigenvalue is {smallest:.3g}, its "
+            f"largest {largest:.3g}. Clip the negative eigenvalues to zero, or shift the spectrum "
+            f"by adding {-smallest:.3g} to the diagonal, if the similarity is meant as a kernel."
+        )

@@ -1,0 +1,120 @@
+"""From the parameters of an estimator to a kernel object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from onefit.kernels.base import CallableKernel, Kernel, require_number
+from onefit.kernels.distances import Array, Points, as_points, is_sparse
+from onefit.kernels.dot import Linear, Polynomial
+from onefit.kernels.precomputed import Precomputed
+from onefit.kernels.stationary import Gaussian, Laplace, Matern12, Matern32, Matern52
+
+KERNELS: dict[str, type[Kernel]] = {
+    "rbf": Gaussian,
+    "gaussian": Gaussian,
+    "laplacian": Laplace,
+    "laplace": Laplace,
+    "matern12": Matern12,
+    "matern32": Matern32,
+    "matern52": Matern52,
+    "poly": Polynomial,
+    "polynomial": Polynomial,
+    "linear": Linear,
+    "precomputed": Precomputed,
+}
+"""The names of kernels, aliases included, with their classes."""
+
+
+def resolve_kernel(
+    kernel: str | Kernel | Callable[..., Any],
+    X: Points,
+    gamma: float | str = "scale",
+    degree: int = 3,
+    coef0: float = 1,
+    sample_weight: Array | None = None,
+) -> Kernel:
+    """The kernel object that an estimator's parameters mean.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable
+        A name in `KERNELS`; a kernel object, returned as it is; or a function of two matrices of
+        rows that returns the kernel matrix.
+    X : array or sparse matrix of shape (n, d)
+        The training points; only gamma="scale" and "auto" look at them.
+    gamma : float, "scale" or "auto", default="scale"
+        "auto" is 1/d. "scale" fits the unit of the kernel's distance: with v the variance of all
+        entries of X, 1/(d v) for the Gaussian and polynomial kernels (as scikit-learn's SVC),
+        1/(d sqrt(v)) for Laplace and 1/sqrt(d v) for Matern; 1 if v is zero.
+    degree, coef0 : of the polynomial kernel
+    sample_weight : array of shape (n,), default=None
+        How often each row counts in the variance.
+
+    Returns
+    -------
+    Kernel
+    """
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, type) and issubclass(kernel, Kernel):
+        raise TypeError(f"kernel must be an object, got the class {kernel.__name__}: call it.")
+    if not isinstance(kernel, str):
+        if callable(kernel):
+            return CallableKernel(kernel)
+        raise TypeError(f"kernel must be a name, a Kernel object or a callable, got {kernel!r}.")
+    kernel_class = _lookup(kernel)
+    given = {"gamma": gamma, "degree": degree, "coef0": coef0}
+    used = {name: given[name] for name in kernel_parameters(kernel)}
+    if "gamma" in used:
+        used["gamma"] = _resolve_gamma(gamma, kernel_class, X, sample_weight)
+    return kernel_class(**used)
+
+
+def kernel_parameters(kernel: str | Kernel | Callable[..., Any]) -> tuple[str, ...]:
+    """Which of gamma, coef0 and degree `kernel` depends on; candidates equal in these share it."""
+    if not isinstance(kernel, str):
+        return ()
+    return tuple(parameter.name for parameter in fields(_lookup(kernel)))  # type: ignore[arg-type]
+
+
+def _lookup(name: str) -> type[Kernel]:
+    if name in KERNELS:
+        return KERNELS[name]
+    close = get_close_matches(name.lower(), KERNELS, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    raise ValueError(f"kernel {name!r} is unknown: {hint}Known names: {', '.join(KERNELS)}.")
+
+
+def _resolve_gamma(
+    gamma: float | str, kernel_class: Any, X: Points, sample_weight: Array | None
+) -> float:
+    if not isinstance(gamma, str):
+        return require_number(gamma, "gamma", positive=True)
+    if gamma not in ("scale", "auto"):
+        raise ValueError(f"gamma must be a positive number, 'scale' or 'auto', got {gamma!r}.")
+    points = as_points(X, "X")
+    if gamma == "auto":
+        return 1.0 / int(points.shape[1])
+    variance = _variance(points, sample_weight)
+    return float(kernel_class.scale_gamma(points.shape[1], variance)) if variance > 0 else 1.0
+
+
+def _variance(X: Points, sample_weight: Array | None) -> float:
+    """The variance of all entries, the zeros of a sparse matrix included."""
+    if sample_weight is None:
+        weights = np.full(X.shape[0], 1.0 / (X.shape[0] * X.shape[1]))
+    else:
+        weights = sample_weight / (float(sample_weight.sum()) * X.shape[1])
+    if is_sparse(X):
+        filled = np.diff(X.indptr)
+        rows, data = np.repeat(weights, filled), X.data.astype(np.float64)
+        mean = float(rows @ data)
+        return float(rows @ (data - mean) ** 2 + (weights @ (X.shape[1] - filled)) * mean**2)
+    mean = float(weights @ X.sum(axis=1, dtype=np.float64))
+    return float(weights @ np.square(X.astype(np.float64) - mean).sum(axis=1))

@@ -1,0 +1,127 @@
+"""Kernels that are a decreasing function of a distance, evaluated in place.
+
+`gamma` always multiplies the distance that the kernel is named for, so its unit is one over that
+distance: one over a squared length for the Gaussian, one over a length for the others.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from math import sqrt
+from typing import ClassVar
+
+import numpy as np
+
+from onefit.kernels.base import Kernel, require_number
+from onefit.kernels.distances import Array, Geometry, Points, as_points, row_blocks
+
+
+@dataclass(frozen=True)
+class Stationary(Kernel):
+    """``K(x, y) = map(rate * gamma * distance(x, y))`` with ``map(0) = 1``.
+
+    Parameters
+    ----------
+    gamma : float
+        Positive.
+    """
+
+    gamma: float
+    rate: ClassVar[float] = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gamma", require_number(self.gamma, "gamma", positive=True))
+
+    def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
+        out = geometry.take(self.metric, out, scale=-self.rate * self.gamma)
+        for rows in row_blocks(out.shape):
+            self._map(out[rows])
+        return out
+
+    def diag(self, X: Points) -> Array:
+        points = as_points(X, "X")
+        return np.ones(points.shape[0], points.dtype)
+
+    @staticmethod
+    @abstractmethod
+    def scale_gamma(n_features: int, variance: float) -> float:
+        """gamma="scale": one over the distance of typical points, given the variance of X."""
+
+    @staticmethod
+    def _map(t: Array) -> None:
+        """Overwrite `t`, minus the scaled distance, by the value of the kernel."""
+        np.exp(t, out=t)
+
+
+@dataclass(frozen=True)
+class Gaussian(Stationary):
+    """``K(x, y) = exp(-gamma ||x - y||_2^2)``; scikit-learn's "rbf".
+
+    A paper's ``exp(-||x - y||^2 / (2 sigma^2))`` has ``gamma = 1 / (2 sigma^2)``.
+    """
+
+    metric = "sqeuclidean"
+
+    @staticmethod
+    def scale_gamma(n_features: int, variance: float) -> float:
+        return 1.0 / (n_features * variance)
+
+
+@dataclass(frozen=True)
+class Laplace(Stationary):
+    """``K(x, y) = exp(-gamma ||x - y||_1)``; scikit-learn's "laplacian"."""
+
+    metric = "manhattan"
+
+    @staticmethod
+    def scale_gamma(n_features: int, variance: float) -> float:
+        return 1.0 / (n_features * sqrt(variance))
+
+
+@dataclass(frozen=True)
+class Matern12(Stationary):
+    """``K(x, y) = exp(-rho)`` with ``rho = gamma ||x - y||_2``, the Matern kernel of nu = 1/2.
+
+    In all three Matern kernels gamma is one over the length scale of scikit-learn's
+    ``gaussian_process.kernels.Matern``.
+    """
+
+    metric = "euclidean"
+
+    @staticmethod
+    def scale_gamma(n_features: int, variance: float) -> float:
+        return 1.0 / sqrt(n_features * variance)
+
+
+@dataclass(frozen=True)
+class Matern32(Matern12):
+    """``K(x, y) = (1 + r) exp(-r)``, ``r = sqrt(3) gamma ||x - y||_2``: nu = 3/2."""
+
+    rate = sqrt(3.0)
+
+    @staticmethod
+    def _map(t: Array) -> None:
+        decay = _decay(t)
+        np.subtract(1.0, t, out=t)
+        t *= decay
+
+
+@dataclass(frozen=True)
+class Matern52(Matern12):
+    """``K(x, y) = (1 + r + r^2 / 3) exp(-r)``, ``r = sqrt(5) gamma ||x - y||_2``: nu = 5/2."""
+
+    rate = sqrt(5.0)
+
+    @staticmethod
+    def _map(t: Array) -> None:
+        decay = _decay(t)
+        decay *= 1.0 - t + t * t / 3.0
+        t[...] = decay
+
+
+def _decay(t: Array) -> Array:
+    """exp(t), with `t` bounded where that is zero anyway so that no infinity times zero follows."""
+    np.maximum(t, -1e3, out=t)
+    decay: Array = np.exp(t)
+    return decay

@@ -1,0 +1,89 @@
+"""What a loss is: a convex function of one prediction, and its derivatives.
+
+A loss ``V(y, u)`` knows neither kernel nor lambda. Solvers and held-out methods see it only
+through the five pointwise functions of :class:`Loss`, and ask :func:`require` beforehand for the
+ones they need.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+__all__ = ["Array", "Loss", "MissingDerivativeError", "PiecewiseQuadratic", "SmoothLoss", "require"]
+
+
+@runtime_checkable
+class Loss(Protocol):
+    """The pointwise protocol every solver relies on; any object with these members will do.
+
+    ``piecewise_quadratic`` promises that the third derivative is zero wherever it exists; then
+    ``piece(y, u)`` must tell the quadratic pieces apart, since a change of piece is what voids
+    the exactness of a Newton step. A smooth loss is one piece.
+    """
+
+    name: str
+    task: str
+    piecewise_quadratic: bool
+
+    def value(self, y: Array, u: Array) -> Array:
+        """V(y, u)."""
+        ...
+
+    def gradient(self, y: Array, u: Array) -> Array:
+        """dV/du."""
+        ...
+
+    def curvature(self, y: Array, u: Array) -> Array:
+        """d2V/du2 (one-sided, from the curved side, on a kink)."""
+        ...
+
+    def piece(self, y: Array, u: Array) -> Array:
+        """Label of the smooth piece on which u lies."""
+        ...
+
+
+class MissingDerivativeError(TypeError):
+    """A method needs a derivative that the loss does not have."""
+
+
+def require(loss: object, method: str, *members: str) -> None:
+    """Check that ``loss`` has the members a method declares to need, once, before any work.
+
+    Examples
+    --------
+    >>> from onefit.losses import Huber
+    >>> require(Huber(1.0), "influence", "gradient", "curvature")
+    >>> require(Huber(1.0), "influence of order 2", "third")
+    Traceback (most recent call last):
+        ...
+    onefit.losses.base.MissingDerivativeError: method 'influence of order 2' needs 'third' of \
+the loss, which Huber(b=1.0) does not have; add it to the loss or choose another method
+    """
+    missing = [name for name in members if not hasattr(loss, name)]
+    if missing:
+        names = ", ".join(repr(name) for name in missing)
+        raise MissingDerivativeError(
+            f"method {method!r} needs {names} of the loss, which {loss!r} does not have; "
+            "add it to the loss or choose another method"
+        )
+
+
+class PiecewiseQuadratic:
+    """Base of the losses made of quadratic and straight pieces."""
+
+    piecewise_quadratic = True
+
+
+class SmoothLoss:
+    """Base of the losses with three derivatives: one piece, curvature that varies along it."""
+
+    piecewise_quadratic = False
+
+    def piece(self, y: Array, u: Array) -> Array:
+        """Every point lies on the one piece there is."""
+        return np.zeros(np.broadcast_shapes(np.shape(y), np.shape(u)), dtype=np.int8)

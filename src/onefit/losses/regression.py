@@ -1,0 +1,151 @@
+"""Losses of a residual r = y - u.
+
+===================  =======================================  ====================  ================
+loss                 V                                        g = dV/du             d = d2V/du2
+===================  =======================================  ====================  ================
+squared              r^2                                      -2 r                  2
+Huber, b             r^2 if |r| <= b else 2 b |r| - b^2       -2 clip(r, -b, b)     2 where |r| <= b
+eps-quadratic        max(|r| - eps, 0)^2                      -2 sign(r)(|r|-eps)+  2 where |r| > eps
+logistic             -log(4 s(r)(1 - s(r))), s = sigmoid      -(2 s(r) - 1)         2 s(r)(1 - s(r))
+===================  =======================================  ====================  ================
+
+The Huber and logistic losses are those of Debruyne, Hubert and Suykens (JMLR 2008, section 3.1);
+the derivative of the logistic loss is misprinted there (section 3.2): it is 2/(1 + e^-r) - 1 in r.
+The quadratic epsilon-insensitive loss is that of Liu, Jiang and Liao (ICML 2014, section 4.2.2),
+with the sign of r restored for r < -eps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from onefit.losses.base import Array, PiecewiseQuadratic, SmoothLoss
+
+__all__ = ["EpsilonQuadratic", "Huber", "Logistic", "Squared"]
+
+
+@dataclass(frozen=True)
+class Squared(PiecewiseQuadratic):
+    """(y - u)^2: kernel ridge regression, LS-SVM."""
+
+    name = "squared"
+    task = "any"
+
+    def value(self, y: Array, u: Array) -> Array:
+        return (y - u) ** 2
+
+    def gradient(self, y: Array, u: Array) -> Array:
+        return -2.0 * (y - u)
+
+    def curvature(self, y: Array, u: Array) -> Array:
+        return np.full_like(y - u, 2.0)
+
+    def piece(self, y: Array, u: Array) -> Array:
+        return np.zeros(np.shape(y - u), dtype=np.int8)
+
+    def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
+        return np.ones_like(u), y
+
+
+@dataclass(frozen=True)
+class Huber(PiecewiseQuadratic):
+    """Quadratic within b of the target, straight beyond: bounded influence."""
+
+    b: float = 1.0
+    name = "huber"
+    task = "regression"
+
+    def __post_init__(self) -> None:
+        if not self.b > 0:
+            raise ValueError(f"b must be positive, got {self.b!r}; the Huber loss needs b > 0")
+
+    def value(self, y: Array, u: Array) -> Array:
+        size = np.abs(y - u)
+        inside = np.minimum(size, self.b)
+        return inside * (2.0 * size - inside)
+
+    def gradient(self, y: Array, u: Array) -> Array:
+        return -2.0 * np.clip(y - u, -self.b, self.b)
+
+    def curvature(self, y: Array, u: Array) -> Array:
+        r = y - u
+        return np.where(np.abs(r) <= self.b, 2.0, 0.0).astype(r.dtype, copy=False)
+
+    def piece(self, y: Array, u: Array) -> Array:
+        r = y - u
+        return np.where(np.abs(r) <= self.b, 0, np.sign(r)).astype(np.int8)
+
+    def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
+        return self.b / np.maximum(np.abs(y - u), self.b), y
+
+
+@dataclass(frozen=True)
+class EpsilonQuadratic(PiecewiseQuadratic):
+    """Nothing within epsilon of the target, quadratic beyond: quadratic epsilon-SVR."""
+
+    epsilon: float = 0.1
+    name = "epsilon_quadratic"
+    task = "regression"
+
+    def __post_init__(self) -> None:
+        if not self.epsilon >= 0:
+            raise ValueError(f"epsilon must not be negative, got {self.epsilon!r}; use 0 or more")
+
+    def _excess(self, y: Array, u: Array) -> Array:
+        r = y - u
+        return np.asarray(np.sign(r) * np.maximum(np.abs(r) - self.epsilon, 0.0), dtype=r.dtype)
+
+    def value(self, y: Array, u: Array) -> Array:
+        return self._excess(y, u) ** 2
+
+    def gradient(self, y: Array, u: Array) -> Array:
+        return -2.0 * self._excess(y, u)
+
+    def curvature(self, y: Array, u: Array) -> Array:
+        r = y - u
+        return np.where(np.abs(r) > self.epsilon, 2.0, 0.0).astype(r.dtype, copy=False)
+
+    def piece(self, y: Array, u: Array) -> Array:
+        r = y - u
+        return np.where(np.abs(r) > self.epsilon, np.sign(r), 0).astype(np.int8)
+
+    def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
+        return np.ones_like(u), u + self._excess(y, u)
+
+
+@dataclass(frozen=True)
+class Logistic(SmoothLoss):
+    """-log(4 s(r)(1 - s(r))): smooth and with bounded derivative, JMLR 2008.
+
+    With q = exp(-|r|) it is |r| + 2 log(1 + q) - log 4, which neither overflows nor cancels.
+    """
+
+    name = "logistic"
+    task = "regression"
+
+    def value(self, y: Array, u: Array) -> Array:
+        size = np.abs(y - u)
+        return size + 2.0 * np.log1p(np.exp(-size)) - 2.0 * np.log(2.0)
+
+    def gradient(self, y: Array, u: Array) -> Array:
+        return -np.tanh(0.5 * (y - u))
+
+    def curvature(self, y: Array, u: Array) -> Array:
+        r = y - u
+        return 2.0 * expit(r) * expit(-r)
+
+    def third(self, y: Array, u: Array) -> Array:
+        r = y - u
+        return 2.0 * expit(r) * expit(-r) * np.tanh(0.5 * r)
+
+    def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
+        return tanh_weight(y - u), y
+
+
+def tanh_weight(r: Array) -> Array:
+    """tanh(r/2) / (2 r), continued by 1/4 at zero."""
+    size = np.maximum(np.abs(r), 1e-4)
+    return np.tanh(0.5 * size) / (2.0 * size)

@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from sklearn.gaussian_process.kernels import Matern
+from sklearn.metrics import pairwise
+
+from onefit.kernels import (
+    CallableKernel,
+    Gaussian,
+    Geometry,
+    Laplace,
+    Linear,
+    Matern12,
+    Matern32,
+    Matern52,
+    Polynomial,
+    Precomputed,
+    WeightedSum,
+)
+
+
+def product(X, Y, power=1.0):
+    values = X @ Y.T
+    return (values.toarray() if sp.issparse(values) else values) ** power
+
+
+PAIRS = [
+    (Gaussian(0.7), lambda X, Y: pairwise.rbf_kernel(X, Y, gamma=0.7)),
+    (Laplace(0.3), lambda X, Y: pairwise.laplacian_kernel(X, Y, gamma=0.3)),
+    (Matern12(0.5), lambda X, Y: Matern(2.0, nu=0.5)(X, Y)),
+    (Matern32(0.5), lambda X, Y: Matern(2.0, nu=1.5)(X, Y)),
+    (Matern52(0.5), lambda X, Y: Matern(2.0, nu=2.5)(X, Y)),
+    (Linear(), pairwise.linear_kernel),
+    (Polynomial(0.2, 1.5, 2), lambda X, Y: pairwise.polynomial_kernel(X, Y, 2, 0.2, 1.5)),
+    (Polynomial(0.2, 0.0, 3), lambda X, Y: pairwise.polynomial_kernel(X, Y, 3, 0.2, 0.0)),
+    (CallableKernel(product, {"power": 2}), lambda X, Y: pairwise.linear_kernel(X, Y) ** 2),
+    (
+        WeightedSum([Gaussian(0.7), WeightedSum([Laplace(0.3), Linear()], [3.0, 0.0])], [2.0, 0.5]),
+        lambda X, Y: (
+            2.0 * pairwise.rbf_kernel(X, Y, 0.7) + 1.5 * pairwise.laplacian_kernel(X, Y, 0.3)
+        ),
+    ),
+]
+KERNELS = [kernel for kernel, _ in PAIRS]
+each_pair = pytest.mark.parametrize(("kernel", "reference"), PAIRS, ids=map(repr, KERNELS))
+each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+
+
+@st.composite
+def points(draw):
+    dtype = draw(st.sampled_from([np.float32, np.float64]))
+    d = draw(st.integers(1, 4))
+    elements = st.floats(-3, 3, width=32)
+    X = draw(hnp.arrays(dtype, (draw(st.integers(2, 8)), d), elements=elements))
+    Y = draw(hnp.arrays(dtype, (draw(st.integers(1, 8)), d), elements=elements))
+    X[-1] = X[0]
+    return X, Y
+
+
+@each_pair
+@given(sets=points())
+def test_matrix_equals_the_reference(kernel, reference, sets):
+    X, Y = sets
+    wide_x, wide_y = X.astype(np.float64), Y.astype(np.float64)
+    tolerance = 3e-6 if X.dtype == np.float32 else 1e-10
+    for other, wide in ((Y, wide_y), (None, wide_x)):
+        expected = reference(wide_x, wide)
+        atol = tolerance * np.abs(expected).max(initial=1.0)
+        out = np.full(expected.shape, np.nan, X.dtype)
+        geometry = Geometry(X, other)
+        assert kernel.matrix(geometry, out) is out
+        for got in (out, kernel.matrix(geometry), kernel(X, other)):
+            assert got.dtype == X.dtype
+            np.testing.assert_allclose(got, expected, rtol=tolerance, atol=atol)
+
+
+@each_pair
+def test_sparse_points_equal_the_reference(kernel, reference):
+    X = sp.random_array((9, 20), density=0.3, rng=np.random.default_rng(0)).tocsr()
+    Y = sp.random_array((4, 20), density=0.3, rng=np.random.default_rng(1)).tocsr()
+    expected = reference(X.toarray(), Y.toarray())
+    np.testing.assert_allclose(kernel(X, Y), expected, rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(kernel(X, Y.toarray()), expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+@each_kernel
+def test_diag_is_the_diagonal_of_the_matrix(kernel, make, dtype):
+    X = make(np.random.default_rng(2).normal(size=(7, 3)).astype(dtype))
+    diag = kernel.diag(X)
+    assert diag.dtype == dtype
+    np.testing.assert_allclose(
+        diag, np.diag(kernel(X)), rtol=1e-5 if dtype == np.float32 else 1e-12
+    )
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@each_kernel
+def test_matrix_is_symmetric_and_positive_semidefinite(kernel, dtype):
+    X = np.random.default_rng(3).normal(size=(60, 2)).astype(dtype)
+    X[30:] = X[:30]  # every row twice
+    K = kernel(X)
+    np.testing.assert_array_equal(K, K.T)
+    eigenvalues = np.linalg.eigvalsh(K.astype(np.float64))
+    assert eigenvalues[0] > -(1e-5 if dtype == np.float32 else 1e-13) * eigenvalues[-1]
+
+
+@pytest.mark.parametrize("kernel", KERNELS[:5], ids=repr)
+def test_duplicate_rows_have_kernel_one(kernel):
+    X = np.random.default_rng(4).normal(size=(20, 6)) + 1e4
+    X[10:] = X[:10]
+    K = kernel(X)
+    assert np.all(np.diag(K) == 1)
+    assert np.all(K[np.arange(10), np.arange(10, 20)] == 1)
+
+
+@each_kernel
+def test_many_rows_are_mapped_alike(kernel):
+    """Maps run over blocks of rows: none may be missed or mapped twice."""
+    X = np.random.default_rng(5).normal(size=(300, 2))
+    K = kernel(X)
+    for rows in (slice(0, 2), slice(255, 258), slice(298, 300)):
+        np.testing.assert_allclose(K[rows], kernel(X[rows], X), rtol=1e-9, atol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kernel_class", [Gaussian, Laplace, Matern12, Matern32, Matern52])
+@pytest.mark.parametrize("gamma", [1e-300, 1e-30, 1e20, 1e39, 1e300])
+def test_extreme_gamma_ends_in_the_limit(kernel_class, gamma, dtype):
+    X = np.array([[0.0, 0.0], [1.0, 0.5], [-3.0, 100.0]], dtype)
+    with np.errstate(all="raise", under="ignore"):
+        K = kernel_class(gamma)(X)
+    np.testing.assert_array_equal(K, np.eye(3) if gamma > 1 else np.ones((3, 3)))
+
+
+def test_one_evaluation_needs_one_array(monkeypatch):
+    """Without a shared geometry the distances themselves become the kernel matrix."""
+    made = []
+    allocate = Geometry.output
+    monkeypatch.setattr(
+        Geometry,
+        "output",
+        lambda self, out=None: (made.append(out is None), allocate(self, out))[1],
+    )
+    for kernel in KERNELS[:8]:
+        made.clear()
+        kernel(np.eye(3))
+        assert sum(made) == 1
+
+
+def test_kernels_are_values():
+    assert Gaussian(1) == Gaussian(1.0) != Gaussian(2.0)
+    assert Gaussian(1.0) != Laplace(1.0)
+    assert Matern12(1.0) != Matern32(1.0)
+    assert WeightedSum([Gaussian(1.0)], [1]) == WeightedSum((Gaussian(1.0),), (1.0,))
+    assert CallableKernel(product, {"power": 2}) == CallableKernel(product, {"power": 2})
+    assert CallableKernel(product, {"power": 2}) != CallableKernel(product)
+    assert repr(Polynomial(2, 0, 4)) == "Polynomial(gamma=2.0, coef0=0.0, degree=4)"
+    assert len({Gaussian(1.0), Gaussian(1.0), Linear(), CallableKernel(product, {"power": 2})}) == 3
+    for kernel in KERNELS:
+        assert pickle.loads(pickle.dumps(kernel)) == kernel
+    with pytest.raises(AttributeError):
+        Gaussian(1.0).gamma = 2.0
+
+
+def test_metrics_list_what_a_kernel_needs():
+    nested = WeightedSum([Linear(), WeightedSum([Matern32(1.0), Polynomial()], [1, 1])], [1, 1])
+    assert nested.metrics == ("dot", "euclidean")
+    assert Gaussian(1.0).metrics == ("sqeuclidean",)
+    assert Precomputed().metrics == CallableKernel(product).metrics == ()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: Gaussian(0.0), ValueError, "gamma must be a positive finite number, got 0.0"),
+        (lambda: Laplace(-1.0), ValueError, "gamma must be .* got -1.0"),
+        (lambda: Matern52(np.nan), ValueError, "gamma must be .* got nan"),
+        (lambda: Matern12(np.inf), ValueError, "gamma must be .* got inf"),
+        (lambda: Gaussian("scale"), TypeError, "gamma must be .* got 'scale'"),
+        (lambda: Polynomial(1.0, -0.5), ValueError, "coef0 must be a non-negative .* got -0.5"),
+        (lambda: Polynomial(1.0, 1.0, 2.5), ValueError, "degree must be a positive whole .* 2.5"),
+        (lambda: Polynomial(1.0, 1.0, 0), ValueError, "degree must be .* got 0"),
+        (lambda: WeightedSum([Linear()], [-1.0]), ValueError, r"weights\[0\] must be .* got -1.0"),
+        (lambda: WeightedSum([Linear()], [1, 2]), ValueError, "1 kernels and 2 weights"),
+        (lambda: WeightedSum([], []), ValueError, "0 kernels and 0 weights"),
+        (lambda: WeightedSum(["rbf"], [1]), TypeError, r"kernels\[0\] must be a Kernel .*'rbf'"),
+        (
+            lambda: Polynomial(1.0, 1.0, 200)(np.array([[100.0]])),
+            ValueError,
+            "Polynomial.*overflows",
+        ),
+    ],
+)
+def test_errors_name_the_parameter(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+def test_callable_of_the_wrong_shape_is_an_error_that_tells_it():
+    def pointwise(x, y):
+        return float(np.ravel(x) @ np.ravel(y))
+
+    with pytest.raises(ValueError, match=r"pointwise returned .* shape \(\) .*expected \(3, 3\)"):
+        CallableKernel(pointwise)(np.eye(3))
+    with pytest.raises(ValueError, match=r"returned .* \(2, 3\) for 3 and 2 .*expected \(3, 2\)"):
+        CallableKernel(lambda X, Y: Y @ X.T)(np.eye(3), np.eye(3)[:2])
+    with pytest.raises(ValueError, match="NaN or infinite"):
+        CallableKernel(lambda X, Y: np.full((len(X), len(Y)), np.nan))(np.eye(2))
+
+
+def test_weighted_sum_of_a_callable_leaves_its_array_alone():
+    own = np.eye(3)
+    kernel = WeightedSum([CallableKernel(lambda X, Y: own), Linear()], [2.0, 1.0])
+    np.testing.assert_array_equal(kernel(np.eye(3)), 3 * np.eye(3))
+    np.testing.assert_array_equal(own, np.eye(3))
+
+
+def test_weighted_sum_of_zero_weights_is_zero():
+    kernel = WeightedSum([Gaussian(1.0), Linear()], [0.0, 0.0])
+    np.testing.assert_array_equal(kernel(np.eye(2)), np.zeros((2, 2)))
+    np.testing.assert_array_equal(kernel.diag(np.eye(2)), np.zeros(2))

@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.svm import SVC
+
+from onefit.kernels import (
+    KERNELS,
+    CallableKernel,
+    Gaussian,
+    Laplace,
+    Linear,
+    Matern12,
+    Matern32,
+    Matern52,
+    Polynomial,
+    Precomputed,
+    kernel_parameters,
+    resolve_kernel,
+)
+
+X = np.random.default_rng(0).normal(2.0, 3.0, size=(20, 4))
+V = float(X.var())
+
+
+@pytest.mark.parametrize(
+    ("name", "scaled", "auto"),
+    [
+        ("rbf", Gaussian(1 / (4 * V)), Gaussian(0.25)),
+        ("gaussian", Gaussian(1 / (4 * V)), Gaussian(0.25)),
+        ("laplacian", Laplace(1 / (4 * V**0.5)), Laplace(0.25)),
+        ("laplace", Laplace(1 / (4 * V**0.5)), Laplace(0.25)),
+        ("matern12", Matern12(1 / (4 * V) ** 0.5), Matern12(0.25)),
+        ("matern32", Matern32(1 / (4 * V) ** 0.5), Matern32(0.25)),
+        ("matern52", Matern52(1 / (4 * V) ** 0.5), Matern52(0.25)),
+        ("poly", Polynomial(1 / (4 * V), 1.0, 3), Polynomial(0.25, 1.0, 3)),
+        ("polynomial", Polynomial(1 / (4 * V), 1.0, 3), Polynomial(0.25, 1.0, 3)),
+        ("linear", Linear(), Linear()),
+        ("precomputed", Precomputed(), Precomputed()),
+    ],
+)
+def test_names_and_gamma_rules(name, scaled, auto):
+    for points in (X, sp.csr_matrix(X), sp.csr_array(X)):
+        got = resolve_kernel(name, points)
+        assert type(got) is type(scaled) is KERNELS[name]
+        if "gamma" in kernel_parameters(name):
+            assert got.gamma == pytest.approx(scaled.gamma, rel=1e-12)
+            assert type(got.gamma) is float
+        assert resolve_kernel(name, points, gamma="auto") == auto
+
+
+def test_every_registered_name_is_tested():
+    (mark,) = test_names_and_gamma_rules.pytestmark
+    assert {case[0] for case in mark.args[1]} == set(KERNELS)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+def test_scale_is_that_of_svc(make):
+    points = make(sp.random_array((20, 4), density=0.4, rng=np.random.default_rng(1)).toarray())
+    svc = SVC().fit(points, np.arange(20) % 2)
+    assert resolve_kernel("rbf", points).gamma == pytest.approx(svc._gamma, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["rbf", "laplace", "matern32", "poly"])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_scale_is_one_for_constant_points(name, make):
+    assert resolve_kernel(name, make(np.full((7, 3), 5.0))).gamma == 1.0
+    assert resolve_kernel(name, make(np.zeros((7, 3)))).gamma == 1.0
+
+
+def test_scale_of_float32_is_computed_in_float64():
+    shifted = (X + 1000).astype(np.float32)
+    expected = 1 / (4 * shifted.astype(np.float64).var())
+    for make in (np.asarray, sp.csr_array):
+        assert resolve_kernel("rbf", make(shifted)).gamma == pytest.approx(expected, rel=1e-9)
+
+
+def test_numbers_are_passed_on():
+    assert resolve_kernel("rbf", X, gamma=2) == Gaussian(2.0)
+    assert resolve_kernel("rbf", X, gamma=np.float32(0.5)) == Gaussian(0.5)
+    assert resolve_kernel("poly", X, gamma=1.0, degree=5, coef0=0.5) == Polynomial(1.0, 0.5, 5)
+    assert resolve_kernel("linear", X, gamma=-1, degree=-1) == Linear()  # not used, not checked
+
+
+def test_objects_and_callables():
+    kernel = Gaussian(3.0)
+    assert resolve_kernel(kernel, X, gamma=5.0) is kernel
+    got = resolve_kernel(np.inner, X)
+    assert got == CallableKernel(np.inner)
+    np.testing.assert_allclose(got(X), X @ X.T)
+
+
+def test_parameters_that_decide_whether_a_matrix_is_shared():
+    assert kernel_parameters("rbf") == kernel_parameters("laplace") == ("gamma",)
+    assert kernel_parameters("matern52") == ("gamma",)
+    assert set(kernel_parameters("poly")) == {"gamma", "coef0", "degree"}
+    assert kernel_parameters("linear") == kernel_parameters("precomputed") == ()
+    assert kernel_parameters(Gaussian(1.0)) == kernel_parameters(np.inner) == ()
+    with pytest.raises(ValueError, match="did you mean 'linear'"):
+        kernel_parameters("liner")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"kernel": "gausian"}, ValueError, "'gausian' is unknown: did you mean 'gaussian'"),
+        ({"kernel": "RBF"}, ValueError, "did you mean 'rbf'"),
+        ({"kernel": "sigmoid"}, ValueError, "'sigmoid' is unknown: .*Known names: rbf, .*linear"),
+        ({"kernel": 3}, TypeError, "kernel must be a name, a Kernel object or a callable, got 3"),
+        ({"kernel": Gaussian}, TypeError, "kernel must be an object, got the class Gaussian"),
+        ({"kernel": "rbf", "gamma": 0.0}, ValueError, "gamma must be a positive .* got 0.0"),
+        ({"kernel": "rbf", "gamma": -2}, ValueError, "gamma must be .* got -2"),
+        ({"kernel": "laplace", "gamma": np.nan}, ValueError, "gamma must be .* got nan"),
+        ({"kernel": "rbf", "gamma": "Scale"}, ValueError, "'scale' or 'auto', got 'Scale'"),
+        ({"kernel": "rbf", "gamma": None}, TypeError, "gamma must be .* got None"),
+        ({"kernel": "poly", "degree": 0}, ValueError, "degree must be .* got 0"),
+        ({"kernel": "poly", "coef0": -1}, ValueError, "coef0 must be .* got -1"),
+    ],
+)
+def test_errors_name_the_argument(arguments, error, message):
+    with pytest.raises(error, match=message):
+        resolve_kernel(X=X, **arguments)
