@@ -23,6 +23,7 @@ __all__ = [
     "Array",
     "LinAlgError",
     "cholesky",
+    "cholesky_or_raise",
     "eigh",
     "fortran",
     "gram",
@@ -67,6 +68,17 @@ def cholesky(a: Array, overwrite: bool = False) -> Array:
     if info > 0:
         raise LinAlgError(f"the leading minor of order {info} is not positive definite")
     return np.asarray(factor)
+
+
+def cholesky_or_raise(a: Array, ridge: float) -> Array:
+    """Overwrite a kernel matrix with ridge by its factor; say what to do where there is none."""
+    try:
+        return cholesky(a, overwrite=True)
+    except LinAlgError as error:
+        raise LinAlgError(
+            f"the kernel matrix plus {ridge:.3g} on its diagonal is singular to working precision "
+            f"({error}); raise lam, or use method='eigen', which needs no such factor"
+        ) from error
 
 
 def triangular_inverse(lower: Array, overwrite: bool = False) -> Array:

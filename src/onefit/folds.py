@@ -80,10 +80,28 @@ class Folds:
         return iter(zip(self.train, self.test, strict=True))
 
     @cached_property
+    def rows(self) -> Indices:
+        """The test rows of all splits, one split after the other."""
+        return np.concatenate(self.test)
+
+    @cached_property
+    def offsets(self) -> Indices:
+        """Where each split begins in :attr:`rows`, and where the last one ends."""
+        return np.cumsum([0, *(rows.size for rows in self.test)])
+
+    def place(self, k: int) -> slice:
+        """The part of :attr:`rows` that belongs to split ``k``."""
+        return slice(int(self.offsets[k]), int(self.offsets[k + 1]))
+
+    def largest(self, values: NDArray[Any]) -> NDArray[Any]:
+        """The largest absolute value of each split, from values in the order of :attr:`rows`."""
+        size = np.abs(values).reshape(self.rows.size, -1).max(axis=1)
+        return np.asarray(np.maximum.reduceat(size, self.offsets[:-1]))
+
+    @cached_property
     def is_partition(self) -> bool:
         """Whether every row is tested exactly once."""
-        tested = np.concatenate(self.test)
-        return tested.size == self.n and np.unique(tested).size == self.n
+        return self.rows.size == self.n and np.unique(self.rows).size == self.n
 
     @cached_property
     def removed(self) -> list[Indices]:

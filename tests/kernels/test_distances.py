@@ -51,10 +51,12 @@ def test_pairs_equal_the_definition(metric, sets, with_y):
     assert got.shape == (len(X), len(Y))
     eps = EPS[X.dtype.type]
     if metric == "dot":
-        bound = 8 * eps * np.outer(np.linalg.norm(X, axis=1), np.linalg.norm(Y, axis=1))
+        bound = 8 * eps * np.outer(*(np.linalg.norm(Z.astype(float), axis=1) for Z in (X, Y)))
     else:  # relative to the distance itself, however close the points
         bound = (4 * EPS[np.float32] if X.dtype == np.float32 else 1e-9) * expected
-    assert np.all(np.abs(got - expected) <= bound + np.finfo(X.dtype).tiny)
+    tiny = float(np.finfo(X.dtype).tiny)  # squares below it underflow
+    underflow = np.sqrt(tiny) if metric == "euclidean" else tiny
+    assert np.all(np.abs(got - expected) <= bound + underflow)
     if not with_y:
         np.testing.assert_array_equal(got, got.T)
         if metric != "dot":
@@ -96,17 +98,18 @@ def test_sparse_entries_given_twice_are_summed():
 def test_many_blocks_of_rows_agree_with_the_definition(metric, make):
     rng = np.random.default_rng(1)
     X = np.round(rng.normal(size=(600, 3)), 1)
-    X[400:450] = X[:50]
+    X[400:450], X[500:520] = X[:50], X[300:320]
     with np.errstate(all="raise"):
         got = Geometry(make(X)).take(metric)
         one_sided = Geometry(make(X), make(X.copy())).take(metric)
     np.testing.assert_array_equal(got, got.T)
-    rows = [0, 255, 256, 420, 599]
+    rows = [0, 255, 256, 310, 420, 510, 599]
     expected = naive(metric, X[rows], X).astype(float)
     np.testing.assert_allclose(got[rows], expected, rtol=1e-9, atol=1e-14)
     np.testing.assert_allclose(one_sided[rows], expected, rtol=1e-9, atol=1e-14)
     if metric != "dot":
         assert np.all(got[np.arange(50), np.arange(400, 450)] == 0)
+        assert np.all(got[np.arange(300, 320), np.arange(500, 520)] == 0)
 
 
 def test_clusters_far_apart_keep_their_inner_distances():
@@ -118,6 +121,49 @@ def test_clusters_far_apart_keep_their_inner_distances():
     X32 = X.astype(np.float32)
     expected = naive("sqeuclidean", X32, X32).astype(float)
     np.testing.assert_allclose(Geometry(X32).pairs("sqeuclidean"), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("gap", 10.0 ** -np.arange(1, 9))
+def test_close_points_keep_the_digits_of_their_distance(gap, make):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(50, 8))
+    Y = X + gap * rng.normal(size=X.shape)
+    got = Geometry(make(X), make(Y)).pairs("sqeuclidean")
+    np.testing.assert_allclose(got, naive("sqeuclidean", X, Y).astype(float), rtol=2e-9)
+
+
+def test_only_close_pairs_are_evaluated_from_differences(monkeypatch):
+    rows = []
+    direct = module._squared_differences
+    monkeypatch.setattr(
+        module, "_squared_differences", lambda *args: (rows.append(args[1]), direct(*args))[1]
+    )
+    X = np.random.default_rng(6).normal(size=(300, 4))
+    Geometry(X).pairs("sqeuclidean")
+    assert rows == []
+    X[290] = X[7]
+    Geometry(X).pairs("sqeuclidean")
+    assert rows == [7]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [1, 37, 300])
+def test_matrices_of_one_set_of_points_are_exactly_symmetric(d, dtype):
+    X = np.random.default_rng(7).normal(size=(391, d)).astype(dtype)
+    for metric in METRICS:
+        got = Geometry(X).take(metric)
+        np.testing.assert_array_equal(got, got.T)
+
+
+def test_symmetry_does_not_rest_on_the_rounding_of_a_product():
+    rng, geometry = np.random.default_rng(8), Geometry(np.empty((600, 1)))
+    got = module._distances(
+        geometry,
+        lambda rows, columns: rng.random((len(range(600)[rows]), len(range(600)[columns]))),
+    )
+    np.testing.assert_array_equal(got, got.T)
+    assert np.all(np.diag(got) == 0)
 
 
 def counted(monkeypatch):

@@ -76,6 +76,15 @@ def test_scale_of_float32_is_computed_in_float64():
         assert resolve_kernel("rbf", make(shifted)).gamma == pytest.approx(expected, rel=1e-9)
 
 
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_scale_with_weights_is_that_of_repeated_rows(make):
+    points = sp.random_array((20, 4), density=0.4, rng=np.random.default_rng(2)).toarray()
+    weights = np.arange(20) % 4
+    expected = 1 / (4 * np.repeat(points, weights, axis=0).var())
+    got = resolve_kernel("rbf", make(points), sample_weight=weights.astype(float))
+    assert got.gamma == pytest.approx(expected, rel=1e-12)
+
+
 def test_numbers_are_passed_on():
     assert resolve_kernel("rbf", X, gamma=2) == Gaussian(2.0)
     assert resolve_kernel("rbf", X, gamma=np.float32(0.5)) == Gaussian(0.5)

@@ -48,8 +48,7 @@ def get_loss(loss: str | Loss, task: str, **parameters: float) -> Loss:
 'huber', 'epsilon_quadratic', 'logistic'
     """
     if not isinstance(loss, str):
-        require(loss, "fit", "value", "gradient", "curvature", "piecewise_quadratic", "piece")
-        return loss
+        return _check_object(loss, task)
     fitting = [n for n, (cls, _) in LOSSES.items() if cls.task in (task, "any")]  # type: ignore[attr-defined]
     if loss not in fitting:
         known = ", ".join(repr(name) for name in fitting)
@@ -59,3 +58,16 @@ def get_loss(loss: str | Loss, task: str, **parameters: float) -> Loss:
     cls, parameter = LOSSES[loss]
     made: Loss = cls() if parameter is None else cls(parameters[parameter])
     return made
+
+
+def _check_object(loss: Loss, task: str) -> Loss:
+    if isinstance(loss, type):
+        raise TypeError(f"loss must be an object, got the class {loss.__name__}: call it")
+    members = ("name", "task", "piecewise_quadratic", "value", "gradient", "curvature", "piece")
+    require(loss, "fit", *members)
+    if loss.task == "classification" and task == "regression":
+        raise ValueError(
+            f"loss={loss!r} is for labels -1 and +1, but the task is regression; "
+            "use a loss of the residual, such as 'huber', or a classifier"
+        )
+    return loss

@@ -39,7 +39,7 @@ class Loss(Protocol):
         ...
 
     def curvature(self, y: Array, u: Array) -> Array:
-        """d2V/du2 (one-sided, from the curved side, on a kink)."""
+        """d2V/du2; on a kink, that of the piece whose label ``piece`` gives there."""
         ...
 
     def piece(self, y: Array, u: Array) -> Array:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
+from onefit._validation import check_positive
 from onefit.losses.base import Array, PiecewiseQuadratic, SmoothLoss
 from onefit.losses.regression import tanh_weight
 
@@ -61,11 +62,8 @@ class SmoothedHinge(PiecewiseQuadratic):
     task = "classification"
 
     def __post_init__(self) -> None:
-        if not self.delta > 0:
-            raise ValueError(
-                f"delta must be positive, got {self.delta!r}; the hinge itself (delta = 0) has no "
-                "curvature, use a small width such as 0.01"
-            )
+        hint = "the hinge itself (delta = 0) has no curvature, use a small width such as 0.01"
+        object.__setattr__(self, "delta", check_positive("delta", self.delta, hint))
 
     def _slope(self, y: Array, u: Array) -> Array:
         """-dV/dt, which runs from 1 through the rounded corner to 0."""

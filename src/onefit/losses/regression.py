@@ -17,11 +17,13 @@ with the sign of r restored for r < -eps.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit
 
+from onefit._validation import check_positive
 from onefit.losses.base import Array, PiecewiseQuadratic, SmoothLoss
 
 __all__ = ["EpsilonQuadratic", "Huber", "Logistic", "Squared"]
@@ -59,8 +61,8 @@ class Huber(PiecewiseQuadratic):
     task = "regression"
 
     def __post_init__(self) -> None:
-        if not self.b > 0:
-            raise ValueError(f"b must be positive, got {self.b!r}; the Huber loss needs b > 0")
+        b = check_positive("b", self.b, "use loss='squared' for a Huber loss without a threshold")
+        object.__setattr__(self, "b", b)
 
     def value(self, y: Array, u: Array) -> Array:
         size = np.abs(y - u)
@@ -91,8 +93,8 @@ class EpsilonQuadratic(PiecewiseQuadratic):
     task = "regression"
 
     def __post_init__(self) -> None:
-        if not self.epsilon >= 0:
-            raise ValueError(f"epsilon must not be negative, got {self.epsilon!r}; use 0 or more")
+        epsilon = check_not_negative("epsilon", self.epsilon, "use 0 for a tube without width")
+        object.__setattr__(self, "epsilon", epsilon)
 
     def _excess(self, y: Array, u: Array) -> Array:
         r = y - u
@@ -120,7 +122,8 @@ class EpsilonQuadratic(PiecewiseQuadratic):
 class Logistic(SmoothLoss):
     """-log(4 s(r)(1 - s(r))): smooth and with bounded derivative, JMLR 2008.
 
-    With q = exp(-|r|) it is |r| + 2 log(1 + q) - log 4, which neither overflows nor cancels.
+    Near zero it is log(1 + sinh(r/2)^2), which does not cancel; with q = exp(-|r|) it is
+    |r| + 2 log(1 + q) - log 4, which does not overflow.
     """
 
     name = "logistic"
@@ -128,7 +131,9 @@ class Logistic(SmoothLoss):
 
     def value(self, y: Array, u: Array) -> Array:
         size = np.abs(y - u)
-        return size + 2.0 * np.log1p(np.exp(-size)) - 2.0 * np.log(2.0)
+        near = np.log1p(np.sinh(0.5 * np.minimum(size, 1.0)) ** 2)
+        far = size + 2.0 * np.log1p(np.exp(-size)) - 2.0 * math.log(2.0)
+        return np.where(size < 1.0, near, far)
 
     def gradient(self, y: Array, u: Array) -> Array:
         return -np.tanh(0.5 * (y - u))
@@ -147,5 +152,5 @@ class Logistic(SmoothLoss):
 
 def tanh_weight(r: Array) -> Array:
     """tanh(r/2) / (2 r), continued by 1/4 at zero."""
-    size = np.maximum(np.abs(r), 1e-4)
+    size = np.maximum(np.abs(r), 1e-30)
     return np.tanh(0.5 * size) / (2.0 * size)

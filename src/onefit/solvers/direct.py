@@ -62,14 +62,26 @@ def spectrum(problem: Problem) -> Spectrum:
     return Spectrum(np.maximum(values, 0.0), vectors)
 
 
-def solve_bordered(solve: Any, Y: Array, root: Array, fit_intercept: bool) -> tuple[Array, Array]:
-    """a and b from a routine ``solve(B) = M^-1 B``."""
+def solve_bordered(
+    solve: Any, Y: Array, root: Array, fit_intercept: bool, apply: Any = None
+) -> tuple[Array, Array]:
+    """a and b from a routine ``solve(B) = M^-1 B``.
+
+    With an intercept, a is what is left of two larger vectors. Given ``apply(A) = C A``, a second
+    round on the residual of the first wins back the digits lost in their difference.
+    """
+    R = root[:, None]
     if not fit_intercept:
-        a = root[:, None] * solve(root[:, None] * Y)
-        return a, np.zeros(Y.shape[1], dtype=Y.dtype)
-    both = root[:, None] * solve(root[:, None] * np.column_stack([Y, np.ones_like(root)]))
-    b = both[:, :-1].sum(axis=0) / both[:, -1].sum()
-    return both[:, :-1] - np.outer(both[:, -1], b), b
+        return R * solve(R * Y), np.zeros(Y.shape[1], dtype=Y.dtype)
+    both = R * solve(R * np.column_stack([Y, np.ones_like(root)]))
+    ones, total = both[:, -1:], both[:, -1].sum()
+    b = both[:, :-1].sum(axis=0) / total
+    a = both[:, :-1] - ones * b
+    if apply is not None:
+        a = a + R * solve(R * (Y - b - apply(a)))
+        shift = a.sum(axis=0) / total
+        a, b = a - ones * shift, b + shift
+    return a, b
 
 
 def solve_direct(problem: Problem, lam: float, spectrum: Spectrum | None = None) -> Solution:
@@ -80,10 +92,16 @@ def solve_direct(problem: Problem, lam: float, spectrum: Spectrum | None = None)
         solve = _positive_solver(problem, ridge, root)
     else:
         solve = lambda B: spectrum.solve(ridge, B)  # noqa: E731
-    coef, intercept = solve_bordered(solve, problem.Y, root, problem.fit_intercept)
+    scale = ridge / problem.s[:, None]
+    coef, intercept = solve_bordered(
+        solve,
+        problem.Y,
+        root,
+        problem.fit_intercept,
+        apply=lambda A: linalg.matmul(problem.K, A) + scale * A,
+    )
     # u = y - Lambda a / s is stationarity itself, and loses no digits as lam -> 0
-    decision = problem.Y - ridge * coef / problem.s[:, None]
-    return Solution(coef, intercept, decision)
+    return Solution(coef, intercept, problem.Y - scale * coef)
 
 
 def _positive_solver(problem: Problem, ridge: float, root: Array) -> Any:

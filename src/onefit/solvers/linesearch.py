@@ -65,15 +65,21 @@ def line_search(
         low[left] = np.where(value < 0, t, low[left])
         high[left] = np.where(value > 0, t, high[left])
         done[left] = np.where(finished, t, _propose(t, value, curvature, low[left], high[left]))
-        narrow = high[left] - low[left] <= 1e-15 * high[left]
+        narrow = high[left] <= (1.0 + 4e-16) * low[left]
         left = left[~(finished | narrow | (done[left] >= _MAX_STEP))]
     return done
 
 
 def _propose(t: Array, value: Array, curvature: Array, low: Array, high: Array) -> Array:
-    """Newton's next t where it falls inside the bracket, else its middle or a doubling."""
+    """Newton's next t where it falls inside the bracket, else its middle or a doubling.
+
+    The middle is that of the logarithms while the bracket is wide: a root may be many powers of
+    ten below the first trial.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         newton = t - value / curvature
-    middle = np.where(np.isinf(high), 2.0 * np.maximum(t, 1.0), 0.5 * (low + high))
+        wide = np.where(low > 0.0, np.sqrt(low) * np.sqrt(high), 0.125 * high)
+    middle = np.where(high > 4.0 * low, wide, 0.5 * (low + high))
+    middle = np.where(np.isinf(high), 2.0 * np.maximum(t, 1.0), middle)
     inside = (newton > low) & (newton < np.minimum(high, 16.0 * np.maximum(t, 1.0)))
     return np.where(inside, newton, middle)

@@ -103,7 +103,7 @@ def solve_newton(
 def _descend(machine: Machine, max_steps: int) -> tuple[State, int, bool]:
     """From zero again, but along falling Lambda: each solution starts the next, 100 times below."""
     top = float(np.einsum("ii->i", machine.K).max()) * float(machine.s.sum())
-    stages = np.ceil(max(0.0, np.log10(top / machine.ridge)) / 2.0)
+    stages = np.ceil(np.log10(max(1.0, top / machine.ridge)) / 2.0)
     state, steps, converged = State.zero(machine.y), 0, False
     for power in np.arange(stages, -1.0, -1.0):
         eased = replace(machine, ridge=machine.ridge * 100.0**power)
@@ -116,29 +116,27 @@ def minimise(machine: Machine, state: State, max_steps: int) -> tuple[State, int
     """Newton steps until no point changes its piece, or until they are of rounding size."""
     epsilon = float(np.finfo(machine.y.dtype).eps)
     # a smooth loss converges quadratically; a piecewise one has yet to find its pieces
-    tolerance = 4.0 * epsilon if machine.loss.piecewise_quadratic else epsilon**0.65
-    converged = False
-    step = 0
+    tolerance = 4.0 * epsilon if machine.loss.piecewise_quadratic else epsilon**0.5
+    converged, slid, step = False, False, 0
     for step in range(1, max_steps + 1):
         move, determined = newton_step(machine, state)
-        t = _step_length(machine, state, move)
+        small = tolerance + 4.0 * epsilon * float(np.abs(state.u).max())
+        # the last step is taken in full: where K is singular, a may have far to go when u has not
+        rounded = float(np.abs(move.u).max()) <= small
+        t = _FULL if rounded else _step_length(machine, state, move)
         state.a, state.b, state.u = (
             state.a + t * move.a,
             state.b + t * move.b,
             state.u + t * move.u,
         )
-        size = float(np.abs(t * move.u).max())
-        converged = t == _FULL or size <= tolerance * (1.0 + float(np.abs(state.u).max()))
-        if not determined:
-            converged = not _slide(machine, state) and converged
-        if converged or t == 0.0:
+        converged = t == _FULL or float(np.abs(t * move.u).max()) <= small
+        slid = not determined and _slide(machine, state)
+        if (converged or t == 0.0) and not slid:
             break
     state.u = linalg.matmul(machine.K, state.a) + state.b
-    if machine.fit_intercept and not _curved(machine, state).any():
-        shift = middle_intercept(machine, state)
-        state.b += shift
-        state.u += shift
-    return state, step, converged and _stationary(machine, state)
+    if machine.fit_intercept and _straight_beside(machine, state):
+        _centre(machine, state)
+    return state, step, converged and not slid and _stationary(machine, state)
 
 
 def _stationary(machine: Machine, state: State) -> bool:
@@ -148,10 +146,13 @@ def _stationary(machine: Machine, state: State) -> bool:
     gap = np.abs(2.0 * machine.ridge * state.a + g)
     epsilon = float(np.finfo(machine.y.dtype).eps)
     size = float(np.einsum("ii->i", machine.K).max()) * float(np.abs(state.a).sum())
-    curvature = s * loss.curvature(machine.y, state.u)
-    allowed = epsilon**0.5 * float(np.abs(g).max(initial=0.0)) + 1e2 * epsilon * (
-        size + float(np.abs(state.u).max())
-    ) * float(curvature.max(initial=0.0))
+    rounding = 1e2 * epsilon * (size + float(np.abs(state.u).max()))
+    # rounding may have put a point on either side of a kink
+    curvature = max(
+        float((s * loss.curvature(machine.y, state.u + shift)).max())
+        for shift in (-rounding, 0.0, rounding)
+    )
+    allowed = epsilon**0.5 * float(np.abs(g).max()) + rounding * curvature
     return bool(np.isfinite(gap).all() and gap.max() <= allowed)
 
 
@@ -159,8 +160,14 @@ def _stationary(machine: Machine, state: State) -> bool:
 _FULL = float("1.0")
 
 
-def _curved(machine: Machine, state: State) -> Array:
-    return np.asarray(machine.loss.curvature(machine.y, state.u) > 0.0)
+def _straight_beside(machine: Machine, state: State) -> bool:
+    """Whether a small shift of b, to one side at least, leaves no weighted point with curvature."""
+    epsilon = float(np.finfo(machine.y.dtype).eps)
+    shift = epsilon**0.5 * (1.0 + float(np.abs(state.u).max()))
+    y, u = machine.y[machine.s > 0], state.u[machine.s > 0]
+    return any(
+        not machine.loss.curvature(y, moved).any() for moved in (u - shift, u, u + shift)
+    )
 
 
 def newton_step(machine: Machine, state: State) -> tuple[State, bool]:
@@ -168,7 +175,9 @@ def newton_step(machine: Machine, state: State) -> tuple[State, bool]:
     K, y, s, ridge = machine.K, machine.y, machine.s, machine.ridge
     g = machine.loss.gradient(y, state.u)
     d = machine.loss.curvature(y, state.u)
-    active = np.flatnonzero(d > 0.0)
+    # beyond the reach of rounding g / d says nothing, as in the far tails of the smooth losses
+    reach = 1.0 + np.abs(y) + np.abs(state.u)
+    active = np.flatnonzero((d * reach > np.finfo(y.dtype).eps * np.abs(g)) & (s > 0.0))
     a = -s * g / (2.0 * ridge)
     a[active] = 0.0
     b = state.b
@@ -186,13 +195,21 @@ def newton_step(machine: Machine, state: State) -> tuple[State, bool]:
 def solve_active(
     K: Array, z: Array, root: Array, fixed_sum: float, fit_intercept: bool
 ) -> tuple[Array, float]:
-    """Solve (K + diag(root^-2)) a + b = z, with 1'a = -fixed_sum if there is an intercept."""
+    """Solve (K + diag(root^-2)) a + b = z, with 1'a = -fixed_sum if there is an intercept.
+
+    In terms of x = R^-1 a. With an intercept, a is what is left of two larger vectors; the second
+    round, on the residual of the first, wins back the digits lost in their difference.
+    """
     solve = unit_ridge_solver(K, root)
     if not fit_intercept:
         return root * solve(root * z), 0.0
-    both = root[:, None] * solve(root[:, None] * np.column_stack([z, np.ones_like(z)]))
-    b = float((both[:, 0].sum() + fixed_sum) / both[:, 1].sum())
-    return both[:, 0] - b * both[:, 1], b
+    ones = solve(root)
+    x, b = np.zeros_like(ones), 0.0
+    for _ in range(2):
+        x = x + solve(root * (z - b - linalg.matmul(K, root * x)) - x)
+        shift = float((root @ x + fixed_sum) / (root @ ones))
+        x, b = x - shift * ones, b + shift
+    return root * x, b
 
 
 def unit_ridge_solver(K: Array, root: Array) -> Any:
@@ -237,10 +254,11 @@ def _step_length(machine: Machine, state: State, move: State) -> float:
 def _slide(machine: Machine, state: State) -> bool:
     """Move b alone to its minimum; False if it is there already."""
     g = machine.s * machine.loss.gradient(machine.y, state.u)
-    total = float(g.sum())
+    total = float(g.sum(dtype=np.float64))
     if abs(total) <= 1e-12 * float(np.abs(g).sum()):
         return False
-    direction = np.full((machine.y.size, 1), -np.sign(total))
+    reach = -np.sign(total) * (1.0 + float(np.abs(machine.y - state.u).max()))
+    direction = np.full((machine.y.size, 1), reach)
     none = np.zeros(1)
     t = line_search(
         machine.loss,
@@ -251,9 +269,19 @@ def _slide(machine: Machine, state: State) -> bool:
         none,
         none,
     )
-    state.b -= np.sign(total) * float(t[0])
-    state.u = state.u - np.sign(total) * t[0]
+    state.b += reach * float(t[0])
+    state.u = state.u + reach * float(t[0])
     return True
+
+
+def _centre(machine: Machine, state: State) -> None:
+    """Move b to the middle of its flat stretch, where stationarity gives a outright."""
+    shift = middle_intercept(machine, state)
+    state.b += shift
+    state.u = state.u + shift
+    if not machine.loss.curvature(machine.y, state.u)[machine.s > 0].any():
+        state.a = -machine.s * machine.loss.gradient(machine.y, state.u) / (2.0 * machine.ridge)
+        state.u = linalg.matmul(machine.K, state.a) + state.b
 
 
 def middle_intercept(machine: Machine, state: State) -> float:
@@ -262,18 +290,19 @@ def middle_intercept(machine: Machine, state: State) -> float:
     Where no training point has curvature the minimising b is an interval; its middle depends on the
     data alone, not on the way there. An interval open to one side gives its finite end.
     """
-    g = machine.s * machine.loss.gradient(machine.y, state.u)
-    level = 1e-9 * max(float(np.abs(g).sum()), float(machine.s.sum()) * 1e-3)
+    y, s = machine.y, machine.s
+    level = 1e-12 * float(np.abs(s * machine.loss.gradient(y, state.u)).sum())
+    reach = 1.0 + float(np.abs(y - state.u).max())
 
     def flat(shift: float) -> bool:
-        moved = machine.loss.gradient(machine.y, state.u + shift)
-        return abs(float((machine.s * moved).sum())) <= level
+        moved = s * machine.loss.gradient(y, state.u + shift)
+        return abs(float(moved.sum(dtype=np.float64))) <= level
 
     def end(sign: float) -> float:
-        far = 1.0
+        far = reach
         while flat(sign * far):
             far *= 2.0
-            if far > 1e6:
+            if far > 1e6 * reach:
                 return np.inf
         near = 0.0
         for _ in range(60):

@@ -1,0 +1,242 @@
+"""The leave-out formula of the squared loss: every fold exactly, from the full sample's inverse.
+
+With C = K + c I (c = Lambda of the *training* part) and, with an intercept, the projected inverse
+
+    P = C^-1 - C^-1 1 1'C^-1 / (1'C^-1 1)           (P = C^-1 without),          alpha = P y,
+
+the machine trained without the rows S misses them by
+
+    y_S - u_S = (P_SS)^-1 alpha_S                                                            (*)
+
+exactly (An, Liu and Venkatesh 2007; with S = {i} Cawley's leave-one-out, y_i - u_i = alpha_i / P_ii).
+Proof: rows S are left out of the bordered system by forcing a_S = 0 with free residuals t on S,
+C a + b 1 + I_S t = y; hence a = P (y - I_S t), and a_S = 0 reads P_SS t = alpha_S, while the row of S
+itself says that t = y_S - u_S. The values y_S and the diagonal of C on S cancel: rows of weight zero
+are simply rows in every S.
+
+Sample weights s turn C into K + c diag(1/s) = R^-1 M R^-1, M = R K R + c I, R = diag(sqrt(s)); (*) then
+holds for R y and R 1 in place of y and 1, and gives R_S (y_S - u_S).
+
+The form (*) is the stable one as lam -> 0. The textbook form (y_i - u_i) / (1 - H_ii) divides two
+differences of nearly equal numbers there; alpha and P_SS are sums without cancellation, and what
+is lost is what the condition number (e_max + c) / c of the problem itself loses.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onefit import _linalg as linalg
+from onefit.folds import Folds, Indices
+from onefit.heldout.base import HeldOut, Prepared, without_steps
+from onefit.heldout.refit import refit_fold
+from onefit.problem import Problem
+
+Array = NDArray[Any]
+
+__all__ = ["Inverse", "Layout", "LeaveOut"]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The rows that each split removes, arranged for the formula.
+
+    Attributes
+    ----------
+    problem : Problem
+    folds, positive : Folds
+        The splits as drawn, and with the rows of weight zero taken out of training.
+    near : list of int
+        Splits served by the formula; the others, ``far``, remove more rows than they keep, or test
+        rows that they train on, and are refitted.
+    order : (n,) index array
+        A permutation of the rows that makes the rows removed by the near splits adjacent, where
+        the splits do not overlap; the arrays below refer to permuted rows.
+    removed : list of index arrays or slices
+        The rows that each near split removes, those of weight zero among them.
+    where : list of index arrays
+        Positions of its test rows among the removed ones.
+    root : (n,) array
+        Roots of the sample weights (1 where the weight is zero: those rows are always removed).
+    targets : (n, q + 1) array
+        R Y, and R 1 as the last column.
+    """
+
+    problem: Problem
+    folds: Folds
+    positive: Folds
+    near: list[int]
+    far: list[int]
+    order: Indices
+    removed: list[Any]
+    where: list[Indices]
+    root: Array
+    targets: Array
+
+    @classmethod
+    def arrange(cls, problem: Problem, folds: Folds) -> Layout:
+        """Sort the splits and the rows, and scale the targets."""
+        positive = folds.without(np.flatnonzero(problem.s == 0))
+        n, dtype = problem.n, problem.Y.dtype
+        fits = [
+            2 * rows.size <= n and disjoint
+            for rows, disjoint in zip(positive.removed, positive.disjoint, strict=True)
+        ]
+        near = [k for k, fit in enumerate(fits) if fit]
+        far = [k for k, fit in enumerate(fits) if not fit]
+        rows = [positive.removed[k] for k in near]
+        where = [np.searchsorted(r, positive.test[k]) for k, r in zip(near, rows, strict=True)]
+        order, removed = _adjacent(rows, n)
+        s = np.where(problem.s > 0, problem.s, 1.0)[order]
+        root = np.sqrt(s).astype(dtype)
+        targets = root[:, None] * np.column_stack([problem.Y[order], np.ones(n, dtype)])
+        return cls(
+            problem, folds, positive, near, far, order, removed, where, root,
+            np.asfortranarray(targets),
+        )  # fmt: skip
+
+    def matrix(self, ridge: float = 0.0) -> Array:
+        """A column-major R K R + ridge I, its rows in `order`."""
+        K = self.problem.K
+        in_place = np.array_equal(self.order, np.arange(self.order.size))
+        M = linalg.fortran(K if in_place else K[np.ix_(self.order, self.order)])
+        if (self.root != 1.0).any():
+            M *= self.root[:, None]
+            M *= self.root[None, :]
+        M[np.diag_indices_from(M)] += ridge
+        return M
+
+    @cached_property
+    def together(self) -> dict[float, list[int]]:
+        """The near splits by c / lam: those with one value share an inverse."""
+        groups: dict[float, list[int]] = {}
+        for i, k in enumerate(self.near):
+            weight = self.problem.ridge(1.0, self.positive.train[k])
+            groups.setdefault(weight, []).append(i)
+        return groups
+
+    def ridges(self, lams: Array) -> list[float]:
+        """Every c that occurs, in ascending order."""
+        return sorted({float(lam) * weight for lam in lams for weight in self.together})
+
+    @cached_property
+    def one_row_each(self) -> bool:
+        """Whether every near split removes a single row."""
+        return len(self.near) > 1 and all(
+            isinstance(rows, slice) and rows.stop - rows.start == 1 for rows in self.removed
+        )
+
+
+def _adjacent(rows: list[Indices], n: int) -> tuple[Indices, list[Any]]:
+    """A permutation that turns disjoint sets of rows into slices; overlapping ones stay as sets."""
+    taken = np.concatenate(rows) if rows else np.empty(0, dtype=np.intp)
+    if np.unique(taken).size < taken.size:
+        return np.arange(n), list(rows)
+    rest = np.setdiff1d(np.arange(n), taken, assume_unique=True)
+    ends = np.cumsum([r.size for r in rows])
+    return np.concatenate([taken, rest]), [
+        slice(int(end - r.size), int(end)) for r, end in zip(rows, ends, strict=True)
+    ]
+
+
+class Inverse(ABC):
+    """(R K R + c I)^-1 at one c, as far as the formula needs it.
+
+    Attributes
+    ----------
+    sums : (q + 1,) array
+        (R 1)' M^-1 [R Y, R 1].
+    """
+
+    sums: Array
+
+    @abstractmethod
+    def block(self, i: int) -> Array:
+        """(M^-1)_SS of the i-th near split (lower triangle); the caller may overwrite it."""
+
+    @abstractmethod
+    def solved(self, i: int) -> Array:
+        """Rows S of M^-1 [R Y, R 1]."""
+
+    @abstractmethod
+    def diagonal(self) -> tuple[Array, Array]:
+        """The diagonal of M^-1, and M^-1 [R Y, R 1] itself."""
+
+
+class LeaveOut(Prepared):
+    """Phase two of the methods that differ only in how they hold the inverse."""
+
+    name: str
+    layout: Layout
+
+    @abstractmethod
+    def inverse(self, ridge: float) -> Inverse:
+        """The inverse at c = ridge."""
+
+    @abstractmethod
+    def largest(self) -> float:
+        """The largest eigenvalue of R K R, or a bound on it."""
+
+    def predict(self, lam: float) -> HeldOut:
+        """Formula (*) for the near splits, a refit for the far ones."""
+        layout, folds = self.layout, self.layout.folds
+        values = np.empty((folds.rows.size, layout.targets.shape[1] - 1), layout.targets.dtype)
+        error = np.zeros(len(folds))
+        for weight, members in layout.together.items():
+            ridge = lam * weight
+            self._fill(values, self.inverse(ridge), members)
+            error[[layout.near[i] for i in members]] = self._rounding(ridge)
+        for k in layout.far:
+            train, test = layout.positive.train[k], layout.positive.test[k]
+            values[folds.place(k)], solution = refit_fold(layout.problem, lam, train, test)
+            error[k] = 0.0 if solution.converged else np.inf
+        return without_steps(values, folds, self.name, error)
+
+    def _fill(self, values: Array, inverse: Inverse, members: list[int]) -> None:
+        """Held-out values of the near splits that share one c."""
+        layout = self.layout
+        fit_intercept = layout.problem.fit_intercept
+        if layout.one_row_each:
+            rows = np.array([layout.removed[i].start for i in members])
+            places = np.array([layout.folds.offsets[layout.near[i]] for i in members])
+            residuals = _leave_one_out(inverse, fit_intercept)
+            held = (layout.targets[:, :-1] - residuals) / layout.root[:, None]
+            values[places] = held[rows]
+            return
+        for i in members:
+            rows, k = layout.removed[i], layout.near[i]
+            residuals = _leave_block_out(inverse, i, fit_intercept)
+            held = (layout.targets[rows, :-1] - residuals) / layout.root[rows][:, None]
+            values[layout.folds.place(k)] = held[layout.where[i]]
+
+    def _rounding(self, ridge: float) -> float:
+        """What rounding may add to a held-out value: the condition number times eps."""
+        Y = self.layout.problem.Y
+        condition = (self.largest() + ridge) / ridge
+        return float(np.finfo(Y.dtype).eps * condition * np.abs(Y).max(initial=0.0))
+
+
+def _leave_one_out(inverse: Inverse, fit_intercept: bool) -> Array:
+    """alpha_i / P_ii for every row at once."""
+    diagonal, solved = inverse.diagonal()
+    if not fit_intercept:
+        return np.asarray(solved[:, :-1] / diagonal[:, None])
+    ones, border = solved[:, -1:], inverse.sums[-1]
+    alpha = solved[:, :-1] - ones * (inverse.sums[:-1] / border)
+    return np.asarray(alpha / (diagonal[:, None] - ones**2 / border))
+
+
+def _leave_block_out(inverse: Inverse, i: int, fit_intercept: bool) -> Array:
+    """(P_SS)^-1 alpha_S for one split."""
+    block, solved = inverse.block(i), inverse.solved(i)
+    if not fit_intercept:
+        return linalg.solve_spd(block, solved[:, :-1])
+    ones, border = solved[:, -1], inverse.sums[-1]
+    block -= np.outer(ones, ones / border)
+    return linalg.solve_spd(block, solved[:, :-1] - np.outer(ones, inverse.sums[:-1] / border))
