@@ -254,11 +254,17 @@ def timing_rows(outcomes: Iterable[Outcome], reference: str, n: int, **columns: 
     ]
 
 
-def parser(description: str | None, rounds: int = 3) -> argparse.ArgumentParser:
-    """The flags every script has."""
+def parser(
+    description: str | None, rounds: int = 3, rounds_per_size: bool = False
+) -> argparse.ArgumentParser:
+    """The flags every script has; ``--rounds`` may take one number a size."""
     first = (description or "").strip().splitlines()[0]
     flags = argparse.ArgumentParser(description=first)
-    flags.add_argument("--rounds", type=int, default=rounds, help="runs of every contestant")
+    if rounds_per_size:
+        about = "runs of every contestant, one number or one a size"
+        flags.add_argument("--rounds", type=int, nargs="+", default=[rounds], help=about)
+    else:
+        flags.add_argument("--rounds", type=int, default=rounds, help="runs of every contestant")
     flags.add_argument("--quick", action="store_true", help="a small case, to see that it works")
     flags.add_argument("--only", default="", help="contestants whose name contains this")
     flags.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")

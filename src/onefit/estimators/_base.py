@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import (
     _check_sample_weight,
@@ -18,7 +20,7 @@ from sklearn.utils.validation import (
 
 from onefit import _linalg as linalg
 from onefit._validation import check_choice, check_positive
-from onefit.kernels import Geometry, Kernel, check_precomputed, resolve_kernel
+from onefit.kernels import Geometry, Kernel, Precomputed, check_precomputed, resolve_kernel
 from onefit.losses import Loss
 from onefit.problem import Problem, Solution
 from onefit.solvers import SOLVERS, solve
@@ -28,6 +30,9 @@ Array = NDArray[Any]
 __all__ = ["SCALINGS", "KernelMachine", "check_weights"]
 
 SCALINGS = ("mean", "total")
+
+#: relative rounding error of the predictions that calls for a warning
+_LOST_DIGITS = 1e-3
 
 
 class KernelMachine(BaseEstimator):  # type: ignore[misc]
@@ -44,9 +49,16 @@ class KernelMachine(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.kernel != "precomputed"
-        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.sparse = not self._precomputed
+        tags.input_tags.pairwise = self._precomputed
         return tags
+
+    @property
+    def _precomputed(self) -> bool:
+        """Whether X is the kernel matrix itself."""
+        return isinstance(self.kernel, Precomputed) or (
+            isinstance(self.kernel, str) and self.kernel == "precomputed"
+        )
 
     def _check_parameters(self) -> None:
         check_positive("lam", self.lam, "the penalty must be positive, try 1e-12 for almost none")
@@ -64,7 +76,7 @@ class KernelMachine(BaseEstimator):  # type: ignore[misc]
         return validate_data(
             self,
             X,
-            accept_sparse="csr",
+            accept_sparse=False if self._precomputed else "csr",
             accept_large_sparse=False,
             dtype=[np.float64, np.float32],
             **options,
@@ -83,7 +95,7 @@ class KernelMachine(BaseEstimator):  # type: ignore[misc]
         Y = self._targets(y, X.dtype)
         check_consistent_length(X, Y)
         s = check_weights(sample_weight, X)
-        if self.kernel == "precomputed":
+        if self._precomputed:
             check_precomputed(X)
         self._kernel = self._resolve_kernel(X, s)
         self.X_fit_ = X
@@ -94,15 +106,16 @@ class KernelMachine(BaseEstimator):  # type: ignore[misc]
         """Solve on the rows of positive weight and set the fitted attributes."""
         kept = np.flatnonzero(problem.s)
         whole = kept.size == problem.n
-        solution = solve(problem if whole else problem.take(kept), self.lam, self.solver)
+        solution = solve(problem if whole else problem.take(kept), float(self.lam), self.solver)
         coef = solution.coef
         if not whole:
             coef = np.zeros_like(problem.Y)
             coef[kept] = solution.coef
         self._remember(coef, solution)
+        _warn_of_lost_digits(problem, coef, solution)
 
     def _remember(self, coef: Array, solution: Solution) -> None:
-        if not np.isfinite(coef).all():
+        if not (np.isfinite(coef).all() and np.isfinite(solution.intercept).all()):
             raise FloatingPointError(
                 f"the solution at lam={self.lam:g} is not finite; raise lam, or scale X and y"
             )
@@ -115,7 +128,7 @@ class KernelMachine(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         X = self._validate_X(X, reset=False)
         coef = self.dual_coef_.reshape(self.X_fit_.shape[0], -1)
-        if self.kernel == "precomputed":
+        if self._precomputed:
             return linalg.matmul(np.ascontiguousarray(X), coef) + self.intercept_
         rows = max(1, int(get_config()["working_memory"] * 2**20 // (16 * coef.shape[0])))
         values = [
@@ -123,6 +136,25 @@ class KernelMachine(BaseEstimator):  # type: ignore[misc]
             for block in gen_batches(X.shape[0], rows)
         ]
         return np.asarray(np.concatenate(values) + self.intercept_)
+
+
+def _warn_of_lost_digits(problem: Problem, coef: Array, solution: Solution) -> None:
+    """Warn where the terms of K a are so much larger than their sum that little of it is right.
+
+    A singular K with a tiny lam does this: stationarity, a = -s g / (2 Lambda), makes a grow as
+    1 / lam in directions that K does not see.
+    """
+    root = np.sqrt(np.abs(np.einsum("ii->i", problem.K)))  # |K_ij| <= root_i root_j
+    terms = root.max() * np.sqrt(np.square(root[:, None] * coef).sum(axis=0).max())
+    rounding = float(np.finfo(coef.dtype).eps * terms)
+    size = float(np.abs(solution.decision).max())
+    if rounding > _LOST_DIGITS * size:
+        warnings.warn(
+            f"predictions near {size:.1e} are sums of terms so large that rounding may change "
+            f"them by about {rounding:.1e}; raise lam, or fit in float64",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
 
 
 def check_weights(sample_weight: Any, X: Any) -> Array:
@@ -135,7 +167,5 @@ def check_weights(sample_weight: Any, X: Any) -> Array:
             "use 0 to leave a row out"
         )
     if np.count_nonzero(s) < 2:
-        raise ValueError(
-            "sample_weight is positive in fewer than 2 rows; a fit needs two at least"
-        )
+        raise ValueError("sample_weight is positive in fewer than 2 rows; a fit needs two at least")
     return s

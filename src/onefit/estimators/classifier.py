@@ -139,7 +139,10 @@ class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
         p: Array = self._make_loss().probability(decision)  # type: ignore[attr-defined]
         if len(self.classes_) == 2:
             return np.column_stack([1.0 - p[:, 0], p[:, 0]])
-        return p / p.sum(axis=1, keepdims=True)
+        # far from every class all of them may have underflown; then the nearest one has it all
+        nearest = decision == decision.max(axis=1, keepdims=True)
+        p = np.where(p.any(axis=1, keepdims=True), p, nearest.astype(p.dtype))
+        return np.asarray(p / p.sum(axis=1, keepdims=True))
 
     def _make_loss(self) -> Loss:
         return get_loss(self.loss, "classification", delta=self.delta)

@@ -18,11 +18,12 @@ from __future__ import annotations
 from onefit.heldout.base import HeldOut, HeldOutMethod, Prepared
 from onefit.heldout.block import Block
 from onefit.heldout.eigen import Eigen
+from onefit.heldout.limit import Exact, Limit
 from onefit.heldout.refit import Refit
 
-__all__ = ["METHODS", "Block", "Eigen", "HeldOut", "HeldOutMethod", "Prepared", "Refit"]
+__all__ = ["METHODS", "Block", "Eigen", "Exact", "HeldOut", "HeldOutMethod", "Limit", "Prepared", "Refit"]
 
 #: name -> class of every held-out method; how to add one: docs/extending.md
 METHODS: dict[str, type[HeldOutMethod]] = {
-    method.name: method for method in (Refit, Block, Eigen)
+    method.name: method for method in (Refit, Block, Eigen, Limit, Exact)
 }

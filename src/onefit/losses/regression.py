@@ -93,7 +93,8 @@ class EpsilonQuadratic(PiecewiseQuadratic):
     task = "regression"
 
     def __post_init__(self) -> None:
-        epsilon = check_not_negative("epsilon", self.epsilon, "use 0 for a tube without width")
+        hint = "or 0, for a tube without width"
+        epsilon = check_positive("epsilon", self.epsilon, hint) if self.epsilon != 0 else 0.0
         object.__setattr__(self, "epsilon", epsilon)
 
     def _excess(self, y: Array, u: Array) -> Array:

@@ -29,7 +29,14 @@ from onefit.problem import Problem, Solution
 
 Array = NDArray[Any]
 
-__all__ = ["Spectrum", "add_ridge", "solve_bordered", "solve_direct", "spectrum"]
+__all__ = [
+    "Spectrum",
+    "add_ridge",
+    "solve_bordered",
+    "solve_direct",
+    "spectrum",
+    "without_rounding",
+]
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,17 @@ def spectrum(problem: Problem) -> Spectrum:
     """The eigendecomposition that serves every lambda."""
     root = np.sqrt(problem.s) if problem.weighted else None
     values, vectors = linalg.eigh(add_ridge(problem.K, 0.0, root), overwrite=True)
-    return Spectrum(np.maximum(values, 0.0), vectors)
+    return Spectrum(without_rounding(values), vectors)
+
+
+def without_rounding(values: Array) -> Array:
+    """Eigenvalues of a kernel matrix (ascending), those that rounding made negative set to zero."""
+    if values[0] < -(np.finfo(values.dtype).eps ** 0.5) * abs(values[-1]):
+        raise ValueError(
+            f"the kernel matrix is indefinite: its smallest eigenvalue is {values[0]:.3g}, its "
+            f"largest {values[-1]:.3g}; a kernel must be positive semi-definite, correct it"
+        )
+    return np.asarray(np.maximum(values, 0.0))
 
 
 def solve_bordered(

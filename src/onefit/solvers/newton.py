@@ -33,6 +33,7 @@ from sklearn.exceptions import ConvergenceWarning
 from onefit import _linalg as linalg
 from onefit.losses.base import Loss
 from onefit.problem import Problem, Solution
+from onefit.solvers.direct import without_rounding
 from onefit.solvers.linesearch import line_search
 
 Array = NDArray[Any]
@@ -165,9 +166,7 @@ def _straight_beside(machine: Machine, state: State) -> bool:
     epsilon = float(np.finfo(machine.y.dtype).eps)
     shift = epsilon**0.5 * (1.0 + float(np.abs(state.u).max()))
     y, u = machine.y[machine.s > 0], state.u[machine.s > 0]
-    return any(
-        not machine.loss.curvature(y, moved).any() for moved in (u - shift, u, u + shift)
-    )
+    return any(not machine.loss.curvature(y, moved).any() for moved in (u - shift, u, u + shift))
 
 
 def newton_step(machine: Machine, state: State) -> tuple[State, bool]:
@@ -224,7 +223,7 @@ def unit_ridge_solver(K: Array, root: Array) -> Any:
     except linalg.LinAlgError:
         M[diagonal] -= 1.0
         values, vectors = linalg.eigh(M, overwrite=True)
-        shifted = np.maximum(values, 0.0) + 1.0
+        shifted = without_rounding(values) + 1.0
         return lambda x: linalg.matmul(vectors, (linalg.matmul(vectors.T, x).T / shifted).T)
     return lambda x: linalg.solve_cholesky(factor, x)
 

@@ -34,6 +34,7 @@ def solve_reweight(
     """Minimise by reweighting, from zero, until the predictions stop moving."""
     require(problem.loss, "reweight", "reweight")
     ridge = problem.ridge(lam)
+    tolerance = max(tolerance, 4.0 * float(np.finfo(problem.Y.dtype).eps))
     coef, decision = np.zeros_like(problem.Y), np.zeros_like(problem.Y)
     intercept = np.zeros(problem.Y.shape[1], dtype=problem.Y.dtype)
     steps = 0

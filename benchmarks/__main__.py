@@ -1,0 +1,29 @@
+"""Run every benchmark, one after the other: ``python -m benchmarks [--quick] [flags of all scripts]``."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPTS = ("exact_search", "scaling", "influence_path", "svm_search", "accuracy")
+
+
+def main() -> int:
+    failed = []
+    for script in SCRIPTS:
+        if script == "svm_search" and "ONEFIT_DATA_DIR" not in os.environ:
+            print("svm_search left out: set ONEFIT_DATA_DIR to the folder of the data sets")
+            continue
+        print(f"== {script}", flush=True)
+        path = Path(__file__).with_name(f"{script}.py")
+        if subprocess.run([sys.executable, str(path), *sys.argv[1:]]).returncode:
+            failed.append(script)
+    if failed:
+        print(f"failed: {', '.join(failed)}")
+    return len(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

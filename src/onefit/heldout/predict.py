@@ -1,0 +1,160 @@
+"""Held-out predictions of one estimator, by any method."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.utils import indexable
+
+from onefit._validation import check_choice
+from onefit.folds import Folds
+from onefit.heldout import METHODS
+from onefit.heldout.base import HeldOut, HeldOutMethod
+from onefit.problem import Problem
+
+Array = NDArray[Any]
+
+__all__ = ["check_machine", "check_training", "heldout_predict", "make_method", "ridge_weights"]
+
+
+def heldout_predict(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    cv: Any = 5,
+    groups: Any = None,
+    sample_weight: Any = None,
+    method: str | HeldOutMethod = "auto",
+    order: int | None = None,
+    tail: bool = False,
+) -> HeldOut:
+    """Predict every row by the machine trained without it, at the price of about one fit.
+
+    The kernel is fixed on all rows: ``gamma="scale"`` looks at the whole X, not at each training
+    part. Targets never leak.
+
+    Parameters
+    ----------
+    estimator : KernelRegressor or KernelClassifier
+        Left as it is.
+    X : array or sparse matrix of shape (n, d), or (n, n) when precomputed
+    y : array of shape (n,) or (n, q)
+    cv : int, splitter, or iterable of splits, default=5
+        As in scikit-learn; test sets may overlap, and need not cover all rows.
+    groups : array of shape (n,), default=None
+        For the splitter.
+    sample_weight : array of shape (n,), default=None
+    method : {"auto", "refit", "block", "eigen", "influence", "limit", "exact"} or object
+        "auto" takes an exact method that the cost model finds cheapest.
+    order : int, default=None
+        Where to cut the series of method="influence".
+    tail : bool, default=False
+        Whether method="influence" adds the remainder of the series (leave-one-out only).
+
+    Returns
+    -------
+    HeldOut
+        ``predictions`` in the order of the rows, and per split whether they are exact.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from onefit import KernelRegressor, heldout_predict
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> held = heldout_predict(KernelRegressor(lam=1e-2), X, y, cv=10, method="block")
+    >>> held.predictions.shape, bool(held.exact.all())
+    ((442,), True)
+    """
+    start = perf_counter()
+    check_machine(estimator, "heldout_predict")
+    chosen = make_method(method, order, tail)
+    X, y = indexable(X, y)
+    machine = clone(estimator)
+    problem = machine._prepare(X, y, sample_weight)
+    folds = Folds.draw(cv, X, y, groups, classifier=is_classifier(machine))
+    check_training(folds, problem.s, y, getattr(machine, "classes_", None))
+    if chosen is None:
+        chosen = _cheapest(problem, folds)
+    lam = float(machine.lam)
+    held = chosen.prepare(problem, folds, np.array([lam])).predict(lam)
+    return replace(held, seconds=perf_counter() - start)
+
+
+def check_machine(estimator: Any, caller: str) -> None:
+    """Refuse anything but one of the package's estimators, and say what to do instead."""
+    if hasattr(estimator, "_prepare") and hasattr(estimator, "_make_loss"):
+        return
+    name = type(estimator).__name__
+    if hasattr(estimator, "steps"):
+        raise TypeError(
+            f"{caller} does not take a {name}: held-out predictions come from one fit to all rows, so "
+            "that its steps would see the test rows. Transform X first if that does no harm (a "
+            "scaler without targets, say), or use GridSearchCV on the pipeline"
+        )
+    if hasattr(estimator, "best_estimator_"):
+        raise TypeError(f"{caller} needs an estimator, not a search; pass its best_estimator_")
+    raise TypeError(f"{caller} needs a KernelRegressor or KernelClassifier, got {name}")
+
+
+def make_method(
+    method: str | HeldOutMethod, order: int | None = None, tail: bool = False
+) -> HeldOutMethod | None:
+    """The method that the arguments mean; None for "auto"."""
+    name = method.name if isinstance(method, HeldOutMethod) else method
+    if not isinstance(method, HeldOutMethod):
+        check_choice("method", method, ("auto", *METHODS))
+    if (order is not None or tail) and method != "influence":
+        given = f"order={order}" if order is not None else "tail=True"
+        raise ValueError(f"{given} is for method='influence', not for method={name!r}; leave it out")
+    if isinstance(method, HeldOutMethod):
+        return method
+    if method == "auto":
+        return None
+    if method != "influence":
+        return METHODS[method]()
+    options: dict[str, Any] = {"tail": tail} | ({} if order is None else {"order": order})
+    return METHODS[method](**options)
+
+
+def check_training(folds: Folds, s: Array, y: Any, classes: Array | None) -> None:
+    """Refuse splits on whose training part no machine could be fitted."""
+    positive = folds.without(np.flatnonzero(s == 0))
+    for k, removed in enumerate(positive.removed):
+        left = folds.n - removed.size
+        if left < 2:
+            raise ValueError(
+                f"the training part of split {k} has {left} rows of positive weight, a fit needs two "
+                "at least; use fewer or smaller folds"
+            )
+    if classes is not None:
+        positive.check_classes(np.asarray(y).ravel(), classes)
+
+
+def ridge_weights(folds: Folds, s: Array, scaling: str) -> int:
+    """How many values of Lambda / lam the training parts have."""
+    if scaling == "total":
+        return 1
+    outside = [float(s[rows].sum()) for rows in folds.removed]
+    return len(set(outside))
+
+
+def _cheapest(problem: Problem, folds: Folds) -> HeldOutMethod:
+    from onefit import plan
+
+    work = plan.Workload(
+        n=problem.n,
+        lams=1,
+        removed=tuple(rows.size for rows in folds.removed),
+        ridges=ridge_weights(folds, problem.s, problem.scaling),
+        targets=problem.Y.shape[1],
+        itemsize=problem.Y.dtype.itemsize,
+        loss=problem.loss.name,
+    )
+    chosen = plan.choose(work)
+    plan.check_memory(work, chosen)
+    return METHODS[chosen.method]()

@@ -1,0 +1,27 @@
+"""What each held-out method will cost, and which one to take.
+
+The operations of a method are counted as calls of a few primitives (``cost.py``), each with a speed
+that was measured once on this machine (``rates.py``); the memory is compared with what is really
+available (``memory.py``), and the whole is printed as a table (``text.py``).
+"""
+
+from __future__ import annotations
+
+from onefit.plan.choice import candidates, choose, estimate
+from onefit.plan.memory import available_memory, check_memory
+from onefit.plan.rates import Rates, calibrate
+from onefit.plan.text import explain
+from onefit.plan.workload import Estimate, Workload
+
+__all__ = [
+    "Estimate",
+    "Rates",
+    "Workload",
+    "available_memory",
+    "calibrate",
+    "candidates",
+    "check_memory",
+    "choose",
+    "estimate",
+    "explain",
+]

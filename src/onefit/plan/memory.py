@@ -1,0 +1,125 @@
+"""The memory that is really available, and a refusal with advice before any is taken.
+
+The machine's free memory is not all there is to it: a container's control group sets a limit of its
+own, and so may the process (RLIMIT_AS).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from pathlib import Path
+
+import psutil
+
+from onefit.plan.workload import Estimate, Workload
+
+__all__ = ["available_memory", "check_memory"]
+
+GIB = 1024.0**3
+
+
+def check_memory(work: Workload, estimate: Estimate, available: float | None = None) -> None:
+    """Raise MemoryError, with advice, if an estimate exceeds the memory available.
+
+    Parameters
+    ----------
+    work : Workload
+    estimate : Estimate
+        Of the method that is about to run.
+    available : float, default=None
+        Bytes; asked of the system when None.
+    """
+    if available is None:
+        available = available_memory(work.busy)
+    if estimate.nbytes <= available:
+        return
+    raise MemoryError(
+        f"method {estimate.method!r} on n={work.n} rows needs {estimate.nbytes / GIB:.3g} GiB "
+        f"beyond the data, but {max(available, 0.0) / GIB:.3g} GiB are available; "
+        + ", or ".join(_advice(work, estimate, available))
+    )
+
+
+def _advice(work: Workload, estimate: Estimate, available: float) -> list[str]:
+    """What would need less, the mildest first."""
+    advice = []
+    needed = estimate.nbytes / GIB
+    if work.busy > 1:
+        advice.append(
+            f"use fewer workers than {work.busy} ({needed / work.busy:.3g} GiB each, see n_jobs)"
+        )
+    if work.itemsize == 8:
+        advice.append(f"pass X as float32, which halves it to {needed / 2:.3g} GiB")
+    rows = int(work.n * math.sqrt(max(available, 0.0) / estimate.nbytes))
+    advice.append(f"use a low-rank approximation or a subsample of at most {rows} rows")
+    return advice
+
+
+def available_memory(processes: int = 1) -> float:
+    """Bytes that so many processes together can still take."""
+    machine = float(psutil.virtual_memory().available)
+    return min(machine, cgroup_room(), processes * address_room())
+
+
+def address_room() -> float:
+    """What RLIMIT_AS leaves a process (infinite without a limit, or without the notion)."""
+    try:
+        import resource
+    except ImportError:
+        return math.inf
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return math.inf
+    return float(limit - psutil.Process().memory_info().vms)
+
+
+def cgroup_room(
+    root: Path = Path("/sys/fs/cgroup"), membership: Path = Path("/proc/self/cgroup")
+) -> float:
+    """What the process's control groups leave of their limits (version 1 or 2), or infinity.
+
+    Every ancestor limits too; inside a container the path may begin above what is mounted, and
+    then only the ancestors are found.
+    """
+    try:
+        lines = membership.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return math.inf
+    room = math.inf
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            room = min(room, _room_upwards(root, path, _V2))
+        elif "memory" in controllers.split(","):
+            room = min(room, _room_upwards(root / "memory", path, _V1))
+    return room
+
+
+#: names of the limit, the usage, and the part of it that is file cache nobody uses
+_V2 = ("memory.max", "memory.current", "inactive_file")
+_V1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+
+
+def _room_upwards(mount: Path, path: str, names: tuple[str, str, str]) -> float:
+    group = mount / path.lstrip("/")
+    groups = [group, *group.parents]
+    return min(_room(one, names) for one in groups[: groups.index(mount) + 1])
+
+
+def _room(group: Path, names: tuple[str, str, str]) -> float:
+    limit, usage, cached = names
+    # a missing file, or "max" in place of a number: no limit
+    with contextlib.suppress(OSError, ValueError):
+        left = int((group / limit).read_text()) - int((group / usage).read_text())
+        return float(left + _statistic(group / "memory.stat", cached))
+    return math.inf
+
+
+def _statistic(path: Path, name: str) -> int:
+    with contextlib.suppress(OSError, ValueError):
+        for line in path.read_text().splitlines():
+            key, value = line.split()
+            if key == name:
+                return int(value)
+    return 0

@@ -1,0 +1,215 @@
+"""How fast this machine is: seconds of each primitive, measured once and extrapolated by size.
+
+A blocked matrix routine of size n spends n^3 operations at the speed of its inner product and n^2
+around it, so its time is a n^3 + b n^2 and its speed
+
+    rate(n) = peak n / (n + half),
+
+half of the peak at n = ``half``. Two sizes determine both. The larger one is small enough to lie in the
+cache; beyond it the tridiagonal reduction of an eigendecomposition waits for memory, so that no routine is
+believed to become more than twice as fast as it was seen.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from onefit import _linalg as linalg
+from onefit.plan import store
+
+Array = NDArray[Any]
+
+__all__ = ["Cost", "Curve", "Rates", "calibrate"]
+
+#: sizes of the square matrices, and of the short sides of the blocks, that are timed
+SIZES = (160, 480)
+SHORT = (24, 120)
+#: side of the array that is copied and gathered
+SIDE = 600
+#: the peak is at most this many times the speed at the larger size
+EXTRAPOLATED = 2.0
+#: a primitive runs at least so often, and for so many seconds
+REPEATS, LONG_ENOUGH = 3, 0.006
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Operations and seconds; costs add up, and repeat."""
+
+    flops: float = 0.0
+    seconds: float = 0.0
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.flops + other.flops, self.seconds + other.seconds)
+
+    def __rmul__(self, times: float) -> Cost:
+        return Cost(times * self.flops, times * self.seconds)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Operations a second as a function of size: peak n / (n + half)."""
+
+    peak: float
+    half: float
+
+    @classmethod
+    def through(cls, small: int, slow: float, large: int, fast: float) -> Curve:
+        """The curve with speed ``slow`` at size ``small`` and ``fast`` at ``large``."""
+        slope = (1.0 / slow - 1.0 / fast) / (1.0 / small - 1.0 / large)
+        floor = 1.0 / (EXTRAPOLATED * fast)
+        inverse = min(max(1.0 / fast - slope / large, floor), 1.0 / fast)
+        return cls(1.0 / inverse, large * (1.0 / (fast * inverse) - 1.0))
+
+    def cost(self, flops: float, size: float) -> Cost:
+        """What so many operations cost in a routine of this size."""
+        return Cost(flops, flops * (1.0 + self.half / max(size, 1.0)) / self.peak)
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Speeds of the primitives, and what one call of each costs.
+
+    Parameters
+    ----------
+    gemm, syrk, potrf, trtri, eigh : Curve
+        Operations a second; the size of ``syrk`` is the short side of its block.
+    stream : float
+        Seconds an element of a pass over an array.
+    gather : float
+        Seconds an element of a copy by index arrays.
+    call : float
+        Seconds of a call on arrays too small to matter.
+    """
+
+    gemm: Curve
+    syrk: Curve
+    potrf: Curve
+    trtri: Curve
+    eigh: Curve
+    stream: float
+    gather: float
+    call: float
+
+    def product(self, rows: float, inner: float, columns: float) -> Cost:
+        """(rows x inner) times (inner x columns): reads the first factor at least once."""
+        short = min(rows, columns)
+        work = self.gemm.cost(2.0 * rows * inner * columns, max(short, 16.0))
+        read = self.passes(rows * inner)
+        return work if work.seconds > read.seconds else Cost(work.flops, read.seconds)
+
+    def rank_update(self, side: float, inner: float) -> Cost:
+        """One triangle of A A', A of side x inner."""
+        return self.syrk.cost(side * side * inner, side)
+
+    def cholesky(self, n: float) -> Cost:
+        """A Cholesky factor."""
+        return self.potrf.cost(n**3 / 3.0, n)
+
+    def triangular_inverse(self, n: float) -> Cost:
+        """The inverse of a triangular matrix."""
+        return self.trtri.cost(n**3 / 3.0, n)
+
+    def eigendecomposition(self, n: float) -> Cost:
+        """Eigenvalues and vectors: 4/3 n^3 to tridiagonal form, 2 n^3 to transform the vectors back."""
+        return self.eigh.cost(10.0 / 3.0 * n**3, n)
+
+    def triangular_solves(self, n: float, columns: float) -> Cost:
+        """Two triangular solves: each reads half a matrix."""
+        return self.product(n, n, columns)
+
+    def solve(self, n: float, columns: float) -> Cost:
+        """Factor a small positive definite system and solve it."""
+        return self.cholesky(n) + self.triangular_solves(n, columns) + self.calls(1)
+
+    def passes(self, elements: float, times: float = 1.0) -> Cost:
+        """Elementwise passes over an array (one operation an element)."""
+        return Cost(times * elements, times * elements * self.stream)
+
+    def gathers(self, elements: float) -> Cost:
+        """A copy by index arrays, of no operations."""
+        return Cost(0.0, elements * self.gather)
+
+    def calls(self, count: float) -> Cost:
+        """The price of so many calls themselves."""
+        return Cost(0.0, count * self.call)
+
+
+@cache
+def calibrate(threads: int = 1, itemsize: int = 8) -> Rates:
+    """The rates of this machine with so many BLAS threads: remembered, read from disk, or measured.
+
+    Measuring takes a few tenths of a second, once per machine and number of threads.
+    """
+    known = store.read(threads, itemsize)
+    if known is not None:
+        try:
+            return _from_json(known)
+        except (KeyError, TypeError):
+            pass  # written by another version: measured again
+    with threadpool_limits(threads, user_api="blas"):
+        rates = measure(np.dtype(f"f{itemsize}"))
+    store.write(threads, itemsize, asdict(rates))
+    return rates
+
+
+def _from_json(known: dict[str, Any]) -> Rates:
+    return Rates(**{k: Curve(**v) if isinstance(v, dict) else float(v) for k, v in known.items()})
+
+
+def measure(dtype: Any) -> Rates:
+    """Time every primitive with the threads now in use."""
+    matrices = {n: _positive(n, dtype) for n in SIZES}
+    tall = {m: np.asfortranarray(matrices[SIZES[-1]][:m]) for m in SHORT}
+    inner = SIZES[-1]
+    array = np.ones((SIDE, SIDE), dtype=dtype)
+    other = np.empty_like(array)
+    order = np.random.default_rng(0).permutation(SIDE)
+    tiny, ones = np.eye(2, dtype=dtype), np.ones((2, 1), dtype=dtype)
+    return Rates(
+        gemm=_curve(lambda a: linalg.matmul(a, a), matrices, lambda n: 2.0 * n**3),
+        syrk=_curve(lambda a: linalg.gram(a, rows=True), tall, lambda m: m * m * inner),
+        potrf=_curve(linalg.cholesky, matrices, lambda n: n**3 / 3.0),
+        trtri=_curve(linalg.triangular_inverse, matrices, lambda n: n**3 / 3.0),
+        eigh=_curve(linalg.eigh, matrices, lambda n: 10.0 / 3.0 * n**3),
+        stream=_seconds(lambda: np.multiply(array, 2.0, out=other)) / SIDE**2,
+        gather=_seconds(lambda: array[np.ix_(order, order)]) / SIDE**2,
+        call=_seconds(lambda: [linalg.solve_spd(tiny, ones) for _ in range(100)]) / 100,
+    )
+
+
+def _positive(n: int, dtype: Any) -> Array:
+    """A well-conditioned symmetric positive definite matrix with spread eigenvalues."""
+    A = np.random.default_rng(n).standard_normal((n, n)).astype(dtype)
+    M = linalg.gram(np.asfortranarray(A)) / n
+    M = np.asfortranarray(M + M.T)
+    M[np.diag_indices_from(M)] += 1.0
+    return M
+
+
+def _curve(
+    routine: Callable[[Array], Any], arrays: dict[int, Array], flops: Callable[[int], float]
+) -> Curve:
+    (small, a), (large, b) = arrays.items()
+    slow = flops(small) / _seconds(lambda: routine(a))
+    fast = flops(large) / _seconds(lambda: routine(b))
+    return Curve.through(small, slow, large, fast)
+
+
+def _seconds(action: Callable[[], Any]) -> float:
+    """The best of a few runs, after one that wakes the threads."""
+    action()
+    spent: list[float] = []
+    while len(spent) < REPEATS or sum(spent) < LONG_ENOUGH:
+        start = time.perf_counter()
+        action()
+        spent.append(max(time.perf_counter() - start, 1e-9))
+    return min(spent)

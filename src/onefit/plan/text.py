@@ -1,0 +1,96 @@
+"""The plan in words: a table of what each method would cost, and why one was chosen."""
+
+from __future__ import annotations
+
+from onefit.plan.choice import candidates
+from onefit.plan.cost import factorisation_ratio
+from onefit.plan.memory import GIB
+from onefit.plan.rates import Rates, calibrate
+from onefit.plan.workload import Estimate, Workload
+
+__all__ = ["explain"]
+
+
+def explain(work: Workload, chosen: Estimate, rates: Rates | None = None) -> str:
+    """A plain-text table of the expected costs, the choice marked, and the reason for it."""
+    if rates is None:
+        rates = calibrate(work.threads, work.itemsize)
+    known = candidates(work, rates)
+    if chosen.method not in (one.method for one in known):
+        known = sorted([*known, chosen], key=lambda one: one.seconds)
+    lines = [_title(work), "", f"  {'method':<10}{'flops':>9}{'memory':>13}{'time':>11}{'ratio':>9}"]
+    for one in known:
+        mark = ">" if one.method == chosen.method else " "
+        ratio = one.seconds / chosen.seconds
+        lines.append(
+            f"{mark} {one.method:<10}{one.flops:>9.1e}{_memory(one.nbytes):>13}"
+            f"{_time(one.seconds):>11}{ratio:>9.2f}"
+        )
+    refit = next(one for one in known if one.method == "refit")
+    lines += ["", *_reasons(work, chosen, known, rates), _speed_up(chosen, refit)]
+    if work.loss != "squared":
+        lines.append("The number of Newton steps depends on the data: these are rough estimates.")
+    return "\n".join(lines)
+
+
+def _title(work: Workload) -> str:
+    small, large = min(work.removed, default=0), max(work.removed, default=0)
+    removed = f"{small}" if small == large else f"{small} to {large}"
+    parts = [
+        f"{_count(work.kernels, 'kernel')} x {_count(work.lams, 'lambda')} x "
+        f"{_count(work.folds, 'split')} ({removed} of {work.n} rows removed)",
+        f"{_count(work.targets, 'target')}",
+        f"{work.loss} loss",
+        f"float{8 * work.itemsize}",
+        f"{_count(work.busy, 'worker')} with {_count(work.threads, 'thread')}",
+    ]
+    return "Plan: " + ", ".join(parts)
+
+
+def _reasons(
+    work: Workload, chosen: Estimate, known: list[Estimate], rates: Rates
+) -> list[str]:
+    """Why the method is chosen, and which one it was preferred to in spite of its time."""
+    factors = work.lams * work.ridges
+    worth = factorisation_ratio(work.n, rates)
+    reasons = {
+        "eigen": f"one eigendecomposition serves {_count(work.lams, 'lambda')}; Cholesky would "
+        f"factor {_count(factors, 'time')}, and one eigendecomposition costs about {worth:.1f} of these",
+        "block": f"{_count(factors, 'Cholesky factor')}, each with its inverse, for "
+        f"{_count(work.lams, 'lambda')}; one eigendecomposition costs about {worth:.1f} of these",
+        "exact": f"one fit per lambda instead of {work.folds}; points that change their piece of "
+        "the loss are repaired",
+        "limit": f"one fit per lambda instead of {work.folds}; not exact where points change their "
+        "piece of the loss",
+        "influence": f"one fit per lambda instead of {work.folds}, and a series that is cut",
+        "refit": "the honest definition: a fit per lambda and split",
+    }
+    lines = [f"Why {chosen.method}: {reasons[chosen.method]}."]
+    faster = [one for one in known if one.seconds < chosen.seconds]
+    if faster:
+        names = ", ".join(f"{one.method} ({_memory(one.nbytes)})" for one in faster)
+        lines.append(f"Expected to be faster, but not taken: {names}.")
+    return lines
+
+
+def _speed_up(chosen: Estimate, refit: Estimate) -> str:
+    ratio = refit.seconds / chosen.seconds
+    return (
+        f"Refitting every split, as GridSearchCV does: {refit.flops:.1e} flops, "
+        f"{_time(refit.seconds)}; expected speed-up {ratio:.1f}x, without the kernel matrices that "
+        "GridSearchCV computes anew for every fit."
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _memory(nbytes: float) -> str:
+    return f"{nbytes / GIB:.2f} GiB" if nbytes >= 0.1 * GIB else f"{nbytes / 1024**2:.1f} MiB"
+
+
+def _time(seconds: float) -> str:
+    if seconds < 1.0:
+        return f"{1e3 * seconds:.3g} ms"
+    return f"{seconds:.3g} s" if seconds < 120.0 else f"{seconds / 60:.3g} min"

@@ -1,0 +1,117 @@
+"""Candidates, and what they share.
+
+A grid of parameters is a list of candidates, in scikit-learn's order. Candidates that differ in lam
+alone are one *machine*: every lam rides on one preparation. Machines with one kernel are one *job*:
+they ride on one kernel matrix, whatever their losses, thresholds, scalings and intercepts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.model_selection import ParameterGrid
+
+from onefit._validation import suggest
+from onefit.heldout import HeldOutMethod
+from onefit.kernels import Kernel
+
+Array = NDArray[Any]
+
+__all__ = ["Job", "Machine", "candidates", "jobs", "machines"]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Candidates that differ in lam alone.
+
+    Attributes
+    ----------
+    estimator : KernelMachine
+        With every parameter but lam set.
+    lams : tuple of float
+        Descending, so that a solver may start each from the one before.
+    indices : tuple of int
+        The candidate of each lam.
+    method : HeldOutMethod or None
+        How its held-out values are computed, once that is planned.
+    """
+
+    estimator: Any
+    lams: tuple[float, ...]
+    indices: tuple[int, ...]
+    method: HeldOutMethod | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """Machines that share a kernel matrix."""
+
+    kernel: Kernel
+    machines: tuple[Machine, ...]
+
+
+def candidates(estimator: Any, param_grid: Any) -> list[dict[str, Any]]:
+    """All parameter settings of a grid, names checked against the estimator's.
+
+    Examples
+    --------
+    >>> from onefit import KernelRegressor
+    >>> candidates(KernelRegressor(), {"gama": [1.0]})
+    Traceback (most recent call last):
+        ...
+    ValueError: param_grid names 'gama', which KernelRegressor does not have; did you mean 'gamma'?
+    """
+    found: list[dict[str, Any]] = list(ParameterGrid(param_grid))
+    if not found:
+        raise ValueError(f"param_grid={param_grid!r} holds no candidate at all; use {{}} for one")
+    known = estimator.get_params(deep=True)
+    for name in dict.fromkeys(name for candidate in found for name in candidate):
+        if name not in known:
+            raise ValueError(
+                f"param_grid names {name!r}, which {type(estimator).__name__} does not have"
+                f"{suggest(name, known)}"
+            )
+    return found
+
+
+def machines(estimator: Any, found: Sequence[dict[str, Any]]) -> list[Machine]:
+    """Group candidates by everything but lam, every value checked."""
+    groups: dict[Hashable, list[int]] = {}
+    for index, candidate in enumerate(found):
+        key = frozenset((k, _hashable(v)) for k, v in candidate.items() if k != "lam")
+        groups.setdefault(key, []).append(index)
+    return [_machine(estimator, found, indices) for indices in groups.values()]
+
+
+def _machine(estimator: Any, found: Sequence[dict[str, Any]], indices: list[int]) -> Machine:
+    lams = np.empty(len(indices))
+    machine = clone(estimator).set_params(**clone(found[indices[0]], safe=False))
+    for place, index in enumerate(indices):
+        machine.lam = found[index].get("lam", estimator.lam)
+        machine._check_parameters()
+        lams[place] = machine.lam
+    machine._make_loss()
+    order = np.argsort(-lams, kind="stable")
+    return Machine(machine, tuple(lams[order].tolist()), tuple(indices[i] for i in order))
+
+
+def jobs(found: Iterable[Machine], X: Any, s: Array) -> list[Job]:
+    """Group machines by their kernel, resolved on the rows X with weights s."""
+    groups: dict[Hashable, tuple[Kernel, list[Machine]]] = {}
+    for machine in found:
+        kernel = machine.estimator._resolve_kernel(X, s)
+        groups.setdefault(_hashable(kernel), (kernel, []))[1].append(machine)
+    return [Job(kernel, tuple(group)) for kernel, group in groups.values()]
+
+
+def _hashable(value: Any) -> Hashable:
+    try:
+        hash(value)
+    except TypeError:
+        return ("id", id(value))
+    return (type(value).__name__ if isinstance(value, (bool, str)) else "", value)

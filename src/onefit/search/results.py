@@ -1,0 +1,134 @@
+"""The outcomes of all machines as scikit-learn's table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.ma import MaskedArray
+from numpy.typing import NDArray
+
+from onefit.folds import Folds
+from onefit.heldout import HeldOut
+from onefit.search.aggregate import aggregate, rank
+from onefit.search.workers import Outcome
+
+Array = NDArray[Any]
+
+__all__ = ["Results", "heldout_of", "tabulate"]
+
+
+@dataclass(frozen=True)
+class Results:
+    """All outcomes of a search.
+
+    Attributes
+    ----------
+    table : dict
+        ``cv_results_``.
+    scores : name -> (C, k) array
+        Split scores.
+    totals : name -> (C,) array
+        Their aggregates.
+    """
+
+    table: dict[str, Any]
+    scores: dict[str, Array]
+    totals: dict[str, Array]
+
+
+def tabulate(
+    candidates: list[dict[str, Any]],
+    outcomes: list[Outcome],
+    names: list[str],
+    sizes: Array,
+    how: str,
+) -> Results:
+    """Put every outcome in its candidates' rows.
+
+    Besides scikit-learn's columns: ``<aggregate>_test_<metric>`` where the aggregate is not the mean
+    (it is what the rank follows), ``method``, ``exact`` (whether all splits are), ``error`` (the
+    largest bound on a held-out value's error) and ``reason`` (why a candidate has no score).
+    """
+    C, k = len(candidates), sizes.size
+    table: dict[str, Any] = {}
+    for kind in ("fit", "score"):
+        seconds = np.zeros(C)
+        for outcome in outcomes:
+            seconds[list(outcome.indices)] = getattr(outcome, f"{kind}_seconds") / k
+        table[f"mean_{kind}_time"], table[f"std_{kind}_time"] = seconds, np.zeros(C)
+    table |= dict(_parameter_columns(candidates))
+    table["params"] = candidates
+    scores, totals = {}, {}
+    for name in names:
+        split = np.full((C, k), np.nan)
+        pooled = np.full(C, np.nan)
+        for outcome in outcomes:
+            rows = list(outcome.indices)
+            if name in outcome.scores:
+                split[rows] = outcome.scores[name]
+            if name in outcome.pooled:
+                pooled[rows] = outcome.pooled[name]
+        scores[name], totals[name] = split, aggregate(how, split, sizes, pooled)
+        table |= {f"split{i}_test_{name}": split[:, i] for i in range(k)}
+        table[f"mean_test_{name}"] = split.mean(axis=1)
+        table[f"std_test_{name}"] = split.std(axis=1)
+        if how != "mean":
+            table[f"{how}_test_{name}"] = totals[name]
+        table[f"rank_test_{name}"] = rank(totals[name])
+    table |= _trust_columns(C, outcomes)
+    return Results(table, scores, totals)
+
+
+def _parameter_columns(candidates: list[dict[str, Any]]) -> Iterable[tuple[str, Any]]:
+    """Masked arrays of the values of each parameter, masked where a candidate does not have it."""
+    for name in dict.fromkeys(name for candidate in candidates for name in candidate):
+        present = [i for i, candidate in enumerate(candidates) if name in candidate]
+        values = [candidates[i][name] for i in present]
+        column = MaskedArray(np.empty(len(candidates), dtype=_column_type(values)), mask=True)
+        for i, value in zip(present, values, strict=True):
+            column[i] = value
+        yield f"param_{name}", column
+
+
+def _column_type(values: list[Any]) -> Any:
+    if not all(isinstance(value, (bool, int, float, np.number, np.bool_)) for value in values):
+        return object
+    return np.array(values).dtype
+
+
+def _trust_columns(C: int, outcomes: list[Outcome]) -> dict[str, Any]:
+    method, reason = np.empty(C, dtype=object), np.empty(C, dtype=object)
+    exact, error = np.zeros(C, dtype=bool), np.full(C, np.nan)
+    criterion = np.full(C, np.nan)
+    for outcome in outcomes:
+        rows = list(outcome.indices)
+        method[rows] = outcome.method
+        reason[rows] = outcome.reasons
+        exact[rows] = outcome.exact.all(axis=1)
+        error[rows] = outcome.error.max(axis=1)
+        if outcome.criterion is not None:
+            criterion[rows] = outcome.criterion
+    columns: dict[str, Any] = {"method": method, "exact": exact, "error": error, "reason": reason}
+    if any(outcome.criterion is not None for outcome in outcomes):
+        columns |= {"criterion": criterion, "rank_criterion": rank(-criterion)}
+    return columns
+
+
+def heldout_of(index: int, outcomes: list[Outcome], folds: Folds) -> HeldOut:
+    """The held-out values of one candidate, over the splits in the caller's order."""
+    outcome = next(outcome for outcome in outcomes if index in outcome.indices)
+    i = outcome.indices.index(index)
+    return HeldOut(
+        outcome.values[i],
+        folds,
+        outcome.method,
+        outcome.exact[i],
+        outcome.error[i],
+        outcome.moved[i],
+        outcome.steps[i],
+        outcome.order,
+        outcome.fit_seconds + outcome.score_seconds,
+    )

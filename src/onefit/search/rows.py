@@ -1,0 +1,89 @@
+"""The sample as a search sees it: checked once, rows of a fold side by side, splits made small.
+
+Held-out methods want the rows that a split removes to be adjacent. A search permutes the sample once,
+before any kernel matrix is built, so that no kernel matrix need ever be permuted. The splits keep
+the order of their test rows, hence held-out values, stacked split after split, are the same
+numbers in the same places as without the permutation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onefit.folds import Folds, Indices
+
+Array = NDArray[Any]
+
+__all__ = ["Sample", "arrange", "compact"]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows, targets, weights and splits, in one order."""
+
+    X: Any = field(repr=False)
+    Y: Array = field(repr=False)
+    s: Array = field(repr=False)
+    folds: Folds
+
+
+@dataclass(frozen=True)
+class _Complements(Sequence[Indices]):
+    """Training sets that are kept as the rows they leave out, and written out when asked for.
+
+    Leave-one-out of n rows would else hold n^2 indices, as much as a kernel matrix.
+    """
+
+    n: int
+    removed: list[Indices]
+
+    def __len__(self) -> int:
+        return len(self.removed)
+
+    def __getitem__(self, k: Any) -> Any:
+        mask = np.ones(self.n, dtype=bool)
+        mask[self.removed[k]] = False
+        return np.flatnonzero(mask)
+
+
+def compact(folds: Folds) -> Folds:
+    """The same splits, with training sets kept as complements."""
+    return _from_removed(folds.n, folds.removed, list(folds.test), folds.disjoint)
+
+
+def _from_removed(
+    n: int, removed: list[Indices], test: list[Indices], disjoint: list[bool]
+) -> Folds:
+    folds = Folds(n, _Complements(n, removed), test)
+    vars(folds).update(removed=removed, disjoint=disjoint)  # cached properties, known already
+    return folds
+
+
+def arrange(X: Any, Y: Array, s: Array, folds: Folds, precomputed: bool) -> Sample:
+    """Permute everything so that the rows that a split removes are adjacent, where they can be."""
+    order = _adjacent(folds)
+    if np.array_equal(order, np.arange(folds.n)):
+        return Sample(X, Y, s, folds)
+    place = np.empty_like(order)
+    place[order] = np.arange(folds.n)
+    moved = _from_removed(
+        folds.n,
+        [np.sort(place[rows]) for rows in folds.removed],
+        [place[rows] for rows in folds.test],
+        folds.disjoint,
+    )
+    X = X[np.ix_(order, order)] if precomputed else X[order]
+    return Sample(X, np.asfortranarray(Y[order]), s[order], moved)
+
+
+def _adjacent(folds: Folds) -> Indices:
+    taken = np.concatenate(folds.removed)
+    if np.unique(taken).size < taken.size:
+        return np.arange(folds.n)
+    rest = np.setdiff1d(np.arange(folds.n), taken, assume_unique=True)
+    return np.concatenate([taken, rest])

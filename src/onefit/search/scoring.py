@@ -1,0 +1,251 @@
+"""Scores from held-out decision values, with no refit.
+
+Metrics in :data:`onefit.search.metrics.FAST` are computed for all splits and lambdas at once. Any other
+scorer is called as scikit-learn would call it, once a split, with the estimator itself: only its
+decision values are looked up instead of computed. A scorer that needs more than decision values is
+found out by a trial before any kernel matrix is built.
+"""
+
+from __future__ import annotations
+
+import copy
+import numbers
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import _safe_indexing
+from sklearn.utils.metadata_routing import process_routing
+from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.validation import _check_method_params, _num_samples
+
+from onefit.folds import Folds
+from onefit.search.metrics import FAST, Metric, Truth
+
+Array = NDArray[Any]
+
+__all__ = ["Part", "Scoring", "build_scoring", "look_up"]
+
+Proxy = Callable[[Array], Any]
+
+
+def look_up(machine: Any, values: Array) -> Any:
+    """The machine, with its decision values looked up: what a scorer is given to score."""
+
+    def decision(X: Any) -> Array:
+        if _num_samples(X) != values.shape[0]:
+            raise ValueError(
+                f"a scorer asked for predictions of {_num_samples(X)} rows, but only those of the "
+                f"{values.shape[0]} test rows that it was given are known"
+            )
+        return values
+
+    proxy = copy.copy(machine)
+    proxy._decision = decision
+    return proxy
+
+
+@dataclass(frozen=True)
+class Part:
+    """Test rows that are scored together, as the caller gave them."""
+
+    X: Any = field(repr=False)
+    y: Any = field(repr=False)
+    place: slice
+    params: Mapping[str, Mapping[str, Any]] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """Scorers and what they compare with, ready to be sent to a worker.
+
+    Attributes
+    ----------
+    fast : name -> (metric, sign, truth)
+    slow : name -> scorer
+    parts : list of Part
+        One a split; of use to the slow scorers only.
+    names : list of str
+        All metrics, in the caller's order.
+    """
+
+    fast: dict[str, tuple[Metric, int, Truth]]
+    slow: dict[str, Any]
+    parts: list[Part] = field(repr=False)
+    names: list[str]
+
+    def targets(self, name: str, values: Array) -> Array:
+        """One score a lambda, split and target, (L, k, q), by a fast metric."""
+        metric, sign, truth = self.fast[name]
+        return sign * metric(truth, values.astype(np.float64, copy=False))
+
+    def score(self, machine: Any, values: Array) -> dict[str, Array]:
+        """One score a lambda and split, (L, k), for each metric."""
+        scores = {name: self.targets(name, values).mean(axis=2) for name in self.fast}
+        if self.slow:
+            rows = [self._call(look_up(machine, u[p.place]), p) for u in values for p in self.parts]
+            shape = values.shape[0], len(self.parts)
+            scores |= {name: np.array([r[name] for r in rows]).reshape(shape) for name in rows[0]}
+        return {name: scores[name] for name in self.names}
+
+    def trial(self, machine: Any, values: Array) -> list[str]:
+        """Score plausible values of the first split once, and return the slow metrics' names."""
+        part = self.parts[0]
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return list(self._call(look_up(machine, values[part.place]), part))
+        except Exception as error:
+            loss = getattr(machine, "loss", None)
+            raise ValueError(
+                f"scoring={list(self.slow.values())!r} cannot be computed from held-out decision "
+                f"values of {type(machine).__name__}(loss={loss!r}): {error}. Choose a scorer that "
+                "needs predict or decision_function alone, or a loss that gives what it needs"
+            ) from error
+
+    def _call(self, proxy: Any, part: Part) -> dict[str, float]:
+        scores: dict[str, float] = {}
+        for name, scorer in self.slow.items():
+            found = scorer(proxy, part.X, part.y, **part.params[name])
+            found = found if isinstance(found, dict) else {name: found}
+            scores |= {key: _number(value, key) for key, value in found.items()}
+        return scores
+
+
+def _number(value: Any, name: str) -> float:
+    value = value.item() if hasattr(value, "item") and np.size(value) == 1 else value
+    if not isinstance(value, numbers.Number):
+        raise ValueError(f"scoring must return a number, got {value!r} for {name!r}")
+    return float(value)  # type: ignore[arg-type]
+
+
+def build_scoring(
+    scorers: Any,
+    machine: Any,
+    X: Any,
+    y: Any,
+    params: Mapping[str, Any],
+    folds: Folds,
+    pooled: bool = False,
+) -> Scoring:
+    """Sort the scorers into fast and slow ones, and cut the sample for them.
+
+    Parameters
+    ----------
+    scorers : what scikit-learn makes of ``scoring``
+    machine : fitted as far as :func:`look_up` needs it
+    X, y, params : the caller's data, and the metadata for the scorers
+    folds : Folds
+        In the caller's order.
+    pooled : bool, default=False
+        Whether all test rows are one part.
+    """
+    table: dict[str, Any] = getattr(scorers, "_scorers", {"score": scorers})
+    routed = _route(scorers, params)
+    starts = np.zeros(1, dtype=np.intp) if pooled else folds.offsets[:-1]
+    fast: dict[str, tuple[Metric, int, Truth]] = {}
+    for name, scorer in table.items():
+        metric, sign = _fast(scorer, machine)
+        if metric is not None and set(routed[name]) <= {"sample_weight"}:
+            weights = routed[name].get("sample_weight")
+            fast[name] = metric, sign, _truth(machine, y, weights, folds, starts, name)
+            if not pooled:
+                _check_defined(metric, folds, name)
+    slow = {name: scorer for name, scorer in table.items() if name not in fast}
+    parts = _parts(machine, X, y, routed, folds, pooled) if slow else []
+    scoring = Scoring(fast, slow, parts, list(table))
+    if not slow:
+        return scoring
+    found = scoring.trial(machine, _plausible(machine, y, folds))
+    names = found if not hasattr(scorers, "_scorers") else list(table)
+    return Scoring(fast, slow, parts, names)
+
+
+def _route(scorers: Any, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Each scorer's own metadata."""
+    table = getattr(scorers, "_scorers", None)
+    if table is None:
+        return {"score": dict(params)}
+    from sklearn import get_config
+
+    if get_config()["enable_metadata_routing"]:
+        routed = process_routing(scorers, "score", **params)
+        return {name: dict(routed[name].score) for name in table}
+    return {
+        name: dict(params) if scorer._accept_sample_weight() else {}
+        for name, scorer in table.items()
+    }
+
+
+def _fast(scorer: Any, machine: Any) -> tuple[Metric | None, int]:
+    """The vectorised metric behind a scorer and its sign, or None."""
+    task = "classification" if is_classifier(machine) else "regression"
+    func = getattr(scorer, "_score_func", None)
+    if func is None and hasattr(scorer, "_estimator"):
+        score = type(machine).score
+        defaults = {RegressorMixin.score: r2_score, ClassifierMixin.score: accuracy_score}
+        func = defaults.get(score)
+    elif getattr(scorer, "_kwargs", None) or getattr(scorer, "_response_method", "") != "predict":
+        return None, 1
+    metric, wanted = FAST.get(func, (None, ""))
+    return (metric if wanted == task else None), int(getattr(scorer, "_sign", 1))
+
+
+def _truth(
+    machine: Any, y: Any, weights: Any, folds: Folds, starts: Array, name: str
+) -> Truth:
+    if is_classifier(machine):
+        codes = np.searchsorted(machine.classes_, np.asarray(y).ravel())
+        target = codes[:, None]
+    else:
+        target = np.asarray(y, dtype=np.float64).reshape(folds.n, -1)
+    w = np.ones(folds.n) if weights is None else np.asarray(weights, dtype=np.float64)
+    truth = Truth(target[folds.rows], starts, w[folds.rows])
+    empty = np.flatnonzero(np.add.reduceat(truth.weights, starts) <= 0)
+    if empty.size:
+        raise ValueError(
+            f"the test rows of split {empty[0]} all have sample_weight 0, so {name!r} is undefined "
+            "there; use another splitter, or give them weight"
+        )
+    return truth
+
+
+def _check_defined(metric: Metric, folds: Folds, name: str) -> None:
+    smallest = int(np.diff(folds.offsets).min())
+    if metric is FAST[r2_score][0] and smallest < 2:
+        raise ValueError(
+            f"scoring={name!r} is R^2, which is undefined on a test set of one row, and a split has "
+            "one; use aggregate='pooled', or scoring='neg_mean_squared_error'"
+        )
+
+
+def _parts(
+    machine: Any, X: Any, y: Any, routed: dict[str, dict[str, Any]], folds: Folds, pooled: bool
+) -> list[Part]:
+    def cut(params: dict[str, Any], rows: Array) -> dict[str, Any]:
+        return dict(_check_method_params(X, params, indices=rows))
+
+    if pooled:
+        rows = folds.rows
+        params = {name: cut(p, rows) for name, p in routed.items()}
+        whole = slice(0, rows.size)
+        return [Part(_safe_indexing(X, rows), _safe_indexing(y, rows), whole, params)]
+    parts = []
+    for k, rows in enumerate(folds.test):
+        X_test, y_test = _safe_split(machine, X, y, rows, folds.train[k])
+        params = {name: cut(p, rows) for name, p in routed.items()}
+        parts.append(Part(X_test, y_test, folds.place(k), params))
+    return parts
+
+
+def _plausible(machine: Any, y: Any, folds: Folds) -> Array:
+    """Decision values for a trial: the mean of y, or perfect margins."""
+    Y = machine._targets(y, np.float64)
+    if is_classifier(machine):
+        return np.asarray(Y[folds.rows])
+    return np.asarray(np.broadcast_to(Y.mean(axis=0), (folds.rows.size, Y.shape[1])))

@@ -1,0 +1,272 @@
+"""The work of a search: one job a kernel, side by side in processes or one after the other.
+
+BLAS calls hold the interpreter's lock, so workers are processes (joblib's default); each gets its share
+of the cores for BLAS. X travels to a worker, scores and held-out values come back, and a kernel matrix
+never leaves its process. One after the other, jobs share the distances between the rows instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import cache
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from joblib import cpu_count, effective_n_jobs
+from joblib.parallel import get_active_backend
+from numpy.typing import NDArray
+from sklearn.utils.parallel import Parallel, delayed
+from threadpoolctl import ThreadpoolController
+
+from onefit._linalg import LinAlgError
+from onefit.heldout import HeldOut
+from onefit.kernels import Geometry
+from onefit.problem import Problem
+from onefit.search.aggregate import aggregate
+from onefit.search.criterion import Criterion, Evidence
+from onefit.search.grid import Job, Machine
+from onefit.search.rows import Sample
+from onefit.search.scoring import Scoring
+
+Array = NDArray[Any]
+
+__all__ = ["Crew", "Outcome", "Task", "run_job", "run_jobs"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What every job of a search needs beside its kernel.
+
+    Attributes
+    ----------
+    sample : Sample
+    scoring, pooled : Scoring
+        By split; of all test rows at once, if the aggregate wants that.
+    how : str
+        The aggregate.
+    per_target : str or None
+        The metric whose score of each target is wanted too.
+    criterion : Criterion or None
+    """
+
+    sample: Sample
+    scoring: Scoring
+    pooled: Scoring | None
+    how: str
+    per_target: str | None = None
+    criterion: Criterion | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one machine comes back with; L lambdas, k splits, N test rows, q targets.
+
+    Attributes
+    ----------
+    indices : the candidates, one a lambda
+    method : str
+    scores : name -> (L, k) array
+    pooled : name -> (L,) array
+    values : (L, N, q) array
+    exact, error, moved, steps : (L, k) arrays, see :class:`onefit.heldout.HeldOut`
+    order : int or None
+    reasons : list of str
+        Why a candidate has no score, empty where it has one.
+    per_target : (L, q) array or None
+    criterion : (L,) array or None
+    fit_seconds, score_seconds : float
+        A lambda's share.
+    """
+
+    indices: tuple[int, ...]
+    method: str
+    scores: dict[str, Array]
+    pooled: dict[str, Array]
+    values: Array = field(repr=False)
+    exact: Array
+    error: Array
+    moved: Array
+    steps: Array
+    order: int | None
+    reasons: list[str]
+    per_target: Array | None
+    criterion: Array | None
+    fit_seconds: float
+    score_seconds: float
+
+
+def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outcome]:
+    """Build the kernel matrix and evaluate every machine on it."""
+    start = perf_counter()
+    sample = task.sample
+    K = job.kernel.matrix(geometry or Geometry(sample.X, keep=False))
+    share = (perf_counter() - start) / len(job.machines)
+    outcomes = []
+    for machine in job.machines:
+        estimator = machine.estimator
+        problem = Problem(
+            K, sample.Y, sample.s, estimator._make_loss(), estimator.fit_intercept, estimator.scaling
+        )
+        outcomes.append(_run_machine(task, job, machine, problem, share))
+    return outcomes
+
+
+def _run_machine(
+    task: Task, job: Job, machine: Machine, problem: Problem, seconds: float
+) -> Outcome:
+    start = perf_counter()
+    heldouts, reasons = _predict(task, machine, problem)
+    fitted = perf_counter()
+    stacked = _stack(task.sample, heldouts)
+    done = np.array([held is not None for held in heldouts])
+    values = stacked["values"]
+    scores = _scatter(task.scoring.score(machine.estimator, values[done]) if done.any() else {}, done)
+    pooled = {}
+    if task.pooled is not None and done.any():
+        found = task.pooled.score(machine.estimator, values[done])
+        pooled = {name: one[:, 0] for name, one in _scatter(found, done).items()}
+    criterion = None
+    if task.criterion is not None:
+        evidence = Evidence(problem, job.kernel, machine.lams, heldouts)
+        criterion, remarks = task.criterion.evaluate(evidence)
+        reasons = [a or b for a, b in zip(reasons, remarks, strict=True)]
+    per_target = _by_target(task, values)
+    share = 1.0 / len(machine.lams)
+    return Outcome(
+        indices=machine.indices,
+        method=machine.method.name,  # type: ignore[union-attr]
+        scores=scores,
+        pooled=pooled,
+        order=next((held.order for held in heldouts if held is not None), None),
+        reasons=reasons,
+        per_target=per_target,
+        criterion=criterion,
+        fit_seconds=(seconds + fitted - start) * share,
+        score_seconds=(perf_counter() - fitted) * share,
+        **stacked,
+    )
+
+
+def _predict(
+    task: Task, machine: Machine, problem: Problem
+) -> tuple[list[HeldOut | None], list[str]]:
+    """Held-out values at every lambda; a lambda at which the numerics fail gets None and a reason."""
+    assert machine.method is not None
+    heldouts: list[HeldOut | None] = [None] * len(machine.lams)
+    reasons = [""] * len(machine.lams)
+    try:
+        prepared = machine.method.prepare(problem, task.sample.folds, np.array(machine.lams))
+    except (LinAlgError, FloatingPointError) as error:
+        return heldouts, [str(error)] * len(machine.lams)
+    for place, lam in enumerate(machine.lams):
+        try:
+            held = prepared.predict(lam)
+        except (LinAlgError, FloatingPointError) as error:
+            reasons[place] = str(error)
+            continue
+        if np.isfinite(held.values).all():
+            heldouts[place] = held
+        else:
+            reasons[place] = f"held-out values at lam={lam:g} are not finite; raise lam"
+    return heldouts, reasons
+
+
+def _stack(sample: Sample, heldouts: list[HeldOut | None]) -> dict[str, Array]:
+    """The held-out values of a path, and what is known about them, as arrays."""
+    L, k, N, q = len(heldouts), len(sample.folds), sample.folds.rows.size, sample.Y.shape[1]
+    values = np.full((L, N, q), np.nan, dtype=sample.Y.dtype)
+    exact, error = np.zeros((L, k), dtype=bool), np.full((L, k), np.nan)
+    moved, steps = np.zeros((L, k), dtype=np.intp), np.zeros((L, k), dtype=np.intp)
+    for i, held in enumerate(heldouts):
+        if held is not None:
+            values[i], exact[i], error[i] = held.values, held.exact, held.error
+            moved[i], steps[i] = held.moved, held.steps
+    return {"values": values, "exact": exact, "error": error, "moved": moved, "steps": steps}
+
+
+def _scatter(scores: dict[str, Array], done: Array) -> dict[str, Array]:
+    """Scores of the lambdas that were done, with NaN for the others."""
+    full = {}
+    for name, one in scores.items():
+        full[name] = np.full((done.size, one.shape[1]), np.nan)
+        full[name][done] = one
+    return full
+
+
+def _by_target(task: Task, values: Array) -> Array | None:
+    if task.per_target is None:
+        return None
+    by_split = np.moveaxis(task.scoring.targets(task.per_target, values), 1, 2)
+    pooled = None
+    if task.pooled is not None:
+        pooled = task.pooled.targets(task.per_target, values)[:, 0]
+    return aggregate(task.how, by_split, np.diff(task.sample.folds.offsets), pooled)
+
+
+@dataclass(frozen=True)
+class Crew:
+    """How many workers, and how many BLAS threads each.
+
+    Attributes
+    ----------
+    shared : bool
+        Whether the workers are threads of this process.
+    """
+
+    workers: int
+    threads: int
+    shared: bool = False
+
+    @classmethod
+    def hire(cls, n_jobs: int | None, jobs: int) -> Crew:
+        """As many as ``n_jobs`` and joblib's active backend say, but no more than there are jobs."""
+        workers = max(1, min(effective_n_jobs(n_jobs), jobs))
+        backend, _ = get_active_backend()
+        shared = bool(getattr(backend, "supports_sharedmem", False))
+        return cls(workers, max(1, cpu_count() // workers), shared)
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def _limited(threads: int | None) -> AbstractContextManager[Any]:
+    if threads is None:
+        return nullcontext()
+    limit: AbstractContextManager[Any] = _threads().limit(limits=threads)
+    return limit
+
+
+def _work(task: Task, job: Job, place: int, threads: int | None) -> tuple[int, list[Outcome]]:
+    with _limited(threads):
+        return place, run_job(task, job)
+
+
+def run_jobs(task: Task, jobs: list[Job], crew: Crew) -> Iterator[tuple[int, list[Outcome]]]:
+    """Yield (place, outcomes) of every job as it is done."""
+    if crew.workers == 1:
+        yield from _in_turn(task, jobs)
+        return
+    backend, _ = get_active_backend()
+    streams = bool(getattr(backend, "supports_return_generator", False))
+    parallel = Parallel(
+        n_jobs=crew.workers, return_as="generator_unordered" if streams else "list"
+    )
+    inside = None if crew.shared else crew.threads
+    with _limited(crew.threads if crew.shared else None):
+        yield from parallel(delayed(_work)(task, job, i, inside) for i, job in enumerate(jobs))
+
+
+def _in_turn(task: Task, jobs: list[Job]) -> Iterator[tuple[int, list[Outcome]]]:
+    """One after the other by the distances they need, each kind computed once and then forgotten."""
+    order = sorted(range(len(jobs)), key=lambda i: jobs[i].kernel.metrics)
+    geometry = Geometry(task.sample.X, keep=len(jobs) > 1)
+    for turn, place in enumerate(order):
+        yield place, run_job(task, jobs[place], geometry)
+        later = {metric for i in order[turn + 1 :] for metric in jobs[i].kernel.metrics}
+        for metric in set(jobs[place].kernel.metrics) - later:
+            geometry.drop(metric)

@@ -1,0 +1,1 @@
+"""Slow twins of the package, written from the definitions alone."""
