@@ -1,4 +1,4 @@
-"""Run every benchmark, one after the other: ``python -m benchmarks [--quick] [flags of all scripts]``."""
+"""Run every benchmark, one after the other: ``python -m benchmarks [--quick] [--rounds R]``."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ Array = np.ndarray
 
 
 def friedman(n: int, seed: int = 0, outliers: float = 0.0) -> tuple[Array, Array]:
-    """Friedman's first function of ten uniform features, half of them useless, scaled to unit variance.
+    """Friedman's first function of ten uniform features, five of them useless, of unit variance.
 
     ``outliers`` is the share of rows whose target is shifted far away.
     """

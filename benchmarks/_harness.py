@@ -14,7 +14,12 @@ from __future__ import annotations
 
 import os
 
-THREAD_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+THREAD_VARIABLES = (
+    "OPENBLAS_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+)
 for _variable in THREAD_VARIABLES:  # before NumPy is imported anywhere
     os.environ.setdefault(_variable, "1")
 
@@ -180,6 +185,15 @@ def _serve(pipe: Any, build: Callable[[Any], Callable[[], Any]], task: Any, warm
         lines = str(error).strip().splitlines() or [""]
         reason = re.sub(r"\s*\(?/\S+", "", lines[0])  # no folders of this machine in the table
         pipe.send(("failed", f"{type(error).__name__}: {reason}"))
+    finally:
+        _end_workers()
+
+
+def _end_workers() -> None:
+    """End joblib's worker processes, which this process would otherwise wait for."""
+    loky = sys.modules.get("joblib.externals.loky.reusable_executor")
+    if loky is not None and loky._executor is not None:
+        loky._executor.terminate(kill_workers=True)
 
 
 class PeakMemory:
@@ -296,7 +310,7 @@ def machine() -> list[str]:
 def _version_of_source(package: str) -> str:
     try:
         return str(__import__(package.replace("-", "_")).__version__)
-    except (ImportError, AttributeError):
+    except Exception:  # whatever keeps it from being imported, the table is still written
         return "not installed"
 
 
@@ -305,7 +319,9 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor() or platform.machine()
-    return next((s.split(":", 1)[1].strip() for s in lines if s.startswith("model name")), "unknown")
+    return next(
+        (s.split(":", 1)[1].strip() for s in lines if s.startswith("model name")), "unknown"
+    )
 
 
 def _blas() -> str:
@@ -314,7 +330,8 @@ def _blas() -> str:
     import threadpoolctl
 
     found = {
-        f"{i['internal_api']} {i['version']} ({i.get('architecture', '?')}) in {Path(i['filepath']).parent.name}"
+        f"{i['internal_api']} {i['version']} ({i.get('architecture', '?')}, "
+        f"{Path(i['filepath']).parent.name})"
         for i in threadpoolctl.threadpool_info()
         if i["user_api"] == "blas"
     }
@@ -372,7 +389,7 @@ def table(rows: Sequence[Row]) -> str:
     """A Markdown table; columns empty throughout are left out."""
     if not rows:
         return "(nothing measured)\n"
-    columns = [key for key in dict.fromkeys(k for row in rows for k in row)]
+    columns = list(dict.fromkeys(key for row in rows for key in row))
     columns = [key for key in columns if any(_cell(row.get(key, "")) for row in rows)]
     lines = [" | ".join(columns), " | ".join("---" for _ in columns)]
     lines += [" | ".join(_cell(row.get(key, "")) for key in columns) for row in rows]

@@ -222,7 +222,7 @@ def arguments():
     flags.add_argument("--folds", type=int, default=10)
     given = flags.parse_args()
     if given.quick:
-        given.sizes, given.loo_size = [200, 300], 300
+        given.sizes, given.loo_size = [200, 300], min(given.loo_size, 300)
         given.gammas, given.lams, given.folds, given.rounds = 3, 5, 5, [2]
     many = len(given.rounds) == len(given.sizes)
     given.kfold_rounds = given.rounds if many else [given.rounds[0]] * len(given.sizes)

@@ -1,8 +1,8 @@
-"""Ten folds of the piecewise-quadratic losses over a path of lams: what they add to the path itself.
+"""Ten folds of the piecewise-quadratic losses over a path of lams: what they add to the path.
 
-For every loss: (a) the full sample fitted at every lam, warm-started along the path; (b) the held-out
-predictions by method="limit"; (c) by method="exact"; (d) by refitting every fold with the same solver,
-warm-started from the full solution, method="refit". (b), (c) and (d) include the full-sample path.
+For every loss: (a) the full sample fitted at every lam, warm-started along the path; (b) the
+held-out predictions by method="limit"; (c) by method="exact"; (d) by refitting every fold with the
+same solver, warm-started from the full solution, method="refit". (b), (c) and (d) include (a).
 """
 
 from __future__ import annotations
@@ -141,14 +141,18 @@ def main() -> None:
     harness.write_csv(flags.out, name, times)
     low, high = flags.lam_range
     about = (
-        f"{flags.lams} lams from 1e{low:g} to 1e{high:g} (mean scaling), {flags.folds} folds, Gaussian "
-        f"kernel with gamma = {GAMMA:g}, Friedman's first function with 10 % outliers (regression) "
-        f"or cut at its median with 5 % wrong labels (classification), delta = {flags.delta:g}. "
+        f"{flags.lams} lams from 1e{low:g} to 1e{high:g} (mean scaling), {flags.folds} folds, "
+        f"Gaussian kernel with gamma = {GAMMA:g}, Friedman's first function with 10 % outliers "
+        f"(regression) or cut at its median with 5 % wrong labels (classification), "
+        f"delta = {flags.delta:g}. "
     )
     wanted = "; ".join(f"{ratio} {target}" for ratio, target in TARGETS.items())
     differ = "The score differences are the largest over the path, against refitting."
     parts = [
-        ("Ratios of the best times", f"{about}Wanted: {wanted}. {differ}\n\n{harness.table(ratios)}"),
+        (
+            "Ratios of the best times",
+            f"{about}Wanted: {wanted}. {differ}\n\n{harness.table(ratios)}",
+        ),
         ("Times", f"Reference: {PATH}.\n\n{harness.table(times)}"),
     ]
     title = "Held-out predictions of the piecewise-quadratic losses"

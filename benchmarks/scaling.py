@@ -25,8 +25,9 @@ BASE = {"n": 1000, "lams": 20, "folds": 10, "gammas": 2}
 
 
 def build_onefit(task: Row, method: str):
-    from onefit import KernelRegressor, KernelSearchCV
     from sklearn.model_selection import KFold
+
+    from onefit import KernelRegressor, KernelSearchCV
 
     X, y = friedman(task["n"])
     candidates = {
@@ -56,7 +57,9 @@ def build_gridsearch(task: Row):
 def contestants(peers: bool) -> list[Contestant]:
     one = "1 process x 1 thread"
     ours = [Contestant(f"onefit {m}", one, partial(build_onefit, method=m)) for m in METHODS]
-    return ours + ([Contestant("GridSearchCV(KernelRidge)", one, build_gridsearch)] if peers else [])
+    return ours + (
+        [Contestant("GridSearchCV(KernelRidge)", one, build_gridsearch)] if peers else []
+    )
 
 
 def sweep(flags, varied: str, sizes: list[int], base: Row) -> list[Row]:

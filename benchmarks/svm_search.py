@@ -1,4 +1,4 @@
-"""Search for a support vector machine: the smoothed hinge of onefit, SVC and ThunderSVM on one grid.
+"""Search for a support vector machine: onefit's smoothed hinge, SVC and ThunderSVM on one grid.
 
 Part 1: 15 gammas x 15 lams x 10 stratified folds, the same folds for all. SVC and ThunderSVM get
 C = 1 / (2 n_train lam). Part 2: the test errors of the selected models over random halves, each
@@ -119,7 +119,9 @@ def contestants() -> list[Contestant]:
     return [
         *ours,
         Contestant(SVC_NAME, two, build_svc),
-        Contestant("ThunderSVM, gammas in parallel", two, partial(build_thundersvm, processes=2, threads=1)),
+        Contestant(
+            "ThunderSVM, gammas in parallel", two, partial(build_thundersvm, processes=2, threads=1)
+        ),
         Contestant(
             "ThunderSVM, gammas in turn",
             "1 process x 2 threads",
@@ -212,7 +214,7 @@ def half_errors(task: Row, split: int) -> Row:
 
 
 def paired(found: list[Row], ours: str, name: str) -> Row:
-    """Both paired tests of our test errors against SVC's; a positive difference is in SVC's favour."""
+    """Both paired tests of our test errors against SVC's."""
     from scipy.stats import ttest_rel, wilcoxon
 
     a, b = (np.array([row[key] for row in found]) for key in (ours, SVC_NAME))
@@ -256,8 +258,9 @@ def main() -> None:
     harness.write_csv(flags.out, f"{name}_winners", winners)
     harness.write_csv(flags.out, f"{name}_halves", errors)
     about = (
-        f"{flags.gammas} gammas x {flags.lams} lams x {flags.folds} stratified folds, features min-max "
-        f"scaled to [-1, 1], smoothed hinge with delta = {flags.delta:g}, C = 1 / (2 n_train lam)."
+        f"{flags.gammas} gammas x {flags.lams} lams x {flags.folds} stratified folds, features "
+        f"min-max scaled to [-1, 1], smoothed hinge with delta = {flags.delta:g}, "
+        f"C = 1 / (2 n_train lam)."
     )
     paired_about = "Halves drawn with stratification; a negative difference favours onefit."
     parts = [

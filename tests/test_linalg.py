@@ -1,4 +1,4 @@
-"""Every routine of the linear-algebra module against NumPy, in both precisions and memory orders."""
+"""Every linear-algebra routine against NumPy, in both precisions and memory orders."""
 
 from __future__ import annotations
 
@@ -119,8 +119,12 @@ def test_errors_name_the_pivot(dtype):
         linalg.triangular_inverse(A)
     with pytest.raises(linalg.LinAlgError, match="pivot 3 of a symmetric system is zero"):
         linalg.solve_symmetric(A, np.ones((4, 1), dtype))
-    with pytest.raises(linalg.LinAlgError):
-        linalg.cholesky(np.full((2, 2), np.nan, dtype=dtype))
+
+
+@pytest.mark.xfail(reason="solve_triangular does not look at what LAPACK reports")
+def test_a_singular_triangle_is_an_error():
+    with pytest.raises(linalg.LinAlgError, match="zero"):
+        linalg.solve_triangular(np.diag([1.0, 0.0]), np.ones((2, 1)))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -27,6 +27,7 @@ __all__ = [
     "eigh",
     "fortran",
     "gram",
+    "inverse_spd",
     "matmul",
     "pivoted_cholesky",
     "solve_cholesky",
@@ -87,6 +88,16 @@ def triangular_inverse(lower: Array, overwrite: bool = False) -> Array:
     if info > 0:
         raise LinAlgError(f"diagonal element {info} of a triangular factor is zero")
     return np.asarray(inverse)
+
+
+def inverse_spd(a: Array) -> Array:
+    """The inverse of a positive definite matrix, both triangles; overwrites ``a``."""
+    factor = cholesky(a, overwrite=True)
+    inverse, _ = _lapack("potri", factor)(factor, lower=1, overwrite_c=True)
+    inverse = np.asarray(inverse)
+    upper = np.triu_indices_from(inverse, 1)
+    inverse[upper] = inverse.T[upper]
+    return inverse
 
 
 def solve_cholesky(lower: Array, b: Array) -> Array:

@@ -66,6 +66,21 @@ def test_spectrum_agrees_with_cholesky(case):
     assert other.decision == pytest.approx(one.decision, rel=1e-8, abs=1e-8 * size + 1e-13 * terms)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("lam", [1e-9, 1e-12])
+def test_singular_kernel_that_the_intercept_completes(lam, weighted):
+    """K has rank n - 1, and K + Lambda I is nearly singular where its border is not."""
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(4, 3)), random.normal(size=4)
+    s = random.uniform(0.5, 2.0, 4) if weighted else np.ones(4)
+    a, b = least_squares(X @ X.T, y, s, lam)
+    problem = Problem(X @ X.T, y[:, None], s, Squared())
+    for solution in (solve_direct(problem, lam), solve_direct(problem, lam, spectrum(problem))):
+        assert solution.coef[:, 0] == pytest.approx(a, rel=1e-10)
+        assert solution.intercept[0] == pytest.approx(b, rel=1e-10)
+        assert solution.coef.sum() == pytest.approx(0.0, abs=1e-11)
+
+
 def test_the_solver_names():
     problem = problem_of()
     direct = solve_direct(problem, 0.1)

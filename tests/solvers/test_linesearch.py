@@ -85,7 +85,7 @@ def test_one_weight_column_serves_all():
     )
 
 
-@pytest.mark.parametrize("root", [1e-15, 1e-8, 0.3, 1.0, 1.7, 30.0, 1e5])
+@pytest.mark.parametrize("root", [1e-25, 1e-15, 1e-8, 0.3, 1.0, 1.7, 30.0, 1e5])
 @pytest.mark.parametrize("loss", [Squared(), Log(), SmoothedHinge(0.01)], ids=repr)
 def test_roots_of_any_size(loss, root):
     """A zero of phi' at t = root, be it far below or above the first trial."""

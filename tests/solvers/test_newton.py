@@ -178,6 +178,20 @@ def test_rows_of_weight_zero_are_as_if_removed(loss, task, fit_intercept):
     assert state.u[kept] == pytest.approx(expected.u, abs=1e-9)
 
 
+def test_rows_of_weight_zero_do_not_bend_the_model():
+    """At the start only rows without weight have curvature."""
+    y = np.array([0.1, -0.2, 30.0, 31.0, 33.0])
+    s = np.array([0.0, 0.0, 1.0, 1.0, 1.0])
+    K = np.exp(-np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0))))
+    machine = Machine(K, y, s, 0.3, Huber(1.0), True)
+    state, _, converged = minimise(machine, State.zero(y), 60)
+    small = Machine(K[2:, 2:], y[2:], s[2:], 0.3, Huber(1.0), True)
+    expected, _, _ = minimise(small, State.zero(y[2:]), 60)
+    assert converged
+    assert state.a == pytest.approx(np.append([0.0, 0.0], expected.a), abs=1e-10)
+    assert state.b == pytest.approx(expected.b, abs=1e-10)
+
+
 def test_the_piecewise_quadratic_losses_end_on_an_exact_step():
     """Finite: a few steps, and stationary to rounding rather than to a tolerance."""
     for loss, task in [(Huber(0.2), "regression"), (SquaredHinge(), "classification")]:

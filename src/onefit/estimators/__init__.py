@@ -2,5 +2,6 @@
 
 from onefit.estimators.classifier import KernelClassifier
 from onefit.estimators.regressor import KernelRegressor
+from onefit.estimators.search_cv import KernelSearchCV
 
-__all__ = ["KernelClassifier", "KernelRegressor"]
+__all__ = ["KernelClassifier", "KernelRegressor", "KernelSearchCV"]

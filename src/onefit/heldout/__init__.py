@@ -18,12 +18,24 @@ from __future__ import annotations
 from onefit.heldout.base import HeldOut, HeldOutMethod, Prepared
 from onefit.heldout.block import Block
 from onefit.heldout.eigen import Eigen
+from onefit.heldout.influence import Influence
 from onefit.heldout.limit import Exact, Limit
 from onefit.heldout.refit import Refit
 
-__all__ = ["METHODS", "Block", "Eigen", "Exact", "HeldOut", "HeldOutMethod", "Limit", "Prepared", "Refit"]
+__all__ = [
+    "METHODS",
+    "Block",
+    "Eigen",
+    "Exact",
+    "HeldOut",
+    "HeldOutMethod",
+    "Influence",
+    "Limit",
+    "Prepared",
+    "Refit",
+]
 
 #: name -> class of every held-out method; how to add one: docs/extending.md
 METHODS: dict[str, type[HeldOutMethod]] = {
-    method.name: method for method in (Refit, Block, Eigen, Limit, Exact)
+    method.name: method for method in (Refit, Block, Eigen, Influence, Limit, Exact)
 }

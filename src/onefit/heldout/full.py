@@ -14,7 +14,7 @@ from onefit.solvers import solve
 
 Array = NDArray[Any]
 
-__all__ = ["FullPath", "Target"]
+__all__ = ["FullPath", "Norms", "Target"]
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,19 @@ class Target:
         )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class Norms:
+    """Sizes of a kernel matrix: its largest diagonal entry and its largest absolute row sum."""
+
+    diagonal: float
+    row_sum: float
+
+    @classmethod
+    def of(cls, K: Array) -> Norms:
+        sums = [float(np.abs(K[i : i + 512]).sum(axis=1).max()) for i in range(0, K.shape[0], 512)]
+        return cls(float(np.einsum("ii->i", K).max()), max(sums))
+
+
 class FullPath:
     """Full-sample solutions along the lambdas, from the largest down, each starting the next.
 
@@ -70,7 +83,7 @@ class FullPath:
     """
 
     def __init__(self, problem: Problem, folds: Folds, lams: Array) -> None:
-        self.problem, self.folds = problem, folds
+        self.problem, self.folds, self.norms = problem, folds, Norms.of(problem.K)
         self.positive = folds.without(np.flatnonzero(problem.s == 0))
         self.solutions = self._solve(lams)
         sizes = [rows.size for rows in self.positive.removed]

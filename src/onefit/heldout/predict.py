@@ -92,8 +92,8 @@ def check_machine(estimator: Any, caller: str) -> None:
     name = type(estimator).__name__
     if hasattr(estimator, "steps"):
         raise TypeError(
-            f"{caller} does not take a {name}: held-out predictions come from one fit to all rows, so "
-            "that its steps would see the test rows. Transform X first if that does no harm (a "
+            f"{caller} does not take a {name}: held-out predictions come from one fit to all rows, "
+            "so that its steps would see the test rows. Transform X first if that does no harm (a "
             "scaler without targets, say), or use GridSearchCV on the pipeline"
         )
     if hasattr(estimator, "best_estimator_"):
@@ -110,7 +110,9 @@ def make_method(
         check_choice("method", method, ("auto", *METHODS))
     if (order is not None or tail) and method != "influence":
         given = f"order={order}" if order is not None else "tail=True"
-        raise ValueError(f"{given} is for method='influence', not for method={name!r}; leave it out")
+        raise ValueError(
+            f"{given} is for method='influence', not for method={name!r}; leave it out"
+        )
     if isinstance(method, HeldOutMethod):
         return method
     if method == "auto":
@@ -128,11 +130,28 @@ def check_training(folds: Folds, s: Array, y: Any, classes: Array | None) -> Non
         left = folds.n - removed.size
         if left < 2:
             raise ValueError(
-                f"the training part of split {k} has {left} rows of positive weight, a fit needs two "
-                "at least; use fewer or smaller folds"
+                f"the training part of split {k} has {left} rows of positive weight, a fit needs "
+                "two at least; use fewer or smaller folds"
             )
     if classes is not None:
-        positive.check_classes(np.asarray(y).ravel(), classes)
+        _check_classes(positive, np.asarray(y).ravel(), classes, bool((s == 0).any()))
+
+
+def _check_classes(folds: Folds, y: Array, classes: Array, weighted: bool) -> None:
+    """Refuse splits whose removed rows are all there is of a class."""
+    codes, k = np.searchsorted(classes, y), len(classes)
+    total = np.bincount(codes, minlength=k)
+    sizes = [rows.size for rows in folds.removed]
+    split = np.repeat(np.arange(len(folds)), sizes)
+    cells = np.bincount(split * k + codes[np.concatenate(folds.removed)], minlength=len(folds) * k)
+    absent = np.argwhere(cells.reshape(-1, k) == total)
+    if absent.size:
+        where, label = absent[0]
+        row = "row of positive sample_weight" if weighted else "row"
+        raise ValueError(
+            f"the training part of split {where} holds no {row} of class "
+            f"{classes[label].item()!r}; use StratifiedKFold, or fewer folds"
+        )
 
 
 def ridge_weights(folds: Folds, s: Array, scaling: str) -> int:

@@ -99,7 +99,7 @@ class Log(SmoothLoss):
     task = "classification"
 
     def value(self, y: Array, u: Array) -> Array:
-        return np.logaddexp(0.0, -y * u)
+        return np.asarray(np.logaddexp(0.0, -y * u))
 
     def gradient(self, y: Array, u: Array) -> Array:
         return -y * expit(-y * u)

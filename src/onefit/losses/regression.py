@@ -70,7 +70,7 @@ class Huber(PiecewiseQuadratic):
         return inside * (2.0 * size - inside)
 
     def gradient(self, y: Array, u: Array) -> Array:
-        return -2.0 * np.clip(y - u, -self.b, self.b)
+        return np.asarray(-2.0 * np.clip(y - u, -self.b, self.b))
 
     def curvature(self, y: Array, u: Array) -> Array:
         r = y - u
@@ -134,7 +134,7 @@ class Logistic(SmoothLoss):
         size = np.abs(y - u)
         near = np.log1p(np.sinh(0.5 * np.minimum(size, 1.0)) ** 2)
         far = size + 2.0 * np.log1p(np.exp(-size)) - 2.0 * math.log(2.0)
-        return np.where(size < 1.0, near, far)
+        return np.asarray(np.where(size < 1.0, near, far))
 
     def gradient(self, y: Array, u: Array) -> Array:
         return -np.tanh(0.5 * (y - u))

@@ -1,8 +1,9 @@
 """What each held-out method will cost, and which one to take.
 
 The operations of a method are counted as calls of a few primitives (``cost.py``), each with a speed
-that was measured once on this machine (``rates.py``); the memory is compared with what is really
-available (``memory.py``), and the whole is printed as a table (``text.py``).
+that was measured once on this machine (``rates.py``); the memory they take (``matrices.py``) is
+compared with what is really available (``memory.py``), and the whole is printed as a table
+(``text.py``).
 """
 
 from __future__ import annotations

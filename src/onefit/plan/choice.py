@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from onefit._validation import check_choice
-from onefit.plan.cost import COSTS, MATRICES
+from onefit.plan.cost import COSTS
+from onefit.plan.matrices import peak_bytes
 from onefit.plan.memory import available_memory
 from onefit.plan.rates import Rates, calibrate
 from onefit.plan.workload import Estimate, Workload
@@ -39,13 +40,10 @@ def estimate(work: Workload, method: str, rates: Rates | None = None) -> Estimat
     if rates is None:
         rates = calibrate(work.threads, work.itemsize)
     cost = COSTS[method](work, rates)
-    # a single worker keeps the distances that its kernels share
-    distances = 1.0 if work.kernels > 1 and work.busy == 1 else 0.0
-    numbers = (MATRICES[method](work) + distances) * work.n**2
     return Estimate(
         method=method,
         flops=work.kernels * cost.flops,
-        nbytes=int(work.busy * numbers * work.itemsize),
+        nbytes=work.busy * peak_bytes(work, method),
         seconds=work.rounds * cost.seconds,
     )
 

@@ -1,4 +1,4 @@
-"""Operations and memory of each held-out method, for one kernel.
+"""Operations of each held-out method, for one kernel.
 
 Squared loss: the counts follow the code of ``onefit.heldout`` and assume that no eigenvalue can be
 dropped. Other losses: Newton's method takes as many steps as the data ask for, and factors the
@@ -14,13 +14,13 @@ from collections.abc import Callable
 from onefit.plan.rates import Cost, Rates
 from onefit.plan.workload import Workload
 
-__all__ = ["COSTS", "MATRICES", "factorisation_ratio"]
+__all__ = ["COSTS", "active_share", "factorisation_ratio"]
 
 #: what Python and NumPy take beside the primitives, in calls of a tiny solve: per kernel, per split
 #: of a kernel, per lambda, per split of a lambda, and per row of a leave-one-out
 PER_KERNEL, PER_LAYOUT, PER_LAMBDA, PER_FOLD, PER_ROW = 120.0, 3.0, 40.0, 16.0, 0.3
 
-#: assumed of Newton's method and of the repair of an exact leave-out, and orders of an influence series
+#: steps assumed of Newton's method and of the repair of a leave-out, orders of an influence series
 NEWTON_STEPS, REPAIRS, ORDERS = 10, 3, 3
 #: assumed share of points with curvature, for losses that have straight pieces
 SHARES = {
@@ -111,31 +111,9 @@ COSTS: dict[str, Callable[[Workload, Rates], Cost]] = {
 }
 
 
-def _part(work: Workload) -> float:
-    return (work.n - min(work.removed, default=0)) / max(work.n, 1)
-
-
-def _active(work: Workload) -> float:
+def active_share(work: Workload) -> float:
+    """The share of points that are assumed to have curvature."""
     return SHARES.get(work.loss, 1.0)
-
-
-def _formula(work: Workload) -> float:
-    """K, a factor on the active points, and arrays of a column a fold."""
-    return 1.0 + 2.0 * _active(work) ** 2 + 3.0 * work.folds / work.n
-
-
-#: method -> peak memory of one kernel, in units of n^2 numbers
-MATRICES: dict[str, Callable[[Workload], float]] = {
-    # K, its permuted copy, and a copy of that
-    "block": lambda work: 3.0 + 2.0 * (work.largest / work.n) ** 2,
-    # K, the matrix that was decomposed, the vectors by rows and by folds, and scratch
-    "eigen": lambda work: 4.0 + work.largest / work.n,
-    # K, the training part, and its factor
-    "refit": lambda work: 1.0 + 2.0 * _part(work) ** 2,
-    "exact": _formula,
-    "limit": _formula,
-    "influence": _formula,
-}
 
 
 def factorisation_ratio(n: int, rates: Rates) -> float:
@@ -170,7 +148,7 @@ def _refits(work: Workload, splits: Counter[int], rates: Rates) -> Cost:
 
 
 def _fit(n: int, work: Workload, rates: Rates) -> Cost:
-    """One machine at one lambda: a direct solution, or Newton steps on the points with curvature."""
+    """One machine at one lambda: a direct solution, or Newton steps on the active points."""
     if work.loss == "squared":
         solved = 2 * rates.triangular_solves(n, work.targets + 1)
         checked = rates.product(n, n, work.targets)
@@ -178,7 +156,7 @@ def _fit(n: int, work: Workload, rates: Rates) -> Cost:
             rates.passes(n * n, 2) + rates.cholesky(n) + solved + checked
             + rates.calls(PER_LAMBDA)
         )  # fmt: skip
-    active = _active(work) * n
+    active = active_share(work) * n
     factor = rates.passes(active**2, 4) + rates.cholesky(active)
     step = (
         rates.gathers(active**2)
@@ -192,13 +170,13 @@ def _fit(n: int, work: Workload, rates: Rates) -> Cost:
 
 def _from_one_fit(work: Workload, rates: Rates, products: int, inverted: bool = False) -> Cost:
     """A fit per lambda, one factor a target, and products of 2 n^2 with a column a fold."""
-    n, active = work.n, _active(work) * work.n
+    n, active = work.n, active_share(work) * work.n
     factor = rates.gathers(active**2) + rates.cholesky(active)
     folds = work.folds * rates.calls(products * PER_FOLD)
     if inverted:
         factor += rates.triangular_inverse(active)
         for m, count in work.near.items():
-            side = _active(work) * m
+            side = active_share(work) * m
             folds += count * (rates.rank_update(side, active) + rates.solve(side, 1))
     folds += products * rates.product(n, n, work.folds)
     each = _fit(n, work, rates) + work.targets * (work.ridges * factor + folds)

@@ -5,9 +5,9 @@ around it, so its time is a n^3 + b n^2 and its speed
 
     rate(n) = peak n / (n + half),
 
-half of the peak at n = ``half``. Two sizes determine both. The larger one is small enough to lie in the
-cache; beyond it the tridiagonal reduction of an eigendecomposition waits for memory, so that no routine is
-believed to become more than twice as fast as it was seen.
+half of the peak at n = ``half``. Two sizes determine both. The larger one is small enough to lie
+in the cache; beyond it the tridiagonal reduction of an eigendecomposition waits for memory, so that
+no routine is believed to become more than twice as fast as it was seen.
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ from onefit import _linalg as linalg
 from onefit.plan import store
 
 Array = NDArray[Any]
+Clock = Callable[[], float]
 
 __all__ = ["Cost", "Curve", "Rates", "calibrate"]
 
+CURVES = ("gemm", "syrk", "potrf", "trtri", "eigh")
 #: sizes of the square matrices, and of the short sides of the blocks, that are timed
 SIZES = (160, 480)
 SHORT = (24, 120)
@@ -119,7 +121,7 @@ class Rates:
         return self.trtri.cost(n**3 / 3.0, n)
 
     def eigendecomposition(self, n: float) -> Cost:
-        """Eigenvalues and vectors: 4/3 n^3 to tridiagonal form, 2 n^3 to transform the vectors back."""
+        """Eigenvalues and vectors: 4/3 n^3 to tridiagonal form, 2 n^3 for the vectors' way back."""
         return self.eigh.cost(10.0 / 3.0 * n**3, n)
 
     def triangular_solves(self, n: float, columns: float) -> Cost:
@@ -156,17 +158,34 @@ def calibrate(threads: int = 1, itemsize: int = 8) -> Rates:
         except (KeyError, TypeError):
             pass  # written by another version: measured again
     with threadpool_limits(threads, user_api="blas"):
-        rates = measure(np.dtype(f"f{itemsize}"))
+        rates = measure(np.dtype(f"f{itemsize}"), _clock(threads))
     store.write(threads, itemsize, asdict(rates))
     return rates
 
 
 def _from_json(known: dict[str, Any]) -> Rates:
-    return Rates(**{k: Curve(**v) if isinstance(v, dict) else float(v) for k, v in known.items()})
+    gemm, syrk, potrf, trtri, eigh = (Curve(**known[name]) for name in CURVES)
+    stream, gather, call = (float(known[name]) for name in ("stream", "gather", "call"))
+    return Rates(gemm, syrk, potrf, trtri, eigh, stream, gather, call)
 
 
-def measure(dtype: Any) -> Rates:
+def _clock(threads: int) -> Clock:
+    """The time of the thread itself, which the load of others does not touch, if it is only one."""
+    fine = time.get_clock_info("thread_time").resolution < 1e-6
+    return time.thread_time if threads == 1 and fine else time.perf_counter
+
+
+def measure(dtype: Any, clock: Clock) -> Rates:
     """Time every primitive with the threads now in use."""
+
+    def curve(
+        routine: Callable[[Array], Any], arrays: dict[int, Array], flops: Callable[[int], float]
+    ) -> Curve:
+        (small, a), (large, b) = arrays.items()
+        slow = flops(small) / _seconds(lambda: routine(a), clock)
+        fast = flops(large) / _seconds(lambda: routine(b), clock)
+        return Curve.through(small, slow, large, fast)
+
     matrices = {n: _positive(n, dtype) for n in SIZES}
     tall = {m: np.asfortranarray(matrices[SIZES[-1]][:m]) for m in SHORT}
     inner = SIZES[-1]
@@ -175,14 +194,14 @@ def measure(dtype: Any) -> Rates:
     order = np.random.default_rng(0).permutation(SIDE)
     tiny, ones = np.eye(2, dtype=dtype), np.ones((2, 1), dtype=dtype)
     return Rates(
-        gemm=_curve(lambda a: linalg.matmul(a, a), matrices, lambda n: 2.0 * n**3),
-        syrk=_curve(lambda a: linalg.gram(a, rows=True), tall, lambda m: m * m * inner),
-        potrf=_curve(linalg.cholesky, matrices, lambda n: n**3 / 3.0),
-        trtri=_curve(linalg.triangular_inverse, matrices, lambda n: n**3 / 3.0),
-        eigh=_curve(linalg.eigh, matrices, lambda n: 10.0 / 3.0 * n**3),
-        stream=_seconds(lambda: np.multiply(array, 2.0, out=other)) / SIDE**2,
-        gather=_seconds(lambda: array[np.ix_(order, order)]) / SIDE**2,
-        call=_seconds(lambda: [linalg.solve_spd(tiny, ones) for _ in range(100)]) / 100,
+        gemm=curve(lambda a: linalg.matmul(a, a), matrices, lambda n: 2.0 * n**3),
+        syrk=curve(lambda a: linalg.gram(a, rows=True), tall, lambda m: m * m * inner),
+        potrf=curve(linalg.cholesky, matrices, lambda n: n**3 / 3.0),
+        trtri=curve(linalg.triangular_inverse, matrices, lambda n: n**3 / 3.0),
+        eigh=curve(linalg.eigh, matrices, lambda n: 10.0 / 3.0 * n**3),
+        stream=_seconds(lambda: np.multiply(array, 2.0, out=other), clock) / SIDE**2,
+        gather=_seconds(lambda: array[np.ix_(order, order)], clock) / SIDE**2,
+        call=_seconds(lambda: [linalg.solve_spd(tiny, ones) for _ in range(100)], clock) / 100,
     )
 
 
@@ -195,21 +214,12 @@ def _positive(n: int, dtype: Any) -> Array:
     return M
 
 
-def _curve(
-    routine: Callable[[Array], Any], arrays: dict[int, Array], flops: Callable[[int], float]
-) -> Curve:
-    (small, a), (large, b) = arrays.items()
-    slow = flops(small) / _seconds(lambda: routine(a))
-    fast = flops(large) / _seconds(lambda: routine(b))
-    return Curve.through(small, slow, large, fast)
-
-
-def _seconds(action: Callable[[], Any]) -> float:
+def _seconds(action: Callable[[], Any], clock: Clock) -> float:
     """The best of a few runs, after one that wakes the threads."""
     action()
     spent: list[float] = []
     while len(spent) < REPEATS or sum(spent) < LONG_ENOUGH:
-        start = time.perf_counter()
+        start = clock()
         action()
-        spent.append(max(time.perf_counter() - start, 1e-9))
+        spent.append(max(clock() - start, 1e-9))
     return min(spent)

@@ -10,6 +10,9 @@ from onefit.plan.workload import Estimate, Workload
 
 __all__ = ["explain"]
 
+#: methods that do not give what a refit gives
+APPROXIMATE = ("limit", "influence")
+
 
 def explain(work: Workload, chosen: Estimate, rates: Rates | None = None) -> str:
     """A plain-text table of the expected costs, the choice marked, and the reason for it."""
@@ -18,7 +21,11 @@ def explain(work: Workload, chosen: Estimate, rates: Rates | None = None) -> str
     known = candidates(work, rates)
     if chosen.method not in (one.method for one in known):
         known = sorted([*known, chosen], key=lambda one: one.seconds)
-    lines = [_title(work), "", f"  {'method':<10}{'flops':>9}{'memory':>13}{'time':>11}{'ratio':>9}"]
+    lines = [
+        _title(work),
+        "",
+        f"  {'method':<10}{'flops':>9}{'memory':>13}{'time':>11}{'ratio':>9}",
+    ]
     for one in known:
         mark = ">" if one.method == chosen.method else " "
         ratio = one.seconds / chosen.seconds
@@ -47,15 +54,13 @@ def _title(work: Workload) -> str:
     return "Plan: " + ", ".join(parts)
 
 
-def _reasons(
-    work: Workload, chosen: Estimate, known: list[Estimate], rates: Rates
-) -> list[str]:
+def _reasons(work: Workload, chosen: Estimate, known: list[Estimate], rates: Rates) -> list[str]:
     """Why the method is chosen, and which one it was preferred to in spite of its time."""
     factors = work.lams * work.ridges
     worth = factorisation_ratio(work.n, rates)
     reasons = {
         "eigen": f"one eigendecomposition serves {_count(work.lams, 'lambda')}; Cholesky would "
-        f"factor {_count(factors, 'time')}, and one eigendecomposition costs about {worth:.1f} of these",
+        f"factor {_count(factors, 'time')}, and the former costs about {worth:.1f} of the latter",
         "block": f"{_count(factors, 'Cholesky factor')}, each with its inverse, for "
         f"{_count(work.lams, 'lambda')}; one eigendecomposition costs about {worth:.1f} of these",
         "exact": f"one fit per lambda instead of {work.folds}; points that change their piece of "
@@ -66,7 +71,8 @@ def _reasons(
         "refit": "the honest definition: a fit per lambda and split",
     }
     lines = [f"Why {chosen.method}: {reasons[chosen.method]}."]
-    faster = [one for one in known if one.seconds < chosen.seconds]
+    equals = [one for one in known if one.method not in APPROXIMATE]
+    faster = [one for one in equals if one.seconds < chosen.seconds]
     if faster:
         names = ", ".join(f"{one.method} ({_memory(one.nbytes)})" for one in faster)
         lines.append(f"Expected to be faster, but not taken: {names}.")

@@ -22,8 +22,8 @@ class Workload:
     removed : tuple of int
         Rows that each split removes from training.
     ridges : int
-        Different values of c = Lambda(training part) per lambda: 1 if the splits remove equal weight or
-        the scaling is "total".
+        Different values of c = Lambda(training part) per lambda: 1 if the splits remove equal
+        weight or the scaling is "total".
     targets : int
     itemsize : {8, 4}
         Bytes of a number.

@@ -1,0 +1,1 @@
+"""Which candidates, evaluated how, and which one wins."""

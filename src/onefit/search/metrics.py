@@ -1,14 +1,15 @@
 """The common metrics for every lambda and every split at once.
 
-A scorer call costs about a third of a millisecond, and a search makes thousands. These functions take
-the held-out values of a whole path of lambdas, (L, N, q), and return one score a lambda, split and
-target, (L, k, q): the numbers that scikit-learn's metrics give, split by split.
+A scorer call costs about a third of a millisecond, and a search makes thousands. These functions
+take the held-out values of a whole path of lambdas, (L, N, q), and return one score a lambda,
+split and target, (L, k, q): the numbers that scikit-learn's metrics give, split by split.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -45,8 +46,12 @@ class Truth:
 
     def spread(self, values: Array) -> Array:
         """Each split's numbers, once for each of its rows."""
-        sizes = np.diff([*self.starts, self.y.shape[0]])
-        return np.repeat(values, sizes, axis=-2)
+        return np.repeat(values, self.sizes, axis=-2)
+
+    @cached_property
+    def sizes(self) -> Array:
+        """Test rows of each split."""
+        return np.diff([*self.starts, self.y.shape[0]])
 
 
 def squared_error(truth: Truth, u: Array) -> Array:
@@ -65,13 +70,18 @@ def absolute_error(truth: Truth, u: Array) -> Array:
 
 
 def determination(truth: Truth, u: Array) -> Array:
-    """R^2 = 1 - mean (y - u)^2 / mean (y - mean y)^2; of a constant y, 1 if it is met and else 0."""
+    """R^2 = 1 - mean (y - u)^2 / mean (y - mean y)^2.
+
+    Of a constant y it is 1 if that is met and else 0, of a single row it is not defined.
+    """
     error = squared_error(truth, u)
     variance = truth.mean(np.square(truth.y - truth.spread(truth.mean(truth.y))))
     largest, smallest = (f.reduceat(truth.y, truth.starts) for f in (np.maximum, np.minimum))
     constant = largest == smallest
     ratio = error / np.where(constant, 1.0, variance)
-    return np.asarray(np.where(constant, (error == 0.0).astype(float), 1.0 - ratio))
+    scores = np.where(constant, (error == 0.0).astype(float), 1.0 - ratio)
+    scores[:, truth.sizes < 2] = np.nan
+    return scores
 
 
 def accuracy(truth: Truth, u: Array) -> Array:

@@ -48,9 +48,9 @@ def tabulate(
 ) -> Results:
     """Put every outcome in its candidates' rows.
 
-    Besides scikit-learn's columns: ``<aggregate>_test_<metric>`` where the aggregate is not the mean
-    (it is what the rank follows), ``method``, ``exact`` (whether all splits are), ``error`` (the
-    largest bound on a held-out value's error) and ``reason`` (why a candidate has no score).
+    Besides scikit-learn's columns: ``<aggregate>_test_<metric>`` where the aggregate is not the
+    mean (it is what the rank follows), ``method``, ``exact`` (whether all splits are), ``error``
+    (the largest bound on a held-out value's error) and ``reason`` (why a candidate has no score).
     """
     C, k = len(candidates), sizes.size
     table: dict[str, Any] = {}

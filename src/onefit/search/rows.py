@@ -1,8 +1,8 @@
 """The sample as a search sees it: checked once, rows of a fold side by side, splits made small.
 
-Held-out methods want the rows that a split removes to be adjacent. A search permutes the sample once,
-before any kernel matrix is built, so that no kernel matrix need ever be permuted. The splits keep
-the order of their test rows, hence held-out values, stacked split after split, are the same
+Held-out methods want the rows that a split removes to be adjacent. A search permutes the sample
+once, before any kernel matrix is built, so that no kernel matrix need ever be permuted. The splits
+keep the order of their test rows, hence held-out values, stacked split after split, are the same
 numbers in the same places as without the permutation.
 """
 
@@ -31,6 +31,21 @@ class Sample:
     s: Array = field(repr=False)
     folds: Folds
 
+    def __reduce__(self) -> Any:
+        """Splits travel to a worker as a few arrays, not as thousands."""
+        removed, test = _pack(self.folds.removed), _pack(self.folds.test)
+        disjoint = np.array(self.folds.disjoint)
+        return _unpack, (self.X, self.Y, self.s, self.folds.n, removed, test, disjoint)
+
+
+def _pack(sets: Sequence[Indices]) -> tuple[Indices, Indices]:
+    return np.concatenate(sets), np.cumsum([rows.size for rows in sets])
+
+
+def _unpack(X: Any, Y: Array, s: Array, n: int, removed: Any, test: Any, disjoint: Array) -> Sample:
+    sets = [np.split(rows, ends[:-1]) for rows, ends in (removed, test)]
+    return Sample(X, Y, s, _from_removed(n, sets[0], sets[1], disjoint.tolist()))
+
 
 @dataclass(frozen=True)
 class _Complements(Sequence[Indices]):
@@ -53,7 +68,9 @@ class _Complements(Sequence[Indices]):
 
 def compact(folds: Folds) -> Folds:
     """The same splits, with training sets kept as complements."""
-    return _from_removed(folds.n, folds.removed, list(folds.test), folds.disjoint)
+    pairs = zip(folds.test, folds.removed, strict=True)
+    disjoint = [np.array_equal(a, b) or bool(np.isin(a, b).all()) for a, b in pairs]
+    return _from_removed(folds.n, folds.removed, list(folds.test), disjoint)
 
 
 def _from_removed(

@@ -1,9 +1,9 @@
 """Scores from held-out decision values, with no refit.
 
-Metrics in :data:`onefit.search.metrics.FAST` are computed for all splits and lambdas at once. Any other
-scorer is called as scikit-learn would call it, once a split, with the estimator itself: only its
-decision values are looked up instead of computed. A scorer that needs more than decision values is
-found out by a trial before any kernel matrix is built.
+Metrics in :data:`onefit.search.metrics.FAST` are computed for all splits and lambdas at once. Any
+other scorer is called as scikit-learn would call it, once a split, with the estimator itself: only
+its decision values are looked up instead of computed. A scorer that needs more than decision
+values is found out by a trial before any kernel matrix is built.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from __future__ import annotations
 import copy
 import numbers
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import _safe_indexing
@@ -30,8 +32,6 @@ from onefit.search.metrics import FAST, Metric, Truth
 Array = NDArray[Any]
 
 __all__ = ["Part", "Scoring", "build_scoring", "look_up"]
-
-Proxy = Callable[[Array], Any]
 
 
 def look_up(machine: Any, values: Array) -> Any:
@@ -132,6 +132,7 @@ def build_scoring(
     params: Mapping[str, Any],
     folds: Folds,
     pooled: bool = False,
+    undefined: bool = False,
 ) -> Scoring:
     """Sort the scorers into fast and slow ones, and cut the sample for them.
 
@@ -144,6 +145,8 @@ def build_scoring(
         In the caller's order.
     pooled : bool, default=False
         Whether all test rows are one part.
+    undefined : bool, default=False
+        Whether a metric may be undefined on a split (NaN), since the splits do not decide.
     """
     table: dict[str, Any] = getattr(scorers, "_scorers", {"score": scorers})
     routed = _route(scorers, params)
@@ -154,7 +157,7 @@ def build_scoring(
         if metric is not None and set(routed[name]) <= {"sample_weight"}:
             weights = routed[name].get("sample_weight")
             fast[name] = metric, sign, _truth(machine, y, weights, folds, starts, name)
-            if not pooled:
+            if not (pooled or undefined):
                 _check_defined(metric, folds, name)
     slow = {name: scorer for name, scorer in table.items() if name not in fast}
     parts = _parts(machine, X, y, routed, folds, pooled) if slow else []
@@ -171,15 +174,16 @@ def _route(scorers: Any, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]
     table = getattr(scorers, "_scorers", None)
     if table is None:
         return {"score": dict(params)}
-    from sklearn import get_config
-
     if get_config()["enable_metadata_routing"]:
         routed = process_routing(scorers, "score", **params)
         return {name: dict(routed[name].score) for name in table}
-    return {
-        name: dict(params) if scorer._accept_sample_weight() else {}
-        for name, scorer in table.items()
-    }
+    return {name: dict(params) if _takes_weight(scorer) else {} for name, scorer in table.items()}
+
+
+def _takes_weight(scorer: Any) -> bool:
+    if hasattr(scorer, "_accept_sample_weight"):
+        return bool(scorer._accept_sample_weight())
+    return "sample_weight" in signature(scorer).parameters
 
 
 def _fast(scorer: Any, machine: Any) -> tuple[Metric | None, int]:
@@ -196,12 +200,10 @@ def _fast(scorer: Any, machine: Any) -> tuple[Metric | None, int]:
     return (metric if wanted == task else None), int(getattr(scorer, "_sign", 1))
 
 
-def _truth(
-    machine: Any, y: Any, weights: Any, folds: Folds, starts: Array, name: str
-) -> Truth:
+def _truth(machine: Any, y: Any, weights: Any, folds: Folds, starts: Array, name: str) -> Truth:
     if is_classifier(machine):
         codes = np.searchsorted(machine.classes_, np.asarray(y).ravel())
-        target = codes[:, None]
+        target: Array = codes[:, None]
     else:
         target = np.asarray(y, dtype=np.float64).reshape(folds.n, -1)
     w = np.ones(folds.n) if weights is None else np.asarray(weights, dtype=np.float64)
@@ -219,8 +221,8 @@ def _check_defined(metric: Metric, folds: Folds, name: str) -> None:
     smallest = int(np.diff(folds.offsets).min())
     if metric is FAST[r2_score][0] and smallest < 2:
         raise ValueError(
-            f"scoring={name!r} is R^2, which is undefined on a test set of one row, and a split has "
-            "one; use aggregate='pooled', or scoring='neg_mean_squared_error'"
+            f"scoring={name!r} is R^2, which is undefined on a test set of one row, and a split "
+            "has one; use aggregate='pooled', or scoring='neg_mean_squared_error'"
         )
 
 

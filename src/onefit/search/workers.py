@@ -1,8 +1,9 @@
 """The work of a search: one job a kernel, side by side in processes or one after the other.
 
-BLAS calls hold the interpreter's lock, so workers are processes (joblib's default); each gets its share
-of the cores for BLAS. X travels to a worker, scores and held-out values come back, and a kernel matrix
-never leaves its process. One after the other, jobs share the distances between the rows instead.
+BLAS calls hold the interpreter's lock, so workers are processes (joblib's default); each gets its
+share of the cores for BLAS. X travels to a worker, scores and held-out values come back, and a
+kernel matrix never leaves its process. One after the other, jobs share the distances between the
+rows instead.
 """
 
 from __future__ import annotations
@@ -108,7 +109,12 @@ def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outc
     for machine in job.machines:
         estimator = machine.estimator
         problem = Problem(
-            K, sample.Y, sample.s, estimator._make_loss(), estimator.fit_intercept, estimator.scaling
+            K,
+            sample.Y,
+            sample.s,
+            estimator._make_loss(),
+            estimator.fit_intercept,
+            estimator.scaling,
         )
         outcomes.append(_run_machine(task, job, machine, problem, share))
     return outcomes
@@ -123,7 +129,9 @@ def _run_machine(
     stacked = _stack(task.sample, heldouts)
     done = np.array([held is not None for held in heldouts])
     values = stacked["values"]
-    scores = _scatter(task.scoring.score(machine.estimator, values[done]) if done.any() else {}, done)
+    scores = _scatter(
+        task.scoring.score(machine.estimator, values[done]) if done.any() else {}, done
+    )
     pooled = {}
     if task.pooled is not None and done.any():
         found = task.pooled.score(machine.estimator, values[done])
@@ -153,7 +161,7 @@ def _run_machine(
 def _predict(
     task: Task, machine: Machine, problem: Problem
 ) -> tuple[list[HeldOut | None], list[str]]:
-    """Held-out values at every lambda; a lambda at which the numerics fail gets None and a reason."""
+    """Held-out values at every lambda; None and a reason where the numerics fail."""
     assert machine.method is not None
     heldouts: list[HeldOut | None] = [None] * len(machine.lams)
     reasons = [""] * len(machine.lams)
@@ -222,7 +230,7 @@ class Crew:
 
     @classmethod
     def hire(cls, n_jobs: int | None, jobs: int) -> Crew:
-        """As many as ``n_jobs`` and joblib's active backend say, but no more than there are jobs."""
+        """As many as ``n_jobs`` and joblib's active backend say, but no more than jobs."""
         workers = max(1, min(effective_n_jobs(n_jobs), jobs))
         backend, _ = get_active_backend()
         shared = bool(getattr(backend, "supports_sharedmem", False))
@@ -253,16 +261,14 @@ def run_jobs(task: Task, jobs: list[Job], crew: Crew) -> Iterator[tuple[int, lis
         return
     backend, _ = get_active_backend()
     streams = bool(getattr(backend, "supports_return_generator", False))
-    parallel = Parallel(
-        n_jobs=crew.workers, return_as="generator_unordered" if streams else "list"
-    )
+    parallel = Parallel(n_jobs=crew.workers, return_as="generator_unordered" if streams else "list")
     inside = None if crew.shared else crew.threads
     with _limited(crew.threads if crew.shared else None):
         yield from parallel(delayed(_work)(task, job, i, inside) for i, job in enumerate(jobs))
 
 
 def _in_turn(task: Task, jobs: list[Job]) -> Iterator[tuple[int, list[Outcome]]]:
-    """One after the other by the distances they need, each kind computed once and then forgotten."""
+    """One after the other, ordered by the distances they need, which are computed once."""
     order = sorted(range(len(jobs)), key=lambda i: jobs[i].kernel.metrics)
     geometry = Geometry(task.sample.X, keep=len(jobs) > 1)
     for turn, place in enumerate(order):

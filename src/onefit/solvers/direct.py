@@ -82,7 +82,7 @@ def without_rounding(values: Array) -> Array:
 def solve_bordered(
     solve: Any, Y: Array, root: Array, fit_intercept: bool, apply: Any = None
 ) -> tuple[Array, Array]:
-    """a and b from a routine ``solve(B) = M^-1 B``.
+    """Coefficients a and b from a routine ``solve(B) = M^-1 B``.
 
     With an intercept, a is what is left of two larger vectors. Given ``apply(A) = C A``, a second
     round on the residual of the first wins back the digits lost in their difference.

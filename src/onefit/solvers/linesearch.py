@@ -27,7 +27,14 @@ _MAX_TRIALS = 60
 
 
 def line_search(
-    loss: Loss, Y: Array, U: Array, dU: Array, s: Array, linear: Array, quadratic: Array
+    loss: Loss,
+    Y: Array,
+    U: Array,
+    dU: Array,
+    s: Array,
+    linear: Array,
+    quadratic: Array,
+    tolerance: float = 1e-13,
 ) -> Array:
     """The minimising t >= 0 for every column.
 
@@ -40,6 +47,8 @@ def line_search(
         Weights; zero for rows left out.
     linear, quadratic : (k,) arrays
         2 Lambda a'K da and 2 Lambda da'K da.
+    tolerance : float
+        The part of the slope at zero that may be left.
     """
     moving = s * dU
 
@@ -61,7 +70,7 @@ def line_search(
             break
         t = done[left]
         value, curvature = slope(t, left)
-        finished = np.abs(value) <= 1e-13 * np.abs(start[left])
+        finished = np.abs(value) <= tolerance * np.abs(start[left])
         low[left] = np.where(value < 0, t, low[left])
         high[left] = np.where(value > 0, t, high[left])
         done[left] = np.where(finished, t, _propose(t, value, curvature, low[left], high[left]))

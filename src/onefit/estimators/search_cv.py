@@ -1,0 +1,376 @@
+"""Grid search by cross-validation whose held-out predictions come from one fit."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.callback import with_callbacks
+from sklearn.metrics import get_scorer_names
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.utils import get_tags, indexable
+from sklearn.utils.validation import _check_method_params
+
+from onefit import plan
+from onefit._validation import check_choice, suggest
+from onefit.heldout import HeldOutMethod
+from onefit.heldout.predict import check_machine
+from onefit.search.aggregate import AGGREGATES, RULES, one_standard_error, standard_error
+from onefit.search.criterion import Criterion, get_criterion
+from onefit.search.metrics import FAST
+from onefit.search.per_target import choose_lams, fit_targets
+from onefit.search.results import Results, heldout_of, tabulate
+from onefit.search.scoring import build_scoring
+from onefit.search.setup import Setup, set_up
+from onefit.search.workers import Outcome, Task, run_jobs
+
+Array = NDArray[Any]
+
+__all__ = ["KernelSearchCV"]
+
+KEEP = ("best", "all", "none")
+
+
+class KernelSearchCV(BaseSearchCV):
+    """Choose a kernel machine's parameters by cross-validation, without refitting the splits.
+
+    A drop-in for :class:`sklearn.model_selection.GridSearchCV` over :class:`KernelRegressor` and
+    :class:`KernelClassifier`: the same grids, splitters, scorers and results, but every split's
+    predictions come from fits to the whole sample (:func:`heldout_predict`), kernel matrices are
+    built once for each kernel, and all lam ride on them.
+
+    The kernel is fixed on all rows: ``gamma="scale"`` looks at the whole X, not at each training
+    part. Randomness enters through the splitter only.
+
+    Parameters
+    ----------
+    estimator : KernelRegressor or KernelClassifier
+    param_grid : dict or list of dict
+        Values to try for each parameter of the estimator.
+    cv : int, splitter, or iterable of splits, default=5
+    scoring : str, callable, list, tuple, dict or None, default=None
+        As in scikit-learn; None is R^2 or accuracy. Any scorer that is content with held-out
+        decision values, and what follows from them, will do.
+    criterion : str or object, default="cv"
+        What to choose by: "cv" is the cross-validated score itself. See
+        :class:`onefit.search.criterion.Criterion`.
+    method : {"auto", "refit", "block", "eigen", "influence", "limit", "exact"} or object
+        How held-out values are computed; "auto" asks the cost model, kernel by kernel.
+    order : int, default=None
+        Where to cut the series of method="influence".
+    refit : bool, str or callable, default=True
+        Whether to fit the winner to all rows; with several metrics the name of the one to choose
+        by, or a function of ``cv_results_`` that returns the winner's index.
+    n_jobs : int, default=None
+        Kernels evaluated side by side, each in a process with its share of the cores. None means
+        one (or what joblib's context says), with every core.
+    aggregate : {"mean", "weighted", "pooled", "median"}, default="mean"
+        From split scores to a candidate's score: their mean, their mean weighted by test rows, the
+        metric of all test rows at once, or their median.
+    rule : {"best", "one_se"}, default="best"
+        "one_se" takes, among the candidates whose score is within one standard error of the best,
+        the one with the largest lam, then the smallest gamma.
+    lam_per_target : bool, default=False
+        Whether each target of a regression gets its own lam, on one kernel: the kernel whose
+        targets do best on average, each at its own best lam.
+    keep_heldout : {"best", "all", "none"}, default="best"
+        Whose held-out predictions to keep.
+    verbose : int, default=0
+        1 says what is about to be done, 2 also when a kernel is done.
+
+    Attributes
+    ----------
+    cv_results_ : dict
+        scikit-learn's table, and the columns ``method``, ``exact``, ``error`` and ``reason``; times
+        are a candidate's share of its kernel's. ``rank_test_<metric>`` follows the aggregate, which
+        has a column ``<aggregate>_test_<metric>`` if it is not the mean.
+    best_index_, best_params_, best_score_, best_estimator_, refit_time_ : as in scikit-learn
+    heldout_ : HeldOut
+        Out-of-fold predictions of the winner.
+    heldouts_ : list of HeldOut
+        Of every candidate, with ``keep_heldout="all"``.
+    plan_ : list of Choice
+        The method taken for each machine, and its expected cost.
+    best_lam_, best_target_scores_ : arrays of shape (q,)
+        With ``lam_per_target``: the lam of each target, and its score.
+    n_splits_, scorer_, multimetric_ : as in scikit-learn
+    classes_, n_features_in_, feature_names_in_ : of the winner
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_diabetes
+    >>> from onefit import KernelRegressor, KernelSearchCV
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> grid = {"gamma": [1.0, 3.0, 10.0], "lam": np.logspace(-5, 0, 6)}
+    >>> search = KernelSearchCV(KernelRegressor(), grid, cv=10).fit(X, y)
+    >>> search.heldout_.predictions.shape, bool(search.cv_results_["exact"].all())
+    ((442,), True)
+    """
+
+    error_score = "raise"  # what scikit-learn's base class does with a scorer that fails
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Any,
+        *,
+        cv: Any = 5,
+        scoring: Any = None,
+        criterion: str | Criterion = "cv",
+        method: str | HeldOutMethod = "auto",
+        order: int | None = None,
+        refit: bool | str | Callable[..., int] = True,
+        n_jobs: int | None = None,
+        aggregate: str = "mean",
+        rule: str = "best",
+        lam_per_target: bool = False,
+        keep_heldout: str = "best",
+        verbose: int = 0,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.cv = cv
+        self.scoring = scoring
+        self.criterion = criterion
+        self.method = method
+        self.order = order
+        self.refit = refit
+        self.n_jobs = n_jobs
+        self.aggregate = aggregate
+        self.rule = rule
+        self.lam_per_target = lam_per_target
+        self.keep_heldout = keep_heldout
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags = deepcopy(get_tags(self.estimator).target_tags)
+        return tags
+
+    @with_callbacks
+    def fit(self, X: Any, y: Any = None, **params: Any) -> KernelSearchCV:
+        """Evaluate every candidate, and fit the winner to all rows.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d), or (n, n) when precomputed
+        y : array of shape (n,) or (n, q)
+        **params
+            ``sample_weight`` and ``groups``; with scikit-learn's metadata routing, whatever
+            estimator, splitter and scorers request.
+
+        Returns
+        -------
+        self
+        """
+        self._check_settings()
+        scorers, metric = self._get_scorers()
+        X, y = indexable(X, y)
+        params = _check_method_params(X, params=params)
+        routed = self._get_routed_params_for_fit(params)
+        weight = _only_weight(routed.estimator.fit)
+        setup = set_up(self, X, y, weight, routed.splitter.split)
+        task = self._task(setup, scorers, X, y, routed.scorer.score, metric)
+        multimetric = hasattr(scorers, "_scorers") or task.scoring.names != ["score"]
+        metric = self._metric(task, metric, multimetric)
+        setup.check_memory()
+
+        context = self._init_callback_context(max_subtasks=1 + (self.refit is not False))
+        context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=_metadata(params))
+        outcomes = self._run(setup, task, context)
+        fitted = self._conclude(setup, task, outcomes, metric, multimetric)
+        fitted["scorer_"] = getattr(scorers, "_scorers", scorers)
+        if self.refit is not False:
+            fitted |= self._refit(X, y, weight, fitted, context)
+        self._replace_fitted(fitted)  # all at once: an interrupted fit changes nothing
+        context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=_metadata(params))
+        return self
+
+    def _replace_fitted(self, fitted: dict[str, Any]) -> None:
+        for name in [name for name in self.__dict__ if name.endswith("_") and name[0] != "_"]:
+            delattr(self, name)
+        self.__dict__.update(fitted)
+
+    def explain(self, X: Any, y: Any = None, groups: Any = None, sample_weight: Any = None) -> str:
+        """Print, and return, what a fit would do and what its alternatives would cost.
+
+        Nothing is run: only data, grid and splits are looked at.
+        """
+        self._check_settings()
+        X, y = indexable(X, y)
+        setup = set_up(self, X, y, sample_weight, {"groups": groups})
+        text = "\n\n".join(plan.explain(load, best) for load, best in setup.works.items())
+        print(text)
+        return text
+
+    def _check_settings(self) -> None:
+        """Everything that can be wrong without looking at the data."""
+        check_machine(self.estimator, "KernelSearchCV")
+        check_choice("aggregate", self.aggregate, AGGREGATES)
+        check_choice("rule", self.rule, RULES)
+        check_choice("keep_heldout", self.keep_heldout, KEEP)
+        get_criterion(self.criterion)
+        names = [self.scoring] if isinstance(self.scoring, str) else self.scoring
+        if isinstance(names, (list, tuple, set)):
+            for name in names:
+                if isinstance(name, str) and name not in get_scorer_names():
+                    raise ValueError(
+                        f"scoring={name!r} is not known{suggest(name, get_scorer_names())} "
+                        "sklearn.metrics.get_scorer_names() lists what is"
+                    )
+        if self.rule == "one_se" and callable(self.refit):
+            raise ValueError("rule='one_se' and a callable refit both choose the winner; use one")
+        if self.lam_per_target and is_classifier(self.estimator):
+            raise ValueError("lam_per_target=True is for regressors; a classifier has one lam")
+
+    def _task(self, setup: Setup, scorers: Any, X: Any, y: Any, params: Any, metric: Any) -> Task:
+        """What the workers need, every scorer tried once."""
+        pooled = None
+        if self.aggregate == "pooled":
+            pooled = build_scoring(scorers, setup.machine, X, y, params, setup.folds, pooled=True)
+        scoring = build_scoring(
+            scorers, setup.machine, X, y, params, setup.folds, undefined=pooled is not None
+        )
+        per_target = None
+        if self.lam_per_target:
+            if metric not in scoring.fast:
+                known = ", ".join(
+                    func.__name__ for func, (_, task) in FAST.items() if task == "regression"
+                )
+                raise ValueError(
+                    f"lam_per_target=True needs a metric with a score for each target ({known}), "
+                    f"not scoring={self.scoring!r}"
+                )
+            per_target = metric
+        criterion = get_criterion(self.criterion)
+        return Task(setup.sample, scoring, pooled, self.aggregate, per_target, criterion)
+
+    def _metric(self, task: Task, metric: Any, multimetric: bool) -> Any:
+        """The metric to choose by; None where a function chooses, or nothing does."""
+        if multimetric:
+            self._check_refit_for_multimetric(task.scoring.names)
+            metric = self.refit
+        return None if callable(self.refit) or not isinstance(metric, str) else metric
+
+    def _run(self, setup: Setup, task: Task, context: Any) -> list[Outcome]:
+        """Run all jobs, telling callbacks and reader when each is done."""
+        jobs = setup.jobs
+        search = context.subcontext(
+            task_name="search", max_subtasks=len(jobs), sequential_subtasks=False
+        ).call_on_fit_task_begin(estimator=self)
+        tasks = [search.subcontext(task_name="kernel", task_id=i) for i in range(len(jobs))]
+        for one in tasks:
+            one.call_on_fit_task_begin(estimator=self)
+        if self.verbose > 0:
+            print(
+                f"{len(setup.candidates)} candidates on {len(jobs)} kernels, "
+                f"{len(setup.folds)} splits, {setup.crew.workers} workers with {setup.crew.threads} threads"
+            )
+        outcomes: list[Outcome] = []
+        for done, (place, found) in enumerate(run_jobs(task, jobs, setup.crew), start=1):
+            outcomes += found
+            tasks[place].call_on_fit_task_end(estimator=self)
+            if self.verbose > 1:
+                methods = ", ".join(dict.fromkeys(one.method for one in found))
+                print(f"[{done}/{len(jobs)}] {jobs[place].kernel} by {methods}")
+        search.call_on_fit_task_end(estimator=self)
+        return sorted(outcomes, key=lambda one: min(one.indices))
+
+    def _conclude(
+        self,
+        setup: Setup,
+        task: Task,
+        outcomes: list[Outcome],
+        metric: Any,
+        multimetric: bool,
+    ) -> dict[str, Any]:
+        """Table and winner, as fitted attributes."""
+        sizes = np.diff(setup.folds.offsets)
+        results = tabulate(setup.candidates, outcomes, task.scoring.names, sizes, self.aggregate)
+        _warn_of_failures(results.table["reason"].tolist())
+        fitted: dict[str, Any] = {
+            "cv_results_": results.table,
+            "n_splits_": len(setup.folds),
+            "multimetric_": multimetric,
+            "plan_": setup.choices,
+        }
+        if self.keep_heldout == "all":
+            indices = range(len(setup.candidates))
+            fitted["heldouts_"] = [heldout_of(i, outcomes, setup.folds) for i in indices]
+        if not self.refit and multimetric:
+            return fitted
+        if self.lam_per_target:
+            best, lams, scores = choose_lams(outcomes, results.totals[metric], setup.lams)
+            fitted |= {"best_lam_": lams, "best_target_scores_": scores}
+        else:
+            best = self._winner(setup, results, metric)
+        fitted |= {"best_index_": best, "best_params_": setup.candidates[best]}
+        if metric is not None:
+            fitted["best_score_"] = results.totals[metric][best]
+        if self.keep_heldout != "none":
+            fitted["heldout_"] = heldout_of(best, outcomes, setup.folds)
+        return fitted
+
+    def _winner(self, setup: Setup, results: Results, metric: Any) -> int:
+        if callable(self.refit):
+            return int(self._select_best_index(self.refit, metric, results.table))
+        values = results.totals[metric]
+        if "criterion" in results.table:
+            values = -results.table["criterion"]
+        if self.rule == "best":
+            return int(np.nanargmax(values))
+        errors = standard_error(results.scores[metric])
+        return one_standard_error(values, errors, setup.lams, setup.gammas)
+
+    def _refit(
+        self, X: Any, y: Any, weight: Any, fitted: dict[str, Any], context: Any
+    ) -> dict[str, Any]:
+        """The winner fitted to all rows."""
+        task = context.subcontext(task_name="refit-with-best-params")
+        task.call_on_fit_task_begin(estimator=self, X=X, y=y)
+        start = time.perf_counter()
+        best = clone(self.estimator).set_params(**clone(fitted["best_params_"], safe=False))
+        if self.lam_per_target:
+            fit_targets(best, fitted["best_lam_"], X, y, weight)
+        else:
+            best.fit(X, y, sample_weight=weight)
+        found = {"best_estimator_": best, "refit_time_": time.perf_counter() - start}
+        if hasattr(best, "feature_names_in_"):
+            found["feature_names_in_"] = best.feature_names_in_
+        task.call_on_fit_task_end(estimator=self, X=X, y=y)
+        return found
+
+
+def _only_weight(params: dict[str, Any]) -> Any:
+    """The sample weights among the parameters for the estimator's fit; there may be no others."""
+    for name in params:
+        if name != "sample_weight":
+            raise TypeError(
+                f"fit() got an unexpected argument {name!r}"
+                f"{suggest(name, ('sample_weight', 'groups'))} It takes sample_weight and groups"
+            )
+    return params.get("sample_weight")
+
+
+def _metadata(params: dict[str, Any]) -> dict[str, Any] | None:
+    weight = params.get("sample_weight")
+    return None if weight is None else {"sample_weight": weight}
+
+
+def _warn_of_failures(reasons: list[str]) -> None:
+    found, total = [reason for reason in reasons if reason], len(reasons)
+    if len(found) == total:
+        raise FloatingPointError(f"no candidate could be evaluated: {found[0]}")
+    if found:
+        warnings.warn(
+            f"{len(found)} of {total} candidates have no score, see cv_results_['reason']; "
+            f"the first says: {found[0]}",
+            stacklevel=5,
+        )

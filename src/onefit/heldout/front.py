@@ -1,0 +1,276 @@
+"""Several leave-out problems solved side by side, and how far each is from its solution.
+
+**Error bound.** Let (f, b) be any candidate for a leave-out solution (f*, b*), shift b by beta until
+sum_i s_i g_i(u_i + beta) = 0, and let r_i = a_i + s_i g_i(u_i + beta) / (2 Lambda) be what is missing from
+stationarity. The objective, minimised over b, is 2 Lambda-strongly convex in f with gradient 2 Lambda K r at
+f, so ||f - f*|| <= sqrt(r'K r); and because sum s g is monotone in b, b + beta differs from b* by at most the
+largest |f - f*| on the training rows. With kappa^2 = max K_ii, every held-out value obeys
+
+    |u - u*| <= |beta| + 2 kappa sqrt(r'K r)                     (kappa sqrt(r'K r) without an intercept).
+
+**Certificate.** For a piecewise quadratic loss r vanishes if the last full Newton step moved no training
+point to another piece: the model was the objective itself. What is left is the rounding of one linear
+solve, eps times its condition number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onefit import _linalg as linalg
+from onefit.heldout.base import EXACT
+from onefit.heldout.downdate import Downdate, Model, product
+from onefit.heldout.full import Target
+from onefit.heldout.refit import refit_fold
+from onefit.problem import Solution
+from onefit.solvers.linesearch import line_search
+
+Array = NDArray[Any]
+Mask = NDArray[np.bool_]
+
+__all__ = ["Front"]
+
+#: a smooth loss is solved to this, relative to the predictions; EXACT is what is promised
+TOLERANCE = 1e-3 * EXACT
+#: steps of a smooth loss beyond which a refit is the shorter way
+PATIENCE = 12
+#: the part of the predicted decrease that a full step must bring to spare the line search
+DECREASE = 0.3
+
+
+@dataclass
+class Front:
+    """Leave-out problems of one target that share Lambda, as columns.
+
+    Attributes
+    ----------
+    train : (n, k) bool array
+        The rows each problem is trained on.
+    a, b, u : (n, k), (k,), (n, k) arrays
+        Where each problem stands.
+    steps : (k,) int array
+    settled : (k,) bool array
+        Whether the last full step moved no point to another piece.
+    error : (k,) array
+        The bound above.
+    """
+
+    target: Target
+    factor: Downdate
+    train: Mask
+    a: Array
+    b: Array
+    u: Array
+    steps: NDArray[np.intp]
+    settled: Mask
+    error: Array
+    fixed: Array | None = field(default=None, repr=False)
+    K_fixed: Array | None = field(default=None, repr=False)
+
+    @classmethod
+    def start(cls, target: Target, factor: Downdate, train: Mask, shift: Shift | None) -> Front:
+        """At the full solution, or at it shifted as the folds were before, whichever is lower."""
+        k = train.shape[1]
+        a, b, u = (np.repeat(x, k, axis=1) for x in (target.a[:, None], [[target.b]], target.u[:, None]))
+        none = np.zeros(k, dtype=np.intp)
+        front = cls(
+            target, factor, train, a, b[0], u, none, none.astype(bool), np.full(k, np.inf)
+        )
+        if shift is not None:
+            moved = replace(front, a=a + shift.a, b=b[0] + shift.b, u=u + shift.u)
+            better = moved.objective() < front.objective()
+            front.a[:, better], front.u[:, better] = moved.a[:, better], moved.u[:, better]
+            front.b[better] = moved.b[better]
+        return front
+
+    def objective(self) -> Array:
+        """The leave-out objective of every column."""
+        fit = (self.weights * self.target.problem.loss.value(self.y, self.u)).sum(axis=0)
+        return np.asarray(fit + self.ridge * (self.a * (self.u - self.b)).sum(axis=0))
+
+    @property
+    def shift(self) -> Shift:
+        """How the leave-out solutions differ from the full one."""
+        target = self.target
+        return Shift(self.a - target.a[:, None], self.b - target.b, self.u - target.u[:, None])
+
+    @property
+    def ridge(self) -> float:
+        return self.factor.ridge
+
+    @property
+    def weights(self) -> Array:
+        return np.asarray(self.target.problem.s[:, None] * self.train)
+
+    @property
+    def y(self) -> Array:
+        return np.asarray(np.broadcast_to(self.target.y[:, None], self.u.shape))
+
+    @property
+    def scale(self) -> Array:
+        return np.asarray(1.0 + np.abs(self.u).max(axis=0))
+
+    def take(self, columns: Any) -> Front:
+        """Some of the problems."""
+        return replace(
+            self,
+            train=self.train[:, columns],
+            a=self.a[:, columns],
+            b=self.b[columns],
+            u=self.u[:, columns],
+            steps=self.steps[columns],
+            settled=self.settled[columns],
+            error=self.error[columns],
+            fixed=None if self.fixed is None else self.fixed[:, columns],
+            K_fixed=None if self.K_fixed is None else self.K_fixed[:, columns],
+        )
+
+    def put(self, columns: Any, part: Front) -> None:
+        """Write back what :meth:`take` gave."""
+        if self.fixed is None:
+            self.fixed, self.K_fixed = np.zeros_like(self.a), np.zeros_like(self.a)
+        for name in ("a", "u", "fixed", "K_fixed"):
+            getattr(self, name)[:, columns] = getattr(part, name)
+        for name in ("b", "steps", "settled", "error"):
+            getattr(self, name)[columns] = getattr(part, name)
+
+    def model(self) -> Model:
+        """Newton's model where the problems stand; curvature is frozen for a smooth loss."""
+        loss, use = self.target.problem.loss, self.weights > 0
+        g = np.where(use, loss.gradient(self.y, self.u), 0.0)
+        curved = loss.curvature(self.y, self.u) if loss.piecewise_quadratic else self.target.d[:, None]
+        d = np.where(use, curved, 0.0)
+        fixed = np.where(d > 0, 0.0, -self.target.problem.s[:, None] * g / (2.0 * self.ridge))
+        if self.fixed is None or self.K_fixed is None:
+            self.K_fixed = product(self.target.problem.K, fixed)
+        else:
+            self.K_fixed = self.K_fixed + product(self.target.problem.K, fixed - self.fixed)
+        self.fixed = fixed
+        with np.errstate(divide="ignore", invalid="ignore"):
+            response = np.where(d > 0, self.u - g / d - self.K_fixed, 0.0)
+        return Model(self.u, d, response, fixed)
+
+    def step(self, full: bool = False) -> None:
+        """One Newton step of every column: in full, or as far as the objective falls."""
+        a, b, determined = self.factor.solve(self.model())
+        b = np.where(determined, b, self.b)
+        da, db = a - self.a, b - self.b
+        du = product(self.target.problem.K, da) + db
+        t = np.ones(b.size) if full else self._lengths(da, db, du)
+        kept = self._keep_pieces(du) & (t == 1.0)
+        self.a, self.b, self.u = self.a + t * da, self.b + t * db, self.u + t * du
+        self.settled = kept & determined & self.target.problem.loss.piecewise_quadratic
+        self.steps = self.steps + 1
+        if not determined.all():
+            self._slide(np.flatnonzero(~determined))
+
+    def _keep_pieces(self, du: Array) -> Mask:
+        loss = self.target.problem.loss
+        changed = loss.piece(self.y, self.u + du) != loss.piece(self.y, self.u)
+        return np.asarray(~(changed & (self.weights > 0)).any(axis=0))
+
+    def _lengths(self, da: Array, db: Array, du: Array) -> Array:
+        """1 where the full step brings enough of what its slope promises, else the exact minimum."""
+        loss, s, two = self.target.problem.loss, self.weights, 2.0 * self.ridge
+        df = du - db
+        linear, quadratic = two * (self.a * df).sum(axis=0), two * (da * df).sum(axis=0)
+        slope = (s * loss.gradient(self.y, self.u) * du).sum(axis=0) + linear
+        gain = (s * (loss.value(self.y, self.u + du) - loss.value(self.y, self.u))).sum(axis=0)
+        t = np.ones(db.size)
+        search = ~(gain + linear + 0.5 * quadratic <= DECREASE * slope) & ~self._keep_pieces(du)
+        if search.any():
+            t[search] = line_search(
+                loss, self.y[:, search], self.u[:, search], du[:, search], s[:, search],
+                linear[search], quadratic[search], tolerance=1e-2,
+            )  # fmt: skip
+        return t
+
+    def _slide(self, columns: NDArray[np.intp]) -> None:
+        """Move the intercepts that no curvature determines to where sum s g vanishes."""
+        beta = self.take(columns)._centre()
+        self.b[columns] += beta
+        self.u[:, columns] += beta
+
+    def _centre(self) -> Array:
+        """The shift of b that makes sum s g vanish."""
+        loss, s = self.target.problem.loss, self.weights
+        g = s * loss.gradient(self.y, self.u)
+        total, none = g.sum(axis=0), np.zeros(self.b.size)
+        sign = np.where(np.abs(total) <= 1e-15 * np.abs(g).sum(axis=0), 0.0, -np.sign(total))
+        if not sign.any():
+            return none
+        direction = np.ones_like(self.u) * sign
+        return np.asarray(sign * line_search(loss, self.y, self.u, direction, s, none, none))
+
+    def bound(self) -> None:
+        """Set `error` of every column."""
+        problem = self.target.problem
+        beta = self._centre() if problem.fit_intercept else np.zeros(self.b.size)
+        g = problem.loss.gradient(self.y, self.u + beta)
+        r = self.a + self.weights * g / (2.0 * self.ridge)
+        energy = (r * product(problem.K, r)).sum(axis=0)
+        kappa = np.sqrt(self.factor.norms.diagonal)
+        two = 2.0 if problem.fit_intercept else 1.0
+        self.error = np.abs(beta) + two * kappa * np.sqrt(np.maximum(energy, 0.0))
+        if self.settled.any():
+            rounding = 16.0 * np.finfo(self.u.dtype).eps * self.factor.condition * self.scale
+            self.error = np.where(self.settled, np.minimum(self.error, rounding), self.error)
+        self.error[self._flat()] = np.inf
+
+    def _flat(self) -> Mask:
+        """Columns whose intercept is not determined, on one side at least, by any curvature."""
+        problem = self.target.problem
+        if not problem.fit_intercept:
+            return np.zeros(self.b.size, dtype=bool)
+        use = self.weights > 0
+        nudge = float(np.finfo(self.u.dtype).eps) ** 0.5 * self.scale
+        return np.logical_or.reduce(
+            [
+                ~((problem.loss.curvature(self.y, self.u + shift) > 0) & use).any(axis=0)
+                for shift in (-nudge, 0.0, nudge)
+            ]
+        )
+
+    def moved(self) -> NDArray[np.intp]:
+        """Training points on another piece than in the full solution."""
+        loss = self.target.problem.loss
+        changed = loss.piece(self.y, self.u) != loss.piece(self.y, self.target.u[:, None])
+        return np.asarray((changed & (self.weights > 0)).sum(axis=0))
+
+    def slow(self, before: Array) -> Mask:
+        """Columns that frozen curvature brings home in no fewer than PATIENCE further steps."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gain = np.log(before / self.error)
+            missing = np.log(self.error / (TOLERANCE * self.scale))
+        return np.asarray(~(missing <= PATIENCE * np.maximum(gain, 0.0)))
+
+    def refit(self, column: int) -> None:
+        """Solve one problem afresh, from where it stands."""
+        target = self.target
+        problem = replace(target.problem, Y=np.asfortranarray(target.y[:, None]))
+        train = np.flatnonzero(self.train[:, column] & (problem.s > 0))
+        start = Solution(self.a[:, [column]], self.b[[column]], self.u[:, [column]])
+        everyone = np.arange(problem.n)
+        values, solution = refit_fold(problem, target.lam, train, everyone, start)
+        self.a[:, column] = 0.0
+        self.a[train, column] = solution.coef[:, 0]
+        self.b[column], self.u[:, column] = solution.intercept[0], values[:, 0]
+        self.steps[column] += solution.steps
+        part = self.take([column])
+        part.bound()
+        undetermined = np.isinf(part.error[0]) and solution.converged
+        self.error[column] = 0.0 if undetermined else part.error[0]
+        self.settled[column] = True
+
+
+@dataclass(frozen=True)
+class Shift:
+    """The difference of leave-out solutions from the full one."""
+
+    a: Array
+    b: Array
+    u: Array

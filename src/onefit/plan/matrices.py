@@ -1,0 +1,67 @@
+"""Peak memory of each held-out method, for one kernel, as the code of ``onefit.heldout`` stands.
+
+In units of n^2 numbers, K among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from onefit.plan.cost import active_share
+from onefit.plan.workload import Workload
+
+__all__ = ["peak_bytes"]
+
+#: arrays of a column a fold that the leave-out formulas of any loss hold at once
+COLUMNS = {"limit": 18.0, "exact": 24.0, "influence": 18.0}
+#: bytes of a split's own objects, beside the indices of its training rows
+SPLIT = 1000
+
+
+def peak_bytes(work: Workload, method: str) -> int:
+    """Most bytes that one worker holds beyond the data."""
+    # a single worker keeps the distances that its kernels share
+    distances = 1.0 if work.kernels > 1 and work.busy == 1 else 0.0
+    matrices = (_MATRICES[method](work) + distances) * work.n**2
+    indices = sum(8 * (work.n - m) + SPLIT for m in work.removed)
+    return int(matrices * work.itemsize) + indices
+
+
+def _block(work: Workload) -> float:
+    """K, its permuted copy, and a copy of that."""
+    return 3.0 + 2.0 * (work.largest / work.n) ** 2
+
+
+def _eigen(work: Workload) -> float:
+    """K, what was decomposed, the vectors by columns and by folds, and scratch."""
+    table = 4.0 * work.lams * work.ridges * (work.targets + 1) if work.one_row_each else 0.0
+    return 4.0 + (work.largest + table) / work.n
+
+
+def _refit(work: Workload) -> float:
+    """K, its training part, and what a fit of that takes."""
+    part = (work.n - min(work.removed, default=0)) / work.n
+    return 1.0 + _fit(work) * part**2
+
+
+def _fit(work: Workload) -> float:
+    """A matrix and its factor; a Newton step keeps both, and K on the points with curvature.
+
+    All points may have curvature on the way, whatever their share in the end.
+    """
+    if work.loss == "squared":
+        return 2.0
+    return 3.0 if active_share(work) == 1.0 else 4.0
+
+
+def _columns(method: str) -> Callable[[Workload], float]:
+    """The fit, or a factor beside arrays of a column a fold."""
+    return lambda work: max(_fit(work), 2.0 + COLUMNS[method] * work.folds / work.n)
+
+
+_MATRICES: dict[str, Callable[[Workload], float]] = {
+    "block": _block,
+    "eigen": _eigen,
+    "refit": _refit,
+    **{method: _columns(method) for method in COLUMNS},
+}

@@ -1,0 +1,202 @@
+"""Everything a search decides before its first kernel matrix: whatever is wrong is found here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.model_selection import check_cv
+from sklearn.utils.validation import check_consistent_length
+
+from onefit import plan
+from onefit.estimators._base import check_weights
+from onefit.folds import Folds
+from onefit.heldout import METHODS, HeldOutMethod
+from onefit.heldout.predict import check_training, make_method, ridge_weights
+from onefit.kernels import Kernel, check_precomputed
+from onefit.problem import Problem
+from onefit.search.grid import Job, Machine, candidates, jobs, machines
+from onefit.search.rows import Sample, arrange, compact
+from onefit.search.workers import Crew
+
+Array = NDArray[Any]
+
+__all__ = ["Choice", "Setup", "set_up"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The method taken for one machine, and what it is expected to cost over all such machines.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    method : str
+    lams : int
+    estimate : onefit.plan.Estimate, or None for a method that the cost model does not know
+    """
+
+    kernel: Kernel
+    method: str
+    lams: int
+    estimate: plan.Estimate | None
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A search, ready to run.
+
+    Attributes
+    ----------
+    candidates : list of dict
+    machine : the first machine, which knows classes and targets; it stands for all in scoring
+    jobs : list of Job, with their methods
+    folds : Folds in the caller's order
+    sample : Sample in the order of work
+    crew : Crew
+    choices : list of Choice, one a machine, in the order of the jobs
+    works : the distinct workloads that the cost model knows, with what they are to cost
+    """
+
+    candidates: list[dict[str, Any]] = field(repr=False)
+    machine: Any
+    jobs: list[Job] = field(repr=False)
+    folds: Folds
+    sample: Sample = field(repr=False)
+    crew: Crew
+    choices: list[Choice]
+    works: dict[plan.Workload, plan.Estimate]
+
+    @cached_property
+    def lams(self) -> Array:
+        """The lam of every candidate."""
+        lams = np.empty(len(self.candidates))
+        for machine in (machine for job in self.jobs for machine in job.machines):
+            lams[list(machine.indices)] = machine.lams
+        return lams
+
+    @cached_property
+    def gammas(self) -> Array:
+        """The gamma of every candidate; infinite for kernels that have none."""
+        gammas = np.empty(len(self.candidates))
+        for job in self.jobs:
+            for machine in job.machines:
+                gammas[list(machine.indices)] = getattr(job.kernel, "gamma", np.inf)
+        return gammas
+
+    def check_memory(self) -> None:
+        """Refuse, with advice, what would not fit into the memory that is available."""
+        for load, estimate in self.works.items():
+            plan.check_memory(load, estimate)
+
+
+def set_up(
+    search: Any, X: Any, y: Any, sample_weight: Any, split_params: Mapping[str, Any]
+) -> Setup:
+    """Check the data and the grid, draw the splits, group the candidates and choose methods."""
+    found = candidates(search.estimator, search.param_grid)
+    chosen = make_method(search.method, search.order)
+    group = machines(search.estimator, found)
+    machine = group[0].estimator
+    _check_one_kind(group)
+    rows = machine._validate_X(X, ensure_min_samples=2)
+    Y = machine._targets(y, rows.dtype)
+    check_consistent_length(rows, Y)
+    s = check_weights(sample_weight, rows)
+    if machine._precomputed:
+        check_precomputed(rows)
+    folds = compact(_draw(search, machine, X, y, split_params))
+    check_training(folds, s, y, getattr(machine, "classes_", None))
+    _remember(machine, group)
+    work = jobs(group, rows, s)
+    crew = Crew.hire(search.n_jobs, len(work))
+    sample = arrange(rows, Y, s, folds, machine._precomputed)
+    planned, choices, works = _plan(work, chosen, sample, crew)
+    return Setup(found, machine, planned, folds, sample, crew, choices, works)
+
+
+def _check_one_kind(group: list[Machine]) -> None:
+    kinds = {machine.estimator._precomputed for machine in group}
+    if len(kinds) > 1:
+        raise ValueError(
+            "param_grid mixes kernel='precomputed', for which X is a kernel matrix, with kernels "
+            "that are computed from X; search them separately"
+        )
+
+
+def _draw(search: Any, machine: Any, X: Any, y: Any, split_params: Mapping[str, Any]) -> Folds:
+    params = {name: value for name, value in split_params.items() if value is not None}
+    classifier = is_classifier(machine)
+    if set(params) <= {"groups"}:
+        return Folds.draw(search.cv, X, y, params.get("groups"), classifier=classifier)
+    splitter = check_cv(search.cv, y, classifier=classifier)
+    return Folds.draw(list(splitter.split(X, y, **params)), X, y)
+
+
+def _remember(machine: Any, group: list[Machine]) -> None:
+    """Give every machine what the first one learnt of X and y (classes, numbers of columns)."""
+    own = set(machine.get_params(deep=False))
+    learnt = {name: value for name, value in vars(machine).items() if name not in own}
+    for other in group:
+        vars(other.estimator).update(learnt)
+
+
+def _plan(
+    work: list[Job], chosen: HeldOutMethod | None, sample: Sample, crew: Crew
+) -> tuple[list[Job], list[Choice], dict[plan.Workload, plan.Estimate]]:
+    """Choose every machine's method; equal workloads are estimated once."""
+    planned: list[Job] = []
+    choices: list[Choice] = []
+    works: dict[plan.Workload, plan.Estimate] = {}
+    shared = _workload(sample, len(work), crew)
+    ridges = cache(lambda scaling: ridge_weights(sample.folds, sample.s, scaling))
+    name = "auto" if chosen is None else chosen.name
+    known = chosen is None or METHODS.get(name) is type(chosen)
+    for job in work:
+        group = []
+        for machine in job.machines:
+            estimator = machine.estimator
+            load = replace(
+                shared,
+                lams=len(machine.lams),
+                ridges=ridges(estimator.scaling),
+                loss=estimator._make_loss().name,
+            )
+            if known and load not in works:
+                works[load] = plan.choose(load, name)
+            method = chosen or METHODS[works[load].method]()
+            _check_method(method, machine, sample)
+            choices.append(Choice(job.kernel, method.name, load.lams, works.get(load)))
+            group.append(replace(machine, method=method))
+        planned.append(Job(job.kernel, tuple(group)))
+    return planned, choices, works
+
+
+def _workload(sample: Sample, kernels: int, crew: Crew) -> plan.Workload:
+    """What all machines have in common."""
+    return plan.Workload(
+        n=sample.folds.n,
+        lams=1,
+        removed=tuple(rows.size for rows in sample.folds.removed),
+        ridges=1,
+        targets=sample.Y.shape[1],
+        itemsize=sample.Y.dtype.itemsize,
+        loss="squared",
+        kernels=kernels,
+        workers=crew.workers,
+        threads=crew.threads,
+    )
+
+
+def _check_method(method: HeldOutMethod, machine: Machine, sample: Sample) -> None:
+    estimator = machine.estimator
+    empty = np.empty((0, 0), dtype=sample.Y.dtype)
+    loss = estimator._make_loss()
+    method.check(
+        Problem(empty, sample.Y, sample.s, loss, estimator.fit_intercept, estimator.scaling)
+    )

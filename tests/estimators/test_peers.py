@@ -1,0 +1,139 @@
+"""The estimators against scikit-learn's, libsvm's and brute force's answers."""
+
+from __future__ import annotations
+
+import naive.losses
+import naive.machines
+import numpy as np
+import pytest
+from registries import CLASSIFIERS, REGRESSORS, sample
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
+from sklearn.svm import SVC
+
+from onefit import KernelClassifier, KernelRegressor
+from onefit.losses import get_loss
+
+SHARED_KERNELS = [
+    ("rbf", {"gamma": 0.7}),
+    ("laplacian", {"gamma": 0.3}),
+    ("linear", {}),
+    ("poly", {"gamma": 0.4, "degree": 2, "coef0": 1.5}),
+    ("precomputed", {}),
+]
+NAMES = {"poly": "polynomial"}
+
+
+@pytest.mark.parametrize(("kernel", "parameters"), SHARED_KERNELS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("targets", [1, 3])
+@pytest.mark.parametrize("lam", [1e-3, 1.0, 50.0])
+def test_kernel_ridge(kernel, parameters, weighted, targets, lam):
+    X, y = sample("regression", n=40, d=3)
+    new, _ = sample("regression", n=15, d=3, seed=9)
+    if targets > 1:
+        y = np.column_stack([y * (j + 1) + j for j in range(targets)])
+    s = np.random.default_rng(2).uniform(0.1, 3.0, 40) if weighted else None
+    if kernel == "precomputed":
+        X, new = rbf_kernel(X), rbf_kernel(new, X)
+    ours = KernelRegressor(
+        kernel=kernel, lam=lam, fit_intercept=False, scaling="total", **parameters
+    ).fit(X, y, s)
+    theirs = KernelRidge(alpha=lam, kernel=NAMES.get(kernel, kernel), **parameters).fit(X, y, s)
+    size = np.abs(theirs.dual_coef_).max()
+    assert ours.dual_coef_.shape == theirs.dual_coef_.shape
+    assert ours.dual_coef_ == pytest.approx(theirs.dual_coef_, rel=1e-8, abs=1e-8 * size)
+    assert ours.predict(new) == pytest.approx(theirs.predict(new), rel=1e-8, abs=1e-8)
+
+
+def test_mean_scaling_is_total_scaling_with_lam_times_the_weight():
+    X, y = sample("regression")
+    s = np.random.default_rng(2).uniform(0.1, 3.0, 30)
+    for loss in REGRESSORS:
+        mean = KernelRegressor(lam=0.01, **loss).fit(X, y, s)
+        total = KernelRegressor(lam=0.01 * s.sum(), scaling="total", **loss).fit(X, y, s)
+        assert mean.predict(X) == pytest.approx(total.predict(X), abs=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("scaling", ["mean", "total"])
+def test_ls_svm_is_its_bordered_system(weighted, scaling):
+    X, y = sample("regression", n=25)
+    _, labels = sample("classification", n=25)
+    s = np.random.default_rng(2).uniform(0.1, 3.0, 25) if weighted else np.ones(25)
+    K = rbf_kernel(X, gamma=0.5)
+    for make, target in [(KernelRegressor, y), (KernelClassifier, labels)]:
+        model = make(lam=0.02, gamma=0.5, scaling=scaling).fit(X, target, s)
+        a, b = naive.machines.least_squares(K, target, s, 0.02, True, scaling)
+        assert model.dual_coef_.ravel() == pytest.approx(a, rel=1e-8, abs=1e-9)
+        assert model.intercept_ == pytest.approx(b, rel=1e-8, abs=1e-9)
+
+
+def svm_risk(K, y, lam, a, b):
+    """R(f) of the 2016 paper: mean hinge + lam ||f||^2."""
+    u = K @ a + b
+    return naive.machines.objective(
+        naive.losses.hinge, y, np.ones(len(y)), "mean", lam, u, a @ K @ a
+    )
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("lam", [1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0])
+def test_the_smoothed_hinge_is_within_half_delta_of_libsvm(lam, seed):
+    """Liu and Liao 2016, Theorem 1: R(f_svm) <= R(f_delta) <= R(f_svm) + delta/2."""
+    X, y = sample("classification", n=60, seed=seed)
+    K, n = rbf_kernel(X, gamma=0.5), 60
+    svc = SVC(kernel="precomputed", C=1.0 / (2.0 * n * lam), tol=1e-8).fit(K, y)
+    a = np.zeros(n)
+    a[svc.support_] = svc.dual_coef_[0]
+    lowest = svm_risk(K, y, lam, a, svc.intercept_[0])
+    for delta in (0.1, 1e-2, 1e-3):
+        model = KernelClassifier("smoothed_hinge", "precomputed", lam=lam, delta=delta).fit(K, y)
+        reached = svm_risk(K, y, lam, model.dual_coef_[:, 0], model.intercept_[0])
+        assert lowest - 1e-7 <= reached <= lowest + delta / 2
+    assert (model.predict(K) == svc.predict(K)).mean() >= 0.98
+
+
+def test_log_loss_is_logistic_regression_on_a_linear_kernel():
+    """||f||^2 = |w|^2 for the linear kernel; scikit-learn minimises C sum V + |w|^2 / 2."""
+    X, y = sample("classification", n=80, d=3)
+    new, _ = sample("classification", n=20, d=3, seed=4)
+    for lam in (1e-2, 1.0, 30.0):
+        ours = KernelClassifier("log", "linear", lam=lam, scaling="total").fit(X, y)
+        theirs = LogisticRegression(C=1.0 / (2.0 * lam), tol=1e-12, max_iter=10000).fit(X, y)
+        assert (X.T @ ours.dual_coef_).ravel() == pytest.approx(theirs.coef_[0], rel=1e-5, abs=1e-6)
+        assert ours.intercept_ == pytest.approx(theirs.intercept_, rel=1e-5, abs=1e-6)
+        assert ours.predict_proba(new) == pytest.approx(theirs.predict_proba(new), abs=1e-6)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("parameters", [*REGRESSORS, *CLASSIFIERS], ids=lambda p: p["loss"])
+def test_brute_force_finds_nothing_lower(parameters, fit_intercept):
+    task = "regression" if parameters in REGRESSORS else "classification"
+    make = KernelRegressor if task == "regression" else KernelClassifier
+    X, y = sample(task, n=9)
+    widths = {name: value for name, value in parameters.items() if name != "loss"}
+    loss = get_loss(parameters["loss"], task, **widths)
+    model = make(**parameters, kernel="rbf", gamma=0.5, lam=0.05, fit_intercept=fit_intercept)
+    a = model.fit(X, y).dual_coef_.ravel()
+    K, s = rbf_kernel(X, gamma=0.5), np.ones(9)
+
+    def value(target, u):
+        return naive.losses.value(loss, target, u)
+
+    u = K @ a + np.ravel(model.intercept_)[0]
+    ours = naive.machines.objective(value, y, s, "mean", 0.05, u, a @ K @ a)
+    lowest, _ = naive.machines.brute_force(K, y, s, value, 0.05, fit_intercept)
+    assert ours <= lowest + 1e-12
+    assert ours == pytest.approx(lowest, rel=1e-6)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian", "linear", "poly"])
+def test_named_kernels_are_scikit_learns(kernel):
+    X, y = sample("regression", n=20)
+    name = NAMES.get(kernel, kernel)
+    K = pairwise_kernels(X, metric=name, filter_params=True, gamma=0.4, degree=3, coef0=1)
+    direct = KernelRegressor("huber", kernel, gamma=0.4, lam=0.01).fit(X, y)
+    given = KernelRegressor("huber", "precomputed", lam=0.01).fit(K, y)
+    assert direct.predict(X) == pytest.approx(given.predict(K), abs=1e-8)

@@ -1,0 +1,110 @@
+"""From split scores to a winner."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_friedman1
+from sklearn.metrics import explained_variance_score, mean_absolute_error, r2_score
+from sklearn.model_selection import KFold, LeaveOneOut, RepeatedKFold
+
+from onefit import KernelRegressor, KernelSearchCV
+from onefit.search.aggregate import aggregate, one_standard_error, rank, standard_error
+
+X, y = make_friedman1(31, random_state=0)
+GRID = {"gamma": [0.1, 1.0], "lam": [1e-4, 1e-2, 1.0]}
+SCORES = np.array([[1.0, 2.0, 6.0], [3.0, 3.0, 3.0]])
+SIZES = np.array([1, 2, 1])
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"), [("mean", [3.0, 3.0]), ("weighted", [2.75, 3.0]), ("median", [2.0, 3.0])]
+)
+def test_aggregates(how, expected):
+    np.testing.assert_allclose(aggregate(how, SCORES, SIZES), expected)
+
+
+def test_rank_shares_ties_and_puts_nan_last():
+    np.testing.assert_array_equal(rank(np.array([1.0, 3.0, np.nan, 3.0])), [3, 1, 4, 1])
+    np.testing.assert_array_equal(rank(np.full(2, np.nan)), [1, 1])
+
+
+def test_standard_error():
+    np.testing.assert_allclose(standard_error(SCORES), [np.sqrt(7.0 / 3.0), 0.0])
+
+
+def test_one_standard_error_takes_the_largest_lam_then_the_smallest_gamma():
+    values = np.array([5.0, 4.5, 4.4, 4.4, 3.0])
+    errors = np.full(5, 0.7)
+    lams = np.array([1.0, 2.0, 3.0, 3.0, 9.0])
+    gammas = np.array([1.0, 1.0, 2.0, 1.0, 1.0])
+    assert one_standard_error(values, errors, lams, gammas) == 3
+    assert one_standard_error(values, np.zeros(5), lams, gammas) == 0
+
+
+@pytest.mark.parametrize("cv", [KFold(4), RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)])
+def test_weighted_and_median_of_a_search(cv):
+    for how in ("weighted", "median"):
+        search = KernelSearchCV(KernelRegressor(), GRID, cv=cv, aggregate=how).fit(X, y)
+        table, k = search.cv_results_, search.n_splits_
+        splits = np.array([table[f"split{i}_test_score"] for i in range(k)])
+        sizes = [test.size for _, test in cv.split(X)]
+        expected = np.median(splits, 0) if how == "median" else np.average(splits, 0, weights=sizes)
+        np.testing.assert_allclose(table[f"{how}_test_score"], expected)
+        np.testing.assert_allclose(table["mean_test_score"], splits.mean(axis=0))
+        assert search.best_index_ == expected.argmax()
+        assert search.best_score_ == pytest.approx(expected.max())
+        assert table["rank_test_score"][search.best_index_] == 1
+
+
+POOLED = {
+    "r2": r2_score,
+    "neg_mean_absolute_error": lambda a, b: -mean_absolute_error(a, b),
+    "explained_variance": explained_variance_score,
+}
+
+
+@pytest.mark.parametrize(
+    ("cv", "scoring"),
+    [
+        (KFold(4, shuffle=True, random_state=1), "r2"),
+        (KFold(4, shuffle=True, random_state=1), "neg_mean_absolute_error"),
+        (KFold(4, shuffle=True, random_state=1), "explained_variance"),
+        (LeaveOneOut(), "r2"),
+        (LeaveOneOut(), "neg_mean_absolute_error"),
+    ],
+)
+def test_pooled_is_the_metric_of_all_rows(cv, scoring):
+    search = KernelSearchCV(
+        KernelRegressor(), GRID, cv=cv, aggregate="pooled", scoring=scoring, keep_heldout="all"
+    ).fit(X, y)
+    expected = [POOLED[scoring](y, held.predictions) for held in search.heldouts_]
+    np.testing.assert_allclose(search.cv_results_["pooled_test_score"], expected, rtol=1e-10)
+    assert search.best_index_ == int(np.argmax(expected))
+
+
+def test_one_se_of_a_search():
+    make = {"cv": KFold(5), "scoring": "neg_mean_squared_error"}
+    best = KernelSearchCV(KernelRegressor(), GRID, **make).fit(X, y)
+    careful = KernelSearchCV(KernelRegressor(), GRID, rule="one_se", **make).fit(X, y)
+    table = best.cv_results_
+    splits = np.array([table[f"split{i}_test_score"] for i in range(5)])
+    mean, error = splits.mean(axis=0), splits.std(axis=0, ddof=1) / np.sqrt(5)
+    near = mean >= mean.max() - error[mean.argmax()]
+    lams = np.array([p["lam"] for p in table["params"]])
+    assert careful.best_params_["lam"] == lams[near].max()
+    assert careful.best_index_ in np.flatnonzero(near)
+    assert careful.best_score_ <= best.best_score_
+
+
+def test_one_se_needs_two_splits():
+    search = KernelSearchCV(
+        KernelRegressor(), GRID, cv=[(np.arange(20), np.arange(20, 31))], rule="one_se"
+    )
+    with pytest.raises(ValueError, match=r"one_se.*two splits"):
+        search.fit(X, y)
+
+
+def test_r2_of_leave_one_out_is_refused_with_advice():
+    with pytest.raises(ValueError, match=r"undefined on a test set of one row.*pooled"):
+        KernelSearchCV(KernelRegressor(), GRID, cv=LeaveOneOut()).fit(X, y)

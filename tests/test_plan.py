@@ -1,0 +1,581 @@
+"""The cost model: with given rates it is a formula, and is tested as one. Nothing here is timed."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+import tracemalloc
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.model_selection import KFold
+
+from onefit import plan
+from onefit.folds import Folds
+from onefit.heldout import METHODS
+from onefit.losses import get_loss
+from onefit.plan import (
+    Estimate,
+    Workload,
+    calibrate,
+    candidates,
+    check_memory,
+    choose,
+    estimate,
+    explain,
+    store,
+)
+from onefit.plan import memory as memory_module
+from onefit.plan import rates as rates_module
+from onefit.plan.cost import COSTS
+from onefit.plan.rates import Cost, Curve, Rates
+from onefit.problem import Problem
+
+GIB = 1024**3
+
+#: a machine of 50 Gflop/s whose eigendecompositions run at a fifth of that
+MACHINE = Rates(
+    gemm=Curve(50e9, 30.0),
+    syrk=Curve(50e9, 60.0),
+    potrf=Curve(45e9, 250.0),
+    trtri=Curve(40e9, 500.0),
+    eigh=Curve(28e9, 500.0),
+    stream=3e-10,
+    gather=3e-9,
+    call=1.4e-6,
+)
+
+
+def kfold(n: int, k: int, lams: int, **more: object) -> Workload:
+    sizes = tuple(len(part) for part in np.array_split(np.arange(n), k))
+    return Workload(n, lams, sizes, ridges=len(set(sizes)), **more)  # type: ignore[arg-type]
+
+
+def auto(work: Workload, rates: Rates = MACHINE) -> str:
+    return choose(work, rates=rates, available=math.inf).method
+
+
+def crossover(n: int, k: int, rates: Rates = MACHINE) -> int:
+    """The number of lambdas from which on the eigendecomposition is chosen."""
+    return next(lams for lams in range(1, 1000) if auto(kfold(n, k, lams), rates) == "eigen")
+
+
+# --------------------------------------------------------------------------- the choice
+
+
+@pytest.mark.parametrize("n", [200, 400, 1000, 3000])
+@pytest.mark.parametrize("k", [5, 10])
+def test_few_lambdas_take_cholesky_and_many_take_the_eigenvalues(n, k):
+    assert auto(kfold(n, k, 1)) == "block"
+    assert auto(kfold(n, k, 100)) == "eigen"
+    turn = crossover(n, k)
+    assert 2 <= turn <= 30
+    assert all(auto(kfold(n, k, lams)) == "block" for lams in range(1, turn))
+    assert all(auto(kfold(n, k, lams)) == "eigen" for lams in range(turn, turn + 50))
+
+
+def test_smaller_folds_favour_the_eigenvalues():
+    # a lambda costs eigen the blocks alone, n^3 / k, and block the factor too, whatever k is
+    assert crossover(900, 900) < crossover(900, 20) < crossover(900, 3)
+
+
+def test_a_slower_eigendecomposition_moves_the_crossover_up():
+    slower = replace(MACHINE, eigh=Curve(MACHINE.eigh.peak / 3, MACHINE.eigh.half))
+    assert crossover(600, 10, slower) > 2 * crossover(600, 10)
+
+
+def test_threads_that_speed_up_the_factor_alone_move_the_crossover_up(monkeypatch):
+    def doubled(curve: Curve) -> Curve:
+        return Curve(2 * curve.peak, curve.half)
+
+    two = replace(MACHINE, potrf=doubled(MACHINE.potrf), trtri=doubled(MACHINE.trtri))
+    monkeypatch.setattr(
+        "onefit.plan.choice.calibrate", lambda threads, itemsize: two if threads == 2 else MACHINE
+    )
+    lams = crossover(600, 10)
+    with_one, with_two = (kfold(600, 10, lams, threads=t) for t in (1, 2))
+    assert choose(with_one, available=math.inf).method == "eigen"
+    assert choose(with_two, available=math.inf).method == "block"
+
+
+def test_unequal_folds_cost_a_factor_each():
+    equal, unequal = kfold(600, 10, 5), replace(kfold(600, 10, 5), ridges=2)
+    more = estimate(unequal, "block", MACHINE).seconds / estimate(equal, "block", MACHINE).seconds
+    assert 1.7 < more < 2.0
+    same = estimate(unequal, "eigen", MACHINE).seconds / estimate(equal, "eigen", MACHINE).seconds
+    assert same < 1.05
+
+
+def test_the_fastest_that_fits_into_memory():
+    work = kfold(1000, 10, 50)
+    eigen, block = (estimate(work, name, MACHINE) for name in ("eigen", "block"))
+    assert eigen.seconds < block.seconds
+    assert eigen.nbytes > block.nbytes
+    assert choose(work, rates=MACHINE, available=eigen.nbytes) == eigen
+    assert choose(work, rates=MACHINE, available=eigen.nbytes - 1) == block
+    # nothing fits: the smallest, for check_memory to refuse
+    assert choose(work, rates=MACHINE, available=0.0) == block
+
+
+@pytest.mark.parametrize("method", sorted(COSTS))
+def test_a_given_method_is_respected(method):
+    work = kfold(300, 5, 20)
+    assert choose(work, method, MACHINE, available=0.0) == estimate(work, method, MACHINE)
+
+
+def test_other_losses_take_exact():
+    work = kfold(300, 5, 20, loss="huber")
+    assert auto(work) == "exact"
+    names = {one.method for one in candidates(work, MACHINE)}
+    assert names == {"exact", "limit", "influence", "refit"}
+    with pytest.raises(ValueError, match=r"'eigen'.*squared loss only, not for 'huber'.*'exact'"):
+        choose(work, "eigen", MACHINE)
+
+
+def test_candidates_of_the_squared_loss_come_fastest_first():
+    known = candidates(kfold(500, 10, 20), MACHINE)
+    assert {one.method for one in known} == {"block", "eigen", "refit"}
+    assert [one.seconds for one in known] == sorted(one.seconds for one in known)
+
+
+def test_an_unknown_method_is_named_with_the_nearest():
+    with pytest.raises(ValueError, match=r"method='eigne' is not known; did you mean 'eigen'\?"):
+        choose(kfold(100, 5, 1), "eigne", MACHINE)
+    with pytest.raises(ValueError, match=r"method='auto'"):
+        estimate(kfold(100, 5, 1), "auto", MACHINE)
+
+
+# --------------------------------------------------------------------------- the counts
+
+
+def leading(method: str, k: int, lams: int) -> float:
+    """Operations in units of n^3, for n so large that nothing else counts."""
+    n = 60_000
+    return estimate(kfold(n, k, lams), method, MACHINE).flops / n**3
+
+
+def test_leading_operations_are_those_of_the_derivations():
+    k, lams = 10, 7
+    small = k * (1 / k) ** 3 / 3
+    assert leading("block", k, lams) == pytest.approx(
+        lams * (2 / 3 + 1 / (2 * k) + small), rel=2e-3
+    )
+    assert leading("eigen", k, lams) == pytest.approx(10 / 3 + lams * (1 / k + small), rel=2e-3)
+    assert leading("refit", k, lams) == pytest.approx(lams * k * (1 - 1 / k) ** 3 / 3, rel=2e-3)
+
+
+def test_leave_one_out_needs_no_blocks():
+    n = 2000
+    one, many = (estimate(kfold(n, n, lams), "eigen", MACHINE) for lams in (1, 41))
+    assert (many.flops - one.flops) / 40 == pytest.approx(6 * n**2, rel=0.01)
+    bare = MACHINE.eigendecomposition(n).seconds
+    assert bare < many.seconds < 1.3 * bare
+
+
+def test_splits_that_remove_more_than_they_keep_are_refitted_by_every_method():
+    near = Workload(300, 4, (60, 60))
+    far = replace(near, removed=(60, 60, 240))
+    for method in COSTS:
+        more = estimate(far, method, MACHINE).flops - estimate(near, method, MACHINE).flops
+        assert more > 4 * 60**3 / 3, method
+    alone = Workload(300, 4, (240,))
+    refit = estimate(alone, "refit", MACHINE)
+    assert estimate(alone, "eigen", MACHINE).seconds > refit.seconds
+
+
+def test_overlapping_splits_cost_more_than_adjacent_ones():
+    adjacent = Workload(400, 10, (40,) * 10)
+    for method in ("block", "eigen"):
+        twice = replace(adjacent, removed=(40,) * 20)
+        folds = (
+            estimate(twice, method, MACHINE).seconds - estimate(adjacent, method, MACHINE).seconds
+        )
+        shared = estimate(replace(adjacent, removed=()), method, MACHINE).seconds
+        assert folds > estimate(adjacent, method, MACHINE).seconds - shared
+
+
+@given(
+    method=st.sampled_from(sorted(COSTS)),
+    n=st.integers(20, 5000),
+    more=st.integers(1, 500),
+    k=st.integers(2, 20),
+    lams=st.integers(1, 50),
+    targets=st.integers(1, 5),
+    itemsize=st.sampled_from([4, 8]),
+)
+def test_everything_grows_with_n_and_with_the_number_of_lambdas(
+    method, n, more, k, lams, targets, itemsize
+):
+    n = max(n, 2 * k) // k * k
+    work = kfold(n, k, lams, targets=targets, itemsize=itemsize)
+    base = estimate(work, method, MACHINE)
+    larger = estimate(
+        kfold(n + k * more, k, lams, targets=targets, itemsize=itemsize), method, MACHINE
+    )
+    longer = estimate(replace(work, lams=lams + more), method, MACHINE)
+    assert 0 < base.flops < larger.flops
+    assert 0 < base.seconds < larger.seconds
+    assert 0 < base.nbytes < larger.nbytes
+    assert base.flops < longer.flops
+    assert base.seconds < longer.seconds
+
+
+@pytest.mark.parametrize(("kernels", "workers", "rounds"), [(15, 2, 8), (15, 1, 15), (3, 8, 1)])
+def test_workers_share_the_kernels(kernels, workers, rounds):
+    one = estimate(kfold(400, 5, 10), "eigen", MACHINE)
+    work = kfold(400, 5, 10, kernels=kernels, workers=workers)
+    all_of_them = estimate(work, "eigen", MACHINE)
+    assert all_of_them.flops == pytest.approx(kernels * one.flops)
+    assert all_of_them.seconds == pytest.approx(rounds * one.seconds)
+    if workers > 1:
+        assert all_of_them.nbytes == min(kernels, workers) * one.nbytes
+    else:  # the distances are kept
+        assert all_of_them.nbytes == one.nbytes + 8 * 400**2
+
+
+def test_float32_halves_the_matrices():
+    double, single = (
+        estimate(kfold(2000, 5, 1, itemsize=size), "block", MACHINE).nbytes for size in (8, 4)
+    )
+    assert single == pytest.approx(double / 2, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("method", "k"),
+    [("refit", 3), ("refit", 10), *((m, k) for m in ("block", "eigen") for k in (3, 10, 400))],
+)
+def test_the_memory_is_what_the_method_takes(method, k):
+    n = 400
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, 3))
+    K = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=-1))
+    problem = Problem(K, X[:, :1], np.ones(n), get_loss("squared", "regression"))
+    splitter = KFold(k, shuffle=True, random_state=0)
+    lams = np.array([1e-6, 1e-3])
+    prepared = METHODS[method]()
+    tracemalloc.start()
+    try:
+        folds = Folds.draw(splitter, X)
+        state = prepared.prepare(problem, folds, lams)
+        for lam in lams:
+            state.predict(lam)
+        measured = tracemalloc.get_traced_memory()[1] + K.nbytes
+    finally:
+        tracemalloc.stop()
+    expected = estimate(kfold(n, k, 2), method, MACHINE).nbytes
+    small = 200_000  # vectors, and Python's own objects
+    assert measured - small <= expected <= 1.5 * measured
+
+
+# --------------------------------------------------------------------------- the rates
+
+
+@given(slow=st.floats(1e8, 1e11), gain=st.floats(0.3, 10.0), size=st.floats(1.0, 1e5))
+def test_a_curve_passes_through_what_was_measured_and_is_not_believed_far_beyond(slow, gain, size):
+    fast = slow * gain
+    curve = Curve.through(160, slow, 480, fast)
+    assert curve.cost(fast, 480).seconds == pytest.approx(1.0)
+    assert fast <= curve.peak * (1 + 1e-12)
+    assert curve.peak <= 2.0 * fast * (1 + 1e-12)
+    assert curve.half >= -1e-9
+    if 1.0 <= gain <= 1.4:  # rates that the form can have
+        assert curve.cost(slow, 160).seconds == pytest.approx(1.0)
+    assert curve.cost(1.0, size).seconds >= 1.0 / curve.peak * (1 - 1e-12)
+
+
+def test_costs_add_and_repeat():
+    assert Cost(1.0, 2.0) + 3 * Cost(2.0, 1.0) == Cost(7.0, 5.0)
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch) -> Path:
+    """An empty cache directory, and nothing remembered."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
+    calibrate.cache_clear()
+    yield tmp_path / "onefit" / "rates.json"
+    calibrate.cache_clear()
+
+
+@pytest.fixture
+def measured(monkeypatch) -> list[str]:
+    """The measurements that were made, which cost nothing here."""
+    made: list[str] = []
+
+    def measure(dtype: np.dtype, clock: object) -> Rates:
+        made.append(dtype.name)
+        return replace(MACHINE, call=1e-6 * len(made))
+
+    monkeypatch.setattr(rates_module, "measure", measure)
+    return made
+
+
+def test_measured_once_per_process_threads_and_precision(cache, measured):
+    assert calibrate(1, 8) is calibrate(1, 8)
+    assert measured == ["float64"]
+    assert calibrate(1, 4).call == 2e-6
+    assert calibrate(2, 8).call == 3e-6
+    assert calibrate(1, 8).call == 1e-6
+    assert measured == ["float64", "float32", "float64"]
+
+
+def test_another_process_reads_what_was_measured(cache, measured):
+    first = calibrate(1, 8), calibrate(2, 8)
+    calibrate.cache_clear()
+    assert (calibrate(1, 8), calibrate(2, 8)) == first
+    assert len(measured) == 2
+    assert len(json.loads(cache.read_text())) == 2
+    assert [path.name for path in cache.parent.iterdir()] == ["rates.json"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1, 2]", "null", '{"a": 1}'])
+def test_a_spoilt_file_is_measured_over(cache, measured, text):
+    cache.parent.mkdir()
+    cache.write_text(text)
+    assert calibrate(1, 8).call == 1e-6
+    calibrate.cache_clear()
+    assert calibrate(1, 8).call == 1e-6
+    assert len(measured) == 1
+
+
+@pytest.mark.parametrize("spoil", [{"gemm": 3.0}, {"call": None}, {"eigh": {"x": 1}}])
+def test_an_entry_of_another_version_is_measured_over(cache, measured, spoil):
+    store.write(1, 8, asdict(MACHINE) | spoil)
+    assert calibrate(1, 8) == replace(MACHINE, call=1e-6)
+    assert len(measured) == 1
+
+
+def test_another_machine_measures_for_itself(cache, measured, monkeypatch):
+    calibrate(1, 8)
+    calibrate.cache_clear()
+    monkeypatch.setattr(store, "_cpu", lambda: "another processor")
+    assert calibrate(1, 8).call == 2e-6
+
+
+def test_no_place_to_write_is_no_reason_to_fail(cache, measured, tmp_path, monkeypatch):
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(in_the_way))
+    monkeypatch.setenv("LOCALAPPDATA", str(in_the_way))
+    assert calibrate(1, 8).call == 1e-6
+    assert in_the_way.read_text() == ""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the variable of other systems")
+def test_the_default_place_is_in_the_home_directory(monkeypatch, tmp_path):
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert store.cache_file() == tmp_path / ".cache" / "onefit" / "rates.json"
+
+
+@pytest.mark.parametrize("itemsize", [4, 8])
+def test_a_real_measurement_is_sane(cache, itemsize):
+    rates = calibrate(1, itemsize)
+    assert all(value > 0 for value in (rates.stream, rates.gather, rates.call))
+    for name in ("gemm", "syrk", "potrf", "trtri", "eigh"):
+        curve = getattr(rates, name)
+        assert 1e7 < curve.peak < 1e14, name
+        assert curve.half >= -1e-9, name
+    assert estimate(kfold(500, 5, 10), "eigen", rates).seconds > 0
+
+
+def test_several_threads_are_timed_by_the_wall():
+    # the clock of one thread would not see the work of the others
+    assert rates_module._clock(2) is time.perf_counter
+
+
+def test_estimates_ask_for_the_rates_of_the_threads_and_precision_in_use(monkeypatch):
+    asked = []
+
+    def calibrate(threads: int, itemsize: int) -> Rates:
+        asked.append((threads, itemsize))
+        return MACHINE
+
+    monkeypatch.setattr("onefit.plan.choice.calibrate", calibrate)
+    estimate(kfold(100, 5, 1, threads=3, itemsize=4), "block")
+    assert asked == [(3, 4)]
+
+
+# --------------------------------------------------------------------------- memory
+
+
+def test_what_fits_passes_and_what_does_not_is_refused():
+    work = kfold(1000, 5, 1)
+    need = Estimate("block", 1.0, 1000, 1.0)
+    check_memory(work, need, available=1000)
+    with pytest.raises(MemoryError):
+        check_memory(work, need, available=999)
+
+
+def test_the_refusal_names_everything_and_advises():
+    work = kfold(100_000, 5, 20, kernels=4, workers=4)
+    need = Estimate("eigen", 1.0, 320 * GIB, 1.0)
+    with pytest.raises(MemoryError) as caught:
+        check_memory(work, need, available=20 * GIB)
+    text = str(caught.value)
+    for part in (
+        "'eigen'", "n=100000", "320 GiB", "20 GiB are available", "float32", "160 GiB",
+        "fewer workers than 4 (80 GiB each", "low-rank", "subsample of at most 25000 rows",
+    ):  # fmt: skip
+        assert part in text
+
+
+def test_the_refusal_advises_nothing_that_is_done_already():
+    work = kfold(100_000, 5, 20, itemsize=4)
+    with pytest.raises(MemoryError) as caught:
+        check_memory(work, Estimate("block", 1.0, 320 * GIB, 1.0), available=-1.0)
+    text = str(caught.value)
+    assert "float32" not in text
+    assert "workers" not in text
+    assert "but 0 GiB are available" in text
+
+
+def test_a_million_rows_are_refused_on_this_machine():
+    work = kfold(4_000_000, 5, 20)
+    with pytest.raises(MemoryError, match="n=4000000"):
+        check_memory(work, choose(work, rates=MACHINE))
+
+
+def test_the_tightest_limit_counts(monkeypatch):
+    machine = type("Memory", (), {"available": 100})
+    monkeypatch.setattr(memory_module.psutil, "virtual_memory", lambda: machine)
+    monkeypatch.setattr(memory_module, "cgroup_room", lambda: 70.0)
+    monkeypatch.setattr(memory_module, "address_room", lambda: 30.0)
+    assert plan.available_memory() == 30.0
+    assert plan.available_memory(processes=2) == 60.0
+    assert plan.available_memory(processes=3) == 70.0
+    monkeypatch.setattr(memory_module, "cgroup_room", lambda: math.inf)
+    assert plan.available_memory(processes=9) == 100.0
+
+
+def test_the_address_space_limit_is_read(monkeypatch):
+    resource = pytest.importorskip("resource")
+    used = memory_module.psutil.Process().memory_info().vms
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (used + 10 * GIB, used + 20 * GIB))
+    assert memory_module.address_room() == pytest.approx(10 * GIB, rel=0.05)
+    unlimited = resource.RLIM_INFINITY
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (unlimited, unlimited))
+    assert memory_module.address_room() == math.inf
+
+
+def write_group(
+    folder: Path, names: tuple[str, str, str], limit: object, used: int, idle: int
+) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / names[0]).write_text(f"{limit}\n")
+    (folder / names[1]).write_text(f"{used}\n")
+    (folder / "memory.stat").write_text(f"anon 5\n{names[2]} {idle}\nfile 7\n")
+
+
+V1, V2 = memory_module._V1, memory_module._V2
+
+
+@pytest.mark.parametrize(
+    ("names", "mount", "line"),
+    [(V2, ".", "0::/user/job"), (V1, "memory", "4:cpu,memory:/user/job")],
+    ids=["v2", "v1"],
+)
+def test_control_groups(tmp_path, names, mount, line):
+    def room() -> float:
+        return memory_module.cgroup_room(tmp_path, membership)
+
+    membership, root = tmp_path / "self", tmp_path / mount
+    membership.write_text(f"9:name=systemd:/\n{line}\n1:cpuset:/\n")
+    assert room() == math.inf
+    write_group(root / "user/job", names, 1000, used=700, idle=50)
+    assert room() == 350.0
+    # an ancestor's limit counts too
+    write_group(root / "user", names, 1000, used=900, idle=0)
+    assert room() == 100.0
+    # no limit says "max" (v2) or a number beyond any memory (v1)
+    write_group(root / "user", names, "max" if names is V2 else 2**63 - 4096, used=900, idle=0)
+    assert room() == 350.0
+    (root / "user/job/memory.stat").unlink()
+    assert room() == 300.0
+
+
+def test_a_container_sees_its_own_limit_at_the_mount(tmp_path):
+    membership = tmp_path / "self"
+    membership.write_text("0::/docker/not/mounted/here\n")
+    write_group(tmp_path, V2, 4096, used=96, idle=0)
+    assert memory_module.cgroup_room(tmp_path, membership) == 4000.0
+
+
+def test_no_control_groups(tmp_path):
+    assert memory_module.cgroup_room(tmp_path, tmp_path / "absent") == math.inf
+
+
+# --------------------------------------------------------------------------- the text
+
+
+def table(text: str) -> dict[str, list[str]]:
+    """The rows of the table by method, the mark as their last entry."""
+    rows = {}
+    for line in text.splitlines():
+        words = line.lstrip("> ").split()
+        if words and words[0] in COSTS:
+            rows[words[0]] = [*words[1:], line[0]]
+    return rows
+
+
+def test_the_plan_shows_every_method_and_marks_the_choice():
+    work = kfold(2000, 10, 20, kernels=15, workers=2)
+    chosen = choose(work, rates=MACHINE, available=math.inf)
+    text = explain(work, chosen, MACHINE)
+    rows = table(text)
+    assert chosen.method == "eigen"
+    assert {name: row[-1] for name, row in rows.items()} == {
+        "eigen": ">", "block": " ", "refit": " ",
+    }  # fmt: skip
+    for one in candidates(work, MACHINE):
+        row = rows[one.method]
+        assert row[0] == f"{one.flops:.1e}"
+        assert f"{one.nbytes / GIB:.2f} GiB" == " ".join(row[1:3])
+        assert float(row[-2]) == pytest.approx(one.seconds / chosen.seconds, abs=0.006)
+    assert "15 kernels x 20 lambdas x 10 splits (200 of 2000 rows removed)" in text
+    assert "2 workers with 1 thread" in text
+    assert "one eigendecomposition serves 20 lambdas; Cholesky would factor 20 times" in text
+    refit = estimate(work, "refit", MACHINE)
+    assert f"expected speed-up {refit.seconds / chosen.seconds:.1f}x" in text
+    assert "faster, but not taken" not in text
+
+
+def test_the_plan_of_a_single_lambda():
+    work = Workload(500, 1, (40, 60, 50), ridges=3, itemsize=4)
+    text = explain(work, choose(work, rates=MACHINE, available=math.inf), MACHINE)
+    assert table(text)["block"][-1] == ">"
+    assert "1 kernel x 1 lambda x 3 splits (40 to 60 of 500 rows removed)" in text
+    assert "float32" in text
+    assert "3 Cholesky factors, each with its inverse, for 1 lambda" in text
+
+
+def test_a_slower_choice_says_so():
+    work = kfold(1000, 10, 50)
+    text = explain(work, estimate(work, "block", MACHINE), MACHINE)
+    assert table(text)["block"][-1] == ">"
+    assert "Expected to be faster, but not taken: eigen (" in text
+    # a method that is not among the candidates has a row of its own
+    rows = table(explain(work, estimate(work, "exact", MACHINE), MACHINE))
+    assert set(rows) == {"block", "eigen", "refit", "exact"}
+    assert rows["exact"][-1] == ">"
+
+
+@pytest.mark.parametrize("method", ["exact", "limit", "influence", "refit"])
+def test_the_plan_of_other_losses_says_that_it_is_rough(method):
+    work = kfold(600, 5, 10, loss="smoothed_hinge")
+    text = explain(work, choose(work, method, MACHINE), MACHINE)
+    rows = table(text)
+    assert set(rows) == {"exact", "limit", "influence", "refit"}
+    assert [name for name, row in rows.items() if row[-1] == ">"] == [method]
+    assert "rough estimates" in text
+    assert "smoothed_hinge loss" in text
+    assert f"Why {method}:" in text
+    # limit and influence are no substitutes
+    assert ("faster, but not taken: exact (" in text) == (method == "refit")
+    assert "taken: limit" not in text
