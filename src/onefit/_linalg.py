@@ -30,6 +30,7 @@ __all__ = [
     "inverse_spd",
     "matmul",
     "pivoted_cholesky",
+    "rank_one",
     "solve_cholesky",
     "solve_spd",
     "solve_symmetric",
@@ -156,6 +157,11 @@ def gram(a: Array, rows: bool = False) -> Array:
     if a.flags.f_contiguous or not a.flags.c_contiguous:
         return np.asarray(_blas("syrk", a)(1.0, a, trans=int(not rows), lower=1))
     return np.asarray(_blas("syrk", a)(1.0, a.T, trans=int(rows), lower=1))
+
+
+def rank_one(a: Array, x: Array, y: Array) -> None:
+    """a += x y' in place, for a column-major ``a``."""
+    _blas("ger", a)(1.0, x, y, a=a, overwrite_a=1)
 
 
 def matmul(a: Array, b: Array) -> Array:

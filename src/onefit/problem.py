@@ -47,6 +47,8 @@ class Problem:
     loss : Loss
     fit_intercept : bool
     scaling : {"mean", "total"}
+    disposable : bool
+        Whether a method may overwrite K: nobody needs it afterwards.
     """
 
     K: Array = field(repr=False)
@@ -55,6 +57,7 @@ class Problem:
     loss: Loss
     fit_intercept: bool = True
     scaling: str = "mean"
+    disposable: bool = False
 
     @property
     def n(self) -> int:

@@ -18,7 +18,9 @@ from sklearn.preprocessing import StandardScaler
 
 import onefit
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, heldout_predict
+from onefit.folds import Folds
 from onefit.heldout import Block
+from onefit.heldout.predict import ridge_weights
 
 X, y = make_friedman1(34, random_state=0)
 Z, labels = make_classification(40, n_informative=5, n_classes=3, random_state=0)
@@ -114,6 +116,13 @@ def test_other_estimators_are_refused():
         heldout_predict(search, X, y)
     with pytest.raises(TypeError, match="got StandardScaler"):
         heldout_predict(StandardScaler(), X, y)
+
+
+def test_ridge_weights_counts_the_values_of_the_ridge():
+    folds = Folds.draw(KFold(4), X)  # two folds of 9 rows, two of 8
+    assert ridge_weights(folds, np.ones(34), "mean") == 2
+    assert ridge_weights(folds, np.ones(34), "total") == 1
+    assert ridge_weights(folds, np.arange(34.0), "mean") == 4
 
 
 def test_it_is_public():

@@ -110,6 +110,21 @@ def test_every_splitter_equals_honest_refits(cv, weighted):
     )
 
 
+@pytest.mark.parametrize("method", ["block", "eigen", "auto"])
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_machines_that_share_a_kernel_do_not_disturb_each_other(method, n_jobs):
+    grid = {
+        "kernel": ["rbf", "linear", "laplacian", "poly"],
+        "gamma": [0.4],
+        "fit_intercept": [True, False],
+        "scaling": ["mean", "total"],
+        "lam": [1e-2, 1.0],
+    }
+    cv = KFold(4, shuffle=True, random_state=0)
+    ours = KernelSearchCV(KernelRegressor(), grid, cv=cv, method=method, n_jobs=n_jobs)
+    assert_same(ours.fit(X, y), GridSearchCV(KernelRegressor(), grid, cv=cv).fit(X, y))
+
+
 def test_leave_two_out():
     few = slice(0, 9)
     make = {"cv": LeavePOut(2), "scoring": ERROR}

@@ -20,7 +20,7 @@ from onefit.heldout import Block, Eigen
 from onefit.kernels import Gaussian
 from onefit.kernels.distances import METRICS
 from onefit.search import workers
-from onefit.search.rows import arrange, compact
+from onefit.search.rows import arrange, compact, leave_one_out
 
 X, y = make_friedman1(40, random_state=0)
 Z, labels = make_classification(40, random_state=0)
@@ -133,7 +133,11 @@ def test_results_do_not_depend_on_workers():
 
 def test_leave_one_out_travels_to_workers_in_few_bytes():
     rows = np.random.default_rng(0).normal(size=(400, 2))
-    folds = compact(Folds.draw(LeaveOneOut(), rows))
+    drawn = compact(Folds.draw(LeaveOneOut(), rows))
+    folds = leave_one_out(400)
+    for k in (0, 7, 399):
+        np.testing.assert_array_equal(folds.train[k], drawn.train[k])
+        np.testing.assert_array_equal(folds.test[k], drawn.test[k])
     sample = arrange(rows, rows[:, :1], np.ones(400), folds, precomputed=False)
     data = pickle.dumps(sample)
     assert len(data) < 40_000

@@ -271,7 +271,8 @@ class KernelSearchCV(BaseSearchCV):
         if self.verbose > 0:
             print(
                 f"{len(setup.candidates)} candidates on {len(jobs)} kernels, "
-                f"{len(setup.folds)} splits, {setup.crew.workers} workers with {setup.crew.threads} threads"
+                f"{len(setup.folds)} splits, "
+                f"{setup.crew.workers} workers with {setup.crew.threads} threads"
             )
         outcomes: list[Outcome] = []
         for done, (place, found) in enumerate(run_jobs(task, jobs, setup.crew), start=1):
@@ -294,7 +295,7 @@ class KernelSearchCV(BaseSearchCV):
         """Table and winner, as fitted attributes."""
         sizes = np.diff(setup.folds.offsets)
         results = tabulate(setup.candidates, outcomes, task.scoring.names, sizes, self.aggregate)
-        _warn_of_failures(results.table["reason"].tolist())
+        _warn_of_failures(results)
         fitted: dict[str, Any] = {
             "cv_results_": results.table,
             "n_splits_": len(setup.folds),
@@ -324,6 +325,9 @@ class KernelSearchCV(BaseSearchCV):
         values = results.totals[metric]
         if "criterion" in results.table:
             values = -results.table["criterion"]
+            if not np.isfinite(values).any():
+                reason = next(filter(None, results.table["reason"]), "no finite value")
+                raise ValueError(f"criterion={self.criterion!r} refused every candidate: {reason}")
         if self.rule == "best":
             return int(np.nanargmax(values))
         errors = standard_error(results.scores[metric])
@@ -364,13 +368,16 @@ def _metadata(params: dict[str, Any]) -> dict[str, Any] | None:
     return None if weight is None else {"sample_weight": weight}
 
 
-def _warn_of_failures(reasons: list[str]) -> None:
-    found, total = [reason for reason in reasons if reason], len(reasons)
-    if len(found) == total:
+def _warn_of_failures(results: Results) -> None:
+    """Candidates without any score are not passed over in silence."""
+    unscored = np.all([np.isnan(one) for one in results.totals.values()], axis=0)
+    found = [reason for reason in results.table["reason"][unscored] if reason]
+    if not found:
+        return
+    if len(found) == unscored.size:
         raise FloatingPointError(f"no candidate could be evaluated: {found[0]}")
-    if found:
-        warnings.warn(
-            f"{len(found)} of {total} candidates have no score, see cv_results_['reason']; "
-            f"the first says: {found[0]}",
-            stacklevel=5,
-        )
+    warnings.warn(
+        f"{len(found)} of {unscored.size} candidates have no score, see cv_results_['reason']; "
+        f"the first says: {found[0]}",
+        stacklevel=5,
+    )

@@ -8,7 +8,8 @@ never is the whole inverse formed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from onefit import _linalg as linalg
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, Prepared
+from onefit.heldout.full import Norms
 from onefit.heldout.leaveout import Inverse, Layout, LeaveOut
 from onefit.problem import Problem
 
@@ -33,41 +35,48 @@ class Block(HeldOutMethod):
 
     def prepare(self, problem: Problem, folds: Folds, lams: Array) -> Prepared:
         self.check(problem)
-        return _Block(Layout.arrange(problem, folds))
+        return _Block(Layout.arrange(replace(problem, disposable=False), folds))
 
 
 @dataclass
 class _Block(LeaveOut):
     layout: Layout
     name = "block"
-    _largest: float = field(default=0.0)
 
     def inverse(self, ridge: float) -> Inverse:
         factor = linalg.cholesky_or_raise(self.layout.matrix(ridge), ridge)
         return _Triangular(linalg.triangular_inverse(factor, overwrite=True), self.layout)
 
     def largest(self) -> float:
-        if not self._largest:
-            M = self.layout.matrix()
-            self._largest = float(np.abs(M).sum(axis=0).max())
-        return self._largest
+        return self._row_sum
+
+    @cached_property
+    def _row_sum(self) -> float:
+        """The largest absolute row sum of R K R."""
+        s = self.layout.problem.s
+        return float(Norms.of(self.layout.problem.K).row_sum * s.max())
 
 
 class _Triangular(Inverse):
+    """P = W'W, less the border's vv'/(1'v) with v = M^-1 R 1 if there is an intercept."""
+
     def __init__(self, W: Array, layout: Layout) -> None:
         self.W, self.removed = W, layout.removed
-        half = linalg.matmul(W, layout.targets)
-        self.all = linalg.matmul(W.T, half)
-        self.sums = half[:, -1] @ half
+        half = linalg.matmul(W, np.column_stack([layout.targets, layout.root]))
+        solved = linalg.matmul(W.T, half)
+        self.all, self.ones = solved[:, :-1], np.zeros_like(solved[:, -1])
+        if layout.problem.fit_intercept:
+            sums = half[:, -1] @ half
+            self.ones = solved[:, -1] / np.sqrt(sums[-1])
+            self.all = self.all - np.outer(solved[:, -1], sums[:-1] / sums[-1])
 
     def block(self, i: int) -> Array:
         rows = self.removed[i]
-        if isinstance(rows, slice):
-            return linalg.gram(self.W[rows.start :, rows])
-        return linalg.gram(self.W[:, rows])
+        first = rows.start if isinstance(rows, slice) else 0
+        return linalg.gram(self.W[first:, rows]) - np.outer(self.ones[rows], self.ones[rows])
 
-    def solved(self, i: int) -> Array:
+    def alpha(self, i: int) -> Array:
         return np.asarray(self.all[self.removed[i]])
 
     def diagonal(self) -> tuple[Array, Array]:
-        return np.einsum("ij,ij->j", self.W, self.W), self.all
+        return np.einsum("ij,ij->j", self.W, self.W) - np.square(self.ones), self.all

@@ -1,24 +1,31 @@
-"""One eigendecomposition for every lambda (Tanaka and Imai, IEICE 2019).
+"""One eigendecomposition for every lambda (Tanaka and Imai, IEICE 2019), taken off the constants.
 
-R K R = Q diag(e) Q' gives M^-1 = Q diag(1/(e + c)) Q' for any c, so the block of a fold is a symmetric
-rank update, (M^-1)_SS = A A' with A = Q_S diag((e + c)^-1/2), and the diagonal alone (leave-one-out) costs
-n^2 a lambda. Two things make it cheaper than that.
+R K R = Q diag(e) Q' gives M^-1 = Q diag(1/(e + c)) Q' for any c, so the block of a fold is a symmetric rank
+update, (M^-1)_SS = A A' with A = Q_S diag((e + c)^-1/2), and the diagonal alone (leave-one-out) costs n^2 a lambda.
 
-*The cut.* Write M^-1 = (I - H)/c with H = Q diag(e/(e + c)) Q'. Eigenvalues below roundoff times c
-add less than roundoff to H: they are dropped, and the rank of the update falls from n to the number of
-eigenvalues that c can see. Where I - H_SS is nearly singular that form cancels (its Cholesky pivots tell),
-and the sum over all eigenvalues is taken instead.
+*Off the constants.* A kernel matrix of positive entries has one eigenvalue far above the others, whose
+eigenvector is nearly R 1. Rounding in an eigendecomposition is relative to the largest eigenvalue, and so
+are the digits lost at small c. Let v = R 1 / |R 1|, and decompose the matrix on the complement of v only
+(a Householder reflection takes v to the first axis; the first row and column are set aside):
 
-*Low rank.* A smooth kernel has few eigenvalues above roundoff. Pivoted Cholesky finds K = L L' + E, L
-of r columns, E positive semi-definite, in n r^2; the eigenvectors of the small L'L = V diag(e) V' then
-give H = F diag(1/(e + c)) F' with F = L V. Dropping E changes no held-out residual by more than
-(trace(E)/c) ||residuals|| / lambda_min(I - H_SS), since 0 <= (M - E)^-1 - M^-1 <= (trace(E)/c) (M - E)^-1; it is
-dropped only if trace(E) <= 1e-12 c for the smallest c asked for.
+    A = R K R,   w = A v,   omega = v'w,   w_ = w - omega v,      P_ = Q diag(1/(e + c)) Q'   on v's complement.
+
+With an intercept P_ *is* the projected inverse P, its border is R 1. Without, block elimination gives
+
+    M^-1 = P_ + (v - z)(v - z)' / tau,       z = P_ w_,       tau = omega + c - w_'z,
+
+a sum of positive terms.
+
+*The cut.* Write P_ = (I - vv' - H)/c with H = Q diag(e/(e + c)) Q'. Eigenvalues below roundoff times c, or below
+roundoff times the largest, add less to H than rounding does: they are dropped, and the rank of the update falls
+from n to the number of eigenvalues that matter. Where I - H_SS is nearly singular that form cancels (its
+Cholesky pivots tell), and the sum over all eigenvalues is taken instead.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,6 +36,7 @@ from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, Prepared
 from onefit.heldout.leaveout import Inverse, Layout, LeaveOut
 from onefit.problem import Problem
+from onefit.solvers.direct import without_rounding
 
 Array = NDArray[Any]
 
@@ -36,8 +44,6 @@ __all__ = ["Eigen"]
 
 #: a Cholesky pivot of I - H_SS below this has cancelled too many digits
 PIVOT = 1e-5
-#: the part of a kernel matrix that low rank may drop, relative to the smallest c
-DROPPED = 1e-12
 
 
 class Eigen(HeldOutMethod):
@@ -49,135 +55,162 @@ class Eigen(HeldOutMethod):
     def prepare(self, problem: Problem, folds: Folds, lams: Array) -> Prepared:
         self.check(problem)
         layout = Layout.arrange(problem, folds)
-        M = layout.matrix()
-        factor = _low_rank(M, min(layout.ridges(lams), default=0.0))
-        if factor is not None:
-            values, vectors = linalg.eigh(linalg.gram(factor), overwrite=True)
-            return _Eigen(layout, values, linalg.matmul(factor, vectors), complete=False, lams=lams)
-        values, vectors = linalg.eigh(M, overwrite=True)
-        return _Eigen(layout, np.maximum(values, 0.0), vectors, complete=True, lams=lams)
+        return _Eigen(layout, _decompose(layout), lams)
 
 
-def _low_rank(M: Array, ridge: float) -> Array | None:
-    """L with M - L L' below what ``ridge`` can see, or None if its rank is no less than n/2."""
-    n = M.shape[0]
-    tolerance = DROPPED * ridge / n
-    epsilon = float(np.finfo(M.dtype).eps)
-    if tolerance < epsilon * float(np.diagonal(M).max()):
-        return None
-    factor, pivots = linalg.pivoted_cholesky(M, tolerance)
-    if 2 * factor.shape[1] > n:
-        return None
-    L = np.empty_like(factor, order="F")
-    L[pivots] = factor
-    return L
+@dataclass(frozen=True)
+class _Complement:
+    """A = R K R in the directions v and off v."""
+
+    v: Array
+    omega: float
+    w: Array
+    values: Array
+    vectors: Array
+
+
+def _decompose(layout: Layout) -> _Complement:
+    """Reflect v to the first axis, set that axis aside, decompose the rest, reflect back."""
+    M = layout.matrix()
+    v = layout.root / np.linalg.norm(layout.root)
+    w = linalg.matmul(M, v)
+    omega = float(v @ w)
+    mirror = v.copy()
+    mirror[0] += np.copysign(1.0, v[0])
+    mirror /= np.linalg.norm(mirror)
+    _reflect(M, mirror)
+    M[0, :] = M[:, 0] = 0.0
+    values, vectors = linalg.eigh(M, overwrite=True)
+    del M
+    aside = int(np.argmax(np.abs(vectors[0])))
+    values[aside], vectors[:, aside] = 0.0, 0.0
+    linalg.rank_one(vectors, -2.0 * mirror, mirror @ vectors)
+    return _Complement(v, omega, w - omega * v, without_rounding(values), vectors)
+
+
+def _reflect(M: Array, mirror: Array) -> None:
+    """(I - 2hh') M (I - 2hh') in place: a symmetric update of rank two."""
+    p = linalg.matmul(M, mirror)
+    q = 2.0 * (p - (mirror @ p) * mirror)
+    linalg.rank_one(M, -mirror, q)
+    linalg.rank_one(M, -q, mirror)
 
 
 @dataclass
 class _Eigen(LeaveOut):
-    """Eigenvalues (ascending), and eigenvectors: a complete basis Q, or the factor F of low rank."""
-
     layout: Layout
-    values: Array
-    vectors: Array
-    complete: bool
+    parts: _Complement
     lams: Array
     name = "eigen"
 
     def __post_init__(self) -> None:
-        layout = self.layout
-        self.projected = linalg.matmul(self.vectors.T, layout.targets)
+        layout, parts = self.layout, self.parts
+        right = np.column_stack([layout.targets, parts.w])
+        self.projected = linalg.matmul(parts.vectors.T, np.asfortranarray(right))
         self.diagonals: dict[float, tuple[Array, Array]] = {}
         if layout.one_row_each:
             self._tabulate_diagonals()
-        elif all(isinstance(rows, slice) for rows in layout.removed):
-            self.rows = [np.asfortranarray(self.vectors[rows]) for rows in layout.removed]
-            self.vectors = np.empty((0, 0))
-        else:
-            self.rows = []
         largest = max((np.arange(layout.root.size)[r].size for r in layout.removed), default=0)
-        self.scratch = np.empty(largest * self.values.size, dtype=self.values.dtype)
-
-    def rows_of(self, i: int) -> Array:
-        """The rows of the basis that the i-th near split removes."""
-        return self.rows[i] if self.rows else np.asfortranarray(self.vectors[self.layout.removed[i]])
+        self.scratch = np.empty(largest * parts.values.size, dtype=parts.values.dtype)
 
     def inverse(self, ridge: float) -> Inverse:
         return _Spectral(self, ridge)
 
     def largest(self) -> float:
-        return float(self.values[-1])
+        """Of what was decomposed: rounding is relative to that."""
+        return float(self.parts.values[-1])
 
     def _tabulate_diagonals(self) -> None:
-        """The diagonal of M^-1, and M^-1 [R Y, R 1], for every c of a leave-one-out at once."""
-        ridges = self.layout.ridges(self.lams)
-        damped = 1.0 / (self.values[:, None] + np.array(ridges, dtype=self.values.dtype))
+        """The diagonal of P_, and P_ [R Y, w_], for every c of a leave-one-out at once."""
+        parts, ridges = self.parts, self.layout.ridges(self.lams)
+        damped = np.stack([_Spectral.damping(parts.values, c) for c in ridges], axis=1)
         width = self.projected.shape[1]
-        right = (damped[:, :, None] * self.projected[:, None, :]).reshape(self.values.size, -1)
-        solved = linalg.matmul(self.vectors, np.asfortranarray(right))
-        np.square(self.vectors, out=self.vectors)
-        sums = linalg.matmul(self.vectors, np.asfortranarray(damped))
-        self.vectors = np.empty((0, 0))
+        right = (damped[:, :, None] * self.projected[:, None, :]).reshape(parts.values.size, -1)
+        solved = linalg.matmul(parts.vectors, np.asfortranarray(right))
+        np.square(parts.vectors, out=parts.vectors)
+        sums = linalg.matmul(parts.vectors, np.asfortranarray(damped))
         for j, ridge in enumerate(ridges):
-            columns = solved[:, j * width : (j + 1) * width]
-            if self.complete:
-                self.diagonals[ridge] = sums[:, j], columns
-            else:
-                smooth = (self.layout.targets - columns) / ridge
-                self.diagonals[ridge] = (1.0 - sums[:, j]) / ridge, smooth
+            self.diagonals[ridge] = sums[:, j], solved[:, j * width : (j + 1) * width]
 
 
 class _Spectral(Inverse):
     def __init__(self, state: _Eigen, ridge: float) -> None:
-        self.state, self.ridge = state, ridge
-        self.damped = 1.0 / (state.values + ridge)
-        self.coefficients = self.damped[:, None] * state.projected
-        inner = state.projected[:, -1] @ self.coefficients
-        targets = state.layout.targets
-        self.sums = inner if state.complete else (targets[:, -1] @ targets - inner) / ridge
-        epsilon = float(np.finfo(state.values.dtype).eps)
-        cut = max(epsilon * ridge, 2.0 * epsilon * state.values[-1])
-        self.seen = int(np.searchsorted(state.values, cut))
+        self.state, self.ridge, self.parts = state, ridge, state.parts
+        self.damped = self.damping(state.parts.values, ridge)
+        self.fit_intercept = state.layout.problem.fit_intercept
+        epsilon = float(np.finfo(self.damped.dtype).eps)
+        values = state.parts.values
+        self.seen = int(np.searchsorted(values, max(epsilon * ridge, 2.0 * epsilon * values[-1])))
 
-    def solved(self, i: int) -> Array:
-        smooth = linalg.matmul(self.state.rows_of(i), self.coefficients)
-        if self.state.complete:
-            return smooth
-        return np.asarray((self.state.layout.targets[self.state.layout.removed[i]] - smooth) / self.ridge)
+    @staticmethod
+    def damping(values: Array, ridge: float) -> Array:
+        """1 / (e + c)."""
+        return np.asarray(1.0 / (values + ridge))
+
+    @cached_property
+    def solved(self) -> Array:
+        """P_ [R Y, w_]."""
+        if self.state.layout.one_row_each:
+            return self.state.diagonals[self.ridge][1]
+        coefficients = np.asfortranarray(self.damped[:, None] * self.state.projected)
+        return linalg.matmul(self.parts.vectors, coefficients)
+
+    @cached_property
+    def correction(self) -> Array:
+        """(v - z) / sqrt(tau), zero with an intercept."""
+        if self.fit_intercept:
+            return np.zeros_like(self.parts.v)
+        z = self.solved[:, -1]
+        tau = self.parts.omega + self.ridge - float(self.parts.w @ z)
+        return np.asarray((self.parts.v - z) / np.sqrt(max(tau, self.ridge)))
+
+    @cached_property
+    def all(self) -> Array:
+        """P R Y."""
+        extra = np.outer(self.correction, self.correction @ self.state.layout.targets)
+        return np.asarray(self.solved[:, :-1] + extra)
+
+    def alpha(self, i: int) -> Array:
+        return np.asarray(self.all[self.state.layout.removed[i]])
 
     def diagonal(self) -> tuple[Array, Array]:
-        return self.state.diagonals[self.ridge]
+        return self.state.diagonals[self.ridge][0] + np.square(self.correction), self.all
 
     def block(self, i: int) -> Array:
-        if not self.state.complete:
-            return self._complement(i, self.damped, slice(None))
+        block = self._off_constants(i)
+        if not self.fit_intercept:
+            rows = self.correction[self.state.layout.removed[i]]
+            block += np.outer(rows, rows)
+        return block
+
+    def _off_constants(self, i: int) -> Array:
+        """(P_)_SS, by the form with the smaller rank that does not cancel."""
+        whole = slice(None)
         if 10 * self.seen < self.damped.size:
-            return self._update(i, self.damped, slice(None))
+            return self._update(i, self.damped, whole)
         seen = slice(self.seen, None)
-        block = self._complement(i, self.state.values[seen] * self.damped[seen], seen)
-        if _cancelled(block, self.ridge):
-            return self._update(i, self.damped, slice(None))
+        block = self._update(i, self.parts.values[seen] * self.damped[seen], seen)
+        v = self.parts.v[self.state.layout.removed[i]]
+        block += np.outer(v, v)
+        np.negative(block, out=block)
+        block[np.diag_indices_from(block)] += 1.0
+        if _cancelled(block):
+            return self._update(i, self.damped, whole)
+        block /= self.ridge
         return block
 
     def _update(self, i: int, weight: Array, columns: slice) -> Array:
         """Q_S diag(weight) Q_S' over some of the eigenvectors."""
-        rows = self.state.rows_of(i)[:, columns]
+        rows = self.parts.vectors[self.state.layout.removed[i], columns]
         scaled = self.state.scratch[: rows.size].reshape(rows.shape, order="F")
         np.multiply(rows, np.sqrt(weight), out=scaled)
         return linalg.gram(scaled, rows=True)
 
-    def _complement(self, i: int, weight: Array, columns: slice) -> Array:
-        """(I - H_SS) / c."""
-        block = self._update(i, weight, columns)
-        block *= -1.0 / self.ridge
-        block[np.diag_indices_from(block)] += 1.0 / self.ridge
-        return block
 
-
-def _cancelled(block: Array, ridge: float) -> bool:
+def _cancelled(block: Array) -> bool:
     """Whether I - H_SS has lost too many digits, told by its Cholesky pivots."""
     try:
         factor = linalg.cholesky(block)
     except linalg.LinAlgError:
         return True
-    return bool(ridge * np.diagonal(factor).min() ** 2 < PIVOT)
+    return bool(np.diagonal(factor).min() ** 2 < PIVOT)

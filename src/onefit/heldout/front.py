@@ -256,8 +256,7 @@ class Front:
         start = Solution(self.a[:, [column]], self.b[[column]], self.u[:, [column]])
         everyone = np.arange(problem.n)
         values, solution = refit_fold(problem, target.lam, train, everyone, start)
-        self.a[:, column] = 0.0
-        self.a[train, column] = solution.coef[:, 0]
+        self.a[:, column] = solution.coef[:, 0]
         self.b[column], self.u[:, column] = solution.intercept[0], values[:, 0]
         self.steps[column] += solution.steps
         part = self.take([column])

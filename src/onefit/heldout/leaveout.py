@@ -64,8 +64,8 @@ class Layout:
         Positions of its test rows among the removed ones.
     root : (n,) array
         Roots of the sample weights (1 where the weight is zero: those rows are always removed).
-    targets : (n, q + 1) array
-        R Y, and R 1 as the last column.
+    targets : (n, q) array
+        R Y.
     """
 
     problem: Problem
@@ -95,17 +95,21 @@ class Layout:
         order, removed = _adjacent(rows, n)
         s = np.where(problem.s > 0, problem.s, 1.0)[order]
         root = np.sqrt(s).astype(dtype)
-        targets = root[:, None] * np.column_stack([problem.Y[order], np.ones(n, dtype)])
+        targets = root[:, None] * problem.Y[order]
         return cls(
             problem, folds, positive, near, far, order, removed, where, root,
             np.asfortranarray(targets),
         )  # fmt: skip
 
     def matrix(self, ridge: float = 0.0) -> Array:
-        """A column-major R K R + ridge I, its rows in `order`."""
+        """A column-major R K R + ridge I, its rows in `order`, in place of K if that may go."""
         K = self.problem.K
-        in_place = np.array_equal(self.order, np.arange(self.order.size))
-        M = linalg.fortran(K if in_place else K[np.ix_(self.order, self.order)])
+        if not np.array_equal(self.order, np.arange(self.order.size)):
+            M = K[np.ix_(self.order, self.order)].T
+        elif self.problem.disposable and not self.far and K.flags.c_contiguous:
+            M = K.T
+        else:
+            M = linalg.fortran(K)
         if (self.root != 1.0).any():
             M *= self.root[:, None]
             M *= self.root[None, :]
@@ -146,27 +150,19 @@ def _adjacent(rows: list[Indices], n: int) -> tuple[Indices, list[Any]]:
 
 
 class Inverse(ABC):
-    """(R K R + c I)^-1 at one c, as far as the formula needs it.
-
-    Attributes
-    ----------
-    sums : (q + 1,) array
-        (R 1)' M^-1 [R Y, R 1].
-    """
-
-    sums: Array
+    """P at one c, as far as the formula needs it."""
 
     @abstractmethod
     def block(self, i: int) -> Array:
-        """(M^-1)_SS of the i-th near split (lower triangle); the caller may overwrite it."""
+        """P_SS of the i-th near split (lower triangle)."""
 
     @abstractmethod
-    def solved(self, i: int) -> Array:
-        """Rows S of M^-1 [R Y, R 1]."""
+    def alpha(self, i: int) -> Array:
+        """Rows S of P R Y."""
 
     @abstractmethod
     def diagonal(self) -> tuple[Array, Array]:
-        """The diagonal of M^-1, and M^-1 [R Y, R 1] itself."""
+        """The diagonal of P, and P R Y itself."""
 
 
 class LeaveOut(Prepared):
@@ -186,7 +182,7 @@ class LeaveOut(Prepared):
     def predict(self, lam: float) -> HeldOut:
         """Formula (*) for the near splits, a refit for the far ones."""
         layout, folds = self.layout, self.layout.folds
-        values = np.empty((folds.rows.size, layout.targets.shape[1] - 1), layout.targets.dtype)
+        values = np.empty((folds.rows.size, layout.targets.shape[1]), layout.targets.dtype)
         error = np.zeros(len(folds))
         for weight, members in layout.together.items():
             ridge = lam * weight
@@ -201,18 +197,17 @@ class LeaveOut(Prepared):
     def _fill(self, values: Array, inverse: Inverse, members: list[int]) -> None:
         """Held-out values of the near splits that share one c."""
         layout = self.layout
-        fit_intercept = layout.problem.fit_intercept
         if layout.one_row_each:
             rows = np.array([layout.removed[i].start for i in members])
             places = np.array([layout.folds.offsets[layout.near[i]] for i in members])
-            residuals = _leave_one_out(inverse, fit_intercept)
-            held = (layout.targets[:, :-1] - residuals) / layout.root[:, None]
+            diagonal, alpha = inverse.diagonal()
+            held = (layout.targets - alpha / diagonal[:, None]) / layout.root[:, None]
             values[places] = held[rows]
             return
         for i in members:
             rows, k = layout.removed[i], layout.near[i]
-            residuals = _leave_block_out(inverse, i, fit_intercept)
-            held = (layout.targets[rows, :-1] - residuals) / layout.root[rows][:, None]
+            residuals = linalg.solve_spd(inverse.block(i), inverse.alpha(i))
+            held = (layout.targets[rows] - residuals) / layout.root[rows][:, None]
             values[layout.folds.place(k)] = held[layout.where[i]]
 
     def _rounding(self, ridge: float) -> float:
@@ -221,22 +216,3 @@ class LeaveOut(Prepared):
         condition = (self.largest() + ridge) / ridge
         return float(np.finfo(Y.dtype).eps * condition * np.abs(Y).max(initial=0.0))
 
-
-def _leave_one_out(inverse: Inverse, fit_intercept: bool) -> Array:
-    """alpha_i / P_ii for every row at once."""
-    diagonal, solved = inverse.diagonal()
-    if not fit_intercept:
-        return np.asarray(solved[:, :-1] / diagonal[:, None])
-    ones, border = solved[:, -1:], inverse.sums[-1]
-    alpha = solved[:, :-1] - ones * (inverse.sums[:-1] / border)
-    return np.asarray(alpha / (diagonal[:, None] - ones**2 / border))
-
-
-def _leave_block_out(inverse: Inverse, i: int, fit_intercept: bool) -> Array:
-    """(P_SS)^-1 alpha_S for one split."""
-    block, solved = inverse.block(i), inverse.solved(i)
-    if not fit_intercept:
-        return linalg.solve_spd(block, solved[:, :-1])
-    ones, border = solved[:, -1], inverse.sums[-1]
-    block -= np.outer(ones, ones / border)
-    return linalg.solve_spd(block, solved[:, :-1] - np.outer(ones, inverse.sums[:-1] / border))

@@ -6,7 +6,7 @@ Every other method is tested against this one.
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -75,19 +75,24 @@ class _Refit(Prepared):
 def refit_fold(
     problem: Problem, lam: float, train: Indices, test: Indices, start: Solution | None = None
 ) -> tuple[Array, Solution]:
-    """Decision values of the test rows by the machine of the training rows."""
-    part = problem.take(train)
-    if start is not None:
-        a = start.coef[train]
-        u = linalg.matmul(part.K, a) + start.intercept
-        start = Solution(a, start.intercept, u)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ConvergenceWarning)
-        solution = solve(part, lam, start=start)
-    values = linalg.matmul(problem.K[np.ix_(test, train)], solution.coef) + solution.intercept
+    """Decision values of the test rows by the machine of the training rows.
+
+    From ``start``, a solution of the whole sample, the rows left out only lose their weight: their
+    coefficients are where Newton's first step begins, and it takes them to zero.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # `solution.converged` tells
+        if start is None or problem.loss.name == "squared":
+            solution = solve(problem.take(train), lam)
+            values = linalg.matmul(problem.K[np.ix_(test, train)], solution.coef)
+            values = values + solution.intercept
+        else:
+            weights = np.zeros_like(problem.s)
+            weights[train] = problem.s[train]
+            solution = solve(replace(problem, s=weights), lam, start=start)
+            values = solution.decision[test]
     if not np.isfinite(values).all():
         raise FloatingPointError(
             f"a refit at lam={lam:g} gave values that are not finite; raise lam, or scale the data"
         )
-    del caught  # `solution.converged` tells
     return values, solution

@@ -67,7 +67,7 @@ class Huber(PiecewiseQuadratic):
     def value(self, y: Array, u: Array) -> Array:
         size = np.abs(y - u)
         inside = np.minimum(size, self.b)
-        return inside * (2.0 * size - inside)
+        return np.asarray(inside * (2.0 * size - inside))
 
     def gradient(self, y: Array, u: Array) -> Array:
         return np.asarray(-2.0 * np.clip(y - u, -self.b, self.b))

@@ -19,7 +19,7 @@ from onefit.folds import Folds, Indices
 
 Array = NDArray[Any]
 
-__all__ = ["Sample", "arrange", "compact"]
+__all__ = ["Sample", "arrange", "compact", "leave_one_out"]
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,12 @@ def compact(folds: Folds) -> Folds:
     pairs = zip(folds.test, folds.removed, strict=True)
     disjoint = [np.array_equal(a, b) or bool(np.isin(a, b).all()) for a, b in pairs]
     return _from_removed(folds.n, folds.removed, list(folds.test), disjoint)
+
+
+def leave_one_out(n: int) -> Folds:
+    """The splits of LeaveOneOut, without drawing n training sets of n - 1 rows."""
+    rows = list(np.arange(n)[:, None])
+    return _from_removed(n, rows, rows, [True] * n)
 
 
 def _from_removed(

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
-from sklearn.model_selection import check_cv
-from sklearn.utils.validation import check_consistent_length
+from sklearn.model_selection import LeaveOneOut, check_cv
+from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from onefit import plan
 from onefit.estimators._base import check_weights
@@ -21,7 +21,7 @@ from onefit.heldout.predict import check_training, make_method, ridge_weights
 from onefit.kernels import Kernel, check_precomputed
 from onefit.problem import Problem
 from onefit.search.grid import Job, Machine, candidates, jobs, machines
-from onefit.search.rows import Sample, arrange, compact
+from onefit.search.rows import Sample, arrange, compact, leave_one_out
 from onefit.search.workers import Crew
 
 Array = NDArray[Any]
@@ -110,7 +110,7 @@ def set_up(
     s = check_weights(sample_weight, rows)
     if machine._precomputed:
         check_precomputed(rows)
-    folds = compact(_draw(search, machine, X, y, split_params))
+    folds = _draw(search, machine, X, y, split_params)
     check_training(folds, s, y, getattr(machine, "classes_", None))
     _remember(machine, group)
     work = jobs(group, rows, s)
@@ -130,12 +130,15 @@ def _check_one_kind(group: list[Machine]) -> None:
 
 
 def _draw(search: Any, machine: Any, X: Any, y: Any, split_params: Mapping[str, Any]) -> Folds:
+    if type(search.cv) is LeaveOneOut:
+        return leave_one_out(_num_samples(X))
     params = {name: value for name, value in split_params.items() if value is not None}
     classifier = is_classifier(machine)
     if set(params) <= {"groups"}:
-        return Folds.draw(search.cv, X, y, params.get("groups"), classifier=classifier)
+        folds = Folds.draw(search.cv, X, y, params.get("groups"), classifier=classifier)
+        return compact(folds)
     splitter = check_cv(search.cv, y, classifier=classifier)
-    return Folds.draw(list(splitter.split(X, y, **params)), X, y)
+    return compact(Folds.draw(list(splitter.split(X, y, **params)), X, y))
 
 
 def _remember(machine: Any, group: list[Machine]) -> None:

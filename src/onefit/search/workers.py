@@ -24,7 +24,8 @@ from threadpoolctl import ThreadpoolController
 
 from onefit._linalg import LinAlgError
 from onefit.heldout import HeldOut
-from onefit.kernels import Geometry
+from onefit.kernels import Geometry, Linear, Polynomial
+from onefit.kernels.stationary import Stationary
 from onefit.problem import Problem
 from onefit.search.aggregate import aggregate
 from onefit.search.criterion import Criterion, Evidence
@@ -100,11 +101,12 @@ class Outcome:
 
 
 def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outcome]:
-    """Build the kernel matrix and evaluate every machine on it."""
+    """Build the kernel matrix and evaluate every machine on it; the last one may overwrite it."""
     start = perf_counter()
     sample = task.sample
     K = job.kernel.matrix(geometry or Geometry(sample.X, keep=False))
     share = (perf_counter() - start) / len(job.machines)
+    mortal = isinstance(job.kernel, (Stationary, Linear, Polynomial)) and task.criterion is None
     outcomes = []
     for machine in job.machines:
         estimator = machine.estimator
@@ -115,6 +117,7 @@ def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outc
             estimator._make_loss(),
             estimator.fit_intercept,
             estimator.scaling,
+            disposable=mortal and machine is job.machines[-1],
         )
         outcomes.append(_run_machine(task, job, machine, problem, share))
     return outcomes

@@ -170,11 +170,26 @@ def _straight_beside(machine: Machine, state: State) -> bool:
 
 
 def newton_step(machine: Machine, state: State) -> tuple[State, bool]:
-    """The direction to the minimiser of the Newton model, and whether the model determines b."""
+    """The direction to the minimiser of the Newton model, and whether the model determines b.
+
+    In the far tails of a smooth loss the model is worthless: it sends a point g / d away, past
+    everything. Where the step goes that far, points are held within their own size of where they
+    are, |g| / d <= 1 + |y| + |u|, by raising d.
+    """
+    loss, y = machine.loss, machine.y
+    g, d = loss.gradient(y, state.u), loss.curvature(y, state.u)
+    move, determined = _model_step(machine, state, g, d)
+    if loss.piecewise_quadratic:
+        return move, determined
+    reach = 1.0 + np.abs(y) + np.abs(state.u)
+    if float(np.abs(move.u).max()) <= 16.0 * float(reach.max()):
+        return move, determined
+    return _model_step(machine, state, g, np.maximum(d, np.abs(g) / reach))
+
+
+def _model_step(machine: Machine, state: State, g: Array, d: Array) -> tuple[State, bool]:
     K, y, s, ridge = machine.K, machine.y, machine.s, machine.ridge
-    g = machine.loss.gradient(y, state.u)
-    d = machine.loss.curvature(y, state.u)
-    # beyond the reach of rounding g / d says nothing, as in the far tails of the smooth losses
+    # beyond the reach of rounding g / d says nothing
     reach = 1.0 + np.abs(y) + np.abs(state.u)
     active = np.flatnonzero((d * reach > np.finfo(y.dtype).eps * np.abs(g)) & (s > 0.0))
     a = -s * g / (2.0 * ridge)

@@ -1,0 +1,263 @@
+"""Problems, splits, and slow twins of the held-out methods, written from the definitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from scipy.spatial.distance import cdist
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneOut,
+    LeavePOut,
+    PredefinedSplit,
+    RepeatedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    TimeSeriesSplit,
+)
+
+from onefit.folds import Folds
+from onefit.heldout.refit import refit_fold
+from onefit.losses.base import PiecewiseQuadratic
+from onefit.problem import Problem
+from onefit.solvers import solve
+from registries import sample
+
+WEIGHTS = ("none", "random", "zeros")
+
+
+def gaussian(X, gamma=0.7):
+    return np.exp(-gamma * cdist(X, X, "sqeuclidean"))
+
+
+def weights(kind, n, seed=0):
+    random = np.random.default_rng(seed)
+    s = {"none": np.ones(n), "random": random.uniform(0.1, 3.0, n)}.get(kind)
+    if s is None:
+        s = random.uniform(0.1, 3.0, n)
+        s[random.permutation(n)[: n // 6]] = 0.0
+    return s
+
+
+def make_problem(
+    loss, task, n=30, seed=0, kernel=gaussian, weight="none", q=1, dtype=np.float64, **options
+):
+    """A noisy problem of the registry, its kernel matrix at hand."""
+    X, y = sample(task, n=n, seed=seed)
+    Y = np.column_stack([np.roll(y, 3 * j) for j in range(q)])
+    s = weights(weight, n, seed)
+    return Problem(
+        kernel(X).astype(dtype), Y.astype(dtype), s.astype(dtype), loss, **options
+    )
+
+
+def splits(n):
+    """Every kind of split there is, by name."""
+    rows = np.arange(n)
+    pieces = np.where(rows % 5 == 4, -1, rows % 5)
+    return {
+        "kfold": Folds.draw(KFold(4, shuffle=True, random_state=0), rows[:, None]),
+        "loo": Folds.draw(LeaveOneOut(), rows[:, None]),
+        "stratified": Folds.draw(StratifiedKFold(4), rows[:, None], rows % 3 > 0),
+        "groups": Folds.draw(GroupKFold(3), rows[:, None], None, rows // 4),
+        "repeated": Folds.draw(RepeatedKFold(n_splits=3, n_repeats=2, random_state=0), rows[:, None]),
+        "shuffle": Folds.draw(
+            ShuffleSplit(3, test_size=0.2, train_size=0.6, random_state=0), rows[:, None]
+        ),
+        "time": Folds.draw(TimeSeriesSplit(4), rows[:, None]),
+        "predefined": Folds.draw(PredefinedSplit(pieces), rows[:, None]),
+        "trained rows": Folds.from_pairs(
+            n, [(rows[: 2 * n // 3], rows[n // 2 :]), (rows[n // 4 :], rows[: n // 2])]
+        ),
+        "unequal": Folds.from_pairs(n, [(rows[k:], rows[:k]) for k in (1, 2, 5, n // 2, 2 * n // 3)]),
+    }
+
+
+def pairs_left_out(n):
+    return Folds.draw(LeavePOut(2), np.zeros((n, 1)))
+
+
+def predict(method, problem, folds, lam):
+    """Held-out values at one lambda."""
+    return method.prepare(problem, folds, np.array([lam])).predict(lam)
+
+
+def at_weights(problem, w, lam, j=0):
+    """Predictions of the machine whose losses weigh w and whose penalty is lam ||f||^2."""
+    plain = Problem(problem.K, problem.Y[:, [j]], w, problem.loss, problem.fit_intercept, "total")
+    solution = solve(plain, lam)
+    assert solution.converged
+    return solution.decision[:, 0]
+
+
+def loss_weights(problem, train=None):
+    """w of the objective sum_i w_i V_i + lam ||f||^2, for all rows or some of them."""
+    w = np.zeros(problem.n)
+    train = np.arange(problem.n) if train is None else train
+    w[train] = problem.s[train]
+    return w / w.sum() if problem.scaling == "mean" else w
+
+
+def taylor_terms(problem, lam, change, orders, degree=9):
+    """The first terms of the series of u(eps) at weights w + eps change, and u(0), by a fit.
+
+    Chebyshev's interpolation over the widest of some intervals on which no point changes its piece.
+    """
+    w, y = loss_weights(problem), problem.Y[:, 0]
+    for radius in (0.1, 0.03, 0.01, 0.003, 0.001):
+        nodes = radius * np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
+        found = np.array([at_weights(problem, w + eps * change, lam) for eps in nodes])
+        pieces = problem.loss.piece(np.broadcast_to(y, found.shape), found)
+        if (pieces == pieces[0]).all():
+            break
+    else:
+        raise AssertionError("a point sits too close to a kink; take another problem")
+    powers = np.vander(nodes / radius, increasing=True)
+    coefficients = np.linalg.solve(powers, found)
+    return [coefficients[j] / radius**j for j in range(orders + 1)]
+
+
+def newton_step(problem, lam, train, j=0):
+    """One Newton step of the problem on some rows from the solution on all, by one dense system.
+
+    Unknowns a (all training rows) and b; 2 Lambda a = -s (g + d (K a + b - u)).
+    """
+    kept = np.flatnonzero(problem.s)
+    full = solve(problem.take(kept), lam)
+    a = np.zeros(problem.n)
+    a[kept] = full.coef[:, j]
+    u = problem.K @ a + full.intercept[j]
+    train = train[problem.s[train] > 0]
+    y, s, K = problem.Y[train, j], problem.s[train], problem.K[np.ix_(train, train)]
+    g, d = problem.loss.gradient(y, u[train]), problem.loss.curvature(y, u[train])
+    m, two = train.size, 2.0 * problem.ridge(lam, train)
+    system = np.zeros((m + 1, m + 1))
+    system[:m, :m] = two * np.eye(m) + (s * d)[:, None] * K
+    system[:m, m] = s * d
+    system[m, :m] = 1.0
+    right = np.append(-s * (g - d * u[train]), 0.0)
+    if not problem.fit_intercept:
+        system[:m, m] = system[m, :m] = 0.0
+        system[m, m] = 1.0
+    solution = np.linalg.solve(system, right)
+    return problem.K[:, train] @ solution[:m] + solution[m], u
+
+
+@dataclass(frozen=True)
+class Certified:
+    """Held-out values that are known to be right: how wrong they can be, at most, is `error`."""
+
+    values: np.ndarray
+    error: float
+    converged: bool
+
+
+def certified_refit(problem, lam, train, test, j=0):
+    """An honest refit, and a bound on its own error in extended precision.
+
+    With u = K a + b and r = a + s g(u + beta) / (2 Lambda), beta such that sum s g = 0, strong
+    convexity gives ||f - f*|| <= sqrt(r'K r), and a value of f + b is off by at most
+    |beta| + (1 or 2) max sqrt(K_ii) ||f - f*||.
+    """
+    one = Problem(
+        problem.K, problem.Y[:, [j]], problem.s, problem.loss, problem.fit_intercept, problem.scaling
+    )
+    train = train[problem.s[train] > 0]
+    values, solution = refit_fold(one, lam, train, test)
+    error = excess(one, lam, train, solution.coef[:, 0], solution.intercept[0])
+    return Certified(values[:, 0], error, solution.converged)
+
+
+def excess(problem, lam, train, coef, intercept):
+    """The bound above at given coefficients of the training rows."""
+    wide = np.longdouble
+    K = problem.K[np.ix_(train, train)].astype(wide)
+    y, s = problem.Y[train, 0].astype(wide), problem.s[train].astype(wide)
+    a, two = coef.astype(wide), wide(2.0 * problem.ridge(lam, train))
+    u = K @ a + wide(intercept)
+
+    def slope(beta):
+        return (s * problem.loss.gradient(y, u + beta)).sum()
+
+    beta = _root(slope, 1.0 + float(np.abs(u).max())) if problem.fit_intercept else wide(0.0)
+    r = a + s * problem.loss.gradient(y, u + beta) / two
+    energy = np.sqrt(max(float(r @ K @ r), 0.0))
+    kappa = np.sqrt(float(np.diagonal(problem.K).max()))
+    return abs(float(beta)) + (2.0 if problem.fit_intercept else 1.0) * kappa * energy
+
+
+def _root(slope, reach):
+    """The zero of a rising function nearest to zero, by bisection; at once where it is flat."""
+    wide = np.longdouble
+    if slope(wide(0.0)) == 0.0:
+        return wide(0.0)
+    low, high = wide(0.0), wide(reach) * (-1.0 if slope(wide(0.0)) > 0 else 1.0)
+    sign = np.sign(slope(low))
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if np.sign(slope(middle)) == sign else (low, middle)
+    return high
+
+
+@dataclass(frozen=True)
+class Expectile(PiecewiseQuadratic):
+    """A user's loss: residuals above zero weigh tau, those below 1 - tau. Curvature changes."""
+
+    tau: float = 0.9
+    name = "expectile"
+    task = "regression"
+
+    def _weight(self, y, u):
+        return np.where(y - u > 0, self.tau, 1.0 - self.tau)
+
+    def value(self, y, u):
+        return self._weight(y, u) * (y - u) ** 2
+
+    def gradient(self, y, u):
+        return -2.0 * self._weight(y, u) * (y - u)
+
+    def curvature(self, y, u):
+        return 2.0 * self._weight(y, u)
+
+    def piece(self, y, u):
+        return (y - u > 0).astype(np.int8)
+
+
+def exact_leave_one_out(K, y, ridge, fit_intercept):
+    """Leave-one-out predictions of the squared loss in rational arithmetic: no rounding at all."""
+    n = len(y)
+    held = []
+    for i in range(n):
+        rest = [j for j in range(n) if j != i]
+        system = [[Fraction(K[p, q]) for q in rest] for p in rest]
+        for p in range(n - 1):
+            system[p][p] += Fraction(ridge)
+        right = [Fraction(y[p]) for p in rest]
+        if fit_intercept:
+            system = [[*row, Fraction(1)] for row in system]
+            system.append([Fraction(1)] * (n - 1) + [Fraction(0)])
+            right.append(Fraction(0))
+        x = _eliminate(system, right)
+        b = x[n - 1] if fit_intercept else Fraction(0)
+        held.append(float(sum(Fraction(K[i, j]) * a for j, a in zip(rest, x, strict=False)) + b))
+    return np.array(held)
+
+
+def _eliminate(system, right):
+    rows = [[*row, value] for row, value in zip(system, right, strict=True)]
+    m = len(rows)
+    for p in range(m):
+        pivot = next(i for i in range(p, m) if rows[i][p] != 0)
+        rows[p], rows[pivot] = rows[pivot], rows[p]
+        for i in range(p + 1, m):
+            factor = rows[i][p] / rows[p][p]
+            if factor:
+                rows[i] = [a - factor * b for a, b in zip(rows[i], rows[p], strict=True)]
+    x = [Fraction(0)] * m
+    for p in reversed(range(m)):
+        known = sum(rows[p][q] * x[q] for q in range(p + 1, m))
+        x[p] = (rows[p][m] - known) / rows[p][p]
+    return x

@@ -1,0 +1,354 @@
+"""The two exact ways of the squared loss, "block" and "eigen", against honest refits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heldout._twins import (
+    WEIGHTS,
+    exact_leave_one_out,
+    gaussian,
+    make_problem,
+    pairs_left_out,
+    predict,
+    splits,
+)
+from onefit.folds import Folds
+from onefit.heldout import Block, Eigen, Limit, Refit, eigen
+from onefit.heldout.base import EXACT
+from onefit.losses import Huber, Squared
+from onefit.problem import Problem
+from registries import SCALINGS
+
+N = 24
+SPLITS = splits(N)
+FAST = [Block, Eigen]
+EPS = np.finfo(np.float64).eps
+
+
+def top(problem):
+    """The largest eigenvalue of R K R."""
+    root = np.sqrt(problem.s.astype(float))
+    return float(np.linalg.eigvalsh(root[:, None] * problem.K * root[None, :])[-1])
+
+
+def lam_for(problem, ratio):
+    """lam with Lambda of the whole sample ``ratio`` times the largest eigenvalue."""
+    return ratio * top(problem) / problem.ridge(1.0)
+
+
+def assert_equal_refits(problem, folds, lam, methods=FAST):
+    """To 1e-8, or to a few times what rounding alone makes of the condition number."""
+    expected = predict(Refit(), problem, folds, lam)
+    eps = float(np.finfo(problem.K.dtype).eps)
+    smallest = min(problem.ridge(lam, train) for train in folds.train)
+    condition = 1.0 + top(problem) / smallest
+    scale = float(max(np.abs(problem.Y).max(), np.abs(expected.values).max()))
+    for method in methods:
+        held = predict(method(), problem, folds, lam)
+        assert held.values.dtype == problem.K.dtype
+        assert held.values.shape == expected.values.shape
+        gap = float(np.abs(held.values - expected.values).max())
+        assert gap <= max(1e-8, 8.0 * eps * condition) * scale, (method.name, gap / scale)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("weight", WEIGHTS)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("scaling", SCALINGS)
+def test_every_split(split, weight, fit_intercept, scaling):
+    for q, ratio in ((1, 1e-2), (3, 1e-5)):
+        problem = make_problem(
+            Squared(), "regression", N, weight=weight, q=q,
+            fit_intercept=fit_intercept, scaling=scaling,
+        )  # fmt: skip
+        assert_equal_refits(problem, SPLITS[split], lam_for(problem, ratio))
+
+
+@pytest.mark.parametrize("ratio", [1e4, 1.0, 1e-3, 1e-6, 1e-8])
+@pytest.mark.parametrize("gamma", [1e-2, 0.7, 20.0])
+@pytest.mark.parametrize("split", ["kfold", "loo", "repeated", "unequal"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_every_lambda(ratio, gamma, split, fit_intercept):
+    problem = make_problem(
+        Squared(), "regression", N, kernel=lambda X: gaussian(X, gamma), weight="random",
+        fit_intercept=fit_intercept,
+    )  # fmt: skip
+    assert_equal_refits(problem, SPLITS[split], lam_for(problem, ratio))
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1e-2, 1e-4])
+@pytest.mark.parametrize("split", ["kfold", "loo", "shuffle", "time"])
+@pytest.mark.parametrize("weight", WEIGHTS)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_single_precision(ratio, split, weight, fit_intercept):
+    problem = make_problem(
+        Squared(), "regression", N, weight=weight, q=2, dtype=np.float32,
+        fit_intercept=fit_intercept,
+    )  # fmt: skip
+    assert_equal_refits(problem, SPLITS[split], lam_for(problem, ratio))
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("weight", WEIGHTS)
+def test_pairs_left_out(fit_intercept, weight):
+    problem = make_problem(
+        Squared(), "regression", 9, weight=weight, fit_intercept=fit_intercept
+    )
+    assert_equal_refits(problem, pairs_left_out(9), lam_for(problem, 1e-4))
+
+
+def test_classification_labels():
+    problem = make_problem(Squared(), "classification", N, q=3)
+    assert_equal_refits(problem, SPLITS["stratified"], 1e-3)
+
+
+def test_several_lambdas_share_what_was_prepared():
+    problem = make_problem(Squared(), "regression", N, weight="zeros")
+    lams = np.array([1e-4, 1.0, 1e-2])
+    for split in ("kfold", "loo", "shuffle"):
+        for method in FAST:
+            prepared = method().prepare(problem, SPLITS[split], lams)
+            for lam in lams:
+                found = prepared.predict(lam).values
+                expected = predict(Refit(), problem, SPLITS[split], lam).values
+                np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("method", FAST)
+def test_a_disposable_matrix_may_be_overwritten_and_no_other(method):
+    problem = make_problem(Squared(), "regression", N, weight="random")
+    kept = problem.K.copy()
+    predict(method(), problem, SPLITS["kfold"], 1e-2)
+    np.testing.assert_array_equal(problem.K, kept)
+    rows = np.arange(N)
+    folds = Folds.from_pairs(N, [(rows[rows // 6 != k], rows[rows // 6 == k]) for k in range(4)])
+    for splits_ in (folds, SPLITS["time"], SPLITS["loo"]):
+        expected = predict(Refit(), problem, splits_, 1e-2).values
+        loose = Problem(
+            problem.K.copy(), problem.Y, problem.s, problem.loss, disposable=True
+        )
+        np.testing.assert_allclose(predict(method(), loose, splits_, 1e-2).values, expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("method", FAST)
+@pytest.mark.parametrize("scaling", SCALINGS)
+def test_large_lambda_predicts_the_weighted_mean_or_nothing(method, scaling):
+    for fit_intercept in (True, False):
+        problem = make_problem(
+            Squared(), "regression", N, weight="zeros",
+            fit_intercept=fit_intercept, scaling=scaling,
+        )  # fmt: skip
+        for name in ("kfold", "loo"):
+            held = predict(method(), problem, SPLITS[name], 1e9)
+            assert held.exact.all()
+            for train, values in zip(SPLITS[name].train, held.by_fold, strict=True):
+                mean = np.average(problem.Y[train, 0], weights=problem.s[train])
+                limit = mean if fit_intercept else 0.0
+                np.testing.assert_allclose(values, limit, atol=1e-6)
+
+
+@pytest.mark.parametrize("method", FAST)
+def test_small_lambda_interpolates_the_training_rows(method):
+    # a rough kernel is well conditioned without any ridge: predictions tend to K_St K_tt^-1 y_t
+    problem = make_problem(
+        Squared(), "regression", N, kernel=lambda X: gaussian(X, 30.0), fit_intercept=False
+    )
+    for name in ("kfold", "loo"):
+        held = predict(method(), problem, SPLITS[name], 1e-14)
+        for (train, test), values in zip(SPLITS[name], held.by_fold, strict=True):
+            K = problem.K
+            expected = K[np.ix_(test, train)] @ np.linalg.solve(
+                K[np.ix_(train, train)], problem.Y[train]
+            )
+            np.testing.assert_allclose(values, expected, rtol=1e-7, atol=1e-9)
+
+
+def tiny(seed, n=9, gamma=0.3):
+    """A smooth kernel on few points: the small eigenvalues are far below the large one."""
+    random = np.random.default_rng(seed)
+    X = np.sort(random.uniform(-1, 1, (n, 1)), axis=0)
+    return gaussian(X, gamma), random.normal(size=n)
+
+
+def textbook(K, y, ridge):
+    """(y_i - u_i) / (1 - H_ii), as the books have it."""
+    H = np.linalg.solve(K + ridge * np.eye(len(y)), K).T
+    return y - (y - H @ y) / (1.0 - np.diagonal(H))
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_digits_are_lost_no_faster_than_the_condition_number_takes_them(fit_intercept):
+    rows = np.arange(9)
+    loo = Folds.from_pairs(9, [(np.delete(rows, i), [i]) for i in rows])
+    for seed in range(3):
+        K, y = tiny(seed)
+        problem = Problem(K, y[:, None], np.ones(9), Squared(), fit_intercept, "total")
+        highest = top(problem)
+        for power in range(-14, 1):
+            ridge = highest * 10.0**power
+            truth = exact_leave_one_out(K, y, ridge, fit_intercept)
+            scale = 1.0 + np.abs(truth).max() + np.abs(y).max()
+            for method in FAST:
+                held = predict(method(), problem, loo, ridge)
+                gap = np.abs(held.values[:, 0] - truth)
+                assert gap.max() <= 16.0 * EPS * (1.0 + highest / ridge) * scale
+                # nobody is told a value is exact that is not
+                assert (gap[held.exact] <= EXACT * scale).all()
+                if power <= -11:
+                    assert not held.exact.any()
+                if power >= -8:
+                    assert held.exact.all()
+
+
+def test_the_textbook_formula_loses_more():
+    ratios = []
+    rows = np.arange(9)
+    loo = Folds.from_pairs(9, [(np.delete(rows, i), [i]) for i in rows])
+    for seed in range(5):
+        # a rough kernel as lam -> 0: the problem is well conditioned, 1 - H is not
+        K, y = tiny(seed, gamma=300.0)
+        problem = Problem(K, y[:, None], np.ones(9), Squared(), False, "total")
+        for ridge in (1e-6, 1e-9, 1e-12):
+            truth = exact_leave_one_out(K, y, ridge, False)
+            plain = np.abs(textbook(K, y, ridge) - truth).max()
+            for method in FAST:
+                ours = np.abs(predict(method(), problem, loo, ridge).values[:, 0] - truth).max()
+                ratios.append(plain / max(ours, EPS))
+                if ridge == 1e-12:
+                    assert plain > 1e-7
+                    assert ours < 1e-10
+    assert np.median(ratios) > 1e3
+
+
+class Watch:
+    """Counts the calls of a function and keeps what it returned."""
+
+    def __init__(self, function):
+        self.function, self.results = function, []
+
+    def __call__(self, *args, **kwargs):
+        self.results.append(self.function(*args, **kwargs))
+        return self.results[-1]
+
+
+def smooth_problem(n=60, **options):
+    return make_problem(
+        Squared(), "regression", n, kernel=lambda X: gaussian(X, 1e-2), **options
+    )
+
+
+@pytest.mark.parametrize("name", ["kfold", "loo", "repeated", "shuffle", "unequal", "time"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("weight", WEIGHTS)
+def test_low_rank(name, fit_intercept, weight):
+    problem = smooth_problem(weight=weight, q=2, fit_intercept=fit_intercept)
+    folds = splits(60)[name]
+    lams = np.array([1.0, 10.0, 1e3])
+    prepared = Eigen().prepare(problem, folds, lams)
+    assert not prepared.complete
+    assert prepared.values.size < 30
+    for lam in lams:
+        expected = predict(Refit(), problem, folds, lam).values
+        np.testing.assert_allclose(prepared.predict(lam).values, expected, rtol=1e-8, atol=1e-10)
+
+
+def test_low_rank_is_not_taken_where_lambda_sees_what_it_drops():
+    problem = smooth_problem()
+    assert Eigen().prepare(problem, splits(60)["kfold"], np.array([1e-6, 1.0])).complete
+    rough = make_problem(Squared(), "regression", 60, kernel=lambda X: gaussian(X, 20.0))
+    assert Eigen().prepare(rough, splits(60)["kfold"], np.array([1.0])).complete
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_eigenvalues_that_lambda_cannot_see_are_cut(monkeypatch, fit_intercept):
+    problem = smooth_problem(fit_intercept=fit_intercept, weight="random")
+    folds = splits(60)["kfold"]
+    cancelled = Watch(eigen._cancelled)
+    monkeypatch.setattr(eigen, "_cancelled", cancelled)
+    prepared = Eigen().prepare(problem, folds, np.array([1e-3]))
+    assert prepared.complete
+    held = prepared.predict(1e-3)
+    # the short sum was formed for each fold, and stood
+    assert cancelled.results == [False] * len(folds)
+    expected = predict(Refit(), problem, folds, 1e-3).values
+    np.testing.assert_allclose(held.values, expected, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_a_cancelled_block_is_summed_in_full(monkeypatch, fit_intercept):
+    # one row far from all others: H_ii of it comes near one, while the rest is smooth
+    problem = smooth_problem(fit_intercept=fit_intercept)
+    K = problem.K.copy()
+    K[0, 1:] = K[1:, 0] = 0.0
+    problem = Problem(K, problem.Y, problem.s, Squared(), fit_intercept)
+    folds = splits(60)["kfold"]
+    lam = lam_for(problem, 1e-8)
+    cancelled = Watch(eigen._cancelled)
+    monkeypatch.setattr(eigen, "_cancelled", cancelled)
+    prepared = Eigen().prepare(problem, folds, np.array([lam]))
+    held = prepared.predict(lam)
+    assert True in cancelled.results
+    expected = predict(Refit(), problem, folds, lam).values
+    scale = np.abs(expected).max()
+    assert np.abs(held.values - expected).max() <= 1e-6 * scale
+    # without the fall-back the same digits are lost for good
+    monkeypatch.setattr(eigen, "_cancelled", lambda *_: False)
+    worse = prepared.predict(lam)
+    assert np.abs(worse.values - expected).max() > 3.0 * np.abs(held.values - expected).max()
+
+
+def test_a_singular_matrix_is_refused_by_block_and_served_by_eigen():
+    K = np.ones((12, 12))
+    y = np.arange(12.0)[:, None]
+    problem = Problem(K, y, np.ones(12), Squared(), True, "total")
+    folds = splits(12)["kfold"]
+    with pytest.raises(np.linalg.LinAlgError, match="raise lam, or use method='eigen'"):
+        predict(Block(), problem, folds, 1e-18)
+    held = predict(Eigen(), problem, folds, 1e-18)
+    assert not held.exact.any()
+    assert np.isfinite(held.values).all()
+
+
+@pytest.mark.parametrize("method", FAST)
+def test_other_losses_are_refused(method):
+    problem = make_problem(Huber(1.0), "regression", N)
+    with pytest.raises(ValueError, match=rf"method '{method.name}' works for the squared loss only.*Huber"):
+        method().prepare(problem, SPLITS["kfold"], np.array([1.0]))
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(4, 20),
+    power=st.floats(-7, 4),
+    gamma=st.floats(-3, 2),
+    fit_intercept=st.booleans(),
+    scaling=st.sampled_from(SCALINGS),
+    weight=st.sampled_from(WEIGHTS),
+    duplicates=st.booleans(),
+)
+def test_any_problem_and_any_disjoint_split(
+    seed, n, power, gamma, fit_intercept, scaling, weight, duplicates
+):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 2))
+    if duplicates:
+        X = X[random.integers(0, n, n)]
+    problem = make_problem(
+        Squared(), "regression", n, seed=seed % 1000, kernel=lambda _: gaussian(X, 10.0**gamma),
+        weight=weight, fit_intercept=fit_intercept, scaling=scaling,
+    )  # fmt: skip
+    positive = np.flatnonzero(problem.s)
+    pairs = []
+    for _ in range(3):
+        test = random.permutation(n)[: random.integers(1, n)]
+        train = np.setdiff1d(np.arange(n), test)
+        train = random.permutation(train)[: random.integers(1, n)]
+        if np.isin(train, positive).sum() >= 2:
+            pairs.append((train, test))
+    if pairs:
+        folds = Folds.from_pairs(n, pairs)
+        assert_equal_refits(problem, folds, lam_for(problem, 10.0**power), [*FAST, Limit])
