@@ -140,7 +140,7 @@ class _Spectral(Inverse):
         self.fit_intercept = state.layout.problem.fit_intercept
         epsilon = float(np.finfo(self.damped.dtype).eps)
         values = state.parts.values
-        self.seen = int(np.searchsorted(values, max(epsilon * ridge, 2.0 * epsilon * values[-1])))
+        self.seen = int(np.searchsorted(values, max(256.0 * epsilon * ridge, 2.0 * epsilon * values[-1])))
 
     @staticmethod
     def damping(values: Array, ridge: float) -> Array:
