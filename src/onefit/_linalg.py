@@ -109,7 +109,9 @@ def solve_cholesky(lower: Array, b: Array) -> Array:
 
 def solve_triangular(lower: Array, b: Array, transposed: bool = False) -> Array:
     """Solve L x = b, or L' x = b."""
-    x, _ = _lapack("trtrs", lower)(lower, b, lower=1, trans=int(transposed))
+    x, info = _lapack("trtrs", lower)(lower, b, lower=1, trans=int(transposed))
+    if info > 0:
+        raise LinAlgError(f"diagonal element {info} of a triangular factor is zero")
     return np.asarray(x)
 
 

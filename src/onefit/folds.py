@@ -52,9 +52,11 @@ class Folds:
         cls, cv: Any, X: Any, y: Any = None, groups: Any = None, classifier: bool = False
     ) -> Folds:
         """Draw the splits of ``cv`` (an int, a splitter, an iterable of splits, or Folds)."""
-        if isinstance(cv, Folds):
-            return cv
         n = X.shape[0] if hasattr(X, "shape") else len(X)
+        if isinstance(cv, Folds):
+            if cv.n != n:
+                raise ValueError(f"cv was drawn for {cv.n} rows, but X has {n} rows; draw it again")
+            return cv
         splitter = check_cv(cv, y, classifier=classifier)
         wanted = splitter.get_n_splits(X, y, groups) if isinstance(cv, (int, np.integer)) else 0
         if wanted > n:
@@ -143,16 +145,25 @@ class Folds:
 
 def _as_indices(rows: Any, n: int, split: int, kind: str) -> Indices:
     rows = np.asarray(rows)
-    rows = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.intp)
+    name = f"the {kind} set of split {split}"
+    if rows.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {rows.shape}")
     if rows.size == 0:
-        raise ValueError(
-            f"the {kind} set of split {split} is empty; use fewer folds or another splitter"
-        )
-    if rows.min() < -n or rows.max() >= n:
-        raise ValueError(
-            f"the {kind} set of split {split} names row {rows.max()}, but there are {n} rows"
-        )
-    rows = np.where(rows < 0, rows + n, rows)
-    if np.unique(rows).size < rows.size:
-        raise ValueError(f"the {kind} set of split {split} names a row twice; rows must be unique")
+        raise ValueError(f"{name} is empty; use fewer folds or another splitter")
+    if rows.dtype == bool:
+        if rows.size != n:
+            raise ValueError(f"{name} is a mask of {rows.size} rows, but there are {n} rows")
+        rows = np.flatnonzero(rows)
+    if not np.issubdtype(rows.dtype, np.integer):
+        raise ValueError(f"{name} must hold integer row numbers, got values of type {rows.dtype}")
+    if rows.size == 0:
+        raise ValueError(f"{name} is empty; use fewer folds or another splitter")
+    outside = (rows < -n) | (rows >= n)
+    if outside.any():
+        raise ValueError(f"{name} names row {rows[outside][0]}, but there are {n} rows")
+    rows = np.where(rows < 0, rows + n, rows).astype(np.intp)
+    seen = np.zeros(n, dtype=bool)
+    seen[rows] = True
+    if np.count_nonzero(seen) < rows.size:
+        raise ValueError(f"{name} names a row twice; rows must be unique")
     return rows

@@ -23,8 +23,10 @@ from onefit.heldout import HeldOutMethod
 from onefit.heldout.predict import check_machine
 from onefit.search.aggregate import AGGREGATES, RULES, one_standard_error, standard_error
 from onefit.search.criterion import Criterion, get_criterion
+from onefit.search.grid import Job
 from onefit.search.metrics import FAST
 from onefit.search.per_target import choose_lams, fit_targets
+from onefit.search.race import race
 from onefit.search.results import Results, heldout_of, tabulate
 from onefit.search.scoring import build_scoring
 from onefit.search.setup import Setup, set_up
@@ -60,8 +62,9 @@ class KernelSearchCV(BaseSearchCV):
     criterion : str or object, default="cv"
         What to choose by: "cv" is the cross-validated score itself. See
         :class:`onefit.search.criterion.Criterion`.
-    method : {"auto", "refit", "block", "eigen", "influence", "limit", "exact"} or object
-        How held-out values are computed; "auto" asks the cost model, kernel by kernel.
+    method : {"auto", "refit", "block", "eigen", "influence", "limit", "exact", "race"} or object
+        How held-out values are computed; "auto" asks the cost model, kernel by kernel. "race" takes
+        the limit of every candidate and repairs those that can win, see :mod:`onefit.search.race`.
     order : int, default=None
         Where to cut the series of method="influence".
     refit : bool, str or callable, default=True
@@ -185,6 +188,8 @@ class KernelSearchCV(BaseSearchCV):
         context = self._init_callback_context(max_subtasks=1 + (self.refit is not False))
         context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=_metadata(params))
         outcomes = self._run(setup, task, context)
+        if self.method == "race":
+            outcomes = self._race(setup, task, outcomes, metric)
         fitted = self._conclude(setup, task, outcomes, metric, multimetric)
         fitted["scorer_"] = getattr(scorers, "_scorers", scorers)
         if self.refit is not False:
@@ -227,6 +232,11 @@ class KernelSearchCV(BaseSearchCV):
                     )
         if self.rule == "one_se" and callable(self.refit):
             raise ValueError("rule='one_se' and a callable refit both choose the winner; use one")
+        if self.method == "race" and (callable(self.refit) or self.criterion != "cv"):
+            raise ValueError(
+                "method='race' repairs the candidates with the best scores; it goes with "
+                "criterion='cv' and a refit that is not a function"
+            )
         if self.lam_per_target and is_classifier(self.estimator):
             raise ValueError("lam_per_target=True is for regressors; a classifier has one lam")
 
@@ -283,6 +293,21 @@ class KernelSearchCV(BaseSearchCV):
                 print(f"[{done}/{len(jobs)}] {jobs[place].kernel} by {methods}")
         search.call_on_fit_task_end(estimator=self)
         return sorted(outcomes, key=lambda one: min(one.indices))
+
+    def _race(
+        self, setup: Setup, task: Task, outcomes: list[Outcome], metric: str
+    ) -> list[Outcome]:
+        """Exact values for the candidates that can win."""
+        sizes = np.diff(setup.folds.offsets)
+
+        def totals(found: list[Outcome]) -> Any:
+            names = task.scoring.names
+            return tabulate(setup.candidates, found, names, sizes, self.aggregate).totals[metric]
+
+        def run(jobs: list[Job]) -> list[Outcome]:
+            return [one for _, found in run_jobs(task, jobs, setup.crew) for one in found]
+
+        return race(setup.jobs, outcomes, totals, run)
 
     def _conclude(
         self,

@@ -100,7 +100,8 @@ def set_up(
 ) -> Setup:
     """Check the data and the grid, draw the splits, group the candidates and choose methods."""
     found = candidates(search.estimator, search.param_grid)
-    chosen = make_method(search.method, search.order)
+    # a race begins with the limit of every candidate
+    chosen = make_method("limit" if search.method == "race" else search.method, search.order)
     group = machines(search.estimator, found)
     machine = group[0].estimator
     _check_one_kind(group)

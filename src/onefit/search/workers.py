@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from time import perf_counter
 from typing import Any
@@ -98,6 +98,22 @@ class Outcome:
     criterion: Array | None
     fit_seconds: float
     score_seconds: float
+
+    def take(self, places: list[int]) -> Outcome:
+        """The outcome of some of the lambdas."""
+        return replace(
+            self,
+            indices=tuple(self.indices[i] for i in places),
+            scores={name: one[places] for name, one in self.scores.items()},
+            pooled={name: one[places] for name, one in self.pooled.items()},
+            reasons=[self.reasons[i] for i in places],
+            per_target=None if self.per_target is None else self.per_target[places],
+            criterion=None if self.criterion is None else self.criterion[places],
+            **{
+                name: getattr(self, name)[places]
+                for name in ("values", "exact", "error", "moved", "steps")
+            },
+        )
 
 
 def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outcome]:
