@@ -29,12 +29,10 @@ __all__ = [
     "gram",
     "inverse_spd",
     "matmul",
-    "pivoted_cholesky",
     "rank_one",
     "solve_cholesky",
     "solve_spd",
     "solve_symmetric",
-    "solve_triangular",
     "triangular_inverse",
 ]
 
@@ -55,7 +53,7 @@ def _blas(name: str, a: Array) -> Callable[..., Any]:
 
 
 def fortran(a: Array) -> Array:
-    """A column-major copy of a symmetric matrix (a plain copy of memory: its transpose is itself)."""
+    """A column-major copy of a symmetric matrix: a copy of memory, its transpose is itself."""
     return (a.copy(order="C").T) if a.flags.c_contiguous else a.copy(order="F")
 
 
@@ -107,14 +105,6 @@ def solve_cholesky(lower: Array, b: Array) -> Array:
     return np.asarray(x)
 
 
-def solve_triangular(lower: Array, b: Array, transposed: bool = False) -> Array:
-    """Solve L x = b, or L' x = b."""
-    x, info = _lapack("trtrs", lower)(lower, b, lower=1, trans=int(transposed))
-    if info > 0:
-        raise LinAlgError(f"diagonal element {info} of a triangular factor is zero")
-    return np.asarray(x)
-
-
 def solve_spd(a: Array, b: Array) -> Array:
     """Solve a x = b for a small positive definite a (lower triangle)."""
     _, x, info = _lapack("posv", a)(a, b, lower=1)
@@ -143,15 +133,6 @@ def eigh(a: Array, overwrite: bool = False) -> tuple[Array, Array]:
     if info > 0:
         raise LinAlgError("the symmetric eigenvalue iteration did not converge")
     return np.asarray(values), np.asarray(vectors)
-
-
-def pivoted_cholesky(a: Array, tolerance: float) -> tuple[Array, Array]:
-    """L (n x r) and a permutation p with a[p][:, p] ~ L L', stopped once every pivot is below.
-
-    The part left out is positive semi-definite with diagonal at most ``tolerance``.
-    """
-    factor, pivots, rank, _ = _lapack("pstrf", a)(_column_major(a), tol=tolerance, lower=1)
-    return np.tril(factor[:, :rank]), pivots - 1
 
 
 def gram(a: Array, rows: bool = False) -> Array:

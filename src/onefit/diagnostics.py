@@ -1,10 +1,10 @@
 """Influence functions of a kernel machine: what each training point does to each prediction.
 
-The influence function of order k at the point z_i is the k-th derivative, at eps = 0, of the machine
-trained on (1 - eps) P_n + eps Delta_{z_i} (Debruyne, Hubert and Suykens, JMLR 2008, definitions 1 and 2;
-their Proposition 5 for k = 1). Its value at x is the pull, per unit of mass, of one more copy of
-z_i on the prediction at x: large values mark leverage points and, with a loss of unbounded
-derivative, outliers.
+The influence function of order k at the point z_i is the k-th derivative, at eps = 0, of the
+machine trained on (1 - eps) P_n + eps Delta_{z_i} (Debruyne, Hubert and Suykens, JMLR 2008,
+definitions 1 and 2; their Proposition 5 for k = 1). Its value at x is the pull, per unit of
+mass, of one more copy of z_i on the prediction at x: large values mark leverage points and,
+with a loss of unbounded derivative, outliers.
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
-from sklearn.utils.multiclass import type_of_target
 
 Indices = NDArray[np.intp]
 
@@ -129,41 +128,26 @@ class Folds:
             return self
         return Folds(self.n, [a[~np.isin(a, rows)] for a in self.train], self.test)
 
-    def check_classes(self, y: NDArray[Any], classes: NDArray[Any]) -> None:
-        """Refuse splits whose training part lacks a class: no machine could be refitted there."""
-        if type_of_target(y) not in ("binary", "multiclass"):
-            return
-        for k, train in enumerate(self.train):
-            present = np.unique(y[train])
-            if present.size < len(classes):
-                absent = sorted(set(np.unique(y).tolist()) - set(present.tolist()))
-                raise ValueError(
-                    f"the training part of split {k} holds no row of class "
-                    f"{', '.join(map(repr, absent))}; use StratifiedKFold, or fewer folds"
-                )
-
 
 def _as_indices(rows: Any, n: int, split: int, kind: str) -> Indices:
     rows = np.asarray(rows)
     name = f"the {kind} set of split {split}"
     if rows.ndim != 1:
         raise ValueError(f"{name} must be one-dimensional, got shape {rows.shape}")
-    if rows.size == 0:
-        raise ValueError(f"{name} is empty; use fewer folds or another splitter")
     if rows.dtype == bool:
         if rows.size != n:
             raise ValueError(f"{name} is a mask of {rows.size} rows, but there are {n} rows")
         rows = np.flatnonzero(rows)
-    if not np.issubdtype(rows.dtype, np.integer):
-        raise ValueError(f"{name} must hold integer row numbers, got values of type {rows.dtype}")
     if rows.size == 0:
         raise ValueError(f"{name} is empty; use fewer folds or another splitter")
+    if not np.issubdtype(rows.dtype, np.integer):
+        raise ValueError(f"{name} must hold integer row numbers, got values of type {rows.dtype}")
     outside = (rows < -n) | (rows >= n)
     if outside.any():
         raise ValueError(f"{name} names row {rows[outside][0]}, but there are {n} rows")
-    rows = np.where(rows < 0, rows + n, rows).astype(np.intp)
+    found: Indices = np.where(rows < 0, rows + n, rows).astype(np.intp)
     seen = np.zeros(n, dtype=bool)
-    seen[rows] = True
-    if np.count_nonzero(seen) < rows.size:
+    seen[found] = True
+    if np.count_nonzero(seen) < found.size:
         raise ValueError(f"{name} names a row twice; rows must be unique")
-    return rows
+    return found

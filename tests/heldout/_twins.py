@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from hypothesis import strategies as st
 from scipy.spatial.distance import cdist
 from sklearn.model_selection import (
     GroupKFold,
@@ -21,11 +22,14 @@ from sklearn.model_selection import (
 
 from onefit.folds import Folds
 from onefit.heldout.refit import refit_fold
+from onefit.losses import SmoothedHinge
 from onefit.losses.base import PiecewiseQuadratic
 from onefit.problem import Problem
 from onefit.solvers import solve
-from registries import sample
+from registries import LOSSES, sample
 
+#: losses of adversarial problems; a hinge nearly sharp among them
+HARD = [*LOSSES, (SmoothedHinge(0.01), "classification")]
 WEIGHTS = ("none", "random", "zeros")
 
 
@@ -261,3 +265,73 @@ def _eliminate(system, right):
         known = sum(rows[p][q] * x[q] for q in range(p + 1, m))
         x[p] = (rows[p][m] - known) / rows[p][p]
     return x
+
+
+def adversary(seed, powers=(-12.0, 6.0), losses=None):
+    """A small problem meant to be hard, its splits, and a lambda, all from one number."""
+    random = np.random.default_rng(seed)
+    loss, task = (losses or HARD)[random.integers(len(losses or HARD))]
+    n = int(random.integers(6, 31))
+    K = _hard_kernel(random, n)
+    y = _hard_targets(random, n, task)
+    kind = random.integers(3)
+    s = np.ones(n) if kind == 0 else random.uniform(0.1, 3.0, n)
+    if kind == 2:
+        s[random.permutation(n)[: n // 5]] = 0.0
+    scaling, fit_intercept = ("mean", "total")[random.integers(2)], bool(random.integers(2))
+    problem = Problem(K, y[:, None], s, loss, fit_intercept, scaling)
+    return problem, _hard_splits(random, problem, task), 10.0 ** random.uniform(*powers)
+
+
+def _hard_kernel(random, n):
+    """Gaussian, linear or cubic; rows repeated, in pairs, or on a coarse grid."""
+    X = random.normal(size=(n, random.integers(1, 4)))
+    kind = random.integers(4)
+    if kind == 1:
+        X = X[random.integers(0, n, n)]
+    if kind == 2:
+        X = np.round(2.0 * X)
+    if kind == 3:
+        X = np.repeat(X, 2, axis=0)[:n]
+    return [
+        lambda: gaussian(X, 10.0 ** random.uniform(-3, 1)),
+        lambda: X @ X.T,
+        lambda: (1.0 + X @ X.T) ** 3,
+    ][random.integers(3)]()
+
+
+def _hard_targets(random, n, task):
+    """Whole numbers, constants, any size; classes in any proportion, at times in blocks."""
+    kind = random.integers(4)
+    if task == "classification":
+        share = (0.5, 0.1, 0.9, 0.3)[kind]
+        blocks = random.random() < 0.3
+        y = np.where((np.arange(n) / n if blocks else random.random(n)) < share, 1.0, -1.0)
+        y[0], y[-1] = 1.0, -1.0
+        return y
+    y = random.normal(size=n)
+    return [y, 10.0 ** random.uniform(-3, 2) * y, np.round(2.0 * y), np.full(n, 1.5)][kind]
+
+
+def _hard_splits(random, problem, task):
+    """Folds, single rows, or any sets; those that leave too little to be trained on are dropped."""
+    n = problem.n
+    rows = random.permutation(n) if random.random() < 0.5 else np.arange(n)
+    kind = random.integers(4)
+    tests = np.array_split(rows, (n, 5, 3, 4)[kind])
+    pairs = [(np.setdiff1d(rows, test), test) for test in tests]
+    if kind == 3:
+        pairs = [(random.permutation(a)[: max(3, int(0.8 * a.size))], b) for a, b in pairs]
+    one_class = problem.loss.task == "classification" and problem.fit_intercept
+    good = []
+    for train, test in pairs:
+        kept = train[problem.s[train] > 0]
+        if kept.size >= 2 and not (one_class and np.unique(problem.Y[kept]).size < 2):
+            good.append((train, test))
+    rest = np.arange(1, n)
+    return Folds.from_pairs(n, good or [(rest, [0])])
+
+
+def adversaries(powers=(-12.0, 6.0), losses=None):
+    """Adversaries for hypothesis, which can do nothing but try other seeds."""
+    return st.builds(adversary, st.integers(0, 2**32 - 1), st.just(powers), st.just(losses))

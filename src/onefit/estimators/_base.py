@@ -35,9 +35,10 @@ SCALINGS = ("mean", "total")
 _LOST_DIGITS = 1e-3
 
 
-class KernelMachine(BaseEstimator):  # type: ignore[misc]
+class KernelMachine(BaseEstimator):
     """Base of the estimators: kernel, problem, prediction. Subclasses bring targets and loss."""
 
+    intercept_: Any
     kernel: Any
     gamma: Any
     degree: Any
@@ -129,7 +130,7 @@ class KernelMachine(BaseEstimator):  # type: ignore[misc]
         X = self._validate_X(X, reset=False)
         coef = self.dual_coef_.reshape(self.X_fit_.shape[0], -1)
         if self._precomputed:
-            return linalg.matmul(np.ascontiguousarray(X), coef) + self.intercept_
+            return np.asarray(linalg.matmul(np.ascontiguousarray(X), coef) + self.intercept_)
         rows = max(1, int(get_config()["working_memory"] * 2**20 // (16 * coef.shape[0])))
         values = [
             linalg.matmul(self._kernel.matrix(Geometry(X[block], self.X_fit_, keep=False)), coef)

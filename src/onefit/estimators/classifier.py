@@ -28,7 +28,7 @@ def _gives_probabilities(estimator: KernelClassifier) -> bool:
     )
 
 
-class KernelClassifier(ClassifierMixin, KernelMachine):  # type: ignore[misc]
+class KernelClassifier(ClassifierMixin, KernelMachine):
     """Classification in the space of a kernel: LS-SVM, smoothed SVM, L2-SVM, kernel logistic.
 
     Minimises ``sum_i w_i V(y_i (f(x_i) + b)) + lam ||f||^2`` with y in {-1, +1}; several classes

@@ -18,7 +18,7 @@ Array = NDArray[Any]
 __all__ = ["KernelRegressor"]
 
 
-class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):  # type: ignore[misc]
+class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
     """Regression in the space of a kernel: kernel ridge, LS-SVM, Huber, quadratic SVR.
 
     Minimises ``sum_i w_i V(y_i - f(x_i) - b) + lam ||f||^2``.

@@ -1,8 +1,9 @@
 """What a held-out method is, and what it gives back.
 
-A method predicts every test row of every split by the machine trained without the rows that the split
-removes, for a whole list of lambdas. It declares what it needs of the loss, and works in two phases:
-``prepare(problem, folds, lams)`` does what the lambdas share, ``predict(lam)`` the rest.
+A method predicts every test row of every split by the machine trained without the rows that the
+split removes, for a whole list of lambdas. It declares what it needs of the loss, and works in
+two phases: ``prepare(problem, folds, lams)`` does what the lambdas share, ``predict(lam)`` the
+rest.
 """
 
 from __future__ import annotations
@@ -125,4 +126,3 @@ class Prepared(ABC):
     @abstractmethod
     def predict(self, lam: float) -> HeldOut:
         """Held-out predictions at one of the prepared lambdas."""
-

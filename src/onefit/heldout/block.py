@@ -1,9 +1,9 @@
 """One Cholesky factor per lambda, and of the inverse only the diagonal blocks (An et al. 2007).
 
-With M = R K R + c I = L L' and W = L^-1, the block of a fold is (M^-1)_SS = W_S' W_S, a symmetric
-rank update of the columns S of W; with the rows of the folds adjacent, these columns are zero above
-the fold's first row. Factor and inverse cost 2/3 n^3, the blocks of k equal folds n^3 / (2 k) more, and
-never is the whole inverse formed.
+With M = R K R + c I = L L' and W = L^-1, the block of a fold is (M^-1)_SS = W_S' W_S, a
+symmetric rank update of the columns S of W; with the rows of the folds adjacent, these columns
+are zero above the fold's first row. Factor and inverse cost 2/3 n^3, the blocks of k equal
+folds n^3 / (2 k) more, and never is the whole inverse formed.
 """
 
 from __future__ import annotations

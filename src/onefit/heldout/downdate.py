@@ -1,25 +1,29 @@
-"""Leave-out Newton steps as small changes of the full solution's factor.
+r"""Leave-out Newton steps as small changes of the full solution's factor.
 
-Newton's model of the leave-S-out problem at predictions u (see onefit.solvers.newton) is a bordered
-least-squares system on the training points with curvature, A_k, with ridge c_i = 2 Lambda_k / (s_i d_i). Its
-matrix differs from that of the *full* solution's active set A only by the rows R = A \\ A_k that drop out
-(the fold's, and points that lost their curvature) and the rows E = A_k \\ A that come in. With
-rho_i = c_i^(-1/2) on A and the inverse taken once,
+Newton's model of the leave-S-out problem at predictions u (see onefit.solvers.newton) is a
+bordered least-squares system on the training points with curvature, A_k, with ridge c_i = 2
+Lambda_k / (s_i d_i). Its matrix differs from that of the *full* solution's active set A only by
+the rows R = A \ A_k that drop out (the fold's, and points that lost their curvature) and the
+rows E = A_k \ A that come in. With rho_i = c_i^(-1/2) on A and the inverse taken once,
 
     M = I + diag(rho) K_AA diag(rho),          T = [diag(rho) K_AE, rho, I_R],
 
-leaving R out means a_R = 0 with free residuals t, so that the unknowns beside a_A are y = (a_E, b, t):
+leaving R out means a_R = 0 with free residuals t, so that the unknowns beside a_A are y = (a_E,
+b, t):
 
     a_A / rho = M^-1 (beta - T y),                          beta = rho (z - K_{A,fixed} a_fixed),
 
-    (T'M^-1 T - Z) y = T'M^-1 beta - (beta_E, h, 0),     Z = [[K_EE + diag(c_E), 1, 0], [1', 0, 0], [0, 0, 0]],
+    (T'M^-1 T - Z) y = T'M^-1 beta - (beta_E, h, 0),
 
-with z = u - g/d the working response, the coefficients of points without curvature fixed at
-a_i = -s_i g_i / (2 Lambda_k), and h = -sum(a_fixed). All folds draw the blocks of T'M^-1 T from the same
-arrays, so that a step costs a fold no more than a system of size |E| + 1 + |R|. Where a factor of its own costs
-less (few points with curvature, or many changes), it is taken instead.
+    Z = [[K_EE + diag(c_E), 1, 0], [1', 0, 0], [0, 0, 0]],
 
-The first step, from the full solution with E empty, is the sum of the whole influence series (its limit).
+with z = u - g/d the working response, the coefficients of points without curvature fixed at a_i
+= -s_i g_i / (2 Lambda_k), and h = -sum(a_fixed). All folds draw the blocks of T'M^-1 T from the
+same arrays, so that a step costs a fold no more than a system of size |E| + 1 + |R|. Where a
+factor of its own costs less (few points with curvature, or many changes), it is taken instead.
+
+The first step, from the full solution with E empty, is the sum of the whole influence series
+(its limit).
 """
 
 from __future__ import annotations
@@ -120,7 +124,7 @@ class Downdate:
         changes = [change for change in changes if change.column in updated]
         if changes:
             self._update(changes, model, a, b)
-        return a, b, some | (not self.fit_intercept)
+        return a, b, np.asarray(some | (not self.fit_intercept))
 
     def _worth_updating(self, changes: list[_Change]) -> set[int]:
         """Columns for which a small change costs less than a factor of their own."""
@@ -151,7 +155,7 @@ class Downdate:
     def _update(self, changes: list[_Change], model: Model, a: Array, b: Array) -> None:
         """The small systems of some columns, and their coefficients."""
         self._enter(np.unique(np.concatenate([change.rows_in for change in changes])))
-        columns = [change.column for change in changes]
+        columns = np.array([change.column for change in changes], dtype=np.intp)
         beta = np.asfortranarray(self.rho[:, None] * model.response[np.ix_(self.active, columns)])
         solved = linalg.matmul(self.inverse, beta)
         projected = linalg.matmul(self.entering.rows.T, solved)
@@ -159,7 +163,9 @@ class Downdate:
         in_values = np.zeros((self.entering.index.size, len(columns)))
         for j, change in enumerate(changes):
             e = self.entering.find(change.rows_in)
-            ridge = 2.0 * self.ridge / (self.s[change.rows_in] * model.d[change.rows_in, change.column])
+            ridge = (
+                2.0 * self.ridge / (self.s[change.rows_in] * model.d[change.rows_in, change.column])
+            )
             right = np.concatenate(
                 [
                     projected[e, j] - model.response[change.rows_in, change.column],
@@ -219,7 +225,10 @@ class _Change:
 
 @dataclass(frozen=True)
 class _Entering:
-    """Rows that entered some fold's active set: diag(rho) K_AE, M^-1 of it, and their product less K_EE."""
+    """Rows that entered some fold's active set.
+
+    `rows` is diag(rho) K_AE, `solved` M^-1 of it, `inner` their product less K_EE.
+    """
 
     index: Rows
     rows: Array
@@ -234,7 +243,9 @@ class _Entering:
         inner[:old, :old] = self.inner
         inner[:, old:] = linalg.matmul(both.T, solved) - K[np.ix_(index, new)]
         inner[old:, :old] = inner[:old, old:].T
-        return _Entering(index, both, np.asfortranarray(np.column_stack([self.solved, solved])), inner)
+        return _Entering(
+            index, both, np.asfortranarray(np.column_stack([self.solved, solved])), inner
+        )
 
     def find(self, rows: Rows) -> Rows:
         """Where rows stand in `index`."""

@@ -1,25 +1,30 @@
 """One eigendecomposition for every lambda (Tanaka and Imai, IEICE 2019), taken off the constants.
 
-R K R = Q diag(e) Q' gives M^-1 = Q diag(1/(e + c)) Q' for any c, so the block of a fold is a symmetric rank
-update, (M^-1)_SS = A A' with A = Q_S diag((e + c)^-1/2), and the diagonal alone (leave-one-out) costs n^2 a lambda.
+R K R = Q diag(e) Q' gives M^-1 = Q diag(1/(e + c)) Q' for any c, so the block of a fold is a
+symmetric rank update, (M^-1)_SS = A A' with A = Q_S diag((e + c)^-1/2), and the diagonal alone
+(leave-one-out) costs n^2 a lambda.
 
-*Off the constants.* A kernel matrix of positive entries has one eigenvalue far above the others, whose
-eigenvector is nearly R 1. Rounding in an eigendecomposition is relative to the largest eigenvalue, and so
-are the digits lost at small c. Let v = R 1 / |R 1|, and decompose the matrix on the complement of v only
-(a Householder reflection takes v to the first axis; the first row and column are set aside):
+*Off the constants.* A kernel matrix of positive entries has one eigenvalue far above the
+others, whose eigenvector is nearly R 1. Rounding in an eigendecomposition is relative to the
+largest eigenvalue, and so are the digits lost at small c. Let v = R 1 / |R 1|, and decompose
+the matrix on the complement of v only (a Householder reflection takes v to the first axis; the
+first row and column are set aside):
 
-    A = R K R,   w = A v,   omega = v'w,   w_ = w - omega v,      P_ = Q diag(1/(e + c)) Q'   on v's complement.
+    A = R K R,      w = A v,      omega = v'w,      w_ = w - omega v,
+    P_ = Q diag(1/(e + c)) Q'   on v's complement.
 
-With an intercept P_ *is* the projected inverse P, its border is R 1. Without, block elimination gives
+With an intercept P_ *is* the projected inverse P, its border is R 1. Without, block elimination
+gives
 
     M^-1 = P_ + (v - z)(v - z)' / tau,       z = P_ w_,       tau = omega + c - w_'z,
 
 a sum of positive terms.
 
-*The cut.* Write P_ = (I - vv' - H)/c with H = Q diag(e/(e + c)) Q'. Eigenvalues below roundoff times c, or below
-roundoff times the largest, add less to H than rounding does: they are dropped, and the rank of the update falls
-from n to the number of eigenvalues that matter. Where I - H_SS is nearly singular that form cancels (its
-Cholesky pivots tell), and the sum over all eigenvalues is taken instead.
+*The cut.* Write P_ = (I - vv' - H)/c with H = Q diag(e/(e + c)) Q'. Eigenvalues below roundoff
+times c, or below roundoff times the largest, add less to H than rounding does: they are
+dropped, and the rank of the update falls from n to the number of eigenvalues that matter. Where
+I - H_SS is nearly singular that form cancels (its Cholesky pivots tell), and the sum over all
+eigenvalues is taken instead.
 """
 
 from __future__ import annotations
@@ -140,7 +145,9 @@ class _Spectral(Inverse):
         self.fit_intercept = state.layout.problem.fit_intercept
         epsilon = float(np.finfo(self.damped.dtype).eps)
         values = state.parts.values
-        self.seen = int(np.searchsorted(values, max(256.0 * epsilon * ridge, 2.0 * epsilon * values[-1])))
+        self.seen = int(
+            np.searchsorted(values, max(256.0 * epsilon * ridge, 2.0 * epsilon * values[-1]))
+        )
 
     @staticmethod
     def damping(values: Array, ridge: float) -> Array:

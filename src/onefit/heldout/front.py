@@ -1,16 +1,17 @@
 """Several leave-out problems solved side by side, and how far each is from its solution.
 
-**Error bound.** Let (f, b) be any candidate for a leave-out solution (f*, b*), shift b by beta until
-sum_i s_i g_i(u_i + beta) = 0, and let r_i = a_i + s_i g_i(u_i + beta) / (2 Lambda) be what is missing from
-stationarity. The objective, minimised over b, is 2 Lambda-strongly convex in f with gradient 2 Lambda K r at
-f, so ||f - f*|| <= sqrt(r'K r); and because sum s g is monotone in b, b + beta differs from b* by at most the
-largest |f - f*| on the training rows. With kappa^2 = max K_ii, every held-out value obeys
+**Error bound.** Let (f, b) be any candidate for a leave-out solution (f*, b*), shift b by beta
+until sum_i s_i g_i(u_i + beta) = 0, and let r_i = a_i + s_i g_i(u_i + beta) / (2 Lambda) be
+what is missing from stationarity. The objective, minimised over b, is 2 Lambda-strongly convex
+in f with gradient 2 Lambda K r at f, so ||f - f*|| <= sqrt(r'K r); and because sum s g is
+monotone in b, b + beta differs from b* by at most the largest |f - f*| on the training rows.
+With kappa^2 = max K_ii, every held-out value obeys
 
-    |u - u*| <= |beta| + 2 kappa sqrt(r'K r)                     (kappa sqrt(r'K r) without an intercept).
+    |u - u*| <= |beta| + 2 kappa sqrt(r'K r)          (kappa sqrt(r'K r) without an intercept).
 
-**Certificate.** For a piecewise quadratic loss r vanishes if the last full Newton step moved no training
-point to another piece: the model was the objective itself. What is left is the rounding of one linear
-solve, eps times its condition number.
+**Certificate.** For a piecewise quadratic loss r vanishes if the last full Newton step moved no
+training point to another piece: the model was the objective itself. What is left is the
+rounding of one linear solve, eps times its condition number.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit import _linalg as linalg
 from onefit.heldout.base import EXACT
 from onefit.heldout.downdate import Downdate, Model, product
 from onefit.heldout.full import Target
@@ -75,11 +75,11 @@ class Front:
     def start(cls, target: Target, factor: Downdate, train: Mask, shift: Shift | None) -> Front:
         """At the full solution, or at it shifted as the folds were before, whichever is lower."""
         k = train.shape[1]
-        a, b, u = (np.repeat(x, k, axis=1) for x in (target.a[:, None], [[target.b]], target.u[:, None]))
-        none = np.zeros(k, dtype=np.intp)
-        front = cls(
-            target, factor, train, a, b[0], u, none, none.astype(bool), np.full(k, np.inf)
+        a, b, u = (
+            np.repeat(x, k, axis=1) for x in (target.a[:, None], [[target.b]], target.u[:, None])
         )
+        none = np.zeros(k, dtype=np.intp)
+        front = cls(target, factor, train, a, b[0], u, none, none.astype(bool), np.full(k, np.inf))
         if shift is not None:
             moved = replace(front, a=a + shift.a, b=b[0] + shift.b, u=u + shift.u)
             better = moved.objective() < front.objective()
@@ -142,7 +142,9 @@ class Front:
         """Newton's model where the problems stand; curvature is frozen for a smooth loss."""
         loss, use = self.target.problem.loss, self.weights > 0
         g = np.where(use, loss.gradient(self.y, self.u), 0.0)
-        curved = loss.curvature(self.y, self.u) if loss.piecewise_quadratic else self.target.d[:, None]
+        curved = (
+            loss.curvature(self.y, self.u) if loss.piecewise_quadratic else self.target.d[:, None]
+        )
         d = np.where(use, curved, 0.0)
         fixed = np.where(d > 0, 0.0, -self.target.problem.s[:, None] * g / (2.0 * self.ridge))
         if self.fixed is None or self.K_fixed is None:
@@ -174,7 +176,7 @@ class Front:
         return np.asarray(~(changed & (self.weights > 0)).any(axis=0))
 
     def _lengths(self, da: Array, db: Array, du: Array) -> Array:
-        """1 where the full step brings enough of what its slope promises, else the exact minimum."""
+        """1 where the full step brings enough of what its slope promises, else the minimum."""
         loss, s, two = self.target.problem.loss, self.weights, 2.0 * self.ridge
         df = du - db
         linear, quadratic = two * (self.a * df).sum(axis=0), two * (da * df).sum(axis=0)
@@ -228,12 +230,13 @@ class Front:
             return np.zeros(self.b.size, dtype=bool)
         use = self.weights > 0
         nudge = float(np.finfo(self.u.dtype).eps) ** 0.5 * self.scale
-        return np.logical_or.reduce(
+        flat: Mask = np.logical_or.reduce(
             [
                 ~((problem.loss.curvature(self.y, self.u + shift) > 0) & use).any(axis=0)
                 for shift in (-nudge, 0.0, nudge)
             ]
         )
+        return flat
 
     def moved(self) -> NDArray[np.intp]:
         """Training points on another piece than in the full solution."""

@@ -74,8 +74,8 @@ class FullPath:
     Attributes
     ----------
     near : list of int
-        Splits that a leave-out formula serves; ``far`` ones keep fewer rows than they remove, or test
-        rows they train on, and are refitted.
+        Splits that a leave-out formula serves; ``far`` ones keep fewer rows than they remove, or
+        test rows they train on, and are refitted.
     removed : (n, len(near)) bool array
         The rows each near split does without, those of weight zero among them.
     weight : (len(near),) array

@@ -1,36 +1,36 @@
 """The influence series: cross-validation as a Taylor expansion at the full sample.
 
-Leaving the fold S out changes the weights of the losses from w to w + dw: under mean scaling from s_i / sum(s)
-to s_i / sum(s off S) off S and to zero on it. Put the weights w + eps dw and differentiate stationarity
-in eps; eps = 1 removes the fold (the papers write eps = -M/(n - M) times a unit direction, which is the same
-series term by term). With D = diag(d) at the full solution and T_j the j-th term, coefficients a_j and
-intercept b_j, T_j = K a_j + b_j,
+Leaving the fold S out changes the weights of the losses from w to w + dw: under mean scaling
+from s_i / sum(s) to s_i / sum(s off S) off S and to zero on it. Put the weights w + eps dw and
+differentiate stationarity in eps; eps = 1 removes the fold (the papers write eps = -M/(n - M)
+times a unit direction, which is the same series term by term). With D = diag(d) at the full
+solution and T_j the j-th term, coefficients a_j and intercept b_j, T_j = K a_j + b_j,
 
     2 lam a_1     = -(W D T_1 + dw g),                  1'(W D T_1 + dw g) = 0,
     2 lam a_{j+1} = -(W D T_{j+1} + dW D T_j),          1'(W D T_{j+1} + dW D T_j) = 0,
 
-where the factorials have cancelled against those of the Taylor series, u^(-S) = u + T_1 + T_2 + ... The same
-operator stands on the left at every order and for every fold, and only points with curvature enter it:
-with v = W D T on A and h the known part,
+where the factorials have cancelled against those of the Taylor series, u^(-S) = u + T_1 + T_2 +
+... The same operator stands on the left at every order and for every fold, and only points with
+curvature enter it: with v = W D T on A and h the known part,
 
     (K_AA + diag(2 lam / (w d))) v - 2 lam b = -K_A h,      1'v = -1'h,      a = -(v + h) / (2 lam).
 
-For |S| = 1 this is the series of Debruyne, Hubert and Suykens (JMLR 2008, equations 8 to 11, Theorem 7),
-for folds the BIF-kCV of Liu, Jiang and Liao (ICML 2014, section 4, with the intercept) and, for the smoothed
-hinge, that of Liu and Liao (2016, equation 3). A loss with a third derivative adds (1/2) W V''' T_1^2 to h at order
-two (JMLR Theorem 6, whose middle term lacks its Phi(X) in print); beyond that the number of terms grows, and
-the limit of the series (onefit.heldout.limit) is the way to go.
+For |S| = 1 this is the series of Debruyne, Hubert and Suykens (JMLR 2008, equations 8 to 11,
+Theorem 7), for folds the BIF-kCV of Liu, Jiang and Liao (ICML 2014, section 4, with the
+intercept) and, for the smoothed hinge, that of Liu and Liao (2016, equation 3). A loss with a
+third derivative adds (1/2) W V''' T_1^2 to h at order two (JMLR Theorem 6, whose middle term
+lacks its Phi(X) in print); beyond that the number of terms grows, and the limit of the series
+(onefit.heldout.limit) is the way to go.
 
-**Tail.** For leave-one-out the terms behind the last fall off as the powers of H_ii, H the full sample's
-smoother: dividing the last term by 1 - H_ii sums them (JMLR equations 12 and 14).
+**Tail.** For leave-one-out the terms behind the last fall off as the powers of H_ii, H the full
+sample's smoother: dividing the last term by 1 - H_ii sums them (JMLR equations 12 and 14).
 
-The series converges for every loss with quadratic pieces, but as slowly as H_SS comes near one: a fixed
-order fails for small lambda. Nothing here says how large the error is; "limit" does.
+The series converges for every loss with quadratic pieces, but as slowly as H_SS comes near one:
+a fixed order fails for small lambda. Nothing here says how large the error is; "limit" does.
 """
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +52,7 @@ __all__ = ["Influence", "Operator", "check_order"]
 
 def check_order(order: Any, loss: Any) -> int:
     """A positive whole order that the loss has the derivatives for."""
-    if not isinstance(order, numbers.Integral) or isinstance(order, bool) or order < 1:
+    if not isinstance(order, (int, np.integer)) or isinstance(order, bool) or order < 1:
         raise ValueError(
             f"order must be a whole number of at least 1, got {order!r}; order 3 is usual, and "
             "method='limit' sums the whole series"
@@ -129,7 +129,7 @@ class _Influence(Prepared):
         target, path = operator.target, self.path
         train = ~path.removed[:, members]
         full = path.problem.ridge(1.0)
-        # weights in units of lam / Lambda: s / Lambda(full) becomes s / Lambda(fold) on the training rows
+        # weights are s / Lambda in units of 1 / lam, for the full sample and for the fold
         change = target.problem.s[:, None] * (train / path.weight[members] - 1.0 / full)
         terms = operator.terms(change, self.order)
         if self.tail:

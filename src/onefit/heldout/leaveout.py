@@ -8,14 +8,14 @@ the machine trained without the rows S misses them by
 
     y_S - u_S = (P_SS)^-1 alpha_S                                                            (*)
 
-exactly (An, Liu and Venkatesh 2007; with S = {i} Cawley's leave-one-out, y_i - u_i = alpha_i / P_ii).
-Proof: rows S are left out of the bordered system by forcing a_S = 0 with free residuals t on S,
-C a + b 1 + I_S t = y; hence a = P (y - I_S t), and a_S = 0 reads P_SS t = alpha_S, while the row of S
-itself says that t = y_S - u_S. The values y_S and the diagonal of C on S cancel: rows of weight zero
-are simply rows in every S.
+exactly (An, Liu and Venkatesh 2007; with S = {i} Cawley's leave-one-out, y_i - u_i = alpha_i /
+P_ii). Proof: rows S are left out of the bordered system by forcing a_S = 0 with free residuals
+t on S, C a + b 1 + I_S t = y; hence a = P (y - I_S t), and a_S = 0 reads P_SS t = alpha_S,
+while the row of S itself says that t = y_S - u_S. The values y_S and the diagonal of C on S
+cancel: rows of weight zero are simply rows in every S.
 
-Sample weights s turn C into K + c diag(1/s) = R^-1 M R^-1, M = R K R + c I, R = diag(sqrt(s)); (*) then
-holds for R y and R 1 in place of y and 1, and gives R_S (y_S - u_S).
+Sample weights s turn C into K + c diag(1/s) = R^-1 M R^-1, M = R K R + c I, R = diag(sqrt(s));
+(*) then holds for R y and R 1 in place of y and 1, and gives R_S (y_S - u_S).
 
 The form (*) is the stable one as lam -> 0. The textbook form (y_i - u_i) / (1 - H_ii) divides two
 differences of nearly equal numbers there; alpha and P_SS are sums without cancellation, and what
@@ -215,4 +215,3 @@ class LeaveOut(Prepared):
         Y = self.layout.problem.Y
         condition = (self.largest() + ridge) / ridge
         return float(np.finfo(Y.dtype).eps * condition * np.abs(Y).max(initial=0.0))
-

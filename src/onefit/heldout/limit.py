@@ -1,15 +1,16 @@
 """The limit of the influence series, and the repair that makes it exact.
 
-**Limit.** The influence series of a fold (onefit.heldout.influence) sums to one Newton step of the
-leave-fold-out problem from the full solution, at the cost of its first term. For the squared loss it is
-exact; for a piecewise quadratic loss it is exact if no training point changed its piece; and a bound
-says how wrong it can be otherwise (onefit.heldout.front).
+**Limit.** The influence series of a fold (onefit.heldout.influence) sums to one Newton step of
+the leave-fold-out problem from the full solution, at the cost of its first term. For the
+squared loss it is exact; for a piecewise quadratic loss it is exact if no training point
+changed its piece; and a bound says how wrong it can be otherwise (onefit.heldout.front).
 
-**Repair.** Where the limit is not exact, further Newton steps follow, with an exact line search where a
-full step would not do, all folds side by side, each step a small change of the full solution's
-factor (onefit.heldout.downdate). For the smooth losses the curvature is frozen at the full solution and the
-steps converge linearly; a fold that is too far for that is refitted from where it stands. Along a path
-of lambdas the folds start from the full solution shifted by how they differed from it at the last lambda.
+**Repair.** Where the limit is not exact, further Newton steps follow, with an exact line search
+where a full step would not do, all folds side by side, each step a small change of the full
+solution's factor (onefit.heldout.downdate). For the smooth losses the curvature is frozen at
+the full solution and the steps converge linearly; a fold that is too far for that is refitted
+from where it stands. Along a path of lambdas the folds start from the full solution shifted by
+how they differed from it at the last lambda.
 """
 
 from __future__ import annotations

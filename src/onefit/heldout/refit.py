@@ -62,7 +62,9 @@ class _Refit(Prepared):
         exact = np.array([solution.converged for solution in solutions])
         steps = np.array([solution.steps for solution in solutions], dtype=np.intp)
         error = np.where(exact, 0.0, np.nan)
-        return HeldOut(np.concatenate(values), self.folds, "refit", exact, error, np.zeros_like(steps), steps)
+        return HeldOut(
+            np.concatenate(values), self.folds, "refit", exact, error, np.zeros_like(steps), steps
+        )
 
     def _full(self, lam: float) -> Solution:
         kept = np.flatnonzero(self.problem.s)

@@ -1,14 +1,14 @@
 """Losses of a margin t = y u, y in {-1, +1}.
 
-=====================  ================================  =========================  ======================
-loss                   V                                 g = dV/du                  d = d2V/du2
-=====================  ================================  =========================  ======================
-squared hinge          max(1 - t, 0)^2                   -2 y max(1 - t, 0)         2 where t < 1
-smoothed hinge, delta  0 if t > 1 + delta;               0;                         1/(2 delta) where
-                       (1+delta-t)^2/(4 delta) between;  -y (1+delta-t)/(2 delta);  abs(1 - t) <= delta
-                       1 - t if t < 1 - delta            -y
-log                    log(1 + exp(-t))                  -y s(-t)                   s(t) s(-t)
-=====================  ================================  =========================  ======================
+==============  ===============================  ========================  =================
+loss            V                                g = dV/du                 d = d2V/du2
+==============  ===============================  ========================  =================
+squared hinge   max(1 - t, 0)^2                  -2 y max(1 - t, 0)        2 where t < 1
+smoothed hinge  0 if t > 1 + delta;              0;                        0;
+                (1+delta-t)^2/(4 delta) between  -y (1+delta-t)/(2 delta)  1/(2 delta)
+                1 - t if t < 1 - delta           -y                        0
+log             log(1 + exp(-t))                 -y s(-t)                  s(t) s(-t)
+==============  ===============================  ========================  =================
 
 The smoothed hinge (the "Huber loss" of Liu and Liao, Information Sciences 2016, section 3.1) lies
 between the hinge and the hinge + delta/4, so its minimiser is within delta/2 of the SVM's

@@ -1,13 +1,13 @@
 """Losses of a residual r = y - u.
 
-===================  =======================================  ====================  ================
-loss                 V                                        g = dV/du             d = d2V/du2
-===================  =======================================  ====================  ================
-squared              r^2                                      -2 r                  2
-Huber, b             r^2 if |r| <= b else 2 b |r| - b^2       -2 clip(r, -b, b)     2 where |r| <= b
-eps-quadratic        max(|r| - eps, 0)^2                      -2 sign(r)(|r|-eps)+  2 where |r| > eps
-logistic             -log(4 s(r)(1 - s(r))), s = sigmoid      -(2 s(r) - 1)         2 s(r)(1 - s(r))
-===================  =======================================  ====================  ================
+=============  ====================================  ====================  =================
+loss           V                                     g = dV/du             d = d2V/du2
+=============  ====================================  ====================  =================
+squared        r^2                                   -2 r                  2
+Huber, b       r^2 if |r| <= b else 2 b |r| - b^2    -2 clip(r, -b, b)     2 where |r| <= b
+eps-quadratic  max(|r| - eps, 0)^2                   -2 sign(r)(|r|-eps)+  2 where |r| > eps
+logistic       -log(4 s(r)(1 - s(r))), s = sigmoid   -(2 s(r) - 1)         2 s(r)(1 - s(r))
+=============  ====================================  ====================  =================
 
 The Huber and logistic losses are those of Debruyne, Hubert and Suykens (JMLR 2008, section 3.1);
 the derivative of the logistic loss is misprinted there (section 3.2): it is 2/(1 + e^-r) - 1 in r.

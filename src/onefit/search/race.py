@@ -1,13 +1,14 @@
-"""A race: the limit of the influence series for every candidate, exact values for those that can win.
+"""A race: the limit of the influence series for all, exact values for those that can win.
 
-The limit costs little more than the full-sample fit, and its score differs from the exact one only
-where points change their piece of the loss. How much, the race finds out as it goes. It repairs the
-leaders, takes twice the largest difference seen between a repaired score and its limit as the error of all
-other limits, and repairs whoever is within that of the best exact score, until nobody is. The winner and
-everybody near it end with exact scores; ``cv_results_["exact"]`` and ``["method"]`` tell who.
+The limit costs little more than the full-sample fit, and its score differs from the exact one
+only where points change their piece of the loss. How much, the race finds out as it goes. It
+repairs the leaders, takes twice the largest difference seen between a repaired score and its
+limit as the error of all other limits, and repairs whoever is within that of the best exact
+score, until nobody is. The winner and everybody near it end with exact scores;
+``cv_results_["exact"]`` and ``["method"]`` tell who.
 
-The error is an estimate, not a bound: a candidate whose limit is further off than twice the worst one
-seen among the leaders can be missed.
+The error is an estimate, not a bound: a candidate whose limit is further off than twice the
+worst one seen among the leaders can be missed.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ SOLVERS = ("auto", "newton", "reweight")
 def solve(
     problem: Problem, lam: float, solver: str = "auto", start: Solution | None = None
 ) -> Solution:
-    """The minimiser at ``lam``, directly where the loss is squared and by Newton's method otherwise."""
+    """The minimiser at ``lam``: directly where the loss is squared, else by Newton's method."""
     if solver == "reweight":
         return solve_reweight(problem, lam)
     if solver == "auto" and problem.loss.name == "squared":

@@ -10,10 +10,10 @@ intercept borders the system,
 
 Targets are columns and share the factorisation.
 
-Two factorisations, chosen by the caller: a Cholesky factor (one Lambda) or an eigendecomposition
-R K R = Q diag(e) Q' (any number of them, Tanaka and Imai 2019). Where rounding makes M indefinite
-(K singular and Lambda below roundoff times its norm) the Cholesky way turns to the eigenvalues, with
-those that rounding made negative set to zero.
+Two factorisations, chosen by the caller: a Cholesky factor (one Lambda) or an
+eigendecomposition R K R = Q diag(e) Q' (any number of them, Tanaka and Imai 2019). Where
+rounding makes M indefinite (K singular and Lambda below roundoff times its norm) the Cholesky
+way turns to the eigenvalues, with those that rounding made negative set to zero.
 """
 
 from __future__ import annotations

@@ -1,23 +1,25 @@
 """Any convex loss: Newton's method on the active set, with an exact line search.
 
-At a point with predictions u, gradients g and curvatures d let A = {i : d_i > 0}. The Newton model
-replaces g by its linearisation g + d (u' - u). Stationarity of the model, 2 Lambda a' = -s (g + d (u' -
-u)), fixes the coefficients off A,
+At a point with predictions u, gradients g and curvatures d let A = {i : d_i > 0}. The Newton
+model replaces g by its linearisation g + d (u' - u). Stationarity of the model, 2 Lambda a' =
+-s (g + d (u' - u)), fixes the coefficients off A,
 
     a'_i = -s_i g_i / (2 Lambda),                                     i not in A,
 
 and leaves a least-squares problem on A with working response z and ridge c,
 
-    (K_AA + diag(c)) a'_A + b' = z - K_{A,rest} a'_rest,    z_i = u_i - g_i / d_i,  c_i = 2 Lambda / (s_i d_i),
+    (K_AA + diag(c)) a'_A + b' = z - K_{A,rest} a'_rest,
+    z_i = u_i - g_i / d_i,      c_i = 2 Lambda / (s_i d_i),
 
 bordered by 1'a' = 0 when there is an intercept. Only points with curvature enter a
-factorisation: for the smoothed hinge these are the few points on its corner. With R = diag(c)^(-1/2)
-the factored matrix is I + R K_AA R, whose eigenvalues are at least one whatever Lambda is.
+factorisation: for the smoothed hinge these are the few points on its corner. With R =
+diag(c)^(-1/2) the factored matrix is I + R K_AA R, whose eigenvalues are at least one whatever
+Lambda is.
 
 For a piecewise quadratic loss, a full step after which no point has left its piece is the exact
 minimiser, and the exact line search makes the method finite. For the smooth losses it converges
-quadratically. If A is empty the model says nothing of b, which then moves by a line search of its own; when
-the loss is flat in b at the minimum, the middle of the flat stretch is taken.
+quadratically. If A is empty the model says nothing of b, which then moves by a line search of
+its own; when the loss is flat in b at the minimum, the middle of the flat stretch is taken.
 """
 
 from __future__ import annotations
@@ -72,7 +74,7 @@ class State:
 def solve_newton(
     problem: Problem, lam: float, start: Solution | None = None, max_steps: int = MAX_STEPS
 ) -> Solution:
-    """Minimise any loss, one target after the other, from ``start`` (a solution nearby) or from zero."""
+    """Minimise any loss, one target after the other, from ``start`` (a near solution) or zero."""
     ridge = problem.ridge(lam)
     coef, decision = np.empty_like(problem.Y), np.empty_like(problem.Y)
     intercept = np.zeros(problem.Y.shape[1], dtype=problem.Y.dtype)
@@ -118,8 +120,9 @@ def minimise(machine: Machine, state: State, max_steps: int) -> tuple[State, int
     epsilon = float(np.finfo(machine.y.dtype).eps)
     # a smooth loss converges quadratically; a piecewise one has yet to find its pieces
     tolerance = 4.0 * epsilon if machine.loss.piecewise_quadratic else epsilon**0.5
-    converged, slid, step = False, False, 0
-    for step in range(1, max_steps + 1):
+    converged, slid, steps = False, False, 0
+    while steps < max_steps:
+        steps += 1
         move, determined = newton_step(machine, state)
         small = tolerance + 4.0 * epsilon * float(np.abs(state.u).max())
         # the last step is taken in full: where K is singular, a may have far to go when u has not
@@ -137,7 +140,7 @@ def minimise(machine: Machine, state: State, max_steps: int) -> tuple[State, int
     state.u = linalg.matmul(machine.K, state.a) + state.b
     if machine.fit_intercept and _straight_beside(machine, state):
         _centre(machine, state)
-    return state, step, converged and not slid and _stationary(machine, state)
+    return state, steps, converged and not slid and _stationary(machine, state)
 
 
 def _stationary(machine: Machine, state: State) -> bool:

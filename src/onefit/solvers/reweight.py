@@ -1,16 +1,16 @@
-"""Any loss as a sequence of weighted least-squares problems (Debruyne et al., JMLR 2008, section 4.3).
+"""Any loss as a sequence of weighted least-squares problems (JMLR 2008, section 4.3).
 
-For a residual loss the paper writes L'(r) = 2 W(r) r, solves least squares with weights W at the last
-residuals, and repeats; its equation 16 should read f = K/n (K/n + lam W^-1)^-1 y. Read as
-majorisation this works for every convex loss: at u choose a weight and a target z with
+For a residual loss the paper writes L'(r) = 2 W(r) r, solves least squares with weights W at
+the last residuals, and repeats; its equation 16 should read f = K/n (K/n + lam W^-1)^-1 y. Read
+as majorisation this works for every convex loss: at u choose a weight and a target z with
 
     V(y, v) <= V(y, u) + weight ((z - v)^2 - (z - u)^2)   for all v,
 
-which forces the gradient, g = 2 weight (u - z). Minimising the bound instead of V never increases the
-objective. ``loss.reweight(y, u)`` gives (weight, z): (W(r), y) for Huber and logistic, the projection on
-the zero-loss set for the quadratic and hinge losses, and the bound of Jaakkola and Jordan for the log
-loss. Convergence is linear where Newton's method is finite or quadratic: this is the second
-opinion, not the fast way.
+which forces the gradient, g = 2 weight (u - z). Minimising the bound instead of V never
+increases the objective. ``loss.reweight(y, u)`` gives (weight, z): (W(r), y) for Huber and
+logistic, the projection on the zero-loss set for the quadratic and hinge losses, and the bound
+of Jaakkola and Jordan for the log loss. Convergence is linear where Newton's method is finite
+or quadratic: this is the second opinion, not the fast way.
 """
 
 from __future__ import annotations

@@ -1,0 +1,57 @@
+"""Errors as one sentence and an exit code that means something."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import typer
+
+from onefit.tables import DataError
+
+__all__ = ["BAD_DATA", "INTERRUPTED", "TOO_LARGE", "UNEXPECTED", "USAGE", "clear_errors"]
+
+UNEXPECTED, USAGE, BAD_DATA, TOO_LARGE, INTERRUPTED = 1, 2, 3, 4, 130
+
+#: kinds of errors, the first that fits counts
+CODES: tuple[tuple[type[BaseException], int], ...] = (
+    (DataError, BAD_DATA),
+    (MemoryError, TOO_LARGE),
+    (FloatingPointError, BAD_DATA),
+    (np.linalg.LinAlgError, BAD_DATA),
+    (KeyboardInterrupt, INTERRUPTED),
+    (ValueError, USAGE),
+    (OSError, USAGE),
+)
+
+
+@contextmanager
+def clear_errors(traceback: bool) -> Iterator[None]:
+    """Turn an error into a sentence on stderr and an exit code; warnings become sentences too."""
+    with warnings.catch_warnings():
+        warnings.showwarning = _say_warning
+        try:
+            yield
+        except (typer.Exit, typer.Abort, typer.BadParameter):
+            raise
+        except BaseException as error:
+            if traceback:
+                raise
+            code = next((code for kind, code in CODES if isinstance(error, kind)), UNEXPECTED)
+            typer.echo(f"onefit: {_sentence(error, code)}", err=True)
+            raise typer.Exit(code) from None
+
+
+def _sentence(error: BaseException, code: int) -> str:
+    if code == INTERRUPTED:
+        return "interrupted"
+    text = " ".join(str(error).split())
+    if code == UNEXPECTED:
+        return f"{type(error).__name__}: {text} (unexpected; --traceback shows where)"
+    return text
+
+
+def _say_warning(message: Warning | str, *_: object) -> None:
+    typer.echo(f"note: {' '.join(str(message).split())}", err=True)

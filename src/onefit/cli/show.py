@@ -1,0 +1,130 @@
+"""A summary printed: a ranked table, what was chosen and why, how exact, how long."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+__all__ = ["progress", "show_summary"]
+
+
+def show_summary(summary: dict[str, Any], files: dict[str, str]) -> None:
+    """Print the summary of a selection on stdout."""
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 110)
+    data = summary["data"]
+    console.print(
+        f"[bold]{escape(data['file'])}[/]: {data['rows']} rows, {data['columns']} columns, "
+        f"target {escape(data['target'])}"
+    )
+    for reason in summary["reasons"]:
+        console.print(f"  {escape(reason)}")
+    console.print()
+    console.print(_ranking(summary))
+    console.print()
+    for line in _findings(summary):
+        console.print(line)
+    for what, path in files.items():
+        console.print(f"{what} written to {escape(path)}")
+
+
+def _ranking(summary: dict[str, Any]) -> Table:
+    names = list(dict.fromkeys(name for one in summary["ranking"] for name in one["params"]))
+    table = Table(title=f"Best of {summary['candidates']} candidates", title_justify="left")
+    table.add_column("rank", justify="right")
+    for name in names:
+        table.add_column(escape(name), justify="right")
+    with_criterion = any("criterion" in one for one in summary["ranking"])
+    if with_criterion:
+        table.add_column("criterion", justify="right")
+    for name in (summary["metric"], "±"):
+        table.add_column(name, justify="right")
+    table.add_column("method")
+    table.add_column("exact")
+    for one in summary["ranking"]:
+        row = [str(one["rank"])]
+        row += [escape(_short(one["params"].get(name, "-"))) for name in names]
+        row += [_short(one["criterion"])] if with_criterion else []
+        row += [f"{one['error']:.4g}", f"{one['standard_error']:.2g}", one["method"]]
+        table.add_row(*row, "yes" if one["exact"] else "no")
+    return table
+
+
+def _findings(summary: dict[str, Any]) -> Iterator[str]:
+    best = summary["best"]
+    params = ", ".join(f"{name}={_short(value)}" for name, value in best["params"].items())
+    low, high = best["interval"]
+    yield f"[bold]Chosen[/]: {escape(params)}"
+    yield (
+        f"[bold]Expected {summary['metric']}[/]: {best['error']:.4g}, 95% interval "
+        f"{low:.4g} to {high:.4g}, from {summary['splits']} splits (approximate: splits share "
+        "rows, and the winner was chosen by them)"
+    )
+    if best["exact"]:
+        yield (
+            f"[bold]Exact[/]: held-out predictions equal those of refitting every split, up to "
+            f"rounding (error at most {best['error_bound']:.1g})"
+        )
+    else:
+        yield (
+            f"[bold]Approximate[/]: held-out predictions by {best['method']!r} differ from those "
+            f"of refitting (error bound {best['error_bound']:.2g})"
+        )
+    within = best["candidates_within_one_standard_error"]
+    yield f"{within} of {summary['candidates']} candidates are within one standard error of the best"
+    yield f"[bold]Time[/]: {summary['seconds']:.2f} s{_compared(summary['speed_up'])}"
+
+
+def _compared(speed_up: dict[str, Any] | None) -> str:
+    if speed_up is None:
+        return ""
+    return (
+        f"; refitting every split would take {speed_up['estimated_ratio']:.1f} times as long as "
+        "the search itself (estimated by the cost model, not measured)"
+    )
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+class Progressing:
+    """A progress bar on stderr, one step a kernel, as a scikit-learn callback."""
+
+    def __init__(self, bar: Progress) -> None:
+        self.bar = bar
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Nothing to prepare: the number of kernels comes with the first task."""
+
+    def on_fit_task_begin(self, estimator: Any, context: Any, **_: Any) -> None:
+        if context.task_name == "search":
+            self.step = self.bar.add_task("kernels", total=context.max_subtasks)
+
+    def on_fit_task_end(self, estimator: Any, context: Any, **_: Any) -> None:
+        if context.task_name == "kernel":
+            self.bar.advance(self.step)
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """The bar is closed by whoever opened it."""
+
+
+@contextmanager
+def progress(search: Any) -> Iterator[None]:
+    """Show the search's progress on stderr where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
+        search.set_callbacks(Progressing(bar))
+        try:
+            yield
+        finally:
+            search.set_callbacks()

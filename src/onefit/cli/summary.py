@@ -1,0 +1,120 @@
+"""What a selection found, as one JSON document; the printed table is made from it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import onefit
+from onefit.cli.recipe import Recipe
+from onefit.report.facts import Facts
+
+__all__ = ["as_json", "results_frame", "summarise"]
+
+#: candidates in the ranking
+SHOWN = 10
+
+
+def summarise(recipe: Recipe, data: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """The winner, the ranking, the cost, and the reasons of all choices."""
+    facts = Facts(recipe.search)
+    return {
+        "onefit": onefit.__version__,
+        "data": data,
+        "task": recipe.task,
+        "reasons": recipe.reasons,
+        "candidates": len(facts.table["params"]),
+        "splits": recipe.search.n_splits_,
+        "metric": facts.scale.label,
+        "best": _winner(facts),
+        "ranking": [_candidate(facts, int(i)) for i in facts.order[:SHOWN]],
+        "seconds": seconds,
+        "speed_up": _speed_up(facts),
+    }
+
+
+def _winner(facts: Facts) -> dict[str, Any]:
+    low, high = facts.interval
+    return _candidate(facts, facts.best) | {
+        "interval": [low, high],
+        "level": 0.95,
+        "candidates_within_one_standard_error": int(facts.near.sum()),
+    }
+
+
+def _candidate(facts: Facts, i: int) -> dict[str, Any]:
+    table = facts.table
+    found = {
+        "rank": int(np.flatnonzero(facts.order == i)[0]) + 1,
+        "params": dict(table["params"][i]),
+        "error": float(facts.scale(facts.scores[i])),
+        "standard_error": float(facts.errors[i]),
+        "method": table["method"][i],
+        "exact": bool(table["exact"][i]),
+        "error_bound": float(table["error"][i]),
+    }
+    if "criterion" in table:
+        found["criterion"] = float(table["criterion"][i])
+    return found
+
+
+def _speed_up(facts: Facts) -> dict[str, Any] | None:
+    if facts.speed_up is None:
+        return None
+    return {
+        "estimated_ratio": facts.speed_up.ratio,
+        "estimated_seconds": facts.speed_up.chosen,
+        "estimated_refit_seconds": facts.speed_up.refit,
+        "by": "cost model",
+    }
+
+
+def as_json(value: Any) -> Any:
+    """Plain Python values; numbers that JSON has no word for become null."""
+    if isinstance(value, dict):
+        return {str(key): as_json(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [as_json(one) for one in value]
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    if isinstance(value, (float, np.floating)):
+        return float(value) if np.isfinite(value) else None
+    return value if value is None else str(value)
+
+
+def results_frame(search: Any) -> Any:
+    """``cv_results_`` as a data frame of plain columns, without the column of dicts."""
+    import pandas as pd
+
+    columns = {}
+    for name, values in search.cv_results_.items():
+        if name != "params":
+            plain = values.filled(np.nan) if _can_be_nan(values) else list(values)
+            columns[name] = plain
+    return pd.DataFrame(columns)
+
+
+def _can_be_nan(values: Any) -> bool:
+    return isinstance(values, np.ma.MaskedArray) and values.dtype.kind == "f"
+
+
+def write_results(search: Any, path: Path) -> None:
+    """Write ``cv_results_`` as Parquet, CSV or JSON, by the file's name."""
+    frame = results_frame(search)
+    kind = path.suffix.lower()
+    if kind in (".parquet", ".pq"):
+        frame.to_parquet(path, index=False)
+    elif kind == ".csv":
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_json(path, orient="records", double_precision=15)
+
+
+def check_results_name(path: Path) -> None:
+    """Refuse a name that says no known format, before any work is done."""
+    if path.suffix.lower() not in (".parquet", ".pq", ".csv", ".json"):
+        raise ValueError(f"--results {path.name} must end in .parquet, .csv or .json")

@@ -1,0 +1,103 @@
+"""What all criteria share: the losses they fit, the guard, and the walk along the lambdas."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onefit._linalg import LinAlgError
+from onefit.criteria.identity import near_identity
+from onefit.problem import Problem
+
+if TYPE_CHECKING:
+    from onefit.search.criterion import Evidence
+
+Array = NDArray[Any]
+
+__all__ = ["Criterion", "check_loss", "positive", "weighted_mean"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Criterion(ABC):
+    """A criterion as a search takes it.
+
+    Parameters
+    ----------
+    guard : bool, default=True
+        Whether a near-identity kernel matrix (ICML 2014, footnote 2) makes the value +inf.
+
+    Attributes
+    ----------
+    name : str
+    losses : tuple of str, or None
+        Names of the only losses it fits.
+    """
+
+    guard: bool = True
+    name: ClassVar[str]
+    losses: ClassVar[tuple[str, ...] | None] = None
+
+    def check(self, problem: Problem) -> None:
+        """Refuse, before any work, a loss that the criterion does not fit."""
+        check_loss(problem, self.name, self.losses)
+
+    @abstractmethod
+    def prepare(self, evidence: Evidence) -> Callable[[int], float]:
+        """Do what the lambdas share; return the value at the i-th lambda."""
+
+    def evaluate(self, evidence: Evidence) -> tuple[Array, list[str]]:
+        """One value a lambda, the smaller the better, and one reason, empty where all is well."""
+        self.check(evidence.problem)
+        size = len(evidence.lams)
+        values, reasons = np.full(size, np.inf), [""] * size
+        reason = near_identity(evidence.problem.K) if self.guard else ""
+        if reason:
+            return values, [reason] * size
+        try:
+            value_at = self.prepare(evidence)
+        except (LinAlgError, FloatingPointError) as error:
+            return values, [str(error)] * size
+        for i, lam in enumerate(evidence.lams):
+            try:
+                value = value_at(i)
+            except (LinAlgError, FloatingPointError) as error:
+                reasons[i] = str(error)
+                continue
+            if np.isnan(value) or value == np.inf:
+                reasons[i] = f"criterion {self.name!r} is not finite at lam={lam:g}; raise lam"
+            else:
+                values[i] = value
+        return values, reasons
+
+
+def check_loss(problem: Problem, name: str, losses: tuple[str, ...] | None) -> None:
+    """Refuse a loss that is not among the fitting ones, and say which criteria would fit it."""
+    if losses is None or problem.loss.name in losses:
+        return
+    hinges = ("smoothed_hinge", "squared_hinge")
+    fitting = ["'loo'", "'influence_loo'", "'kernel_stability'"]
+    if problem.loss.name in hinges:
+        fitting += ["'span'", "'sv_count'"]
+    if problem.loss.name == "squared":
+        fitting += ["'cv_hat'", "'gcv'", "'bayes_loo'"]
+    wanted = " and ".join(repr(loss) for loss in losses)
+    raise ValueError(
+        f"criterion {name!r} fits machines with loss {wanted} only, not {problem.loss!r}; "
+        f"use another criterion, such as {', '.join(fitting)}, or another loss"
+    )
+
+
+def positive(problem: Problem) -> Problem:
+    """The problem on its rows of positive weight."""
+    kept = np.flatnonzero(problem.s > 0)
+    return problem if kept.size == problem.n else problem.take(kept)
+
+
+def weighted_mean(values: Array, s: Array) -> float:
+    """The mean over targets of the weighted mean over rows of an (n, q) array."""
+    return float((s @ values).mean() / s.sum())

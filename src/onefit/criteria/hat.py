@@ -1,0 +1,70 @@
+"""Leave-one-out from the hat matrix: JMLR 2008, equation 22.
+
+With u = H y (JMLR equation 7), replacing y_i by its own leave-one-out prediction does not change
+that prediction *if the penalty stays what it was*, and then (JMLR equations 19 to 21)
+
+    y_i - u_i^(-i) = (y_i - u_i) / (1 - H_ii),     CV = (1/n) sum_i ell((y_i - u_i) / (1 - H_ii)).
+
+That is leave-one-out exactly under total scaling. Under mean scaling the penalty of n - 1 rows is
+smaller than that of n, and the formula is an approximation, off by terms of order 1/n.
+Assumes the squared loss. Cost: one eigendecomposition, then n^2 a lambda. When to use: to
+follow the paper, or for its speed in place of "loo", which costs the same here and is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from onefit.criteria.base import Criterion, check_loss, positive, weighted_mean
+from onefit.criteria.pointwise import Pointwise, pointwise
+from onefit.criteria.spectrum import HatSpectrum
+from onefit.problem import Problem
+
+if TYPE_CHECKING:
+    from onefit.search.criterion import Evidence
+
+__all__ = ["CvHat", "cv_hat"]
+
+
+def cv_hat(
+    problem: Problem,
+    lam: float,
+    loss: str | Pointwise = "squared",
+    spectrum: HatSpectrum | None = None,
+) -> float:
+    """Mean loss of the residuals over 1 - H_ii.
+
+    Parameters
+    ----------
+    problem : Problem
+        With the squared loss.
+    lam : float
+    loss : {"squared", "absolute", "zero_one", "hinge"} or callable, default="squared"
+    spectrum : HatSpectrum, default=None
+        Of the rows of positive weight, to share it between lambdas.
+    """
+    check_loss(problem, "cv_hat", ("squared",))
+    shared = spectrum or HatSpectrum(positive(problem))
+    kept = shared.problem
+    values = pointwise(loss, kept)(kept.Y, kept.Y - shared.leave_one_out(lam))
+    return weighted_mean(values, kept.s)
+
+
+@dataclass(frozen=True)
+class CvHat(Criterion):
+    """Residuals over 1 - H_ii.
+
+    Parameters
+    ----------
+    loss : {"squared", "absolute", "zero_one", "hinge"} or callable, default="squared"
+    """
+
+    loss: str | Pointwise = "squared"
+    name = "cv_hat"
+    losses = ("squared",)
+
+    def prepare(self, evidence: Evidence) -> Callable[[int], float]:
+        spectrum = HatSpectrum(positive(evidence.problem))
+        return lambda i: cv_hat(evidence.problem, evidence.lams[i], self.loss, spectrum)

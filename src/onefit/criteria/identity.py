@@ -1,0 +1,51 @@
+"""The guard against kernel matrices that know no neighbours.
+
+Liu, Jiang and Liao (ICML 2014, footnote 2): with too small a bandwidth the kernel matrix is near
+the identity, approximations of cross-validation would probably fail, and the candidate is unlikely
+to be any good; set the criterion to infinity. The paper gives no threshold. Here a matrix is near
+the identity if half of its rows, at least, have
+
+    sum_{j != i} |K_ij| <= 0.01 K_ii,
+
+since the row sum bounds what the other points, with coefficients no larger than that of point i,
+can say about it. The median row is taken, so that a few duplicates do not hide the rest.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+__all__ = ["near_identity"]
+
+#: off-diagonal part of the median row below which a kernel matrix is near the identity
+NEGLIGIBLE = 1e-2
+_BLOCK = 512
+
+
+def near_identity(K: Array, tolerance: float = NEGLIGIBLE) -> str:
+    """The reason why ``K`` is too near the identity to be judged, or an empty string; in O(n^2).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> near_identity(np.eye(3))
+    'the kernel matrix is near the identity (off-diagonal part of the median row 0 of its \
+diagonal): its bandwidth is too small to compare points; lower gamma'
+    >>> near_identity(np.ones((3, 3)))
+    ''
+    """
+    diagonal = np.abs(np.einsum("ii->i", K))
+    blocks = [np.abs(K[i : i + _BLOCK]).sum(axis=1) for i in range(0, K.shape[0], _BLOCK)]
+    rest = np.concatenate(blocks) - diagonal
+    share = float(np.median(rest / np.maximum(diagonal, np.finfo(K.dtype).tiny)))
+    if share > tolerance or not diagonal.any():
+        return ""
+    return (
+        f"the kernel matrix is near the identity (off-diagonal part of the median row {share:.2g} "
+        "of its diagonal): its bandwidth is too small to compare points; lower gamma"
+    )

@@ -1,0 +1,223 @@
+"""C_IF^k, leave-one-out from influence functions: JMLR 2008, definition 8.
+
+The leave-one-out prediction of point i is the sum of the influence series T_1 + T_2 + ... at i
+(see onefit.heldout.influence), cut at k, with the last term divided by 1 - H_ii in place of all
+that follow:
+
+    C_IF^k = (1/n) sum_i ell(y_i - u_i - T_1 - ... - T_{k-1} - T_k / (1 - H_ii)).
+
+The paper takes k = 5, and the absolute value for ell: a loss with bounded derivative makes the
+fit robust at given parameters, but only a robust ell keeps outliers from choosing the parameters.
+
+**Only diagonals are needed.** The paper's recursion (equations 10 to 14) multiplies n x n matrices
+at every order. Leaving out i changes all weights by the one factor 1 + rho_i = Lambda /
+Lambda^(-i), and that of i by one entry more; with E the operator that maps sources to their
+effects (symmetric, H = -E W D), M = W D, q = E W g, and e_i the i-th unit vector,
+
+    T_1 = rho q - (1 + rho) w_i g_i E e_i,       T_{j+1} = rho E M T_j - (1 + rho) m_i T_j[i] E e_i,
+
+so that, writing x_1 = -(1 + rho) w_i g_i and x_{j+1} = -(1 + rho) m_i T_j[i],
+
+    T_j[i] = rho^j [(E M)^(j-1) q]_i + sum_{l < j} rho^l x_{j-l} [(E M)^l E]_ii.
+
+Of E, E M E, E M E M E, ... only the diagonals enter: k = 5 takes two products of matrices. For the
+squared loss E M = -H, all of them are powers of the eigenvalues of H, and a lambda costs n^2.
+
+The intercept is part of E (the paper has none). Losses with a third derivative have orders 1 and 2.
+When to use: outliers, with loss="huber" for the fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onefit import _linalg as linalg
+from onefit.criteria.base import Criterion, positive, weighted_mean
+from onefit.criteria.loo import leave_one_out
+from onefit.criteria.pointwise import Pointwise, pointwise
+from onefit.criteria.spectrum import HatSpectrum
+from onefit.heldout.full import Target
+from onefit.heldout.influence import Influence, Operator, check_order
+from onefit.problem import Problem, Solution
+from onefit.solvers import solve
+
+if TYPE_CHECKING:
+    from onefit.search.criterion import Evidence
+
+Array = NDArray[Any]
+
+__all__ = ["InfluenceLoo", "influence_loo", "influence_predictions"]
+
+
+def influence_loo(
+    problem: Problem,
+    lam: float,
+    order: int = 5,
+    loss: str | Pointwise | None = None,
+    shared: HatSpectrum | Solution | None = None,
+) -> float:
+    """Mean loss of the leave-one-out predictions by the influence series with its tail.
+
+    Parameters
+    ----------
+    problem : Problem
+    lam : float
+    order : int, default=5
+        k; at most 2 for the losses "log" and "logistic".
+    loss : {"squared", "absolute", "zero_one", "hinge"}, callable or None, default=None
+        None is the absolute value, or the machine's own loss if that is one of margins.
+    shared : HatSpectrum (squared loss) or Solution (others), default=None
+        Of the rows of positive weight: what is known already.
+    """
+    kept = positive(problem)
+    _check_order(order, kept)
+    u = influence_predictions(kept, lam, order, shared)
+    return weighted_mean(pointwise(_judge(loss, kept), kept)(kept.Y, u), kept.s)
+
+
+def _judge(loss: str | Pointwise | None, problem: Problem) -> str | Pointwise | None:
+    return "absolute" if loss is None and problem.loss.task != "classification" else loss
+
+
+def _check_order(order: int, problem: Problem) -> None:
+    try:
+        check_order(order, problem.loss)
+    except ValueError as error:
+        raise ValueError(
+            f"criterion 'influence_loo' with order={order!r}: {error} For the criterion, "
+            "InfluenceLoo(order=2) or 'loo' would fit"
+        ) from error
+
+
+def influence_predictions(
+    problem: Problem, lam: float, order: int, shared: HatSpectrum | Solution | None = None
+) -> Array:
+    """The (n, q) leave-one-out predictions behind the criterion; weights must be positive."""
+    if problem.loss.name == "squared":
+        spectrum = shared if isinstance(shared, HatSpectrum) else HatSpectrum(problem)
+        return problem.Y - _least_squares(spectrum, lam, order)
+    if not problem.loss.piecewise_quadratic:
+        folds = leave_one_out(problem.n)
+        series = Influence(order, tail=True).prepare(problem, folds, np.array([lam]))
+        return series.predict(lam).values
+    solution = shared if isinstance(shared, Solution) else solve(problem, lam)
+    columns = [
+        _any_loss(Target.at(problem, lam, solution, j), order) for j in range(problem.Y.shape[1])
+    ]
+    return np.column_stack(columns)
+
+
+def _growth(problem: Problem) -> Array:
+    """rho_i, by which the weights of the others grow when row i is left out."""
+    if problem.scaling == "total":
+        return np.zeros(problem.n)
+    return np.asarray(problem.s / (problem.s.sum() - problem.s))
+
+
+def _least_squares(spectrum: HatSpectrum, lam: float, order: int) -> Array:
+    """Leave-one-out residuals of the squared loss."""
+    problem, hat = spectrum.problem, spectrum.at(lam)
+    rho = _growth(problem)[:, None]
+    m = (2.0 * problem.s / problem.ridge(1.0))[:, None]
+    diagonals = [
+        (-1.0) ** power * spectrum.power_diagonal(lam, power)[:, None] / m
+        for power in range(1, order + 1)
+    ]
+    chain = [
+        (-1.0) ** (power - 1) * spectrum.power_residual(lam, power) for power in range(1, order + 1)
+    ]
+    terms = _terms(rho, m, -m * hat.residual, diagonals, chain)
+    terms[-1] = terms[-1] / hat.slack[:, None]
+    return np.asarray(hat.residual - sum(terms))
+
+
+def _any_loss(target: Target, order: int) -> Array:
+    """Leave-one-out predictions of one target, for losses with quadratic pieces."""
+    problem = target.problem
+    if target.active.size == 0 and problem.fit_intercept:
+        raise linalg.LinAlgError(
+            f"at lam={target.lam:g} no point has curvature, so that its influence on the "
+            "intercept is not defined; lower lam, or raise the loss's threshold"
+        )
+    operator = Operator(target)
+    E = operator.apply(np.eye(problem.n, order="F"))
+    m, pull = operator.w * target.d, operator.w * target.g
+    chain = [linalg.matmul(E, pull)]
+    for _ in range(order - 1):
+        chain.append(linalg.matmul(E, m * chain[-1]))
+    terms = _terms(_growth(problem), m, pull, _diagonals(E, m, order), chain)
+    terms[-1] = terms[-1] / (1.0 + m * np.einsum("ii->i", E))
+    return np.asarray(target.u + sum(terms))
+
+
+def _diagonals(E: Array, m: Array, count: int) -> list[Array]:
+    """The diagonals of E, E M E, E M E M E, ...; a product of two halves gives each."""
+    products = [E]
+    diagonals = [np.einsum("ii->i", E).copy()]
+    for power in range(1, count):
+        left, right = power // 2, (power - 1) // 2
+        while len(products) <= left:
+            products.append(linalg.matmul(products[-1] * m, E))
+        diagonals.append((products[left] * products[right]) @ m)
+    return diagonals
+
+
+def _terms(
+    rho: Array, m: Array, pull: Array, diagonals: list[Array], chain: list[Array]
+) -> list[Array]:
+    """T_1[i], T_2[i], ... of every leave-one-out series at its own point."""
+    sources, terms = [-(1.0 + rho) * pull], []
+    for j in range(len(chain)):
+        term = rho ** (j + 1) * chain[j]
+        for steps, diagonal in enumerate(diagonals[: j + 1]):
+            term = term + rho**steps * sources[j - steps] * diagonal
+        terms.append(term)
+        sources.append(-(1.0 + rho) * m * term)
+    return terms
+
+
+@dataclass(frozen=True)
+class InfluenceLoo(Criterion):
+    """C_IF^k.
+
+    Parameters
+    ----------
+    order : int, default=5
+    loss : {"squared", "absolute", "zero_one", "hinge"}, callable or None, default=None
+        None is the absolute value, or the machine's own loss if that is one of margins.
+    """
+
+    order: int = 5
+    loss: str | Pointwise | None = None
+    name = "influence_loo"
+
+    def check(self, problem: Problem) -> None:
+        _check_order(self.order, problem)
+
+    def prepare(self, evidence: Evidence) -> Callable[[int], float]:
+        kept = positive(evidence.problem)
+        if kept.loss.name == "squared":
+            spectrum = HatSpectrum(kept)
+            return lambda i: influence_loo(kept, evidence.lams[i], self.order, self.loss, spectrum)
+        path = SolutionPath(kept)
+        return lambda i: influence_loo(
+            kept, evidence.lams[i], self.order, self.loss, path.at(evidence.lams[i])
+        )
+
+
+class SolutionPath:
+    """Solutions along lambdas, each starting the next."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.last: Solution | None = None
+
+    def at(self, lam: float) -> Solution:
+        """The solution at ``lam``."""
+        self.last = solve(self.problem, lam, start=self.last)
+        return self.last

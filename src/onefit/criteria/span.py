@@ -1,0 +1,129 @@
+"""The span rule: Chapelle, Vapnik, Bousquet and Mukherjee, Machine Learning 46, 2002 (section 4.2).
+
+If leaving p out makes no other point a support vector, or stops one from being one, or moves one
+on or off its bound, then with C held fixed (total scaling) exactly
+
+    y_p (u_p - u_p^(-p)) = |a_p| S_p^2,
+    S_p^2 = min over x with sum x_i = 1 of |Phi(x_p) - sum_i x_i Phi(x_i)|^2
+
+over the *free* support vectors i != p: the span of the support vector p. The leave-one-out error
+is then
+
+    (1/n) #{p : y_p u_p - |a_p| S_p^2 < 0}.
+
+Free are the points where the loss is curved: for the smoothed hinge those on its corner, |1 - y u|
+<= delta, for the squared hinge all with y u < 1. Curvature d adds sum_i c_i x_i^2, c_i = 2 Lambda
+/ (s_i d_i), to the minimum (the authors' K + I/C of the L2 machine; for the smoothed hinge c -> 0
+with delta, and S_p is theirs). With B the bordered matrix of K_AA + diag(c), P the upper left part
+of its inverse, and v = (K_Ap, 1),
+
+    S_p^2 = 1 / P_pp - c_p      (p free),            S_p^2 = K_pp - v'B^-1 v      (p bound).
+
+Without an intercept the border, and the constraint on the sum, are absent. Where no support vector
+is free, or p is the only one, the span is not defined: the value is +inf, or p counts as an error.
+Cost: a fit, and the inverse of the free part. When to use: SVM on small samples; "loo" is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onefit import _linalg as linalg
+from onefit.criteria.base import Criterion, check_loss, positive, weighted_mean
+from onefit.criteria.influence import SolutionPath
+from onefit.criteria.pointwise import Pointwise, pointwise
+from onefit.heldout.full import Target
+from onefit.problem import Problem, Solution
+from onefit.solvers import solve
+
+if TYPE_CHECKING:
+    from onefit.search.criterion import Evidence
+
+Array = NDArray[Any]
+
+__all__ = ["Span", "span", "squared_spans"]
+
+HINGES = ("smoothed_hinge", "squared_hinge")
+
+
+def span(
+    problem: Problem,
+    lam: float,
+    loss: str | Pointwise = "zero_one",
+    solution: Solution | None = None,
+) -> float:
+    """Mean loss of u_p - a_p S_p^2, the leave-one-out predictions of the span rule.
+
+    Parameters
+    ----------
+    problem : Problem
+        With a smoothed or squared hinge.
+    lam : float
+    loss : {"zero_one", "hinge", "squared", "absolute"} or callable, default="zero_one"
+    solution : Solution, default=None
+        Of the rows of positive weight, where it is known already.
+    """
+    check_loss(problem, "span", HINGES)
+    kept = positive(problem)
+    found = solution or solve(kept, lam)
+    columns = []
+    for j in range(kept.Y.shape[1]):
+        target = Target.at(kept, lam, found, j)
+        support = target.a != 0.0
+        u = target.u.copy()
+        u[support] -= target.a[support] * squared_spans(target)[support]
+        columns.append(u)
+    return weighted_mean(pointwise(loss, kept)(kept.Y, np.column_stack(columns)), kept.s)
+
+
+def squared_spans(target: Target) -> Array:
+    """S_p^2 of every point, as free where the loss is curved and as bound elsewhere."""
+    problem, free = target.problem, target.active
+    if free.size == 0:
+        if problem.fit_intercept:
+            raise linalg.LinAlgError(
+                f"at lam={target.lam:g} no support vector is free, and the span is not defined; "
+                "lower lam, or raise delta"
+            )
+        return np.array(np.einsum("ii->i", problem.K))
+    rho = np.sqrt(problem.s[free] * target.d[free] / (2.0 * problem.ridge(target.lam)))
+    M = linalg.fortran(problem.K[np.ix_(free, free)])
+    M *= rho[:, None]
+    M *= rho[None, :]
+    M[np.diag_indices_from(M)] += 1.0
+    inverse = linalg.inverse_spd(M)
+    inverse *= rho[:, None]
+    inverse *= rho[None, :]
+    K_free = np.asfortranarray(problem.K[free])
+    spans = np.einsum("ii->i", problem.K) - (K_free * linalg.matmul(inverse, K_free)).sum(axis=0)
+    pivots = np.einsum("ii->i", inverse).copy()
+    if problem.fit_intercept:
+        ones = inverse.sum(axis=1)
+        spans += (ones @ K_free - 1.0) ** 2 / ones.sum()
+        pivots -= ones**2 / ones.sum()
+    with np.errstate(divide="ignore"):
+        spans[free] = np.where(pivots > 0.0, 1.0 / pivots, np.inf) - 1.0 / rho**2
+    return np.asarray(spans)
+
+
+@dataclass(frozen=True)
+class Span(Criterion):
+    """The span rule.
+
+    Parameters
+    ----------
+    loss : {"zero_one", "hinge", "squared", "absolute"} or callable, default="zero_one"
+    """
+
+    loss: str | Pointwise = "zero_one"
+    name = "span"
+    losses = HINGES
+
+    def prepare(self, evidence: Evidence) -> Callable[[int], float]:
+        path = SolutionPath(positive(evidence.problem))
+        return lambda i: span(path.problem, evidence.lams[i], self.loss, path.at(evidence.lams[i]))

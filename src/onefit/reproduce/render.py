@@ -1,0 +1,132 @@
+"""The page of a paper: what was run, tables with the paper's numbers beside ours, verdicts."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from onefit.reproduce.claims import Verdict
+from onefit.reproduce.results import MAIN, Published, Results
+
+__all__ = ["beside", "header", "list_of", "number", "table", "verdict_table"]
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number to a few significant digits, "-" for none."""
+    if np.isnan(value):
+        return "-"
+    text = f"{value:#.{digits}g}" if 1e-3 <= abs(value) < 1e4 else f"{value:.{digits - 1}e}"
+    return text.rstrip(".") if value else "0"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    lines += ["| " + " | ".join(row) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def list_of(lines: Iterable[str]) -> str:
+    """A Markdown list."""
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def beside(
+    results: Results,
+    published: Published,
+    name: str,
+    columns: Sequence[str],
+    rows: Sequence[str] | None = None,
+    error: str = "sd",
+) -> str:
+    """Ours, the paper's, and their difference in the paper's standard deviations, cell by cell.
+
+    Parameters
+    ----------
+    results, published : what was measured, what the paper prints
+    name : str
+        Of the table.
+    columns, rows : names
+        All measured rows by default. A column that was not measured shows the paper's number alone.
+    error : {"sd", "se"}
+        What stands behind the sign of the paper: the standard deviation of the replicates, or
+        that of their mean.
+    """
+    lines = []
+    for row in results.rows(name) if rows is None else rows:
+        cells = [_cell(results, published, name, row, column, error) for column in columns]
+        lines.append([row, *cells])
+    return table(["", *columns], lines)
+
+
+def _cell(
+    results: Results, published: Published, name: str, row: str, column: str, error: str
+) -> str:
+    ours, theirs = results.values(name, row, column, MAIN), published.cell(name, row, column)
+    parts = []
+    if ours.size:
+        spread = float(ours.std(ddof=1)) if ours.size > 1 else float("nan")
+        spread /= np.sqrt(ours.size) if error == "se" else 1.0
+        parts.append(f"**{_pair(float(ours.mean()), spread)}**")
+    if not np.isnan(theirs.mean):
+        parts.append(_pair(theirs.mean, theirs.sd))
+    elif theirs.note:
+        parts.append("unreadable")
+    if ours.size and theirs.sd > 0:
+        parts.append(f"{(float(ours.mean()) - theirs.mean) / theirs.sd:+.1f} {error}")
+    return "<br>".join(parts) or "-"
+
+
+def _pair(mean: float, spread: float) -> str:
+    return number(mean) if np.isnan(spread) else f"{number(mean)} ± {number(spread, 2)}"
+
+
+def verdict_table(verdicts: Sequence[Verdict]) -> str:
+    """Claims, verdicts and evidence."""
+    return table(
+        ["where", "claim", "verdict", "evidence"],
+        [[v.where, v.claim, f"**{v.verdict}**", v.evidence] for v in verdicts],
+    )
+
+
+def header(title: str, facts: dict[str, str]) -> str:
+    """The top of the page: title, and what made the numbers."""
+    known = facts | {"machine": _machine(), "software": _software(), "commit": _commit()}
+    return f"# {title}\n\n" + list_of(f"{name}: {value}" for name, value in known.items())
+
+
+def _machine() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    except OSError:
+        names = []
+    name = names[0] if names else platform.processor() or platform.machine()
+    return f"{name}, {os.cpu_count()} logical cores, {platform.system()}"
+
+
+def _software() -> str:
+    packages = ("onefit", "numpy", "scipy", "scikit-learn")
+    found = [f"Python {platform.python_version()}"]
+    for package in packages:
+        try:
+            found.append(f"{package} {importlib.metadata.version(package)}")
+        except importlib.metadata.PackageNotFoundError:
+            found.append(f"{package} (not installed as a package)")
+    return ", ".join(found)
+
+
+def _commit() -> str:
+    """The commit of the source tree that this module lies in, if it lies in one."""
+    asked = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        done = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return "not a source tree"
+    return done.stdout.strip()

@@ -1,0 +1,138 @@
+"""Run one paper's experiment, or go on with it, and write its results."""
+
+from __future__ import annotations
+
+import shlex
+import tomllib
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from onefit._validation import check_choice
+from onefit.reproduce.data import Loader
+from onefit.reproduce.journal import Journal, Row, Unit
+from onefit.reproduce.render import header, verdict_table
+from onefit.reproduce.results import Published, Results, write_csv
+
+__all__ = ["MODES", "PAPERS", "reproduce", "settings"]
+
+#: the papers, from the quickest to the longest run
+PAPERS = ("ieice2019", "jmlr2008", "icml2014", "ecml2014", "ins2016")
+MODES = ("quick", "full")
+
+
+def reproduce(
+    paper: str,
+    mode: str = "quick",
+    data_dir: str | Path | None = None,
+    jobs: int = 1,
+    out: str | Path | None = None,
+) -> list[Path]:
+    """Run a paper's tables and figures again.
+
+    Finished units of work are remembered in ``journal.jsonl`` and not measured again; ``config.toml``
+    is a copy of the settings, ``results.csv`` has every measurement, ``results.md`` the tables with
+    the paper's numbers beside ours and a verdict for each of its claims.
+
+    Parameters
+    ----------
+    paper : str
+        One of `PAPERS`, or "all".
+    mode : {"quick", "full"}
+        A few sets and splits, or everything.
+    data_dir : path, default=None
+        Folder of data sets; None means the setting ONEFIT_DATA_DIR, else OpenML.
+    jobs : int, default=1
+        Units measured side by side, with one thread each; timed experiments ignore it.
+    out : path, default=None
+        Folder for the results; ``experiments/<paper>`` by default. For "all" its subfolders.
+
+    Returns
+    -------
+    list of Path
+        The pages written.
+    """
+    check_choice("paper", paper, (*PAPERS, "all"))
+    check_choice("mode", mode, MODES)
+    if paper == "all":
+        root = Path(out or "experiments")
+        return [page for each in PAPERS for page in reproduce(each, mode, data_dir, jobs, root / each)]
+    experiment = import_module(f"onefit.reproduce.{paper}")
+    folder = Path(out or Path("experiments") / paper)
+    config = settings(paper)[mode]
+    loader = Loader(data_dir)
+    units: list[Unit] = experiment.units(config)
+    journal = Journal(folder / "journal.jsonl")
+    _measure(experiment, units, journal, loader, 1 if experiment.SERIAL else jobs)
+    rows = journal.of(units)
+    (folder / "config.toml").write_text(_config_text(paper), encoding="utf-8")
+    (folder / "results.csv").write_text(write_csv(rows), encoding="utf-8")
+    page = folder / "results.md"
+    page.write_text(_page(experiment, mode, jobs, rows, config), encoding="utf-8")
+    print(f"{paper}: {page}")
+    return [page]
+
+
+def settings(paper: str) -> dict[str, Any]:
+    """The settings of both modes."""
+    return tomllib.loads(_config_text(paper))
+
+
+def _config_text(paper: str) -> str:
+    return files("onefit.reproduce").joinpath("config", f"{paper}.toml").read_text("utf-8")
+
+
+def _measure(
+    experiment: Any, units: list[Unit], journal: Journal, loader: Loader, jobs: int
+) -> None:
+    pending = journal.pending(units)
+    print(f"{experiment.NAME}: {len(units)} units, {len(units) - len(pending)} of them finished before")
+    start = perf_counter()
+    for count, (unit, rows) in enumerate(_finished(experiment, pending, loader, jobs), 1):
+        journal.add(unit, rows)
+        spent = perf_counter() - start
+        left = spent / count * (len(pending) - count)
+        shown = " ".join(f"{k}={v}" for k, v in unit.items() if k in ("kind", "set", "replicate"))
+        print(f"  {count}/{len(pending)} {shown}: {spent:.0f} s, about {left:.0f} s to go", flush=True)
+
+
+def _finished(
+    experiment: Any, pending: list[Unit], loader: Loader, jobs: int
+) -> Iterator[tuple[Unit, list[Row]]]:
+    """Units with their rows, in whatever order they get ready."""
+    if jobs == 1:
+        for unit in pending:
+            yield _one(experiment.__name__, unit, loader)
+        return
+    parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
+    yield from parallel(delayed(_one)(experiment.__name__, unit, loader) for unit in pending)
+
+
+def _one(module: str, unit: Unit, loader: Loader) -> tuple[Unit, list[Row]]:
+    with threadpool_limits(1):
+        return unit, import_module(module).measure(unit, loader)
+
+
+def _page(experiment: Any, mode: str, jobs: int, rows: list[Row], config: dict[str, Any]) -> str:
+    results, published = Results(rows), Published(experiment.NAME)
+    command = shlex.join(["onefit", "reproduce", experiment.NAME, f"--{mode}", "--jobs", str(jobs)])
+    sources = sorted({str(row["source"]).split(",")[0] for row in rows if row.get("source")})
+    facts = {
+        "command": f"`{command}`",
+        "data": " and ".join(sources) or "simulated",
+        "settings": f"section `{mode}` of `config.toml`; one thread",
+        "cut": "; ".join(experiment.cuts(config)) or "nothing",
+    }
+    parts = [
+        header(experiment.TITLE, facts),
+        *experiment.sections(results, published),
+        "## Claims",
+        verdict_table(experiment.verdicts(results, published)),
+    ]
+    return "\n\n".join(parts) + "\n"

@@ -1,0 +1,54 @@
+"""Cross-validation and leave-one-out as plain functions, against refits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from onefit.criteria import cross_validation, loo
+from onefit.criteria.loo import leave_one_out
+from onefit.folds import Folds
+from onefit.heldout import Refit
+from onefit.losses import Huber, SmoothedHinge, Squared
+
+LOSSES = [Squared(), Huber(0.4), SmoothedHinge(0.3)]
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_cross_validation(make_problem, loss):
+    problem = make_problem(loss, weighted=True)
+    folds = Folds.draw(5, problem.K)  # 24 rows: folds of two sizes
+    held = Refit().prepare(problem, folds, [0.02]).predict(0.02)
+    means = []
+    for test, u in zip(folds.test, held.by_fold, strict=True):
+        w = problem.s[test] / problem.s[test].sum()
+        means.append(w @ loss.value(problem.Y[test], u)[:, 0])
+    assert cross_validation(problem, 0.02, folds) == pytest.approx(np.mean(means), rel=1e-7)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("judge", [None, "squared", "absolute", lambda y, u: (y - u) ** 4])
+def test_loo(make_problem, loss, judge):
+    problem = make_problem(loss)
+    held = Refit().prepare(problem, leave_one_out(24), [0.02]).predict(0.02).predictions
+    y = problem.Y[:, 0]
+    value = {None: loss.value, "squared": lambda y, u: (y - u) ** 2}.get(judge)
+    value = value or (judge if callable(judge) else lambda y, u: np.abs(y - u))
+    assert loo(problem, 0.02, judge) == pytest.approx(np.mean(value(y, held)), rel=1e-7)
+
+
+def test_leave_one_out_splits():
+    folds = leave_one_out(4)
+    assert folds.is_partition
+    np.testing.assert_array_equal(folds.train[2], [0, 1, 3])
+    assert [rows.tolist() for rows in folds.removed] == [[0], [1], [2], [3]]
+    assert len(list(folds)) == 4
+
+
+def test_judging_labels(make_problem):
+    problem = make_problem(SmoothedHinge(0.3))
+    assert 0 < loo(problem, 0.02, "zero_one") < 0.5
+    with pytest.raises(ValueError, match="labels -1 and"):
+        loo(make_problem(), 0.02, "hinge")
+    with pytest.raises(ValueError, match="did you mean 'absolute'"):
+        loo(make_problem(), 0.02, "absolut")

@@ -1,0 +1,153 @@
+"""Kernel stability, k-KS, the bounds on the variance, and the guard."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+
+from onefit import KernelClassifier
+from onefit.criteria import (
+    cross_validation,
+    cv_variance_bound,
+    k_ks,
+    kernel_stability,
+    near_identity,
+)
+from onefit.folds import Folds
+from onefit.heldout import Influence
+from onefit.kernels import Gaussian, Linear, Polynomial
+from onefit.losses import Huber, SmoothedHinge, Squared
+from onefit.problem import Problem
+
+random = np.random.default_rng(0)
+
+
+def naive_stability(K):
+    """max_i ||K - K^i||_2 by singular values."""
+    norms = []
+    for i in range(len(K)):
+        removed = K.copy()
+        removed[i] = removed[:, i] = 0.0
+        norms.append(np.linalg.norm(K - removed, 2))
+    return max(norms)
+
+
+@pytest.mark.parametrize(
+    "kernel", [Gaussian(0.1), Gaussian(10.0), Linear(), Polynomial(1.0, 1.0, 3)]
+)
+def test_closed_form(kernel):
+    for n, d in ((2, 1), (17, 3), (40, 2)):
+        K = kernel(random.normal(size=(n, d)))
+        assert kernel_stability(K) == pytest.approx(naive_stability(K), rel=1e-10)
+
+
+def test_not_square():
+    with pytest.raises(ValueError, match=r"shape \(2, 3\)"):
+        kernel_stability(np.zeros((2, 3)))
+
+
+def honest_k_ks(machine, X, y, folds, eta):
+    """CV by refits plus spectral norms, from the paper's definition."""
+    codes = np.where(y == 1, 1.0, -1.0)
+    means = []
+    for train, test in folds:
+        u = clone(machine).fit(X[train], y[train]).decision_function(X[test])
+        means.append(np.mean((codes[test] - u) ** 2))
+    K = Gaussian(machine.gamma)(X)
+    return np.mean(means) + eta / len(y) * naive_stability(K)
+
+
+@pytest.mark.parametrize("eta", [0.25, 1.0, 32.0])
+def test_ordering_of_candidates(eta):
+    X, y = make_classification(45, n_features=6, n_informative=4, random_state=1)
+    folds = Folds.draw(5, X, y, classifier=True)
+    naive, fast = [], []
+    for gamma in 2.0 ** np.arange(-7, 4):
+        for lam in (1e-3, 1e-1):
+            machine = KernelClassifier(gamma=gamma, lam=lam)
+            naive.append(honest_k_ks(machine, X, y, folds, eta))
+            fast.append(k_ks(clone(machine)._prepare(X, y, None), lam, folds, eta))
+    np.testing.assert_allclose(fast, naive, rtol=1e-8)
+    np.testing.assert_array_equal(np.argsort(fast, kind="stable"), np.argsort(naive, kind="stable"))
+
+
+def test_approximate_cross_validation_inside(make_problem, folds):
+    problem = make_problem(Huber(0.4))
+    method = Influence(2)
+    second = kernel_stability(problem.K) / 24
+    expected = cross_validation(problem, 0.1, folds, method=method) + second
+    assert k_ks(problem, 0.1, folds, method=method) == pytest.approx(expected)
+    assert abs(k_ks(problem, 0.1, folds) - expected) > 1e-8
+
+
+@pytest.mark.parametrize("eta", [-1.0, np.nan, np.inf, "1", True])
+def test_bad_eta(make_problem, folds, eta):
+    with pytest.raises(ValueError, match=r"eta must be .* not negative, got .* 1/4 to 32"):
+        k_ks(make_problem(), 0.1, folds, eta)
+
+
+def test_constants_of_the_theorems(make_problem):
+    problem = make_problem(intercept=False)
+    M, lam, m = np.abs(problem.Y).max(), 0.3, 18
+    beta = naive_stability(problem.K)
+    per_point = beta * M / (lam**2 * m) * (2 * M / lam + 2 * M)  # proof of theorem 1, kappa = 1
+    assert cv_variance_bound(problem, lam, 4) == pytest.approx((2 * per_point) ** 2)
+    problem = make_problem()
+    per_point = 2 * beta * M / (lam**2 * m) * (2 * 2 * M / lam + 2 * M)  # kappa + 1 = 2
+    assert cv_variance_bound(problem, lam, 4) == pytest.approx((2 * per_point) ** 2)
+    problem = make_problem(SmoothedHinge(0.1))
+    beta = naive_stability(problem.K)
+    per_point = np.sqrt(2) / (2 * lam) * beta**0.25 * (1 + (beta / 4) ** 0.25)
+    assert cv_variance_bound(problem, lam, 4) == pytest.approx((2 * per_point) ** 2)
+    assert cv_variance_bound(problem, lam, 4, 1.0) < cv_variance_bound(problem, lam, 4)
+
+
+def test_total_scaling_is_converted(make_problem):
+    mean = cv_variance_bound(make_problem(scaling="mean"), 0.3, 4)
+    assert cv_variance_bound(make_problem(scaling="total"), 0.3 * 24, 4) == pytest.approx(mean)
+
+
+def test_bound_is_one(make_problem):
+    """It bounds the variance of CV over samples (by far)."""
+    values = [
+        cross_validation(p, 1.0, Folds.draw(4, p.K))
+        for p in (make_problem(intercept=False, seed=seed) for seed in range(20))
+    ]
+    problem = make_problem(intercept=False)
+    assert np.var(values) < cv_variance_bound(problem, 1.0, 4)
+
+
+def test_bad_input_of_the_bound(make_problem):
+    with pytest.raises(ValueError, match="'squared' and 'smoothed_hinge' only"):
+        cv_variance_bound(make_problem(Huber(1.0)), 0.1, 4)
+    with pytest.raises(ValueError, match="at least 2"):
+        cv_variance_bound(make_problem(), 0.1, 1)
+
+
+def test_bordered_inverse_exceeds_what_theorem_2_claims():
+    """The docstring says that the step fails; here is where."""
+    K, m, lam = np.ones((10, 10)), 10, 0.5
+    B = np.block([[K + m * lam * np.eye(m), np.ones((m, 1))], [np.ones((1, m)), np.zeros((1, 1))]])
+    assert np.linalg.norm(np.linalg.inv(B), 2) > 1 / (m * lam)
+
+
+def test_near_identity():
+    X = random.normal(size=(60, 4))
+    reasons = [near_identity(np.exp(-gamma * cdist(X, X, "sqeuclidean"))) for gamma in (0.1, 1e3)]
+    assert reasons[0] == ""
+    assert "near the identity" in reasons[1]
+    assert "lower gamma" in reasons[1]
+    twins = np.concatenate([X, X[:15]])  # a few duplicates do not hide the rest
+    assert near_identity(np.exp(-1e3 * cdist(twins, twins, "sqeuclidean")))
+    assert near_identity(np.zeros((3, 3))) == ""
+    assert near_identity(7.0 * np.eye(3))
+
+
+def test_squared_is_the_default_loss(make_problem, folds):
+    problem = make_problem()
+    assert isinstance(problem, Problem)
+    assert isinstance(problem.loss, Squared)
+    assert k_ks(problem, 0.1, folds) == k_ks(problem, 0.1, folds, loss="squared")

@@ -1,0 +1,155 @@
+"""GACV by hand, the span by a small quadratic programme and by refits, the support-vector count."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.svm import SVC
+
+from onefit.criteria import gacv, loo, span, sv_count
+from onefit.criteria.span import squared_spans
+from onefit.heldout.full import Target
+from onefit.losses import Huber, SmoothedHinge, Squared, SquaredHinge
+from onefit.problem import Problem
+from onefit.solvers import solve
+
+HINGES = [SmoothedHinge(0.3), SmoothedHinge(0.01), SquaredHinge()]
+
+
+def gacv_by_hand(problem, lam):
+    solution = solve(problem, lam)
+    total = 0.0
+    for i in range(problem.n):
+        t = problem.Y[i, 0] * solution.decision[i, 0]
+        total += max(1 - t, 0.0)
+        if t < -1:
+            total += 2 * abs(solution.coef[i, 0]) * problem.K[i, i]
+        elif t <= 1 + problem.loss.delta:
+            total += abs(solution.coef[i, 0]) * problem.K[i, i]
+    return total / problem.n
+
+
+@pytest.mark.parametrize("lam", [1e-3, 1e-2, 1.0])
+@pytest.mark.parametrize("intercept", [True, False])
+def test_gacv(make_problem, intercept, lam):
+    problem = make_problem(SmoothedHinge(0.1), intercept=intercept)
+    assert gacv(problem, lam) == pytest.approx(gacv_by_hand(problem, lam), rel=1e-10)
+
+
+def test_gacv_in_dual_variables_of_libsvm(make_problem):
+    """|a_i| = alpha_i / (2 n lam), alpha from the SVM itself."""
+    problem = make_problem(SmoothedHinge(1e-4))
+    lam, y = 0.02, problem.Y[:, 0]
+    svm = SVC(C=1 / (2 * 24 * lam), kernel="precomputed", tol=1e-10).fit(problem.K, y)
+    alpha = np.zeros(24)
+    alpha[svm.support_] = np.abs(svm.dual_coef_[0])
+    t = y * svm.decision_function(problem.K)
+    on = alpha * np.select([t < -1, t <= 1 + 1e-3], [2.0, 1.0], 0.0)
+    expected = np.mean(np.maximum(1 - t, 0) + on)
+    assert gacv(problem, lam) == pytest.approx(expected, rel=2e-3)
+
+
+def span_by_programme(problem, lam, target, p):
+    """min over x of |Phi(p) - sum x Phi|^2 + sum c x^2 over the free points but p."""
+    free = target.active[target.active != p]
+    c = 2 * problem.ridge(lam) / (problem.s[free] * target.d[free])
+    Q = problem.K[np.ix_(free, free)] + np.diag(c)
+    k = problem.K[free, p]
+
+    def height(x):
+        return problem.K[p, p] - 2 * x @ k + x @ Q @ x
+
+    sums = {"type": "eq", "fun": lambda x: x.sum() - 1, "jac": lambda x: np.ones_like(x)}
+    best = minimize(
+        height,
+        np.full(free.size, 1 / free.size),
+        jac=lambda x: 2 * (Q @ x - k),
+        constraints=[sums] if problem.fit_intercept else [],
+        method="SLSQP",
+        options={"maxiter": 500, "ftol": 1e-14},
+    )
+    assert best.success
+    return best.fun
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("loss", HINGES, ids=repr)
+def test_span_by_a_quadratic_programme(make_problem, loss, weighted, intercept):
+    problem = make_problem(loss, intercept=intercept, weighted=weighted)
+    lam = 0.01
+    target = Target.at(problem, lam, solve(problem, lam), 0)
+    assert target.active.size >= 3
+    spans = squared_spans(target)
+    support = np.flatnonzero(target.a)
+    assert isinstance(loss, SquaredHinge) or support.size > target.active.size  # some are bound
+    expected = [span_by_programme(problem, lam, target, p) for p in support]
+    np.testing.assert_allclose(spans[support], expected, rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("loss", [SmoothedHinge(0.5), SquaredHinge()], ids=repr)
+def test_span_is_leave_one_out_where_no_point_moves(make_problem, loss, intercept):
+    """The theorem behind the rule: exact if the other points stay on their pieces."""
+    problem = make_problem(loss, intercept=intercept, scaling="total", n=40)
+    lam = 4.0
+    full = solve(problem, lam)
+    target = Target.at(problem, lam, full, 0)
+    spans, kept = squared_spans(target), 0
+    for p in np.flatnonzero(target.a):
+        rest = np.delete(np.arange(40), p)
+        part = problem.take(rest)
+        without = solve(part, lam)
+        before = loss.piece(part.Y, full.decision[rest])
+        if not np.array_equal(before, loss.piece(part.Y, without.decision)):
+            continue
+        u = problem.K[p, rest] @ without.coef[:, 0] + without.intercept[0]
+        assert target.u[p] - target.a[p] * spans[p] == pytest.approx(u, rel=1e-7, abs=1e-9)
+        kept += 1
+    assert kept >= 4
+
+
+def test_span_counts_errors(make_problem):
+    problem = make_problem(SmoothedHinge(0.1), n=60, scaling="total")
+    for lam in (0.1, 1.0, 10.0):
+        exact = loo(problem, lam, "zero_one")
+        assert abs(span(problem, lam) - exact) <= 4 / 60
+        assert span(problem, lam) <= sv_count(problem, lam)
+        assert exact <= sv_count(problem, lam)  # the bound itself
+    assert span(problem, 1.0, "hinge") == pytest.approx(loo(problem, 1.0, "hinge"), rel=0.1)
+
+
+def test_span_of_the_only_free_point():
+    """Two points, one of each class and one free: nothing is left to span it."""
+    K = np.eye(2)
+    y = np.array([[1.0], [-1.0]])
+    problem = Problem(K, y, np.ones(2), SmoothedHinge(0.1), True, "total")
+    target = Target.at(problem, 1.0, solve(problem, 1.0), 0)
+    if target.active.size == 0:
+        with pytest.raises(np.linalg.LinAlgError, match="no support vector is free"):
+            span(problem, 1.0)
+    else:
+        assert span(problem, 1.0) == 1.0
+
+
+def test_sv_count(make_problem):
+    for loss in HINGES:
+        problem = make_problem(loss)
+        edge = 1 + getattr(loss, "delta", 0.0)
+        margin = problem.Y * solve(problem, 0.01).decision
+        assert sv_count(problem, 0.01) == pytest.approx(np.mean(margin < edge))
+    weighted = make_problem(SquaredHinge(), weighted=True)
+    margin = weighted.Y[:, 0] * solve(weighted, 0.01).decision[:, 0]
+    expected = weighted.s[margin < 1].sum() / weighted.s.sum()
+    assert sv_count(weighted, 0.01) == pytest.approx(expected)
+
+
+def test_other_losses_are_refused(make_problem):
+    with pytest.raises(ValueError, match=r"'gacv' fits .* 'smoothed_hinge' only.*'span'"):
+        gacv(make_problem(SquaredHinge()), 0.1)
+    for criterion in (gacv, span, sv_count):
+        with pytest.raises(ValueError, match=r"only, not Squared.*'gcv'"):
+            criterion(make_problem(Squared()), 0.1)
+        with pytest.raises(ValueError, match=r"only, not Huber.*'loo'"):
+            criterion(make_problem(Huber(1.0)), 0.1)

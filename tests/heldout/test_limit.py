@@ -1,0 +1,178 @@
+"""The limit of the series: one Newton step, its certificate and its error bound."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from heldout._twins import (
+    WEIGHTS,
+    Expectile,
+    adversaries,
+    certified_refit,
+    make_problem,
+    newton_step,
+    predict,
+    splits,
+)
+from onefit.heldout import Limit, Refit
+from onefit.heldout.base import EXACT
+from onefit.losses import EpsilonQuadratic, Huber, Log, Logistic, SmoothedHinge, Squared, SquaredHinge
+from registries import LOSS_IDS, LOSSES, SCALINGS
+
+N = 26
+SPLITS = splits(N)
+
+
+@pytest.mark.parametrize(("loss", "task"), LOSSES, ids=LOSS_IDS)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("scaling", SCALINGS)
+def test_it_is_one_newton_step_from_the_full_solution(loss, task, fit_intercept, scaling):
+    compared = 0
+    for weight in WEIGHTS:
+        problem = make_problem(
+            loss, task, N, weight=weight, q=2, fit_intercept=fit_intercept, scaling=scaling
+        )
+        for name in ("kfold", "loo", "shuffle"):
+            for lam in (0.3, 1e-2, 1e-4):
+                held = predict(Limit(), problem, SPLITS[name], lam)
+                for k, (train, test) in enumerate(SPLITS[name]):
+                    # where a step leaves no curvature the fold is refitted instead
+                    if held.steps[k] > 1:
+                        continue
+                    compared += 1
+                    for j in range(2):
+                        u, _ = newton_step(problem, lam, train, j)
+                        np.testing.assert_allclose(
+                            held.by_fold[k][:, j], u[test], rtol=1e-7, atol=1e-7 * np.abs(u).max()
+                        )
+    assert compared > 100
+
+
+@pytest.mark.parametrize("name", SPLITS)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_it_is_exact_for_the_squared_loss(name, fit_intercept):
+    problem = make_problem(
+        Squared(), "regression", N, weight="zeros", q=2, fit_intercept=fit_intercept
+    )
+    held = predict(Limit(), problem, SPLITS[name], 1e-3)
+    expected = predict(Refit(), problem, SPLITS[name], 1e-3).values
+    np.testing.assert_allclose(held.values, expected, rtol=1e-8, atol=1e-9)
+    assert held.exact.all()
+    assert (held.moved == 0).all()
+    assert (held.steps == 1).all()
+
+
+PIECEWISE = [
+    (Huber(0.3), "regression"),
+    (EpsilonQuadratic(0.3), "regression"),
+    (SmoothedHinge(0.5), "classification"),
+    (SquaredHinge(), "classification"),
+    (Expectile(0.8), "regression"),
+]
+
+
+@pytest.mark.parametrize(("loss", "task"), PIECEWISE)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_certificate(loss, task, fit_intercept):
+    """No training point on another piece: the limit is the refit, and says so; and else not."""
+    kept, lost = 0, 0
+    for seed in range(4):
+        problem = make_problem(loss, task, N, seed=seed, weight="random", fit_intercept=fit_intercept)
+        for name in ("loo", "kfold"):
+            for lam in (1e-1, 1e-2):
+                held = predict(Limit(), problem, SPLITS[name], lam)
+                expected = predict(Refit(), problem, SPLITS[name], lam)
+                for k, (train, _) in enumerate(SPLITS[name]):
+                    after, before = newton_step(problem, lam, train)
+                    y = problem.Y[train, 0]
+                    changed = (loss.piece(y, after[train]) != loss.piece(y, before[train])).sum()
+                    gap = np.abs(held.by_fold[k] - expected.by_fold[k]).max()
+                    if held.steps[k] > 1:
+                        continue
+                    assert held.moved[k] == changed
+                    if changed == 0:
+                        kept += 1
+                        assert held.exact[k]
+                        assert gap <= 1e-8
+                    else:
+                        lost += 1
+                        assert gap <= held.error[k]
+    assert kept > 20
+    assert lost > 5
+
+
+@pytest.mark.parametrize(("loss", "task"), [(Log(), "classification"), (Logistic(), "regression")])
+def test_smooth_losses_are_close_but_not_exact(loss, task):
+    problem = make_problem(loss, task, N)
+    held = predict(Limit(), problem, SPLITS["loo"], 1e-2)
+    expected = predict(Refit(), problem, SPLITS["loo"], 1e-2)
+    gap = np.abs(held.values - expected.values)[:, 0]
+    assert (gap <= held.error).all()
+    assert not held.exact.all()
+    assert gap.max() < 0.2
+    assert (held.steps == 1).all()
+    assert (held.moved == 0).all()
+
+
+def check_bound(case, method):
+    problem, folds, lam = case
+    held = predict(method, problem, folds, lam)
+    checked = 0
+    for k, (train, test) in enumerate(folds):
+        truth = certified_refit(problem, lam, train, test)
+        scale = 1.0 + np.abs(truth.values).max()
+        if not truth.converged or truth.error > 1e-7 * scale:
+            continue
+        checked += 1
+        gap = np.abs(held.by_fold[k][:, 0] - truth.values).max()
+        assert gap <= 1.001 * held.error[k] + truth.error + 1e-9 * scale, (k, gap, held.error[k])
+        own = EXACT * (1.0 + np.abs(held.by_fold[k]).max())
+        assert held.exact[k] == (held.error[k] <= own)
+    return checked
+
+
+@given(adversaries(powers=(-6.0, 4.0)))
+def test_the_bound_holds(case):
+    check_bound(case, Limit())
+
+
+@pytest.mark.slow
+@given(st.data())
+def test_the_bound_holds_for_tiny_lambda(data):
+    check_bound(data.draw(adversaries(powers=(-12.0, -4.0))), Limit())
+
+
+def test_the_bound_is_not_idle():
+    """It falls with what is wrong: over many folds it stays within some powers of ten of it."""
+    problem = make_problem(Huber(0.3), "regression", N)
+    ratios = []
+    for lam in (1e-1, 1e-2, 1e-3):
+        held = predict(Limit(), problem, SPLITS["loo"], lam)
+        expected = predict(Refit(), problem, SPLITS["loo"], lam).values
+        gap = np.abs(held.values - expected)[:, 0]
+        open_ = (gap > 1e-6) & ~held.exact
+        ratios.extend(held.error[open_] / gap[open_])
+    assert len(ratios) > 5
+    assert 1.0 <= np.min(ratios)
+    assert np.median(ratios) < 1e4
+
+
+@pytest.mark.parametrize("loss", [Huber(0.3), Logistic()])
+def test_a_lambda_that_was_prepared_with_others(loss):
+    problem = make_problem(loss, "regression", N)
+    lams = np.array([1e-3, 1.0, 1e-2])
+    prepared = Limit().prepare(problem, SPLITS["kfold"], lams)
+    for lam in lams:
+        alone = predict(Limit(), problem, SPLITS["kfold"], lam).values
+        np.testing.assert_allclose(prepared.predict(lam).values, alone, rtol=1e-7, atol=1e-9)
+
+
+def test_single_precision_stays_single():
+    problem = make_problem(Huber(0.3), "regression", N, dtype=np.float32)
+    held = predict(Limit(), problem, SPLITS["kfold"], 1e-2)
+    double = predict(Limit(), make_problem(Huber(0.3), "regression", N), SPLITS["kfold"], 1e-2)
+    assert held.values.dtype == np.float32
+    np.testing.assert_allclose(held.values, double.values, atol=1e-3)
