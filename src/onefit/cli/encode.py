@@ -64,7 +64,7 @@ def as_trained(encoder: Any, X: Any) -> Any:
     for name in X.columns:
         filled = X[name].dropna()
         if name not in numbers:
-            X[name] = X[name].astype(object).where(X[name].isna(), X[name].map(_text))
+            X[name] = X[name].astype(object).map(_text, na_action="ignore")
         elif X[name].dtype.kind != "f":
             if filled.size:
                 raise DataError(

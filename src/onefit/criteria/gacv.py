@@ -7,10 +7,11 @@ twice where the point is on the wrong side by more than the margin and not at al
     GACV = (1/n) [ sum_i (1 - y_i u_i)_+  +  2 sum_{y u < -1} |a_i| K_ii
                                           +  sum_{-1 <= y u <= 1} |a_i| K_ii ].
 
-The smoothed hinge puts the SVM's points at y u = 1 on its corner, and the corner, up to
-y u = 1 + delta, counts with the last sum. (In the authors' dual variables |a_i| = alpha_i / (2 n lam).) The penalty is held fixed, as in
-total scaling. Derived for the hinge; here for the smoothed hinge, which lies within delta/4 of it.
-Cost: a fit and n. When to use: as the cheap baseline of Liu and Liao (2016).
+The smoothed hinge puts the SVM's points at y u = 1 on its corner, and the corner, up to y u = 1 +
+delta, counts with the last sum. (In the authors' dual variables |a_i| = alpha_i / (2 n lam).) The
+penalty is held fixed, as in total scaling. Derived for the hinge; here for the smoothed hinge,
+which lies within delta/4 of it. Cost: a fit and n. When to use: as the cheap baseline of Liu and
+Liao (2016).
 """
 
 from __future__ import annotations

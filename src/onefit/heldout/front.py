@@ -209,7 +209,16 @@ class Front:
         return np.asarray(sign * line_search(loss, self.y, self.u, direction, s, none, none))
 
     def bound(self) -> None:
-        """Set `error` of every column."""
+        """Set `error` of every column: by the certificate where it holds, else by the bound."""
+        rounding = 16.0 * np.finfo(self.u.dtype).eps * self.factor.condition
+        self.error = np.where(self.settled, rounding * self.scale, np.inf)
+        open_ = np.flatnonzero(~self.settled | (self.error > EXACT * self.scale))
+        if open_.size:
+            self.error[open_] = np.minimum(self.error[open_], self.take(open_)._bound())
+        self.error[self._flat()] = np.inf
+
+    def _bound(self) -> Array:
+        """|beta| + 2 kappa sqrt(r'K r) of every column."""
         problem = self.target.problem
         beta = self._centre() if problem.fit_intercept else np.zeros(self.b.size)
         g = problem.loss.gradient(self.y, self.u + beta)
@@ -217,11 +226,7 @@ class Front:
         energy = (r * product(problem.K, r)).sum(axis=0)
         kappa = np.sqrt(self.factor.norms.diagonal)
         two = 2.0 if problem.fit_intercept else 1.0
-        self.error = np.abs(beta) + two * kappa * np.sqrt(np.maximum(energy, 0.0))
-        if self.settled.any():
-            rounding = 16.0 * np.finfo(self.u.dtype).eps * self.factor.condition * self.scale
-            self.error = np.where(self.settled, np.minimum(self.error, rounding), self.error)
-        self.error[self._flat()] = np.inf
+        return np.asarray(np.abs(beta) + two * kappa * np.sqrt(np.maximum(energy, 0.0)))
 
     def _flat(self) -> Mask:
         """Columns whose intercept is not determined, on one side at least, by any curvature."""

@@ -1,0 +1,5 @@
+"""``python -m onefit.cli``."""
+
+from onefit.cli import main
+
+main()

@@ -1,0 +1,195 @@
+"""The commands. A parameter here is an option there; each command calls one function and prints."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from onefit.cli.errors import clear_errors
+from onefit.cli.recipe import Options
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="onefit",
+    help="Choose kernel machines by cross-validation, without refitting the splits.",
+    epilog="Exit codes: 0 done, 1 unexpected error, 2 wrong usage, 3 bad data, 4 too large for the "
+    "memory, 130 interrupted.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+class Format(StrEnum):
+    """How results are printed on stdout."""
+
+    table = "table"
+    json = "json"
+
+
+Data = Annotated[Path, typer.Argument(help="CSV, Parquet or LIBSVM file.", show_default=False)]
+Target = Annotated[
+    str | None, typer.Option(help="Column to predict; needless for LIBSVM.", show_default=False)
+]
+Delimiter = Annotated[
+    str | None, typer.Option(help="Of a CSV file; a comma, or a tab for .tsv, by default.")
+]
+Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out; may be repeated.")]
+Rows = Annotated[int | None, typer.Option(min=10, help="Use a random sample of so many rows.")]
+Task = Annotated[str, typer.Option(help="auto, regression or classification.")]
+Loss = Annotated[str | None, typer.Option(help="Loss; the squared loss by default.")]
+Kernels = Annotated[list[str] | None, typer.Option("--kernel", help="Kernel; may be repeated.")]
+CriterionOption = Annotated[str, typer.Option(help="What to choose by.")]
+Method = Annotated[str, typer.Option(help="How held-out predictions are computed.")]
+NFolds = Annotated[int, typer.Option(help="Splits of the cross-validation.")]
+Seed = Annotated[int, typer.Option(help="Of the splits, and of --rows.")]
+Jobs = Annotated[int | None, typer.Option(help="Kernels evaluated side by side.")]
+Output = Annotated[Format, typer.Option("--format", help="How to print.")]
+Traceback = Annotated[bool, typer.Option("--traceback", help="Show where an error arose.")]
+
+
+@app.callback()
+def root() -> None:
+    """Choose kernel machines by cross-validation, without refitting the splits."""
+
+
+@app.command()
+def select(
+    data: Data,
+    target: Target = None,
+    report: Annotated[Path | None, typer.Option(help="HTML report to write.")] = None,
+    model: Annotated[Path | None, typer.Option(help="Model to write (skops).")] = None,
+    results: Annotated[
+        Path | None, typer.Option(help="All candidates: .parquet, .csv or .json.")
+    ] = None,
+    task: Task = "auto",
+    loss: Loss = None,
+    kernel: Kernels = None,
+    criterion: CriterionOption = "cv",
+    method: Method = "auto",
+    folds: NFolds = 10,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    rows: Rows = None,
+    delimiter: Delimiter = None,
+    drop: Drop = None,
+    format_: Output = Format.table,
+    traceback: Traceback = False,
+) -> None:
+    """Choose, fit and judge a kernel machine for a table.
+
+    Columns are scaled, gaps filled in and categories encoded on all rows before the splits are
+    drawn; the model holds the encoder too.
+    """
+    with clear_errors(traceback):
+        from onefit.cli.run import Outputs, select_model
+
+        options = Options(task, loss, tuple(kernel or ()), criterion, method, folds, seed, jobs)
+        table = _read(data, target, delimiter, drop, rows, seed)
+        outputs = Outputs(report, model, results)
+        summary = select_model(table, options, data.name, outputs)
+        _print_selection(summary, outputs.written, format_)
+
+
+@app.command()
+def explain(
+    data: Data,
+    target: Target = None,
+    task: Task = "auto",
+    loss: Loss = None,
+    kernel: Kernels = None,
+    method: Method = "auto",
+    folds: NFolds = 10,
+    jobs: Jobs = None,
+    rows: Rows = None,
+    delimiter: Delimiter = None,
+    drop: Drop = None,
+    format_: Output = Format.table,
+    traceback: Traceback = False,
+) -> None:
+    """Say what select would do and cost, without doing it."""
+    with clear_errors(traceback):
+        from onefit.cli.run import explain_plan
+
+        options = Options(task, loss, tuple(kernel or ()), method=method, folds=folds, jobs=jobs)
+        table = _read(data, target, delimiter, drop, rows, options.seed)
+        document = explain_plan(table, options)
+        if format_ is Format.json:
+            _print_json(document)
+            return
+        typer.echo("\n".join([*document["reasons"], "", document["text"]]))
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(help="Model that select wrote.", show_default=False)],
+    data: Data,
+    output: Annotated[
+        Path | None, typer.Option(help="CSV or Parquet file to write, instead of stdout.")
+    ] = None,
+    delimiter: Delimiter = None,
+    format_: Output = Format.table,
+    traceback: Traceback = False,
+) -> None:
+    """Predict the target of new rows: as CSV on stdout, as JSON, or into a file."""
+    with clear_errors(traceback):
+        from onefit.cli.run import predict_rows, write_predictions
+
+        frame = predict_rows(model, data, delimiter)
+        if output is not None:
+            write_predictions(frame, output)
+            typer.echo(f"{len(frame)} predictions written to {output}", err=True)
+        elif format_ is Format.json:
+            _print_json({"predictions": frame.to_dict(orient="records")})
+        else:
+            typer.echo(frame.to_csv(index=False), nl=False)
+
+
+@app.command()
+def demo(
+    report: Annotated[Path, typer.Option(help="HTML report to write.")] = Path("onefit-demo.html"),
+    traceback: Traceback = False,
+) -> None:
+    """Run a full model selection on a bundled data set, and write its report."""
+    with clear_errors(traceback):
+        from onefit.demo import run
+
+        run(report)
+
+
+def _read(
+    data: Path,
+    target: str | None,
+    delimiter: str | None,
+    drop: list[str] | None,
+    rows: int | None,
+    seed: int,
+) -> Any:
+    from onefit.tables import read_table
+
+    table = read_table(data, target, _unescaped(delimiter), tuple(drop or ()))
+    return table if rows is None else table.sample(rows, seed)
+
+
+def _unescaped(delimiter: str | None) -> str | None:
+    return "\t" if delimiter == "\\t" else delimiter
+
+
+def _print_selection(summary: dict[str, Any], files: dict[str, str], format_: Format) -> None:
+    if format_ is Format.json:
+        _print_json(summary | {"files": files})
+        return
+    from onefit.cli.show import show_summary
+
+    show_summary(summary, files)
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    from onefit.cli.summary import as_json
+
+    typer.echo(json.dumps(as_json(document), indent=2, allow_nan=False, ensure_ascii=False))

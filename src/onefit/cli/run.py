@@ -1,0 +1,150 @@
+"""What the commands do, without any printing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from onefit import plan
+from onefit.cli.encode import as_trained
+from onefit.cli.model import Model, load_model, make_model, save_model
+from onefit.cli.recipe import Options, Recipe, make_recipe
+from onefit.cli.show import progress
+from onefit.cli.summary import check_results_name, summarise, write_results
+from onefit.search.setup import set_up
+from onefit.tables import DataError, Table, read_features
+
+__all__ = ["Outputs", "explain_plan", "predict_rows", "select_model", "write_predictions"]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Files that a selection writes; None for those it does not."""
+
+    report: Path | None = None
+    model: Path | None = None
+    results: Path | None = None
+
+    def check(self) -> None:
+        """Refuse what cannot be written, before any work is done."""
+        for path in (self.report, self.model, self.results):
+            if path is not None and not path.absolute().parent.is_dir():
+                raise ValueError(f"there is no folder {str(path.parent)!r} to write {path.name} to")
+        if self.results is not None:
+            check_results_name(self.results)
+
+    @property
+    def written(self) -> dict[str, str]:
+        """Names of the files, by what they hold."""
+        files = {"report": self.report, "model": self.model, "results": self.results}
+        return {what: str(path) for what, path in files.items() if path is not None}
+
+    def write(self, recipe: Recipe, table: Table, source: str) -> None:
+        """Write whatever is asked for."""
+        search = recipe.search
+        if self.results is not None:
+            write_results(search, self.results)
+        if self.model is not None:
+            machine = search.best_estimator_
+            save_model(make_model(recipe.encoder, machine, table.X, table.target), self.model)
+        if self.report is not None:
+            from onefit.report import write_report
+
+            title = f"{source}: {table.target}"
+            write_report(search, self.report, y=recipe.y, title=title, target=table.target)
+
+
+def select_model(
+    table: Table, options: Options, source: str, outputs: Outputs
+) -> dict[str, Any]:
+    """Select on a table, write the files asked for, and return the summary.
+
+    Parameters
+    ----------
+    table : Table
+    options : Options
+    source : str
+        Name of the data.
+    outputs : Outputs
+    """
+    outputs.check()
+    start = perf_counter()
+    recipe = make_recipe(table, options)
+    with progress(recipe.search):
+        recipe.search.fit(recipe.Z, recipe.y)
+    n, columns = table.X.shape
+    data = {"file": source, "rows": n, "columns": columns, "target": table.target}
+    summary = summarise(recipe, data, perf_counter() - start)
+    outputs.write(recipe, table, source)
+    return summary
+
+
+def explain_plan(table: Table, options: Options) -> dict[str, Any]:
+    """The plan of a selection, in words and in numbers."""
+    recipe = make_recipe(table, options)
+    setup = set_up(recipe.search, recipe.Z, recipe.y, None, {})
+    return {
+        "reasons": recipe.reasons,
+        "candidates": len(setup.candidates),
+        "splits": len(setup.folds),
+        "plans": [_as_numbers(load, best) for load, best in setup.works.items()],
+        "text": "\n\n".join(plan.explain(load, best) for load, best in setup.works.items()),
+    }
+
+
+def _as_numbers(load: plan.Workload, best: plan.Estimate) -> dict[str, Any]:
+    return {
+        "loss": load.loss,
+        "rows": load.n,
+        "kernels": load.kernels,
+        "lams": load.lams,
+        "chosen": best.method,
+        "methods": [
+            {"method": one.method, "flops": one.flops, "bytes": one.nbytes, "seconds": one.seconds}
+            for one in plan.candidates(load)
+        ],
+    }
+
+
+def predict_rows(model: Path, data: Path, delimiter: str | None = None) -> Any:
+    """Predictions for the rows of a file, as a data frame.
+
+    The column ``prediction``, and for classes a decision value, or a probability where the loss
+    gives one, for each.
+    """
+    found = load_model(model)
+    X = as_trained(found.encoder, read_features(data, found.columns, delimiter))
+    if X.shape[0] == 0:
+        raise DataError(f"{data.name} has no row to predict")
+    return _predictions(found, X)
+
+
+def _predictions(model: Model, X: Any) -> Any:
+    import pandas as pd
+
+    columns: dict[str, Any] = {"prediction": model.pipeline.predict(X)}
+    if is_classifier(model.machine):
+        classes = model.machine.classes_
+        if hasattr(model.machine, "predict_proba"):
+            word, values = "probability", model.pipeline.predict_proba(X)
+        else:
+            word, values = "decision", model.pipeline.decision_function(X)
+            classes = classes[1:] if values.ndim == 1 else classes
+        values = np.asarray(values).reshape(X.shape[0], -1)
+        columns |= {f"{word}_{one}": values[:, i] for i, one in enumerate(classes)}
+    return pd.DataFrame(columns)
+
+
+def write_predictions(frame: Any, path: Path) -> None:
+    """Write predictions as CSV or Parquet, by the file's name."""
+    if path.suffix.lower() in (".parquet", ".pq"):
+        frame.to_parquet(path, index=False)
+    elif path.suffix.lower() == ".csv":
+        frame.to_csv(path, index=False)
+    else:
+        raise ValueError(f"--output {path.name} must end in .csv or .parquet")

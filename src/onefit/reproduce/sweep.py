@@ -1,0 +1,145 @@
+"""One training sample, a list of kernels and a list of lambdas: criteria on the grid, and the winner's error.
+
+The papers' experiments are all of this form. A criterion is evaluated at every kernel and lambda, the
+first smallest value wins, and the machine with those parameters is tested on rows kept apart. Times
+are those of the criterion on a given kernel matrix: fits, held-out predictions and their judgement.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onefit import _linalg as linalg
+from onefit.criteria import Criterion
+from onefit.folds import Folds
+from onefit.heldout import HeldOut, HeldOutMethod
+from onefit.kernels import Geometry, Kernel
+from onefit.losses import Loss
+from onefit.problem import Problem
+from onefit.search.criterion import Evidence
+from onefit.solvers import solve
+
+Array = NDArray[Any]
+
+__all__ = ["Family", "Sweep", "Test", "draw_folds", "error_rate", "mean_square", "seed_of"]
+
+
+def seed_of(*parts: Any) -> int:
+    """A seed that depends on everything given and on nothing else."""
+    return zlib.crc32("/".join(map(str, parts)).encode())
+
+
+def draw_folds(n: int, k: int, rng: np.random.Generator) -> Folds:
+    """A random partition into k folds of nearly equal size."""
+    parts = np.array_split(rng.permutation(n), k)
+    everyone = np.arange(n)
+    return Folds.from_pairs(n, [(np.setdiff1d(everyone, part), np.sort(part)) for part in parts])
+
+
+def error_rate(y: Array, u: Array) -> float:
+    """Percentage of labels that the sign of u misses."""
+    return float(100.0 * np.mean(y * u <= 0.0))
+
+
+def mean_square(y: Array, u: Array) -> float:
+    """Mean squared error."""
+    return float(np.mean((y - u) ** 2))
+
+
+@dataclass(frozen=True)
+class Test:
+    """Rows kept apart, and how predictions on them are judged."""
+
+    X: Array = field(repr=False)
+    y: Array = field(repr=False)
+    labelled: bool
+
+    def error(self, u: Array) -> float:
+        """Error rate in percent, or mean squared error."""
+        return error_rate(self.y, u) if self.labelled else mean_square(self.y, u)
+
+
+@dataclass
+class Sweep:
+    """Values of one criterion on the grid, and the time they took."""
+
+    values: Array
+    seconds: float
+
+    @property
+    def winner(self) -> tuple[int, int]:
+        """Kernel and lambda of the first smallest value."""
+        found = np.unravel_index(int(np.argmin(self.values)), self.values.shape)
+        return int(found[0]), int(found[1])
+
+
+@dataclass
+class Family:
+    """Machines on one sample that differ in kernel and lambda only.
+
+    Parameters
+    ----------
+    X, y : training rows and targets
+    kernels : sequence of Kernel
+    lams : sequence of float
+    loss : Loss
+    fit_intercept : bool
+    """
+
+    X: Array = field(repr=False)
+    y: Array = field(repr=False)
+    kernels: Sequence[Kernel]
+    lams: Sequence[float]
+    loss: Loss
+    fit_intercept: bool = True
+
+    def __post_init__(self) -> None:
+        self._geometry = Geometry(self.X)
+
+    def problem(self, kernel: int) -> Problem:
+        """The problem on one of the kernels."""
+        K = self.kernels[kernel].matrix(self._geometry)
+        return Problem(K, self.y[:, None].astype(float), np.ones(len(self.y)), self.loss, self.fit_intercept)
+
+    def held_out(self, kernel: int, method: HeldOutMethod, folds: Folds) -> list[HeldOut | None]:
+        """Held-out predictions on one kernel, one a lambda."""
+        prepared = method.prepare(self.problem(kernel), folds, np.array(self.lams))
+        return [prepared.predict(float(lam)) for lam in self.lams]
+
+    def sweep(
+        self,
+        criteria: dict[str, Criterion],
+        method: HeldOutMethod | None = None,
+        folds: Folds | None = None,
+    ) -> dict[str, Sweep]:
+        """Evaluate criteria at every kernel and lambda, on shared held-out predictions if any."""
+        shape = (len(self.kernels), len(self.lams))
+        found = {name: Sweep(np.empty(shape), 0.0) for name in criteria}
+        for i, kernel in enumerate(self.kernels):
+            problem = self.problem(i)
+            start = perf_counter()
+            heldouts: list[HeldOut | None] = [None] * len(self.lams)
+            if method is not None and folds is not None:
+                prepared = method.prepare(problem, folds, np.array(self.lams))
+                heldouts = [prepared.predict(float(lam)) for lam in self.lams]
+            shared = perf_counter() - start
+            evidence = Evidence(problem, kernel, tuple(map(float, self.lams)), heldouts)
+            for name, criterion in criteria.items():
+                start = perf_counter()
+                found[name].values[i] = criterion.evaluate(evidence)[0]
+                found[name].seconds += shared + perf_counter() - start
+        return found
+
+    def predict(self, winner: tuple[int, int], X: Array) -> Array:
+        """Decision values of other rows by the machine with the winner's parameters."""
+        kernel, lam = winner
+        solution = solve(self.problem(kernel), float(self.lams[lam]))
+        K = self.kernels[kernel].matrix(Geometry(X, self.X, keep=False))
+        return np.asarray(linalg.matmul(K, solution.coef)[:, 0] + solution.intercept[0])

@@ -1,0 +1,218 @@
+"""Robust choice of lambda, kernel and b in one call: Debruyne, Hubert and Suykens, JMLR 2008, 5.2.
+
+A Huber loss bounds what an outlier can do to the fit at given parameters; parameters chosen by a
+squared criterion let it in again. The paper's procedure keeps it out of both:
+
+1. take sets of lambdas and of kernels; 2. with the squared loss (b = infinity), minimise C_IF^5
+with the absolute value over both; 3. take the scale of that fit's residuals, sigma = MAD = 1.4826
+median |r_i - median(r)| (equation 18); 4. put b in {sigma, 2 sigma, 3 sigma, infinity}; 5.
+minimise C_IF^5(lambda, K, b) over all three together.
+
+Clean data keep b = infinity or a large b; outliers push it down. Each kernel matrix serves all b
+and lambdas; for b = infinity all lambdas ride on one eigendecomposition
+(onefit.criteria.influence).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_consistent_length
+
+from onefit._validation import check_positive
+from onefit.criteria.influence import InfluenceLoo
+from onefit.estimators import KernelRegressor
+from onefit.grids import default_grid
+from onefit.kernels import Geometry
+from onefit.losses import Huber, Loss, Squared
+from onefit.problem import Problem
+from onefit.search.criterion import Evidence
+from onefit.search.grid import Job, candidates, jobs, machines
+
+Array = NDArray[Any]
+
+__all__ = ["RobustSelection", "mad", "robust_select"]
+
+
+@dataclass(frozen=True)
+class RobustSelection:
+    """What a robust selection found.
+
+    Attributes
+    ----------
+    estimator : KernelRegressor
+        Fitted to all rows with the best lambda, kernel and b.
+    params : dict
+        Its parameters among those searched, ``loss`` and ``b`` included.
+    sigma_err : float
+        Scale of the residuals of the best least-squares fit.
+    results : dict
+        One entry a candidate: ``params`` (list of dict), ``b``, ``criterion`` (arrays) and
+        ``reason`` (why the criterion is infinite).
+    best_index, least_squares_index : int
+        The winner, and the best with the squared loss.
+    """
+
+    estimator: KernelRegressor
+    params: dict[str, Any]
+    sigma_err: float
+    results: dict[str, Any] = field(repr=False)
+    best_index: int
+    least_squares_index: int
+
+
+def mad(residuals: Any) -> float:
+    """Median absolute deviation, scaled to be the standard deviation of a normal (JMLR eq. 18).
+
+    Examples
+    --------
+    >>> round(mad([-1.0, 0.0, 1.0, 100.0]), 4)
+    1.4826
+    """
+    r = np.asarray(residuals, dtype=np.float64)
+    return float(np.median(np.abs(r - np.median(r))) / NormalDist().inv_cdf(0.75))
+
+
+def robust_select(
+    X: Any,
+    y: Any,
+    estimator: KernelRegressor | None = None,
+    param_grid: Any = None,
+    multiples: Sequence[float] = (1.0, 2.0, 3.0),
+    order: int = 5,
+    random_state: Any = 0,
+) -> RobustSelection:
+    """Choose lambda, kernel and b by C_IF^5 with the absolute value, and fit the winner.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d), or (n, n) when precomputed
+    y : array of shape (n,)
+    estimator : KernelRegressor, default=None
+        For everything that is not searched (the intercept, the scaling); its loss and b are not
+        looked at. The paper has no intercept.
+    param_grid : dict or list of dict, default=None
+        Of lam and of the kernel's parameters; the paper's own
+        (:func:`onefit.grids.default_grid`) by default.
+    multiples : sequence of float, default=(1, 2, 3)
+        b in units of the scale; infinity is always tried.
+    order : int, default=5
+        k of C_IF^k.
+    random_state : int, RandomState or None, default=0
+        For the default grid.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> random = np.random.default_rng(0)
+    >>> X = random.uniform(2, 11, size=(50, 1))
+    >>> y = np.sin(X[:, 0]) + 0.2 * random.normal(size=50)
+    >>> y[:4] += 8.0
+    >>> found = robust_select(X, y)
+    >>> found.params["loss"], bool(np.abs(found.estimator.predict([[8.0]]) - np.sin(8)) < 0.3)
+    ('huber', True)
+    """
+    base = clone(estimator) if estimator is not None else KernelRegressor()
+    base.set_params(loss="squared")
+    units = [check_positive("multiples", c, "b is this many times the scale") for c in multiples]
+    criterion = InfluenceLoo(order=order, loss="absolute")
+    grid = (
+        param_grid
+        if param_grid is not None
+        else default_grid(X, y, random_state=random_state, scaling=base.scaling)
+    )
+    _check_grid(grid)
+    table = _Table(base, grid, X, y)
+    table.add(Squared(), np.inf, criterion)
+    least = table.best()
+    plain = clone(base).set_params(**table.params[least]).fit(X, y)
+    sigma = mad(np.ravel(y) - plain.predict(X))
+    if sigma == 0.0:
+        warnings.warn(
+            "more than half of the residuals of least squares are equal, so that their scale is "
+            "zero: only the squared loss was tried",
+            stacklevel=2,
+        )
+        units = []
+    for c in units:
+        table.add(Huber(c * sigma), c * sigma, criterion)
+    best = table.best()
+    params = table.params[best]
+    winner = clone(base).set_params(**params).fit(X, y)
+    return RobustSelection(winner, params, sigma, table.results(), best, least)
+
+
+def _check_grid(grid: Any) -> None:
+    for part in [grid] if isinstance(grid, dict) else grid:
+        for name in ("loss", "b", "epsilon"):
+            if name in part:
+                raise ValueError(
+                    f"param_grid names {name!r}, which robust_select chooses itself; leave it out "
+                    "(multiples are the values of b to try)"
+                )
+
+
+class _Table:
+    """Candidates, kernel after kernel, for one loss after the other."""
+
+    def __init__(self, base: KernelRegressor, grid: Any, X: Any, y: Any) -> None:
+        self.found = candidates(base, grid)
+        group = machines(base, self.found)
+        first = group[0].estimator
+        X = first._validate_X(X, ensure_min_samples=2)
+        self.Y = first._targets(y, X.dtype)
+        check_consistent_length(X, self.Y)
+        if self.Y.shape[1] != 1:
+            raise ValueError(
+                f"y has {self.Y.shape[1]} columns; robust_select takes one target, call it for each"
+            )
+        self.s = np.ones(X.shape[0], dtype=X.dtype)
+        self.jobs: list[Job] = jobs(group, X, self.s)
+        self.geometry = Geometry(X)
+        self.params: list[dict[str, Any]] = []
+        self.b: list[float] = []
+        self.values: list[float] = []
+        self.reasons: list[str] = []
+
+    def add(self, loss: Loss, b: float, criterion: InfluenceLoo) -> None:
+        """Evaluate every kernel and lambda with one loss."""
+        size = len(self.found)
+        values, reasons = np.empty(size), [""] * size
+        for job in self.jobs:
+            K = job.kernel.matrix(self.geometry)
+            for machine in job.machines:
+                e = machine.estimator
+                problem = Problem(K, self.Y, self.s, loss, e.fit_intercept, e.scaling)
+                evidence = Evidence(problem, job.kernel, machine.lams, [])
+                found, remarks = criterion.evaluate(evidence)
+                values[list(machine.indices)] = found
+                for i, remark in zip(machine.indices, remarks, strict=True):
+                    reasons[i] = remark
+        chosen = {"loss": "squared"} if np.isinf(b) else {"loss": "huber", "b": b}
+        self.params += [candidate | chosen for candidate in self.found]
+        self.b += [b] * size
+        self.values += values.tolist()
+        self.reasons += reasons
+
+    def best(self) -> int:
+        """The candidate with the smallest criterion."""
+        best = int(np.argmin(self.values))
+        if not np.isfinite(self.values[best]):
+            raise FloatingPointError(f"no candidate could be evaluated: {self.reasons[best]}")
+        return best
+
+    def results(self) -> dict[str, Any]:
+        """The table."""
+        return {
+            "params": self.params,
+            "b": np.array(self.b),
+            "criterion": np.array(self.values),
+            "reason": self.reasons,
+        }

@@ -1,0 +1,181 @@
+"""Whatever can be wrong with a file: one clear sentence, what to do, and an exit code."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from onefit.cli.errors import BAD_DATA, INTERRUPTED, TOO_LARGE, UNEXPECTED, USAGE
+
+SMALL = ("--kernel", "linear", "--folds", 3)
+
+
+def check(done, code: int, *words: str) -> None:
+    assert done.exit_code == code, done.output
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("onefit: ")
+    for one in words:
+        assert one in lines[0]
+
+
+def write(tmp_path, text: str, name: str = "data.csv"):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def rows(*columns: str, n: int = 12) -> str:
+    """A table of n rows in which the named columns are the row's number."""
+    return "\n".join([",".join(columns), *(",".join([str(i)] * len(columns)) for i in range(n))])
+
+
+def test_missing_file(onefit, csv):
+    done = onefit("select", csv.parent / "dat.csv", "--target", "price")
+    check(done, BAD_DATA, "there is no file", "did you mean 'data.csv'?")
+    check(onefit("select", csv.parent, "--target", "price"), BAD_DATA, "is a folder")
+    check(onefit("predict", csv.parent / "m.skops", csv), BAD_DATA, "select --model writes one")
+
+
+@pytest.mark.parametrize(("delimiter", "said"), [(";", "';'"), ("\t", "'\\t'"), ("|", "'|'")])
+def test_wrong_delimiter(onefit, frame, tmp_path, delimiter, said):
+    path = tmp_path / "data.csv"
+    frame.to_csv(path, index=False, sep=delimiter)
+    done = onefit("select", path, "--target", "price")
+    check(done, BAD_DATA, "one column only", f"--delimiter {said}")
+    select = ("select", path, "--target", "price", *SMALL, "--delimiter", said.strip("'"))
+    assert onefit(*select).exit_code == 0
+
+
+def test_wrong_delimiter_with_commas_in_the_rows(onefit, tmp_path):
+    path = write(tmp_path, "a;b\n1,5;2\n1;2,5,5\n")
+    check(onefit("select", path, "--target", "b"), BAD_DATA, "cannot be read as CSV", "';'")
+
+
+def test_absent_target(onefit, csv):
+    done = onefit("select", csv, "--target", "prize")
+    check(done, BAD_DATA, "no column 'prize'", "did you mean 'price'?", "'colour'")
+    check(onefit("select", csv), BAD_DATA, "--target")
+    check(onefit("select", csv, "--target", "price", "--drop", "ag"), BAD_DATA, "'age'")
+
+
+@pytest.mark.parametrize("value", ["7", "always"])
+def test_target_with_one_value(onefit, tmp_path, value):
+    path = write(tmp_path, "x,t\n" + "".join(f"{i},{value}\n" for i in range(20)))
+    check(onefit("select", path, "--target", "t"), BAD_DATA, value, "nothing to learn")
+
+
+def test_target_with_gaps(onefit, tmp_path):
+    path = write(tmp_path, rows("x", "t") + "\n12,\n")
+    check(onefit("select", path, "--target", "t"), BAD_DATA, "1 of 13 rows", "row 12")
+
+
+def test_class_of_one_row(onefit, tmp_path):
+    path = write(tmp_path, "x,t\n" + "".join(f"{i},{'abc'[min(i % 7, 1)]}\n" for i in range(20)))
+    path.write_text(path.read_text() + "21,c\n")
+    check(onefit("select", path, "--target", "t"), BAD_DATA, "class 'c'", "one row only")
+
+
+def test_columns_that_are_all_missing(onefit, tmp_path):
+    lines = "\n".join(f"{i},,,{i}" for i in range(12))
+    path = write(tmp_path, f"x,gap,hole,t\n{lines}\n")
+    done = onefit("select", path, "--target", "t")
+    check(done, BAD_DATA, "'gap', 'hole' hold no value", "--drop 'gap' --drop 'hole'")
+    drops = ("--drop", "gap", "--drop", "hole")
+    assert onefit("select", path, "--target", "t", *drops, *SMALL).exit_code == 0
+
+
+def test_nested_parquet(onefit, tmp_path):
+    path = tmp_path / "data.parquet"
+    parquet.write_table(pa.table({"x": [[1.0], [2.0]], "t": [1.0, 2.0]}), path)
+    check(onefit("select", path, "--target", "t"), BAD_DATA, "column 'x'", "nested (list<")
+    write(tmp_path, "no parquet at all", "other.parquet")
+    check(onefit("select", tmp_path / "other.parquet", "--target", "t"), BAD_DATA, "Parquet")
+
+
+def test_dates_infinities_and_words(onefit, tmp_path):
+    path = tmp_path / "data.parquet"
+    day = pd.date_range("2020-01-01", periods=12)
+    pd.DataFrame({"day": day, "t": np.arange(12.0)}).to_parquet(path)
+    check(onefit("select", path, "--target", "t"), BAD_DATA, "holds dates", "--drop 'day'")
+    pd.DataFrame({"x": [np.inf] + [1.0] * 11, "t": np.arange(12.0)}).to_parquet(path)
+    check(onefit("select", path, "--target", "t"), BAD_DATA, "'x' is infinite in row 0")
+    path = write(tmp_path, "t\n1\n2\n")
+    check(onefit("select", path, "--target", "t"), BAD_DATA, "no column beside the target")
+
+
+@pytest.mark.parametrize("rows_", [(), ("--rows", 60)])
+def test_a_million_rows(onefit, tmp_path, rows_):
+    path = tmp_path / "data.parquet"
+    x = np.random.default_rng(0).normal(size=10**6)
+    pd.DataFrame({"x": x, "t": x}).to_parquet(path)
+    done = onefit("select", path, "--target", "t", *SMALL, *rows_)
+    if rows_:
+        assert done.exit_code == 0, done.stderr
+        assert "60 rows" in done.stdout
+    else:
+        check(done, TOO_LARGE, "1,000,000 rows", "GiB", "nothing was run", "--rows N")
+        check(onefit("explain", path, "--target", "t"), TOO_LARGE, "--rows N")
+
+
+def test_not_libsvm(onefit, tmp_path):
+    path = write(tmp_path, "x,t\n1,2\n", "data.libsvm")
+    check(onefit("select", path), BAD_DATA, "cannot be read as LIBSVM")
+    path = write(tmp_path, "x,t\n1,2\n", "data.xlsx")
+    check(onefit("select", path, "--target", "t"), BAD_DATA, ".parquet")
+
+
+def test_wrong_options(onefit, csv, tmp_path):
+    select = ("select", csv, "--target", "price")
+    check(onefit(*select, "--loss", "hubert"), USAGE, "did you mean 'huber'?")
+    check(onefit(*select, "--kernel", "rfb"), USAGE, "'rbf'")
+    check(onefit(*select, "--criterion", "vc"), USAGE, "criterion")
+    check(onefit(*select, "--task", "clustering"), USAGE, "'classification'")
+    check(onefit(*select, "--folds", 100), USAGE, "at most 80")
+    check(onefit(*select, "--results", tmp_path / "r.xls"), USAGE, ".parquet")
+    check(onefit(*select, "--model", tmp_path / "no" / "m.skops"), USAGE, "no folder")
+    check(onefit("select", csv, "--target", "kind", "--task", "regression"), BAD_DATA, "text")
+    assert onefit(*select, "--no-such-option").exit_code == USAGE
+
+
+def test_models_that_are_none(onefit, csv, tmp_path):
+    check(onefit("predict", csv, csv), BAD_DATA, "is not a model")
+    skops = pytest.importorskip("skops.io")
+    path = tmp_path / "m.skops"
+    skops.dump(Foreign(), path)
+    check(onefit("predict", path, csv), BAD_DATA, "Foreign", "not loaded")
+
+
+class Foreign:
+    """A type that no model of this package holds."""
+
+
+def test_new_rows_unlike_the_old(onefit, csv, tmp_path):
+    model = tmp_path / "m.skops"
+    onefit("select", csv, "--target", "price", "--drop", "kind", *SMALL, "--model", model)
+    new = write(tmp_path, "size,age,colour\n1,2,red\n", "new.csv")
+    check(onefit("predict", model, new), BAD_DATA, "lacks 'new'")
+    new = write(tmp_path, "size,age,colour,new\n1,old,red,True\n", "new.csv")
+    check(onefit("predict", model, new), BAD_DATA, "column 'age' holds 'old' in row 0")
+    new = write(tmp_path, "size,age,colour,new\n", "new.csv")
+    check(onefit("predict", model, new), BAD_DATA, "no row")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(KeyboardInterrupt(), INTERRUPTED), (RuntimeError("odd"), UNEXPECTED)]
+)
+def test_other_errors(onefit, csv, monkeypatch, error, code):
+    def fail(*args, **kwargs):
+        raise error
+
+    monkeypatch.setattr("onefit.cli.run.make_recipe", fail)
+    check(onefit("select", csv, "--target", "price"), code)
+    with_traceback = onefit("select", csv, "--target", "price", "--traceback")
+    assert with_traceback.exit_code != 0
+    if isinstance(error, RuntimeError):
+        assert with_traceback.exception is error

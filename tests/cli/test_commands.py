@@ -1,0 +1,179 @@
+"""select, explain and predict, from files to files."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import dump_svmlight_file, make_classification
+from sklearn.model_selection import KFold
+
+from onefit import KernelRegressor, heldout_predict
+from onefit.cli.model import load_model
+from onefit.tables import read_table
+
+SMALL = ("--kernel", "rbf", "--folds", 4)
+
+
+def test_json_is_one_document_and_agrees_with_the_library(onefit, csv):
+    done = onefit("select", csv, "--target", "price", "--drop", "kind", *SMALL, "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["task"], found["candidates"], found["splits"]) == ("regression", 105, 4)
+    assert found["data"] == {"file": "data.csv", "rows": 80, "columns": 4, "target": "price"}
+    assert [one["rank"] for one in found["ranking"]] == list(range(1, 11))
+    errors = [one["error"] for one in found["ranking"]]
+    assert errors == sorted(errors)
+    best = found["best"]
+    assert best["interval"][0] < best["error"] < best["interval"][1]
+    assert best["exact"]
+    assert found["speed_up"]["by"] == "cost model"
+    assert found["speed_up"]["estimated_ratio"] > 1
+
+
+def test_the_error_is_that_of_honest_refits(onefit, csv, tmp_path):
+    model = tmp_path / "m.skops"
+    options = ("--target", "price", "--drop", "kind", *SMALL, "--seed", 3, "--format", "json")
+    done = onefit("select", csv, *options, "--model", model)
+    found = json.loads(done.stdout)
+    table = read_table(csv, "price", drop=("kind",))
+    Z = load_model(model).encoder.transform(table.X)
+    cv = KFold(4, shuffle=True, random_state=3)
+    estimator = KernelRegressor(**found["best"]["params"])
+    held = heldout_predict(estimator, Z, table.y, cv=cv, method="refit").predictions
+    splits = [np.sqrt(np.mean((table.y - held)[rows] ** 2)) for _, rows in cv.split(Z)]
+    assert found["best"]["error"] == pytest.approx(np.mean(splits), rel=1e-6)
+    assert found["best"]["standard_error"] == pytest.approx(np.std(splits, ddof=1) / 2, rel=1e-6)
+
+
+def test_the_table_says_what_was_chosen_and_why(onefit, csv):
+    done = onefit("select", csv, "--target", "price", *SMALL)
+    assert done.exit_code == 0, done.stderr
+    for words in (
+        "regression: the target 'price' holds 80 different numbers",
+        "Best of 105 candidates",
+        "Chosen: gamma=",
+        "Expected root mean squared error",
+        "95% interval",
+        "Exact: held-out predictions equal",
+        "within one standard error",
+        "estimated by the cost",
+    ):
+        assert words in done.stdout
+
+
+def test_an_approximate_method_is_called_approximate(onefit, csv):
+    arguments = ("--method", "influence", "--loss", "squared", "--folds", 3, "--kernel", "linear")
+    done = onefit("select", csv, "--target", "kind", "--drop", "price", *arguments)
+    assert done.exit_code == 0, done.stderr
+    assert "Approximate: held-out predictions by 'influence'" in done.stdout
+    assert "error rate" in done.stdout
+
+
+def test_model_and_results_come_back(onefit, csv, frame, tmp_path):
+    model, results, report = (tmp_path / name for name in ("m.skops", "r.parquet", "r.json"))
+    select = ("select", csv, "--target", "price", "--drop", "kind", *SMALL)
+    assert onefit(*select, "--model", model, "--results", results).exit_code == 0
+    assert len(pd.read_parquet(results)) == 105
+    assert onefit(*select, "--results", report).exit_code == 0
+    columns = {"param_lam", "mean_test_score", "exact", "method", "error"}
+    assert columns <= set(pd.read_parquet(results)) & set(pd.read_json(report))
+
+    new = tmp_path / "new.csv"
+    frame.drop(columns=["price", "kind"]).iloc[::-1].to_csv(new, index=False)
+    out = tmp_path / "p.csv"
+    done = onefit("predict", model, new, "--output", out)
+    assert done.exit_code == 0, done.stderr
+    predicted = pd.read_csv(out)["prediction"].to_numpy()[::-1]
+    assert np.corrcoef(predicted, frame["price"])[0, 1] > 0.9
+    listed = json.loads(onefit("predict", model, new, "--format", "json").stdout)["predictions"]
+    np.testing.assert_allclose([one["prediction"] for one in listed][::-1], predicted)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pickle.load", None)  # nothing of a model file is unpickled
+        patch.setattr("pickle.loads", None)
+        assert onefit("predict", model, new).stdout.startswith("prediction\n")
+
+
+def test_unknown_categories_and_gaps_are_predicted(onefit, csv, tmp_path):
+    model = tmp_path / "m.skops"
+    onefit("select", csv, "--target", "kind", "--drop", "price", *SMALL, "--model", model)
+    new = tmp_path / "new.csv"
+    new.write_text("size,age,colour,new,extra\n,33,violet,True,1\n1.5,,,False,2\n")
+    done = onefit("predict", model, new)
+    assert done.exit_code == 0, done.stderr
+    lines = done.stdout.split()
+    assert lines[0] == "prediction,decision_dear"
+    assert {line.split(",")[0] for line in lines[1:]} <= {"cheap", "dear"}
+
+
+def test_probabilities_where_the_loss_gives_them(onefit, csv, tmp_path):
+    model = tmp_path / "m.skops"
+    options = ("--kernel", "linear", "--folds", 3, "--loss", "log")
+    onefit("select", csv, "--target", "kind", "--drop", "price", *options, "--model", model)
+    listed = json.loads(onefit("predict", model, csv, "--format", "json").stdout)["predictions"]
+    assert sum(listed[0][f"probability_{one}"] for one in ("cheap", "dear")) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "libsvm", "tsv", "csv.gz"])
+def test_other_files(onefit, frame, tmp_path, kind):
+    path, target = tmp_path / f"data.{kind}", ("--target", "kind", "--drop", "price")
+    if kind == "parquet":
+        frame.to_parquet(path)
+    elif kind == "libsvm":
+        X, y = make_classification(60, random_state=0)
+        dump_svmlight_file(X, y, str(path))
+        target = ()
+    else:
+        frame.to_csv(path, index=False, sep="\t" if kind == "tsv" else ",")
+    model = tmp_path / "m.skops"
+    done = onefit("select", path, *target, *SMALL, "--format", "json", "--model", model)
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["task"] == "classification"
+    assert found["best"]["error"] < 0.25
+    assert onefit("predict", model, path).exit_code == 0
+
+
+def test_whole_numbers_are_classes_unless_said_otherwise(onefit, tmp_path):
+    path = tmp_path / "data.csv"
+    x = np.random.default_rng(0).normal(size=60)
+    pd.DataFrame({"x": x, "stars": np.digitize(x, [-1, 0, 1])}).to_csv(path, index=False)
+    select = ("select", path, "--target", "stars", *SMALL, "--format", "json")
+    assert json.loads(onefit(*select).stdout)["task"] == "classification"
+    assert json.loads(onefit(*select, "--task", "regression").stdout)["task"] == "regression"
+
+
+def test_thresholds_follow_the_spread_of_the_target(onefit, csv):
+    select = ("select", csv, "--target", "price", "--drop", "kind", "--kernel", "linear")
+    done = onefit(*select, "--loss", "huber", "--folds", 3, "--format", "json")
+    found = json.loads(done.stdout)
+    assert found["candidates"] == 45
+    assert found["best"]["params"]["b"] > 0.1
+
+
+def test_explain_runs_nothing(onefit, csv, monkeypatch):
+    def refuse(*args, **kwargs):
+        raise AssertionError("explain ran a job")
+
+    monkeypatch.setattr("onefit.search.workers.run_job", refuse)
+    explain = ("explain", csv, "--target", "price", "--drop", "kind")
+    done = onefit(*explain)
+    assert done.exit_code == 0, done.stderr
+    assert "Plan: 22 kernels x 15 lambdas x 10 splits" in done.stdout
+    document = json.loads(onefit(*explain, "--format", "json").stdout)
+    assert document["candidates"] == 330
+    for one in document["plans"]:
+        assert one["chosen"] in {method["method"] for method in one["methods"]}
+
+
+def test_the_program_itself(csv):
+    command = [sys.executable, "-m", "onefit.cli", "select", str(csv), "--target", "price"]
+    done = subprocess.run(
+        [*command, "--kernel", "linear", "--format", "json"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["candidates"] == 15
