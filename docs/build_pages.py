@@ -1,7 +1,9 @@
-"""What MkDocs adds to the pages while building: committed result tables, and the criteria.
+"""What MkDocs adds to the pages while building.
 
-The pages name no benchmark and no criterion module by hand, so that they stay true as these come
-and go. ``mkdocs.yml`` lists this file under ``hooks``.
+``<!-- results -->`` becomes a list of the committed result tables, ``<!-- reference: onefit.a
+onefit.b -->`` the reference of these modules, or of every public module of these packages, as far
+as they exist. So the pages stay true as benchmarks and modules come and go. ``mkdocs.yml`` lists
+this file under ``hooks``.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from mkdocs.structure.files import File, InclusionLevel
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
-CRITERIA = ROOT / "src" / "onefit" / "criteria"
+SOURCE = ROOT / "src"
+REFERENCE = re.compile(r"<!-- reference: ([\w. ]+) -->")
 ROLE = re.compile(r":(?:class|func|meth|attr|data|mod):(?=<code)")
 
 
@@ -39,8 +42,9 @@ def on_files(files: Any, config: Any, **_: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Fill in the two marks that pages may carry."""
-    return markdown.replace("<!-- results -->", results()).replace("<!-- criteria -->", criteria())
+    """Fill in the marks that a page may carry."""
+    markdown = markdown.replace("<!-- results -->", results())
+    return REFERENCE.sub(lambda found: reference(found[1].split()), markdown)
 
 
 def on_page_content(html: str, **_: Any) -> str:
@@ -59,8 +63,15 @@ def results() -> str:
     return "\n".join(lines)
 
 
-def criteria() -> str:
-    """Reference directives for every public module of ``onefit.criteria``."""
-    modules = sorted(path.stem for path in CRITERIA.glob("[a-z]*.py"))
-    options = "    options:\n      show_root_toc_entry: true\n      heading_level: 2\n"
-    return "\n\n".join(f"::: onefit.criteria.{name}\n{options}" for name in modules)
+def reference(names: list[str]) -> str:
+    """Reference directives for modules, and for the public modules of packages."""
+    modules = [module for name in names for module in modules_of(name)]
+    return "\n\n".join(f"::: {module}" for module in modules) or "Not in this version."
+
+
+def modules_of(name: str) -> list[str]:
+    """The module itself, the public modules of a package, or nothing if it does not exist."""
+    path = SOURCE.joinpath(*name.split("."))
+    if path.is_dir():
+        return [f"{name}.{file.stem}" for file in sorted(path.glob("[a-z]*.py"))]
+    return [name] if path.with_suffix(".py").is_file() else []

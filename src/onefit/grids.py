@@ -9,7 +9,7 @@ of exp(-||x - x'||^2 / sigma^2) (d_(350) is missing in the paper; the paper coun
 largest, but half the largest and twice the smallest would lie inside the list, not at its ends),
 with
 
-    lam in {50, 10, 5, 3, 1, 0.8, 0.5, 0.3, 0.1, 0.08, 0.05, 0.01, 0.005} x 10^-3      (mean scaling).
+    lam in {50, 10, 5, 3, 1, 0.8, 0.5, 0.3, 0.1, 0.08, 0.05, 0.01, 0.005} x 10^-3,
 
 **Powers of two** (Liu, Jiang and Liao, ICML 2014, section 5): exp(-||x - x'||^2 / (2 tau)), tau =
 2^-6 ... 2^8, and lam = 2^-7 ... 2^2; for X scaled to [-1, 1] or standardised.
@@ -102,7 +102,7 @@ def default_grid(
     ----------
     X : array or sparse matrix of shape (n, d), or (n, n) when precomputed
     y : array of shape (n,), default=None
-        Labels of classes add ICML's larger lams to JMLR's.
+        Labels of classes (whole numbers are taken for labels) add ICML's larger lams to JMLR's.
     kernel : str or sequence of str, default="rbf"
         Names of kernels: a grid for each.
     style : {"quantiles", "powers"}, default="quantiles"

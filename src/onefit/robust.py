@@ -123,11 +123,9 @@ def robust_select(
     base.set_params(loss="squared")
     units = [check_positive("multiples", c, "b is this many times the scale") for c in multiples]
     criterion = InfluenceLoo(order=order, loss="absolute")
-    grid = (
-        param_grid
-        if param_grid is not None
-        else default_grid(X, y, random_state=random_state, scaling=base.scaling)
-    )
+    grid = param_grid
+    if grid is None:
+        grid = default_grid(X, scaling=base.scaling, random_state=random_state)
     _check_grid(grid)
     table = _Table(base, grid, X, y)
     table.add(Squared(), np.inf, criterion)

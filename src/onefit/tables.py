@@ -272,7 +272,8 @@ def _read_parquet(path: Path) -> pd.DataFrame:
                     f"column {column.name!r} of {path.name} is nested ({column.type}); spread it "
                     "over plain columns, one number or text each"
                 )
-        return parquet.read_table(path).to_pandas()
+        frame: pd.DataFrame = parquet.read_table(path).to_pandas()
+        return frame
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{path.name} cannot be read as Parquet: {reason}") from error
@@ -289,7 +290,9 @@ def _read_libsvm(path: Path, columns: int | None = None) -> tuple[Any, Array]:
             f"{path.name} cannot be read as LIBSVM ('label index:value ...' in each line"
             f"{'' if columns is None else f', index at most {columns}'}): {error}"
         ) from error
-    if X.shape[0] < 2 or X.shape[1] == 0:
-        if columns is None:
-            raise DataError(f"{path.name} holds {X.shape[0]} rows and {X.shape[1]} features")
+    if columns is None and (X.shape[0] < 2 or X.shape[1] == 0):
+        raise DataError(
+            f"{path.name} holds {X.shape[0]} rows and {X.shape[1]} features; a fit needs two rows "
+            "and one feature at least"
+        )
     return X, y

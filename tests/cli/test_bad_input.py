@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from onefit.cli.errors import BAD_DATA, INTERRUPTED, TOO_LARGE, UNEXPECTED, USAGE
+from onefit.cli.errors import BAD_DATA, INTERRUPTED, OTHER_JOURNAL, TOO_LARGE, UNEXPECTED, USAGE
 
 SMALL = ("--kernel", "linear", "--folds", 3)
 
@@ -179,3 +179,20 @@ def test_other_errors(onefit, csv, monkeypatch, error, code):
     assert with_traceback.exit_code != 0
     if isinstance(error, RuntimeError):
         assert with_traceback.exception is error
+
+
+def test_journals(onefit, csv, tmp_path, monkeypatch):
+    journal = tmp_path / "journal.sqlite"
+    select = ("select", csv, "--target", "price", *SMALL)
+    check(onefit(*select, "--resume"), USAGE, "--resume needs --journal")
+    assert onefit(*select, "--journal", journal).exit_code == 0
+    check(onefit(*select, "--journal", journal), USAGE, "exists", "--resume")
+    done = onefit(*select, "--drop", "age", "--journal", journal, "--resume")
+    check(done, OTHER_JOURNAL, "other data or settings", "X was float64 array of shape (80, 8)")
+
+    def interrupt(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("onefit.KernelSearchCV.fit", interrupt)
+    done = onefit(*select, "--journal", journal, "--resume")
+    check(done, INTERRUPTED, "what is finished is in", "go on with --resume")

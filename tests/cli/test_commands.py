@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
@@ -95,7 +96,7 @@ def test_model_and_results_come_back(onefit, csv, frame, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pickle.load", None)  # nothing of a model file is unpickled
         patch.setattr("pickle.loads", None)
-        assert onefit("predict", model, new).stdout.startswith("prediction\n")
+        assert onefit("predict", model, new).stdout.startswith("prediction,lower,upper\n")
 
 
 def test_unknown_categories_and_gaps_are_predicted(onefit, csv, tmp_path):
@@ -177,3 +178,51 @@ def test_the_program_itself(csv):
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["candidates"] == 15
+
+
+def test_the_report_is_written(onefit, csv, tmp_path):
+    report = tmp_path / "r.html"
+    select = ("select", csv, "--target", "price", "--drop", "kind", *SMALL, "--format", "json")
+    done = onefit(*select, "--report", report)
+    assert json.loads(done.stdout)["files"] == {"report": str(report)}
+    text = report.read_text(encoding="utf-8")
+    for words in ("<h1>data.csv: price</h1>", 'id="heldout"', 'id="influence"'):
+        assert words in text
+
+
+def test_the_demo(onefit, tmp_path):
+    report = tmp_path / "demo.html"
+    done = onefit("demo", "--report", report)
+    assert done.exit_code == 0, done.stderr
+    assert "Plan: 22 kernels" in done.stdout
+    assert "Best of 330 candidates" in done.stdout
+    assert "<h1>diabetes: progression</h1>" in report.read_text(encoding="utf-8")
+
+
+def test_intervals_hold_what_their_level_says(onefit, csv, frame, tmp_path):
+    model = tmp_path / "m.skops"
+    onefit("select", csv, "--target", "price", "--drop", "kind", *SMALL, "--model", model)
+    truth = frame["price"].to_numpy()
+    widths = []
+    for level in (0.5, 0.9):
+        done = onefit("predict", model, csv, "--level", level)
+        found = pd.read_csv(io.StringIO(done.stdout))
+        inside = (found["lower"] <= truth) & (truth <= found["upper"])
+        assert inside.mean() > level - 0.1
+        widths.append((found["upper"] - found["lower"]).mean())
+    assert widths[0] < widths[1]
+    assert onefit("predict", model, csv, "--level", 0).stdout.startswith("prediction\n")
+
+
+def test_a_journal_is_resumed(onefit, csv, tmp_path, monkeypatch):
+    journal = tmp_path / "journal.sqlite"
+    select = ("select", csv, "--target", "price", "--drop", "kind", *SMALL, "--format", "json")
+    first = json.loads(onefit(*select, "--journal", journal).stdout)
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("a finished job was run again")
+
+    monkeypatch.setattr("onefit.search.workers.run_job", refuse)
+    done = onefit(*select, "--journal", journal, "--resume")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["ranking"] == first["ranking"]

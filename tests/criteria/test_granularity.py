@@ -26,8 +26,8 @@ def test_smallest_that_meets_the_bound(accuracy, lam, kappa):
 
 
 def test_whole_roots_stay_whole():
-    # 1 / (lam (accuracy - delta/2)) = 9 but for rounding
-    assert granularity(0.105, lam=1 / 0.9, delta=0.01) == (4, 2)
+    # 1 / (lam (accuracy - delta/2)) = 400, but 400.0000000000003 in floating point
+    assert granularity(0.055, lam=0.5, delta=0.1) == (21, 19)
 
 
 @pytest.mark.parametrize(("accuracy", "delta"), [(0.005, 0.01), (0.004, 0.01), (0.1, 0.5)])

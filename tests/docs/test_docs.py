@@ -20,7 +20,7 @@ import pytest
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
 FENCE = re.compile(r"^```(?P<head>[^\n]*)\n(?P<body>.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
-LANGUAGES = {"python", "text", "text title=\"output\"", "sh"}
+LANGUAGES = {"python", "text", 'text title="output"', "sh"}
 SAME = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -57,7 +57,9 @@ def test_every_fence_is_of_a_known_kind(page):
     assert {block.head for block in blocks(page)} <= LANGUAGES
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if any(b.head == "python" for b in blocks(p))], ids=name)
+@pytest.mark.parametrize(
+    "page", [p for p in PAGES if any(b.head == "python" for b in blocks(p))], ids=name
+)
 def test_the_python_of_a_page_runs_and_prints_what_it_says(page):
     namespace: dict[str, object] = {"__name__": "__main__"}
     printed = ""
@@ -66,7 +68,7 @@ def test_the_python_of_a_page_runs_and_prints_what_it_says(page):
         for block in blocks(page):
             if block.head == "python":
                 printed = run(block, page, namespace)
-            elif block.head.endswith("output\""):
+            elif block.head.endswith('output"'):
                 same = doctest.OutputChecker().check_output(block.body, printed, SAME)
                 assert same, f"{name(page)}, line {block.line}: printed\n{printed}"
 
@@ -77,3 +79,18 @@ def test_the_blocks_are_seen_and_run():
     assert sum(block.head == "python" for block in blocks(page)) > 5
     with pytest.raises(ZeroDivisionError):
         run(Block("python", "1 / 0\n", 3), page, {})
+
+
+def test_the_criteria_of_the_chart_are_those_there_are():
+    from onefit.criteria import CRITERIA
+
+    text = (DOCS / "choosing.md").read_text(encoding="utf-8")
+    section = text.partition("## The criterion\n")[2].partition("\n## ")[0]
+    assert set(re.findall(r'^\| `"(\w+)"` \|', section, re.MULTILINE)) | {"cv"} == set(CRITERIA)
+
+
+def test_the_methods_of_the_table_are_those_there_are():
+    from onefit.heldout import METHODS
+
+    text = (DOCS / "methods.md").read_text(encoding="utf-8").partition("\n## ")[0]
+    assert set(re.findall(r'^\| `"(\w+)"` \|', text, re.MULTILINE)) == {*METHODS, "race", "auto"}

@@ -63,7 +63,9 @@ def test_kernel_ridge_and_ridge_and_lssvm(scaling, size):
 def test_gaussian_process(kernel, theirs, gamma):
     """alpha / A = Lambda; gamma from the length scale."""
     process = GaussianProcessRegressor(ConstantKernel(4.0, "fixed") * theirs, alpha=0.5).fit(X, y)
-    ours = regressor(kernel=kernel, gamma=gamma, lam=0.5 / 4.0, scaling="total", fit_intercept=False)
+    ours = regressor(
+        kernel=kernel, gamma=gamma, lam=0.5 / 4.0, scaling="total", fit_intercept=False
+    )
     assert ours == pytest.approx(process.predict(new), rel=1e-9)
 
 
@@ -144,7 +146,9 @@ def test_the_papers_gaussians_and_mean_scaling(width, gamma):
 
 def test_the_papers_polynomials_and_coefficients():
     tau, p, lam = 1.5, 2, 0.1
-    ours = KernelRegressor(kernel="poly", coef0=tau, degree=p, gamma=1, lam=lam, fit_intercept=False)
+    ours = KernelRegressor(
+        kernel="poly", coef0=tau, degree=p, gamma=1, lam=lam, fit_intercept=False
+    )
     ours.fit(X, y)
     K = (tau + X @ X.T) ** p
     alpha = np.linalg.solve(K / n + lam * np.eye(n), y)  # JMLR equation 6
@@ -166,7 +170,8 @@ def test_total_scaling_gives_every_fold_the_same_alpha():
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "laplacian", "matern32"])
 def test_scale_and_auto(kernel):
     v, d = X.var(), X.shape[1]
-    scale = {"laplacian": 1 / (d * np.sqrt(v)), "matern32": 1 / np.sqrt(d * v)}.get(kernel, 1 / (d * v))
+    others = {"laplacian": 1 / (d * np.sqrt(v)), "matern32": 1 / np.sqrt(d * v)}
+    scale = others.get(kernel, 1 / (d * v))
     for word, number in [("scale", scale), ("auto", 1 / d)]:
         assert regressor(kernel=kernel, gamma=word) == pytest.approx(
             regressor(kernel=kernel, gamma=number), rel=1e-9

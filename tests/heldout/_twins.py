@@ -124,16 +124,18 @@ def taylor_terms(problem, lam, change, orders, degree=9):
     return [coefficients[j] / radius**j for j in range(orders + 1)]
 
 
-def newton_step(problem, lam, train, j=0):
-    """One Newton step of the problem on some rows from the solution on all, by one dense system.
+def full_predictions(problem, lam):
+    """Predictions on all rows by the machine of the rows with weight, (n, q)."""
+    kept = np.flatnonzero(problem.s)
+    full = solve(problem.take(kept), lam)
+    return problem.K[:, kept] @ full.coef + full.intercept
+
+
+def newton_step(problem, lam, train, u, j=0):
+    """One Newton step of the problem on some rows from predictions u, by one dense system.
 
     Unknowns a (all training rows) and b; 2 Lambda a = -s (g + d (K a + b - u)).
     """
-    kept = np.flatnonzero(problem.s)
-    full = solve(problem.take(kept), lam)
-    a = np.zeros(problem.n)
-    a[kept] = full.coef[:, j]
-    u = problem.K @ a + full.intercept[j]
     train = train[problem.s[train] > 0]
     y, s, K = problem.Y[train, j], problem.s[train], problem.K[np.ix_(train, train)]
     g, d = problem.loss.gradient(y, u[train]), problem.loss.curvature(y, u[train])
@@ -147,7 +149,7 @@ def newton_step(problem, lam, train, j=0):
         system[:m, m] = system[m, :m] = 0.0
         system[m, m] = 1.0
     solution = np.linalg.solve(system, right)
-    return problem.K[:, train] @ solution[:m] + solution[m], u
+    return problem.K[:, train] @ solution[:m] + solution[m]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ app = typer.Typer(
     name="onefit",
     help="Choose kernel machines by cross-validation, without refitting the splits.",
     epilog="Exit codes: 0 done, 1 unexpected error, 2 wrong usage, 3 bad data, 4 too large for the "
-    "memory, 130 interrupted.",
+    "memory, 5 a journal of other data or settings, 130 interrupted.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -67,6 +67,10 @@ def select(
     results: Annotated[
         Path | None, typer.Option(help="All candidates: .parquet, .csv or .json.")
     ] = None,
+    journal: Annotated[
+        Path | None, typer.Option(help="File that keeps what is finished, for --resume.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with --journal.")] = False,
     task: Task = "auto",
     loss: Loss = None,
     kernel: Kernels = None,
@@ -87,12 +91,13 @@ def select(
     drawn; the model holds the encoder too.
     """
     with clear_errors(traceback):
-        from onefit.cli.run import Outputs, select_model
+        from onefit.cli.run import Diary, Outputs, select_model
 
         options = Options(task, loss, tuple(kernel or ()), criterion, method, folds, seed, jobs)
         table = _read(data, target, delimiter, drop, rows, seed)
         outputs = Outputs(report, model, results)
-        summary = select_model(table, options, data.name, outputs)
+        diary = Diary(journal, resume)
+        summary = select_model(table, options, data.name, outputs, diary)
         _print_selection(summary, outputs.written, format_)
 
 
@@ -132,15 +137,24 @@ def predict(
     output: Annotated[
         Path | None, typer.Option(help="CSV or Parquet file to write, instead of stdout.")
     ] = None,
+    level: Annotated[
+        float,
+        typer.Option(min=0.0, max=0.999, help="Of the intervals of a regression; 0 for none."),
+    ] = 0.9,
     delimiter: Delimiter = None,
     format_: Output = Format.table,
     traceback: Traceback = False,
 ) -> None:
-    """Predict the target of new rows: as CSV on stdout, as JSON, or into a file."""
+    """Predict the target of new rows: as CSV on stdout, as JSON, or into a file.
+
+    A regression gets intervals by CV+ (columns lower and upper), computed from the training rows
+    that the model holds; its level is what they cover in practice, half as much error is
+    guaranteed if rows are exchangeable.
+    """
     with clear_errors(traceback):
         from onefit.cli.run import predict_rows, write_predictions
 
-        frame = predict_rows(model, data, delimiter)
+        frame = predict_rows(model, data, _unescaped(delimiter), level)
         if output is not None:
             write_predictions(frame, output)
             typer.echo(f"{len(frame)} predictions written to {output}", err=True)

@@ -5,15 +5,25 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import typer
 
+from onefit.search.journal import JournalError
 from onefit.tables import DataError
 
-__all__ = ["BAD_DATA", "INTERRUPTED", "TOO_LARGE", "UNEXPECTED", "USAGE", "clear_errors"]
+__all__ = [
+    "BAD_DATA",
+    "INTERRUPTED",
+    "OTHER_JOURNAL",
+    "TOO_LARGE",
+    "UNEXPECTED",
+    "USAGE",
+    "clear_errors",
+]
 
-UNEXPECTED, USAGE, BAD_DATA, TOO_LARGE, INTERRUPTED = 1, 2, 3, 4, 130
+UNEXPECTED, USAGE, BAD_DATA, TOO_LARGE, OTHER_JOURNAL, INTERRUPTED = 1, 2, 3, 4, 5, 130
 
 #: kinds of errors, the first that fits counts
 CODES: tuple[tuple[type[BaseException], int], ...] = (
@@ -22,6 +32,7 @@ CODES: tuple[tuple[type[BaseException], int], ...] = (
     (FloatingPointError, BAD_DATA),
     (np.linalg.LinAlgError, BAD_DATA),
     (KeyboardInterrupt, INTERRUPTED),
+    (JournalError, OTHER_JOURNAL),
     (ValueError, USAGE),
     (OSError, USAGE),
 )
@@ -46,12 +57,12 @@ def clear_errors(traceback: bool) -> Iterator[None]:
 
 def _sentence(error: BaseException, code: int) -> str:
     if code == INTERRUPTED:
-        return "interrupted"
+        return " ".join(["interrupted", *map(str, error.args)])
     text = " ".join(str(error).split())
     if code == UNEXPECTED:
         return f"{type(error).__name__}: {text} (unexpected; --traceback shows where)"
     return text
 
 
-def _say_warning(message: Warning | str, *_: object) -> None:
+def _say_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     typer.echo(f"note: {' '.join(str(message).split())}", err=True)

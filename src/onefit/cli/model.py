@@ -10,11 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
 import onefit
 from onefit import kernels
-from onefit.tables import DataError, is_sparse
+from onefit.tables import DataError, Table, is_sparse
+
+Array = NDArray[Any]
 
 __all__ = ["TRUSTED", "Model", "load_model", "save_model"]
 
@@ -25,6 +29,7 @@ TRUSTED = (
     "numpy.dtype",
     "onefit.estimators.classifier.KernelClassifier",
     "onefit.estimators.regressor.KernelRegressor",
+    "scipy.sparse._csr.csr_matrix",
     *(f"{getattr(kernels, name).__module__}.{name}" for name in KERNELS),
 )
 
@@ -40,11 +45,14 @@ class Model:
     target : str
     columns : list of str, or int
         Names of the features, or how many there are for LIBSVM.
+    y : array or None
+        Training targets of a regression, which intervals are made from.
     """
 
     pipeline: Pipeline
     target: str
     columns: list[str] | int
+    y: Array | None = None
 
     @property
     def encoder(self) -> Any:
@@ -57,10 +65,11 @@ class Model:
         return self.pipeline.named_steps["machine"]
 
 
-def make_model(encoder: Any, machine: Any, X: Any, target: str) -> Model:
+def make_model(encoder: Any, machine: Any, table: Table, y: Array) -> Model:
     """Join a fitted encoder and a fitted machine."""
-    columns = X.shape[1] if is_sparse(X) else list(X.columns)
-    return Model(Pipeline([("columns", encoder), ("machine", machine)]), target, columns)
+    columns = table.X.shape[1] if is_sparse(table.X) else list(table.X.columns)
+    pipeline = Pipeline([("columns", encoder), ("machine", machine)])
+    return Model(pipeline, table.target, columns, None if is_classifier(machine) else y)
 
 
 def save_model(model: Model, path: Path) -> None:
@@ -70,6 +79,7 @@ def save_model(model: Model, path: Path) -> None:
     model.pipeline.onefit_ = {
         "target": model.target,
         "columns": model.columns,
+        "y": model.y,
         "version": onefit.__version__,
     }
     skops.io.dump(model.pipeline, path)
@@ -96,4 +106,4 @@ def load_model(path: Path) -> Model:
         raise DataError(
             f"{path.name} is not a model that onefit select --model wrote ({error})"
         ) from error
-    return Model(pipeline, about["target"], about["columns"])
+    return Model(pipeline, about["target"], about["columns"], about["y"])

@@ -18,8 +18,9 @@ from onefit.cli.show import progress
 from onefit.cli.summary import check_results_name, summarise, write_results
 from onefit.search.setup import set_up
 from onefit.tables import DataError, Table, read_features
+from onefit.uncertainty import predict_interval
 
-__all__ = ["Outputs", "explain_plan", "predict_rows", "select_model", "write_predictions"]
+__all__ = ["Diary", "Outputs", "explain_plan", "predict_rows", "select_model", "write_predictions"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Outputs:
             write_results(search, self.results)
         if self.model is not None:
             machine = search.best_estimator_
-            save_model(make_model(recipe.encoder, machine, table.X, table.target), self.model)
+            save_model(make_model(recipe.encoder, machine, table, recipe.y), self.model)
         if self.report is not None:
             from onefit.report import write_report
 
@@ -59,9 +60,7 @@ class Outputs:
             write_report(search, self.report, y=recipe.y, title=title, target=table.target)
 
 
-def select_model(
-    table: Table, options: Options, source: str, outputs: Outputs
-) -> dict[str, Any]:
+def select_model(table: Table, options: Options, source: str, outputs: Outputs) -> dict[str, Any]:
     """Select on a table, write the files asked for, and return the summary.
 
     Parameters
@@ -71,11 +70,15 @@ def select_model(
     source : str
         Name of the data.
     outputs : Outputs
+    diary : Diary, default=None
     """
+    diary = diary or Diary()
+    diary.check()
     outputs.check()
     start = perf_counter()
     recipe = make_recipe(table, options)
-    with progress(recipe.search):
+    recipe.search.set_params(journal=diary.path)
+    with diary.told(), progress(recipe.search):
         recipe.search.fit(recipe.Z, recipe.y)
     n, columns = table.X.shape
     data = {"file": source, "rows": n, "columns": columns, "target": table.target}
@@ -111,20 +114,21 @@ def _as_numbers(load: plan.Workload, best: plan.Estimate) -> dict[str, Any]:
     }
 
 
-def predict_rows(model: Path, data: Path, delimiter: str | None = None) -> Any:
+def predict_rows(model: Path, data: Path, delimiter: str | None = None, level: float = 0.9) -> Any:
     """Predictions for the rows of a file, as a data frame.
 
-    The column ``prediction``, and for classes a decision value, or a probability where the loss
-    gives one, for each.
+    The column ``prediction``; for amounts the ends of an interval of this level, ``lower`` and
+    ``upper``, unless it is 0; for classes a decision value, or a probability where the loss gives
+    one, for each.
     """
     found = load_model(model)
     X = as_trained(found.encoder, read_features(data, found.columns, delimiter))
     if X.shape[0] == 0:
         raise DataError(f"{data.name} has no row to predict")
-    return _predictions(found, X)
+    return _predictions(found, X, level)
 
 
-def _predictions(model: Model, X: Any) -> Any:
+def _predictions(model: Model, X: Any, level: float) -> Any:
     import pandas as pd
 
     columns: dict[str, Any] = {"prediction": model.pipeline.predict(X)}
@@ -137,6 +141,11 @@ def _predictions(model: Model, X: Any) -> Any:
             classes = classes[1:] if values.ndim == 1 else classes
         values = np.asarray(values).reshape(X.shape[0], -1)
         columns |= {f"{word}_{one}": values[:, i] for i, one in enumerate(classes)}
+    elif level > 0:
+        machine = model.machine
+        Z = model.encoder.transform(X)
+        found = predict_interval(machine, machine.X_fit_, model.y, Z, alpha=1.0 - level)
+        columns |= {"lower": found.lower, "upper": found.upper}
     return pd.DataFrame(columns)
 
 

@@ -76,8 +76,8 @@ def _findings(summary: dict[str, Any]) -> Iterator[str]:
             f"[bold]Approximate[/]: held-out predictions by {best['method']!r} differ from those "
             f"of refitting (error bound {best['error_bound']:.2g})"
         )
-    within = best["candidates_within_one_standard_error"]
-    yield f"{within} of {summary['candidates']} candidates are within one standard error of the best"
+    near = best["candidates_within_one_standard_error"]
+    yield f"{near} of {summary['candidates']} candidates are within one standard error of the best"
     yield f"[bold]Time[/]: {summary['seconds']:.2f} s{_compared(summary['speed_up'])}"
 
 
@@ -122,7 +122,9 @@ def progress(search: Any) -> Iterator[None]:
         yield
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
+    with Progress(
+        *columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True
+    ) as bar:
         search.set_callbacks(Progressing(bar))
         try:
             yield

@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,13 +25,14 @@ from onefit.heldout.predict import check_machine
 from onefit.search.aggregate import AGGREGATES, RULES, one_standard_error, standard_error
 from onefit.search.criterion import Criterion, get_criterion
 from onefit.search.grid import Job
+from onefit.search.journal import Run, journalled, settings
 from onefit.search.metrics import FAST
 from onefit.search.per_target import choose_lams, fit_targets
 from onefit.search.race import race
 from onefit.search.results import Results, heldout_of, tabulate
 from onefit.search.scoring import build_scoring
 from onefit.search.setup import Setup, set_up
-from onefit.search.workers import Outcome, Task, run_jobs
+from onefit.search.workers import Outcome, Task
 
 Array = NDArray[Any]
 
@@ -84,6 +86,9 @@ class KernelSearchCV(BaseSearchCV):
         targets do best on average, each at its own best lam.
     keep_heldout : {"best", "all", "none"}, default="best"
         Whose held-out predictions to keep.
+    journal : str or Path, default=None
+        A file that keeps every finished kernel, so that a search that was interrupted or killed
+        goes on where it was; one of other data or settings is refused.
     verbose : int, default=0
         1 says what is about to be done, 2 also when a kernel is done.
 
@@ -135,6 +140,7 @@ class KernelSearchCV(BaseSearchCV):
         rule: str = "best",
         lam_per_target: bool = False,
         keep_heldout: str = "best",
+        journal: Any = None,
         verbose: int = 0,
     ) -> None:
         self.estimator = estimator
@@ -150,6 +156,7 @@ class KernelSearchCV(BaseSearchCV):
         self.rule = rule
         self.lam_per_target = lam_per_target
         self.keep_heldout = keep_heldout
+        self.journal = journal
         self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
@@ -187,9 +194,11 @@ class KernelSearchCV(BaseSearchCV):
 
         context = self._init_callback_context(max_subtasks=1 + (self.refit is not False))
         context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=_metadata(params))
-        outcomes = self._run(setup, task, context)
-        if self.method == "race":
-            outcomes = self._race(setup, task, outcomes, metric)
+        about = partial(settings, self, X, y, weight, setup, metric)
+        with journalled(self.journal, about, task, setup.crew) as run:
+            outcomes = self._run(setup, run, context)
+            if self.method == "race":
+                outcomes = self._race(setup, task, run, outcomes, metric)
         fitted = self._conclude(setup, task, outcomes, metric, multimetric)
         fitted["scorer_"] = getattr(scorers, "_scorers", scorers)
         if self.refit is not False:
@@ -269,7 +278,7 @@ class KernelSearchCV(BaseSearchCV):
             metric = self.refit
         return None if callable(self.refit) or not isinstance(metric, str) else metric
 
-    def _run(self, setup: Setup, task: Task, context: Any) -> list[Outcome]:
+    def _run(self, setup: Setup, run: Run, context: Any) -> list[Outcome]:
         """Run all jobs, telling callbacks and reader when each is done."""
         jobs = setup.jobs
         search = context.subcontext(
@@ -285,7 +294,7 @@ class KernelSearchCV(BaseSearchCV):
                 f"{setup.crew.workers} workers with {setup.crew.threads} threads"
             )
         outcomes: list[Outcome] = []
-        for done, (place, found) in enumerate(run_jobs(task, jobs, setup.crew), start=1):
+        for done, (place, found) in enumerate(run(jobs), start=1):
             outcomes += found
             tasks[place].call_on_fit_task_end(estimator=self)
             if self.verbose > 1:
@@ -295,7 +304,7 @@ class KernelSearchCV(BaseSearchCV):
         return sorted(outcomes, key=lambda one: min(one.indices))
 
     def _race(
-        self, setup: Setup, task: Task, outcomes: list[Outcome], metric: str
+        self, setup: Setup, task: Task, run: Run, outcomes: list[Outcome], metric: str
     ) -> list[Outcome]:
         """Exact values for the candidates that can win."""
         sizes = np.diff(setup.folds.offsets)
@@ -304,10 +313,10 @@ class KernelSearchCV(BaseSearchCV):
             names = task.scoring.names
             return tabulate(setup.candidates, found, names, sizes, self.aggregate).totals[metric]
 
-        def run(jobs: list[Job]) -> list[Outcome]:
-            return [one for _, found in run_jobs(task, jobs, setup.crew) for one in found]
+        def repair(jobs: list[Job]) -> list[Outcome]:
+            return [one for _, found in run(jobs) for one in found]
 
-        return race(setup.jobs, outcomes, totals, run)
+        return race(setup.jobs, outcomes, totals, repair)
 
     def _conclude(
         self,

@@ -8,19 +8,21 @@ rows E = A_k \ A that come in. With rho_i = c_i^(-1/2) on A and the inverse take
 
     M = I + diag(rho) K_AA diag(rho),          T = [diag(rho) K_AE, rho, I_R],
 
-leaving R out means a_R = 0 with free residuals t, so that the unknowns beside a_A are y = (a_E,
-b, t):
+leaving R out means da_R = 0 with free residuals t, so that the unknowns beside the change da_A of
+the coefficients are y = (da_E, db, t):
 
-    a_A / rho = M^-1 (beta - T y),                          beta = rho (z - K_{A,fixed} a_fixed),
+    da_A / rho = M^-1 (beta - T y),                         beta = rho e_A,
 
-    (T'M^-1 T - Z) y = T'M^-1 beta - (beta_E, h, 0),
+    (T'M^-1 T - Z) y = T'M^-1 beta - (e_E, h, 0),
 
-    Z = [[K_EE + diag(c_E), 1, 0], [1', 0, 0], [0, 0, 0]],
+    Z = [[K_EE + diag(c_E), 1, 0], [1', 0, 0], [0, 0, 0]].
 
-with z = u - g/d the working response, the coefficients of points without curvature fixed at a_i
-= -s_i g_i / (2 Lambda_k), and h = -sum(a_fixed). All folds draw the blocks of T'M^-1 T from the
-same arrays, so that a step costs a fold no more than a system of size |E| + 1 + |R|. Where a
-factor of its own costs less (few points with curvature, or many changes), it is taken instead.
+Everything is a change from where the fold stands: e = -c r - K da_fixed is what the coefficients
+there, with those of points without curvature set to a_i = -s_i g_i / (2 Lambda_k), still miss (r
+is the gap in stationarity), and h = -1'a. So errors do not add up from step to step, and a step
+from a solution refines it. All folds draw the blocks of T'M^-1 T from the same arrays, so that a step
+costs a fold no more than a system of size |E| + 1 + |R|. Where a factor of its own costs less (few
+points with curvature, or many changes), it is taken instead.
 
 The first step, from the full solution with E empty, is the sum of the whole influence series
 (its limit).
@@ -28,7 +30,7 @@ The first step, from the full solution with E empty, is the sum of the whole inf
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -47,22 +49,24 @@ __all__ = ["Downdate", "Model", "product"]
 
 @dataclass(frozen=True)
 class Model:
-    """The Newton models of several leave-out problems at their current predictions, as columns.
+    """The Newton models of several leave-out problems where they stand, as columns.
 
     Attributes
     ----------
-    u, d : (n, k) arrays
-        Predictions and curvature, the latter zero on rows that the problem does without.
-    response : (n, k) array
-        z - K a_fixed where there is curvature.
+    d : (n, k) array
+        Curvature, zero on rows that the problem does without.
+    missing : (n, k) array
+        e above, where there is curvature.
     fixed : (n, k) array
-        Coefficients of the rows without curvature, zero elsewhere.
+        The change of the coefficients of rows without curvature, zero elsewhere.
+    total : (k,) array
+        The sum of all coefficients after that change.
     """
 
-    u: Array
     d: Array
-    response: Array
+    missing: Array
     fixed: Array
+    total: Array
 
 
 def product(K: Array, A: Array) -> Array:
@@ -74,7 +78,12 @@ def product(K: Array, A: Array) -> Array:
 
 
 class Downdate:
-    """The inverse of one full solution's system, at the Lambda that some splits share."""
+    """T'M^-1 T for every row that any fold may drop or add, at the Lambda that some splits share.
+
+    ``inverse`` is its part for the rows of A, which folds drop. ``tail`` holds the columns of the
+    border and of the rows that have entered some fold so far, less what all folds share of Z (K_EE
+    and the ones of the border). A fold's small system is a submatrix of the two.
+    """
 
     def __init__(self, target: Target, ridge: float, norms: Norms) -> None:
         problem = target.problem
@@ -82,10 +91,13 @@ class Downdate:
         self.K, self.s, self.ridge, self.d = problem.K, problem.s, ridge, target.d
         self.fit_intercept = problem.fit_intercept
         self.active = target.active
-        self.position = np.full(problem.n, -1, dtype=np.intp)
-        self.position[self.active] = np.arange(self.active.size)
+        self.p = self.active.size
+        self.number = np.full(problem.n, -1, dtype=np.intp)
+        self.number[self.active] = np.arange(self.p)
+        self.inside = self.number >= 0
         self.rho = np.sqrt(self.s[self.active] * self.d[self.active] / (2.0 * ridge))
-        self.entering = _Entering(np.empty(0, np.intp), *[np.empty((self.active.size, 0))] * 2)
+        self.entered = np.empty((self.p, 0), dtype=self.rho.dtype)
+        self.entry = np.full(problem.n, -1, dtype=np.intp)
 
     @property
     def condition(self) -> float:
@@ -95,7 +107,7 @@ class Downdate:
     @cached_property
     def inverse(self) -> Array:
         """M^-1."""
-        whole = self.active.size == self.K.shape[0]
+        whole = self.p == self.K.shape[0]
         M = linalg.fortran(self.K if whole else self.K[np.ix_(self.active, self.active)])
         M *= self.rho[:, None]
         M *= self.rho[None, :]
@@ -103,19 +115,30 @@ class Downdate:
         return linalg.inverse_spd(M)
 
     @cached_property
-    def border(self) -> Array:
-        """M^-1 rho."""
-        return linalg.matmul(self.inverse, self.rho)
+    def tail(self) -> Array:
+        """T'M^-1 T - Z: rows for A, the border and the entered rows, columns for the latter two."""
+        border = linalg.matmul(self.inverse, self.rho)
+        return np.concatenate([border, [self.rho @ border]])[:, None]
 
     def solve(self, model: Model) -> tuple[Array, Array, NDArray[np.bool_]]:
-        """Minimisers of the models: coefficients (n, k), intercepts (k,), and which are determined.
+        """Changes to the minimisers: da (n, k), db (k,), and which intercepts are determined.
 
         A model without any curvature says nothing of the intercept.
         """
-        a, b = model.fixed.copy(), np.zeros(model.u.shape[1])
+        a, b = model.fixed.copy(), np.zeros(model.total.size)
         curved = model.d > 0.0
+        # a point whose curvature changed from one positive value to another both leaves and enters
+        kept = self.inside[:, None] & (model.d == self.d[:, None])
         some = curved.any(axis=0)
-        changes = [_Change(int(c), *self._change(model.d[:, c])) for c in np.flatnonzero(some)]
+        changes = [
+            _Change(int(c), np.flatnonzero(entering), self.number[np.flatnonzero(leaving)])
+            for c, entering, leaving in zip(
+                np.flatnonzero(some),
+                (curved & ~kept).T[some],
+                (self.inside[:, None] & ~kept).T[some],
+                strict=True,
+            )
+        ]
         updated = self._worth_updating(changes)
         for change in changes:
             if change.column not in updated:
@@ -128,133 +151,98 @@ class Downdate:
 
     def _worth_updating(self, changes: list[_Change]) -> set[int]:
         """Columns for which a small change costs less than a factor of their own."""
-        p = self.active.size
-        size = {c.column: p - c.rows_out.size + c.rows_in.size for c in changes}
+        p = self.p
+        size = {c.column: p - c.leaving.size + c.entering.size for c in changes}
         fewer = [c for c in changes if c.size < 0.8 * size[c.column]]
         known = "inverse" in self.__dict__
         update = (0.0 if known else float(p) ** 3) + sum(c.size**3 / 3 for c in fewer)
         afresh = sum(size[c.column] ** 3 / 3 + 16 * size[c.column] ** 2 for c in fewer)
         return {c.column for c in fewer} if update < afresh else set()
 
-    def _change(self, d: Array) -> tuple[Rows, Rows]:
-        """Rows that enter the active set, and positions in it of those that leave.
-
-        A point whose curvature changed from one positive value to another does both.
-        """
-        inside = self.position >= 0
-        kept = inside & (d == self.d)
-        return np.flatnonzero((d > 0) & ~kept), self.position[np.flatnonzero(inside & ~kept)]
-
     def _afresh(self, rows: Rows, model: Model, column: int) -> tuple[Array, float]:
         root = np.sqrt(self.s[rows] * model.d[rows, column] / (2.0 * self.ridge))
         whole = rows.size == self.K.shape[0]
         K = self.K if whole else self.K[np.ix_(rows, rows)]
-        fixed_sum = float(model.fixed[:, column].sum())
-        return solve_active(K, model.response[rows, column], root, fixed_sum, self.fit_intercept)
+        total = float(model.total[column])
+        return solve_active(K, model.missing[rows, column], root, total, self.fit_intercept)
 
     def _update(self, changes: list[_Change], model: Model, a: Array, b: Array) -> None:
         """The small systems of some columns, and their coefficients."""
-        self._enter(np.unique(np.concatenate([change.rows_in for change in changes])))
+        self._enter(np.unique(np.concatenate([change.entering for change in changes])))
         columns = np.array([change.column for change in changes], dtype=np.intp)
-        beta = np.asfortranarray(self.rho[:, None] * model.response[np.ix_(self.active, columns)])
+        beta = np.asfortranarray(self.rho[:, None] * model.missing[np.ix_(self.active, columns)])
         solved = linalg.matmul(self.inverse, beta)
-        projected = linalg.matmul(self.entering.rows.T, solved)
-        summed = self.rho @ solved + model.fixed[:, columns].sum(axis=0)
-        in_values = np.zeros((self.entering.index.size, len(columns)))
+        border = self.rho @ solved + model.total[columns]
+        right = np.vstack([border, linalg.matmul(self.entered.T, solved)])
+        y = np.zeros_like(right)
         for j, change in enumerate(changes):
-            e = self.entering.find(change.rows_in)
-            ridge = (
-                2.0 * self.ridge / (self.s[change.rows_in] * model.d[change.rows_in, change.column])
-            )
-            right = np.concatenate(
-                [
-                    projected[e, j] - model.response[change.rows_in, change.column],
-                    summed[[j]] if self.fit_intercept else [],
-                    solved[change.rows_out, j],
-                ]
-            )
-            y = _solve_small(self._small_matrix(change, e, ridge), right, e.size)
-            in_values[e, j] = y[: e.size]
-            if self.fit_intercept:
-                b[change.column] = y[e.size]
-            beta[change.rows_out, j] -= y[right.size - change.rows_out.size :]
-        beta -= self.rho[:, None] * b[columns]
-        beta -= linalg.matmul(self.entering.rows, in_values)
+            part = self._small_solution(change, model, solved[:, j], right[:, j])
+            beta[change.leaving, j] -= part[: change.leaving.size]
+            y[self._places(change), j] = part[change.leaving.size :]
+        beta -= self.rho[:, None] * y[0] + linalg.matmul(self.entered, y[1:])
         inside = self.rho[:, None] * linalg.matmul(self.inverse, beta)
+        b[columns] = y[0]
         for j, change in enumerate(changes):
-            inside[change.rows_out, j] = model.fixed[self.active[change.rows_out], change.column]
+            inside[change.leaving, j] = model.fixed[self.active[change.leaving], change.column]
             a[self.active, change.column] = inside[:, j]
-            a[change.rows_in, change.column] = in_values[self.entering.find(change.rows_in), j]
+            a[change.entering, change.column] = y[self.entry[change.entering], j]
+
+    def _places(self, change: _Change) -> Rows:
+        """The columns of `tail` that a change needs: the border and its entering rows."""
+        entering = self.entry[change.entering]
+        return np.concatenate([[0], entering]) if self.fit_intercept else entering
+
+    def _small_solution(self, change: _Change, model: Model, solved: Array, right: Array) -> Array:
+        """t, db and da_E of one column."""
+        out, places = change.leaving, self._places(change)
+        m, q = out.size, change.entering.size
+        if m + places.size == 0:
+            return np.empty(0)
+        matrix = np.empty((m + places.size, m + places.size), self.rho.dtype, order="F")
+        matrix[:m, :m] = self.inverse[out[:, None], out]
+        matrix[m:, :m] = self.tail[out[:, None], places].T
+        matrix[m:, m:] = self.tail[(self.p + places)[:, None], places]
+        some = np.concatenate([solved[out], right[places]])
+        if q:
+            last = np.arange(some.size - q, some.size)
+            weight = self.s[change.entering] * model.d[change.entering, change.column]
+            matrix[last, last] -= 2.0 * self.ridge / weight
+            some[last] -= model.missing[change.entering, change.column]
+        solver = linalg.solve_symmetric if q else linalg.solve_spd
+        return solver(matrix, some[:, None])[:, 0]
 
     def _enter(self, rows: Rows) -> None:
-        """Add rows to those whose part of T'M^-1 T is known."""
-        new = np.setdiff1d(rows, self.entering.index, assume_unique=True)
-        if new.size:
-            K = np.asfortranarray(self.rho[:, None] * self.K[np.ix_(self.active, new)])
-            self.entering = self.entering.extended(new, K, linalg.matmul(self.inverse, K), self.K)
-
-    def _small_matrix(self, change: _Change, e: Rows, ridge: Array) -> Array:
-        """T'M^-1 T - Z of one column, lower triangle."""
-        q, out, bordered = e.size, change.rows_out, int(self.fit_intercept)
-        first = q + bordered
-        matrix = np.empty((first + out.size, first + out.size), self.rho.dtype, order="F")
-        matrix[first:, first:] = self.inverse[np.ix_(out, out)]
-        if q:
-            matrix[:q, :q] = self.entering.inner[np.ix_(e, e)]
-            matrix[np.arange(q), np.arange(q)] -= ridge
-            matrix[first:, :q] = self.entering.solved[np.ix_(out, e)]
-        if bordered:
-            matrix[q, :q] = self.border @ self.entering.rows[:, e] - 1.0
-            matrix[q, q] = self.rho @ self.border
-            matrix[first:, q] = self.border[out]
-        return matrix
+        """Give the rows that enter for the first time their columns of `entered` and `tail`."""
+        new = rows[self.entry[rows] < 0]
+        if new.size == 0:
+            return
+        before = np.flatnonzero(self.entry >= 0)
+        before = before[np.argsort(self.entry[before])]
+        self.entry[new] = 1 + before.size + np.arange(new.size)
+        K_new = np.asfortranarray(self.rho[:, None] * self.K[np.ix_(self.active, new)])
+        self.entered = np.asfortranarray(np.column_stack([self.entered, K_new]))
+        solved = linalg.matmul(self.inverse, K_new)
+        inner = linalg.matmul(self.entered.T, solved)
+        inner -= self.K[np.ix_(np.concatenate([before, new]), new)]
+        columns = np.vstack([solved, self.rho @ solved - 1.0, inner])
+        below = columns[self.p : self.p + self.tail.shape[1]].T
+        self.tail = np.column_stack([np.vstack([self.tail, below]), columns])
 
 
 @dataclass(frozen=True)
 class _Change:
-    """How the active set of one column differs from that of the full solution."""
+    """How the active set of one column differs from that of the full solution.
+
+    Attributes
+    ----------
+    entering : rows of the sample
+    leaving : numbers in the active set
+    """
 
     column: int
-    rows_in: Rows
-    rows_out: Rows
+    entering: Rows
+    leaving: Rows
 
     @property
     def size(self) -> int:
-        return self.rows_in.size + self.rows_out.size + 1
-
-
-@dataclass(frozen=True)
-class _Entering:
-    """Rows that entered some fold's active set.
-
-    `rows` is diag(rho) K_AE, `solved` M^-1 of it, `inner` their product less K_EE.
-    """
-
-    index: Rows
-    rows: Array
-    solved: Array
-    inner: Array = field(default_factory=lambda: np.empty((0, 0)))
-
-    def extended(self, new: Rows, rows: Array, solved: Array, K: Array) -> _Entering:
-        index = np.concatenate([self.index, new])
-        both = np.asfortranarray(np.column_stack([self.rows, rows]))
-        inner = np.empty((index.size, index.size))
-        old = self.index.size
-        inner[:old, :old] = self.inner
-        inner[:, old:] = linalg.matmul(both.T, solved) - K[np.ix_(index, new)]
-        inner[old:, :old] = inner[:old, old:].T
-        return _Entering(
-            index, both, np.asfortranarray(np.column_stack([self.solved, solved])), inner
-        )
-
-    def find(self, rows: Rows) -> Rows:
-        """Where rows stand in `index`."""
-        order = np.argsort(self.index)
-        return np.asarray(order[np.searchsorted(self.index, rows, sorter=order)])
-
-
-def _solve_small(matrix: Array, right: Array, entering: int) -> Array:
-    if right.size == 0:
-        return right
-    solver = linalg.solve_symmetric if entering else linalg.solve_spd
-    return solver(matrix, right[:, None])[:, 0]
+        return self.entering.size + self.leaving.size + 1

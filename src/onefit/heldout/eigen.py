@@ -90,7 +90,7 @@ def _decompose(layout: Layout) -> _Complement:
     aside = int(np.argmax(np.abs(vectors[0])))
     values[aside], vectors[:, aside] = 0.0, 0.0
     linalg.rank_one(vectors, -2.0 * mirror, mirror @ vectors)
-    return _Complement(v, omega, w - omega * v, without_rounding(values), vectors)
+    return _Complement(v, omega, w - omega * v, without_rounding(values, omega), vectors)
 
 
 def _reflect(M: Array, mirror: Array) -> None:

@@ -10,13 +10,14 @@ With kappa^2 = max K_ii, every held-out value obeys
     |u - u*| <= |beta| + 2 kappa sqrt(r'K r)          (kappa sqrt(r'K r) without an intercept).
 
 **Certificate.** For a piecewise quadratic loss r vanishes if the last full Newton step moved no
-training point to another piece: the model was the objective itself. What is left is the
-rounding of one linear solve, eps times its condition number.
+training point to another piece: the model was the objective itself. What is left is rounding. Where
+that is too much for the bound (it weighs r with all of K), one more step is taken: it starts and
+ends on the same quadratic, so its length is the error it removes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,8 @@ class Front:
         Whether the last full step moved no point to another piece.
     error : (k,) array
         The bound above.
+    moves : (k,) array
+        The largest change of a prediction by the last step.
     """
 
     target: Target
@@ -68,8 +71,7 @@ class Front:
     steps: NDArray[np.intp]
     settled: Mask
     error: Array
-    fixed: Array | None = field(default=None, repr=False)
-    K_fixed: Array | None = field(default=None, repr=False)
+    moves: Array
 
     @classmethod
     def start(cls, target: Target, factor: Downdate, train: Mask, shift: Shift | None) -> Front:
@@ -79,7 +81,8 @@ class Front:
             np.repeat(x, k, axis=1) for x in (target.a[:, None], [[target.b]], target.u[:, None])
         )
         none = np.zeros(k, dtype=np.intp)
-        front = cls(target, factor, train, a, b[0], u, none, none.astype(bool), np.full(k, np.inf))
+        far = np.full(k, np.inf)
+        front = cls(target, factor, train, a, b[0], u, none, none.astype(bool), far, far.copy())
         if shift is not None:
             moved = replace(front, a=a + shift.a, b=b[0] + shift.b, u=u + shift.u)
             better = moved.objective() < front.objective()
@@ -125,47 +128,41 @@ class Front:
             steps=self.steps[columns],
             settled=self.settled[columns],
             error=self.error[columns],
-            fixed=None if self.fixed is None else self.fixed[:, columns],
-            K_fixed=None if self.K_fixed is None else self.K_fixed[:, columns],
+            moves=self.moves[columns],
         )
 
     def put(self, columns: Any, part: Front) -> None:
         """Write back what :meth:`take` gave."""
-        if self.fixed is None:
-            self.fixed, self.K_fixed = np.zeros_like(self.a), np.zeros_like(self.a)
-        for name in ("a", "u", "fixed", "K_fixed"):
-            getattr(self, name)[:, columns] = getattr(part, name)
-        for name in ("b", "steps", "settled", "error"):
+        self.a[:, columns], self.u[:, columns] = part.a, part.u
+        for name in ("b", "steps", "settled", "error", "moves"):
             getattr(self, name)[columns] = getattr(part, name)
 
     def model(self) -> Model:
         """Newton's model where the problems stand; curvature is frozen for a smooth loss."""
-        loss, use = self.target.problem.loss, self.weights > 0
+        loss, s = self.target.problem.loss, self.target.problem.s[:, None]
+        use = self.weights > 0
         g = np.where(use, loss.gradient(self.y, self.u), 0.0)
-        curved = (
-            loss.curvature(self.y, self.u) if loss.piecewise_quadratic else self.target.d[:, None]
-        )
-        d = np.where(use, curved, 0.0)
-        fixed = np.where(d > 0, 0.0, -self.target.problem.s[:, None] * g / (2.0 * self.ridge))
-        if self.fixed is None or self.K_fixed is None:
-            self.K_fixed = product(self.target.problem.K, fixed)
-        else:
-            self.K_fixed = self.K_fixed + product(self.target.problem.K, fixed - self.fixed)
-        self.fixed = fixed
-        with np.errstate(divide="ignore", invalid="ignore"):
-            response = np.where(d > 0, self.u - g / d - self.K_fixed, 0.0)
-        return Model(self.u, d, response, fixed)
+        d = self.target.d[:, None]
+        if loss.piecewise_quadratic:
+            d = loss.curvature(self.y, self.u)
+        d = np.where(use, d, 0.0)
+        gap = self.a + s * g / (2.0 * self.ridge)
+        fixed = np.where(d > 0, 0.0, -gap)
+        weight = np.where(d > 0, s * d, 1.0)
+        missing = -2.0 * self.ridge * gap / weight - product(self.target.problem.K, fixed)
+        missing[d == 0] = 0.0
+        return Model(d, missing, fixed, (self.a + fixed).sum(axis=0))
 
     def step(self, full: bool = False) -> None:
         """One Newton step of every column: in full, or as far as the objective falls."""
-        a, b, determined = self.factor.solve(self.model())
-        b = np.where(determined, b, self.b)
-        da, db = a - self.a, b - self.b
+        da, db, determined = self.factor.solve(self.model())
         du = product(self.target.problem.K, da) + db
-        t = np.ones(b.size) if full else self._lengths(da, db, du)
-        kept = self._keep_pieces(du) & (t == 1.0)
+        kept = self._keep_pieces(du)
+        t = np.ones(db.size) if full else self._lengths(da, db, du, kept)
         self.a, self.b, self.u = self.a + t * da, self.b + t * db, self.u + t * du
-        self.settled = kept & determined & self.target.problem.loss.piecewise_quadratic
+        self.moves = np.abs(t * du).max(axis=0)
+        piecewise = self.target.problem.loss.piecewise_quadratic
+        self.settled = kept & (t == 1.0) & determined & piecewise
         self.steps = self.steps + 1
         if not determined.all():
             self._slide(np.flatnonzero(~determined))
@@ -175,7 +172,7 @@ class Front:
         changed = loss.piece(self.y, self.u + du) != loss.piece(self.y, self.u)
         return np.asarray(~(changed & (self.weights > 0)).any(axis=0))
 
-    def _lengths(self, da: Array, db: Array, du: Array) -> Array:
+    def _lengths(self, da: Array, db: Array, du: Array, kept: Mask) -> Array:
         """1 where the full step brings enough of what its slope promises, else the minimum."""
         loss, s, two = self.target.problem.loss, self.weights, 2.0 * self.ridge
         df = du - db
@@ -183,7 +180,7 @@ class Front:
         slope = (s * loss.gradient(self.y, self.u) * du).sum(axis=0) + linear
         gain = (s * (loss.value(self.y, self.u + du) - loss.value(self.y, self.u))).sum(axis=0)
         t = np.ones(db.size)
-        search = ~(gain + linear + 0.5 * quadratic <= DECREASE * slope) & ~self._keep_pieces(du)
+        search = ~(gain + linear + 0.5 * quadratic <= DECREASE * slope) & ~kept
         if search.any():
             t[search] = line_search(
                 loss, self.y[:, search], self.u[:, search], du[:, search], s[:, search],
@@ -206,15 +203,17 @@ class Front:
         if not sign.any():
             return none
         direction = np.ones_like(self.u) * sign
-        return np.asarray(sign * line_search(loss, self.y, self.u, direction, s, none, none))
+        return np.asarray(sign * line_search(loss, self.y, self.u, direction, s, none, none, 1e-3))
 
-    def bound(self) -> None:
-        """Set `error` of every column: by the certificate where it holds, else by the bound."""
-        rounding = 16.0 * np.finfo(self.u.dtype).eps * self.factor.condition
-        self.error = np.where(self.settled, rounding * self.scale, np.inf)
-        open_ = np.flatnonzero(~self.settled | (self.error > EXACT * self.scale))
-        if open_.size:
-            self.error[open_] = np.minimum(self.error[open_], self.take(open_)._bound())
+    def bound(self, refined: bool = False) -> None:
+        """Set `error` of every column.
+
+        After a refining step from a settled point the objective is a quadratic that both share, and
+        what the step moved is what was wrong before it.
+        """
+        self.error = self._bound()
+        if refined:
+            self.error = np.where(self.settled, np.minimum(self.error, self.moves), self.error)
         self.error[self._flat()] = np.inf
 
     def _bound(self) -> Array:
@@ -226,7 +225,7 @@ class Front:
         energy = (r * product(problem.K, r)).sum(axis=0)
         kappa = np.sqrt(self.factor.norms.diagonal)
         two = 2.0 if problem.fit_intercept else 1.0
-        return np.asarray(np.abs(beta) + two * kappa * np.sqrt(np.maximum(energy, 0.0)))
+        return np.asarray(1.01 * np.abs(beta) + two * kappa * np.sqrt(np.maximum(energy, 0.0)))
 
     def _flat(self) -> Mask:
         """Columns whose intercept is not determined, on one side at least, by any curvature."""

@@ -92,7 +92,7 @@ class _Newton(Prepared):
         if self.name == "limit":
             front = Front.start(target, factor, train, None)
             front.step(full=True)
-            front.bound()
+            refine(front)
             for column in np.flatnonzero(np.isinf(front.error)):
                 front.refit(int(column))
             return front
@@ -100,6 +100,17 @@ class _Newton(Prepared):
         repair(front)
         self.shifts[key] = front.shift
         return front
+
+
+def refine(front: Front) -> None:
+    """Bound the errors, and refine settled columns whose rounding is too much for the bound."""
+    front.bound()
+    rough = np.flatnonzero(front.settled & (front.error > TOLERANCE * front.scale))
+    if rough.size:
+        part = front.take(rough)
+        part.step()
+        part.bound(refined=True)
+        front.put(rough, part)
 
 
 def repair(front: Front) -> None:
@@ -123,6 +134,6 @@ def repair(front: Front) -> None:
         if pending.size == 0:
             break
     if piecewise:
-        front.bound()
+        refine(front)
     for column in np.union1d(pending, np.flatnonzero(np.isinf(front.error))):
         front.refit(int(column))

@@ -1,5 +1,5 @@
-#"""A finished search, told: as numbers, as one HTML file, and as figures in a notebook."""
-#
-#from onefit.report.html import write_report
-#
-#__all__ = ["write_report"]
+"""A finished search, told: as numbers, as one HTML file, and as figures in a notebook."""
+
+from onefit.report.html import write_report
+
+__all__ = ["write_report"]

@@ -180,8 +180,8 @@ class Facts:
     def interval(self) -> tuple[float, float]:
         """An interval of level 0.95 for the winner's expected error, as shown.
 
-        Student's, from the scores of the splits. They share training rows, and the winner was chosen
-        by them, so that it is somewhat too narrow and too hopeful.
+        Student's, from the scores of the splits. They share training rows, and the winner was
+        chosen by them, so that it is somewhat too narrow and too hopeful.
         """
         middle, error = float(self.scores[self.best]), float(self.errors[self.best])
         half = float(student.ppf(0.5 + LEVEL / 2, self.splits.shape[1] - 1)) * error

@@ -124,7 +124,15 @@ def _software() -> str:
 
 def _commit() -> str:
     """The commit of the source tree that this module lies in, if it lies in one."""
-    asked = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    asked = [
+        "git",
+        "-C",
+        str(Path(__file__).parent),
+        "describe",
+        "--always",
+        "--dirty",
+        "--abbrev=12",
+    ]
     try:
         done = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=10)
     except (OSError, subprocess.SubprocessError):

@@ -62,7 +62,9 @@ def reproduce(
     check_choice("mode", mode, MODES)
     if paper == "all":
         root = Path(out or "experiments")
-        return [page for each in PAPERS for page in reproduce(each, mode, data_dir, jobs, root / each)]
+        return [
+            page for each in PAPERS for page in reproduce(each, mode, data_dir, jobs, root / each)
+        ]
     experiment = import_module(f"onefit.reproduce.{paper}")
     folder = Path(out or Path("experiments") / paper)
     config = settings(paper)[mode]
@@ -92,14 +94,18 @@ def _measure(
     experiment: Any, units: list[Unit], journal: Journal, loader: Loader, jobs: int
 ) -> None:
     pending = journal.pending(units)
-    print(f"{experiment.NAME}: {len(units)} units, {len(units) - len(pending)} of them finished before")
+    print(
+        f"{experiment.NAME}: {len(units)} units, {len(units) - len(pending)} of them finished before"
+    )
     start = perf_counter()
     for count, (unit, rows) in enumerate(_finished(experiment, pending, loader, jobs), 1):
         journal.add(unit, rows)
         spent = perf_counter() - start
         left = spent / count * (len(pending) - count)
         shown = " ".join(f"{k}={v}" for k, v in unit.items() if k in ("kind", "set", "replicate"))
-        print(f"  {count}/{len(pending)} {shown}: {spent:.0f} s, about {left:.0f} s to go", flush=True)
+        print(
+            f"  {count}/{len(pending)} {shown}: {spent:.0f} s, about {left:.0f} s to go", flush=True
+        )
 
 
 def _finished(

@@ -28,7 +28,16 @@ from onefit.solvers import solve
 
 Array = NDArray[Any]
 
-__all__ = ["Family", "Sweep", "Test", "draw_folds", "error_rate", "mean_square", "seed_of"]
+__all__ = [
+    "Family",
+    "Sweep",
+    "Unseen",
+    "draw_folds",
+    "error_rate",
+    "mean_square",
+    "misses",
+    "seed_of",
+]
 
 
 def seed_of(*parts: Any) -> int:
@@ -43,9 +52,14 @@ def draw_folds(n: int, k: int, rng: np.random.Generator) -> Folds:
     return Folds.from_pairs(n, [(np.setdiff1d(everyone, part), np.sort(part)) for part in parts])
 
 
+def misses(y: Array, u: Array) -> Array:
+    """The 0/1 loss; a prediction of zero, which a kernel near the identity gives, is a miss."""
+    return (y * u <= 0.0).astype(float)
+
+
 def error_rate(y: Array, u: Array) -> float:
     """Percentage of labels that the sign of u misses."""
-    return float(100.0 * np.mean(y * u <= 0.0))
+    return float(100.0 * misses(y, u).mean())
 
 
 def mean_square(y: Array, u: Array) -> float:
@@ -54,7 +68,7 @@ def mean_square(y: Array, u: Array) -> float:
 
 
 @dataclass(frozen=True)
-class Test:
+class Unseen:
     """Rows kept apart, and how predictions on them are judged."""
 
     X: Array = field(repr=False)
@@ -106,12 +120,13 @@ class Family:
     def problem(self, kernel: int) -> Problem:
         """The problem on one of the kernels."""
         K = self.kernels[kernel].matrix(self._geometry)
-        return Problem(K, self.y[:, None].astype(float), np.ones(len(self.y)), self.loss, self.fit_intercept)
+        return Problem(
+            K, self.y[:, None].astype(float), np.ones(len(self.y)), self.loss, self.fit_intercept
+        )
 
     def held_out(self, kernel: int, method: HeldOutMethod, folds: Folds) -> list[HeldOut | None]:
-        """Held-out predictions on one kernel, one a lambda."""
-        prepared = method.prepare(self.problem(kernel), folds, np.array(self.lams))
-        return [prepared.predict(float(lam)) for lam in self.lams]
+        """Held-out predictions on one kernel, one a lambda; None where a factorisation failed."""
+        return _held_out(self.problem(kernel), method, folds, self.lams)
 
     def sweep(
         self,
@@ -127,8 +142,7 @@ class Family:
             start = perf_counter()
             heldouts: list[HeldOut | None] = [None] * len(self.lams)
             if method is not None and folds is not None:
-                prepared = method.prepare(problem, folds, np.array(self.lams))
-                heldouts = [prepared.predict(float(lam)) for lam in self.lams]
+                heldouts = _held_out(problem, method, folds, self.lams)
             shared = perf_counter() - start
             evidence = Evidence(problem, kernel, tuple(map(float, self.lams)), heldouts)
             for name, criterion in criteria.items():
@@ -143,3 +157,19 @@ class Family:
         solution = solve(self.problem(kernel), float(self.lams[lam]))
         K = self.kernels[kernel].matrix(Geometry(X, self.X, keep=False))
         return np.asarray(linalg.matmul(K, solution.coef)[:, 0] + solution.intercept[0])
+
+
+def _held_out(
+    problem: Problem, method: HeldOutMethod, folds: Folds, lams: Sequence[float]
+) -> list[HeldOut | None]:
+    found: list[HeldOut | None] = []
+    try:
+        prepared = method.prepare(problem, folds, np.array(lams))
+    except (linalg.LinAlgError, FloatingPointError):
+        return [None] * len(lams)
+    for lam in lams:
+        try:
+            found.append(prepared.predict(float(lam)))
+        except (linalg.LinAlgError, FloatingPointError):
+            found.append(None)
+    return found

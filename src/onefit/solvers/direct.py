@@ -69,9 +69,12 @@ def spectrum(problem: Problem) -> Spectrum:
     return Spectrum(without_rounding(values), vectors)
 
 
-def without_rounding(values: Array) -> Array:
-    """Eigenvalues of a kernel matrix (ascending), those that rounding made negative set to zero."""
-    if values[0] < -(np.finfo(values.dtype).eps ** 0.5) * abs(values[-1]):
+def without_rounding(values: Array, size: float = 0.0) -> Array:
+    """Eigenvalues of a kernel matrix (ascending), those that rounding made negative set to zero.
+
+    ``size`` is the norm of the matrix, where that is more than its largest eigenvalue here.
+    """
+    if values[0] < -(np.finfo(values.dtype).eps ** 0.5) * max(abs(values[-1]), size):
         raise ValueError(
             f"the kernel matrix is indefinite: its smallest eigenvalue is {values[0]:.3g}, its "
             f"largest {values[-1]:.3g}; a kernel must be positive semi-definite, correct it"

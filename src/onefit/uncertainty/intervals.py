@@ -1,10 +1,10 @@
 """Prediction intervals by jackknife+ and CV+ (Barber, Candes, Ramdas and Tibshirani 2021).
 
 Let u^(-k) be the machine without the k-th fold, k(i) the fold of row i, and R_i = |y_i -
-u^(-k(i))(x_i)| its held-out residual. At a new point x the interval of CV+ runs from the
-floor(alpha (n+1))-th smallest of
+u^(-k(i))(x_i)| its held-out residual. At a new point x the interval of CV+ is
 
-    u^(-k(i))(x) - R_i,  i = 1..n     to the ceil((1 - alpha)(n + 1))-th smallest of     u^(-k(i))(x) + R_i.
+    from the floor(alpha (n + 1))-th smallest of u^(-k(i))(x) - R_i,           i = 1..n,
+    to the ceil((1 - alpha) (n + 1))-th smallest of u^(-k(i))(x) + R_i.
 
 Jackknife+ is CV+ with n folds. Whatever the distribution, if rows are exchangeable the new target
 is inside with probability at least 1 - 2 alpha (jackknife+), and at least 1 - 2 alpha less a term

@@ -1,0 +1,233 @@
+"""The figures of a report, as Plotly's JSON: written by hand, so that nothing need be installed.
+
+Text of the caller's (names, labels, classes) goes through :func:`clean`: Plotly draws a subset of
+HTML in every label.
+"""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import auc, confusion_matrix, roc_curve
+
+from onefit.report.facts import Facts, Family
+
+Array = NDArray[Any]
+Figure = dict[str, Any]
+
+__all__ = ["clean", "confusion", "curve", "number", "roc", "scatter", "surface"]
+
+BLUE, ORANGE, GREEN, RED = "#3b7dd8", "#d97706", "#16a34a", "#dc2626"
+
+
+def clean(text: Any) -> str:
+    """The text as Plotly shows it literally."""
+    return escape(str(text))
+
+
+def number(value: Any) -> str:
+    """A parameter's value in few digits, or its name."""
+    return f"{value:.3g}" if isinstance(value, (float, np.floating)) else str(value)
+
+
+def surface(facts: Facts, family: Family) -> Figure:
+    """Shown score over gamma and lam; the winner, its rivals and doubtful cells are marked."""
+    index = family.index
+    shown = facts.scale(facts.scores)
+    x = [clean(number(lam)) for lam in family.lams]
+    y = [clean(number(gamma)) for gamma in family.gammas]
+    cells = [(r, c) for r, c in np.ndindex(index.shape) if index[r, c] >= 0]
+    heat = {
+        "type": "heatmap",
+        "name": clean(facts.scale.label),
+        "x": x,
+        "y": y,
+        "z": [[float(shown[i]) if i >= 0 else None for i in row] for row in index],
+        "text": [[_about(facts, int(i)) if i >= 0 else "" for i in row] for row in index],
+        "hoverinfo": "text",
+        "colorscale": "Viridis",
+        "reversescale": facts.scale.sign < 0,
+        "colorbar": {"title": {"text": clean(facts.scale.label), "side": "right"}},
+    }
+
+    def mark(name: str, wanted: Array, symbol: str, colour: str, size: int) -> Figure:
+        found = [(r, c) for r, c in cells if wanted[index[r, c]]]
+        return {
+            "type": "scatter",
+            "mode": "markers",
+            "name": name,
+            "x": [x[c] for _, c in found],
+            "y": [y[r] for r, _ in found],
+            "hoverinfo": "skip",
+            "marker": {
+                "symbol": symbol,
+                "size": size,
+                "color": colour,
+                "line": {"color": "#1b1f24", "width": 1},
+            },
+        }
+
+    winner = np.arange(shown.size) == facts.best
+    doubtful = ~np.asarray(facts.table["exact"])
+    traces = [
+        heat,
+        mark("within one standard error", facts.near & ~winner, "circle", "#ffffff", 8),
+        mark("not exact", doubtful, "x", ORANGE, 8),
+        mark("chosen", winner, "star", RED, 16),
+    ]
+    return _figure(
+        [one for one in traces if one["type"] == "heatmap" or one["x"]],
+        {"title": "lam", "type": "category"},
+        {"title": "gamma", "type": "category"},
+        height=max(320, 110 + 34 * len(y)),
+    )
+
+
+def _about(facts: Facts, i: int) -> str:
+    table = facts.table
+    lines = [f"{name} = {number(value)}" for name, value in table["params"][i].items()]
+    lines.append(
+        f"{facts.scale.label} = {facts.scale(facts.scores[i]):.4g} ± {facts.errors[i]:.2g}"
+    )
+    exact = "exact" if table["exact"][i] else "not exact"
+    lines.append(f"{table['method'][i]}, {exact}, error bound {table['error'][i]:.1g}")
+    if table["reason"][i]:
+        lines.append(str(table["reason"][i]))
+    return "<br>".join(clean(line) for line in lines)
+
+
+def curve(facts: Facts, family: Family) -> Figure:
+    """Shown score against lam with its standard error, at the gamma of the family's best cell."""
+    scores = np.where(family.index >= 0, facts.scores[family.index], np.nan)
+    scores = np.where(np.isnan(scores), -np.inf, scores)
+    own = np.argwhere(family.index == facts.best)
+    row = int(own[0, 0]) if own.size else int(np.unravel_index(scores.argmax(), scores.shape)[0])
+    cells = [int(i) for i in family.index[row] if i >= 0]
+    lams = [lam for lam, i in zip(family.lams, family.index[row], strict=True) if i >= 0]
+    line: Figure = {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": "mean over splits ± standard error",
+        "x": [float(lam) for lam in lams],
+        "y": [_finite(facts.scale(facts.scores[i])) for i in cells],
+        "error_y": {"type": "data", "array": [_finite(facts.errors[i]) for i in cells]},
+        "text": [_about(facts, i) for i in cells],
+        "hoverinfo": "text",
+        "line": {"color": BLUE},
+    }
+    traces = [line]
+    if facts.best in cells:
+        place = cells.index(facts.best)
+        star: Figure = {
+            "type": "scatter",
+            "mode": "markers",
+            "name": "chosen",
+            "x": [line["x"][place]],
+            "y": [line["y"][place]],
+            "hoverinfo": "skip",
+            "marker": {"symbol": "star", "size": 15, "color": RED},
+        }
+        traces.append(star)
+    return _figure(
+        traces,
+        {"title": "lam", "type": "log", "exponentformat": "power"},
+        {"title": clean(facts.scale.label)},
+    )
+
+
+def scatter(y: Array, held: Array, target: str) -> Figure:
+    """Held-out predictions against the truth."""
+    ends = [float(min(y.min(), np.nanmin(held))), float(max(y.max(), np.nanmax(held)))]
+    points = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "rows",
+        "x": [_finite(value) for value in held],
+        "y": [_finite(value) for value in y],
+        "text": [f"row {i}<br>truth {a:.4g}<br>held out {b:.4g}"
+                 for i, (a, b) in enumerate(zip(y, held, strict=True))],
+        "hoverinfo": "text",
+        "marker": {"color": BLUE, "size": 6, "opacity": 0.6},
+    }  # fmt: skip
+    equal = {"type": "scatter", "mode": "lines", "name": "truth = prediction", "x": ends, "y": ends}
+    style = {"line": {"color": ORANGE, "dash": "dash"}, "hoverinfo": "skip"}
+    return _figure(
+        [points, equal | style],
+        {"title": "held-out prediction"},
+        {"title": clean(target)},
+        height=480,
+    )
+
+
+def roc(y: Array, held: Array, classes: Array) -> Figure:
+    """Receiver operating characteristic of the held-out decision values, one class against rest."""
+    columns = held.reshape(y.size, -1)
+    wanted = classes[1:] if columns.shape[1] == 1 else classes
+    traces: list[Figure] = []
+    for one, values in zip(wanted, columns.T, strict=True):
+        false, true, _ = roc_curve(y == one, values)
+        label = f"{one}: area {auc(false, true):.3f}"
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": clean(label),
+                "x": false.tolist(),
+                "y": true.tolist(),
+                "text": [f"{clean(label)}<br>false {a:.3f}, true {b:.3f}"
+                         for a, b in zip(false, true, strict=True)],
+                "hoverinfo": "text",
+            }
+        )  # fmt: skip
+    chance = {"x": [0, 1], "y": [0, 1], "name": "chance", "hoverinfo": "skip"}
+    style = {"type": "scatter", "mode": "lines", "line": {"color": "#888888", "dash": "dash"}}
+    return _figure(
+        [*traces, chance | style],
+        {"title": "false positive rate"},
+        {"title": "true positive rate"},
+        height=480,
+    )
+
+
+def confusion(y: Array, labels: Array, classes: Array) -> tuple[Figure, Array]:
+    """Truth against held-out label as a heat map, and the counts."""
+    counts = confusion_matrix(y, labels, labels=classes)
+    names = [clean(one) for one in classes]
+    heat = {
+        "type": "heatmap",
+        "x": names,
+        "y": names,
+        "z": counts.tolist(),
+        "text": [[f"truth {a}<br>held-out label {b}<br>{int(n)} rows"
+                  for b, n in zip(names, row, strict=True)]
+                 for a, row in zip(names, counts, strict=True)],
+        "hoverinfo": "text",
+        "colorscale": "Blues",
+        "reversescale": True,
+    }  # fmt: skip
+    rows = {"title": "truth", "type": "category", "autorange": "reversed"}
+    return _figure([heat], {"title": "held-out label", "type": "category"}, rows), counts
+
+
+def _figure(traces: list[Figure], x: Figure, y: Figure, height: int = 400) -> Figure:
+    x, y = ({**axis, "title": {"text": axis["title"]}, "automargin": True} for axis in (x, y))
+    layout = {
+        "xaxis": x,
+        "yaxis": y,
+        "height": height,
+        "margin": {"l": 60, "r": 20, "t": 20, "b": 50},
+        "paper_bgcolor": "rgba(0,0,0,0)",
+        "plot_bgcolor": "rgba(0,0,0,0)",
+        "hovermode": "closest",
+        "showlegend": len(traces) > 1,
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
+        "modebar": {"bgcolor": "rgba(0,0,0,0)"},
+    }
+    return {"data": traces, "layout": layout}
+
+
+def _finite(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None

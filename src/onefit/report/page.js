@@ -1,0 +1,33 @@
+"use strict";
+(() => {
+  const figures = JSON.parse(document.getElementById("figures").textContent);
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const places = Array.from(document.querySelectorAll("[data-figure]"));
+
+  // Colours that follow the page: ink for text, a thin line for grids.
+  const colours = (night) => {
+    const ink = night ? "#e8eaed" : "#1b1f24";
+    const line = night ? "#3a4149" : "#d5dae0";
+    const set = { "font.color": ink };
+    for (const axis of ["xaxis", "yaxis"]) {
+      set[axis + ".gridcolor"] = line;
+      set[axis + ".zerolinecolor"] = line;
+      set[axis + ".linecolor"] = line;
+    }
+    return set;
+  };
+  const paint = (night) => places.forEach((place) => Plotly.relayout(place, colours(night)));
+
+  const options = { responsive: true, displaylogo: false };
+  const drawn = places.map((place) => {
+    const figure = figures[place.dataset.figure];
+    return Plotly.newPlot(place, figure.data, figure.layout, options);
+  });
+  Promise.all(drawn).then(() => {
+    paint(dark.matches);
+    document.documentElement.dataset.ready = "yes";
+  });
+  dark.addEventListener("change", () => paint(dark.matches));
+  window.addEventListener("beforeprint", () => paint(false));
+  window.addEventListener("afterprint", () => paint(dark.matches));
+})();

@@ -1,0 +1,207 @@
+"""The sections of a report: title, sentence, figure, table; plain data for a template."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from onefit.diagnostics import influence
+from onefit.report import figures
+from onefit.report.facts import Facts, Family
+
+Array = NDArray[Any]
+
+__all__ = ["Section", "sections"]
+
+#: candidates and influential rows listed
+SHOWN = 12
+#: influence functions of more rows than this take too long for a report
+MOST_ROWS = 1500
+
+
+@dataclass(frozen=True)
+class Section:
+    """One part of the page.
+
+    Attributes
+    ----------
+    anchor : str
+        Name of its element.
+    title, text : str
+    figure : dict or None
+        Plotly's.
+    alt : str
+        What the figure shows, for those who do not see it.
+    head, rows : lists
+        A table.
+    """
+
+    anchor: str
+    title: str
+    text: str = ""
+    figure: dict[str, Any] | None = None
+    alt: str = ""
+    head: list[str] = field(default_factory=list)
+    rows: list[list[str]] = field(default_factory=list)
+
+
+def sections(facts: Facts, y: Array | None, target: str) -> list[Section]:
+    """All sections that the search and the targets allow."""
+    parts = [_ranking(facts)]
+    for place, family in enumerate(facts.families):
+        if min(family.index.shape) > 1:
+            parts.append(_surface(facts, family, place))
+    parts.append(_curve(facts, facts.families[0]))
+    held = getattr(facts.search, "heldout_", None)
+    if y is not None and held is not None:
+        parts += _heldout(facts, y, held.predictions, target)
+        parts += _influential(facts, y, held.predictions)
+    if "criterion" in facts.table:
+        parts.append(_criteria(facts))
+    parts.append(_plan(facts))
+    return parts
+
+
+def _ranking(facts: Facts) -> Section:
+    names = [name.removeprefix("param_") for name in facts.table if name.startswith("param_")]
+    rows = []
+    for place, i in enumerate(facts.order[:SHOWN], start=1):
+        params = facts.table["params"][i]
+        row = [str(place), *(figures.number(params.get(name, "–")) for name in names)]
+        row += [f"{facts.scale(facts.scores[i]):.4g}", f"{facts.errors[i]:.2g}"]
+        row += [str(facts.table["method"][i]), "yes" if facts.table["exact"][i] else "no"]
+        rows.append(row)
+    head = ["rank", *names, facts.scale.label, "standard error", "method", "exact"]
+    text = f"The best {len(rows)} of {len(facts.table['params'])} candidates."
+    return Section("ranking", "Candidates", text, head=head, rows=rows)
+
+
+def _surface(facts: Facts, family: Family, place: int) -> Section:
+    cells = family.index[family.index >= 0]
+    low, high = sorted(facts.scale(np.array([np.nanmin(facts.scores[cells]),
+                                             np.nanmax(facts.scores[cells])])))  # fmt: skip
+    near, exact = int(facts.near[cells].sum()), int(facts.table["exact"][cells].sum())
+    alt = (
+        f"Heat map of the {facts.scale.label} over {len(family.gammas)} values of gamma and "
+        f"{len(family.lams)} values of lam: from {low:.4g} to {high:.4g}; {near} cells are within "
+        f"one standard error of the best candidate, {exact} of {cells.size} are exact."
+    )
+    return Section(
+        f"surface-{place}",
+        f"Cross-validation surface: {family.name}",
+        "Circles: within one standard error of the best. Crosses: held-out predictions that are "
+        "not certified exact. Star: the choice.",
+        figures.surface(facts, family),
+        alt,
+    )
+
+
+def _curve(facts: Facts, family: Family) -> Section:
+    alt = (
+        f"Curve of the {facts.scale.label} against lam with error bars of one standard error, for "
+        f"{family.name} at the chosen gamma; the chosen lam is marked."
+    )
+    return Section(
+        "curve",
+        f"Cross-validation curve: {family.name}",
+        "Mean over the splits at the chosen kernel; bars are one standard error.",
+        figures.curve(facts, family),
+        alt,
+    )
+
+
+def _heldout(facts: Facts, y: Array, held: Array, target: str) -> list[Section]:
+    said = "Every prediction comes from a machine that had not seen the row."
+    known = ~np.isnan(held.reshape(y.shape[0], -1)).any(axis=1)
+    y, held = y[known], held[known]
+    if not is_classifier(facts.search.estimator):
+        if held.ndim > 1:
+            return []
+        y = y.astype(float)
+        r2 = 1.0 - float(np.square(y - held).sum() / np.square(y - y.mean()).sum())
+        alt = f"Scatter of held-out predictions against the truth for {y.size} rows; R² {r2:.3f}."
+        text = f"{said} All rows together: R² {r2:.3f}."
+        figure = figures.scatter(y, held, target)
+        return [Section("heldout", "Held-out predictions", text, figure, alt)]
+    classes = facts.search.best_estimator_.classes_
+    labels = facts.search.best_estimator_._labels(held.reshape(y.size, -1))
+    figure, counts = figures.confusion(y, labels, classes)
+    right = int(np.trace(counts))
+    alt = f"Confusion matrix: {right} of {y.size} held-out labels are right."
+    roc_alt = "ROC curves of the held-out decision values, each class against the rest."
+    names = [str(one) for one in classes]
+    rows = [[name, *map(str, row)] for name, row in zip(names, counts.tolist(), strict=True)]
+    return [
+        Section("roc", "ROC of held-out decisions", said, figures.roc(y, held, classes), roc_alt),
+        Section(
+            "confusion", "Confusion matrix", alt, figure, alt, ["truth \\ label", *names], rows
+        ),
+    ]
+
+
+def _influential(facts: Facts, y: Array, held: Array) -> list[Section]:
+    """Rows whose doubling moves the machine's predictions most, by the influence function."""
+    best = getattr(facts.search, "best_estimator_", None)
+    if best is None or y.shape[0] > MOST_ROWS or facts.search.lam_per_target:
+        return []
+    pull = influence(best, best.X_fit_, y).reshape(y.shape[0], y.shape[0], -1)
+    size = np.sqrt(np.square(pull).mean(axis=(1, 2))) / y.shape[0]
+    top = np.argsort(-size, kind="stable")[:SHOWN]
+    values = held.reshape(y.shape[0], -1)
+    rows = [
+        [str(i), _value(y[i]), ", ".join(f"{v:.4g}" for v in values[i]), f"{size[i]:.3g}"]
+        for i in top
+    ]
+    text = (
+        "Root mean square change of all predictions if the row were there once more (first-order "
+        "influence function). Rows are counted from 0."
+    )
+    head = ["row", "truth", "held-out value", "influence"]
+    return [Section("influence", "Most influential rows", text, head=head, rows=rows)]
+
+
+def _value(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
+
+
+def _criteria(facts: Facts) -> Section:
+    by_score, by_criterion = int(np.nanargmax(facts.scores)), int(facts.order[0])
+    name = getattr(facts.search.criterion, "name", facts.search.criterion)
+    agree = "agree" if by_score == by_criterion else "differ"
+    text = f"The criterion {name} and the cross-validated score {agree} on the best candidate."
+    rows = []
+    for what, i in ((str(name), by_criterion), ("cross-validated score", by_score)):
+        params = facts.table["params"][i]
+        settings = ", ".join(f"{k}={figures.number(v)}" for k, v in params.items())
+        value = f"{facts.table['criterion'][i]:.4g}"
+        rows.append([what, settings, value, f"{facts.scale(facts.scores[i]):.4g}"])
+    head = ["chosen by", "candidate", "criterion", facts.scale.label]
+    return Section("criteria", "Comparison of criteria", text, head=head, rows=rows)
+
+
+def _plan(facts: Facts) -> Section:
+    counts = Counter(
+        (type(choice.kernel).__name__, choice.method, choice.lams, choice.estimate)
+        for choice in facts.search.plan_
+    )
+    rows = []
+    for (kernel, method, lams, cost), count in counts.items():
+        work = ["–", "–"] if cost is None else [f"{cost.flops:.1e}", f"{cost.nbytes / 2**20:.1f}"]
+        rows.append([kernel, str(count), str(lams), method, *work])
+    spent = facts.table["mean_fit_time"] + facts.table["mean_score_time"]
+    seconds = float(spent.sum()) * facts.search.n_splits_
+    text = f"Held-out predictions and scores took {seconds:.2f} s of work"
+    if hasattr(facts.search, "refit_time_"):
+        text += f", the final fit {facts.search.refit_time_:.2f} s"
+    if facts.speed_up is not None:
+        text += (
+            f". Refitting every split is estimated at {facts.speed_up.ratio:.1f} times the cost of "
+            "the methods taken (cost model, not measured)"
+        )
+    head = ["kernel", "number", "lams each", "method", "flops, all kernels", "MiB"]
+    return Section("plan", "Plan and timings", text + ".", head=head, rows=rows)

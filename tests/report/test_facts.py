@@ -1,0 +1,95 @@
+"""What a search is said to have found, against the definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_1samp
+from sklearn.datasets import load_iris, make_friedman1
+
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.report.facts import Facts, Scale
+
+X, y = make_friedman1(50, random_state=0)
+GRID = [
+    {"kernel": ["rbf", "laplacian"], "gamma": [0.01, 0.1, 1.0], "lam": [1e-4, 1e-2, 1.0, 10.0]},
+    {"kernel": ["linear"], "lam": [1e-2, 1.0]},
+]
+
+
+@pytest.fixture(scope="module")
+def facts():
+    scoring = "neg_mean_squared_error"
+    return Facts(KernelSearchCV(KernelRegressor(), GRID, cv=5, scoring=scoring).fit(X, y))
+
+
+def test_the_interval_is_students(facts):
+    expected = ttest_1samp(-facts.splits[facts.best], 0.0).confidence_interval(0.95)
+    np.testing.assert_allclose(facts.interval, expected)
+
+
+def test_near_candidates_are_within_one_standard_error(facts):
+    mean, error = facts.splits.mean(axis=1), facts.splits.std(axis=1, ddof=1) / np.sqrt(5)
+    top = mean.argmax()
+    np.testing.assert_array_equal(facts.near, mean >= mean[top] - error[top])
+    assert facts.near[facts.best]
+    assert 1 < facts.near.sum() < facts.near.size
+
+
+def test_families_hold_every_candidate_once(facts):
+    families = facts.families
+    assert {one.name for one in families} == {"rbf", "laplacian", "linear"}
+    assert facts.best in families[0].index
+    found = np.concatenate([one.index.ravel() for one in families])
+    assert sorted(found) == list(range(26))
+    for family in families:
+        for (row, column), i in np.ndenumerate(family.index):
+            params = facts.table["params"][i]
+            assert params["lam"] == family.lams[column]
+            assert params.get("gamma") == family.gammas[row]
+            assert params["kernel"] == family.fixed["kernel"]
+
+
+@pytest.mark.parametrize(
+    ("scoring", "label", "shown"),
+    [
+        (None, "R²", 0.25),
+        ("neg_mean_absolute_error", "mean absolute error", -0.25),
+        ("explained_variance", "explained variance", 0.25),
+        (lambda *_: 0.0, "score", 0.25),
+    ],
+)
+def test_scores_are_shown_as_readers_expect(scoring, label, shown):
+    scale = Scale.of(scoring, classifier=False)
+    assert (scale.label, scale(0.25)) == (label, shown)
+
+
+def test_an_accuracy_is_an_error_rate_between_0_and_1():
+    X, y = load_iris(return_X_y=True)
+    facts = Facts(KernelSearchCV(KernelClassifier(), {"lam": [1e-4, 1e-2]}, cv=3).fit(X, y))
+    assert facts.scale.label == "error rate"
+    assert facts.scale(facts.search.best_score_) == pytest.approx(1 - facts.search.best_score_)
+    low, high = facts.interval
+    assert 0 <= low <= high <= 1
+
+
+def test_several_metrics_and_other_aggregates():
+    scoring = {"a": "r2", "b": "neg_mean_absolute_error"}
+    options = {"cv": 3, "scoring": scoring, "refit": "b", "aggregate": "median"}
+    search = KernelSearchCV(KernelRegressor(), {"lam": [1e-3, 1.0]}, **options).fit(X, y)
+    facts = Facts(search)
+    assert facts.scale.label == "mean absolute error"
+    assert facts.scores[facts.best] == search.best_score_
+
+
+def test_the_speed_up_is_the_cost_models(facts):
+    assert facts.speed_up.refit > facts.speed_up.chosen > 0
+    refitted = Facts(KernelSearchCV(KernelRegressor(), {"lam": [1.0]}, method="refit").fit(X, y))
+    assert refitted.speed_up.ratio == pytest.approx(1.0)
+    unkept = KernelSearchCV(KernelRegressor(), {"lam": [1.0]}, keep_heldout="none").fit(X, y)
+    assert Facts(unkept).speed_up is None
+
+
+def test_a_search_without_a_winner_is_refused():
+    with pytest.raises(ValueError, match="no winner"):
+        Facts(KernelSearchCV(KernelRegressor(), GRID))

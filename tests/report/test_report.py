@@ -1,0 +1,152 @@
+"""The HTML file: what is in it, and that it needs nothing else."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, make_friedman1
+
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, influence
+from onefit.report import write_report
+
+pytest.importorskip("jinja2")
+pytest.importorskip("plotly")
+
+X, y = make_friedman1(50, random_state=0)
+Z, classes = load_iris(return_X_y=True)
+GRID = {"gamma": [0.01, 0.1], "lam": [1e-4, 1e-2, 1.0]}
+HOSTILE = "</script><b onclick=x>&amp;\u2028%{x}${y}{{ 1 }}"
+
+
+class Page(HTMLParser):
+    """Titles, links, labels and figures of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+        found = re.search(r'id="figures">(.*?)</script>', text, re.S)
+        assert found
+        self.figures = json.loads(found[1])
+
+    def handle_starttag(self, tag, attrs) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    @property
+    def sections(self) -> list[str | None]:
+        return [attrs["id"] for tag, attrs in self.tags if tag == "section"]
+
+
+def make(folder, search, **options) -> tuple[Page, str]:
+    path = write_report(search, folder / "r.html", **options)
+    text = path.read_text(encoding="utf-8")
+    return Page(text), text
+
+
+@pytest.fixture(scope="module")
+def regression():
+    return KernelSearchCV(KernelRegressor(), GRID, cv=5).fit(X, y)
+
+
+def test_sections_of_a_regression(regression, tmp_path):
+    page, text = make(tmp_path, regression, y=y, title="Friedman", target="yield")
+    expected = ["ranking", "surface-0", "curve", "heldout", "influence", "plan", "methods"]
+    assert page.sections == expected
+    heat = page.figures["surface-0"]["data"][0]
+    scores = regression.cv_results_["mean_test_score"].reshape(2, 3)
+    np.testing.assert_allclose(heat["z"], scores)
+    points = page.figures["heldout"]["data"][0]
+    np.testing.assert_allclose(points["x"], regression.heldout_.predictions)
+    np.testing.assert_allclose(points["y"], y)
+    bars = page.figures["curve"]["data"][0]["error_y"]["array"]
+    assert len(bars) == 3
+    assert "equal those of refitting every split" in text
+
+
+def test_every_figure_is_described(regression, tmp_path):
+    page, _ = make(tmp_path, regression, y=y)
+    drawn = [attrs for _, attrs in page.tags if "data-figure" in attrs]
+    assert {attrs["data-figure"] for attrs in drawn} == set(page.figures)
+    assert all(attrs["role"] == "img" and attrs["aria-label"] for attrs in drawn)
+
+
+def test_the_most_influential_row_comes_first(regression, tmp_path):
+    _, text = make(tmp_path, regression, y=y)
+    pull = influence(regression.best_estimator_, X, y)
+    first = re.search(r'id="influence".*?<tbody>\s*<tr><td>(\d+)</td>', text, re.S)
+    assert int(first[1]) == np.square(pull).mean(axis=1).argmax()
+
+
+def test_without_targets_there_is_no_truth(regression, tmp_path):
+    page, _ = make(tmp_path, regression)
+    assert page.sections == ["ranking", "surface-0", "curve", "plan", "methods"]
+
+
+def test_sections_of_a_classification(tmp_path):
+    search = KernelSearchCV(KernelClassifier(), GRID, cv=3).fit(Z, classes)
+    page, _ = make(tmp_path, search, y=classes)
+    assert {"roc", "confusion"} <= set(page.sections)
+    counts = np.array(page.figures["confusion"]["data"][0]["z"])
+    assert counts.sum() == classes.size
+    assert np.trace(counts) / classes.size == pytest.approx(
+        np.mean(search.heldout_.predictions.argmax(axis=1) == classes)
+    )
+    assert len(page.figures["roc"]["data"]) == 4
+
+
+def test_two_classes_have_one_curve(tmp_path):
+    two = classes > 0
+    search = KernelSearchCV(KernelClassifier(), {"lam": [1e-4, 1.0]}, cv=3).fit(Z, two)
+    page, _ = make(tmp_path, search, y=two)
+    assert "surface-0" not in page.figures
+    assert len(page.figures["roc"]["data"]) == 2
+
+
+def test_hostile_text_is_escaped_everywhere(tmp_path):
+    labels = np.array([f"{HOSTILE}{one}" for one in "abc"], dtype=object)[classes]
+    search = KernelSearchCV(KernelClassifier(), GRID, cv=3).fit(Z, labels)
+    page, text = make(tmp_path, search, y=labels, title=HOSTILE, target=HOSTILE)
+    plain, _ = make(tmp_path, search, y=labels, title="title", target="target")
+    assert [tag for tag, _ in page.tags] == [tag for tag, _ in plain.tags]
+    assert "<b onclick" not in text
+    names = page.figures["confusion"]["data"][0]["x"]
+    assert all("<" not in name and "&lt;b onclick" in name for name in names)
+
+
+def test_nothing_is_fetched(regression, tmp_path):
+    page, text = make(tmp_path, regression, y=y)
+    outside = [attrs for _, attrs in page.tags if "src" in attrs]
+    assert outside == []
+    hrefs = [attrs["href"] for _, attrs in page.tags if "href" in attrs]
+    assert all(href.startswith(("#", "data:")) for href in hrefs)
+    assert "default-src 'none'" in text
+
+
+def test_doubtful_cells_are_marked(tmp_path):
+    search = KernelSearchCV(KernelRegressor(), GRID, cv=3, method="influence", order=1).fit(X, y)
+    page, text = make(tmp_path, search, y=y)
+    marks = {one["name"]: one for one in page.figures["surface-0"]["data"]}
+    doubtful = ~search.cv_results_["exact"]
+    assert len(marks["not exact"]["x"]) == doubtful.sum() > 0
+    assert len(marks["chosen"]["x"]) == 1
+    assert "are approximations" in text
+
+
+class Largest:
+    """A criterion that prefers the largest lam."""
+
+    name = "largest <lam>"
+
+    def evaluate(self, evidence):
+        return -np.array(evidence.lams), [""] * len(evidence.lams)
+
+
+def test_criteria_are_compared(tmp_path):
+    search = KernelSearchCV(KernelRegressor(), GRID, cv=3, criterion=Largest()).fit(X, y)
+    page, text = make(tmp_path, search, y=y)
+    assert "criteria" in page.sections
+    assert "largest &lt;lam&gt; and the cross-validated score differ" in text

@@ -1,0 +1,285 @@
+"""Intervals by refits, their coverage, standard errors, and nested cross-validation by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_classification
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, ShuffleSplit, StratifiedKFold
+
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.folds import Folds
+from onefit.uncertainty import nested_cv, optimism_note, predict_interval, standard_errors
+from onefit.uncertainty.intervals import _rank
+from onefit.uncertainty.machines import leave_out
+
+random = np.random.default_rng(0)
+X = random.uniform(-2, 2, size=(41, 2))
+y = np.sin(2 * X[:, 0]) + 0.2 * random.normal(size=41) + 2.0 * (np.arange(41) % 10 == 0)
+X_new = random.uniform(-2, 2, size=(7, 2))
+MACHINES = [
+    KernelRegressor(gamma=0.5, lam=1e-3),
+    KernelRegressor(gamma=0.5, lam=1e-2, fit_intercept=False, scaling="total"),
+    KernelRegressor(loss="huber", b=0.3, gamma=0.5, lam=1e-3),
+    KernelRegressor(loss="epsilon_quadratic", epsilon=0.2, gamma=0.5, lam=1e-3),
+    KernelRegressor(loss="logistic", gamma=0.5, lam=1e-3),
+]
+
+
+def by_refits(machine, cv, alpha):
+    """The definition of CV+, every machine trained honestly."""
+    centre, residual = np.empty((41, 7)), np.empty(41)
+    for train, test in cv.split(X):
+        fitted = clone(machine).fit(X[train], y[train])
+        centre[test] = fitted.predict(X_new)
+        residual[test] = np.abs(y[test] - fitted.predict(X[test]))
+    low = np.sort(centre - residual[:, None], axis=0)[int(np.floor(alpha * 42)) - 1]
+    high = np.sort(centre + residual[:, None], axis=0)[int(np.ceil((1 - alpha) * 42)) - 1]
+    return low, high
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=repr)
+def test_intervals_are_those_of_refits(machine):
+    cv = KFold(4, shuffle=True, random_state=0)  # folds of two sizes
+    for method, folds in (("cv+", cv), ("jackknife+", LeaveOneOut())):
+        found = predict_interval(machine, X, y, X_new, 0.13, method, cv=4, random_state=0)
+        low, high = by_refits(machine, folds, 0.13)
+        np.testing.assert_allclose(found.lower, low, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(found.upper, high, rtol=1e-5, atol=1e-6)
+        expected = clone(machine).fit(X, y).predict(X_new)
+        np.testing.assert_allclose(found.prediction, expected, rtol=1e-7)
+    assert not hasattr(machine, "X_fit_")
+
+
+@pytest.mark.parametrize("options", [{}, {"loss": "huber", "b": 0.3}])
+def test_machines_of_every_split(options):
+    """Coefficients and intercepts, splits that keep less than they remove among them."""
+    machine = KernelRegressor(gamma=0.5, lam=1e-3, **options)
+    problem = machine._prepare(X, y, None)
+    folds = Folds.from_pairs(
+        41, [(np.arange(10), np.arange(10, 41)), (np.arange(30), np.arange(30, 41))]
+    )
+    left = leave_out(problem, folds, 1e-3)
+    for k, (train, _) in enumerate(folds):
+        fitted = clone(machine).fit(X[train], y[train])
+        np.testing.assert_allclose(left.coef[0, train, k], fitted.dual_coef_, rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(left.intercept[0, k], fitted.intercept_, rtol=1e-6)
+        assert (left.coef[0, folds.removed[k], k] == 0).all()
+
+
+def test_several_targets_groups_and_precomputed_kernels():
+    Y = np.column_stack([y, X[:, 1]])
+    machine = KernelRegressor(gamma=0.5)
+    both = predict_interval(machine, X, Y, X_new, 0.2)
+    for j in range(2):
+        one = predict_interval(machine, X, Y[:, j], X_new, 0.2)
+        np.testing.assert_allclose(both.lower[:, j], one.lower)
+        np.testing.assert_allclose(both.upper[:, j], one.upper)
+    one = predict_interval(machine, X, y, X_new, 0.2)
+    kernel = predict_interval(
+        KernelRegressor(kernel="precomputed"),
+        _gaussian(X, X),
+        y,
+        _gaussian(X_new, X),
+        0.2,
+    )
+    np.testing.assert_allclose(kernel.lower, one.lower)
+    groups = list(GroupKFold(3).split(X, y, np.arange(41) % 3))
+    assert (predict_interval(machine, X, y, X_new, cv=groups).lower < one.upper).all()
+
+
+def _gaussian(A, B):
+    return np.exp(-0.5 * np.sum((A[:, None] - B[None]) ** 2, axis=2))
+
+
+def test_a_search_stands_for_its_winner():
+    search = KernelSearchCV(KernelRegressor(), {"gamma": [0.3, 1.0], "lam": [1e-3, 1e-2]}, cv=3)
+    with pytest.raises(ValueError, match="fit the search first"):
+        predict_interval(search, X, y, X_new)
+    search.fit(X, y)
+    found = predict_interval(search, X, y, X_new)
+    winner = predict_interval(KernelRegressor(**search.best_params_), X, y, X_new)
+    np.testing.assert_array_equal(found.lower, winner.lower)
+
+
+def coverage(method, alpha, repetitions, n=59, options=None):
+    """How often new targets are inside, and the standard error of that; alpha (n + 1) is whole."""
+    draw = np.random.default_rng(7)
+    means = []
+    for _ in range(repetitions):
+        Z = draw.uniform(-2, 2, size=(n + 40, 1))
+        target = np.sin(2 * Z[:, 0]) + 0.3 * draw.standard_t(4, size=n + 40)
+        machine = KernelRegressor(gamma=1.0, lam=1e-2, **(options or {}))
+        found = predict_interval(machine, Z[:n], target[:n], Z[n:], alpha, method)
+        means.append(np.mean((found.lower <= target[n:]) & (target[n:] <= found.upper)))
+    return np.mean(means), np.std(means, ddof=1) / np.sqrt(repetitions)
+
+
+def test_rank():
+    assert [_rank(0.1, n) for n in (9, 10, 99)] == [9, 10, 90]
+    assert _rank(0.45, 99) == 55  # 0.55 * 100 is 55.00000000000001
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.3])
+@pytest.mark.parametrize("method", ["cv+", "jackknife+"])
+def test_coverage(method, alpha):
+    found, error = coverage(method, alpha, 150)
+    assert error < 0.01
+    assert abs(found - (1 - alpha)) < 2 * error
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("options", "repetitions"), [({}, 1000), ({"loss": "huber", "b": 0.3}, 400)]
+)
+def test_coverage_over_many_samples(options, repetitions):
+    for method in ("cv+", "jackknife+"):
+        found, error = coverage(method, 0.1, repetitions, n=99, options=options)
+        assert abs(found - 0.9) < 2 * error
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"alpha": 0.0}, "alpha must lie between 0 and 1"),
+        ({"alpha": 0.01}, "at least 0.0238, or more rows"),
+        ({"method": "cv"}, "did you mean 'cv\\+'"),
+        ({"cv": 1}, "cv must be at least 2"),
+        ({"cv": ShuffleSplit(3)}, "test every row once and train on all others"),
+        ({"estimator": KernelClassifier()}, "predict_interval is for regressors"),
+        ({"estimator": LinearRegression()}, "needs a KernelRegressor"),
+    ],
+)
+def test_bad_input(options, message):
+    options = {"estimator": MACHINES[0], "X_train": X, "y_train": y, "X_new": X_new} | options
+    with pytest.raises((ValueError, TypeError), match=message):
+        predict_interval(**options)
+
+
+def test_a_singular_system_says_what_to_do():
+    machine = KernelRegressor(kernel="linear", lam=1e-20, scaling="total", fit_intercept=False)
+    with pytest.raises(np.linalg.LinAlgError, match="raise lam"):
+        predict_interval(machine, X, y, X_new)
+
+
+def test_standard_errors_and_the_note():
+    search = KernelSearchCV(KernelRegressor(), {"lam": [1e-3, 1e-2]}, cv=4).fit(X, y)
+    scores = np.array([search.cv_results_[f"split{i}_test_score"] for i in range(4)])
+    np.testing.assert_allclose(standard_errors(search), scores.std(axis=0, ddof=1) / 2)
+    with pytest.raises(ValueError, match="it has score"):
+        standard_errors(search, "r2")
+    assert "best of 2 scores" in optimism_note(search)
+    assert "nested_cv" in optimism_note(search)
+    alone = KernelSearchCV(KernelRegressor(), {}, cv=4).fit(X, y)
+    assert "nothing was selected" in optimism_note(alone)
+
+
+def by_hand(model, K, seed, value, stratified=False):
+    """One repetition of the authors' algorithm, refits written out."""
+    splitter = (StratifiedKFold if stratified else KFold)(K, shuffle=True, random_state=seed)
+    target = labels if stratified else y
+    rows = Z if stratified else X
+    folds = [test for _, test in splitter.split(rows, target)]
+    pairs = []
+    for k in range(K):
+        inner = []
+        for j in range(K):
+            if j != k:
+                train = np.concatenate([folds[i] for i in range(K) if i not in (j, k)])
+                train.sort()
+                fitted = clone(model).fit(rows[train], target[train])
+                inner.append(value(target[folds[j]], fitted.predict(rows[folds[j]])))
+        train = np.sort(np.concatenate([folds[i] for i in range(K) if i != k]))
+        fitted = clone(model).fit(rows[train], target[train])
+        outer = value(target[folds[k]], fitted.predict(rows[folds[k]]))
+        pairs.append((np.concatenate(inner), outer))
+    return pairs
+
+
+Z, labels = make_classification(45, random_state=0)
+SEARCHES = [
+    (KernelSearchCV(KernelRegressor(), {"lam": [1e-3, 1e-1]}, cv=3), None, False),
+    (KernelRegressor(gamma=0.5), "absolute", False),
+    (KernelSearchCV(KernelClassifier(), {"lam": [1e-3, 1e-1]}, cv=3), None, True),
+]
+
+
+@pytest.mark.parametrize(("model", "loss", "stratified"), SEARCHES)
+def test_nested_cv_by_hand(model, loss, stratified):
+    data = (Z, labels) if stratified else (X, y)
+    found = nested_cv(model, *data, cv=4, repeats=2, alpha=0.2, loss=loss, random_state=5)
+    value = (
+        (lambda a, b: (a != b).astype(float))
+        if stratified
+        else (lambda a, b: np.abs(a - b) if loss else (a - b) ** 2)
+    )
+    seeds = np.random.RandomState(5).randint(2**31 - 1, size=2)
+    rounds = [by_hand(model, 4, int(seed), value, stratified) for seed in seeds]
+    pairs = [pair for one in rounds for pair in one]
+    mse = np.mean([(i.mean() - o.mean()) ** 2 - o.var(ddof=1) / o.size for i, o in pairs])
+    inside = np.mean([i.mean() for i, _ in pairs])
+    outside = np.mean([np.concatenate([o for _, o in one]).mean() for one in rounds])
+    assert found.inside_error == pytest.approx(inside)
+    assert found.outside_error == pytest.approx(outside)
+    assert found.error == pytest.approx(inside - 1.5 * (inside - outside))
+    whole = [np.concatenate([o for _, o in one]) for one in rounds]
+    naive = np.mean([one.std(ddof=1) / np.sqrt(one.size) for one in whole])
+    width = np.clip(np.sqrt(0.75 * max(mse, 0.0)), naive, 2 * naive)
+    assert found.naive_standard_error == pytest.approx(naive)
+    assert found.standard_error == pytest.approx(width)
+    reach = 1.2815515655446004 * width
+    np.testing.assert_allclose(found.interval, [found.error - reach, found.error + reach])
+    np.testing.assert_allclose(found.outside[1], [o.mean() for _, o in rounds[1]])
+
+
+def test_nested_cv_sees_through_selection():
+    """Pure noise, many candidates: the winner's own score flatters, the nested error does not."""
+    draw = np.random.default_rng(3)
+    noise, target = draw.normal(size=(40, 3)), draw.normal(size=40)
+    grid = {"gamma": 10.0 ** np.arange(-2.0, 2.0), "lam": 10.0 ** np.arange(-4.0, 2.0)}
+    search = KernelSearchCV(KernelRegressor(), grid, cv=4, scoring="neg_mean_squared_error")
+    best = -search.fit(noise, target).best_score_
+    found = nested_cv(search, noise, target, cv=4, repeats=2)
+    assert found.error > best
+    assert found.standard_error >= found.naive_standard_error
+
+
+@pytest.mark.slow
+def test_nested_interval_holds_the_error():
+    """Ridge in many dimensions, where the usual interval is too short (the authors' section 5)."""
+    inside, usual, total = 0, 0, 150
+    for seed in range(total):
+        draw = np.random.default_rng(seed)
+        weights = draw.normal(size=20) / 3
+        A, B = draw.normal(size=(60, 20)), draw.normal(size=(4000, 20))
+        target, truth = A @ weights + draw.normal(size=60), B @ weights + draw.normal(size=4000)
+        machine = KernelRegressor(kernel="linear", lam=1e-2)
+        error = np.mean((clone(machine).fit(A, target).predict(B) - truth) ** 2)
+        found = nested_cv(machine, A, target, cv=5, repeats=5)
+        inside += found.interval[0] <= error <= found.interval[1]
+        reach = 1.645 * found.naive_standard_error
+        usual += abs(found.outside_error - error) <= reach
+    assert inside / total > 0.9 - 2 * np.sqrt(0.09 / total)
+    assert inside > usual
+
+
+def test_nested_cv_in_processes():
+    one = nested_cv(KernelRegressor(gamma=0.5), X, y, cv=3, repeats=1)
+    two = nested_cv(KernelRegressor(gamma=0.5), X, y, cv=3, repeats=1, n_jobs=2)
+    assert one.interval == two.interval
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cv": 2}, "at least 3"),
+        ({"repeats": 0}, "at least 1"),
+        ({"alpha": 1.0}, "between 0 and 1"),
+        ({"loss": "square"}, "did you mean 'squared'"),
+    ],
+)
+def test_bad_input_of_nested_cv(options, message):
+    with pytest.raises(ValueError, match=message):
+        nested_cv(KernelRegressor(), X, y, **options)
