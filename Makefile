@@ -6,14 +6,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo test test-slow lint format types bench docs clean
+.PHONY: help demo browser test test-slow lint format types bench docs clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 14
 
-demo: $(VENV)/.with-report  ## fit on a bundled data set
-	$(BIN)/python -m onefit.demo
+demo: $(VENV)/.with-cli,report  ## select a model on a bundled data set, and write its report
+	@mkdir -p build
+	$(BIN)/onefit demo --report build/demo.html
 
 test: $(VENV)/.with-dev  ## tests and doctests, with coverage
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --cov --cov-report=term
@@ -37,6 +38,10 @@ bench: $(VENV)/.with-dev  ## benchmarks against peers (long)
 
 docs: $(VENV)/.with-docs  ## the documentation, into site/
 	$(BIN)/mkdocs build --strict
+
+browser:  ## Debian's chromium, for the tests of the report (as root)
+	apt-get update -qq
+	apt-get install -y -qq --no-install-recommends chromium chromium-driver
 
 clean:  ## everything make has made, .venv too
 	rm -rf $(VENV) build dist site htmlcov .coverage .coverage.* .hypothesis

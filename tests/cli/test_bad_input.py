@@ -188,7 +188,7 @@ def test_journals(onefit, csv, tmp_path, monkeypatch):
     assert onefit(*select, "--journal", journal).exit_code == 0
     check(onefit(*select, "--journal", journal), USAGE, "exists", "--resume")
     done = onefit(*select, "--drop", "age", "--journal", journal, "--resume")
-    check(done, OTHER_JOURNAL, "other data or settings", "X was float64 array of shape (80, 8)")
+    check(done, OTHER_JOURNAL, "other data or settings", "X was float64 array of shape (80, 9)")
 
     def interrupt(*args, **kwargs):
         raise KeyboardInterrupt

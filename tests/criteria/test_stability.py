@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -21,6 +23,7 @@ from onefit.heldout import Influence
 from onefit.kernels import Gaussian, Linear, Polynomial
 from onefit.losses import Huber, SmoothedHinge, Squared
 from onefit.problem import Problem
+from onefit.solvers import solve
 
 random = np.random.default_rng(0)
 
@@ -132,6 +135,19 @@ def test_bordered_inverse_exceeds_what_theorem_2_claims():
     K, m, lam = np.ones((10, 10)), 10, 0.5
     B = np.block([[K + m * lam * np.eye(m), np.ones((m, 1))], [np.ones((1, m)), np.zeros((1, 1))]])
     assert np.linalg.norm(np.linalg.inv(B), 2) > 1 / (m * lam)
+
+
+def test_lemma_behind_theorem_3(make_problem):
+    """K^i in place of K: the printed lam fails, 1 / (2 lam) holds."""
+    problem, lam = make_problem(SmoothedHinge(1e-3), intercept=False), 1e-3
+    full = solve(problem, lam).decision
+    for i in (0, 5, 11):
+        removed = problem.K.copy()
+        removed[i] = removed[:, i] = 0.0
+        norm = np.linalg.norm(problem.K - removed, 2)
+        moved = np.abs(solve(replace(problem, K=removed), lam).decision - full).max()
+        bound = np.sqrt(2) * norm**0.25 * (1 + (norm / 4) ** 0.25)
+        assert lam * bound < moved <= bound / (2 * lam)
 
 
 def test_near_identity():

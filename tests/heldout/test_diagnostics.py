@@ -34,7 +34,7 @@ def differences(model, X, y, i, at, order, weight=None, precomputed=None):
     """The order-th derivative in eps of predictions by a polynomial through several fits."""
     weight = np.ones(len(y)) if weight is None else weight
     K_train, K_at = (X, at) if precomputed is None else precomputed
-    for radius in (0.02, 0.006, 0.002, 0.0006):
+    for radius in (0.004, 0.002, 0.001, 0.0004):
         nodes = radius * np.cos(np.pi * (np.arange(8) + 0.5) / 8)
         fits = [clone(model).fit(K_train, y, sample_weight=mixed(weight, i, eps)) for eps in nodes]
         if same_pieces(fits, K_train, y):

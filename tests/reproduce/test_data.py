@@ -66,7 +66,7 @@ def test_openml_where_the_folder_lacks_the_set(folder, monkeypatch):
 
 def test_a_copy_of_another_shape_is_refused(folder, monkeypatch):
     monkeypatch.setattr(data, "_openml", lambda name: _rows("heart"))
-    with pytest.raises(ValueError, match="OpenML has 270 rows of 13 features.*208 of 60"):
+    with pytest.raises(ValueError, match=r"OpenML has 270 rows of 13 features.*208 of 60"):
         Loader(folder).load("sonar")
 
 

@@ -190,7 +190,7 @@ def test_jmlr_columns():
     }
     data = Made()
     rng = np.random.default_rng(0)
-    X, y, test, _ = jmlr2008._draw(unit | {"outliers": 4}, _Tall(data), rng)
+    X, _y, test, _ = jmlr2008._draw(unit | {"outliers": 4}, _Tall(data), rng)
     assert X.shape == (140, 3)
     np.testing.assert_allclose(X.std(axis=0), 1.0)
     assert len(test.y) == 27
@@ -308,7 +308,7 @@ def test_ieice_crossovers():
 
 
 def test_one_real_replicate(data_dir):
-    """The bodyfat of ICML 2014, whose value agrees with the paper to within a standard deviation."""
+    """The bodyfat of ICML 2014, which agrees with the paper to within two of its deviations."""
     unit = _unit("icml2014", set="bodyfat", replicate=0) | {
         "refit": False,
         "orders": [],

@@ -139,7 +139,7 @@ def predict(
     ] = None,
     level: Annotated[
         float,
-        typer.Option(min=0.0, max=0.999, help="Of the intervals of a regression; 0 for none."),
+        typer.Option(min=0.0, max=0.999, help="Of a regression's intervals; 0 for none."),
     ] = 0.9,
     delimiter: Delimiter = None,
     format_: Output = Format.table,
@@ -147,9 +147,8 @@ def predict(
 ) -> None:
     """Predict the target of new rows: as CSV on stdout, as JSON, or into a file.
 
-    A regression gets intervals by CV+ (columns lower and upper), computed from the training rows
-    that the model holds; its level is what they cover in practice, half as much error is
-    guaranteed if rows are exchangeable.
+    A regression gets intervals by CV+ (columns lower and upper), made from the training rows that
+    the model holds. About --level of new targets lie inside if rows are exchangeable.
     """
     with clear_errors(traceback):
         from onefit.cli.run import predict_rows, write_predictions

@@ -57,7 +57,7 @@ def clear_errors(traceback: bool) -> Iterator[None]:
 
 def _sentence(error: BaseException, code: int) -> str:
     if code == INTERRUPTED:
-        return " ".join(["interrupted", *map(str, error.args)])
+        return "interrupted" + "".join(map(str, error.args))
     text = " ".join(str(error).split())
     if code == UNEXPECTED:
         return f"{type(error).__name__}: {text} (unexpected; --traceback shows where)"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
@@ -60,7 +62,41 @@ class Outputs:
             write_report(search, self.report, y=recipe.y, title=title, target=table.target)
 
 
-def select_model(table: Table, options: Options, source: str, outputs: Outputs) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Diary:
+    """The journal of a selection, and whether an old one is to be continued."""
+
+    path: Path | None = None
+    resume: bool = False
+
+    def check(self) -> None:
+        """An old journal is continued only when that is asked for."""
+        if self.path is None and self.resume:
+            raise ValueError("--resume needs --journal PATH, the journal to go on with")
+        if self.path is not None and self.path.exists() and not self.resume:
+            raise ValueError(
+                f"--journal {self.path} exists; go on with it by --resume, or remove it"
+            )
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Whoever interrupts hears that nothing is lost."""
+        try:
+            yield
+        except KeyboardInterrupt as error:
+            if self.path is None:
+                raise
+            message = f"; what is finished is in {self.path}, go on with --resume"
+            raise KeyboardInterrupt(message) from error
+
+
+def select_model(
+    table: Table,
+    options: Options,
+    source: str,
+    outputs: Outputs,
+    diary: Diary | None = None,
+) -> dict[str, Any]:
     """Select on a table, write the files asked for, and return the summary.
 
     Parameters

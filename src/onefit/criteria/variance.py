@@ -13,11 +13,12 @@ gamma (their Lemma 2):
 
 The constants are those that the proofs give, not those printed. A replaced point is a removed and
 an added one, which doubles the difference of losses before it is squared: 16 where Theorem 1
-prints 8, and 16 (4 times the printed square) in Theorem 2, where M = 1 is tacit. Theorem 3 takes
-its lemma from a machine (1/2) ||f||^2 + C_0 mean(loss) and prints lam for C_0; in the objective of
-the paper C_0 is 1 / (2 lam): a bound that vanished with lam could not hold.
+prints 8, and 16 (4 times the printed square) in Theorem 2, where M = 1 is tacit. Theorem 3 has lam
+where the weight C_0 of the losses in (1/2) ||f||^2 + C_0 mean(loss) must stand, which is
+1 / (2 lam) in the paper's objective: as printed the bound would vanish with lam, just where the
+machine is least stable, and the tests show it violated.
 
-**What they are worth.** They are diagnostics: they grow like lam^-6, and are vacuous at the
+**What they are worth.** They are diagnostics: the first two grow like lam^-6, vacuous at the
 lambdas one uses. Theorem 2 moreover bounds the inverse of the bordered (indefinite) matrix by 1 /
 (m lam), which holds for its part P but not for its corner, so it is no more than a rule of thumb.
 beta is estimated on the sample, where the definition asks for all samples.

@@ -224,6 +224,12 @@ class KernelSearchCV(BaseSearchCV):
         print(text)
         return text
 
+    def plot(self) -> Array:
+        """Draw the cross-validation surface and curve of the winner; returns matplotlib's axes."""
+        from onefit.report.plot import plot_search
+
+        return plot_search(self)
+
     def _check_settings(self) -> None:
         """Everything that can be wrong without looking at the data."""
         check_machine(self.estimator, "KernelSearchCV")

@@ -20,8 +20,8 @@ the coefficients are y = (da_E, db, t):
 Everything is a change from where the fold stands: e = -c r - K da_fixed is what the coefficients
 there, with those of points without curvature set to a_i = -s_i g_i / (2 Lambda_k), still miss (r
 is the gap in stationarity), and h = -1'a. So errors do not add up from step to step, and a step
-from a solution refines it. All folds draw the blocks of T'M^-1 T from the same arrays, so that a step
-costs a fold no more than a system of size |E| + 1 + |R|. Where a factor of its own costs less (few
+from a solution refines it. All folds draw the blocks of T'M^-1 T from the same arrays: a step costs
+a fold no more than a system of size |E| + 1 + |R|. Where a factor of its own costs less (few
 points with curvature, or many changes), it is taken instead.
 
 The first step, from the full solution with E empty, is the sum of the whole influence series

@@ -214,6 +214,7 @@ class Front:
         self.error = self._bound()
         if refined:
             self.error = np.where(self.settled, np.minimum(self.error, self.moves), self.error)
+        self.error += 16.0 * np.finfo(self.u.dtype).eps * self.scale
         self.error[self._flat()] = np.inf
 
     def _bound(self) -> Array:

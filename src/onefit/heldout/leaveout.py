@@ -211,7 +211,8 @@ class LeaveOut(Prepared):
             values[layout.folds.place(k)] = held[layout.where[i]]
 
     def _rounding(self, ridge: float) -> float:
-        """What rounding may add to a held-out value: the condition number times eps."""
+        """What rounding may add to a held-out value: some eps times the condition number."""
         Y = self.layout.problem.Y
         condition = (self.largest() + ridge) / ridge
-        return float(np.finfo(Y.dtype).eps * condition * np.abs(Y).max(initial=0.0))
+        size = float(np.finfo(Y.dtype).eps) * float(np.abs(Y).max(initial=0.0))
+        return size * (8.0 * condition + Y.shape[0])

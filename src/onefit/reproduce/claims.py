@@ -1,7 +1,7 @@
 """Claims and verdicts: what a paper says about its tables, and whether it was so here.
 
-A claim is one sentence that a paper draws from a table or figure. Its verdict is one of "held", "not
-held" and "not testable", and comes with the numbers that it rests on.
+A claim is one sentence that a paper draws from a table or figure. Its verdict is one of "held",
+"not held" and "not testable", and comes with the numbers that it rests on.
 """
 
 from __future__ import annotations

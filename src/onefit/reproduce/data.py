@@ -1,9 +1,9 @@
 """Where the papers' data sets come from: a folder, or OpenML when there is none.
 
 A folder (the argument, or the setting ONEFIT_DATA_DIR) holds either `<name>.csv.gz` files with a
-header x1, ..., xd, y, or files in LIBSVM's format called `<name>`, `<name>.txt` or `<name>.libsvm`. A set that it
-lacks is asked of OpenML. Every set is checked for the shape that the papers' copy has, and carries
-the name of its source.
+header x1, ..., xd, y, or files in LIBSVM's format called `<name>`, `<name>.txt` or `<name>.libsvm`.
+A set that it lacks is asked of OpenML. Every set is checked for the shape that the papers' copy
+has, and carries the name of its source.
 """
 
 from __future__ import annotations
@@ -124,7 +124,8 @@ class Loader:
             return *_openml(OPENML[name]), "OpenML"
         where = f"not in {str(self.folder)!r}" if self.folder else "no data directory is set"
         raise FileNotFoundError(
-            f"data set {name!r}: {where}, and OpenML has no copy of this form; put {name}.csv.gz or "
+            f"data set {name!r}: {where}, and OpenML has no copy of this form; put {name}.csv.gz "
+            "or "
             f"LIBSVM's file {name} into a folder and give it as --data or ONEFIT_DATA_DIR"
         )
 

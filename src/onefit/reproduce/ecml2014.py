@@ -1,11 +1,12 @@
 """Liu and Liao, ECML PKDD 2014: cross-validation restrained by kernel stability.
 
-Table 1: LS-SVM on standardised data, 70 % for training, one kernel of 21 chosen at each of four lambdas by k-CV,
-k-KS (eta = 1), ELOO and BR; figure 1: test errors of k-KS by eta at lambda = 0.001. All of it is exact k-fold.
+Table 1: LS-SVM on standardised data, 70 % for training, one kernel of 21 chosen at each of four
+lambdas by k-CV, k-KS (eta = 1), ELOO and BR; figure 1: test errors of k-KS by eta at lambda =
+0.001. All of it is exact k-fold.
 
-The paper's loss inside CV is that of the machine, the squared one (section 3); since the table reports error
-rates, the same is run with the error rate inside CV and k-KS as a variant. Most cells of the table are
-unreadable in our copy; what can be read is quoted. Ties go to the smallest tau.
+The paper's loss inside CV is that of the machine, the squared one (section 3); since the table
+reports error rates, the same is run with the error rate inside CV and k-KS as a variant. Most cells
+of the table are unreadable in our copy; what can be read is quoted. Ties go to the smallest tau.
 """
 
 from __future__ import annotations
@@ -122,7 +123,8 @@ def sections(results: Results, published: Published) -> list[str]:
     """Table 1, its four parts, the variant, and figure 1."""
     parts = [
         "## Table 1: test errors (%)",
-        "In each cell: **ours** ± standard deviation over replicates, the paper's, and the difference in "
+        "In each cell: **ours** ± standard deviation over replicates, the paper's, and the "
+        "difference in "
         "the paper's standard deviations. The column EP quotes the paper.",
     ]
     for name in _tables(results):
@@ -145,7 +147,7 @@ def _figure(results: Results, variant: str) -> str:
 def _compare(
     results: Results, name: str, one: str, two: str, variant: str = MAIN
 ) -> tuple[int, int, int]:
-    """On how many sets the first column is better, equal, worse; ELOO and BR are of the main run."""
+    """On how many sets the first column is better, equal, worse (ELOO, BR: main run)."""
     gaps = [
         results.mean(name, row, one, MAIN if one in ("ELOO", "BR") else variant)
         - results.mean(name, row, two, MAIN if two in ("ELOO", "BR") else variant)
@@ -189,18 +191,35 @@ def verdicts(results: Results, published: Published) -> list[Verdict]:
         for row in results.rows(name)
     ]
     return [
-        judge("Table 1 (a)", "For each lambda k-KS outperforms k-CV on 8 or more of 9 sets",
-              all(9 * b >= 8 * size for b, _, _ in against_cv) if run else None,
-              f"5 folds: {shown(against_cv[: len(names)])}. 10 folds: {shown(against_cv[len(names) :])}"),
-        judge("Table 1 (b)", "k-KS is better than BR on most sets (6 or more of 9)",
-              all(9 * b >= 6 * size for b, _, _ in against_br) if run else None,
-              f"5 folds: {shown(against_br[: len(names)])}. 10 folds: {shown(against_br[len(names) :])}"),
-        judge("Table 1 (c)", "BR is comparable or better than ELOO on most sets",
-              all(2 * (b + e) > size for b, e, _ in br) if run else None, shown(br)),
-        judge("Table 1 (d)", "5-KS and 10-KS are comparable", float(np.median(gaps)) < 1.0 if run else None,
-              f"median difference of mean errors {number(float(np.median(gaps)))} points; {shown(five)}"),
+        judge(
+            "Table 1 (a)",
+            "For each lambda k-KS outperforms k-CV on 8 or more of 9 sets",
+            all(9 * b >= 8 * size for b, _, _ in against_cv) if run else None,
+            f"5 folds: {shown(against_cv[: len(names)])}. 10 folds: "
+            f"{shown(against_cv[len(names) :])}",
+        ),
+        judge(
+            "Table 1 (b)",
+            "k-KS is better than BR on most sets (6 or more of 9)",
+            all(9 * b >= 6 * size for b, _, _ in against_br) if run else None,
+            f"5 folds: {shown(against_br[: len(names)])}. 10 folds: "
+            f"{shown(against_br[len(names) :])}",
+        ),
+        judge(
+            "Table 1 (c)",
+            "BR is comparable or better than ELOO on most sets",
+            all(2 * (b + e) > size for b, e, _ in br) if run else None,
+            shown(br),
+        ),
+        judge(
+            "Table 1 (d)",
+            "5-KS and 10-KS are comparable",
+            float(np.median(gaps)) < 1.0 if run else None,
+            f"median difference of mean errors {number(float(np.median(gaps)))} points; "
+            f"{shown(five)}",
+        ),
         _eta_verdict(results),
-    ]  # fmt: skip
+    ]
 
 
 def _eta_verdict(results: Results) -> Verdict:

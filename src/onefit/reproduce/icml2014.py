@@ -1,15 +1,15 @@
 """Liu, Jiang and Liao, ICML 2014: k-fold cross-validation from Bouligand influence functions.
 
-Tables 1 and 2: LS-SVM with intercept on random halves of 20 data sets, parameters chosen by ELOO, kCV
-and BIF-kCV; test errors and times. Figure 1: mean square discrepancy between held-out predictions of kCV
-and BIF-kCV by the order of the series. Beside the paper's columns stand "limit" (order infinity in
-closed form) and "exact" (the leave-out formula from one eigendecomposition); for the squared loss both
-are kCV itself.
+Tables 1 and 2: LS-SVM with intercept on random halves of 20 data sets, parameters chosen by ELOO,
+kCV and BIF-kCV; test errors and times. Figure 1: mean square discrepancy between held-out
+predictions of kCV and BIF-kCV by the order of the series. Beside the paper's columns stand "limit"
+(order infinity in closed form) and "exact" (the leave-out formula from one eigendecomposition); for
+the squared loss both are kCV itself.
 
-Not in the paper, and set here: features are mapped to [-1, 1], which of three scalings agrees best with Table
-1 (standardised ones are tried beside); kCV and BIF judge labels by the error rate,
-ELOO by squared error (Cawley's PRESS); ties go to the smallest tau, then the smallest lambda; footnote 2's
-guard is :func:`onefit.criteria.near_identity`, for BIF alone.
+Not in the paper, and set here: features are mapped to [-1, 1], which of three scalings agrees best
+with Table 1 (standardised ones are tried beside); kCV and BIF judge labels by the error rate, ELOO
+by squared error (Cawley's PRESS); ties go to the smallest tau, then the smallest lambda; footnote
+2's guard is :func:`onefit.criteria.near_identity`, for BIF alone.
 """
 
 from __future__ import annotations
@@ -167,11 +167,13 @@ def sections(results: Results, published: Published) -> list[str]:
     columns = ["EP", *ours]
     return [
         "## Table 1: test errors (% for labels, mean squared error else)",
-        "In each cell: **ours** ± standard deviation over replicates, the paper's, and the difference in "
+        "In each cell: **ours** ± standard deviation over replicates, the paper's, and the "
+        "difference in "
         "the paper's standard deviations. The column EP quotes the paper.",
         beside(results, published, "1", columns),
         "## Table 2: seconds for the whole grid of one replicate",
-        "The paper's machine had a 3.4 GHz processor of 2013; ours runs one thread. Compare ratios.",
+        "The paper's machine had a 3.4 GHz processor of 2013; ours runs one thread. Compare "
+        "ratios.",
         beside(results, published, "2", columns),
         "Cells that are doubtful in our copy of the paper: "
         + "; ".join(published.notes("1") + published.notes("2")[:1])
@@ -181,7 +183,8 @@ def sections(results: Results, published: Published) -> list[str]:
         "## Figure 1: mean square discrepancy of held-out predictions, mean over replicates",
         "At the parameters that kCV chose:",
         _figure(results, "figure 1"),
-        "With the same kernel at the smallest lambda of the grid, where the series converges slowest:",
+        "With the same kernel at the smallest lambda of the grid, where the series converges "
+        "slowest:",
         _figure(results, "figure 1 at the smallest lambda"),
     ]
 
@@ -261,7 +264,8 @@ def _same_errors(results: Results, sets: list[str], folds: list[str]) -> Verdict
         "On most data sets BIF-kCV gives almost the same test errors as kCV",
         2 * len(close) > len(gaps) if len(sets) >= ENOUGH else None,
         f"within half a standard deviation of the replicates in {len(close)} of {len(gaps)} cells; "
-        f"largest gap {number(worst[0])} ({worst[1]}, {worst[2]}), where the series of order 3 makes a kernel "
+        f"largest gap {number(worst[0])} ({worst[1]}, {worst[2]}), where the series of order 3 "
+        "makes a kernel "
         "too narrow look good; the variants without small tau are above",
     )
 
@@ -275,7 +279,8 @@ def _no_worse_than_ep(
         "Table 1 (b)",
         "BIF-kCV gives much better results than EP on most data sets (16 of 20)",
         5 * len(better) >= 4 * len(sets) if len(sets) >= ENOUGH else None,
-        f"our {column} is below the EP that the paper prints on {len(better)} of {len(sets)} sets; EP itself "
+        f"our {column} is below the EP that the paper prints on {len(better)} of {len(sets)} "
+        "sets; EP itself "
         "was not run",
     )
 
@@ -309,7 +314,8 @@ def _order_three(results: Results, folds: list[str]) -> Verdict:
         "Figure 1",
         "On most data sets the discrepancy between kCV and BIF-kCV is zero from order 3 on",
         2 * len(small) > len(ratio) if len(rows) >= 5 else None,
-        f"at order 3 it is below 5 % of its size at order 1 in {len(small)} of {len(ratio)} cases at kCV's "
+        f"at order 3 it is below 5 % of its size at order 1 in {len(small)} of {len(ratio)} cases "
+        "at kCV's "
         f"choice; at the smallest lambda of the grid it still reaches {number(slow)}",
     )
 
@@ -369,6 +375,7 @@ def _limit_is_exact(results: Results, sets: list[str], folds: list[str]) -> Verd
         "ours",
         "For the squared loss the limit of the series is kCV, and so is the exact engine",
         all(same) and all(refits),
-        f"test errors of limit and exact equal in {sum(same)} of {len(same)} cells, of exact and refits "
+        f"test errors of limit and exact equal in {sum(same)} of {len(same)} cells, of exact and "
+        "refits "
         f"in {sum(refits)} of {len(refits)}",
     )

@@ -1,16 +1,18 @@
 """Tanaka and Imai, IEICE 2019: exact k-fold of kernel ridge regression by one eigendecomposition.
 
-Figure 1 is time against the number of lambdas, n = 2000, 5-fold and leave-one-out, of three algorithms: the
-naive one (equation 12), that of An et al. (equation 14, "Fast") and the paper's (equations 16 to 19, "Prop").
-They are written here as the paper writes them, since equation 21 predicts where the second and third
-cross from the costs of those very steps; beside them run this package's own "block" and "eigen", which
-never form the whole inverse and drop eigenvalues that do not matter. Targets are noise, the kernel is
-exp(-(x - x')^2), there is no intercept, and the scaling is "total", as in the paper.
+Figure 1 is time against the number of lambdas, n = 2000, 5-fold and leave-one-out, of three
+algorithms: the naive one (equation 12), that of An et al. (equation 14, "Fast") and the paper's
+(equations 16 to 19, "Prop"). They are written here as the paper writes them, since equation 21
+predicts where the second and third cross from the costs of those very steps; beside them run this
+package's own "block" and "eigen", which never form the whole inverse and drop eigenvalues that do
+not matter. Targets are noise, the kernel is exp(-(x - x')^2), there is no intercept, and the
+scaling is "total", as in the paper.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -109,7 +111,7 @@ def _problem(n: int, rng: np.random.Generator) -> Problem:
 
 
 def _ratios(unit: Unit, problem: Problem) -> list[Row]:
-    """R_L, R_I and R_E: a linear equation, an inverse, an eigendecomposition, in units of a product."""
+    """R_L, R_I, R_E: a linear equation, an inverse, an eigendecomposition over a product."""
     M = linalg.fortran(problem.K)
     M[np.diag_indices_from(M)] += 0.1
     product = _seconds(lambda: linalg.matmul(M, M))
@@ -159,32 +161,38 @@ def _fast(problem: Problem, folds: Folds, lams: Array) -> Array:
         M[np.diag_indices_from(M)] += lam
         inverse = linalg.inverse_spd(M)
         alpha = linalg.matmul(inverse, problem.Y)
-        residuals = _blocks(folds, alpha, lambda rows, P=inverse: P[np.ix_(rows, rows)])
+        residuals = _residuals(folds, alpha, np.diagonal(inverse), partial(_submatrix, inverse))
     return residuals
 
 
 def _prop(problem: Problem, folds: Folds, lams: Array) -> Array:
     """The paper's algorithm, equations 16 to 19: one eigendecomposition for all lambdas."""
     values, vectors = linalg.eigh(linalg.fortran(problem.K), overwrite=True)
-    q = linalg.matmul(vectors.T, problem.Y)
+    q, loo = linalg.matmul(vectors.T, problem.Y), len(folds) == problem.n
     for lam in lams:
         damped = 1.0 / (values + lam)
         alpha = linalg.matmul(vectors, np.asfortranarray(damped[:, None] * q))
-        if len(folds) == problem.n:
-            diagonal = np.einsum("ij,j,ij->i", vectors, damped, vectors)
-            residuals = (alpha / diagonal[:, None])[folds.rows]
-            continue
-
-        def block(rows: Array, damped: Array = damped) -> Array:
-            part = np.asfortranarray(vectors[rows])
-            return linalg.matmul(np.asfortranarray(part * damped), part.T)
-
-        residuals = _blocks(folds, alpha, block)
+        diagonal = np.einsum("ij,j,ij->i", vectors, damped, vectors) if loo else damped
+        residuals = _residuals(folds, alpha, diagonal, partial(_update, vectors, damped))
     return residuals
 
 
-def _blocks(folds: Folds, alpha: Array, block: Callable[[Array], Array]) -> Array:
-    """(P_SS)^-1 alpha_S, fold by fold."""
+def _submatrix(P: Array, rows: Array) -> Array:
+    return np.asarray(P[np.ix_(rows, rows)])
+
+
+def _update(vectors: Array, damped: Array, rows: Array) -> Array:
+    """M_k of equation 18."""
+    part = np.asfortranarray(vectors[rows])
+    return linalg.matmul(np.asfortranarray(part * damped), part.T)
+
+
+def _residuals(
+    folds: Folds, alpha: Array, diagonal: Array, block: Callable[[Array], Array]
+) -> Array:
+    """(P_SS)^-1 alpha_S, fold by fold; a division where every fold is one row."""
+    if len(folds) == folds.n:
+        return np.asarray((alpha / diagonal[:, None])[folds.rows])
     return np.concatenate([linalg.solve_spd(block(rows), alpha[rows]) for rows in folds.test])
 
 
@@ -208,12 +216,14 @@ def sections(results: Results, published: Published) -> list[str]:
     parts = [
         "## Ratios to a matrix product",
         table(["", "ours", "paper"], ratios),
-        "R_L is a Cholesky solution of one positive definite system, R_I a Cholesky inverse, R_E a full "
+        "R_L is a Cholesky solution of one positive definite system, R_I a Cholesky inverse, R_E "
+        "a full "
         "symmetric eigendecomposition; the paper's are MATLAB's.",
         "## Crossover of Fast and Prop (equation 21)",
         _crossovers(results, published),
         "## Figure 1: seconds against the number of lambdas",
-        "naive, Fast (An et al.) and Prop are the paper's algorithms; block and eigen are this package's.",
+        "naive, Fast (An et al.) and Prop are the paper's algorithms; block and eigen are this "
+        "package's.",
     ]
     for panel in _panels(results):
         rows = [row for row in results.rows("figure 1") if row.startswith(f"{panel},")]
@@ -240,7 +250,7 @@ def _predicted(results: Results, panel: str, n: int) -> float:
 
 
 def _crossing(results: Results, panel: str, slow: str, fast: str) -> float:
-    """The first measured number of lambdas from which on ``fast`` wins; infinite if it never does."""
+    """The measured number of lambdas from which on ``fast`` wins; infinity for never."""
     rows = [row for row in results.rows("figure 1") if row.startswith(f"{panel},")]
     wins = [results.mean("figure 1", r, fast) < results.mean("figure 1", r, slow) for r in rows]
     counts = [int(row.split(", ")[1]) for row in rows]
@@ -270,8 +280,10 @@ def _crossovers(results: Results, published: Published) -> str:
         "seen: eigen beats block from",
     ]
     return table(head, lines) + (
-        "\n\nThe first two are the right-hand side of equation 21; the last two are the smallest measured "
-        "number of lambdas from which on the second algorithm stays ahead (inf: never in the range)."
+        "\n\nThe first two are the right-hand side of equation 21; the last two are the smallest "
+        "measured "
+        "number of lambdas from which on the second algorithm stays ahead (inf: never in the "
+        "range)."
     )
 
 
@@ -318,9 +330,13 @@ def verdicts(results: Results, published: Published) -> list[Verdict]:
         default=float("nan"),
     )
     found.append(
-        judge("equations 14 and 16", "Both give the residuals of the refits exactly", worst < 1e-8,
-              f"largest difference between the algorithms {worst:.1e}")
-    )  # fmt: skip
+        judge(
+            "equations 14 and 16",
+            "Both give the residuals of the refits exactly",
+            worst < 1e-8,
+            f"largest difference between the algorithms {worst:.1e}",
+        )
+    )
     return found
 
 

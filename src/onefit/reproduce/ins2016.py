@@ -1,20 +1,23 @@
 """Liu and Liao, Information Sciences 2016: granularity selection for cross-validation of the SVM.
 
-Table 1: folds and orders for a wanted accuracy. Tables 3 and 4: test errors and times of epsilon-BIF (the influence
-series of the smoothed hinge), of t-fold cross-validation of the SVM itself and of GACV, on random halves of ten
-sets, with Gaussian and polynomial kernels; beside them "exact", t-fold of the smoothed hinge without
-approximation. Folds of the same number are the same rows in all columns.
+Table 1: folds and orders for a wanted accuracy. Tables 3 and 4: test errors and times of
+epsilon-BIF (the influence series of the smoothed hinge), of t-fold cross-validation of the SVM
+itself and of GACV, on random halves of ten sets, with Gaussian and polynomial kernels; beside them
+"exact", t-fold of the smoothed hinge without approximation. Folds of the same number are the same
+rows in all columns.
 
-The SVM has no intercept, as in the paper: liblinear's dual solver on features Z with Z Z' = K. For each
-criterion the machine tested is its own: the SVM for t-CV, the smoothed hinge for the others. Folds and
-order are those of the paper's Table 1 (lambda = 1). Not in the paper, and set here: features are mapped to [-1, 1];
-ties go to the first kernel, then the smallest lambda; a prediction of exactly zero is an error (the paper's
-I(c) counts it as right, and then the narrowest kernel, which predicts nothing, would always win).
+The SVM has no intercept, as in the paper: liblinear's dual solver on features Z with Z Z' = K. For
+each criterion the machine tested is its own: the SVM for t-CV, the smoothed hinge for the others.
+Folds and order are those of the paper's Table 1 (lambda = 1). Not in the paper, and set here:
+features are mapped to [-1, 1]; ties go to the first kernel, then the smallest lambda; a prediction
+of exactly zero is an error (the paper's I(c) counts it as right, and then the narrowest kernel,
+which predicts nothing, would always win).
 """
 
 from __future__ import annotations
 
 import warnings
+from itertools import pairwise
 from time import perf_counter
 from typing import Any
 
@@ -204,14 +207,18 @@ def t_statistic(results: Results, name: str, row: str, one: str, two: str) -> fl
 def sections(results: Results, published: Published) -> list[str]:
     """Tables 1, 3 and 4."""
     rows = [
-        [f"{a:g}", *(str(v) for v in granularity(a, 1.0)),
-         *(f"{published.cell('1', f'{a:g}', c).mean:g}" for c in ("folds", "order"))]
+        [
+            f"{a:g}",
+            *(str(v) for v in granularity(a, 1.0)),
+            *(f"{published.cell('1', f'{a:g}', c).mean:g}" for c in ("folds", "order")),
+        ]
         for a in (0.2, 0.1, 0.05, 0.01)
-    ]  # fmt: skip
+    ]
     parts = [
         "## Table 1: folds and order for a wanted accuracy (delta = 0.01, lambda = 1, kappa = 1)",
         table(["accuracy", "folds", "order", "folds, paper", "order, paper"], rows),
-        "In each cell below: **ours** ± standard deviation over replicates, the paper's, and the difference "
+        "In each cell below: **ours** ± standard deviation over replicates, the paper's, and the "
+        "difference "
         "in the paper's standard deviations.",
     ]
     titles = {"3": "test errors (%)", "4": "seconds for the whole grid of one replicate"}
@@ -274,7 +281,7 @@ def _smaller_epsilon(results: Results, name: str, rows: list[str], enough: bool)
     return judge(
         f"Table {name} (1)",
         "The smaller epsilon, the better",
-        all(a >= b for a, b in zip(values, values[1:], strict=False)) if enough else None,
+        all(a >= b for a, b in pairwise(values)) if enough else None,
         "mean error over the sets: " + ", ".join(f"{c} {number(v)}" for c, v in means.items()),
     )
 
@@ -290,7 +297,8 @@ def _close_to_cv(results: Results, name: str, rows: list[str], enough: bool) -> 
     tests = len(rows) * len(_bif(results, name)) * len(_cv(results, name))
     return judge(
         f"Table {name} (2)",
-        "Unseen errors of epsilon-BIF and t-CV are very close: no significant difference, but for sonar "
+        "Unseen errors of epsilon-BIF and t-CV are very close: no significant difference, but for "
+        "sonar "
         "with the Gaussian kernel",
         all(text.startswith("sonar") for text in worse) if enough else None,
         f"BIF significantly worse in {len(worse)} of {tests} comparisons"
@@ -328,6 +336,7 @@ def _times(results: Results, name: str) -> Verdict:
         f"Table {name}",
         "BIF takes much less time than CV, GACV less than BIF",
         ratio > 1.0 and gacv > 1.0,
-        f"medians: 5-CV takes {number(ratio)} times as long as 0.1-BIF and {number(exact)} times as long as exact "
+        f"medians: 5-CV takes {number(ratio)} times as long as 0.1-BIF and {number(exact)} times "
+        "as long as exact "
         f"5-fold; 0.1-BIF takes {number(gacv)} times as long as GACV",
     )

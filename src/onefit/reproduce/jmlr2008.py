@@ -1,14 +1,16 @@
 """Debruyne, Hubert and Suykens, JMLR 2008: leave-one-out from influence functions, robustly.
 
-Table 1: kernel regression without intercept, lambda and sigma chosen by exact leave-one-out, by CV (equation
-22) and by C_IF^5, the last with the Huber loss at b = 3, 2, 1 times the scale of the residuals and with b
-optimised (section 5.2); absolute errors judge in all of them. Figures 1 to 5: :mod:`onefit.reproduce.jmlr2008_toy`.
+Table 1: kernel regression without intercept, lambda and sigma chosen by exact leave-one-out, by CV
+(equation 22) and by C_IF^5, the last with the Huber loss at b = 3, 2, 1 times the scale of the
+residuals and with b optimised (section 5.2); absolute errors judge in all of them. Figures 1 to 5:
+:mod:`onefit.reproduce.jmlr2008_toy`.
 
-Not in the paper, and set here (`config.toml`): features are standardised by the training rows; the noise of
-Friedman's functions has his own standard deviations, 1, 125 (before the division by 3000) and 0.1; outliers get
-Gaussian noise of 5 standard deviations of y; d_(i) is read as the i-th smallest distance, since the grid goes on to
-half the first and twice the last. The table's F2 and F3 must be in other units than y: ours are multiplied by
-1000 and by 100, the powers of ten that come nearest.
+Not in the paper, and set here (`config.toml`): features are standardised by the training rows; the
+noise of Friedman's functions has his own standard deviations, 1, 125 (before the division by 3000)
+and 0.1; outliers get Gaussian noise of 5 standard deviations of y; d_(i) is read as the i-th
+smallest distance, since the grid goes on to half the first and twice the last. The table's F2 and
+F3 must be in other units than y: ours are multiplied by 1000 and by 100, the powers of ten that
+come nearest.
 """
 
 from __future__ import annotations
@@ -119,8 +121,8 @@ def _draw(unit: Unit, loader: Loader, rng: np.random.Generator) -> tuple[Array, 
     X = (X - X[:size].mean(axis=0)) / np.where(X[:size].std(axis=0) > 0, X[:size].std(axis=0), 1.0)
     train = y[:size].copy()
     if spoilt:
-        hit = rng.choice(size, unit["outliers"], replace=False)
-        train[hit] += unit["outlier_scale"] * train.std() * rng.standard_normal(hit.size)
+        hit = rng.permutation(size)[: unit["outliers"]]
+        train[hit] += unit["outlier_scale"] * train.std() * rng.standard_normal(len(hit))
     return X[:size], train, Unseen(X[size:], y[size:], False), source
 
 
@@ -162,7 +164,8 @@ def sections(results: Results, published: Published) -> list[str]:
     """Table 1 with its significance marks, then the figures."""
     return [
         "## Table 1: mean squared errors on test rows",
-        "In each cell: **ours** ± standard error over replicates, the paper's, and the difference in the "
+        "In each cell: **ours** ± standard error over replicates, the paper's, and the difference "
+        "in the "
         "paper's standard errors. F2 is in units of 0.001, F3 of 0.01.",
         beside(results, published, "1", COLUMNS, error="se"),
         "Difference from the smallest value of the row, paired Wilcoxon test (p-values; the paper "
@@ -186,11 +189,16 @@ def _significance(results: Results) -> str:
 def _variants(results: Results, published: Published) -> str:
     names = [name for name in results.variants("1") if name != MAIN]
     lines = [
-        [name, row, number(results.mean("1", row, "LOO", name)), number(results.mean("1", row, "LOO")),
-         number(published.cell("1", row, "LOO").mean)]
+        [
+            name,
+            row,
+            number(results.mean("1", row, "LOO", name)),
+            number(results.mean("1", row, "LOO")),
+            number(published.cell("1", row, "LOO").mean),
+        ]
         for name in names
         for row in results.rows("1", name)
-    ]  # fmt: skip
+    ]
     return table(["variant", "set", "LOO there", "LOO in Table 1", "paper"], lines)
 
 
@@ -243,7 +251,8 @@ def _small_b_hurts(results: Results) -> Verdict:
     shown = ", ".join(f"{row}: {value:.2f}" for row, value in gains.items())
     return judge(
         "Table 1",
-        "Without outliers a small b is inappropriate for Boston, Friedman 1 and especially Friedman 2",
+        "Without outliers a small b is inappropriate for Boston, Friedman 1 and especially "
+        "Friedman 2",
         all(v > 1.0 for v in gains.values()) and gains["F2"] == max(gains.values())
         if len(rows) == 3
         else None,

@@ -1,8 +1,8 @@
 """A line for every finished unit of work, so that an interrupted run goes on where it stopped.
 
-A unit is a flat dictionary of everything that its result depends on; its line holds the unit and the rows
-measured for it. A unit whose line stands in the file is not measured again; change a setting and
-its units are other units. A line that was cut off by the interruption is forgotten.
+A unit is a flat dictionary of everything that its result depends on; its line holds the unit and
+the rows measured for it. A unit whose line stands in the file is not measured again; change a
+setting and its units are other units. A line that was cut off by the interruption is forgotten.
 """
 
 from __future__ import annotations

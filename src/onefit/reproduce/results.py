@@ -1,9 +1,9 @@
 """What was measured and what the papers print, looked up by table, row and column.
 
-A measurement is a row with the keys ``table``, ``row``, ``column``, ``variant``, ``replicate`` and ``value``;
-whatever else it carries (the chosen parameters, say) goes into the CSV file as it is. The papers'
-numbers lie in ``published/<paper>.csv``, typed from the texts; a cell that cannot be read has no
-mean and a note that says so.
+A measurement is a row with the keys ``table``, ``row``, ``column``, ``variant``, ``replicate`` and
+``value``; whatever else it carries (the chosen parameters, say) goes into the CSV file as it is.
+The papers' numbers lie in ``published/<paper>.csv``, typed from the texts; a cell that cannot be
+read has no mean and a note that says so.
 """
 
 from __future__ import annotations

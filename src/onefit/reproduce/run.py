@@ -36,9 +36,9 @@ def reproduce(
 ) -> list[Path]:
     """Run a paper's tables and figures again.
 
-    Finished units of work are remembered in ``journal.jsonl`` and not measured again; ``config.toml``
-    is a copy of the settings, ``results.csv`` has every measurement, ``results.md`` the tables with
-    the paper's numbers beside ours and a verdict for each of its claims.
+    Finished units of work are remembered in ``journal.jsonl`` and not measured again.
+    ``config.toml`` is a copy of the settings, ``results.csv`` has every measurement, and
+    ``results.md`` the tables with the paper's numbers beside ours and a verdict on each claim.
 
     Parameters
     ----------
@@ -95,7 +95,8 @@ def _measure(
 ) -> None:
     pending = journal.pending(units)
     print(
-        f"{experiment.NAME}: {len(units)} units, {len(units) - len(pending)} of them finished before"
+        f"{experiment.NAME}: {len(units)} units, {len(units) - len(pending)} of them finished "
+        "before"
     )
     start = perf_counter()
     for count, (unit, rows) in enumerate(_finished(experiment, pending, loader, jobs), 1):

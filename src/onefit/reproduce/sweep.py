@@ -1,14 +1,15 @@
-"""One training sample, a list of kernels and a list of lambdas: criteria on the grid, and the winner's error.
+"""One sample, many kernels and lambdas: criteria on the grid, and the winner's error.
 
-The papers' experiments are all of this form. A criterion is evaluated at every kernel and lambda, the
-first smallest value wins, and the machine with those parameters is tested on rows kept apart. Times
-are those of the criterion on a given kernel matrix: fits, held-out predictions and their judgement.
+The papers' experiments are all of this form. A criterion is evaluated at every kernel and lambda,
+the first smallest value wins, and the machine with those parameters is tested on rows kept apart.
+Times are those of the criterion on a given kernel matrix: fits, held-out predictions and their
+judgement.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -130,7 +131,7 @@ class Family:
 
     def sweep(
         self,
-        criteria: dict[str, Criterion],
+        criteria: Mapping[str, Criterion],
         method: HeldOutMethod | None = None,
         folds: Folds | None = None,
     ) -> dict[str, Sweep]:
