@@ -226,3 +226,11 @@ def test_a_journal_is_resumed(onefit, csv, tmp_path, monkeypatch):
     done = onefit(*select, "--journal", journal, "--resume")
     assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout)["ranking"] == first["ranking"]
+
+
+def test_another_criterion_ranks(onefit, csv):
+    select = ("select", csv, "--target", "price", "--drop", "kind", *SMALL, "--format", "json")
+    found = json.loads(onefit(*select, "--criterion", "gcv").stdout)
+    values = [one["criterion"] for one in found["ranking"]]
+    assert values == sorted(values)
+    assert found["best"]["rank"] == 1

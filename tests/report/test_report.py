@@ -141,6 +141,9 @@ class Largest:
 
     name = "largest <lam>"
 
+    def check(self, problem):
+        pass
+
     def evaluate(self, evidence):
         return -np.array(evidence.lams), [""] * len(evidence.lams)
 

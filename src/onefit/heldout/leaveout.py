@@ -192,7 +192,8 @@ class LeaveOut(Prepared):
             train, test = layout.positive.train[k], layout.positive.test[k]
             values[folds.place(k)], solution = refit_fold(layout.problem, lam, train, test)
             error[k] = 0.0 if solution.converged else np.inf
-        return without_steps(values, folds, self.name, error)
+        size = float(np.abs(layout.problem.Y).max(initial=0.0)) + folds.largest(values)
+        return without_steps(values, folds, self.name, error * size)
 
     def _fill(self, values: Array, inverse: Inverse, members: list[int]) -> None:
         """Held-out values of the near splits that share one c."""
@@ -211,8 +212,7 @@ class LeaveOut(Prepared):
             values[layout.folds.place(k)] = held[layout.where[i]]
 
     def _rounding(self, ridge: float) -> float:
-        """What rounding may add to a held-out value: some eps times the condition number."""
-        Y = self.layout.problem.Y
+        """What rounding may change of a held-out value, relative to targets and values."""
         condition = (self.largest() + ridge) / ridge
-        size = float(np.finfo(Y.dtype).eps) * float(np.abs(Y).max(initial=0.0))
-        return size * (8.0 * condition + Y.shape[0])
+        Y = self.layout.problem.Y
+        return float(np.finfo(Y.dtype).eps * (8.0 * condition + Y.shape[0]))

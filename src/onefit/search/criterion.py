@@ -14,6 +14,7 @@ from typing import Any, Protocol, runtime_checkable
 from numpy.typing import NDArray
 
 from onefit._validation import check_choice
+from onefit.criteria import CRITERIA
 from onefit.heldout import HeldOut
 from onefit.kernels import Kernel
 from onefit.problem import Problem
@@ -44,17 +45,20 @@ class Evidence:
 
 @runtime_checkable
 class Criterion(Protocol):
-    """What ``KernelSearchCV(criterion=...)`` takes; it must survive pickling."""
+    """What ``KernelSearchCV(criterion=...)`` takes; it must survive pickling.
 
-    name: str
+    It may have a method ``check(problem)`` that refuses a problem which it does not fit, before
+    any work (the kernel matrix is still empty).
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        ...
 
     def evaluate(self, evidence: Evidence) -> tuple[Array, list[str]]:
         """One value a lambda, the smaller the better, and one reason, empty where all is well."""
         ...
-
-
-#: name -> criterion; "cv", the cross-validated score itself, needs none
-CRITERIA: dict[str, Criterion | None] = {"cv": None}
 
 
 def get_criterion(criterion: str | Criterion) -> Criterion | None:
@@ -62,4 +66,5 @@ def get_criterion(criterion: str | Criterion) -> Criterion | None:
     if isinstance(criterion, Criterion):
         return criterion
     check_choice("criterion", criterion, CRITERIA)
-    return CRITERIA[criterion]
+    found: Criterion | None = CRITERIA[criterion]
+    return found

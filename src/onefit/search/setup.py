@@ -20,6 +20,7 @@ from onefit.heldout import METHODS, HeldOutMethod
 from onefit.heldout.predict import check_training, make_method, ridge_weights
 from onefit.kernels import Kernel, check_precomputed
 from onefit.problem import Problem
+from onefit.search.criterion import Criterion, get_criterion
 from onefit.search.grid import Job, Machine, candidates, jobs, machines
 from onefit.search.rows import Sample, arrange, compact, leave_one_out
 from onefit.search.workers import Crew
@@ -117,7 +118,8 @@ def set_up(
     work = jobs(group, rows, s)
     crew = Crew.hire(search.n_jobs, len(work))
     sample = arrange(rows, Y, s, folds, machine._precomputed)
-    planned, choices, works = _plan(work, chosen, sample, crew)
+    criterion = get_criterion(search.criterion)
+    planned, choices, works = _plan(work, chosen, criterion, sample, crew)
     return Setup(found, machine, planned, folds, sample, crew, choices, works)
 
 
@@ -151,7 +153,11 @@ def _remember(machine: Any, group: list[Machine]) -> None:
 
 
 def _plan(
-    work: list[Job], chosen: HeldOutMethod | None, sample: Sample, crew: Crew
+    work: list[Job],
+    chosen: HeldOutMethod | None,
+    criterion: Criterion | None,
+    sample: Sample,
+    crew: Crew,
 ) -> tuple[list[Job], list[Choice], dict[plan.Workload, plan.Estimate]]:
     """Choose every machine's method; equal workloads are estimated once."""
     planned: list[Job] = []
@@ -174,7 +180,7 @@ def _plan(
             if known and load not in works:
                 works[load] = plan.choose(load, name)
             method = chosen or METHODS[works[load].method]()
-            _check_method(method, machine, sample)
+            _check_method(method, criterion, machine, sample)
             choices.append(Choice(job.kernel, method.name, load.lams, works.get(load)))
             group.append(replace(machine, method=method))
         planned.append(Job(job.kernel, tuple(group)))
@@ -197,10 +203,13 @@ def _workload(sample: Sample, kernels: int, crew: Crew) -> plan.Workload:
     )
 
 
-def _check_method(method: HeldOutMethod, machine: Machine, sample: Sample) -> None:
+def _check_method(
+    method: HeldOutMethod, criterion: Criterion | None, machine: Machine, sample: Sample
+) -> None:
     estimator = machine.estimator
     empty = np.empty((0, 0), dtype=sample.Y.dtype)
     loss = estimator._make_loss()
-    method.check(
-        Problem(empty, sample.Y, sample.s, loss, estimator.fit_intercept, estimator.scaling)
-    )
+    problem = Problem(empty, sample.Y, sample.s, loss, estimator.fit_intercept, estimator.scaling)
+    method.check(problem)
+    if hasattr(criterion, "check"):
+        criterion.check(problem)
