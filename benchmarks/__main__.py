@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SCRIPTS = ("exact_search", "scaling", "influence_path", "svm_search", "accuracy")
+SCRIPTS = ("exact_search", "scaling", "influence_path", "svm_search", "accuracy", "svm_limit")
 
 
 def main() -> int:

@@ -12,7 +12,7 @@ matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 
 X, y = make_friedman1(50, random_state=0)
-GRID = {"gamma": [0.01, 0.1], "lam": [1e-4, 1e-2, 1.0]}
+GRID = {"gamma": [1e-5, 0.1], "lam": [1e-4, 1e-2, 1.0]}
 
 
 @pytest.fixture(autouse=True)
@@ -27,6 +27,7 @@ def test_surface_and_curve():
     errors = -search.cv_results_["mean_test_score"].reshape(2, 3)
     np.testing.assert_allclose(surface.images[0].get_array(), errors)
     best = np.unravel_index(search.best_index_, (2, 3))
+    assert best[0] == 1
     star = next(one for one in surface.collections if one.get_label() == "chosen")
     np.testing.assert_array_equal(star.get_offsets(), [best[::-1]])
     np.testing.assert_allclose(curve.lines[0].get_xydata()[:, 1], errors[best[0]])

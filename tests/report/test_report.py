@@ -12,6 +12,8 @@ from sklearn.datasets import load_iris, make_friedman1
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, influence
 from onefit.report import write_report
+from onefit.report.html import _as_script
+from onefit.report.sections import Section
 
 pytest.importorskip("jinja2")
 pytest.importorskip("plotly")
@@ -115,6 +117,13 @@ def test_hostile_text_is_escaped_everywhere(tmp_path):
     assert "<b onclick" not in text
     names = page.figures["confusion"]["data"][0]["x"]
     assert all("<" not in name and "&lt;b onclick" in name for name in names)
+
+
+def test_figures_cannot_close_their_script():
+    figure = {"title": "</script><script>alert(1)</script>&"}
+    text = _as_script([Section("one", "One", figure=figure)])
+    assert not set("<>&") & set(text)
+    assert json.loads(text) == {"one": figure}
 
 
 def test_nothing_is_fetched(regression, tmp_path):
