@@ -53,9 +53,7 @@ def make_problem(
     X, y = sample(task, n=n, seed=seed)
     Y = np.column_stack([np.roll(y, 3 * j) for j in range(q)])
     s = weights(weight, n, seed)
-    return Problem(
-        kernel(X).astype(dtype), Y.astype(dtype), s.astype(dtype), loss, **options
-    )
+    return Problem(kernel(X).astype(dtype), Y.astype(dtype), s.astype(dtype), loss, **options)
 
 
 def splits(n):
@@ -67,7 +65,9 @@ def splits(n):
         "loo": Folds.draw(LeaveOneOut(), rows[:, None]),
         "stratified": Folds.draw(StratifiedKFold(4), rows[:, None], rows % 3 > 0),
         "groups": Folds.draw(GroupKFold(3), rows[:, None], None, rows // 4),
-        "repeated": Folds.draw(RepeatedKFold(n_splits=3, n_repeats=2, random_state=0), rows[:, None]),
+        "repeated": Folds.draw(
+            RepeatedKFold(n_splits=3, n_repeats=2, random_state=0), rows[:, None]
+        ),
         "shuffle": Folds.draw(
             ShuffleSplit(3, test_size=0.2, train_size=0.6, random_state=0), rows[:, None]
         ),
@@ -76,7 +76,9 @@ def splits(n):
         "trained rows": Folds.from_pairs(
             n, [(rows[: 2 * n // 3], rows[n // 2 :]), (rows[n // 4 :], rows[: n // 2])]
         ),
-        "unequal": Folds.from_pairs(n, [(rows[k:], rows[:k]) for k in (1, 2, 5, n // 2, 2 * n // 3)]),
+        "unequal": Folds.from_pairs(
+            n, [(rows[k:], rows[:k]) for k in (1, 2, 5, n // 2, 2 * n // 3)]
+        ),
     }
 
 

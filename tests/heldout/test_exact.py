@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings
 
 from heldout._twins import (
     WEIGHTS,
@@ -20,7 +19,7 @@ from heldout._twins import (
     witness,
 )
 from onefit.folds import Folds
-from onefit.heldout import Exact, Limit, Refit, downdate, front, limit
+from onefit.heldout import Exact, Limit, Refit, front, limit
 from onefit.heldout.base import EXACT
 from onefit.heldout.downdate import Downdate, Model
 from onefit.heldout.full import Norms, Target
@@ -145,7 +144,11 @@ def assert_no_lie(case, method=None):
             called += bool(held.exact[k])
             gap = np.abs(held.by_fold[k][:, j] - truth.values).max()
             if held.exact[k]:
-                assert gap <= EXACT * truth.scale + truth.error, (k, gap / truth.scale, held.error[k])
+                assert gap <= EXACT * truth.scale + truth.error, (
+                    k,
+                    gap / truth.scale,
+                    held.error[k],
+                )
     return witnesses, called
 
 
@@ -177,21 +180,22 @@ def test_exact_is_never_said_of_what_is_not_in_many_problems(case):
     assert_no_lie(case, Limit())
 
 
-@pytest.mark.parametrize(
-    "seed", [264, 326, 384, 299, 177, 166, 83, 130, 138]
-)
-def test_problems_that_were_hard_before(seed):
-    """Duplicate rows, integer features, cubic kernels, lam near 1e-7: digits are short."""
-    assert_no_lie(adversary(seed))
+@pytest.mark.parametrize("seed", [39, 50, 155, 252, 371, 426, 480, 509, 633, 1651, 1652])
+def test_problems_that_once_were_lied_about(seed):
+    """Duplicate rows and lam near 1e-7, where a downdated inverse has few digits left; lam near
+
+    1e-10, where predictions summed up over many steps drift from their coefficients.
+    """
+    assert assert_no_lie(adversary(seed))[0] > 0
     assert_no_lie(adversary(seed), Limit())
 
 
 def test_the_adversary_is_not_toothless():
-    """Most of its folds have a witness, and most of those are solved to the end."""
-    counts = np.array([assert_no_lie(adversary(seed)) for seed in range(1000, 1060)])
-    folds = sum(len(adversary(seed)[1]) for seed in range(1000, 1060))
-    assert counts[:, 0].sum() > 0.5 * folds
-    assert counts[:, 1].sum() > 0.8 * counts[:, 0].sum()
+    """Most of its folds have a witness, and nearly all of those are solved to the end."""
+    cases = [adversary(seed) for seed in range(1000, 1030)]
+    counts = np.array([assert_no_lie(case) for case in cases])
+    assert counts[:, 0].sum() > 0.6 * sum(len(folds) for _, folds, _ in cases)
+    assert counts[:, 1].sum() > 0.9 * counts[:, 0].sum()
 
 
 def test_points_exactly_on_a_kink():
@@ -199,7 +203,9 @@ def test_points_exactly_on_a_kink():
     K = np.eye(8)
     K[:4, :4] += 1.0
     rows = np.arange(8)
-    folds = Folds.from_pairs(8, [(np.delete(rows, [i, (i + 3) % 8]), [i, (i + 3) % 8]) for i in rows])
+    folds = Folds.from_pairs(
+        8, [(np.delete(rows, [i, (i + 3) % 8]), [i, (i + 3) % 8]) for i in rows]
+    )
     y = np.array([2.0, 1.0, -1.0, 0.0, 1.0, -1.0, 2.0, -2.0])[:, None]
     for loss in (Huber(1.0), Huber(2.0), EpsilonQuadratic(1.0), EpsilonQuadratic(0.0)):
         for fit_intercept in (True, False):
@@ -352,7 +358,9 @@ def test_the_line_search_is_used_and_needed(monkeypatch):
         return t
 
     monkeypatch.setattr(front, "line_search", watched)
-    problem = make_problem(SmoothedHinge(0.01), "classification", 40, kernel=lambda X: gaussian(X, 3.0))
+    problem = make_problem(
+        SmoothedHinge(0.01), "classification", 40, kernel=lambda X: gaussian(X, 3.0)
+    )
     held = assert_equals_refit(problem, splits(40)["kfold"], 1e-4)
     assert any(((t > 0) & (t < 1)).any() for t in searches)
     assert held.steps.max() > 2
@@ -400,7 +408,9 @@ def test_moved_counts_the_training_points_on_another_piece():
         for k, train in enumerate(SPLITS["kfold"].train):
             train = np.intersect1d(train, kept)
             solution = solve(problem.take(train), 1e-3)
-            changed = loss.piece(y[train], solution.decision[:, 0]) != loss.piece(y[train], u[train])
+            changed = loss.piece(y[train], solution.decision[:, 0]) != loss.piece(
+                y[train], u[train]
+            )
             assert held.moved[k] == changed.sum()
         assert held.moved.max() > 0
 

@@ -221,7 +221,11 @@ def test_formulas_of_2016_for_the_smoothed_hinge(order):
     K, y = problem.K, problem.Y[:, 0]
     f = solve(problem, lam).decision[:, 0]
     margin = y * f
-    slope = np.where(margin > 1 + delta, 0.0, np.where(margin < 1 - delta, -1.0, -(1 + delta - margin) / (2 * delta)))
+    slope = np.where(
+        margin > 1 + delta,
+        0.0,
+        np.where(margin < 1 - delta, -1.0, -(1 + delta - margin) / (2 * delta)),
+    )
     support = np.diag((np.abs(1 - margin) <= delta).astype(float))
     assert 0 < support.sum() < n
     L = 2.0 * lam * np.eye(n) + K @ support / (2.0 * delta * n)
@@ -235,7 +239,9 @@ def test_formulas_of_2016_for_the_smoothed_hinge(order):
         for s in range(1, order + 1):
             expected += (-1.0 / (t - 1)) ** s / factorial(s) * B
             B = (s + 1) * np.linalg.solve(
-                L, K @ support @ B / (2.0 * delta * n) - ((K @ support) * S) @ B / (2.0 * delta * size)
+                L,
+                K @ support @ B / (2.0 * delta * n)
+                - ((K @ support) * S) @ B / (2.0 * delta * size),
             )
         np.testing.assert_allclose(found[i][:, 0], expected[test], rtol=1e-9, atol=1e-12)
 
@@ -277,7 +283,9 @@ def test_splits_that_no_series_serves_are_refitted():
     problem = make_problem(Huber(0.5), "regression", 30)
     folds = splits(30)["trained rows"]
     held = predict(Influence(2), problem, folds, 1e-2)
-    np.testing.assert_allclose(held.values, predict(Refit(), problem, folds, 1e-2).values, rtol=1e-9)
+    np.testing.assert_allclose(
+        held.values, predict(Refit(), problem, folds, 1e-2).values, rtol=1e-9
+    )
     assert held.exact.all()
     assert (held.error == 0).all()
 

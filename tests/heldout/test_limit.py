@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, settings
 
 from heldout._twins import (
     WEIGHTS,
@@ -18,9 +17,17 @@ from heldout._twins import (
     splits,
     witness,
 )
-from onefit.heldout import Limit, Refit
+from onefit.heldout import Exact, Limit, Refit
 from onefit.heldout.base import EXACT
-from onefit.losses import EpsilonQuadratic, Huber, Log, Logistic, SmoothedHinge, Squared, SquaredHinge
+from onefit.losses import (
+    EpsilonQuadratic,
+    Huber,
+    Log,
+    Logistic,
+    SmoothedHinge,
+    Squared,
+    SquaredHinge,
+)
 from registries import LOSS_IDS, LOSSES, SCALINGS
 
 N = 26
@@ -85,7 +92,9 @@ def test_the_certificate(loss, task, fit_intercept):
     """No training point on another piece: the limit is the refit, and says so; and else not."""
     kept, lost = 0, 0
     for seed in range(4):
-        problem = make_problem(loss, task, N, seed=seed, weight="random", fit_intercept=fit_intercept)
+        problem = make_problem(
+            loss, task, N, seed=seed, weight="random", fit_intercept=fit_intercept
+        )
         for name in ("loo", "kfold"):
             for lam in (1e-1, 1e-2):
                 held = predict(Limit(), problem, SPLITS[name], lam)
@@ -131,7 +140,11 @@ def check_bound(case, method):
         truth = witness(problem, lam, train, test)
         if truth.good:
             gap = np.abs(held.by_fold[k][:, 0] - truth.values).max()
-            assert gap <= 1.001 * held.error[k] + truth.error + 1e-8 * truth.scale, (k, gap, held.error[k])
+            assert gap <= 1.001 * held.error[k] + truth.error + 1e-8 * truth.scale, (
+                k,
+                gap,
+                held.error[k],
+            )
         own = EXACT * (1.0 + np.abs(held.by_fold[k]).max())
         assert held.exact[k] == (held.error[k] <= own)
 
@@ -141,10 +154,24 @@ def test_the_bound_holds(case):
     check_bound(case, Limit())
 
 
+@given(adversaries(powers=(-12.0, 4.0)))
+def test_the_bound_of_exact_holds(case):
+    check_bound(case, Exact())
+
+
+@pytest.mark.parametrize("seed", [91, 151, 184, 239, 273, 480, 648, 1102, 1486])
+def test_bounds_that_once_failed(seed):
+    """An intercept flat where the bound is taken (1486), and rounding of many kinds."""
+    check_bound(adversary(seed), Exact())
+    check_bound(adversary(seed), Limit())
+
+
 @pytest.mark.slow
-@given(st.data())
-def test_the_bound_holds_for_tiny_lambda(data):
-    check_bound(data.draw(adversaries(powers=(-12.0, -4.0))), Limit())
+@settings(max_examples=2000)
+@given(adversaries())
+def test_the_bound_holds_in_many_problems(case):
+    check_bound(case, Limit())
+    check_bound(case, Exact())
 
 
 def test_the_bound_is_not_idle():

@@ -52,7 +52,10 @@ def assert_equal_refits(problem, folds, lam, methods=FAST):
         assert held.values.dtype == problem.K.dtype
         assert held.values.shape == expected.values.shape
         gap = float(np.abs(held.values - expected.values).max())
-        assert gap <= max(1e-8, 8.0 * eps * (condition + problem.n)) * scale, (method.name, gap / scale)
+        assert gap <= max(1e-8, 8.0 * eps * (condition + problem.n)) * scale, (
+            method.name,
+            gap / scale,
+        )
 
 
 @pytest.mark.parametrize("split", SPLITS)
@@ -95,9 +98,7 @@ def test_single_precision(ratio, split, weight, fit_intercept):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("weight", WEIGHTS)
 def test_pairs_left_out(fit_intercept, weight):
-    problem = make_problem(
-        Squared(), "regression", 9, weight=weight, fit_intercept=fit_intercept
-    )
+    problem = make_problem(Squared(), "regression", 9, weight=weight, fit_intercept=fit_intercept)
     assert_equal_refits(problem, pairs_left_out(9), lam_for(problem, 1e-4))
 
 
@@ -128,10 +129,10 @@ def test_a_disposable_matrix_may_be_overwritten_and_no_other(method):
     folds = Folds.from_pairs(N, [(rows[rows // 6 != k], rows[rows // 6 == k]) for k in range(4)])
     for splits_ in (folds, SPLITS["time"], SPLITS["loo"]):
         expected = predict(Refit(), problem, splits_, 1e-2).values
-        loose = Problem(
-            problem.K.copy(), problem.Y, problem.s, problem.loss, disposable=True
+        loose = Problem(problem.K.copy(), problem.Y, problem.s, problem.loss, disposable=True)
+        np.testing.assert_allclose(
+            predict(method(), loose, splits_, 1e-2).values, expected, rtol=1e-8
         )
-        np.testing.assert_allclose(predict(method(), loose, splits_, 1e-2).values, expected, rtol=1e-8)
 
 
 @pytest.mark.parametrize("method", FAST)
@@ -238,9 +239,7 @@ class Watch:
 
 
 def smooth_problem(n=60, **options):
-    return make_problem(
-        Squared(), "regression", n, kernel=lambda X: gaussian(X, 1e-2), **options
-    )
+    return make_problem(Squared(), "regression", n, kernel=lambda X: gaussian(X, 1e-2), **options)
 
 
 @pytest.mark.parametrize("name", ["kfold", "loo", "repeated", "shuffle", "unequal", "time"])
@@ -277,7 +276,9 @@ def test_a_cancelled_block_is_summed_in_full(monkeypatch):
     y = np.sin(np.arange(60.0))[:, None]
     problem = Problem(K, y, np.ones(60), Squared(), False, "total")
     rows = np.arange(60)
-    folds = Folds.from_pairs(60, [(np.delete(rows, part), part) for part in (rows[40:50], rows[50:])])
+    folds = Folds.from_pairs(
+        60, [(np.delete(rows, part), part) for part in (rows[40:50], rows[50:])]
+    )
     ridge = 1e-8
     expected = predict(Refit(), problem, folds, ridge).values
     cancelled = Watch(eigen._cancelled)
@@ -315,7 +316,9 @@ def test_a_singular_matrix_is_refused_by_block_and_served_by_eigen():
 @pytest.mark.parametrize("method", FAST)
 def test_other_losses_are_refused(method):
     problem = make_problem(Huber(1.0), "regression", N)
-    with pytest.raises(ValueError, match=rf"method '{method.name}' works for the squared loss only.*Huber"):
+    with pytest.raises(
+        ValueError, match=rf"method '{method.name}' works for the squared loss only.*Huber"
+    ):
         method().prepare(problem, SPLITS["kfold"], np.array([1.0]))
 
 

@@ -339,3 +339,87 @@ def test_quick_mode_of_all_papers(data_dir, tmp_path):
         assert "nan" not in text
     again = reproduce("all", "quick", data_dir, 1, tmp_path)
     assert [page.read_text() for page in again] == [page.read_text() for page in pages]
+
+
+def _rows(table, values, variant="main"):
+    """{(row, column): values of the replicates} as measurements."""
+    return [
+        {
+            "table": table,
+            "variant": variant,
+            "row": row,
+            "column": column,
+            "replicate": i,
+            "value": v,
+        }
+        for (row, column), several in values.items()
+        for i, v in enumerate(several)
+    ]
+
+
+def _verdict(module, rows, where):
+    found = module.verdicts(Results(rows), Published(module.NAME))
+    return next(v for v in found if v.where == where)
+
+
+def _icml_rows(series, sets=12):
+    names = list(icml2014.SHAPES)[:sets]
+    errors = {}
+    for name in names:
+        errors |= {(name, "ELOO"): [9.0, 11.0], (name, "5CV"): [9.0, 11.0]}
+        errors |= {(name, f"{c}-5CV"): [9.0, 11.0] for c in ("limit", "exact")}
+        errors[name, "BIF-5CV"] = [v + series for v in (9.0, 11.0)]
+    seconds = {key: [2.0 if key[1] == "5CV" else 1.0] for key in errors}
+    return _rows("1", errors) + _rows("2", seconds)
+
+
+@pytest.mark.parametrize(
+    ("series", "sets", "verdict"),
+    [(0.1, 12, "held"), (3.0, 12, "not held"), (0.1, 4, "not testable")],
+)
+def test_icml_same_errors(series, sets, verdict):
+    assert _verdict(icml2014, _icml_rows(series, sets), "Table 1 (a)").verdict == verdict
+
+
+def test_icml_times_and_exactness():
+    rows = _icml_rows(0.1)
+    assert _verdict(icml2014, rows, "Table 2 (a)").verdict == "held"
+    assert _verdict(icml2014, rows, "ours").verdict == "held"
+    for row in rows:
+        if row["column"] == "limit-5CV" and row["table"] == "1":
+            row["value"] += 1e-3
+        if row["column"] == "BIF-5CV" and row["table"] == "2":
+            row["value"] = 3.0
+    assert _verdict(icml2014, rows, "Table 2 (a)").verdict == "not held"
+    assert _verdict(icml2014, rows, "ours").verdict == "not held"
+
+
+@pytest.mark.parametrize(("better", "verdict"), [(9, "held"), (8, "held"), (7, "not held")])
+def test_ecml_counts_the_sets(better, verdict):
+    values = {}
+    for i in range(9):
+        for column in ecml2014.COLUMNS:
+            values[f"s{i}", column] = [9.0 if column.endswith("KS") and i < better else 10.0]
+    rows = [row for lam in (0.001, 0.1) for row in _rows(f"1 lam={lam:g}", values)]
+    figure = {(f"s{i}", f"5-KS, eta 2^{p}"): [10.0] for i in range(9) for p in (-2, 0, 5)}
+    rows += _rows("figure 1", figure)
+    assert _verdict(ecml2014, rows, "Table 1 (a)").verdict == verdict
+    assert _verdict(ecml2014, rows, "Figure 1").verdict == "held"
+
+
+def test_ins_significance_decides():
+    rng = np.random.default_rng(0)
+    values, seconds = {}, {}
+    for i in range(6):
+        for column in ("0.2-BIF", "0.1-BIF", "0.05-BIF", "5-CV", "GACV", "exact-5"):
+            values[f"s{i}", column] = list(10.0 + rng.standard_normal(10))
+            seconds[f"s{i}", column] = [{"5-CV": 3.0, "GACV": 1.0}.get(column, 2.0)]
+        values[f"s{i}", "GACV"] = [v + 5.0 for v in values[f"s{i}", "0.1-BIF"]]
+        values[f"s{i}", "5-CV"] = list(values[f"s{i}", "0.1-BIF"])
+    rows = _rows("3 gaussian", values) + _rows("4 gaussian", seconds)
+    assert _verdict(ins2016, rows, "Table 3 gaussian (3)").verdict == "held"
+    assert _verdict(ins2016, rows, "Table 4 gaussian").verdict == "held"
+    for row in rows:
+        if row["table"] == "3 gaussian" and row["column"] == "5-CV":
+            row["value"] -= 4.0 + 0.1 * row["replicate"]
+    assert _verdict(ins2016, rows, "Table 3 gaussian (2)").verdict == "not held"

@@ -116,7 +116,7 @@ class _Eigen(LeaveOut):
         if layout.one_row_each:
             self._tabulate_diagonals()
         largest = max((np.arange(layout.root.size)[r].size for r in layout.removed), default=0)
-        self.scratch = np.empty(largest * parts.values.size, dtype=parts.values.dtype)
+        self.scratch = layout.scratch(largest * parts.values.size)
 
     def inverse(self, ridge: float) -> Inverse:
         return _Spectral(self, ridge)

@@ -104,17 +104,32 @@ class Layout:
     def matrix(self, ridge: float = 0.0) -> Array:
         """A column-major R K R + ridge I, its rows in `order`, in place of K if that may go."""
         K = self.problem.K
-        if not np.array_equal(self.order, np.arange(self.order.size)):
+        if not self._in_order:
             M = K[np.ix_(self.order, self.order)].T
-        elif self.problem.disposable and not self.far and K.flags.c_contiguous:
-            M = K.T
         else:
-            M = linalg.fortran(K)
+            M = K.T if self._in_place else linalg.fortran(K)
         if (self.root != 1.0).any():
             M *= self.root[:, None]
             M *= self.root[None, :]
         M[np.diag_indices_from(M)] += ridge
         return M
+
+    @cached_property
+    def _in_order(self) -> bool:
+        return bool(np.array_equal(self.order, np.arange(self.order.size)))
+
+    @cached_property
+    def _in_place(self) -> bool:
+        """Whether `matrix` is K's own memory."""
+        problem = self.problem
+        free = problem.disposable and not self.far and problem.K.flags.c_contiguous
+        return bool(free and self._in_order)
+
+    def scratch(self, size: int) -> Array:
+        """Memory to work in once `matrix` has been used up: its own if that was K's."""
+        if self._in_place and size <= self.problem.K.size:
+            return np.asarray(self.problem.K.reshape(-1)[:size])
+        return np.empty(size, dtype=self.root.dtype)
 
     @cached_property
     def together(self) -> dict[float, list[int]]:

@@ -221,12 +221,12 @@ def solve_active(
     if not fit_intercept:
         return root * solve(root * z), 0.0
     ones = solve(root)
-    x, b = np.zeros_like(ones), 0.0
-    for _ in range(2):
-        x = x + solve(root * (z - b - linalg.matmul(K, root * x)) - x)
-        shift = float((root @ x + fixed_sum) / (root @ ones))
-        x, b = x - shift * ones, b + shift
-    return root * x, b
+    x = solve(root * z)
+    b = float((root @ x + fixed_sum) / (root @ ones))
+    x = x - b * ones
+    x = x + solve(root * (z - b - linalg.matmul(K, root * x)) - x)
+    shift = float((root @ x + fixed_sum) / (root @ ones))
+    return root * (x - shift * ones), b + shift
 
 
 def unit_ridge_solver(K: Array, root: Array) -> Any:
