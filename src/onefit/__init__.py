@@ -6,9 +6,12 @@ from onefit.estimators import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.grids import default_grid
 from onefit.heldout.predict import heldout_predict
 from onefit.robust import robust_select
+from onefit.search.continuous import Interval
+from onefit.selection import select
 from onefit.uncertainty import nested_cv, optimism_note, predict_interval, standard_errors
 
 __all__ = [
+    "Interval",
     "KernelClassifier",
     "KernelRegressor",
     "KernelSearchCV",
@@ -21,6 +24,7 @@ __all__ = [
     "optimism_note",
     "predict_interval",
     "robust_select",
+    "select",
     "standard_errors",
 ]
 

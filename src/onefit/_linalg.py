@@ -93,10 +93,17 @@ def inverse_spd(a: Array) -> Array:
     """The inverse of a positive definite matrix, both triangles; overwrites ``a``."""
     factor = cholesky(a, overwrite=True)
     inverse, _ = _lapack("potri", factor)(factor, lower=1, overwrite_c=True)
-    inverse = np.asarray(inverse)
-    upper = np.triu_indices_from(inverse, 1)
-    inverse[upper] = inverse.T[upper]
-    return inverse
+    return _mirrored(np.asarray(inverse))
+
+
+def _mirrored(a: Array, width: int = 128) -> Array:
+    """Copy the lower triangle of ``a`` to the upper one, which is zero, a block at a time."""
+    for first in range(0, a.shape[0], width):
+        last = min(first + width, a.shape[0])
+        a[:first, first:last] = a[first:last, :first].T
+        corner = a[first:last, first:last]
+        corner += np.tril(corner, -1).T
+    return a
 
 
 def solve_cholesky(lower: Array, b: Array) -> Array:

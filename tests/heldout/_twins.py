@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 from hypothesis import strategies as st
+from registries import LOSSES, sample
 from scipy.spatial.distance import cdist
 from sklearn.model_selection import (
     GroupKFold,
@@ -26,7 +27,6 @@ from onefit.losses import SmoothedHinge
 from onefit.losses.base import PiecewiseQuadratic
 from onefit.problem import Problem
 from onefit.solvers import solve
-from registries import LOSSES, sample
 
 #: losses of adversarial problems; a hinge nearly sharp among them
 HARD = [*LOSSES, (SmoothedHinge(0.01), "classification")]
@@ -182,7 +182,7 @@ class Witness:
 
 
 def witness(problem, lam, train, test, j=0):
-    """Refit, and correct the refit by Newton steps whose residuals are formed in extended precision.
+    """Refit, and correct that by Newton steps whose residuals are formed in extended precision.
 
     With u = K a + b and r = a + s g(u + beta) / (2 Lambda), beta such that sum s g = 0, strong
     convexity gives ||f - f*|| <= sqrt(r'K r), and a value of f + b is off by at most

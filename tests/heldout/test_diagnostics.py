@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from registries import CLASSIFIERS, REGRESSORS, sample
 from sklearn.base import clone
 
 from onefit import KernelClassifier, KernelRegressor, influence
 from onefit.losses import MissingDerivativeError
-from registries import CLASSIFIERS, REGRESSORS, sample
 
 N = 16
 LAM = 0.05

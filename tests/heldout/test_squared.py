@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from heldout._twins import (
     WEIGHTS,
     exact_leave_one_out,
@@ -16,12 +13,15 @@ from heldout._twins import (
     predict,
     splits,
 )
+from hypothesis import given
+from hypothesis import strategies as st
+from registries import SCALINGS
+
 from onefit.folds import Folds
 from onefit.heldout import Block, Eigen, Limit, Refit, eigen
 from onefit.heldout.base import EXACT
 from onefit.losses import Huber, Squared
 from onefit.problem import Problem
-from registries import SCALINGS
 
 N = 24
 SPLITS = splits(N)

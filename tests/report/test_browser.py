@@ -91,6 +91,20 @@ def test_the_page_is_quiet_and_whole(browser, pages, page, figures):
     assert outside == [path.as_uri()]
 
 
+def test_no_button_sends_the_figure_away(browser, pages):
+    open_page(browser, pages / "regression.html")
+    inner = "[...document.querySelectorAll('#figure-curve .modebar-btn')]"
+    titles = browser.execute_script(f"return {inner}.map(one => one.dataset.title)")
+    assert titles == [
+        "Download plot as a PNG",
+        "Zoom",
+        "Pan",
+        "Zoom in",
+        "Zoom out",
+        "Reset axes",
+    ]
+
+
 @pytest.mark.parametrize("page", ["regression", "classes"])
 def test_markup_in_names_is_text(browser, pages, page):
     open_page(browser, pages / f"{page}.html")

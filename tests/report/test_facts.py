@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_1samp
+from scipy.stats import binomtest, ttest_1samp
 from sklearn.datasets import load_iris, make_friedman1
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
@@ -64,13 +64,21 @@ def test_scores_are_shown_as_readers_expect(scoring, label, shown):
     assert (scale.label, scale(0.25)) == (label, shown)
 
 
-def test_an_accuracy_is_an_error_rate_between_0_and_1():
+def test_an_accuracy_is_an_error_rate_with_a_binomial_interval():
     X, y = load_iris(return_X_y=True)
     facts = Facts(KernelSearchCV(KernelClassifier(), {"lam": [1e-4, 1e-2]}, cv=3).fit(X, y))
     assert facts.scale.label == "error rate"
-    assert facts.scale(facts.search.best_score_) == pytest.approx(1 - facts.search.best_score_)
-    low, high = facts.interval
-    assert 0 <= low <= high <= 1
+    rate = facts.scale(facts.search.best_score_)
+    assert rate == pytest.approx(1 - facts.search.best_score_)
+    expected = binomtest(round(rate * 150), 150).proportion_ci(0.95)
+    np.testing.assert_allclose(facts.interval, expected)
+
+
+def test_splits_without_an_error_leave_some_doubt():
+    X = np.repeat([[0.0], [1.0]], 10, axis=0)
+    search = KernelSearchCV(KernelClassifier(), {"lam": [1e-2]}, cv=2).fit(X, X.ravel() > 0)
+    assert search.best_score_ == 1.0
+    np.testing.assert_allclose(Facts(search).interval, binomtest(0, 20).proportion_ci(0.95))
 
 
 def test_several_metrics_and_other_aggregates():

@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_iris, make_friedman1
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, influence
@@ -162,3 +163,56 @@ def test_criteria_are_compared(tmp_path):
     page, text = make(tmp_path, search, y=y)
     assert "criteria" in page.sections
     assert "largest &lt;lam&gt; and the cross-validated score differ" in text
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "race", "estimator": KernelRegressor(loss="huber")},
+        {"refit": False},
+        {"rule": "one_se"},
+        {"aggregate": "median"},
+        {"param_grid": {"loss": ["huber", "squared"], "lam": [1e-2, 1.0]}},
+        {"param_grid": {"gamma": ["scale", 0.1], "lam": [1e-2, 1.0]}},
+        {"param_grid": {}},
+    ],
+)
+def test_other_searches(tmp_path, options):
+    search = KernelSearchCV(KernelRegressor(), GRID, cv=3).set_params(**options).fit(X, y)
+    page, _ = make(tmp_path, search, y=y)
+    assert {"ranking", "curve", "heldout", "plan"} <= set(page.sections)
+    assert ("influence" in page.sections) == (search.refit is not False)
+
+
+def test_other_data(tmp_path):
+    K = X @ X.T
+    search = KernelSearchCV(KernelRegressor(kernel="precomputed"), {"lam": [1e-2, 1.0]}, cv=3)
+    page, _ = make(tmp_path, search.fit(K, y), y=y)
+    assert "influence" in page.sections
+    search = KernelSearchCV(KernelRegressor(), GRID, cv=3).fit(sparse.csr_matrix(X), y)
+    assert "influence" in make(tmp_path, search, y=y)[0].sections
+    many = np.column_stack([y, -y])
+    search = KernelSearchCV(KernelRegressor(), GRID, cv=3).fit(X, many)
+    assert "heldout" not in make(tmp_path, search, y=many)[0].sections
+    search = KernelSearchCV(KernelClassifier(), GRID, cv=3, refit=False).fit(Z, classes)
+    assert "confusion" in make(tmp_path, search, y=classes)[0].sections
+
+
+def test_candidates_without_a_score_are_gaps(tmp_path):
+    search = KernelSearchCV(KernelRegressor(), GRID, cv=5).fit(X, y)
+    failed = 5 if search.best_index_ != 5 else 4
+    table = search.cv_results_
+    for name in [name for name in table if "_test_score" in name and "rank" not in name]:
+        table[name][failed] = np.nan
+    table["reason"][failed] = "not <finite>"
+    heat = make(tmp_path, search, y=y)[0].figures["surface-0"]["data"][0]
+    assert np.ravel(heat["z"]).tolist().count(None) == 1
+    assert "not &lt;finite&gt;" in heat["text"][failed // 3][failed % 3]
+
+
+def test_the_ranking_shows_what_it_follows(tmp_path):
+    search = KernelSearchCV(KernelRegressor(), GRID, cv=3, criterion=Largest()).fit(X, y)
+    _, text = make(tmp_path, search)
+    first = re.search(r'id="ranking".*?<tbody>\s*<tr>(.*?)</tr>', text, re.S)
+    assert "<td>1</td><td>-1</td>" in first[1]  # lam and criterion of the best
+    assert '<th scope="col">criterion</th>' in text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
@@ -22,6 +21,7 @@ from onefit import plan
 from onefit._validation import check_choice, suggest
 from onefit.heldout import HeldOutMethod
 from onefit.heldout.predict import check_machine
+from onefit.search import continuous
 from onefit.search.aggregate import AGGREGATES, RULES, one_standard_error, standard_error
 from onefit.search.criterion import Criterion, get_criterion
 from onefit.search.grid import Job
@@ -29,7 +29,7 @@ from onefit.search.journal import Run, journalled, settings
 from onefit.search.metrics import FAST
 from onefit.search.per_target import choose_lams, fit_targets
 from onefit.search.race import race
-from onefit.search.results import Results, heldout_of, tabulate
+from onefit.search.results import Results, heldout_of, tabulate, warn_of_failures
 from onefit.search.scoring import build_scoring
 from onefit.search.setup import Setup, set_up
 from onefit.search.workers import Outcome, Task
@@ -50,14 +50,26 @@ class KernelSearchCV(BaseSearchCV):
     built once for each kernel, and all lam ride on them.
 
     The kernel is fixed on all rows: ``gamma="scale"`` looks at the whole X, not at each training
-    part. Randomness enters through the splitter only.
+    part. Randomness enters through the splitter and ``n_iter`` only.
 
     Parameters
     ----------
     estimator : KernelRegressor or KernelClassifier
     param_grid : dict or list of dict
-        Values to try for each parameter of the estimator.
-    cv : int, splitter, or iterable of splits, default=5
+        Values to try for each parameter of the estimator: lists; distributions (objects with a
+        method ``rvs``, as scipy's), of which ``n_iter`` says how many settings to draw; and for lam
+        an :class:`Interval`, or "continuous" for that from 1e-8 to 1e2, which is searched inside
+        each kernel, see :mod:`onefit.search.continuous`.
+    cv : int, splitter, iterable of splits, or "granularity", default=5
+        "granularity" is the epsilon-BIF of Liu and Liao 2016 for the rounded hinge: method
+        "influence" on as many folds t, and to the order r, as :func:`granularity` gives for
+        ``accuracy``, the estimator's delta (the largest one tried), and lam = kappa = 1, as in the
+        paper's Table 1; folds are stratified. The paper has ``fit_intercept=False``; an intercept
+        has no influence function where no row lies in the rounded corner. One (t, r) serves all
+        candidates: the paper's bound is ``accuracy`` for lam >= max K(x, x) (mean scaling), and
+        its part ``accuracy`` - delta/2 is max K(x, x) / lam times larger below. It is for mean
+        hinge losses, not for error rates; a bound for each candidate's own held-out values is
+        ``cv_results_["error"]`` of method="limit".
     scoring : str, callable, list, tuple, dict or None, default=None
         As in scikit-learn; None is R^2 or accuracy. Any scorer that is content with held-out
         decision values, and what follows from them, will do.
@@ -69,6 +81,13 @@ class KernelSearchCV(BaseSearchCV):
         the limit of every candidate and repairs those that can win, see :mod:`onefit.search.race`.
     order : int, default=None
         Where to cut the series of method="influence".
+    accuracy : float, default=0.1
+        For ``cv="granularity"``, above delta/2.
+    n_iter : int, default=None
+        How many settings of ``param_grid`` to draw at random; None tries them all. An interval for
+        lam is not drawn: it is searched in each setting of the others.
+    random_state : int, RandomState or None, default=None
+        For ``n_iter``.
     refit : bool, str or callable, default=True
         Whether to fit the winner to all rows; with several metrics the name of the one to choose
         by, or a function of ``cv_results_`` that returns the winner's index.
@@ -95,9 +114,10 @@ class KernelSearchCV(BaseSearchCV):
     Attributes
     ----------
     cv_results_ : dict
-        scikit-learn's table, and the columns ``method``, ``exact``, ``error`` and ``reason``; times
-        are a candidate's share of its kernel's. ``rank_test_<metric>`` follows the aggregate, which
-        has a column ``<aggregate>_test_<metric>`` if it is not the mean.
+        scikit-learn's table, and the columns ``se_test_<metric>`` (standard error of the mean over
+        the splits, as if they were independent), ``method``, ``exact``, ``error`` and ``reason``;
+        times are a candidate's share of its kernel's. ``rank_test_<metric>`` follows the aggregate,
+        which has a column ``<aggregate>_test_<metric>`` if it is not the mean.
     best_index_, best_params_, best_score_, best_estimator_, refit_time_ : as in scikit-learn
     heldout_ : HeldOut
         Out-of-fold predictions of the winner.
@@ -134,6 +154,9 @@ class KernelSearchCV(BaseSearchCV):
         criterion: str | Criterion = "cv",
         method: str | HeldOutMethod = "auto",
         order: int | None = None,
+        accuracy: float = 0.1,
+        n_iter: int | None = None,
+        random_state: Any = None,
         refit: bool | str | Callable[..., int] = True,
         n_jobs: int | None = None,
         aggregate: str = "mean",
@@ -150,6 +173,9 @@ class KernelSearchCV(BaseSearchCV):
         self.criterion = criterion
         self.method = method
         self.order = order
+        self.accuracy = accuracy
+        self.n_iter = n_iter
+        self.random_state = random_state
         self.refit = refit
         self.n_jobs = n_jobs
         self.aggregate = aggregate
@@ -190,15 +216,19 @@ class KernelSearchCV(BaseSearchCV):
         task = self._task(setup, scorers, X, y, routed.scorer.score, metric)
         multimetric = hasattr(scorers, "_scorers") or task.scoring.names != ["score"]
         metric = self._metric(task, metric, multimetric)
+        if setup.continuous:
+            continuous.check(self, metric)
         setup.check_memory()
 
         context = self._init_callback_context(max_subtasks=1 + (self.refit is not False))
         context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=_metadata(params))
-        about = partial(settings, self, X, y, weight, setup, metric)
+        about = partial(self._about, X, y, weight, setup, metric)
         with journalled(self.journal, about, task, setup.crew) as run:
             outcomes = self._run(setup, run, context)
             if self.method == "race":
                 outcomes = self._race(setup, task, run, outcomes, metric)
+        if setup.continuous:
+            setup, outcomes = continuous.refine(setup, task, outcomes, metric)
         fitted = self._conclude(setup, task, outcomes, metric, multimetric)
         fitted["scorer_"] = getattr(scorers, "_scorers", scorers)
         if self.refit is not False:
@@ -206,6 +236,13 @@ class KernelSearchCV(BaseSearchCV):
         self._replace_fitted(fitted)  # all at once: an interrupted fit changes nothing
         context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=_metadata(params))
         return self
+
+    def _about(self, X: Any, y: Any, weight: Any, setup: Setup, metric: Any) -> dict[str, str]:
+        """Data and settings for the journal; granularity, which sets a method, is one."""
+        about = settings(self, X, y, weight, setup, metric)
+        if isinstance(self.cv, str):
+            about["cv"] = self.cv
+        return about
 
     def _replace_fitted(self, fitted: dict[str, Any]) -> None:
         for name in [name for name in self.__dict__ if name.endswith("_") and name[0] != "_"]:
@@ -335,7 +372,7 @@ class KernelSearchCV(BaseSearchCV):
         """Table and winner, as fitted attributes."""
         sizes = np.diff(setup.folds.offsets)
         results = tabulate(setup.candidates, outcomes, task.scoring.names, sizes, self.aggregate)
-        _warn_of_failures(results)
+        warn_of_failures(results)
         fitted: dict[str, Any] = {
             "cv_results_": results.table,
             "n_splits_": len(setup.folds),
@@ -406,18 +443,3 @@ def _only_weight(params: dict[str, Any]) -> Any:
 def _metadata(params: dict[str, Any]) -> dict[str, Any] | None:
     weight = params.get("sample_weight")
     return None if weight is None else {"sample_weight": weight}
-
-
-def _warn_of_failures(results: Results) -> None:
-    """Candidates without any score are not passed over in silence."""
-    unscored = np.all([np.isnan(one) for one in results.totals.values()], axis=0)
-    found = [reason for reason in results.table["reason"][unscored] if reason]
-    if not found:
-        return
-    if len(found) == unscored.size:
-        raise FloatingPointError(f"no candidate could be evaluated: {found[0]}")
-    warnings.warn(
-        f"{len(found)} of {unscored.size} candidates have no score, see cv_results_['reason']; "
-        f"the first says: {found[0]}",
-        stacklevel=5,
-    )

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import beta
 from scipy.stats import t as student
 from sklearn.base import is_classifier
 
@@ -24,6 +25,8 @@ __all__ = ["Facts", "Family", "SpeedUp"]
 
 #: coverage of the interval around the winner's error
 LEVEL = 0.95
+#: methods that no other loss has
+OF_SQUARED_LOSS = ("block", "eigen")
 WORDS = {"r2": "R²", "accuracy": "error rate", "balanced_accuracy": "balanced accuracy"}
 
 
@@ -180,15 +183,25 @@ class Facts:
     def interval(self) -> tuple[float, float]:
         """An interval of level 0.95 for the winner's expected error, as shown.
 
-        Student's, from the scores of the splits. They share training rows, and the winner was
-        chosen by them, so that it is somewhat too narrow and too hopeful.
+        Clopper and Pearson's for an error rate, from the number of rows that were held out: splits
+        without an error would else leave no doubt at all. Student's for any other metric, from the
+        scores of the splits. Splits share training rows, and the winner was chosen by these
+        scores, so that both are somewhat too narrow and too hopeful.
         """
         middle, error = float(self.scores[self.best]), float(self.errors[self.best])
+        if self.tested:
+            return _binomial(float(self.scale(middle)), self.tested)
         half = float(student.ppf(0.5 + LEVEL / 2, self.splits.shape[1] - 1)) * error
-        ends = sorted((self.scale(middle - half), self.scale(middle + half)))
-        if self.scale.label == "error rate":
-            ends = [min(max(end, 0.0), 1.0) for end in ends]
-        return ends[0], ends[1]
+        low, high = sorted((self.scale(middle - half), self.scale(middle + half)))
+        return low, high
+
+    @cached_property
+    def tested(self) -> int:
+        """How many rows an error rate was counted on; 0 for other metrics, or where unknown."""
+        held = getattr(self.search, "heldout_", None)
+        if held is None or self.scale.label != WORDS["accuracy"]:
+            return 0
+        return int(np.unique(held.folds.rows).size)
 
     @cached_property
     def families(self) -> list[Family]:
@@ -241,14 +254,27 @@ class Facts:
             itemsize=held.values.dtype.itemsize,
             kernels=len(choices),
         )
-        loss = self.search.estimator._make_loss().name
+        own = self.search.estimator._make_loss().name
         counts: dict[tuple[int, str], int] = {}
         for choice in choices:
             counts[choice.lams, choice.method] = counts.get((choice.lams, choice.method), 0) + 1
         return [
-            (replace(base, lams=lams, loss=loss), method, count / len(choices))
+            (
+                replace(base, lams=lams, loss="squared" if method in OF_SQUARED_LOSS else own),
+                method,
+                count / len(choices),
+            )
             for (lams, method), count in counts.items()
         ]
+
+
+def _binomial(share: float, n: int) -> tuple[float, float]:
+    """Clopper and Pearson's interval for a probability, from a share of n draws."""
+    tail = (1.0 - LEVEL) / 2
+    count = share * n
+    low = float(beta.ppf(tail, count, n - count + 1)) if count > 0 else 0.0
+    high = float(beta.ppf(1.0 - tail, count + 1, n - count)) if count < n else 1.0
+    return low, high
 
 
 def _ascending(value: Any) -> tuple[int, float, str]:

@@ -45,7 +45,7 @@ def surface(facts: Facts, family: Family) -> Figure:
         "name": clean(facts.scale.label),
         "x": x,
         "y": y,
-        "z": [[float(shown[i]) if i >= 0 else None for i in row] for row in index],
+        "z": [[_finite(shown[i]) if i >= 0 else None for i in row] for row in index],
         "text": [[_about(facts, int(i)) if i >= 0 else "" for i in row] for row in index],
         "hoverinfo": "text",
         "colorscale": "Viridis",

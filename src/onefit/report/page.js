@@ -18,7 +18,9 @@
   };
   const paint = (night) => places.forEach((place) => Plotly.relayout(place, colours(night)));
 
-  const options = { responsive: true, displaylogo: false };
+  // Only these: Plotly's own choice of buttons has one that sends the figure to its makers.
+  const buttons = [["toImage"], ["zoom2d", "pan2d"], ["zoomIn2d", "zoomOut2d", "resetScale2d"]];
+  const options = { responsive: true, displaylogo: false, modeBarButtons: buttons };
   const drawn = places.map((place) => {
     const figure = figures[place.dataset.figure];
     return Plotly.newPlot(place, figure.data, figure.layout, options);

@@ -54,7 +54,8 @@ def sections(facts: Facts, y: Array | None, target: str) -> list[Section]:
     """All sections that the search and the targets allow."""
     parts = [_ranking(facts)]
     for place, family in enumerate(facts.families):
-        if min(family.index.shape) > 1:
+        scored = np.isfinite(facts.scores[family.index[family.index >= 0]]).any()
+        if scored and min(family.index.shape) > 1:
             parts.append(_surface(facts, family, place))
     parts.append(_curve(facts, facts.families[0]))
     held = getattr(facts.search, "heldout_", None)
@@ -69,14 +70,17 @@ def sections(facts: Facts, y: Array | None, target: str) -> list[Section]:
 
 def _ranking(facts: Facts) -> Section:
     names = [name.removeprefix("param_") for name in facts.table if name.startswith("param_")]
+    criterion = ["criterion"] if "criterion" in facts.table else []
     rows = []
     for place, i in enumerate(facts.order[:SHOWN], start=1):
         params = facts.table["params"][i]
         row = [str(place), *(figures.number(params.get(name, "–")) for name in names)]
+        row += [f"{facts.table[name][i]:.4g}" for name in criterion]
         row += [f"{facts.scale(facts.scores[i]):.4g}", f"{facts.errors[i]:.2g}"]
         row += [str(facts.table["method"][i]), "yes" if facts.table["exact"][i] else "no"]
         rows.append(row)
-    head = ["rank", *names, facts.scale.label, "standard error", "method", "exact"]
+    head = ["rank", *names, *criterion]
+    head += [facts.scale.label, "standard error", "method", "exact"]
     text = f"The best {len(rows)} of {len(facts.table['params'])} candidates."
     return Section("ranking", "Candidates", text, head=head, rows=rows)
 
@@ -128,8 +132,8 @@ def _heldout(facts: Facts, y: Array, held: Array, target: str) -> list[Section]:
         text = f"{said} All rows together: R² {r2:.3f}."
         figure = figures.scatter(y, held, target)
         return [Section("heldout", "Held-out predictions", text, figure, alt)]
-    classes = facts.search.best_estimator_.classes_
-    labels = facts.search.best_estimator_._labels(held.reshape(y.size, -1))
+    classes = np.unique(y)
+    labels = classes[(held > 0).astype(int) if held.ndim == 1 else held.argmax(axis=1)]
     figure, counts = figures.confusion(y, labels, classes)
     right = int(np.trace(counts))
     alt = f"Confusion matrix: {right} of {y.size} held-out labels are right."

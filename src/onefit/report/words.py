@@ -15,8 +15,8 @@ EXACT = (
     "held-out value: {bound:.1g})"
 )
 APPROXIMATE = (
-    "of which {share:.0%} of the candidates are certified to equal those of refitting every split; "
-    "the others are approximations"
+    "which are certified to equal those of refitting every split for {share:.0%} of the "
+    "candidates; the others are approximations"
 )
 METHODS = {
     "block": "closed-form leave-out formulas on a Cholesky factor of the full sample's matrix "
@@ -56,12 +56,16 @@ def methods(facts: Facts) -> str:
     chosen = "the cross-validated score" if name == "cv" else f"the criterion {name}"
     rule = ", by the one-standard-error rule" if search.rule == "one_se" else ""
     machine = type(search.estimator).__name__
+    splitter = repr(search.cv) if len(repr(search.cv)) < 100 else "given one by one"
+    kind = "Clopper and Pearson's, from the number of rows held out" if facts.tested else (
+        "Student's, from the scores of the splits"
+    )  # fmt: skip
     return (
         f"{machine}s ({search.estimator._make_loss()!r}) were compared by cross-validation over "
-        f"{facts.scores.size} candidates and {search.n_splits_} splits ({search.cv!r}) with onefit "
+        f"{facts.scores.size} candidates and {search.n_splits_} splits ({splitter}) with onefit "
         f"{onefit.__version__}. Held-out predictions were computed by {by}, {trust}. The kernel "
         f"was fixed on all rows. The candidate was chosen by {chosen}{rule} "
         f"({facts.scale.label}, {search.aggregate} over the splits) and fitted to all rows. The "
-        "interval is Student's, from the scores of the splits; the splits share rows and the "
-        "candidate was chosen by these scores, so that it is approximate."
+        f"interval is {kind}; the splits share rows and the candidate was chosen by these scores, "
+        "so that it is approximate."
     )

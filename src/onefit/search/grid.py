@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.model_selection import ParameterGrid
 
 from onefit._validation import suggest
 from onefit.heldout import HeldOutMethod
 from onefit.kernels import Kernel
+from onefit.search.random import settings
 
 Array = NDArray[Any]
 
@@ -39,12 +39,15 @@ class Machine:
         The candidate of each lam.
     method : HeldOutMethod or None
         How its held-out values are computed, once that is planned.
+    continuous : bool
+        Whether the lams are a coarse grid, to be refined.
     """
 
     estimator: Any
     lams: tuple[float, ...]
     indices: tuple[int, ...]
     method: HeldOutMethod | None = None
+    continuous: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,8 +58,10 @@ class Job:
     machines: tuple[Machine, ...]
 
 
-def candidates(estimator: Any, param_grid: Any) -> list[dict[str, Any]]:
-    """All parameter settings of a grid, names checked against the estimator's.
+def candidates(
+    estimator: Any, param_grid: Any, n_iter: int | None = None, random_state: Any = None
+) -> list[dict[str, Any]]:
+    """All parameter settings of a grid, or some at random, names checked.
 
     Examples
     --------
@@ -66,7 +71,7 @@ def candidates(estimator: Any, param_grid: Any) -> list[dict[str, Any]]:
         ...
     ValueError: param_grid names 'gama', which KernelRegressor does not have; did you mean 'gamma'?
     """
-    found: list[dict[str, Any]] = list(ParameterGrid(param_grid))
+    found = settings(param_grid, n_iter, random_state)
     if not found:
         raise ValueError(f"param_grid={param_grid!r} holds no candidate at all; use {{}} for one")
     known = estimator.get_params(deep=True)

@@ -14,12 +14,11 @@ import hashlib
 import io
 import json
 import re
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +28,9 @@ from sklearn.base import BaseEstimator
 import onefit
 from onefit.search.grid import Job
 from onefit.search.workers import Crew, Outcome, Task, run_jobs
+
+if TYPE_CHECKING:
+    import sqlite3
 
 Array = NDArray[Any]
 Run = Callable[[list[Job]], Iterator[tuple[int, list[Outcome]]]]
@@ -75,6 +77,8 @@ def journalled(
 
 
 def _open(path: Path) -> sqlite3.Connection:
+    import sqlite3
+
     if not path.absolute().parent.is_dir():
         raise JournalError(f"journal={str(path)!r}: there is no folder {str(path.parent)!r}")
     connection = sqlite3.connect(path, timeout=PATIENCE)

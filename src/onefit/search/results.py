@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -12,12 +13,12 @@ from numpy.typing import NDArray
 
 from onefit.folds import Folds
 from onefit.heldout import HeldOut
-from onefit.search.aggregate import aggregate, rank
+from onefit.search.aggregate import aggregate, rank, standard_error
 from onefit.search.workers import Outcome
 
 Array = NDArray[Any]
 
-__all__ = ["Results", "heldout_of", "tabulate"]
+__all__ = ["Results", "heldout_of", "tabulate", "warn_of_failures"]
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,11 @@ def tabulate(
 ) -> Results:
     """Put every outcome in its candidates' rows.
 
-    Besides scikit-learn's columns: ``<aggregate>_test_<metric>`` where the aggregate is not the
-    mean (it is what the rank follows), ``method``, ``exact`` (whether all splits are), ``error``
-    (the largest bound on a held-out value's error) and ``reason`` (why a candidate has no score).
+    Besides scikit-learn's columns: ``se_test_<metric>`` (the standard error of the mean over the
+    splits, as if they were independent), ``<aggregate>_test_<metric>`` where the aggregate is not
+    the mean (it is what the rank follows), ``method``, ``exact`` (whether all splits are),
+    ``error`` (the largest bound on a held-out value's error) and ``reason`` (why a candidate has
+    no score).
     """
     C, k = len(candidates), sizes.size
     table: dict[str, Any] = {}
@@ -75,6 +78,7 @@ def tabulate(
         table |= {f"split{i}_test_{name}": split[:, i] for i in range(k)}
         table[f"mean_test_{name}"] = split.mean(axis=1)
         table[f"std_test_{name}"] = split.std(axis=1)
+        table[f"se_test_{name}"] = standard_error(split)
         if how != "mean":
             table[f"{how}_test_{name}"] = totals[name]
         table[f"rank_test_{name}"] = rank(totals[name])
@@ -131,4 +135,19 @@ def heldout_of(index: int, outcomes: list[Outcome], folds: Folds) -> HeldOut:
         outcome.steps[i],
         outcome.order,
         outcome.fit_seconds + outcome.score_seconds,
+    )
+
+
+def warn_of_failures(results: Results) -> None:
+    """Candidates without any score are not passed over in silence."""
+    unscored = np.all([np.isnan(one) for one in results.totals.values()], axis=0)
+    found = [reason for reason in results.table["reason"][unscored] if reason]
+    if not found:
+        return
+    if len(found) == unscored.size:
+        raise FloatingPointError(f"no candidate could be evaluated: {found[0]}")
+    warnings.warn(
+        f"{len(found)} of {unscored.size} candidates have no score, see cv_results_['reason']; "
+        f"the first says: {found[0]}",
+        stacklevel=5,
     )

@@ -14,12 +14,15 @@ from sklearn.model_selection import LeaveOneOut, check_cv
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from onefit import plan
+from onefit.criteria import granularity
 from onefit.estimators._base import check_weights
 from onefit.folds import Folds
-from onefit.heldout import METHODS, HeldOutMethod
+from onefit.heldout import METHODS, HeldOutMethod, Influence
 from onefit.heldout.predict import check_training, make_method, ridge_weights
 from onefit.kernels import Kernel, check_precomputed
+from onefit.losses import SmoothedHinge
 from onefit.problem import Problem
+from onefit.search.continuous import expand, listed
 from onefit.search.criterion import Criterion, get_criterion
 from onefit.search.grid import Job, Machine, candidates, jobs, machines
 from onefit.search.rows import Sample, arrange, compact, leave_one_out
@@ -27,7 +30,10 @@ from onefit.search.workers import Crew
 
 Array = NDArray[Any]
 
-__all__ = ["Choice", "Setup", "set_up"]
+__all__ = ["GRANULARITY", "Choice", "Setup", "set_up"]
+
+#: the value of ``cv`` that chooses folds and order from the wanted accuracy
+GRANULARITY = "granularity"
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,11 @@ class Setup:
     choices: list[Choice]
     works: dict[plan.Workload, plan.Estimate]
 
+    @property
+    def continuous(self) -> bool:
+        """Whether any machine's lams are to be refined."""
+        return any(machine.continuous for job in self.jobs for machine in job.machines)
+
     @cached_property
     def lams(self) -> Array:
         """The lam of every candidate."""
@@ -100,11 +111,18 @@ def set_up(
     search: Any, X: Any, y: Any, sample_weight: Any, split_params: Mapping[str, Any]
 ) -> Setup:
     """Check the data and the grid, draw the splits, group the candidates and choose methods."""
-    found = candidates(search.estimator, search.param_grid)
+    grid = listed(search.param_grid)
+    drawn = candidates(search.estimator, grid, search.n_iter, search.random_state)
+    found, intervals = expand(drawn)
     # a race begins with the limit of every candidate
     chosen = make_method("limit" if search.method == "race" else search.method, search.order)
-    group = machines(search.estimator, found)
-    machine = group[0].estimator
+    group = [
+        replace(one, continuous=any(index in intervals for index in one.indices))
+        for one in machines(search.estimator, found)
+    ]
+    machine, cv = group[0].estimator, search.cv
+    if isinstance(cv, str) and cv == GRANULARITY:
+        cv, chosen = _granularity(search, group)
     _check_one_kind(group)
     rows = machine._validate_X(X, ensure_min_samples=2)
     Y = machine._targets(y, rows.dtype)
@@ -112,7 +130,7 @@ def set_up(
     s = check_weights(sample_weight, rows)
     if machine._precomputed:
         check_precomputed(rows)
-    folds = _draw(search, machine, X, y, split_params)
+    folds = _draw(cv, machine, X, y, split_params)
     check_training(folds, s, y, getattr(machine, "classes_", None))
     _remember(machine, group)
     work = jobs(group, rows, s)
@@ -132,15 +150,34 @@ def _check_one_kind(group: list[Machine]) -> None:
         )
 
 
-def _draw(search: Any, machine: Any, X: Any, y: Any, split_params: Mapping[str, Any]) -> Folds:
-    if type(search.cv) is LeaveOneOut:
+def _granularity(search: Any, group: list[Machine]) -> tuple[int, HeldOutMethod]:
+    """The folds and the series of epsilon-BIF, of the widest rounded corner in the grid."""
+    losses = [machine.estimator._make_loss() for machine in group]
+    for loss in losses:
+        if not isinstance(loss, SmoothedHinge):
+            raise ValueError(
+                f"cv='granularity' is for the rounded hinge, not for {loss!r}; use "
+                "loss='smoothed_hinge', or method='influence' with cv and order of your choice"
+            )
+    if search.method not in ("auto", "influence") or search.order is not None:
+        raise ValueError(
+            "cv='granularity' sets the order of method='influence' itself, but got "
+            f"method={search.method!r} and order={search.order!r}; leave both out"
+        )
+    delta = max(loss.delta for loss in losses)
+    folds, order = granularity(search.accuracy, lam=1.0, delta=delta)
+    return folds, Influence(order=order)
+
+
+def _draw(cv: Any, machine: Any, X: Any, y: Any, split_params: Mapping[str, Any]) -> Folds:
+    if type(cv) is LeaveOneOut:
         return leave_one_out(_num_samples(X))
     params = {name: value for name, value in split_params.items() if value is not None}
     classifier = is_classifier(machine)
     if set(params) <= {"groups"}:
-        folds = Folds.draw(search.cv, X, y, params.get("groups"), classifier=classifier)
+        folds = Folds.draw(cv, X, y, params.get("groups"), classifier=classifier)
         return compact(folds)
-    splitter = check_cv(search.cv, y, classifier=classifier)
+    splitter = check_cv(cv, y, classifier=classifier)
     return compact(Folds.draw(list(splitter.split(X, y, **params)), X, y))
 
 
@@ -211,5 +248,5 @@ def _check_method(
     loss = estimator._make_loss()
     problem = Problem(empty, sample.Y, sample.s, loss, estimator.fit_intercept, estimator.scaling)
     method.check(problem)
-    if hasattr(criterion, "check"):
+    if criterion is not None and hasattr(criterion, "check"):
         criterion.check(problem)

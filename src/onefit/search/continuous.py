@@ -1,0 +1,361 @@
+"""A search for lam in an interval, and for the bandwidth from coarse to fine.
+
+The cross-validation curve over log lam is smooth where its score is, but it need not be unimodal: a
+kernel can fit a trend at a large lam and a detail at a small one. So a coarse grid comes first, and
+every local minimum on it is refined between its neighbours by Brent's bounded minimisation. All lam
+that are evaluated are candidates like any others, hence the winner is never worse than the grid's.
+
+The grid is an ordinary search: in a journal, in workers, by any method. The refinement prepares
+each kernel once more for the method "eigen", whose eigendecomposition serves every lam; other
+methods prepare anew at each evaluation. Leave-one-out tabulates its lam in "eigen", and is refined
+by "block", which is exact too. A search that is taken up from its journal refines again.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from sklearn.base import clone
+from sklearn.utils.parallel import Parallel, delayed
+
+from onefit._validation import check_positive
+from onefit.folds import Folds
+from onefit.heldout import Block, Eigen, HeldOutMethod
+from onefit.heldout.base import Prepared
+from onefit.kernels import Kernel
+from onefit.problem import Problem
+from onefit.search.aggregate import aggregate
+from onefit.search.grid import Job, Machine
+from onefit.search.random import parts
+from onefit.search.rows import Sample
+from onefit.search.workers import Outcome, Task, run_job
+
+if TYPE_CHECKING:
+    from onefit.search.setup import Setup
+
+Array = NDArray[Any]
+
+__all__ = ["CONTINUOUS", "Interval", "brackets", "coarse_to_fine", "expand", "listed", "refine"]
+
+#: what ``{"lam": "continuous"}`` stands for
+CONTINUOUS = "continuous"
+#: width, in log lam, to which a minimum is found, and the most evaluations spent on one
+WIDTH, EVALUATIONS = 1e-2, 20
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Values of lam from ``low`` to ``high``, for ``param_grid={"lam": Interval(1e-8, 1e2)}``.
+
+    Parameters
+    ----------
+    low, high : float
+        Ends, positive.
+    points : int, default=24
+        Of the coarse grid, even in log lam. Two minima closer than its spacing count as one.
+
+    Examples
+    --------
+    >>> [round(lam, 6) for lam in Interval(1e-4, 1.0, points=3).coarse()]
+    [0.0001, 0.01, 1.0]
+    """
+
+    low: float = 1e-8
+    high: float = 1e2
+    points: int = 24
+
+    def __post_init__(self) -> None:
+        low = check_positive("low", self.low, "lam must be positive")
+        high = check_positive("high", self.high, "lam must be positive")
+        if not low < high:
+            raise ValueError(f"low={low:g} is not below high={high:g}; exchange them")
+        if not isinstance(self.points, (int, np.integer)) or self.points < 3:
+            raise ValueError(f"points must be a whole number of at least 3, got {self.points!r}")
+
+    def coarse(self) -> list[float]:
+        """The coarse grid, both ends included."""
+        lams: list[float] = np.geomspace(self.low, self.high, self.points).tolist()
+        return lams
+
+
+def listed(param_grid: Any) -> Any:
+    """The grid with an interval for lam as a list of one value, :func:`expand` makes it numbers."""
+    found = [
+        {name: _as_list(name, values) for name, values in part.items()}
+        for part in parts(param_grid)
+    ]
+    whole = isinstance(param_grid, Mapping) or len(found) == len(param_grid)
+    return found if whole else param_grid
+
+
+def _as_list(name: str, values: Any) -> Any:
+    if name == "lam" and isinstance(values, str) and values == CONTINUOUS:
+        return [Interval()]
+    if not isinstance(values, Interval):
+        return values
+    if name != "lam":
+        raise ValueError(
+            f"param_grid has an Interval for {name!r}; only lam is searched continuously, give "
+            f"{name!r} a list of values or, with n_iter, a distribution"
+        )
+    return [values]
+
+
+def expand(
+    settings: Sequence[dict[str, Any]],
+) -> tuple[list[dict[str, Any]], dict[int, Interval]]:
+    """Candidates with numbers for lam, and which of them are of an interval's coarse grid."""
+    found: list[dict[str, Any]] = []
+    intervals: dict[int, Interval] = {}
+    for setting in settings:
+        lam = setting.get("lam")
+        if not isinstance(lam, Interval):
+            found.append(setting)
+            continue
+        for value in lam.coarse():
+            intervals[len(found)] = lam
+            found.append(setting | {"lam": value})
+    return found, intervals
+
+
+def check(search: Any, metric: str | None) -> None:
+    """Refuse, before any work, what cannot go with an interval."""
+    if search.method == "race":
+        raise ValueError(
+            "method='race' repairs a list of candidates, and an interval for lam has none; use "
+            "method='exact' or 'limit', or give lam as a list"
+        )
+    if search.lam_per_target:
+        raise ValueError(
+            "lam_per_target=True takes each target's lam from a list, and an interval for lam "
+            "refines one score; give lam as a list"
+        )
+    if metric is None and search.criterion == "cv":
+        raise ValueError(
+            "an interval for lam needs one score to refine; name the metric in refit, or give lam "
+            "as a list"
+        )
+
+
+def refine(
+    setup: Setup, task: Task, outcomes: list[Outcome], metric: str | None
+) -> tuple[Setup, list[Outcome]]:
+    """Refine lam in every machine that has an interval; new candidates come after the old ones.
+
+    Parameters
+    ----------
+    setup : Setup
+    task : Task
+    outcomes : list of Outcome
+        Of the coarse grids.
+    metric : str or None
+        The score to refine, unless the task has a criterion.
+
+    Returns
+    -------
+    setup : Setup
+        With the new candidates.
+    outcomes : list of Outcome
+    """
+    coarse = {outcome.indices: outcome for outcome in outcomes}
+    curves = [
+        _Curve(job.kernel, machine, metric, _objective(task, coarse[machine.indices], metric))
+        for job in setup.jobs
+        for machine in job.machines
+        if machine.continuous
+    ]
+    parallel = Parallel(n_jobs=setup.crew.workers)
+    found = parallel(delayed(curve.refined)(task) for curve in curves)
+    candidates, outcomes = list(setup.candidates), list(outcomes)
+    new: dict[tuple[int, ...], list[tuple[float, int]]] = {}
+    for curve, path in zip(curves, found, strict=True):
+        base = candidates[curve.machine.indices[0]]
+        for lam, outcome in path:
+            index = len(candidates)
+            new.setdefault(curve.machine.indices, []).append((lam, index))
+            candidates.append(base | {"lam": lam})
+            outcomes.append(replace(outcome, indices=(index,)))
+    jobs = [
+        replace(job, machines=tuple(_extend(one, new.get(one.indices, [])) for one in job.machines))
+        for job in setup.jobs
+    ]
+    return replace(setup, candidates=candidates, jobs=jobs), outcomes
+
+
+def _extend(machine: Machine, new: list[tuple[float, int]]) -> Machine:
+    """The machine with further lams, descending again."""
+    both = sorted([*zip(machine.lams, machine.indices, strict=True), *new], key=lambda p: -p[0])
+    return replace(machine, lams=tuple(p[0] for p in both), indices=tuple(p[1] for p in both))
+
+
+def _objective(task: Task, outcome: Outcome, metric: str | None) -> Array:
+    """What is minimised, one number a lambda: the criterion, or the score turned round."""
+    if outcome.criterion is not None:
+        return outcome.criterion
+    if metric is None or metric not in outcome.scores:
+        return np.full(len(outcome.indices), np.nan)
+    sizes = np.diff(task.sample.folds.offsets)
+    pooled = outcome.pooled.get(metric)
+    return -aggregate(task.how, outcome.scores[metric], sizes, pooled)
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """The objective of one machine over lam, known on a coarse grid."""
+
+    kernel: Kernel
+    machine: Machine
+    metric: str | None
+    values: Array = field(repr=False)
+
+    def refined(self, task: Task) -> list[tuple[float, Outcome]]:
+        """Every lambda evaluated between the neighbours of the local minima, and its outcome."""
+        finite = self.values[np.isfinite(self.values)]
+        method = _for_any_lam(self.machine.method, task.sample)
+        path: list[tuple[float, Outcome]] = []
+
+        def objective(x: float) -> float:
+            lam = math.exp(x)
+            alone = replace(self.machine, lams=(lam,), indices=(0,), method=method)
+            (outcome,) = run_job(task, Job(self.kernel, (alone,)))
+            path.append((lam, outcome))
+            value = float(_objective(task, outcome, self.metric)[0])
+            return value if math.isfinite(value) else float(finite.max())
+
+        for low, high in brackets(np.array(self.machine.lams), self.values):
+            ends = math.log(low), math.log(high)
+            minimize_scalar(
+                objective,
+                bounds=ends,
+                method="bounded",
+                options={"xatol": WIDTH, "maxiter": EVALUATIONS},
+            )
+        return path
+
+
+def brackets(lams: Array, values: Array) -> list[tuple[float, float]]:
+    """The neighbours of every local minimum; a flat stretch is one minimum.
+
+    At an end of the grid, the end takes the place of the neighbour that is missing. Values that are
+    not finite count as infinite.
+
+    Examples
+    --------
+    >>> brackets(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array([2.0, 1.0, 3.0, 3.0, 0.0]))
+    [(1.0, 3.0), (4.0, 5.0)]
+    """
+    lams, first = np.unique(lams, return_index=True)
+    values = np.where(np.isfinite(values), values, np.inf)[first]
+    starts = np.flatnonzero(np.append(True, values[1:] != values[:-1]))  # of flat stretches
+    levels = [math.inf, *values[starts], math.inf]
+    found = []
+    for i, (start, stop) in enumerate(pairwise([*starts, lams.size]), start=1):
+        if levels[i] < levels[i - 1] and levels[i] < levels[i + 1]:
+            low, high = lams[max(start - 1, 0)], lams[min(stop, lams.size - 1)]
+            found.append((float(low), float(high)))
+    return found
+
+
+def _for_any_lam(method: HeldOutMethod | None, sample: Sample) -> HeldOutMethod | None:
+    """A method that is fast for one lambda after the other."""
+    if type(method) is not Eigen:
+        return method
+    sizes = [np.count_nonzero(sample.s[rows]) for rows in sample.folds.removed]
+    return _Once(method) if min(sizes) > 1 else Block()
+
+
+class _Once(HeldOutMethod):
+    """Eigen on one kernel matrix, decomposed at the first lambda only."""
+
+    name = "eigen"
+    losses = Eigen.losses
+
+    def __init__(self, method: Eigen) -> None:
+        self.method = method
+        self.prepared: Prepared | None = None
+
+    def prepare(self, problem: Problem, folds: Folds, lams: Array) -> Prepared:
+        if self.prepared is None:
+            self.prepared = self.method.prepare(problem, folds, lams)
+        return self.prepared
+
+
+def coarse_to_fine(
+    search: Any, X: Any, y: Any, rounds: int = 1, points: int = 7, **fit_params: Any
+) -> Any:
+    """Search a grid of gammas, then finer ones around the winner's.
+
+    Every round has ``points`` gammas, even in log gamma, between the neighbours of the winner's
+    gamma (or to its one neighbour, at an end), and the winner's gamma itself, so that the score
+    never falls. All else stays as in the winner's part of the grid, and the splits are those of
+    the first round.
+
+    Parameters
+    ----------
+    search : KernelSearchCV
+        With at least two numbers for gamma in its grid, ``n_iter=None``, rule="best", and
+        ``keep_heldout`` not "none". It is cloned, not changed.
+    X, y : rows and targets
+    rounds : int, default=1
+        After the first.
+    points : int, default=7
+    **fit_params
+        For every fit.
+
+    Returns
+    -------
+    KernelSearchCV
+        That of the last round, fitted.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_friedman1
+    >>> from onefit import KernelRegressor, KernelSearchCV
+    >>> X, y = make_friedman1(60, random_state=0)
+    >>> grid = {"gamma": [0.01, 0.1, 1.0, 10.0], "lam": [1e-4, 1e-2]}
+    >>> coarse = KernelSearchCV(KernelRegressor(), grid).fit(X, y)
+    >>> fine = coarse_to_fine(coarse, X, y, rounds=2)
+    >>> bool(fine.best_score_ > coarse.best_score_)
+    True
+    """
+    found = clone(search).fit(X, y, **fit_params)
+    for _ in range(rounds):
+        grid = _around(found, points)
+        found = clone(found).set_params(param_grid=grid, cv=found.heldout_.folds)
+        found.fit(X, y, **fit_params)
+    return found
+
+
+def _around(search: Any, points: int) -> dict[str, Any]:
+    """The winner's part of the grid, with gammas between the neighbours of its own."""
+    best = search.best_params_
+    part = _part_of(search.param_grid, best)
+    gammas = np.unique([one for one in part.get("gamma", []) if not isinstance(one, str)])
+    if isinstance(best.get("gamma"), str) or gammas.size < 2:
+        raise ValueError(
+            f"coarse_to_fine refines between values of gamma, and the winner {best!r} has no "
+            "neighbour in param_grid; give gamma a list of numbers"
+        )
+    place = int(np.searchsorted(gammas, best["gamma"]))
+    low, high = gammas[max(place - 1, 0)], gammas[min(place + 1, gammas.size - 1)]
+    finer = np.unique([*np.geomspace(low, high, points), best["gamma"]]).tolist()
+    kept = {name: [value] for name, value in best.items() if name not in ("gamma", "lam")}
+    return kept | {"gamma": finer} | ({"lam": part["lam"]} if "lam" in part else {})
+
+
+def _part_of(param_grid: Any, params: dict[str, Any]) -> dict[str, Any]:
+    """The first part of a grid that holds a setting; an interval holds any lam."""
+    for part in [param_grid] if isinstance(param_grid, dict) else param_grid:
+        if set(part) == set(params) and all(
+            name == "lam" or any(one is value or one == value for one in part[name])
+            for name, value in params.items()
+        ):
+            return dict(part)
+    raise ValueError(f"coarse_to_fine needs a grid of lists, and {params!r} is not on it")
