@@ -109,6 +109,7 @@ def refine(front: Front) -> None:
     if rough.size:
         part = front.take(rough)
         part.step()
+        part.steps = part.steps - 1  # the same point again, with more digits
         part.bound(refined=True)
         front.put(rough, part)
 
