@@ -208,12 +208,14 @@ class Front:
     def bound(self, refined: bool = False) -> None:
         """Set `error` of every column.
 
-        After a refining step from a settled point the objective is a quadratic that both share, and
-        what the step moved is what was wrong before it.
+        After a refining step from a settled point the objective is a quadratic that both share: what
+        the step moved is what was wrong before it, as far as its linear system can tell.
         """
         self.error = self._bound()
         if refined:
-            self.error = np.where(self.settled, np.minimum(self.error, self.moves), self.error)
+            blind = 4.0 * np.finfo(self.u.dtype).eps * self.factor.condition * self.scale
+            sharper = np.minimum(self.error, self.moves + blind)
+            self.error = np.where(self.settled, sharper, self.error)
         self.error += 16.0 * np.finfo(self.u.dtype).eps * self.scale
         self.error[self._flat()] = np.inf
 

@@ -288,24 +288,24 @@ class _Once(HeldOutMethod):
 
 
 def coarse_to_fine(
-    search: Any, X: Any, y: Any, rounds: int = 1, points: int = 7, **fit_params: Any
+    search: Any, X: Any, y: Any, rounds: int = 1, points: int = 3, **fit_params: Any
 ) -> Any:
     """Search a grid of gammas, then finer ones around the winner's.
 
-    Every round has ``points`` gammas, even in log gamma, between the neighbours of the winner's
-    gamma (or to its one neighbour, at an end), and the winner's gamma itself, so that the score
-    never falls. All else stays as in the winner's part of the grid, and the splits are those of
-    the first round.
+    Every round has the winner's gamma and its neighbours (one, at an end of the grid), so that the
+    score never falls, and ``points`` more between each two, even in log gamma. All else stays as
+    in the winner's part of the grid, and the splits are those of the first round. A better gamma
+    beyond the neighbours is not seen: the first grid must show where to look.
 
     Parameters
     ----------
     search : KernelSearchCV
-        With at least two numbers for gamma in its grid, ``n_iter=None``, rule="best", and
-        ``keep_heldout`` not "none". It is cloned, not changed.
+        With at least two numbers for gamma in its grid, ``n_iter=None`` and ``rule="best"``. It is
+        cloned, not changed.
     X, y : rows and targets
     rounds : int, default=1
         After the first.
-    points : int, default=7
+    points : int, default=3
     **fit_params
         For every fit.
 
@@ -325,6 +325,12 @@ def coarse_to_fine(
     >>> bool(fine.best_score_ > coarse.best_score_)
     True
     """
+    if search.n_iter is not None or search.keep_heldout == "none":
+        raise ValueError(
+            "coarse_to_fine needs a search over a whole grid that keeps its splits with the "
+            f"winner, got n_iter={search.n_iter!r} and keep_heldout={search.keep_heldout!r}; use "
+            "n_iter=None and keep_heldout='best'"
+        )
     found = clone(search).fit(X, y, **fit_params)
     for _ in range(rounds):
         grid = _around(found, points)
@@ -344,10 +350,10 @@ def _around(search: Any, points: int) -> dict[str, Any]:
             "neighbour in param_grid; give gamma a list of numbers"
         )
     place = int(np.searchsorted(gammas, best["gamma"]))
-    low, high = gammas[max(place - 1, 0)], gammas[min(place + 1, gammas.size - 1)]
-    finer = np.unique([*np.geomspace(low, high, points), best["gamma"]]).tolist()
-    kept = {name: [value] for name, value in best.items() if name not in ("gamma", "lam")}
-    return kept | {"gamma": finer} | ({"lam": part["lam"]} if "lam" in part else {})
+    near = gammas[max(place - 1, 0) : place + 2]
+    finer = [*near, *(g for a, b in pairwise(near) for g in np.geomspace(a, b, points + 2)[1:-1])]
+    grid = {name: [value] for name, value in best.items()} | {"gamma": sorted(map(float, finer))}
+    return grid | {name: part[name] for name in part if name == "lam"}
 
 
 def _part_of(param_grid: Any, params: dict[str, Any]) -> dict[str, Any]:

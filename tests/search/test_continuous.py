@@ -1,0 +1,239 @@
+"""Intervals for lam against dense grids, and the bandwidth from coarse to fine."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.datasets import make_classification, make_friedman1
+from sklearn.model_selection import KFold, LeaveOneOut
+
+from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.heldout import Eigen
+from onefit.search.continuous import brackets, coarse_to_fine
+
+X, y = make_friedman1(60, noise=1.0, random_state=0)
+SPAN = Interval(1e-8, 1e2)
+MSE = "neg_mean_squared_error"
+
+
+def make(lam=SPAN, gamma=(0.1, 1.0), loss="squared", **options):
+    return KernelSearchCV(KernelRegressor(loss=loss), {"gamma": list(gamma), "lam": lam}, **options)
+
+
+def two_minima(seed=5, n=60):
+    """A strong signal, noise of middling size, a weak signal: worth fitting, not, and worth it."""
+    random = np.random.default_rng(seed)
+    strong, weak = 10.0 * random.normal(size=(n, 1)), 0.01 * random.normal(size=(n, 1))
+    Z = np.hstack([strong, random.normal(size=(n, 25)), weak])
+    return Z, Z[:, 0] / 10.0 + 150.0 * Z[:, -1] + 0.1 * random.normal(size=n)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "eigen"},
+        {"method": "block"},
+        {"method": "eigen", "cv": LeaveOneOut(), "scoring": MSE},
+        {"scoring": MSE, "aggregate": "pooled"},
+        {"scoring": ["r2", MSE], "refit": MSE},
+        {"n_jobs": 2},
+    ],
+    ids=str,
+)
+def test_finds_the_best_of_a_dense_grid(options):
+    found = make(gamma=[0.1], **options).fit(X, y)
+    dense = make(np.geomspace(1e-8, 1e2, 500).tolist(), gamma=[0.1], **options).fit(X, y)
+    coarse = make(SPAN.coarse(), gamma=[0.1], **options).fit(X, y)
+    assert found.best_score_ > coarse.best_score_
+    assert found.best_score_ >= dense.best_score_ - 1e-5 * abs(dense.best_score_)
+    assert found.best_params_["lam"] == pytest.approx(dense.best_params_["lam"], rel=0.05)
+
+
+@pytest.mark.parametrize(("loss", "method"), [("huber", "exact"), ("huber", "limit")])
+def test_other_losses(loss, method):
+    span = Interval(1e-5, 1e-1, points=5)
+    found = make(span, gamma=[0.1], loss=loss, method=method).fit(X, y)
+    dense = make(np.geomspace(1e-5, 1e-1, 60).tolist(), [0.1], loss, method=method).fit(X, y)
+    assert found.best_score_ >= dense.best_score_ - 1e-4
+
+
+def test_every_minimum_is_refined():
+    Z, t = two_minima()
+    machine = KernelRegressor(kernel="linear")
+    lams = np.geomspace(1e-8, 1e2, 300)
+    dense = KernelSearchCV(machine, {"lam": lams}, scoring=MSE).fit(Z, t)
+    curve = dense.cv_results_["mean_test_score"]
+    inner = np.flatnonzero((curve[1:-1] > curve[:-2]) & (curve[1:-1] > curve[2:])) + 1
+    assert inner.size == 2
+    found = KernelSearchCV(machine, {"lam": "continuous"}, scoring=MSE).fit(Z, t)
+    scores = found.cv_results_["mean_test_score"]
+    tried = np.array([one["lam"] for one in found.cv_results_["params"]])
+    for i in inner:
+        near = np.abs(np.log(tried / lams[i])) < 1.0
+        assert scores[near].max() >= curve[i] * (1 + 1e-6)
+        assert near[24:].sum() >= 3
+    assert found.best_score_ >= curve.max()
+
+
+def test_refined_candidates_are_ordinary_candidates():
+    found = make(keep_heldout="all").fit(X, y)
+    table, size = found.cv_results_, 2 * 24
+    assert len(table["params"]) > size
+    assert found.best_index_ >= size
+    assert table["rank_test_score"][found.best_index_] == 1
+    assert table["exact"].all()
+    assert len(found.heldouts_) == len(table["params"])
+    first = make(SPAN.coarse()).fit(X, y).cv_results_
+    assert table["params"][:size] == first["params"]
+    np.testing.assert_allclose(table["mean_test_score"][:size], first["mean_test_score"], rtol=1e-7)
+    new = [{name: [value] for name, value in one.items()} for one in table["params"][size:]]
+    again = KernelSearchCV(KernelRegressor(), new, method="refit").fit(X, y)
+    np.testing.assert_allclose(
+        table["mean_test_score"][size:], again.cv_results_["mean_test_score"], rtol=1e-6
+    )
+    assert found.best_estimator_.lam == found.best_params_["lam"]
+    np.testing.assert_allclose(found.heldout_.values, again.heldout_.values, rtol=1e-5)
+
+
+def test_one_decomposition_for_all_evaluations(monkeypatch):
+    count = []
+    prepare = Eigen.prepare
+    monkeypatch.setattr(Eigen, "prepare", lambda *a: count.append(0) or prepare(*a))
+    found = make(method="eigen").fit(X, y)
+    assert len(count) == 2 * 2  # grid and refinement of each kernel
+    assert len(found.cv_results_["params"]) > 2 * 24 + 10
+
+
+def test_weights_that_leave_one_row_to_a_split():
+    weight = np.ones(60)
+    weight[30:] = 0.0
+    halves = [(np.setdiff1d(np.arange(60), [i, i + 30]), [i, i + 30]) for i in range(30)]
+    lam = Interval(1e-6, 1.0, 8)
+    scores = [
+        make(lam, cv=halves, method=method, scoring=MSE).fit(X, y, sample_weight=weight).best_score_
+        for method in ("eigen", "block")
+    ]
+    assert scores[0] == pytest.approx(scores[1], rel=1e-6)
+
+
+def test_criterion_is_what_is_refined():
+    found = make(Interval(1e-6, 1.0, 6), gamma=[0.1], criterion="loo").fit(X, y)
+    dense = make(np.geomspace(1e-6, 1.0, 400).tolist(), gamma=[0.1], criterion="loo").fit(X, y)
+    best = found.cv_results_["criterion"].min()
+    assert best < found.cv_results_["criterion"][:6].min()
+    assert best <= dense.cv_results_["criterion"].min() * (1 + 1e-5)
+    assert found.cv_results_["criterion"][found.best_index_] == best
+
+
+def test_one_standard_error_sees_the_refined_lams():
+    found = make(rule="one_se").fit(X, y)
+    table = found.cv_results_
+    top = int(np.argmax(table["mean_test_score"]))
+    near = table["mean_test_score"] >= (table["mean_test_score"] - table["se_test_score"])[top]
+    assert found.best_params_["lam"] == max(np.asarray(table["param_lam"])[near])
+
+
+def test_mixes_with_lists_and_classifiers():
+    Z, labels = make_classification(60, random_state=0)
+    grid = [
+        {"kernel": ["linear"], "lam": [0.1, 1.0]},
+        {"gamma": [0.1], "lam": Interval(1e-3, 1.0, 4)},
+    ]
+    found = KernelSearchCV(KernelClassifier(), grid, scoring="roc_auc").fit(Z, labels)
+    params = found.cv_results_["params"]
+    assert [one["lam"] for one in params[:2]] == [0.1, 1.0]
+    assert len(params) > 6
+    assert all("kernel" not in one for one in params[2:])
+
+
+def test_journal_keeps_the_coarse_grid(tmp_path):
+    first, second = (make(journal=tmp_path / "j").fit(X, y) for _ in range(2))
+    assert first.best_params_ == second.best_params_
+    assert first.best_score_ == second.best_score_
+
+
+@given(st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0, np.inf, np.nan]), min_size=1, max_size=12))
+def test_brackets_hold_the_minima_and_nothing_else(values):
+    lams = np.arange(1.0, len(values) + 1)
+    clean = [v if np.isfinite(v) else np.inf for v in values]
+    expected = []
+    for i, v in enumerate(clean):
+        left = next((j for j in range(i, -1, -1) if clean[j] != v), None)
+        right = next((j for j in range(i, len(clean)) if clean[j] != v), None)
+        lower = all(j is None or clean[j] > v for j in (left, right))
+        if lower and v < np.inf:
+            low, high = 0 if left is None else left, len(clean) - 1 if right is None else right
+            expected.append((lams[low], lams[high]))
+    order = np.random.default_rng(0).permutation(len(values))
+    assert brackets(lams[order], np.array(values)[order]) == list(dict.fromkeys(expected))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((1.0, 0.1), "low=1 is not below high=0.1"),
+        ((0.0, 1.0), "low must be a positive"),
+        ((1.0, np.inf), "high must be a positive"),
+        ((0.1, 1.0, 2), "points must be a whole number of at least 3"),
+    ],
+)
+def test_bad_intervals(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        Interval(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"method": "race"}, "use method='exact'"),
+        ({"lam_per_target": True}, "give lam as a list"),
+        ({"scoring": ["r2", MSE], "refit": False}, "name the metric in refit"),
+        ({"refit": lambda table: 0}, "name the metric in refit"),
+    ],
+)
+def test_what_does_not_go_with_an_interval(options, words):
+    with pytest.raises(ValueError, match=words):
+        make(**options).fit(X, y)
+
+
+def test_only_lam_is_continuous():
+    with pytest.raises(ValueError, match="Interval for 'gamma'"):
+        KernelSearchCV(KernelRegressor(), {"gamma": SPAN}).fit(X, y)
+
+
+@pytest.mark.parametrize("lam", [[1e-5, 1e-3, 1e-1], Interval(1e-6, 1.0, 5)], ids=["list", "span"])
+def test_coarse_to_fine_never_falls(lam):
+    search = make(lam, gamma=[1e-3, 1e-2, 1e-1, 1.0], cv=KFold(3, shuffle=True, random_state=0))
+    runs = [coarse_to_fine(search, X, y, rounds=rounds) for rounds in range(4)]
+    scores = [run.best_score_ for run in runs]
+    assert scores == sorted(scores)
+    assert scores[-1] > scores[0]
+    assert not hasattr(search, "cv_results_")
+    dense = make(lam, np.geomspace(1e-3, 1.0, 60), cv=search.cv).fit(X, y)
+    assert scores[-1] >= dense.best_score_ - 1e-4
+
+
+def test_coarse_to_fine_keeps_splits_and_the_winners_part():
+    grid = [
+        {"kernel": ["rbf"], "gamma": [1e-2, 1e-1, 1.0], "lam": [1e-4]},
+        {"kernel": ["laplacian"], "gamma": [100.0, 200.0], "lam": [1.0]},
+    ]
+    search = KernelSearchCV(KernelRegressor(), grid, cv=KFold(4, shuffle=True))
+    found = coarse_to_fine(search, X, y, rounds=2, points=2)
+    assert {one["kernel"] for one in found.cv_results_["params"]} == {"rbf"}
+    rows = found.heldout_.folds.rows
+    assert np.array_equal(found.cv.rows, rows)
+    gammas = [one["gamma"] for one in found.cv_results_["params"]]
+    assert len(gammas) in (4, 7)
+    np.testing.assert_allclose(np.diff(np.log(gammas)), np.log(10) / 9)
+
+
+def test_coarse_to_fine_needs_neighbours():
+    for gamma in (["scale"], [0.1]):
+        with pytest.raises(ValueError, match="no neighbour"):
+            coarse_to_fine(make([0.1], gamma=gamma), X, y)
+    for options in ({"n_iter": 2}, {"keep_heldout": "none"}):
+        with pytest.raises(ValueError, match="needs a search over a whole grid"):
+            coarse_to_fine(make([0.1], **options), X, y)

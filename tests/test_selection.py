@@ -1,0 +1,150 @@
+"""onefit.select: every rule of its docstring."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_iris
+from sklearn.model_selection import LeaveOneGroupOut
+
+from onefit import KernelClassifier, KernelRegressor, select
+
+random = np.random.default_rng(0)
+n = 60
+X = random.normal(size=(n, 2))
+curve = np.sin(2.0 * X[:, 0])
+y = curve + 0.1 * random.normal(size=n)
+labels = np.where(X[:, 0] + 0.3 * random.normal(size=n) > 0, "yes", "no")
+
+
+@pytest.mark.parametrize(
+    ("target", "kind"),
+    [
+        (y, KernelRegressor),
+        (np.column_stack([y, -y]), KernelRegressor),
+        (np.arange(n), KernelRegressor),
+        (np.column_stack([np.arange(n), np.arange(n)[::-1]]), KernelRegressor),
+        (labels, KernelClassifier),
+        (labels == "yes", KernelClassifier),
+        (np.where(labels == "yes", 1.0, -1.0), KernelClassifier),
+        (np.digitize(X[:, 0], [-0.5, 0.5]), KernelClassifier),
+        (labels.tolist(), KernelClassifier),
+    ],
+    ids=["float", "floats", "many", "manys", "text", "bool", "signs", "three", "list"],
+)
+def test_task(target, kind):
+    search = select(X, target, random_state=0)
+    assert isinstance(search.best_estimator_, kind)
+    assert search.best_estimator_.loss == "squared"
+    assert search.n_splits_ == 5
+    assert {one["kernel"] for one in search.cv_results_["params"]} == {"rbf", "laplacian", "linear"}
+    assert search.scoring == ("r2" if kind is KernelRegressor else "accuracy")
+    assert search.predict(X).shape == np.shape(target)
+
+
+def test_good_on_easy_data():
+    assert select(X, y, random_state=0).best_score_ > 0.8
+    assert select(*load_iris(return_X_y=True), random_state=0).best_score_ > 0.95
+
+
+def test_reproducible():
+    first, second, other = (select(X, y, random_state=seed) for seed in (0, 0, 1))
+    assert first.best_params_ == second.best_params_
+    assert first.best_score_ == second.best_score_
+    assert first.best_score_ != other.best_score_
+
+
+def test_outliers_bring_hubers_loss():
+    spoilt = y.copy()
+    spoilt[::12] += 15.0
+    search = select(X, spoilt, random_state=0)
+    assert search.best_params_["loss"] == "huber"
+    assert search.scoring == "neg_mean_absolute_error"
+    assert {one["loss"] for one in search.cv_results_["params"]} == {"squared", "huber"}
+    ratio = np.unique([one["b"] for one in search.cv_results_["params"] if "b" in one])
+    np.testing.assert_allclose(ratio / ratio[0], [1.0, 2.0, 3.0])
+    squared = KernelRegressor(kernel="rbf", lam=1e-3).fit(X, spoilt)
+    error = np.abs(search.predict(X) - curve).mean()
+    assert error < 0.6 * np.abs(squared.predict(X) - curve).mean()
+
+
+def test_one_outlier_in_two_hundred_does_not():
+    Z = random.normal(size=(200, 1))
+    t = Z[:, 0] + 0.1 * random.normal(size=200)
+    t[0] += 20.0
+    search = select(Z, t, random_state=0)
+    assert search.best_estimator_.loss == "squared"
+    assert search.scoring == "r2"
+    t[1:4] -= 20.0
+    assert select(Z, t, random_state=0).scoring == "neg_mean_absolute_error"
+
+
+@pytest.mark.parametrize("target", [y, labels], ids=["regression", "classification"])
+def test_groups_stay_together(target):
+    groups = np.arange(n) % 10
+    search = select(X, target, groups=groups, cv=3, random_state=0)
+    for train, test in search.heldout_.folds:
+        assert not set(groups[train]) & set(groups[test])
+    assert select(X, target, groups=groups, cv=LeaveOneGroupOut()).n_splits_ == 10
+
+
+def test_groups_stay_together_with_outliers():
+    groups, spoilt = np.arange(n) % 10, y + 15.0 * (np.arange(n) % 12 == 0)
+    search = select(X, spoilt, groups=groups, cv=3, random_state=0)
+    assert search.scoring == "neg_mean_absolute_error"
+    for train, test in search.heldout_.folds:
+        assert not set(groups[train]) & set(groups[test])
+
+
+def test_weights_reach_the_fits():
+    weight = np.where(np.arange(n) < 50, 1.0, 0.0)
+    spoilt = np.where(weight > 0, y, 1000.0)
+    search = select(X, spoilt, sample_weight=weight, cv=[(np.arange(40), np.arange(40, 50))])
+    assert np.abs(search.predict(X[:50]) - y[:50]).mean() < 0.3
+
+
+def test_folds_are_stratified_and_shuffled():
+    order = np.argsort(labels, kind="stable")
+    search = select(X[order], labels[order], random_state=0)
+    parts = [(labels[order][rows] == "yes").mean() for rows in search.heldout_.folds.test]
+    assert np.ptp(parts) < 0.2
+    assert any(np.any(np.diff(rows) > 1) for rows in search.heldout_.folds.test)
+
+
+def test_rare_classes_are_balanced():
+    rare = np.where(np.arange(n) % 8 == 0, 1, 0)
+    assert select(X, rare, random_state=0).scoring == "balanced_accuracy"
+
+
+def test_sparse_rows():
+    search = select(sparse.csr_matrix(X), X[:, 0] + 0.1 * curve, random_state=0)
+    assert {one["kernel"] for one in search.cv_results_["params"]} == {"rbf", "linear"}
+
+
+def test_uneven_columns_get_a_warning():
+    with pytest.warns(UserWarning, match="StandardScaler"):
+        select(X * [1.0, 1e4], y, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        select(X * [1.0, 10.0], y, random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "target", "options", "words"),
+    [
+        (X, np.ones(n), {}, "y is .*1.0.* in every row"),
+        (X, y[:-1], {}, "X has 60 rows and y has 59"),
+        (X, np.where(np.arange(n) == 7, np.nan, y), {}, "y holds nan in row 7"),
+        (X, np.array(["a"] * 57 + ["b"] * 3), {}, "class 'b' has 3 rows, fewer than cv=5"),
+        (X, np.eye(n, 3, dtype=int), {}, "call select for each column"),
+        (X, np.empty((n, 0)), {}, "y must have shape"),
+        (X[:3], y[:3], {}, "3"),
+        (np.where(X > 2, np.nan, X), y, {}, "NaN"),
+    ],
+)
+def test_bad_input(rows, target, options, words):
+    with pytest.raises(ValueError, match=words):
+        select(rows, target, **options)
