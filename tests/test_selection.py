@@ -50,8 +50,9 @@ def test_good_on_easy_data():
     assert select(*load_iris(return_X_y=True), random_state=0).best_score_ > 0.95
 
 
-def test_reproducible():
-    first, second, other = (select(X, y, random_state=seed) for seed in (0, 0, 1))
+@pytest.mark.parametrize("groups", [None, np.arange(n) % 12], ids=["rows", "groups"])
+def test_reproducible(groups):
+    first, second, other = (select(X, y, groups=groups, random_state=seed) for seed in (0, 0, 1))
     assert first.best_params_ == second.best_params_
     assert first.best_score_ == second.best_score_
     assert first.best_score_ != other.best_score_
@@ -66,9 +67,10 @@ def test_outliers_bring_hubers_loss():
     assert {one["loss"] for one in search.cv_results_["params"]} == {"squared", "huber"}
     ratio = np.unique([one["b"] for one in search.cv_results_["params"] if "b" in one])
     np.testing.assert_allclose(ratio / ratio[0], [1.0, 2.0, 3.0])
-    squared = KernelRegressor(kernel="rbf", lam=1e-3).fit(X, spoilt)
-    error = np.abs(search.predict(X) - curve).mean()
-    assert error < 0.6 * np.abs(squared.predict(X) - curve).mean()
+    assert search.best_params_["kernel"] != "linear"
+    assert np.abs(search.predict(X) - curve).mean() < 0.3
+    squared = KernelRegressor().fit(X, spoilt)
+    assert np.abs(squared.predict(X) - curve).mean() > 1.0
 
 
 def test_one_outlier_in_two_hundred_does_not():

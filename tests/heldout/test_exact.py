@@ -175,7 +175,7 @@ def test_nor_for_a_sharp_hinge(case):
 
 
 @pytest.mark.slow
-@settings(max_examples=3000)
+@settings(max_examples=1500)
 @given(adversaries(powers=(-12.0, 6.0)))
 def test_exact_is_never_said_of_what_is_not_in_many_problems(case):
     assert_no_lie(case)

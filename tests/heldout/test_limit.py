@@ -170,7 +170,7 @@ def test_bounds_that_once_failed(seed):
 
 
 @pytest.mark.slow
-@settings(max_examples=2000)
+@settings(max_examples=800)
 @given(adversaries())
 def test_the_bound_holds_in_many_problems(case):
     check_bound(case, Limit())

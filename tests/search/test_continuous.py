@@ -106,7 +106,7 @@ def test_one_decomposition_for_all_evaluations(monkeypatch):
     assert len(found.cv_results_["params"]) > 2 * 24 + 10
 
 
-def test_weights_that_leave_one_row_to_a_split():
+def test_splits_with_one_row_of_positive_weight():
     weight = np.ones(60)
     weight[30:] = 0.0
     halves = [(np.setdiff1d(np.arange(60), [i, i + 30]), [i, i + 30]) for i in range(30)]

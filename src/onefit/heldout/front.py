@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onefit import _linalg as linalg
 from onefit.heldout.base import EXACT
 from onefit.heldout.downdate import Downdate, Model, product
 from onefit.heldout.full import Target
@@ -205,15 +206,20 @@ class Front:
         direction = np.ones_like(self.u) * sign
         return np.asarray(sign * line_search(loss, self.y, self.u, direction, s, none, none, 1e-3))
 
+    def recompute(self) -> None:
+        """Predictions from the coefficients, without what rounding has added up over the steps."""
+        K = self.target.problem.K
+        self.u = linalg.matmul(K, np.asfortranarray(self.a)) + self.b
+
     def bound(self, refined: bool = False) -> None:
         """Set `error` of every column.
 
-        After a refining step from a settled point the objective is a quadratic that both share: what
-        the step moved is what was wrong before it, as far as its linear system can tell.
+        After a refining step from a settled point the objective is a quadratic that both share:
+        what the step moved is what was wrong before it, as far as its linear system can tell.
         """
         self.error = self._bound()
         if refined:
-            blind = 4.0 * np.finfo(self.u.dtype).eps * self.factor.condition * self.scale
+            blind = 64.0 * np.finfo(self.u.dtype).eps * self.factor.condition * self.scale
             sharper = np.minimum(self.error, self.moves + blind)
             self.error = np.where(self.settled, sharper, self.error)
         self.error += 16.0 * np.finfo(self.u.dtype).eps * self.scale

@@ -104,12 +104,14 @@ class _Newton(Prepared):
 
 def refine(front: Front) -> None:
     """Bound the errors, and refine settled columns whose rounding is too much for the bound."""
+    front.recompute()
     front.bound()
     rough = np.flatnonzero(front.settled & (front.error > TOLERANCE * front.scale))
     if rough.size:
         part = front.take(rough)
         part.step()
         part.steps = part.steps - 1  # the same point again, with more digits
+        part.recompute()
         part.bound(refined=True)
         front.put(rough, part)
 

@@ -267,8 +267,8 @@ def _for_any_lam(method: HeldOutMethod | None, sample: Sample) -> HeldOutMethod 
     """A method that is fast for one lambda after the other."""
     if type(method) is not Eigen:
         return method
-    sizes = [np.count_nonzero(sample.s[rows]) for rows in sample.folds.removed]
-    return _Once(method) if min(sizes) > 1 else Block()
+    smallest = min(rows.size for rows in sample.folds.removed)
+    return _Once(method) if smallest > 1 else Block()
 
 
 class _Once(HeldOutMethod):
