@@ -223,7 +223,7 @@ class Front:
             sharper = np.minimum(self.error, self.moves + blind)
             self.error = np.where(self.settled, sharper, self.error)
         self.error += 16.0 * np.finfo(self.u.dtype).eps * self.scale
-        self.error[self._flat()] = np.inf
+        self.error[self._flat(0.0)] = np.inf
 
     def _bound(self) -> Array:
         """|beta| + 2 kappa sqrt(r'K r) of every column."""
@@ -231,13 +231,17 @@ class Front:
         beta = self._centre() if problem.fit_intercept else np.zeros(self.b.size)
         g = problem.loss.gradient(self.y, self.u + beta)
         r = self.a + self.weights * g / (2.0 * self.ridge)
-        energy = (r * product(problem.K, r)).sum(axis=0)
+        energy = np.maximum((r * product(problem.K, r)).sum(axis=0), 0.0)
+        # what rounding can hide of it
+        epsilon = float(np.finfo(r.dtype).eps)
+        energy += epsilon * self.factor.norms.row_sum * np.square(r).sum(axis=0)
         kappa = np.sqrt(self.factor.norms.diagonal)
         two = 2.0 if problem.fit_intercept else 1.0
-        return np.asarray(1.01 * np.abs(beta) + two * kappa * np.sqrt(np.maximum(energy, 0.0)))
+        error = 1.01 * np.abs(beta) + two * kappa * np.sqrt(energy)
+        return np.where(self._flat(beta), np.inf, error)
 
-    def _flat(self) -> Mask:
-        """Columns whose intercept is not determined, on one side at least, by any curvature."""
+    def _flat(self, beta: Array | float) -> Mask:
+        """Columns whose intercept, shifted by beta, no curvature determines on one side at least."""
         problem = self.target.problem
         if not problem.fit_intercept:
             return np.zeros(self.b.size, dtype=bool)
@@ -246,7 +250,7 @@ class Front:
         flat: Mask = np.logical_or.reduce(
             [
                 ~((problem.loss.curvature(self.y, self.u + shift) > 0) & use).any(axis=0)
-                for shift in (-nudge, 0.0, nudge)
+                for shift in (beta - nudge, beta, beta + nudge)
             ]
         )
         return flat
