@@ -1,8 +1,9 @@
 """The smoothed hinge tends to the SVM: cross-validation errors as delta falls, beside libsvm's.
 
-For every lam the ten-fold error of KernelClassifier(loss="smoothed_hinge"), by method "exact", is set
-beside that of SVC with C = 1 / (2 n_train lam) on the same folds, with the number of held-out labels
-on which the two differ and the largest difference of held-out decision values (not a timing).
+For every lam the ten-fold error of KernelClassifier(loss="smoothed_hinge"), by method "exact",
+is set beside that of SVC with C = 1 / (2 n_train lam) on the same folds, with the number of
+held-out labels on which the two differ and the largest difference of held-out decision values
+(not a timing).
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ def svc_values(X, y, folds, gamma: float, lam: float) -> np.ndarray:
 
 
 def rows_of(name: str, X, y, flags) -> list[Row]:
+    from sklearn.model_selection import StratifiedKFold
+
     from onefit import KernelClassifier, heldout_predict
     from onefit.folds import Folds
-    from sklearn.model_selection import StratifiedKFold
 
     folds = Folds.draw(StratifiedKFold(10, shuffle=True, random_state=0), X, y)
     gamma = 0.5 / X.shape[1]
@@ -90,7 +92,9 @@ def main() -> None:
     harness.write_csv(flags.out, name, rows)
     plot(flags.out / f"{name}.png", rows)
     shown = [{k: v for k, v in row.items() if not k.startswith(("labels", "gap"))} for row in rows]
-    gaps = [{k: v for k, v in row.items() if k in ("set", "lam") or k.startswith("gap")} for row in rows]
+    gaps = [
+        {k: v for k, v in row.items() if k in ("set", "lam") or k.startswith("gap")} for row in rows
+    ]
     parts = [
         ("Ten-fold error as delta falls, beside libsvm's", harness.table(shown)),
         ("Largest difference of held-out decision values", harness.table(gaps)),

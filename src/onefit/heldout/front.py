@@ -241,7 +241,7 @@ class Front:
         return np.where(self._flat(beta), np.inf, error)
 
     def _flat(self, beta: Array | float) -> Mask:
-        """Columns whose intercept, shifted by beta, no curvature determines on one side at least."""
+        """Columns whose intercept, shifted by beta, no curvature determines on one side."""
         problem = self.target.problem
         if not problem.fit_intercept:
             return np.zeros(self.b.size, dtype=bool)
