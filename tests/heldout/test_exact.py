@@ -192,6 +192,13 @@ def test_problems_that_once_were_lied_about(seed):
     assert_no_lie(adversary(seed), Limit())
 
 
+@pytest.mark.parametrize("seed", [2684, 5416])
+def test_kernels_that_rounding_made_indefinite(seed):
+    """An eigenvalue of -1e-16 times the largest, and a Lambda no larger: a refit serves them."""
+    assert_no_lie(adversary(seed))
+    assert_no_lie(adversary(seed), Limit())
+
+
 def test_the_adversary_is_not_toothless():
     """Most of its folds have a witness, and nearly all of those are solved to the end."""
     cases = [adversary(seed) for seed in range(1000, 1030)]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -26,6 +27,11 @@ from onefit.kernels import (
 )
 
 
+def name(kernel):
+    """A test id: the representation, without the addresses of functions."""
+    return re.sub(r" at 0x\w+", "", repr(kernel))
+
+
 def product(X, Y, power=1.0):
     values = X @ Y.T
     return (values.toarray() if sp.issparse(values) else values) ** power
@@ -49,8 +55,8 @@ PAIRS = [
     ),
 ]
 KERNELS = [kernel for kernel, _ in PAIRS]
-each_pair = pytest.mark.parametrize(("kernel", "reference"), PAIRS, ids=map(repr, KERNELS))
-each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+each_pair = pytest.mark.parametrize(("kernel", "reference"), PAIRS, ids=map(name, KERNELS))
+each_kernel = pytest.mark.parametrize("kernel", KERNELS, ids=name)
 
 
 @st.composite
@@ -113,7 +119,7 @@ def test_matrix_is_symmetric_and_positive_semidefinite(kernel, dtype):
     assert eigenvalues[0] > -(1e-5 if dtype == np.float32 else 1e-13) * eigenvalues[-1]
 
 
-@pytest.mark.parametrize("kernel", KERNELS[:5], ids=repr)
+@pytest.mark.parametrize("kernel", KERNELS[:5], ids=name)
 def test_duplicate_rows_have_kernel_one(kernel):
     X = np.random.default_rng(4).normal(size=(20, 6)) + 1e4
     X[10:] = X[:10]
