@@ -140,13 +140,16 @@ class Downdate:
             )
         ]
         updated = self._worth_updating(changes)
+        small = [change for change in changes if change.column in updated]
+        try:
+            if small:
+                self._update(small, model, a, b)
+        except linalg.LinAlgError:
+            updated = set()  # rounding has made M indefinite, or a small system singular
         for change in changes:
             if change.column not in updated:
                 rows = np.flatnonzero(curved[:, change.column])
                 a[rows, change.column], b[change.column] = self._afresh(rows, model, change.column)
-        changes = [change for change in changes if change.column in updated]
-        if changes:
-            self._update(changes, model, a, b)
         return a, b, np.asarray(some | (not self.fit_intercept))
 
     def _worth_updating(self, changes: list[_Change]) -> set[int]:

@@ -204,7 +204,7 @@ class Front:
         if not sign.any():
             return none
         direction = np.ones_like(self.u) * sign
-        return np.asarray(sign * line_search(loss, self.y, self.u, direction, s, none, none, 1e-3))
+        return np.asarray(sign * line_search(loss, self.y, self.u, direction, s, none, none, 1e-12))
 
     def recompute(self) -> None:
         """Predictions from the coefficients, without what rounding has added up over the steps."""
@@ -212,21 +212,20 @@ class Front:
         self.u = linalg.matmul(K, np.asfortranarray(self.a)) + self.b
 
     def bound(self, refined: bool = False) -> None:
-        """Set `error` of every column.
+        """Set `error` of every column; it is infinite where nothing determines the intercept.
 
         After a refining step from a settled point the objective is a quadratic that both share:
         what the step moved is what was wrong before it, as far as its linear system can tell.
         """
-        self.error = self._bound()
+        self.error, beta = self._bound()
         if refined:
             blind = 64.0 * np.finfo(self.u.dtype).eps * self.factor.condition * self.scale
             sharper = np.minimum(self.error, self.moves + blind)
             self.error = np.where(self.settled, sharper, self.error)
-        self.error += 16.0 * np.finfo(self.u.dtype).eps * self.scale
-        self.error[self._flat(0.0)] = np.inf
+        self.error[self._flat(0.0) | self._flat(beta)] = np.inf
 
-    def _bound(self) -> Array:
-        """|beta| + 2 kappa sqrt(r'K r) of every column."""
+    def _bound(self) -> tuple[Array, Array]:
+        """|beta| + 2 kappa sqrt(r'K r) of every column, rounding included, and beta."""
         problem = self.target.problem
         beta = self._centre() if problem.fit_intercept else np.zeros(self.b.size)
         g = problem.loss.gradient(self.y, self.u + beta)
@@ -235,10 +234,9 @@ class Front:
         # what rounding can hide of it
         epsilon = float(np.finfo(r.dtype).eps)
         energy += epsilon * self.factor.norms.row_sum * np.square(r).sum(axis=0)
-        kappa = np.sqrt(self.factor.norms.diagonal)
         two = 2.0 if problem.fit_intercept else 1.0
-        error = 1.01 * np.abs(beta) + two * kappa * np.sqrt(energy)
-        return np.where(self._flat(beta), np.inf, error)
+        norm = np.sqrt(self.factor.norms.diagonal * energy)
+        return np.abs(beta) + two * norm + 16.0 * epsilon * self.scale, beta
 
     def _flat(self, beta: Array | float) -> Mask:
         """Columns whose intercept, shifted by beta, no curvature determines on one side."""
@@ -279,10 +277,8 @@ class Front:
         self.a[:, column] = solution.coef[:, 0]
         self.b[column], self.u[:, column] = solution.intercept[0], values[:, 0]
         self.steps[column] += solution.steps
-        part = self.take([column])
-        part.bound()
-        undetermined = np.isinf(part.error[0]) and solution.converged
-        self.error[column] = 0.0 if undetermined else part.error[0]
+        # a flat intercept is the middle of its stretch, as in any refit
+        self.error[column] = self.take([column])._bound()[0][0]
         self.settled[column] = True
 
 

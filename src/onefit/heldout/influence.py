@@ -155,7 +155,13 @@ class Operator:
         M *= self.rho[:, None]
         M *= self.rho[None, :]
         M[np.diag_indices_from(M)] += 1.0
-        self.factor = linalg.cholesky(M, overwrite=True)
+        try:
+            self.factor = linalg.cholesky(M, overwrite=True)
+        except linalg.LinAlgError as error:
+            raise linalg.LinAlgError(
+                f"at lam={self.lam:g} the operator of the influence series is singular to working "
+                "precision; raise lam, or use method='exact'"
+            ) from error
         self.ones = self._solve(np.ones((A.size, 1)))[:, 0]
 
     def _solve(self, B: Array) -> Array:

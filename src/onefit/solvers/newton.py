@@ -150,7 +150,7 @@ def _stationary(machine: Machine, state: State) -> bool:
     gap = np.abs(2.0 * machine.ridge * state.a + g)
     epsilon = float(np.finfo(machine.y.dtype).eps)
     size = float(np.einsum("ii->i", machine.K).max()) * float(np.abs(state.a).sum())
-    rounding = 1e2 * epsilon * (size + float(np.abs(state.u).max()))
+    rounding = 8.0 * epsilon * (size + float(np.abs(state.u).max()))
     # rounding may have put a point on either side of a kink
     curvature = max(
         float((s * loss.curvature(machine.y, state.u + shift)).max())
