@@ -280,13 +280,14 @@ def parser(
     else:
         flags.add_argument("--rounds", type=int, default=rounds, help="runs of every contestant")
     flags.add_argument("--quick", action="store_true", help="a small case, to see that it works")
-    flags.add_argument("--only", default="", help="contestants whose name contains this")
+    flags.add_argument("--only", default="", help="contestants whose name matches this")
     flags.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
     return flags
 
 
 def chosen(contestants: Iterable[Contestant], only: str) -> list[Contestant]:
-    return [c for c in contestants if only.lower() in c.name.lower()]
+    """Those whose name matches a regular expression."""
+    return [contestant for contestant in contestants if re.search(only, contestant.name)]
 
 
 def machine() -> list[str]:

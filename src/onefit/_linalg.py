@@ -128,15 +128,24 @@ def solve_symmetric(a: Array, b: Array) -> Array:
     return np.asarray(x)
 
 
+#: rows up to which divide and conquer may have its workspace of 2 n^2 numbers
+_SMALL = 1200
+
+
 def eigh(a: Array, overwrite: bool = False) -> tuple[Array, Array]:
     """Eigenvalues (ascending) and eigenvectors of a symmetric matrix (lower triangle).
 
-    The relatively robust representation (syevr) is as fast here as divide and conquer (syevd) and
-    needs n^2 numbers beside the matrix instead of 2 n^2.
+    Divide and conquer (syevd) is the faster up to about a thousand rows; beyond, relatively robust
+    representations (syevr) are as fast and need n^2 numbers beside the matrix instead of 2 n^2.
     """
-    values, vectors, _, _, info = _lapack("syevr", a)(
-        _column_major(a), lower=1, overwrite_a=overwrite
-    )
+    if a.shape[0] <= _SMALL:
+        values, vectors, info = _lapack("syevd", a)(
+            _column_major(a), lower=1, overwrite_a=overwrite
+        )
+    else:
+        values, vectors, _, _, info = _lapack("syevr", a)(
+            _column_major(a), lower=1, overwrite_a=overwrite
+        )
     if info > 0:
         raise LinAlgError("the symmetric eigenvalue iteration did not converge")
     return np.asarray(values), np.asarray(vectors)

@@ -112,11 +112,24 @@ class _Eigen(LeaveOut):
         layout, parts = self.layout, self.parts
         right = np.column_stack([layout.targets, parts.w])
         self.projected = linalg.matmul(parts.vectors.T, np.asfortranarray(right))
-        self.diagonals: dict[float, tuple[Array, Array]] = {}
+        self.solved = self._tabulate()
+        self.diagonals: dict[float, Array] = {}
+        self.rows: list[Array] = []
         if layout.one_row_each:
             self._tabulate_diagonals()
-        largest = max((np.arange(layout.root.size)[r].size for r in layout.removed), default=0)
-        self.scratch = layout.scratch(largest * parts.values.size)
+            return
+        sizes = [np.arange(layout.root.size)[rows].size for rows in layout.removed]
+        r = parts.values.size
+        adjacent = all(isinstance(rows, slice) for rows in layout.removed)
+        self.scratch = np.empty(r * max(sizes, default=0), dtype=parts.values.dtype)
+        if adjacent:
+            # the rows of a fold as one piece of memory, in that of the matrix where it may go
+            rest = layout.scratch(r * sum(sizes), parts.vectors)
+            ends = np.cumsum(sizes)
+            for rows, size, end in zip(layout.removed, sizes, ends, strict=True):
+                piece = rest[r * (end - size) : r * end].reshape((size, r), order="F")
+                piece[...] = parts.vectors[rows]
+                self.rows.append(piece)
 
     def inverse(self, ridge: float) -> Inverse:
         return _Spectral(self, ridge)
@@ -125,23 +138,33 @@ class _Eigen(LeaveOut):
         """Of what was decomposed: rounding is relative to that."""
         return float(self.parts.values[-1])
 
-    def _tabulate_diagonals(self) -> None:
-        """The diagonal of P_, and P_ [R Y, w_], for every c of a leave-one-out at once."""
-        parts, ridges = self.parts, self.layout.ridges(self.lams)
-        damped = np.stack([_Spectral.damping(parts.values, c) for c in ridges], axis=1)
+    def rows_of(self, i: int) -> Array:
+        """The rows of the eigenvectors that the i-th near split removes."""
+        return self.rows[i] if self.rows else self.parts.vectors[self.layout.removed[i]]
+
+    def _tabulate(self) -> dict[float, Array]:
+        """P_ [R Y, w_] for every c at once."""
+        ridges = self.layout.ridges(self.lams)
         width = self.projected.shape[1]
-        right = (damped[:, :, None] * self.projected[:, None, :]).reshape(parts.values.size, -1)
-        solved = linalg.matmul(parts.vectors, np.asfortranarray(right))
+        scaled = [self.projected / (self.parts.values + c)[:, None] for c in ridges]
+        if not scaled:
+            return {}
+        solved = linalg.matmul(self.parts.vectors, np.asfortranarray(np.hstack(scaled)))
+        return {c: solved[:, j * width : (j + 1) * width] for j, c in enumerate(ridges)}
+
+    def _tabulate_diagonals(self) -> None:
+        """The diagonal of P_ for every c of a leave-one-out at once; uses up the eigenvectors."""
+        parts, ridges = self.parts, self.layout.ridges(self.lams)
+        damped = 1.0 / (parts.values[:, None] + np.array(ridges))
         np.square(parts.vectors, out=parts.vectors)
-        sums = linalg.matmul(parts.vectors, np.asfortranarray(damped))
-        for j, ridge in enumerate(ridges):
-            self.diagonals[ridge] = sums[:, j], solved[:, j * width : (j + 1) * width]
+        sums = linalg.matmul(parts.vectors, np.asfortranarray(damped, dtype=parts.values.dtype))
+        self.diagonals = {ridge: sums[:, j] for j, ridge in enumerate(ridges)}
 
 
 class _Spectral(Inverse):
     def __init__(self, state: _Eigen, ridge: float) -> None:
         self.state, self.ridge, self.parts = state, ridge, state.parts
-        self.damped = self.damping(state.parts.values, ridge)
+        self.damped = 1.0 / (state.parts.values + ridge)
         self.fit_intercept = state.layout.problem.fit_intercept
         epsilon = float(np.finfo(self.damped.dtype).eps)
         values = state.parts.values
@@ -149,16 +172,12 @@ class _Spectral(Inverse):
             np.searchsorted(values, max(256.0 * epsilon * ridge, 2.0 * epsilon * values[-1]))
         )
 
-    @staticmethod
-    def damping(values: Array, ridge: float) -> Array:
-        """1 / (e + c)."""
-        return np.asarray(1.0 / (values + ridge))
-
     @cached_property
     def solved(self) -> Array:
         """P_ [R Y, w_]."""
-        if self.state.layout.one_row_each:
-            return self.state.diagonals[self.ridge][1]
+        known = self.state.solved.get(self.ridge)
+        if known is not None:
+            return known
         coefficients = np.asfortranarray(self.damped[:, None] * self.state.projected)
         return linalg.matmul(self.parts.vectors, coefficients)
 
@@ -181,7 +200,7 @@ class _Spectral(Inverse):
         return np.asarray(self.all[self.state.layout.removed[i]])
 
     def diagonal(self) -> tuple[Array, Array]:
-        return self.state.diagonals[self.ridge][0] + np.square(self.correction), self.all
+        return self.state.diagonals[self.ridge] + np.square(self.correction), self.all
 
     def block(self, i: int) -> Array:
         block = self._off_constants(i)
@@ -208,7 +227,7 @@ class _Spectral(Inverse):
 
     def _update(self, i: int, weight: Array, columns: slice) -> Array:
         """Q_S diag(weight) Q_S' over some of the eigenvectors."""
-        rows = self.parts.vectors[self.state.layout.removed[i], columns]
+        rows = self.state.rows_of(i)[:, columns]
         scaled = self.state.scratch[: rows.size].reshape(rows.shape, order="F")
         np.multiply(rows, np.sqrt(weight), out=scaled)
         return linalg.gram(scaled, rows=True)
