@@ -53,8 +53,10 @@ def full_path(model, X, y, lams) -> list[np.ndarray]:
 def cross_validate(model, X, y, lams, folds, method: str) -> np.ndarray:
     """Mean score of every lam."""
     from onefit import KernelSearchCV
+    from onefit.heldout import Refit
 
-    search = KernelSearchCV(model, {"lam": lams}, cv=folds, method=method, refit=False, n_jobs=1)
+    way = Refit(warm=True) if method == "refit" else method
+    search = KernelSearchCV(model, {"lam": lams}, cv=folds, method=way, refit=False, n_jobs=1)
     return np.asarray(search.fit(X, y).cv_results_["mean_test_score"])
 
 
