@@ -280,6 +280,8 @@ def test_a_cancelled_block_is_summed_in_full(monkeypatch):
         60, [(np.delete(rows, part), part) for part in (rows[40:50], rows[50:])]
     )
     ridge = 1e-8
+    # by the eigensolver of large matrices
+    monkeypatch.setattr("onefit._linalg._SMALL", 0)
     expected = predict(Refit(), problem, folds, ridge).values
     cancelled = Watch(eigen._cancelled)
     monkeypatch.setattr(eigen, "_cancelled", cancelled)
@@ -290,7 +292,7 @@ def test_a_cancelled_block_is_summed_in_full(monkeypatch):
     # without the fall-back more digits are gone
     monkeypatch.setattr(eigen, "_cancelled", lambda *_: False)
     worse = predict(Eigen(), problem, folds, ridge)
-    assert np.abs(worse.values - expected).max() > 1.5 * gap
+    assert np.abs(worse.values - expected).max() > 3.0 * gap
 
 
 @pytest.mark.parametrize("method", FAST)
