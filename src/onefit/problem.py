@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onefit import _linalg as linalg
 from onefit.folds import Indices
 from onefit.losses.base import Loss
 
@@ -77,7 +78,7 @@ class Problem:
 
     def take(self, rows: Indices) -> Problem:
         """The problem on some of the rows."""
-        K = self.K[np.ix_(rows, rows)]
+        K = linalg.submatrix(self.K, rows, rows)
         return Problem(K, self.Y[rows], self.s[rows], self.loss, self.fit_intercept, self.scaling)
 
     def objective(self, lam: float, solution: Solution) -> Array:

@@ -108,11 +108,8 @@ class Downdate:
     def inverse(self) -> Array:
         """M^-1."""
         whole = self.p == self.K.shape[0]
-        M = linalg.fortran(self.K if whole else self.K[np.ix_(self.active, self.active)])
-        M *= self.rho[:, None]
-        M *= self.rho[None, :]
-        M[np.diag_indices_from(M)] += 1.0
-        return linalg.inverse_spd(M)
+        K = self.K if whole else linalg.submatrix(self.K, self.active, self.active)
+        return linalg.inverse_spd(linalg.unit_ridge(K, self.rho))
 
     @cached_property
     def tail(self) -> Array:
@@ -165,7 +162,7 @@ class Downdate:
     def _afresh(self, rows: Rows, model: Model, column: int) -> tuple[Array, float]:
         root = np.sqrt(self.s[rows] * model.d[rows, column] / (2.0 * self.ridge))
         whole = rows.size == self.K.shape[0]
-        K = self.K if whole else self.K[np.ix_(rows, rows)]
+        K = self.K if whole else linalg.submatrix(self.K, rows, rows)
         total = float(model.total[column])
         return solve_active(K, model.missing[rows, column], root, total, self.fit_intercept)
 
@@ -222,7 +219,7 @@ class Downdate:
         before = np.flatnonzero(self.entry >= 0)
         before = before[np.argsort(self.entry[before])]
         self.entry[new] = 1 + before.size + np.arange(new.size)
-        K_new = np.asfortranarray(self.rho[:, None] * self.K[np.ix_(self.active, new)])
+        K_new = np.asfortranarray(self.rho[:, None] * linalg.submatrix(self.K, self.active, new))
         self.entered = np.asfortranarray(np.column_stack([self.entered, K_new]))
         solved = linalg.matmul(self.inverse, K_new)
         inner = linalg.matmul(self.entered.T, solved)

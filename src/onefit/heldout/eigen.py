@@ -25,6 +25,10 @@ times c, or below roundoff times the largest, add less to H than rounding does: 
 dropped, and the rank of the update falls from n to the number of eigenvalues that matter. Where
 I - H_SS is nearly singular that form cancels (its Cholesky pivots tell), and the sum over all
 eigenvalues is taken instead.
+
+*Many lambdas.* The sums over a group of eigenvalues at all c are combinations of those at a few
+(onefit.heldout.shares). Where that saves work, the blocks of a fold are made for all c together,
+used, and forgotten.
 """
 
 from __future__ import annotations
@@ -40,6 +44,7 @@ from onefit import _linalg as linalg
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, Prepared
 from onefit.heldout.leaveout import Inverse, Layout, LeaveOut
+from onefit.heldout.shares import Share, shares
 from onefit.problem import Problem
 from onefit.solvers.direct import without_rounding
 
@@ -49,6 +54,10 @@ __all__ = ["Eigen"]
 
 #: a Cholesky pivot of I - H_SS below this has cancelled too many digits
 PIVOT = 1e-5
+#: sums at chosen c that are held at a time
+HELD = 8
+#: numbers that the blocks of a fold may take for all c together, in n^2
+ROOM = 1.0
 
 
 class Eigen(HeldOutMethod):
@@ -114,6 +123,7 @@ class _Eigen(LeaveOut):
         self.projected = linalg.matmul(parts.vectors.T, np.asfortranarray(right))
         self.solved = self._tabulate()
         self.diagonals: dict[float, Array] = {}
+        self.residuals: dict[tuple[float, int], Array] = {}
         self.rows: list[Array] = []
         if layout.one_row_each:
             self._tabulate_diagonals()
@@ -130,8 +140,10 @@ class _Eigen(LeaveOut):
                 piece = rest[r * (end - size) : r * end].reshape((size, r), order="F")
                 piece[...] = parts.vectors[rows]
                 self.rows.append(piece)
+        for weight, members in layout.together.items():
+            self._tabulate_residuals(np.array(self.lams, dtype=np.float64) * weight, members)
 
-    def inverse(self, ridge: float) -> Inverse:
+    def inverse(self, ridge: float) -> _Spectral:
         return _Spectral(self, ridge)
 
     def largest(self) -> float:
@@ -159,6 +171,46 @@ class _Eigen(LeaveOut):
         np.square(parts.vectors, out=parts.vectors)
         sums = linalg.matmul(parts.vectors, np.asfortranarray(damped, dtype=parts.values.dtype))
         self.diagonals = {ridge: sums[:, j] for j, ridge in enumerate(ridges)}
+
+    def _tabulate_residuals(self, ridges: Array, members: list[int]) -> None:
+        """Formula (*) for every c at once, where combined sums are less work than one at a time."""
+        n, rows = self.parts.values.size, [self.rows_of(i).shape[0] for i in members]
+        if ridges.size < 2 or ridges.size * max(rows, default=0) ** 2 > ROOM * n**2:
+            return
+        groups = shares(self.parts.values, ridges)
+        if groups is None:
+            return
+        inverses = [self.inverse(float(ridge)) for ridge in ridges]
+        for i in members:
+            blocks = self._blocks(i, groups, ridges)
+            for inverse, block in zip(inverses, blocks, strict=True):
+                inverse.add_constants(i, block)
+                key = inverse.ridge, i
+                self.residuals[key] = linalg.solve_spd(block, inverse.alpha(i))
+
+    def _blocks(self, i: int, groups: list[Share], ridges: Array) -> list[Array]:
+        """(P_)_SS of one fold at every c (lower triangles)."""
+        rows, parts = self.rows_of(i), self.parts
+        b, dtype = rows.shape[0], parts.values.dtype
+        total = np.zeros((b * b, ridges.size), dtype, order="F")
+        held = np.empty((b * b, HELD), dtype, order="F")
+        for share in groups:
+            for first in range(0, share.chosen.size, HELD):
+                some = slice(first, first + HELD)
+                chosen = share.chosen[some]
+                for place, ridge in enumerate(ridges[chosen]):
+                    weight = 1.0 / (parts.values[share.group] + dtype.type(ridge))
+                    sums = self.weighted_gram(rows[:, share.group], weight)
+                    held[:, place] = sums.reshape(-1, order="F")
+                combine = np.asfortranarray(share.combine[some], dtype=dtype)
+                linalg.accumulate(total, held[:, : chosen.size], combine)
+        return [column.reshape((b, b), order="F") for column in total.T]
+
+    def weighted_gram(self, rows: Array, weight: Array) -> Array:
+        """Q_S diag(weight) Q_S' over some of the eigenvectors (lower triangle)."""
+        scaled = self.scratch[: rows.size].reshape(rows.shape, order="F")
+        np.multiply(rows, np.sqrt(weight), out=scaled)
+        return linalg.gram(scaled, rows=True)
 
 
 class _Spectral(Inverse):
@@ -202,12 +254,20 @@ class _Spectral(Inverse):
     def diagonal(self) -> tuple[Array, Array]:
         return self.state.diagonals[self.ridge] + np.square(self.correction), self.all
 
+    def residuals(self, i: int) -> Array:
+        known = self.state.residuals.get((self.ridge, i))
+        return super().residuals(i) if known is None else known
+
     def block(self, i: int) -> Array:
         block = self._off_constants(i)
+        self.add_constants(i, block)
+        return block
+
+    def add_constants(self, i: int, block: Array) -> None:
+        """Turn (P_)_SS into P_SS, in place."""
         if not self.fit_intercept:
             rows = self.correction[self.state.layout.removed[i]]
-            block += np.outer(rows, rows)
-        return block
+            linalg.rank_one(block, rows, rows)
 
     def _off_constants(self, i: int) -> Array:
         """(P_)_SS, by the form with the smaller rank that does not cancel."""
@@ -227,10 +287,7 @@ class _Spectral(Inverse):
 
     def _update(self, i: int, weight: Array, columns: slice) -> Array:
         """Q_S diag(weight) Q_S' over some of the eigenvectors."""
-        rows = self.state.rows_of(i)[:, columns]
-        scaled = self.state.scratch[: rows.size].reshape(rows.shape, order="F")
-        np.multiply(rows, np.sqrt(weight), out=scaled)
-        return linalg.gram(scaled, rows=True)
+        return self.state.weighted_gram(self.state.rows_of(i)[:, columns], weight)
 
 
 def _cancelled(block: Array) -> bool:

@@ -201,10 +201,24 @@ class Front:
         g = s * loss.gradient(self.y, self.u)
         total, none = g.sum(axis=0), np.zeros(self.b.size)
         sign = np.where(np.abs(total) <= 1e-15 * np.abs(g).sum(axis=0), 0.0, -np.sign(total))
-        if not sign.any():
-            return none
-        direction = np.ones_like(self.u) * sign
-        return np.asarray(sign * line_search(loss, self.y, self.u, direction, s, none, none, 1e-12))
+        beta = self._nearby_centre(total) if loss.piecewise_quadratic else sign * np.nan
+        far = np.flatnonzero(np.isnan(beta))
+        if far.size:
+            direction = np.ones_like(self.u[:, far]) * sign[far]
+            beta[far] = sign[far] * line_search(
+                loss, self.y[:, far], self.u[:, far], direction, s[:, far],
+                none[far], none[far], tolerance=1e-12,
+            )  # fmt: skip
+        return np.asarray(beta)
+
+    def _nearby_centre(self, total: Array) -> Array:
+        """One Newton step of that shift, or NaN where it takes a point to another piece."""
+        loss, s = self.target.problem.loss, self.weights
+        curvature = (s * loss.curvature(self.y, self.u)).sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            beta = np.where(total == 0.0, 0.0, -total / curvature)
+        moved = loss.piece(self.y, self.u + beta) != loss.piece(self.y, self.u)
+        return np.where((moved & (s > 0)).any(axis=0) | ~np.isfinite(beta), np.nan, beta)
 
     def recompute(self) -> None:
         """Predictions from the coefficients, without what rounding has added up over the steps."""
@@ -230,13 +244,18 @@ class Front:
         beta = self._centre() if problem.fit_intercept else np.zeros(self.b.size)
         g = problem.loss.gradient(self.y, self.u + beta)
         r = self.a + self.weights * g / (2.0 * self.ridge)
-        energy = np.maximum((r * product(problem.K, r)).sum(axis=0), 0.0)
-        # what rounding can hide of it
-        epsilon = float(np.finfo(r.dtype).eps)
-        energy += epsilon * self.factor.norms.row_sum * np.square(r).sum(axis=0)
+        epsilon, scale = float(np.finfo(r.dtype).eps), self.scale
         two = 2.0 if problem.fit_intercept else 1.0
-        norm = np.sqrt(self.factor.norms.diagonal * energy)
-        return np.abs(beta) + two * norm + 16.0 * epsilon * self.scale, beta
+        unit = two * np.sqrt(self.factor.norms.diagonal)
+        # r'K r is at most the largest eigenvalue times r'r, and hides that much in rounding
+        energy = self.factor.norms.row_sum * np.square(r).sum(axis=0)
+        rest = np.abs(beta) + 16.0 * epsilon * scale
+        rough = np.flatnonzero(~(rest + unit * np.sqrt(energy) <= TOLERANCE * scale))
+        if rough.size:
+            part = r[:, rough]
+            sharp = np.maximum((part * product(problem.K, part)).sum(axis=0), 0.0)
+            energy[rough] = sharp + epsilon * energy[rough]
+        return rest + unit * np.sqrt(energy), beta
 
     def _flat(self, beta: Array | float) -> Mask:
         """Columns whose intercept, shifted by beta, no curvature determines on one side."""

@@ -151,10 +151,7 @@ class Operator:
         self.w = problem.s / problem.ridge(1.0)
         A = target.active
         self.rho = np.sqrt(self.w[A] * target.d[A] / (2.0 * self.lam))
-        M = linalg.fortran(problem.K[np.ix_(A, A)])
-        M *= self.rho[:, None]
-        M *= self.rho[None, :]
-        M[np.diag_indices_from(M)] += 1.0
+        M = linalg.unit_ridge(linalg.submatrix(problem.K, A, A), self.rho)
         try:
             self.factor = linalg.cholesky(M, overwrite=True)
         except linalg.LinAlgError as error:

@@ -105,7 +105,7 @@ class Layout:
         """A column-major R K R + ridge I, its rows in `order`, in place of K if that may go."""
         K = self.problem.K
         if not self._in_order:
-            M = K[np.ix_(self.order, self.order)].T
+            M = linalg.submatrix(K, self.order, self.order).T
         else:
             M = K.T if self._in_place else linalg.fortran(K)
         if (self.root != 1.0).any():
@@ -180,6 +180,10 @@ class Inverse(ABC):
     def diagonal(self) -> tuple[Array, Array]:
         """The diagonal of P, and P R Y itself."""
 
+    def residuals(self, i: int) -> Array:
+        """R_S (y_S - u_S) of the i-th near split, by (*)."""
+        return linalg.solve_spd(self.block(i), self.alpha(i))
+
 
 class LeaveOut(Prepared):
     """Phase two of the methods that differ only in how they hold the inverse."""
@@ -223,8 +227,7 @@ class LeaveOut(Prepared):
             return
         for i in members:
             rows, k = layout.removed[i], layout.near[i]
-            residuals = linalg.solve_spd(inverse.block(i), inverse.alpha(i))
-            held = (layout.targets[rows] - residuals) / layout.root[rows][:, None]
+            held = (layout.targets[rows] - inverse.residuals(i)) / layout.root[rows][:, None]
             values[layout.folds.place(k)] = held[layout.where[i]]
 
     def _rounding(self, ridge: float) -> float:

@@ -86,7 +86,7 @@ def refit_fold(
         warnings.simplefilter("ignore", ConvergenceWarning)  # `solution.converged` tells
         if start is None or problem.loss.name == "squared":
             solution = solve(problem.take(train), lam)
-            values = linalg.matmul(problem.K[np.ix_(test, train)], solution.coef)
+            values = linalg.matmul(linalg.submatrix(problem.K, test, train), solution.coef)
             values = values + solution.intercept
         else:
             weights = np.zeros_like(problem.s)

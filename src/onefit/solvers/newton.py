@@ -202,7 +202,7 @@ def _model_step(machine: Machine, state: State, g: Array, d: Array) -> tuple[Sta
         fixed = linalg.matmul(K, a)[active] if active.size < y.size else 0.0
         z = state.u[active] - g[active] / d[active] - fixed
         root = np.sqrt(s[active] * d[active] / (2.0 * ridge))
-        K_active = K if active.size == y.size else K[np.ix_(active, active)]
+        K_active = K if active.size == y.size else linalg.submatrix(K, active, active)
         a[active], b = solve_active(K_active, z, root, float(a.sum()), machine.fit_intercept)
     da, db = a - state.a, b - state.b
     du = linalg.matmul(K, da) + db
@@ -231,15 +231,12 @@ def solve_active(
 
 def unit_ridge_solver(K: Array, root: Array) -> Any:
     """x -> (I + R K R)^-1 x, by Cholesky, or by eigenvalues where rounding spoils that."""
-    M = linalg.fortran(K)
-    M *= root[:, None]
-    M *= root[None, :]
-    diagonal = np.diag_indices_from(M)
-    M[diagonal] += 1.0
     try:
-        factor = linalg.cholesky(M)
+        factor = linalg.cholesky(linalg.unit_ridge(K, root), overwrite=True)
     except linalg.LinAlgError:
-        M[diagonal] -= 1.0
+        M = linalg.fortran(K)
+        M *= root[:, None]
+        M *= root[None, :]
         values, vectors = linalg.eigh(M, overwrite=True)
         shifted = without_rounding(values) + 1.0
         return lambda x: linalg.matmul(vectors, (linalg.matmul(vectors.T, x).T / shifted).T)

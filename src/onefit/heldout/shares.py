@@ -1,0 +1,103 @@
+r"""The weights 1/(e + c) at many c from those at a few.
+
+Methods that hold eigenvalues e sum terms of weight 1/(e + c) over them, once for every c. Over
+eigenvalues of similar size these functions of e depend on c so smoothly that those at a few c,
+the chosen J, give all the others,
+
+    1/(e + c_l) = sum_{j in J} T_jl / (e + c_j)                up to a relative TOLERANCE,
+
+and the sums at every c are combinations of the sums at the chosen ones. Each weight changes by
+no more than that relative part of itself, and so does a sum of positive semidefinite terms:
+nothing cancels that did not before.
+
+The eigenvalues are cut into groups, those far below every c into one, the others by size, with
+the ratio of largest to smallest that makes the least work. A pivoted QR of the weights at
+sample points of a group's range picks its chosen c and T (an interpolative decomposition).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onefit import _linalg as linalg
+
+Array = NDArray[Any]
+
+__all__ = ["Share", "shares"]
+
+#: of the weights, relative, in units of roundoff
+TOLERANCE = 256.0
+#: ratios of the largest to the smallest eigenvalue of a group, to choose from
+SPREADS = (10.0, 30.0, 100.0)
+#: eigenvalues below this part of the smallest c are one group
+FAR = 1e-3
+#: sample points of a group's range
+POINTS = 48
+#: what a sum costs beside its eigenvalues, in eigenvalues
+CALL = 64
+
+
+@dataclass(frozen=True)
+class Share:
+    """A group of eigenvalues and its combinations.
+
+    Attributes
+    ----------
+    group : slice
+        Of the eigenvalues, which ascend.
+    chosen : (r,) index array
+        J, among the c.
+    combine : (r, L) array
+        T.
+    """
+
+    group: slice
+    chosen: NDArray[np.intp]
+    combine: Array
+
+
+def shares(values: Array, ridges: Array) -> list[Share] | None:
+    """Groups of ascending eigenvalues with their chosen c; None if one c at a time is less work."""
+    plain = ridges.size * (values.size + CALL)
+    ways = [_cut(values, ridges, spread) for spread in SPREADS]
+    best = min(ways, key=lambda way: _work(way, ridges.size))
+    return best if _work(best, ridges.size) < plain else None
+
+
+def _work(groups: list[Share], L: int) -> int:
+    return sum(
+        share.chosen.size * (share.group.stop - share.group.start + CALL + 2 * L)
+        for share in groups
+    )
+
+
+def _cut(values: Array, ridges: Array, spread: float) -> list[Share]:
+    ends = [0, int(np.searchsorted(values, FAR * ridges.min()))]
+    while ends[-1] < values.size:
+        ends.append(int(np.searchsorted(values, spread * values[ends[-1]], side="right")))
+    groups = [slice(a, b) for a, b in pairwise(ends) if a < b]
+    return [Share(group, *_interpolate(values[group], ridges)) for group in groups]
+
+
+def _interpolate(values: Array, ridges: Array) -> tuple[NDArray[np.intp], Array]:
+    """J and T of one group."""
+    low, high = float(values[0]), float(values[-1])
+    # evenly by logarithm; from zero, evenly
+    at = np.geomspace(low, high, POINTS) if low > 0.0 else np.linspace(low, high, POINTS)
+    weights = 1.0 / (at[:, None] + ridges)
+    size = weights.max(axis=0)
+    upper, pivots = linalg.pivoted_qr(weights / size)
+    pivot = np.abs(np.diagonal(upper))
+    tolerance = TOLERANCE * float(np.finfo(values.dtype).eps)
+    rank = int(np.count_nonzero(pivot > tolerance * pivot[0]))
+    combine = np.eye(rank, ridges.size)
+    combine[:, rank:] = linalg.solve_upper(upper[:rank, :rank], upper[:rank, rank:])
+    chosen = pivots[:rank]
+    ordered = np.empty_like(combine)
+    ordered[:, pivots] = combine * (size[pivots] / size[chosen][:, None])
+    return chosen, ordered
