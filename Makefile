@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo browser test test-slow lint format types bench docs clean
+.PHONY: help demo browser test test-slow lint format types bench readme docs clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -36,8 +36,12 @@ types: $(VENV)/.with-dev  ## static types
 bench: $(VENV)/.with-dev  ## benchmarks against peers (long)
 	$(BIN)/python -m benchmarks
 
-docs: $(VENV)/.with-docs  ## the documentation, into site/
-	$(BIN)/mkdocs build --strict
+readme: $(VENV)/.with-dev  ## table and picture of the README, from the committed benchmarks
+	$(BIN)/python benchmarks/readme_table.py
+	$(BIN)/python benchmarks/readme_picture.py
+
+docs: $(VENV)/.with-docs  ## the documentation with its figures, into site/; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 browser:  ## Debian's chromium, for the tests of the report (as root)
 	apt-get update -qq

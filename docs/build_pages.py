@@ -1,9 +1,19 @@
-"""What MkDocs adds to the pages while building.
+"""What MkDocs adds to the pages while building; ``mkdocs.yml`` lists this file under ``hooks``.
 
-``<!-- results -->`` becomes a list of the committed result tables, ``<!-- reference: onefit.a
-onefit.b -->`` the reference of these modules, or of every public module of these packages, as far
-as they exist. So the pages stay true as benchmarks and modules come and go. ``mkdocs.yml`` lists
-this file under ``hooks``.
+========================================  =======================================================
+on a page                                 becomes
+========================================  =======================================================
+``<!-- results -->``                      a list of the committed benchmark tables
+``<!-- headlines -->``                    the ratios that matter, from these tables
+``<!-- verdicts -->``                     how many claims of each paper held
+``<!-- claims: PAPER -->``                the claims of a paper, with verdicts and evidence
+``<!-- part: NAME/FILE.md -->``           a piece of text that a script of the gallery wrote
+``![...](NAME/FILE.svg)`` in the gallery  a picture that a script of the gallery drew, or a note
+``<!-- reference: onefit.a onefit.b -->`` the reference of these modules, or of every public module
+                                          of these packages, as far as they exist
+========================================  =======================================================
+
+So the pages stay true as results and modules come and go.
 """
 
 from __future__ import annotations
@@ -12,13 +22,21 @@ import re
 from pathlib import Path
 from typing import Any
 
+import drawing
+import findings
 from mkdocs.structure.files import File, InclusionLevel
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 SOURCE = ROOT / "src"
 REFERENCE = re.compile(r"<!-- reference: ([\w. ]+) -->")
+CLAIMS = re.compile(r"<!-- claims: (\w+) -->")
+PART = re.compile(r"<!-- part: ([\w/.]+) -->")
+PICTURE = re.compile(r"!\[([^\]]*)\]\((\w+)/(\w+\.svg)\)")
 ROLE = re.compile(r":(?:class|func|meth|attr|data|mod):(?=<code)")
+
+#: what the scripts of the gallery made: ``NAME/file`` -> where it lies
+made: dict[str, Path] = {}
 
 
 def committed() -> list[Path]:
@@ -27,29 +45,42 @@ def committed() -> list[Path]:
 
 
 def on_files(files: Any, config: Any, **_: Any) -> Any:
-    """Add the result tables and their pictures to the site, under ``results/``."""
+    """Add result tables, the papers' pages of results, and the pictures of both."""
     pictures = [path for path in sorted(RESULTS.glob("*.png")) if "_quick" not in path.stem]
-    for path in [*committed(), *pictures]:
-        files.append(
-            File.generated(
-                config,
-                f"results/{path.name}",
-                abs_src_path=str(path),
-                inclusion=InclusionLevel.NOT_IN_NAV,
-            )
-        )
+    added = {f"results/{path.name}": path for path in [*committed(), *pictures]}
+    for page in sorted((ROOT / "experiments").glob("*/results.md")):
+        added[f"gallery/results/{page.parent.name}.md"] = page
+    made.update(drawing.draw_all())
+    added |= {f"gallery/{name}": path for name, path in made.items() if path.suffix == ".svg"}
+    for name, path in added.items():
+        place = {"abs_src_path": str(path), "inclusion": InclusionLevel.NOT_IN_NAV}
+        files.append(File.generated(config, name, **place))
     return files
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Fill in the marks that a page may carry."""
     markdown = markdown.replace("<!-- results -->", results())
+    markdown = markdown.replace("<!-- headlines -->", findings.headlines())
+    markdown = markdown.replace("<!-- verdicts -->", findings.verdicts())
+    markdown = CLAIMS.sub(lambda found: findings.claims(found[1]), markdown)
+    markdown = PART.sub(lambda found: made[found[1]].read_text(encoding="utf-8"), markdown)
+    if page.file.src_uri.startswith("gallery/"):
+        markdown = PICTURE.sub(picture, markdown)
     return REFERENCE.sub(lambda found: reference(found[1].split()), markdown)
 
 
 def on_page_content(html: str, **_: Any) -> str:
     """Docstrings carry Sphinx roles, which mean nothing here."""
     return ROLE.sub("", html)
+
+
+def picture(found: re.Match[str]) -> str:
+    """The picture with its caption, or a note where the results it shows are not committed."""
+    if f"{found[2]}/{found[3]}" in made:
+        caption = f"<figcaption>{found[1]}</figcaption>"
+        return f'<figure markdown="span">\n{found[0]}\n{caption}\n</figure>'
+    return f'!!! note "{found[1]}"\n    {findings.absent(found[2])}'
 
 
 def results() -> str:

@@ -325,8 +325,11 @@ def test_command_line(tmp_path, monkeypatch, capsys):
     called = []
     monkeypatch.setattr(command, "reproduce", lambda *given: called.append(given))
     command.main(["icml2014", "--full", "--data", "d", "--jobs", "2", "--out", "o"])
-    command.main(["all"])
-    assert called == [("icml2014", "full", "d", 2, "o"), ("all", "quick", None, 1, None)]
+    command.main(["all", "--replicates", "3"])
+    assert called == [
+        ("icml2014", "full", "d", 2, "o", None),
+        ("all", "quick", None, 1, None, 3),
+    ]
 
 
 @pytest.mark.slow

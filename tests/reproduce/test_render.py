@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
 from onefit.reproduce.claims import judge, untestable
-from onefit.reproduce.render import beside, number, verdict_table
+from onefit.reproduce.render import as_html, beside, number, verdict_table
 from onefit.reproduce.results import Published, Results, write_csv
 from onefit.reproduce.run import PAPERS
 
@@ -114,3 +115,48 @@ def test_every_number_is_one_and_every_gap_has_a_note(paper):
         assert np.isfinite(cell.mean) or cell.note
         assert not cell.mean < 0
         assert not cell.sd < 0
+
+
+class _Tags(HTMLParser):
+    """The tags of a document, and its text by tag."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.text, self.open = [], {}, []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        while self.open and self.open.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        if self.open:
+            self.text.setdefault(self.open[-1], []).append(data)
+
+
+def test_the_html_page_has_the_cells_of_the_markdown_page():
+    results = Results(_rows([22.0, 24.52]))
+    text = beside(results, Published("icml2014"), "1", ["EP", "5CV", "exact-5CV"])
+    page = _Tags(as_html(f"# A title & more\n\n- cut: *nothing*\n\n## Table 1\n\n{text}\n"))
+    assert page.text["title"] == ["A title & more"]
+    assert page.text["h1"] == ["A title & more"]
+    assert page.text["th"] == ["EP", "5CV", "exact-5CV"]
+    assert page.text["td"] == ["heart", "19.0 ± 3.1", "-"]
+    assert page.text["strong"] == ["23.3 ± 1.8"]
+    assert page.text["br"] == ["16.6 ± 3.4", "+2.0 sd"]
+
+
+def test_the_html_page_is_escaped_and_stands_alone():
+    hostile = "<script>alert(1)</script><img src=x onerror=alert(1)>"
+    verdicts = [judge("T", hostile, True, '"quoted" & <b>e</b>')]
+    page = _Tags(as_html(f"# {hostile}\n\n{verdict_table(verdicts)}\n\n<u>1e-05</u>\n"))
+    names = {tag for tag, _ in page.tags}
+    assert "u" in names
+    assert not names & {"script", "img", "b", "link", "a", "iframe"}
+    assert hostile in "".join(page.text["td"])
+    assert hostile in "".join(page.text["title"])
+    assert not any({"src", "href"} & attrs.keys() for _, attrs in page.tags)

@@ -1,4 +1,6 @@
-"""``python -m onefit.reproduce PAPER [--quick | --full] [--data DIR] [--jobs N] [--out DIR]``."""
+"""``python -m onefit.reproduce PAPER [--quick | --full] [--data DIR] [--jobs N] [--out DIR]
+[--replicates N]``.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--data", help="folder of data sets; default: the setting ONEFIT_DATA_DIR")
     parser.add_argument("--jobs", type=int, default=1, help="units measured side by side")
     parser.add_argument("--out", help="where results go; default: experiments/PAPER")
+    parser.add_argument("--replicates", type=int, help="the most replicates of a set")
     given = parser.parse_args(arguments)
-    reproduce(given.paper, given.mode, given.data, given.jobs, given.out)
+    reproduce(given.paper, given.mode, given.data, given.jobs, given.out, given.replicates)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib.metadata
 import os
 import platform
@@ -14,7 +15,7 @@ import numpy as np
 from onefit.reproduce.claims import Verdict
 from onefit.reproduce.results import MAIN, Published, Results
 
-__all__ = ["beside", "header", "list_of", "number", "table", "verdict_table"]
+__all__ = ["as_html", "beside", "header", "list_of", "number", "table", "verdict_table"]
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -138,3 +139,41 @@ def _commit() -> str:
     except (OSError, subprocess.SubprocessError):
         return "not a source tree"
     return done.stdout.strip()
+
+
+#: all that a page of tables needs, in either colour scheme and in print
+_STYLE = """
+:root { color-scheme: light dark; --line: #8888; --shade: #8881; }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; }
+.wide { overflow-x: auto; margin: 1rem 0; }
+table { border-collapse: collapse; font-size: 0.87rem; font-variant-numeric: tabular-nums; }
+th, td { border: 1px solid var(--line); padding: 0.3em 0.6em; text-align: left; }
+th, td { vertical-align: top; }
+thead th { background: var(--shade); }
+tbody td:first-child { font-weight: 600; }
+@media print { body { max-width: none; margin: 0; font-size: 9pt; } .wide { overflow: visible; } }
+"""
+#: the marks of HTML that our Markdown has; everything else in angle brackets is text
+_MARKS = ("<br>", "<u>", "</u>")
+
+
+def as_html(page: str) -> str:
+    """A page of ours, in Markdown, as one HTML document that refers to nothing outside it.
+
+    Whatever else than `_MARKS` looks like HTML is escaped. Needs the package markdown-it-py, which
+    comes with the extra "cli".
+    """
+    from markdown_it import MarkdownIt
+
+    body = MarkdownIt("js-default").render(page)
+    for mark in _MARKS:
+        body = body.replace(html.escape(mark), mark)
+    body = body.replace("<table>", '<div class="wide" tabindex="0"><table>')
+    body = body.replace("</table>", "</table></div>")
+    title = html.escape(page.partition("\n")[0].lstrip("# "))
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{title}</title>\n<style>{_STYLE}</style>\n</head>\n"
+        f"<body>\n<main>\n{body}</main>\n</body>\n</html>\n"
+    )

@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -17,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from onefit._validation import check_choice
 from onefit.reproduce.data import Loader
 from onefit.reproduce.journal import Journal, Row, Unit
-from onefit.reproduce.render import header, verdict_table
+from onefit.reproduce.render import as_html, header, verdict_table
 from onefit.reproduce.results import Published, Results, write_csv
 
 __all__ = ["MODES", "PAPERS", "reproduce", "settings"]
@@ -33,12 +34,14 @@ def reproduce(
     data_dir: str | Path | None = None,
     jobs: int = 1,
     out: str | Path | None = None,
+    replicates: int | None = None,
 ) -> list[Path]:
     """Run a paper's tables and figures again.
 
     Finished units of work are remembered in ``journal.jsonl`` and not measured again.
     ``config.toml`` is a copy of the settings, ``results.csv`` has every measurement, and
-    ``results.md`` the tables with the paper's numbers beside ours and a verdict on each claim.
+    ``results.md`` the tables with the paper's numbers beside ours and a verdict on each claim;
+    ``results.html`` is the same page for a browser.
 
     Parameters
     ----------
@@ -52,22 +55,27 @@ def reproduce(
         Units measured side by side, with one thread each; timed experiments ignore it.
     out : path, default=None
         Folder for the results; ``experiments/<paper>`` by default. For "all" its subfolders.
+    replicates : int, default=None
+        The most replicates of a set; None means those of the settings. The page says what was
+        cut, and a later run with more replicates keeps those that are done.
 
     Returns
     -------
     list of Path
-        The pages written.
+        The Markdown pages written.
     """
     check_choice("paper", paper, (*PAPERS, "all"))
     check_choice("mode", mode, MODES)
     if paper == "all":
         root = Path(out or "experiments")
         return [
-            page for each in PAPERS for page in reproduce(each, mode, data_dir, jobs, root / each)
+            page
+            for each in PAPERS
+            for page in reproduce(each, mode, data_dir, jobs, root / each, replicates)
         ]
     experiment = import_module(f"onefit.reproduce.{paper}")
     folder = Path(out or Path("experiments") / paper)
-    config = settings(paper)[mode]
+    config = _cut(settings(paper)[mode], replicates)
     loader = Loader(data_dir)
     units: list[Unit] = experiment.units(config)
     journal = Journal(folder / "journal.jsonl")
@@ -76,7 +84,13 @@ def reproduce(
     (folder / "config.toml").write_text(_config_text(paper), encoding="utf-8")
     (folder / "results.csv").write_text(write_csv(rows), encoding="utf-8")
     page = folder / "results.md"
-    page.write_text(_page(experiment, mode, jobs, rows, config), encoding="utf-8")
+    options = ["--replicates", str(replicates)] if replicates else []
+    text = _page(experiment, [f"--{mode}", "--jobs", str(jobs), *options], rows, config)
+    page.write_text(text, encoding="utf-8")
+    if find_spec("markdown_it") is None:
+        print("results.html is left out: it needs markdown-it-py, pip install 'onefit[cli]'")
+    else:
+        page.with_suffix(".html").write_text(as_html(text), encoding="utf-8")
     print(f"{paper}: {page}")
     return [page]
 
@@ -84,6 +98,15 @@ def reproduce(
 def settings(paper: str) -> dict[str, Any]:
     """The settings of both modes."""
     return tomllib.loads(_config_text(paper))
+
+
+def _cut(config: dict[str, Any], replicates: int | None) -> dict[str, Any]:
+    if replicates is None:
+        return config
+    if replicates < 1:
+        raise ValueError(f"replicates must be at least 1, got {replicates}")
+    counts = {"replicates", "replicates_large"} & config.keys()
+    return config | {name: min(config[name], replicates) for name in counts}
 
 
 def _config_text(paper: str) -> str:
@@ -126,14 +149,14 @@ def _one(module: str, unit: Unit, loader: Loader) -> tuple[Unit, list[Row]]:
         return unit, import_module(module).measure(unit, loader)
 
 
-def _page(experiment: Any, mode: str, jobs: int, rows: list[Row], config: dict[str, Any]) -> str:
+def _page(experiment: Any, options: list[str], rows: list[Row], config: dict[str, Any]) -> str:
     results, published = Results(rows), Published(experiment.NAME)
-    command = shlex.join(["onefit", "reproduce", experiment.NAME, f"--{mode}", "--jobs", str(jobs)])
+    command = shlex.join(["onefit", "reproduce", experiment.NAME, *options])
     sources = sorted({str(row["source"]).split(",")[0] for row in rows if row.get("source")})
     facts = {
         "command": f"`{command}`",
         "data": " and ".join(sources) or "simulated",
-        "settings": f"section `{mode}` of `config.toml`; one thread",
+        "settings": f"section `{options[0][2:]}` of `config.toml`; one thread",
         "cut": "; ".join(experiment.cuts(config)) or "nothing",
     }
     parts = [

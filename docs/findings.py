@@ -1,0 +1,193 @@
+"""Pieces of pages made from committed results: verdicts on the papers, ratios of the benchmarks.
+
+No number of these pages is typed by hand; a file that is not committed is said not to be.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+EXPERIMENTS = ROOT / "experiments"
+RESULTS = ROOT / "benchmarks" / "results"
+PAPERS = ("jmlr2008", "icml2014", "ecml2014", "ins2016", "ieice2019")
+VERDICTS = ("held", "not held", "not testable")
+Row = dict[str, str]
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def absent(paper: str) -> str:
+    """What stands in the place of results that are not committed."""
+    return (
+        f"The results of the full run of `{paper}` are not committed at this version. "
+        f"`onefit reproduce {paper} --full` makes them."
+    )
+
+
+def claims(paper: str, experiments: Path = EXPERIMENTS) -> str:
+    """A paper's claims with verdicts and evidence, and what made them, from its ``results.md``."""
+    page = experiments / paper / "results.md"
+    if not page.exists():
+        return absent(paper)
+    text = page.read_text(encoding="utf-8")
+    made = facts(text)
+    return (
+        f"{summary(text)}\n\n{claims_of(text)}\n\n"
+        f"Made by {made['command']} at commit {made['commit']} on {made['machine']}. "
+        f"Less than in the paper: {made['cut']}. "
+        f"[Every table, the paper's numbers beside ours](results/{paper}.md)."
+    )
+
+
+def facts(text: str) -> dict[str, str]:
+    """The list at the top of a results page."""
+    top = text.partition("\n## ")[0].splitlines()
+    return dict(line[2:].split(": ", 1) for line in top if line.startswith("- "))
+
+
+def claims_of(text: str) -> str:
+    """The table of claims of a results page."""
+    return text.partition("\n## Claims\n")[2].partition("\n## ")[0].strip()
+
+
+def count(text: str) -> Counter[str]:
+    """How many claims held, did not hold, could not be tested."""
+    return Counter(
+        line.split("|")[3].strip().strip("*") for line in claims_of(text).splitlines()[2:]
+    )
+
+
+def summary(text: str) -> str:
+    """The count as a sentence."""
+    counted = count(text)
+    shown = ", ".join(f"{counted[verdict]} {verdict}" for verdict in VERDICTS)
+    return f"Of {counted.total()} claims: {shown}."
+
+
+def verdicts(experiments: Path = EXPERIMENTS) -> str:
+    """A table of all papers."""
+    rows = []
+    for paper in PAPERS:
+        page = experiments / paper / "results.md"
+        cells = ["not committed at this version", "", ""]
+        if page.exists():
+            counted = count(page.read_text(encoding="utf-8"))
+            cells = [str(counted[verdict]) for verdict in VERDICTS]
+        rows.append([f"[{paper}]({paper}.md)", *cells])
+    return table(["paper", *(f"claims {verdict}" for verdict in VERDICTS)], rows)
+
+
+def headlines(results: Path = RESULTS) -> str:
+    """The ratios that matter of every benchmark that is committed."""
+    makers: dict[str, Callable[[Path], str]] = {
+        "exact_search": exact_search,
+        "influence_path": influence_path,
+        "svm_search": svm_search,
+        "accuracy": accuracy,
+        "svm_limit": svm_limit,
+    }
+    parts = []
+    for name, make in makers.items():
+        page = results / f"{name}.md"
+        if page.exists() and (results / f"{name}.csv").exists():
+            title = page.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
+            link = f"[The whole table](results/{name}.md)."
+            parts.append(f"### {title}\n\n{make(results)}\n\n{link}")
+    return "\n\n".join(parts) or "No benchmark is committed at this version."
+
+
+def _read(results: Path, name: str) -> list[Row]:
+    with (results / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def exact_search(results: Path) -> str:
+    """The table of the README, and leave-one-out beside the eigendecompositions alone."""
+    spec = importlib.util.spec_from_file_location(
+        "readme_table", ROOT / "benchmarks" / "readme_table.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    parts = [module.table(results)]
+    for row in _read(results, "exact_search"):
+        if row["part"] == "loo" and row["contestant"].startswith("onefit"):
+            parts.append(
+                f"Leave-one-out over the same grid at n = {row['n']} takes "
+                f"{_short(row['times_reference'])} times as long as the eigendecompositions of "
+                "its kernel matrices alone."
+            )
+    return "\n\n".join(parts)
+
+
+def influence_path(results: Path) -> str:
+    """What the folds add to a path of fits."""
+    rows = _read(results, "influence_path")
+    cases = list(dict.fromkeys((row["loss"], row["n"]) for row in rows))
+    lines = []
+    for loss, n in cases:
+        own = {
+            row["contestant"].split()[-1]: float(row["best_s"])
+            for row in rows
+            if (row["loss"], row["n"]) == (loss, n)
+        }
+        path, limit, exact, refit = (
+            own.get(name, float("nan")) for name in ("path", "limit", "exact", "refit")
+        )
+        shown = (limit / path, exact / path, refit / path, refit / exact)
+        lines.append([f"`{loss}`", n, *(_short(value) for value in shown)])
+    about = "Time over that of the fits to all rows alone, along a path of lams:"
+    head = ["loss", "n", "limit", "exact", "refit", "refit over exact"]
+    return f"{about}\n\n{table(head, lines)}"
+
+
+def svm_search(results: Path) -> str:
+    """How many times faster than the grid search of the SVM."""
+    lines = [
+        [row["set"], row["n"], row["contestant"], _short(row["faster_than_svc"])]
+        for row in _read(results, "svm_search")
+        if row["contestant"].startswith("onefit")
+    ]
+    head = ["set", "n", "search", "times faster than `GridSearchCV(SVC)`"]
+    return table(head, lines)
+
+
+def accuracy(results: Path) -> str:
+    """The largest error over the losses, by lam."""
+    rows = _read(results, "accuracy")
+    ways = ("order 1", "order 3", "order 8", "limit", "exact")
+    lines = []
+    for lam in dict.fromkeys(row["lam"] for row in rows):
+        own = [row for row in rows if row["lam"] == lam]
+        largest = (max(float(r[way]) for r in own if r[way] not in ("", "nan")) for way in ways)
+        lines.append([lam, *(f"{value:.0e}" for value in largest)])
+    about = (
+        "Largest relative error of held-out predictions over all losses and both kinds of folds:"
+    )
+    return f"{about}\n\n{table(['lam', *ways], lines)}"
+
+
+def svm_limit(results: Path) -> str:
+    """The largest difference from libsvm's held-out decision values, by delta."""
+    rows = _read(results, "svm_limit")
+    gaps = [name for name in rows[0] if name.startswith("gap ")]
+    largest = [f"{max(float(row[gap]) for row in rows):.1g}" for gap in gaps]
+    about = "Largest difference of a held-out decision value from libsvm's:"
+    head = ["delta", *(gap.removeprefix("gap ") for gap in gaps)]
+    return f"{about}\n\n{table(head, [['difference', *largest]])}"
+
+
+def _short(value: str | float) -> str:
+    """Two digits, "-" for what was not measured."""
+    number = float(value or "nan")
+    return f"{number:.2g}" if number == number else "-"

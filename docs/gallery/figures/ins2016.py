@@ -1,0 +1,71 @@
+"""Tables 3 and 4 of Information Sciences 2016 as bars, and epsilon-BIF on a bundled set."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import common
+import matplotlib.pyplot as plt
+import numpy as np
+from common import COLOURS, GREY
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import StratifiedKFold
+from sklearn.preprocessing import MinMaxScaler
+
+from onefit import KernelClassifier, KernelSearchCV, granularity
+from onefit.reproduce.results import Results
+
+LAMS = 2.0 ** np.arange(-10, 4)
+ACCURACIES = (0.2, 0.1, 0.05)
+COLUMNS = ("0.2-BIF", "0.1-BIF", "0.05-BIF", "5-CV", "10-CV", "exact-5", "GACV")
+
+
+def approximation(out: Path) -> None:
+    """Cross-validated error along lambda: epsilon-BIF, and exact with the same folds."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X, y = MinMaxScaler((-1.0, 1.0)).fit_transform(X[:200]), y[:200]
+    model = KernelClassifier(loss="smoothed_hinge", gamma=0.5, delta=0.01, fit_intercept=False)
+    figure, axes = plt.subplots(1, 3, figsize=(9.0, 2.6), sharey=True)
+    for axis, accuracy, colour in zip(axes, ACCURACIES, COLOURS, strict=False):
+        folds, order = granularity(accuracy, 1.0)
+        cv = StratifiedKFold(folds)
+        for method, options in (("exact", {}), ("influence", {"order": order})):
+            search = KernelSearchCV(
+                model, {"lam": LAMS}, cv=cv, method=method, refit=False, **options
+            ).fit(X, y)
+            errors = 100 * (1 - search.cv_results_["mean_test_score"])
+            style = (
+                {"color": GREY, "lw": 3, "alpha": 0.5} if method == "exact" else {"color": colour}
+            )
+            axis.semilogx(LAMS, errors, base=2, label=method, **style)
+        axis.set(title=f"ε = {accuracy:g}: {folds} folds, order {order}", xlabel="λ")
+        axis.legend()
+    axes[0].set_ylabel("cross-validated error (%)")
+    common.save(figure, out, "approximation")
+
+
+def table(results: Results, number: str, name: str, out: Path) -> None:
+    """Bars of a table, one panel for each kernel."""
+    tables = dict.fromkeys(row["table"] for row in results.all)
+    panels = [each for each in tables if each.startswith(f"{number} ")]
+    figure, axes = plt.subplots(len(panels), 1, figsize=(9.0, 2.8 * len(panels)), squeeze=False)
+    for axis, panel in zip(axes.flat, panels, strict=True):
+        sets = results.rows(panel)
+        shown = {c: [results.mean(panel, row, c) for row in sets] for c in COLUMNS}
+        common.bars(axis, sets, shown)
+        axis.set_title(f"{panel.split()[1]} kernel")
+        axis.set_ylabel("test error (%)" if number == "3" else "seconds for the grid")
+        axis.set_yscale("linear" if number == "3" else "log")
+    handles = axes.flat[0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside upper center", ncols=len(COLUMNS))
+    common.save(figure, out, name)
+
+
+if __name__ == "__main__":
+    folder = Path(sys.argv[1])
+    approximation(folder)
+    found = common.committed("ins2016")
+    if found is not None:
+        table(found, "3", "table3", folder)
+        table(found, "4", "table4", folder)

@@ -1,0 +1,55 @@
+"""What a run leaves behind."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+from onefit.reproduce import run
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """IEICE 2019 with 30 rows."""
+    config = run.settings("ieice2019")["quick"] | {"n": 30, "counts": [1, 2], "ratio_trials": 1}
+    monkeypatch.setattr(run, "settings", lambda paper: {"quick": config})
+    return len(run.import_module("onefit.reproduce.ieice2019").units(config))
+
+
+def test_a_run_writes_its_tables_as_csv_markdown_and_html(small, tmp_path, capsys):
+    (page,) = run.reproduce("ieice2019", out=tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "config.toml",
+        "journal.jsonl",
+        "results.csv",
+        "results.html",
+        "results.md",
+    }
+    assert f"{small} units, 0 of them finished" in capsys.readouterr().out
+    rows = list(csv.DictReader((tmp_path / "results.csv").open()))
+    assert {row["table"] for row in rows} == {"ratios", "figure 1", "agreement"}
+    markdown, html = page.read_text(), page.with_suffix(".html").read_text()
+    assert html.count("<table>") == markdown.count("|---|\n") > 4
+    assert html.count("<tr>") == sum(
+        line.startswith("|") and not line.startswith("|---") for line in markdown.splitlines()
+    )
+    for heading in [line[3:] for line in markdown.splitlines() if line.startswith("## ")]:
+        assert f"<h2>{heading}</h2>" in html
+
+
+def test_html_needs_a_package_and_says_so(small, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(run, "find_spec", lambda name: None)
+    run.reproduce("ieice2019", out=tmp_path)
+    assert "onefit[cli]" in capsys.readouterr().out
+    assert (tmp_path / "results.md").exists()
+    assert not (tmp_path / "results.html").exists()
+
+
+def test_fewer_replicates_cut_every_count_and_nothing_else():
+    config = {"replicates": 10, "replicates_large": 1, "sets": ["a"]}
+    assert run._cut(config, 3) == {"replicates": 3, "replicates_large": 1, "sets": ["a"]}
+    assert run._cut(config, None) == config
+    assert run._cut({"n": 5}, 3) == {"n": 5}
+    with pytest.raises(ValueError, match="replicates must be at least 1"):
+        run._cut(config, 0)
