@@ -1,11 +1,15 @@
 """Tables from files: CSV, Parquet and LIBSVM, read with one clear sentence for whatever is wrong.
 
 A table becomes features and a target. Numbers stay numbers, everything else becomes text, so that a
-column means the same when a model is made and when it is used.
+column means the same when a model is made and when it is used. What looks like a mistake (a column
+of numbers with one word in it, a text that is different in every row) is used, and said in a
+warning.
 """
 
 from __future__ import annotations
 
+import re
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +32,14 @@ LIBSVM = (".libsvm", ".svmlight", ".svm")
 PACKED = (".gz", ".bz2")
 #: what a file that was read with the wrong delimiter shows in its header
 DELIMITERS = {";": ";", "\t": "\\t", "|": "|", ",": ","}
+#: what stands for a missing value beside pandas's own list
+GAPS = ["?"]
+#: beyond these, squares and their sums are no finite numbers any more, or zero
+LARGEST, SMALLEST = 1e150, 1e-150
+DECIMAL_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")
+DATE = re.compile(
+    r"(\d{1,4}[-/]\d{1,2}[-/]\d{1,4}|\d{1,2}\.\d{1,2}\.\d{4})([ T]\d.*)?|\d{1,2}:\d\d(:\d.*)?"
+)
 
 
 class DataError(ValueError):
@@ -88,6 +100,11 @@ def read_table(
         Columns to leave out.
     """
     if is_libsvm(path):
+        if drop or target not in (None, "label"):
+            raise DataError(
+                f"{path.name} is LIBSVM, which has its target first in each line and names no "
+                "column; leave out --target and --drop"
+            )
         X, y = _read_libsvm(path)
         return Table(X, check_target(y, "label"), "label")
     if target is None:
@@ -95,12 +112,18 @@ def read_table(
     frame = _read_frame(path, delimiter)
     for name in (target, *drop):
         _check_column(frame, name, path)
-    y = check_target(frame[target].to_numpy(), target)
+    if target in drop:
+        raise DataError(f"--drop {target!r} leaves out the target itself; name other columns")
+    if not len(frame):
+        raise DataError(f"{path.name} has a header and no row; add rows to learn from")
+    y = check_target(frame[target], target)
     frame = frame.drop(columns=list({target, *drop}))
     if frame.shape[1] == 0:
         raise DataError(f"{path.name} has no column beside the target {target!r} to predict it by")
     _check_filled(frame)
-    return Table(as_features(frame), y, target)
+    X = as_features(frame)
+    _warn_of_mistakes(X)
+    return Table(X, y, target)
 
 
 def read_features(path: Path, columns: list[str] | int, delimiter: str | None = None) -> Any:
@@ -124,24 +147,69 @@ def check_target(values: Any, name: str) -> Array:
     """A target without gaps that has two values at least; dates and the like are refused."""
     import pandas as pd
 
-    y = pd.Series(values)
+    y = pd.Series(np.asarray(values))
+    _refuse_nested(y, f"the target {name!r}")
     gaps = np.flatnonzero(y.isna().to_numpy())
+    if gaps.size == y.size:
+        raise DataError(f"the target {name!r} has no value in any row; name another with --target")
     if gaps.size:
         raise DataError(
             f"the target {name!r} has no value in {gaps.size} of {y.size} rows (the first is row "
             f"{gaps[0]}); remove these rows"
         )
     if y.nunique() < 2:
-        what = f"the value {y.iloc[0]!r} only" if y.size else "no row at all"
-        raise DataError(f"the target {name!r} has {what}; there is nothing to learn")
+        raise DataError(
+            f"the target {name!r} has the value {_plain(y.iloc[0])!r} only; there is nothing to "
+            "learn"
+        )
     if pd.api.types.is_numeric_dtype(y) and not pd.api.types.is_bool_dtype(y):
-        found = y.to_numpy(dtype=float)
-        if not np.isfinite(found).all():
-            row = int(np.flatnonzero(~np.isfinite(found))[0])
-            raise DataError(f"the target {name!r} is infinite in row {row}; remove that row")
-        return y.to_numpy() if y.dtype.kind in "iu" else found
-    _refuse_dates(y, name)
+        _check_size(y.to_numpy(dtype=float), f"the target {name!r}", "remove that row")
+        return y.to_numpy() if y.dtype.kind in "iu" else y.to_numpy(dtype=float)
+    _refuse_dates(y, f"the target {name!r}")
+    _check_labels(y, name)
     return y.astype(str).to_numpy(dtype=object)
+
+
+def _check_labels(y: pd.Series, name: str) -> None:
+    """Refuse text that was meant to be numbers, or names nothing twice."""
+    odd = _odd_words(y)
+    if odd is not None:
+        raise DataError(
+            f"the target {name!r} holds numbers but for {y[odd]!r} in row {odd}; correct it, or "
+            "remove that row"
+        )
+    if y.nunique() > 0.5 * y.size and y.size > 10:
+        raise DataError(
+            f"the target {name!r} holds {y.nunique()} different texts in {y.size} rows "
+            f"({y.iloc[0]!r}, say), neither classes nor numbers; write amounts as plain numbers, "
+            "such as 1234.5"
+        )
+
+
+def _odd_words(column: pd.Series) -> int | None:
+    """The first row of a text column that is no number, where nearly all the others are."""
+    import pandas as pd
+
+    filled = column[column.notna()]
+    words = pd.to_numeric(filled, errors="coerce").isna()
+    few = 0 < int(words.sum()) <= 0.1 * filled.size
+    return int(words.index[words][0]) if few else None
+
+
+def _check_size(numbers: Array, what: str, remedy: str) -> None:
+    """Refuse numbers that are infinite, or whose squares would be."""
+    for wrong, word in ((np.isinf(numbers), "infinite"), (np.abs(numbers) > LARGEST, "too large")):
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            hint = remedy if word == "infinite" else "change its unit"
+            raise DataError(f"{what} is {word} in row {row}; {hint}")
+    if 0.0 < np.nanmax(np.abs(numbers), initial=0.0) < SMALLEST:
+        raise DataError(f"{what} is too small everywhere; change its unit")
+
+
+def _plain(value: Any) -> Any:
+    """A number without NumPy's name around it."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def as_features(frame: pd.DataFrame) -> pd.DataFrame:
@@ -153,25 +221,39 @@ def as_features(frame: pd.DataFrame) -> pd.DataFrame:
         column = frame[name]
         if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
             numbers = column.to_numpy(dtype=float, na_value=np.nan)
-            if np.isinf(numbers).any():
-                row = int(np.flatnonzero(np.isinf(numbers))[0])
-                raise DataError(
-                    f"column {name!r} is infinite in row {row}; correct it, or leave it empty"
-                )
+            _check_size(numbers, f"column {name!r}", "correct it, or leave it empty")
             columns[name] = pd.Series(numbers)
         else:
-            _refuse_dates(column, str(name))
+            what, remedy = f"column {name!r}", f", or leave it out with --drop {name!r}"
+            _refuse_nested(column, what, remedy)
             text = column.reset_index(drop=True).astype(object)
-            columns[name] = text.map(str).where(text.notna(), np.nan).astype(object)
+            text = text.map(str).where(text.notna(), np.nan).astype(object)
+            _refuse_dates(text if column.dtype.kind == "O" else column, what, remedy)
+            columns[name] = text
     return pd.DataFrame(columns)
 
 
-def _refuse_dates(column: Any, name: str) -> None:
-    if column.dtype.kind in "mM":
+def _refuse_nested(column: Any, what: str, remedy: str = "") -> None:
+    filled = column[column.notna()]
+    if len(filled) and isinstance(filled.iloc[0], (list, tuple, dict, np.ndarray)):
         raise DataError(
-            f"column {name!r} holds dates; turn it into numbers (days since a date, say), or leave "
-            f"it out with --drop {name!r}"
+            f"{what} is nested; spread it over plain columns, one number or text each{remedy}"
         )
+
+
+def _refuse_dates(column: Any, what: str, remedy: str = "") -> None:
+    if column.dtype.kind in "mM" or _all_match(DATE, column):
+        raise DataError(
+            f"{what} holds dates or times; turn it into numbers (days since a date, say){remedy}"
+        )
+
+
+def _all_match(pattern: re.Pattern[str], column: Any) -> bool:
+    """Whether a column holds text, all of one pattern."""
+    filled = column[column.notna()]
+    return bool(
+        filled.size and all(isinstance(one, str) and pattern.fullmatch(one) for one in filled)
+    )
 
 
 def _check_column(frame: pd.DataFrame, name: str, path: Path) -> None:
@@ -189,8 +271,6 @@ def _listed(names: Any, shown: int = 8) -> str:
 
 
 def _check_filled(frame: pd.DataFrame) -> None:
-    if frame.shape[0] < 2:
-        raise DataError(f"the table has {frame.shape[0]} rows; a fit needs two at least")
     empty = [str(name) for name in frame.columns if frame[name].isna().all()]
     if empty:
         flags = " ".join(f"--drop {name!r}" for name in empty[:8])
@@ -198,6 +278,33 @@ def _check_filled(frame: pd.DataFrame) -> None:
             f"{_listed(empty)} {'holds' if len(empty) == 1 else 'hold'} no value at all; leave out "
             f"with {flags}"
         )
+
+
+def _warn_of_mistakes(X: pd.DataFrame) -> None:
+    """Say what was used as it stands, but was hardly meant so."""
+    for name in X.columns:
+        column = X[name]
+        if str(name).startswith("Unnamed: "):
+            warnings.warn(
+                f"a column without a name is used as {name!r}; if it numbers the rows, leave it "
+                f"out with --drop {name!r}",
+                stacklevel=3,
+            )
+        if column.dtype.kind == "f":
+            continue
+        odd = _odd_words(column)
+        if odd is not None:
+            warnings.warn(
+                f"column {name!r} holds numbers but for {column[odd]!r} in row {odd}, so it is "
+                "used as text; correct it, or leave it empty",
+                stacklevel=3,
+            )
+        elif column.nunique() == len(column) > 10:
+            warnings.warn(
+                f"column {name!r} holds another text in every row, which says nothing of new ones; "
+                f"leave it out with --drop {name!r}",
+                stacklevel=3,
+            )
 
 
 def _suffix(path: Path) -> str:
@@ -221,26 +328,59 @@ def _read_frame(path: Path, delimiter: str | None) -> pd.DataFrame:
     if kind not in CSV:
         known = ", ".join((*CSV, *PARQUET, *LIBSVM))
         raise DataError(f"{path.name} is none of the known kinds ({known}); rename or convert it")
-    return _read_csv(path, delimiter or ("\t" if kind == ".tsv" else ","))
+    return _read_csv(path, ("\t" if kind == ".tsv" else ",") if delimiter is None else delimiter)
 
 
 def _read_csv(path: Path, delimiter: str) -> pd.DataFrame:
     import pandas as pd
 
+    if len(delimiter) != 1:
+        raise DataError(f"--delimiter {delimiter!r} must be one character; '\\t' is a tab")
+    options: dict[str, Any] = {"sep": delimiter, "skipinitialspace": True, "na_values": GAPS}
     try:
-        frame = pd.read_csv(path, sep=delimiter, skipinitialspace=True, low_memory=False)
+        header = pd.read_csv(path, **options, header=None, nrows=1, dtype=str)
+        with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
+            frame = pd.read_csv(path, **options, low_memory=False, index_col=False)
     except UnicodeDecodeError as error:
         raise DataError(f"{path.name} is not UTF-8 text ({error.reason}); save it as UTF-8") from (
             error
         )
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, ValueError, OSError) as error:
+    except pd.errors.ParserWarning as error:
+        hint = _other_delimiter(_first_line(path), delimiter) or "; name every column"
+        raise DataError(
+            f"the rows of {path.name} hold more values than its header has names{hint}"
+        ) from error
+    except pd.errors.EmptyDataError as error:
+        raise DataError(f"{path.name} is empty; it needs a header and rows") from error
+    except (pd.errors.ParserError, ValueError, OSError) as error:
         reason = str(error).strip().removeprefix("Error tokenizing data. C error: ")
         hint = _other_delimiter(_first_line(path), delimiter)
+        if not hint and "line" in reason:
+            hint = "; correct that line (a value that holds the delimiter needs quotes)"
         raise DataError(f"{path.name} cannot be read as CSV: {reason}{hint}") from error
     if frame.shape[1] == 1:
         hint = _other_delimiter(str(frame.columns[0]), delimiter)
         if hint:
             raise DataError(f"{path.name} has one column only, {str(frame.columns[0])!r}{hint}")
+    _check_names(header.iloc[0].dropna().str.strip(), path)
+    frame.columns = frame.columns.str.strip()
+    return frame if delimiter == "," else _with_decimal_commas(frame)
+
+
+def _check_names(names: Any, path: Path) -> None:
+    """Refuse two columns of one name."""
+    twice = names[names.duplicated()]
+    if len(twice):
+        raise DataError(
+            f"{path.name} has several columns named {str(twice.iloc[0])!r}; give each its own name"
+        )
+
+
+def _with_decimal_commas(frame: pd.DataFrame) -> pd.DataFrame:
+    """Numbers written as 1,5 as numbers, where the comma does not separate columns."""
+    for name in frame.columns:
+        if _all_match(DECIMAL_COMMA, frame[name]):
+            frame[name] = frame[name].str.replace(",", ".").astype(float)
     return frame
 
 
@@ -265,18 +405,19 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     from pyarrow import parquet
 
     try:
-        schema = parquet.read_schema(path)
-        for column in schema:
-            if pa.types.is_nested(column.type):
-                raise DataError(
-                    f"column {column.name!r} of {path.name} is nested ({column.type}); spread it "
-                    "over plain columns, one number or text each"
-                )
-        frame: pd.DataFrame = parquet.read_table(path).to_pandas()
-        return frame
+        with parquet.ParquetFile(path) as file:
+            table = file.read()
     except (pa.ArrowException, OSError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{path.name} cannot be read as Parquet: {reason}") from error
+    for place, column in enumerate(table.schema):
+        if pa.types.is_decimal(column.type):
+            numbers = table.column(place).cast(pa.float64())
+            table = table.set_column(place, column.name, numbers)
+    frame: pd.DataFrame = table.to_pandas(date_as_object=False).reset_index(drop=True)
+    frame.columns = frame.columns.map(str)
+    _check_names(frame.columns.to_series(), path)
+    return frame
 
 
 def _read_libsvm(path: Path, columns: int | None = None) -> tuple[Any, Array]:

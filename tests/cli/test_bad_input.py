@@ -93,7 +93,15 @@ def test_columns_that_are_all_missing(onefit, tmp_path):
 def test_nested_parquet(onefit, tmp_path):
     path = tmp_path / "data.parquet"
     parquet.write_table(pa.table({"x": [[1.0], [2.0]], "t": [1.0, 2.0]}), path)
-    check(onefit("select", path, "--target", "t"), BAD_DATA, "column 'x'", "nested (list<")
+    check(onefit("select", path, "--target", "t"), BAD_DATA, "column 'x'", "nested")
+    assert onefit("select", path, "--target", "t", "--drop", "x").exit_code == BAD_DATA  # no column
+    table = {"x": [{"u": 1.0}] * 12, "v": np.arange(12.0) ** 2, "t": np.arange(12.0)}
+    parquet.write_table(pa.table(table), path)
+    check(onefit("select", path, "--target", "t"), BAD_DATA, "--drop 'x'")
+    model = tmp_path / "m.skops"
+    done = onefit("select", path, "--target", "t", "--drop", "x", *SMALL, "--model", model)
+    assert done.exit_code == 0, done.stderr
+    assert onefit("predict", model, path).exit_code == 0  # which does not look at x
     write(tmp_path, "no parquet at all", "other.parquet")
     check(onefit("select", tmp_path / "other.parquet", "--target", "t"), BAD_DATA, "Parquet")
 
@@ -107,6 +115,98 @@ def test_dates_infinities_and_words(onefit, tmp_path):
     check(onefit("select", path, "--target", "t"), BAD_DATA, "'x' is infinite in row 0")
     path = write(tmp_path, "t\n1\n2\n")
     check(onefit("select", path, "--target", "t"), BAD_DATA, "no column beside the target")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", ("is empty", "header")),
+        ("\n\n", ("is empty",)),
+        ("a,t\n", ("header and no row",)),
+        ("a,t\n1,2\n", ("the value 2 only",)),
+        (rows("a", "a", "t"), ("several columns named 'a'",)),
+        (rows("a", "t", "t "), ("several columns named 't'",)),
+        (rows("a", "t") + "\n1,2,3\n", ("line 14", "correct that line")),
+        ("a,t\n" + "1,2,3\n" * 9, ("more values than its header", "name every column")),
+        ("a;t\n" + "1,2;3\n" * 9, ("suggests another delimiter: --delimiter ';'",)),
+        ("a,t\n" + "".join(f"{i},\n" for i in range(9)), ("no value in any row",)),
+    ],
+)
+def test_files_without_sense(onefit, tmp_path, text, words):
+    check(onefit("select", write(tmp_path, text), "--target", "t"), BAD_DATA, *words)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([f"{i}.5" if i else "1.2x" for i in range(20)], ("'1.2x' in row 0", "correct it")),
+        ([f"{i}.5%" for i in range(20)], ("20 different texts", "plain numbers")),
+        ([f'"1,{i:03}"' for i in range(20)], ("'1,000'", "plain numbers")),
+        ([f"2020-01-{i + 1:02}" for i in range(20)], ("holds dates", "days since")),
+        ([f"{i + 1}e200" for i in range(20)], ("too large in row 0", "change its unit")),
+        ([f"{i + 1}e-200" for i in range(20)], ("too small", "change its unit")),
+        (["inf", *map(str, range(19))], ("infinite in row 0", "remove that row")),
+    ],
+)
+def test_targets_that_are_neither_numbers_nor_classes(onefit, tmp_path, values, words):
+    lines = "\n".join(f"{i},{one}" for i, one in enumerate(values))
+    path = write(tmp_path, f"a,t\n{lines}\n")
+    done = onefit("select", path, "--target", "t")
+    check(done, BAD_DATA, "the target 't'", *words)
+    assert "--drop" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([f"{i + 1}.02.2021" for i in range(20)], ("holds dates", "--drop 'b'")),
+        ([f"2021-02-03 {i:02}:15" for i in range(20)], ("holds dates", "--drop 'b'")),
+        ([f"{i:02}:15" for i in range(20)], ("dates or times",)),
+        ([f"{i}e200" for i in range(20)], ("too large in row 1", "change its unit")),
+    ],
+)
+def test_features_that_cannot_be_used(onefit, tmp_path, values, words):
+    lines = "\n".join(f"{i},{one},{i}.5" for i, one in enumerate(values))
+    path = write(tmp_path, f"a,b,t\n{lines}\n")
+    check(onefit("select", path, "--target", "t"), BAD_DATA, "column 'b'", *words)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "words"),
+    [
+        ("b", ["oops", *map(str, range(19))], ("'oops' in row 0", "used as text")),
+        ("b", [f"id{i}" for i in range(20)], ("another text in every row", "--drop 'b'")),
+        ("", [str(i) for i in range(20)], ("without a name", "--drop 'Unnamed: 1'")),
+    ],
+)
+def test_what_looks_like_a_mistake_is_said(onefit, tmp_path, name, values, words):
+    lines = "\n".join(f"{i % 5},{one},{i}.5" for i, one in enumerate(values))
+    path = write(tmp_path, f"a,{name},t\n{lines}\n")
+    done = onefit("select", path, "--target", "t", *SMALL)
+    assert done.exit_code == 0, done.stderr
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("note: ")
+    for one in words:
+        assert one in line
+
+
+def test_versions_and_codes_are_no_dates(onefit, tmp_path):
+    lines = "\n".join(f"1.{i % 3}.{i % 2},{i % 4}-a,{i}.5" for i in range(20))
+    path = write(tmp_path, f"a,b,t\n{lines}\n")
+    done = onefit("select", path, "--target", "t", *SMALL)
+    assert (done.exit_code, done.stderr) == (0, "")
+
+
+def test_features_that_never_change(onefit, tmp_path):
+    path = write(tmp_path, "a,t\n" + "".join(f"7,{i}.5\n" for i in range(20)))
+    check(onefit("select", path, "--target", "t"), BAD_DATA, "same features", "other columns")
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
+def test_other_encodings(onefit, tmp_path, encoding):
+    path = tmp_path / "data.csv"
+    path.write_bytes(rows("größe", "t").encode(encoding))
+    check(onefit("select", path, "--target", "t"), BAD_DATA, "not UTF-8", "save it as UTF-8")
 
 
 @pytest.mark.parametrize("rows_", [(), ("--rows", 60)])
@@ -126,6 +226,9 @@ def test_a_million_rows(onefit, tmp_path, rows_):
 def test_not_libsvm(onefit, tmp_path):
     path = write(tmp_path, "x,t\n1,2\n", "data.libsvm")
     check(onefit("select", path), BAD_DATA, "cannot be read as LIBSVM")
+    path = write(tmp_path, "1 1:2\n2 1:3\n" * 9, "data.libsvm")
+    check(onefit("select", path, "--target", "t"), BAD_DATA, "leave out --target and --drop")
+    check(onefit("select", path, "--drop", "t"), BAD_DATA, "leave out --target and --drop")
     path = write(tmp_path, "x,t\n1,2\n", "data.xlsx")
     check(onefit("select", path, "--target", "t"), BAD_DATA, ".parquet")
 
@@ -141,6 +244,17 @@ def test_wrong_options(onefit, csv, tmp_path):
     check(onefit(*select, "--model", tmp_path / "no" / "m.skops"), USAGE, "no folder")
     check(onefit("select", csv, "--target", "kind", "--task", "regression"), BAD_DATA, "text")
     assert onefit(*select, "--no-such-option").exit_code == USAGE
+    check(onefit(*select, "--kernel", "precomputed"), USAGE, "--kernel='precomputed'", "'rbf'")
+    check(onefit(*select, "--compare", "gcv,foo"), USAGE, "--compare='foo'", "'loo'")
+    check(onefit(*select, "--compare", "span"), USAGE, "'span' fits", "'gcv'")
+    check(onefit(*select, "--jobs", 0), USAGE, "--jobs 0")
+    check(onefit(*select, "--report", tmp_path), USAGE, "is a folder; name a file")
+    check(onefit(*select, "--drop", "price"), BAD_DATA, "the target itself")
+    for delimiter in ("", "::"):
+        check(onefit(*select, "--delimiter", delimiter), BAD_DATA, "must be one character")
+    for output in ("p.xls", "no/p.csv"):
+        done = onefit("predict", "m.skops", csv, "--output", tmp_path / output)
+        check(done, USAGE, ".csv or .parquet" if output == "p.xls" else "no folder")
 
 
 def test_models_that_are_none(onefit, csv, tmp_path):

@@ -6,14 +6,16 @@ import io
 import json
 import subprocess
 import sys
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import dump_svmlight_file, make_classification
 from sklearn.model_selection import KFold
+from sklearn.preprocessing import StandardScaler
 
-from onefit import KernelRegressor, heldout_predict
+from onefit import KernelRegressor, default_grid, heldout_predict
 from onefit.cli.model import load_model
 from onefit.tables import read_table
 
@@ -24,7 +26,7 @@ def test_json_is_one_document_and_agrees_with_the_library(onefit, csv):
     done = onefit("select", csv, "--target", "price", "--drop", "kind", *SMALL, "--format", "json")
     assert done.exit_code == 0, done.stderr
     found = json.loads(done.stdout)
-    assert (found["task"], found["candidates"], found["splits"]) == ("regression", 105, 4)
+    assert (found["task"], found["candidates"], found["splits"]) == ("regression", 156, 4)
     assert found["data"] == {"file": "data.csv", "rows": 80, "columns": 4, "target": "price"}
     assert [one["rank"] for one in found["ranking"]] == list(range(1, 11))
     errors = [one["error"] for one in found["ranking"]]
@@ -56,7 +58,7 @@ def test_the_table_says_what_was_chosen_and_why(onefit, csv):
     assert done.exit_code == 0, done.stderr
     for words in (
         "regression: the target 'price' holds 80 different numbers",
-        "Best of 105 candidates",
+        "Best of 156 candidates",
         "Chosen: gamma=",
         "Expected root mean squared error",
         "95% interval",
@@ -79,7 +81,7 @@ def test_model_and_results_come_back(onefit, csv, frame, tmp_path):
     model, results, report = (tmp_path / name for name in ("m.skops", "r.parquet", "r.json"))
     select = ("select", csv, "--target", "price", "--drop", "kind", *SMALL)
     assert onefit(*select, "--model", model, "--results", results).exit_code == 0
-    assert len(pd.read_parquet(results)) == 105
+    assert len(pd.read_parquet(results)) == 156
     assert onefit(*select, "--results", report).exit_code == 0
     columns = {"param_lam", "mean_test_score", "exact", "method", "error"}
     assert columns <= set(pd.read_parquet(results)) & set(pd.read_json(report))
@@ -139,6 +141,106 @@ def test_other_files(onefit, frame, tmp_path, kind):
     assert onefit("predict", model, path).exit_code == 0
 
 
+def test_the_grid_is_the_librarys(onefit, frame, tmp_path):
+    csv, results = tmp_path / "data.csv", tmp_path / "r.parquet"
+    frame[["age", "price"]].dropna().to_csv(csv, index=False)
+    select = ("select", csv, "--target", "price", "--folds", 3, "--results", results)
+    assert onefit(*select).exit_code == 0
+    found = pd.read_parquet(results)
+    table = read_table(csv, "price")
+    grid = default_grid(StandardScaler().fit_transform(table.X), kernel=["rbf", "laplacian"])
+    for part in grid:
+        own = found[found["param_kernel"] == part["kernel"][0]]
+        np.testing.assert_allclose(sorted(set(own["param_gamma"])), part["gamma"], rtol=1e-12)
+        np.testing.assert_allclose(sorted(set(own["param_lam"])), part["lam"], rtol=1e-12)
+
+
+def test_criteria_are_compared(onefit, csv, tmp_path):
+    select = ("select", csv, "--target", "price", "--drop", "kind", *SMALL)
+    results = tmp_path / "r.parquet"
+    names = ("--compare", "gcv, kernel_stability")
+    done = onefit(*select, *names, "--results", results, "--format", "json")
+    assert done.exit_code == 0, done.stderr
+    found = json.loads(done.stdout)["comparison"]
+    assert [one["criterion"] for one in found] == ["cv", "gcv", "kernel_stability"]
+    table = pd.read_parquet(results)
+    row = table.loc[table["criterion_gcv"].idxmin()]
+    assert found[1]["params"]["lam"] == row["param_lam"]
+    assert found[1]["error"] == pytest.approx(-row["mean_test_score"])
+    lost = table["mean_test_score"].max() - row["mean_test_score"]
+    assert found[1]["regret"] == pytest.approx(lost, abs=1e-12)
+    text = onefit(*select, *names).stdout
+    assert "What other criteria would take" in text
+    assert "kernel_stability" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--target", "price", "--drop", "kind"), ["cv", "loo", "gcv"]),
+        (("--target", "price", "--drop", "kind", "--compare", "none"), []),
+        (("--target", "kind", "--drop", "price", "--loss", "squared_hinge"),
+         ["cv", "span", "sv_count"]),
+        (("--target", "kind", "--drop", "price", "--loss", "log"), ["cv", "kernel_stability"]),
+    ],
+)  # fmt: skip
+def test_a_report_compares_cheap_criteria(onefit, csv, tmp_path, options, expected):
+    report = tmp_path / "r.html"
+    select = ("select", csv, *options, "--kernel", "linear", "--folds", 3, "--format", "json")
+    done = onefit(*select, "--report", report)
+    assert done.exit_code == 0, done.stderr
+    assert [one["criterion"] for one in json.loads(done.stdout)["comparison"]] == expected
+    assert ('id="criteria"' in report.read_text(encoding="utf-8")) == bool(expected)
+    assert json.loads(onefit(*select).stdout)["comparison"] == []
+
+
+def test_decimal_commas_are_numbers(onefit, frame, tmp_path):
+    path = tmp_path / "data.csv"
+    plain = frame[["size", "age", "price"]]
+    plain.to_csv(path, index=False, sep=";", decimal=",")
+    arguments = ("--target", "price", "--delimiter", ";", "--kernel", "linear", "--format", "json")
+    model = tmp_path / "m.skops"
+    found = json.loads(onefit("select", path, *arguments, "--model", model).stdout)
+    assert found["task"] == "regression"
+    table = read_table(path, "price", ";")
+    np.testing.assert_allclose(table.X, plain[["size", "age"]], rtol=1e-12)
+    np.testing.assert_allclose(table.y, plain["price"], rtol=1e-12)
+    assert onefit("predict", model, path, "--delimiter", ";").exit_code == 0
+
+
+def test_question_marks_and_blanks_around_names(tmp_path):
+    path = tmp_path / "data.csv"
+    lines = "\n".join(f"{'?' if i == 3 else i % 7}, {i}" for i in range(30))
+    path.write_text(f"\ufeffa , t \n{lines}\n", encoding="utf-8")
+    table = read_table(path, "t")
+    assert list(table.X.columns) == ["a"]
+    assert table.X["a"].dtype == float
+    assert np.flatnonzero(table.X["a"].isna()).tolist() == [3]
+
+
+def test_parquet_with_decimals_categories_and_an_index(frame, tmp_path):
+    path = tmp_path / "data.parquet"
+    data = frame[["colour", "price"]].astype({"colour": "category"})
+    data["cost"] = [Decimal(i) / 4 for i in range(len(data))]
+    data.index = [f"row {i}" for i in range(len(data))]
+    data.to_parquet(path)
+    table = read_table(path, "price")
+    assert table.X["cost"].tolist() == [i / 4 for i in range(len(data))]
+    assert table.X["colour"].dtype == object
+
+
+@pytest.mark.parametrize("counts", [True, False])
+def test_amounts_that_are_few_whole_numbers(onefit, tmp_path, counts):
+    """Classes need two rows each; numbers that stand once are amounts."""
+    path = tmp_path / "data.csv"
+    t = np.arange(30) % 15
+    t[0] = 0 if counts else 99
+    pd.DataFrame({"x": np.arange(30), "t": t}).to_csv(path, index=False)
+    select = ("select", path, "--target", "t", "--kernel", "linear", "--folds", 2)
+    found = json.loads(onefit(*select, "--format", "json").stdout)
+    assert found["task"] == ("classification" if counts else "regression")
+
+
 def test_whole_numbers_are_classes_unless_said_otherwise(onefit, tmp_path):
     path = tmp_path / "data.csv"
     x = np.random.default_rng(0).normal(size=60)
@@ -152,7 +254,7 @@ def test_thresholds_follow_the_spread_of_the_target(onefit, csv):
     select = ("select", csv, "--target", "price", "--drop", "kind", "--kernel", "linear")
     done = onefit(*select, "--loss", "huber", "--folds", 3, "--format", "json")
     found = json.loads(done.stdout)
-    assert found["candidates"] == 45
+    assert found["candidates"] == 39
     assert found["best"]["params"]["b"] > 0.1
 
 
@@ -164,9 +266,9 @@ def test_explain_runs_nothing(onefit, csv, monkeypatch):
     explain = ("explain", csv, "--target", "price", "--drop", "kind")
     done = onefit(*explain)
     assert done.exit_code == 0, done.stderr
-    assert "Plan: 22 kernels x 15 lambdas x 10 splits" in done.stdout
+    assert "Plan: 25 kernels x 13 lambdas x 10 splits" in done.stdout
     document = json.loads(onefit(*explain, "--format", "json").stdout)
-    assert document["candidates"] == 330
+    assert document["candidates"] == 325
     for one in document["plans"]:
         assert one["chosen"] in {method["method"] for method in one["methods"]}
 
@@ -177,7 +279,7 @@ def test_the_program_itself(csv):
         [*command, "--kernel", "linear", "--format", "json"], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["candidates"] == 15
+    assert json.loads(done.stdout)["candidates"] == 13
 
 
 def test_the_report_is_written(onefit, csv, tmp_path):
@@ -194,8 +296,8 @@ def test_the_demo(onefit, tmp_path):
     report = tmp_path / "demo.html"
     done = onefit("demo", "--report", report)
     assert done.exit_code == 0, done.stderr
-    assert "Plan: 22 kernels" in done.stdout
-    assert "Best of 330 candidates" in done.stdout
+    assert "Plan: 25 kernels" in done.stdout
+    assert "Best of 325 candidates" in done.stdout
     assert "<h1>diabetes: progression</h1>" in report.read_text(encoding="utf-8")
 
 

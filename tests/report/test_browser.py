@@ -10,7 +10,7 @@ import pytest
 from sklearn.datasets import load_iris, make_friedman1
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
-from onefit.report import write_report
+from onefit.report import compare_criteria, write_report
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 
@@ -52,10 +52,12 @@ def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages")
     X, y = make_friedman1(60, random_state=0)
     regression = KernelSearchCV(KernelRegressor(), GRID, cv=4).fit(X, y)
+    compare_criteria(regression, X, y, ["loo", "gcv"])
     write_report(regression, folder / "regression.html", y=y, title=HOSTILE, target=LINK)
     X, y = load_iris(return_X_y=True)
     labels = np.array([f"{one}{HOSTILE}{LINK}" for one in "abc"], dtype=object)[y]
     classes = KernelSearchCV(KernelClassifier(), GRID, cv=4).fit(X, labels)
+    compare_criteria(classes, X, labels, ["gcv"])
     write_report(classes, folder / "classes.html", y=labels, title=HOSTILE, target=LINK)
     return folder
 
@@ -78,7 +80,7 @@ def requested(browser) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(("page", "figures"), [("regression", 3), ("classes", 4)])
+@pytest.mark.parametrize(("page", "figures"), [("regression", 5), ("classes", 6)])
 def test_the_page_is_quiet_and_whole(browser, pages, page, figures):
     path = pages / f"{page}.html"
     open_page(browser, path)
@@ -144,24 +146,93 @@ def test_the_legend_hides_and_shows(browser, pages):
     assert browser.execute_script(shown) == ["legendonly", True]
 
 
-def test_dark_mode_changes_page_and_figures(browser, pages):
+@pytest.fixture
+def media(browser):
+    """Emulate a colour scheme or print; undone at the end."""
+
+    def emulate(scheme="", medium=""):
+        features = [{"name": "prefers-color-scheme", "value": scheme}] if scheme else []
+        command = {"media": medium, "features": features}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", command)
+
+    yield emulate
+    emulate()
+
+
+def test_dark_mode_changes_page_and_figures(browser, pages, media):
     ink = "return document.getElementById('figure-curve').layout.font.color"
+    grid = "return document.getElementById('figure-criteria-curves').layout.yaxis3.gridcolor"
     paper = "return getComputedStyle(document.body).backgroundColor"
     seen = []
     for scheme in ("light", "dark"):
-        feature = {"name": "prefers-color-scheme", "value": scheme}
-        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+        media(scheme)
         open_page(browser, pages / "regression.html")
-        seen.append((browser.execute_script(ink), browser.execute_script(paper)))
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
-    assert seen == [("#1b1f24", "rgb(255, 255, 255)"), ("#e8eaed", "rgb(22, 25, 29)")]
+        seen.append([browser.execute_script(one) for one in (ink, grid, paper)])
+    assert seen == [
+        ["#1b1f24", "#d5dae0", "rgb(255, 255, 255)"],
+        ["#e8eaed", "#3a4149", "rgb(22, 25, 29)"],
+    ]
 
 
-def test_it_prints(browser, pages):
+def luminance(colour: str) -> float:
+    """Of the web's contrast rule (WCAG 2)."""
+    parts = [float(one) / 255 for one in colour.partition("(")[2].rstrip(")").split(",")[:3]]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize(("scheme", "medium"), [("light", ""), ("dark", ""), ("dark", "print")])
+def test_all_text_has_contrast(browser, pages, media, scheme, medium):
+    media(scheme, medium)
+    open_page(browser, pages / "regression.html")
+    texts = "h1, h2, p, a, th, td, caption, figcaption, footer, svg text"
+    colours = browser.execute_script(
+        "return [...document.querySelectorAll(arguments[0])].filter(e => e.textContent.trim())"
+        ".map(e => e instanceof SVGElement ? getComputedStyle(e).fill : getComputedStyle(e).color)",
+        texts,
+    )
+    paper = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert len(colours) > 50
+    for colour in set(colours):
+        low, high = sorted((luminance(colour), luminance(paper)))
+        assert (high + 0.05) / (low + 0.05) >= 4.5, colour
+
+
+def test_every_figure_has_a_description_a_title_and_a_size(browser, pages):
+    open_page(browser, pages / "classes.html")
+    found = browser.execute_script(
+        "return [...document.querySelectorAll('[data-figure]')].map(e => [e.getAttribute('role'),"
+        "e.getAttribute('aria-label'), e.closest('section').querySelector('h2').textContent,"
+        "e.getBoundingClientRect().width, e.getBoundingClientRect().height])"
+    )
+    for role, label, title, width, height in found:
+        assert role == "img"
+        assert len(label) > 20
+        assert title
+        assert width > 300
+        assert height > 150
+    tables = "return [...document.querySelectorAll('table')].every(t => t.caption.textContent)"
+    assert browser.execute_script(tables)
+
+
+def test_panels_do_not_overlap(browser, pages):
+    open_page(browser, pages / "regression.html")
+    domains = browser.execute_script(
+        "const l = document.getElementById('figure-criteria-curves')._fullLayout;"
+        "return ['', 2, 3].map(i => [l['xaxis' + i].domain, l['yaxis' + i].domain])"
+    )
+    places = [(round(x[0], 3), round(y[0], 3)) for x, y in domains]
+    assert len(set(places)) == 3
+    assert domains[0][0][1] < domains[1][0][0]
+
+
+def test_it_prints(browser, pages, media):
+    media("dark")  # on paper it is light all the same
     open_page(browser, pages / "regression.html")
     pdf = browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"]
     assert len(pdf) > 10_000
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    hidden = "return getComputedStyle(document.querySelector('nav')).display"
-    assert browser.execute_script(hidden) == "none"
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    media("dark", "print")
+    style = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
+    assert browser.execute_script(style, "nav", "display") == "none"
+    assert browser.execute_script(style, "body", "backgroundColor") == "rgb(255, 255, 255)"
+    assert browser.execute_script(style, ".modebar", "display") == "none"

@@ -28,6 +28,16 @@ def test_the_interval_is_students(facts):
     np.testing.assert_allclose(facts.interval, expected)
 
 
+def test_the_interval_of_an_error_is_not_negative():
+    grid, options = {"kernel": ["linear"], "lam": [1e-9]}, {"cv": 3}
+    u = np.r_[np.arange(29.0), 1e6]
+    search = KernelSearchCV(KernelRegressor(), grid, scoring="neg_mean_squared_error", **options)
+    facts = Facts(search.fit(u[:, None], u + np.sin(u)))
+    half = ttest_1samp(-facts.splits[0], 0.0).confidence_interval(0.95)
+    assert half.low < 0
+    np.testing.assert_allclose(facts.interval, [0.0, half.high])
+
+
 def test_near_candidates_are_within_one_standard_error(facts):
     mean, error = facts.splits.mean(axis=1), facts.splits.std(axis=1, ddof=1) / np.sqrt(5)
     top = mean.argmax()

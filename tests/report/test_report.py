@@ -12,7 +12,7 @@ from scipy import sparse
 from sklearn.datasets import load_iris, make_friedman1
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, influence
-from onefit.report import write_report
+from onefit.report import compare_criteria, write_report
 from onefit.report.html import _as_script
 from onefit.report.sections import Section
 
@@ -161,8 +161,48 @@ class Largest:
 def test_criteria_are_compared(tmp_path):
     search = KernelSearchCV(KernelRegressor(), GRID, cv=3, criterion=Largest()).fit(X, y)
     page, text = make(tmp_path, search, y=y)
-    assert "criteria" in page.sections
-    assert "largest &lt;lam&gt; and the cross-validated score differ" in text
+    assert {"criteria", "criteria-curves"} <= set(page.sections)
+    assert "0 of 1 criteria take the candidate with the best" in text
+    points, best = page.figures["criteria"]["data"]
+    assert points["y"] == ["cv", "largest &lt;lam&gt;"]
+    scores = search.cv_results_["mean_test_score"]
+    np.testing.assert_allclose(points["x"], [scores.max(), scores[search.best_index_]])
+    np.testing.assert_allclose(best["x"], scores.max())
+    assert "<b onclick" not in text
+
+
+def test_curves_of_criteria_follow_their_kernels(tmp_path):
+    labels = classes.astype(str)
+    grid = [{"kernel": ["rbf"], **GRID}, {"kernel": ["linear"], "lam": [1e-2, 1.0]}]
+    search = KernelSearchCV(KernelClassifier(), grid, cv=3, scoring="accuracy").fit(Z, labels)
+    compare_criteria(search, Z, labels, ["loo", "gcv"])
+    figure = make(tmp_path, search)[0].figures["criteria-curves"]
+    assert len(figure["data"]) == 6
+    table = search.cv_results_
+    for place, name in ((2, "loo"), (4, "gcv")):
+        line, star = figure["data"][place : place + 2]
+        column = table[f"criterion_{name}"]
+        pick = int(column.argmin())
+        assert star["x"] == [table["params"][pick]["lam"]]
+        assert star["y"] == pytest.approx([column[pick]])
+        assert min(line["y"]) == star["y"][0]
+        assert line["yaxis"] == f"y{place // 2 + 1}"
+        assert figure["layout"][f"yaxis{place // 2 + 1}"]["title"]["text"] == name
+    assert figure["layout"]["yaxis"]["title"]["text"] == "error rate"
+    assert min(figure["data"][0]["y"]) == pytest.approx(1 - table["mean_test_score"].max())
+
+
+def test_the_search_writes_its_own_report(regression, tmp_path):
+    path = regression.report(tmp_path / "own.html", y=y, title="Mine")
+    assert "<h1>Mine</h1>" in path.read_text(encoding="utf-8")
+
+
+def test_the_edge_of_the_grid_is_told(regression, tmp_path):
+    inside = KernelSearchCV(KernelRegressor(), {"lam": [1e-12, 1e-3, 1e6]}, cv=5).fit(X, y)
+    assert inside.best_params_["lam"] == 1e-3
+    assert "beyond the grid" not in make(tmp_path, inside)[1]
+    outside = KernelSearchCV(KernelRegressor(), {"lam": [1e-3, 1e5, 1e6]}, cv=5).fit(X, y)
+    assert "The lam is the smallest tried: better ones may lie beyond" in make(tmp_path, outside)[1]
 
 
 @pytest.mark.parametrize(

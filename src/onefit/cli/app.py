@@ -45,6 +45,14 @@ Task = Annotated[str, typer.Option(help="auto, regression or classification.")]
 Loss = Annotated[str | None, typer.Option(help="Loss; the squared loss by default.")]
 Kernels = Annotated[list[str] | None, typer.Option("--kernel", help="Kernel; may be repeated.")]
 CriterionOption = Annotated[str, typer.Option(help="What to choose by.")]
+Compare = Annotated[
+    str | None,
+    typer.Option(
+        help="Criteria to set beside it, with commas between, or 'none'; a report of at most 1000 "
+        "rows has cheap ones by default.",
+        show_default=False,
+    ),
+]
 Method = Annotated[str, typer.Option(help="How held-out predictions are computed.")]
 NFolds = Annotated[int, typer.Option(help="Splits of the cross-validation.")]
 Seed = Annotated[int, typer.Option(help="Of the splits, and of --rows.")]
@@ -75,6 +83,7 @@ def select(
     loss: Loss = None,
     kernel: Kernels = None,
     criterion: CriterionOption = "cv",
+    compare: Compare = None,
     method: Method = "auto",
     folds: NFolds = 10,
     seed: Seed = 0,
@@ -93,7 +102,8 @@ def select(
     with clear_errors(traceback):
         from onefit.cli.run import Diary, Outputs, select_model
 
-        options = Options(task, loss, tuple(kernel or ()), criterion, method, folds, seed, jobs)
+        kernels, criteria = tuple(kernel or ()), _listed(compare)
+        options = Options(task, loss, kernels, criterion, criteria, method, folds, seed, jobs)
         table = _read(data, target, delimiter, drop, rows, seed)
         outputs = Outputs(report, model, results)
         diary = Diary(journal, resume)
@@ -151,8 +161,9 @@ def predict(
     the model holds. About --level of new targets lie inside if rows are exchangeable.
     """
     with clear_errors(traceback):
-        from onefit.cli.run import predict_rows, write_predictions
+        from onefit.cli.run import check_output, predict_rows, write_predictions
 
+        check_output(output)
         frame = predict_rows(model, data, _unescaped(delimiter), level)
         if output is not None:
             write_predictions(frame, output)
@@ -190,6 +201,9 @@ def reproduce(
     out: Annotated[
         Path | None, typer.Option(help="Where results go; experiments/PAPER by default.")
     ] = None,
+    replicates: Annotated[
+        int | None, typer.Option(min=1, help="The most random splits of a data set.")
+    ] = None,
     traceback: Traceback = False,
 ) -> None:
     """Run a paper's tables and figures again, and set its numbers beside ours.
@@ -199,7 +213,7 @@ def reproduce(
     with clear_errors(traceback):
         from onefit.reproduce import reproduce as run
 
-        run(paper, "full" if full else "quick", data, jobs, out)
+        run(paper, "full" if full else "quick", data, jobs, out, replicates)
 
 
 def _read(
@@ -214,6 +228,14 @@ def _read(
 
     table = read_table(data, target, _unescaped(delimiter), tuple(drop or ()))
     return table if rows is None else table.sample(rows, seed)
+
+
+def _listed(names: str | None) -> tuple[str, ...] | None:
+    """Names with commas between them; None stands for the default, "none" for none."""
+    if names is None:
+        return None
+    found = tuple(name.strip() for name in names.split(",") if name.strip())
+    return () if found == ("none",) else found
 
 
 def _unescaped(delimiter: str | None) -> str | None:

@@ -7,13 +7,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, plan
 from onefit._validation import check_choice
 from onefit.cli.encode import make_encoder
-from onefit.kernels import resolve_kernel
-from onefit.kernels.resolve import kernel_parameters
+from onefit.criteria import CRITERIA
+from onefit.grids import LAMS_JMLR, default_grid
+from onefit.kernels import KERNELS as KNOWN_KERNELS
+from onefit.problem import Problem
+from onefit.robust import mad
+from onefit.selection import LABELS
 from onefit.tables import DataError, Table, is_sparse
 
 Array = NDArray[Any]
@@ -22,12 +27,14 @@ __all__ = ["Options", "Recipe", "make_recipe"]
 
 TASKS = ("auto", "regression", "classification")
 #: kernels to try where a search over several is a matter of seconds, and beyond
-KERNELS, KERNELS_BEYOND, FEW_ROWS = ("rbf", "laplacian", "matern52", "linear"), ("rbf",), 1500
-#: a target of so many different whole numbers at most is taken for classes
-MOST_CLASSES = 10
-LAMS = np.logspace(-6, 1, 15)
-#: multiples of gamma="scale"
-GAMMAS = np.logspace(-1.5, 1.5, 7)
+KERNELS, KERNELS_BEYOND, FEW_ROWS = ("rbf", "laplacian", "linear"), ("rbf",), 1000
+#: criteria that cost no more than the search itself, by the loss that they fit
+CHEAP = {
+    "squared": ("loo", "gcv"),
+    "smoothed_hinge": ("gacv", "span", "sv_count"),
+    "squared_hinge": ("span", "sv_count"),
+}
+CHEAP_FOR_ANY = ("kernel_stability",)
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,7 @@ class Options:
     loss: str | None = None
     kernels: tuple[str, ...] = ()
     criterion: str = "cv"
+    compare: tuple[str, ...] | None = None
     method: str = "auto"
     folds: int = 10
     seed: int = 0
@@ -55,6 +63,8 @@ class Recipe:
     Z : encoded features
     y : targets
     search : KernelSearchCV
+    compare : tuple of str
+        Criteria to evaluate afterwards, beside the one that chooses.
     reasons : list of str
         What was chosen, and why.
     """
@@ -64,13 +74,22 @@ class Recipe:
     Z: Any = field(repr=False)
     y: Array = field(repr=False)
     search: KernelSearchCV
+    compare: tuple[str, ...]
     reasons: list[str]
 
 
-def make_recipe(table: Table, options: Options) -> Recipe:
+def make_recipe(table: Table, options: Options, told: bool = False) -> Recipe:
     """Choose task, loss, kernels and grid, and encode the columns.
 
     Refuses tables whose kernel matrix would not fit into memory before anything is encoded.
+
+    Parameters
+    ----------
+    table : Table
+    options : Options
+    told : bool, default=False
+        Whether a report is to be written, which compares criteria unless that is needless or
+        takes long.
     """
     _check_size(table.X.shape[0], options)
     task, why = _choose_task(table, options.task)
@@ -79,20 +98,24 @@ def make_recipe(table: Table, options: Options) -> Recipe:
     Z = encoder.fit_transform(table.X)
     if not is_sparse(table.X):
         Z = np.ascontiguousarray(Z, dtype=np.float64)
-    kernels, why_kernels = _choose_kernels(Z.shape[0], options)
-    loss = options.loss or "squared"
+    kernels, why_kernels = _choose_kernels(Z, options)
     reasons = [why, _about_loss(options), why_kernels]
-    search = _make_search(task, loss, kernels, Z, y, options)
-    return Recipe(task, encoder, Z, y, search, reasons)
+    search = _make_search(task, kernels, Z, y, options)
+    compare = _choose_criteria(search, Z.shape[0], options, told)
+    if set(CHEAP_FOR_ANY) & set(compare):
+        search.set_params(keep_heldout="all")
+    return Recipe(task, encoder, Z, y, search, compare, reasons)
 
 
 def _check_size(n: int, options: Options) -> None:
-    """Refuse what no method could hold, naming the way out."""
+    """Refuse folds and jobs that make no sense, and what no method could hold."""
     if options.folds < 2:
         raise ValueError(f"--folds {options.folds} is too few; use 2 at least")
+    if options.jobs == 0:
+        raise ValueError("--jobs 0 would do nothing; use 1 or more, or -1 for every core")
     if options.folds > n:
         raise ValueError(f"--folds {options.folds} is more than the {n} rows; use at most {n}")
-    work = plan.Workload(n=n, lams=LAMS.size, removed=(n // options.folds,) * options.folds)
+    work = plan.Workload(n=n, lams=len(LAMS_JMLR), removed=(n // options.folds,) * options.folds)
     needed, available = plan.estimate(work, "block").nbytes, plan.available_memory()
     if needed <= available:
         return
@@ -108,7 +131,7 @@ def _check_size(n: int, options: Options) -> None:
 def _choose_task(table: Table, task: str) -> tuple[str, str]:
     check_choice("--task", task, TASKS)
     y, name = table.y, table.target
-    values = np.unique(y)
+    values, counts = np.unique(y, return_counts=True)
     numeric = y.dtype.kind in "fiu"
     if task == "regression" and not numeric:
         raise DataError(
@@ -118,9 +141,11 @@ def _choose_task(table: Table, task: str) -> tuple[str, str]:
     if task != "auto":
         return task, f"{task}, as asked"
     if not numeric:
-        return "classification", f"classification: the target {name!r} holds text"
+        return "classification", (
+            f"classification: the target {name!r} holds {values.size} labels, as {values[0]!r}"
+        )
     whole = bool((values == np.round(values)).all())
-    if whole and values.size <= MOST_CLASSES:
+    if whole and values.size <= LABELS and counts.min() > 1:
         return "classification", (
             f"classification: the target {name!r} holds {values.size} different whole numbers "
             "(--task regression if they are amounts)"
@@ -138,20 +163,41 @@ def _targets(table: Table, task: str) -> Array:
     rare = values[counts < 2]
     if rare.size:
         raise DataError(
-            f"class {rare[0]!r} of the target {table.target!r} has one row only, so it cannot be "
-            "held out; remove it, join it with another class, or use --task regression for amounts"
+            f"class {rare.tolist()[0]!r} of the target {table.target!r} has one row only, so it "
+            "cannot be held out; remove it, or join it with another class"
         )
     return y
 
 
-def _choose_kernels(n: int, options: Options) -> tuple[tuple[str, ...], str]:
+def _choose_kernels(Z: Any, options: Options) -> tuple[tuple[str, ...], str]:
+    n = Z.shape[0]
+    for name in options.kernels:
+        check_choice("--kernel", name, [one for one in KNOWN_KERNELS if one != "precomputed"])
     if options.kernels:
         return options.kernels, f"kernels {', '.join(options.kernels)}, as asked"
-    if n <= FEW_ROWS:
-        return KERNELS, f"kernels {', '.join(KERNELS)}: a fast search tries them all"
-    return KERNELS_BEYOND, (
-        f"kernel {', '.join(KERNELS_BEYOND)} alone: {n} rows are many (--kernel adds others)"
-    )
+    if n > FEW_ROWS:
+        return KERNELS_BEYOND, (
+            f"kernel {', '.join(KERNELS_BEYOND)} alone: {n} rows are many (--kernel adds others)"
+        )
+    kernels = tuple(one for one in KERNELS if one != "laplacian") if issparse(Z) else KERNELS
+    return kernels, f"kernels {', '.join(kernels)}: a fast search tries them all"
+
+
+def _choose_criteria(
+    search: KernelSearchCV, n: int, options: Options, told: bool
+) -> tuple[str, ...]:
+    """The criteria to compare; whatever does not fit is refused here, before any work."""
+    loss = search.estimator._make_loss()
+    chosen = options.compare
+    if chosen is None:
+        chosen = CHEAP.get(loss.name, CHEAP_FOR_ANY) if told and n <= FEW_ROWS else ()
+    nothing = Problem(np.empty((0, 0)), np.empty((0, 1)), np.empty(0), loss)
+    for name in chosen:
+        check_choice("--compare", name, CRITERIA)
+        criterion = CRITERIA[name]
+        if criterion is not None:
+            criterion.check(nothing)
+    return chosen
 
 
 def _about_loss(options: Options) -> str:
@@ -161,26 +207,20 @@ def _about_loss(options: Options) -> str:
 
 
 def _make_search(
-    task: str,
-    loss: str,
-    kernels: tuple[str, ...],
-    Z: Any,
-    y: Array,
-    options: Options,
+    task: str, kernels: tuple[str, ...], Z: Any, y: Array, options: Options
 ) -> KernelSearchCV:
     estimator: Any
     splitter: Any
+    loss = options.loss or "squared"
     if task == "regression":
         estimator, scoring = KernelRegressor(loss=loss), "neg_root_mean_squared_error"
         splitter = KFold(options.folds, shuffle=True, random_state=options.seed)
     else:
         estimator, scoring = KernelClassifier(loss=loss), "accuracy"
         splitter = StratifiedKFold(options.folds, shuffle=True, random_state=options.seed)
-    thresholds = _thresholds(loss, y) if task == "regression" else {}
-    grids = [_grid(kernel, Z) | thresholds for kernel in kernels]
     return KernelSearchCV(
         estimator,
-        grids,
+        _grid(task, loss, kernels, Z, y),
         cv=splitter,
         scoring=scoring,
         criterion=options.criterion,
@@ -189,20 +229,25 @@ def _make_search(
     )
 
 
-def _grid(kernel: str, Z: Any) -> dict[str, Any]:
-    """Fifteen lams; seven widths around the kernel's own scale, where it has one."""
-    grid: dict[str, Any] = {"kernel": [kernel], "lam": LAMS}
-    names = kernel_parameters(kernel)
-    if "gamma" in names:
-        grid["gamma"] = resolve_kernel(kernel, Z).gamma * GAMMAS  # type: ignore[attr-defined]
-    if "degree" in names:
-        grid["degree"] = [2, 3]
-    return grid
+def _grid(task: str, loss: str, kernels: tuple[str, ...], Z: Any, y: Array) -> list[dict[str, Any]]:
+    """The library's own grid, and thresholds of the loss."""
+    labels = task == "classification"
+    try:
+        grids = default_grid(Z, y if labels else None, kernels)
+    except ValueError as error:
+        if "are equal" not in str(error):
+            raise
+        raise DataError(
+            "all rows have the same features, so that there is nothing to predict by; use other "
+            "columns"
+        ) from error
+    thresholds = {} if labels else _thresholds(loss, y)
+    return [grid | thresholds for grid in grids]
 
 
 def _thresholds(loss: str, y: Array) -> dict[str, Any]:
     """Values of b or epsilon in units of the spread of y, robustly measured."""
-    spread = 1.4826 * float(np.median(np.abs(y - np.median(y)))) or float(y.std())
+    spread = mad(y) or float(y.std())
     if loss == "huber":
         return {"b": spread * np.array([0.3, 1.0, 3.0])}
     if loss == "epsilon_quadratic":

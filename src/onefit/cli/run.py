@@ -16,13 +16,30 @@ from onefit import plan
 from onefit.cli.encode import as_trained
 from onefit.cli.model import Model, load_model, make_model, save_model
 from onefit.cli.recipe import Options, Recipe, make_recipe
-from onefit.cli.show import progress
+from onefit.cli.show import progress, waiting
 from onefit.cli.summary import check_results_name, summarise, write_results
+from onefit.report.criteria import compare_criteria
 from onefit.search.setup import set_up
 from onefit.tables import DataError, Table, read_features
 from onefit.uncertainty import predict_interval
 
-__all__ = ["Diary", "Outputs", "explain_plan", "predict_rows", "select_model", "write_predictions"]
+__all__ = [
+    "Diary",
+    "Outputs",
+    "check_output",
+    "explain_plan",
+    "predict_rows",
+    "select_model",
+    "write_predictions",
+]
+
+
+def check_place(path: Path) -> None:
+    """Refuse a file whose folder does not exist, or that is one."""
+    if not path.absolute().parent.is_dir():
+        raise ValueError(f"there is no folder {str(path.parent)!r} to write {path.name} to")
+    if path.is_dir():
+        raise ValueError(f"{str(path)!r} is a folder; name a file to write")
 
 
 @dataclass(frozen=True)
@@ -36,8 +53,8 @@ class Outputs:
     def check(self) -> None:
         """Refuse what cannot be written, before any work is done."""
         for path in (self.report, self.model, self.results):
-            if path is not None and not path.absolute().parent.is_dir():
-                raise ValueError(f"there is no folder {str(path.parent)!r} to write {path.name} to")
+            if path is not None:
+                check_place(path)
         if self.results is not None:
             check_results_name(self.results)
 
@@ -112,13 +129,16 @@ def select_model(
     diary.check()
     outputs.check()
     start = perf_counter()
-    recipe = make_recipe(table, options)
+    recipe = make_recipe(table, options, told=outputs.report is not None)
     recipe.search.set_params(journal=diary.path)
     with diary.told(), progress(recipe.search):
         recipe.search.fit(recipe.Z, recipe.y)
+    seconds = perf_counter() - start
+    with diary.told(), waiting(f"criteria {', '.join(recipe.compare)}"):
+        compare_criteria(recipe.search, recipe.Z, recipe.y, recipe.compare)
     n, columns = table.X.shape
     data = {"file": source, "rows": n, "columns": columns, "target": table.target}
-    summary = summarise(recipe, data, perf_counter() - start)
+    summary = summarise(recipe, data, seconds)
     outputs.write(recipe, table, source)
     return summary
 
@@ -185,11 +205,18 @@ def _predictions(model: Model, X: Any, level: float) -> Any:
     return pd.DataFrame(columns)
 
 
+def check_output(path: Path | None) -> None:
+    """Refuse a file that predictions cannot be written to, before any work is done."""
+    if path is None:
+        return
+    if path.suffix.lower() not in (".csv", ".parquet", ".pq"):
+        raise ValueError(f"--output {path.name} must end in .csv or .parquet")
+    check_place(path)
+
+
 def write_predictions(frame: Any, path: Path) -> None:
     """Write predictions as CSV or Parquet, by the file's name."""
-    if path.suffix.lower() in (".parquet", ".pq"):
-        frame.to_parquet(path, index=False)
-    elif path.suffix.lower() == ".csv":
+    if path.suffix.lower() == ".csv":
         frame.to_csv(path, index=False)
     else:
-        raise ValueError(f"--output {path.name} must end in .csv or .parquet")
+        frame.to_parquet(path, index=False)

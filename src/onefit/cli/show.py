@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-__all__ = ["progress", "show_summary"]
+__all__ = ["progress", "show_summary", "waiting"]
 
 
 def show_summary(summary: dict[str, Any], files: dict[str, str]) -> None:
@@ -30,6 +30,9 @@ def show_summary(summary: dict[str, Any], files: dict[str, str]) -> None:
     console.print()
     for line in _findings(summary):
         console.print(line)
+    if summary["comparison"]:
+        console.print()
+        console.print(_comparison(summary))
     for what, path in files.items():
         console.print(f"{what} written to {escape(path)}")
 
@@ -56,11 +59,28 @@ def _ranking(summary: dict[str, Any]) -> Table:
     return table
 
 
+def _comparison(summary: dict[str, Any]) -> Table:
+    table = Table(title="What other criteria would take", title_justify="left")
+    for name in ("criterion", "takes"):
+        table.add_column(name)
+    for name in (summary["metric"], "±", "regret", "±"):
+        table.add_column(name, justify="right")
+    for one in summary["comparison"]:
+        numbers = (one["error"], one["standard_error"], one["regret"], one["regret_standard_error"])
+        cells = [one["criterion"], _settings(one["params"])]
+        digits = ("{:.4g}", "{:.2g}", "{:.2g}", "{:.2g}")
+        table.add_row(*map(escape, cells), *map(str.format, digits, numbers))
+    return table
+
+
+def _settings(params: dict[str, Any]) -> str:
+    return ", ".join(f"{name}={_short(value)}" for name, value in params.items())
+
+
 def _findings(summary: dict[str, Any]) -> Iterator[str]:
     best = summary["best"]
-    params = ", ".join(f"{name}={_short(value)}" for name, value in best["params"].items())
     low, high = best["interval"]
-    yield f"[bold]Chosen[/]: {escape(params)}"
+    yield f"[bold]Chosen[/]: {escape(_settings(best['params']))}"
     yield (
         f"[bold]Expected {summary['metric']}[/]: {best['error']:.4g}, 95% interval "
         f"{low:.4g} to {high:.4g}, from {summary['splits']} splits (approximate: splits share "
@@ -78,6 +98,8 @@ def _findings(summary: dict[str, Any]) -> Iterator[str]:
         )
     near = best["candidates_within_one_standard_error"]
     yield f"{near} of {summary['candidates']} candidates are within one standard error of the best"
+    if best["edges"]:
+        yield f"At the edge of the grid: {' and '.join(best['edges'])}; better ones may lie beyond"
     yield f"[bold]Time[/]: {summary['seconds']:.2f} s{_compared(summary['speed_up'])}"
 
 
@@ -130,3 +152,13 @@ def progress(search: Any) -> Iterator[None]:
             yield
         finally:
             search.set_callbacks()
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Say on stderr, where that is a terminal, what is being done."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with Console(stderr=True).status(escape(what)):
+        yield

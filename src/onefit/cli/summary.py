@@ -9,6 +9,7 @@ import numpy as np
 
 import onefit
 from onefit.cli.recipe import Recipe
+from onefit.report.criteria import Verdict, verdicts
 from onefit.report.facts import Facts
 
 __all__ = ["as_json", "results_frame", "summarise"]
@@ -30,6 +31,7 @@ def summarise(recipe: Recipe, data: dict[str, Any], seconds: float) -> dict[str,
         "metric": facts.scale.label,
         "best": _winner(facts),
         "ranking": [_candidate(facts, int(i)) for i in facts.order[:SHOWN]],
+        "comparison": [_compared(facts, one) for one in verdicts(facts)],
         "seconds": seconds,
         "speed_up": _speed_up(facts),
     }
@@ -41,6 +43,7 @@ def _winner(facts: Facts) -> dict[str, Any]:
         "interval": [low, high],
         "level": 0.95,
         "candidates_within_one_standard_error": int(facts.near.sum()),
+        "edges": facts.edges,
     }
 
 
@@ -58,6 +61,18 @@ def _candidate(facts: Facts, i: int) -> dict[str, Any]:
     if "criterion" in table:
         found["criterion"] = float(table["criterion"][i])
     return found
+
+
+def _compared(facts: Facts, one: Verdict) -> dict[str, Any]:
+    return {
+        "criterion": one.name,
+        "params": dict(facts.table["params"][one.pick]),
+        "value": float(one.values[one.pick]),
+        "error": one.error,
+        "standard_error": one.standard_error,
+        "regret": one.regret,
+        "regret_standard_error": one.regret_error,
+    }
 
 
 def _speed_up(facts: Facts) -> dict[str, Any] | None:

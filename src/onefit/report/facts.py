@@ -185,15 +185,15 @@ class Facts:
 
         Clopper and Pearson's for an error rate, from the number of rows that were held out: splits
         without an error would else leave no doubt at all. Student's for any other metric, from the
-        scores of the splits. Splits share training rows, and the winner was chosen by these
-        scores, so that both are somewhat too narrow and too hopeful.
+        scores of the splits, cut off at 0 for an error. Splits share training rows, and the winner
+        was chosen by these scores, so that both are somewhat too narrow and too hopeful.
         """
         middle, error = float(self.scores[self.best]), float(self.errors[self.best])
         if self.tested:
             return _binomial(float(self.scale(middle)), self.tested)
         half = float(student.ppf(0.5 + LEVEL / 2, self.splits.shape[1] - 1)) * error
         low, high = sorted((self.scale(middle - half), self.scale(middle + half)))
-        return low, high
+        return (max(low, 0.0) if self.scale.sign < 0 else low), high
 
     @cached_property
     def tested(self) -> int:
@@ -213,6 +213,19 @@ class Facts:
         scores = np.where(np.isnan(self.scores), -np.inf, self.scores)
         ranked = sorted(groups.values(), key=lambda g: (self.best not in g, -scores[g].max()))
         return [self._family(group) for group in ranked]
+
+    @cached_property
+    def edges(self) -> list[str]:
+        """Where the winner is the last of its grid, in words: better ones may lie beyond."""
+        family = self.families[0]
+        row, column = np.argwhere(family.index == self.best)[0]
+        found = []
+        for name, values, place in (("gamma", family.gammas, row), ("lam", family.lams, column)):
+            if len(values) > 2 and not any(isinstance(value, str) for value in values):
+                ends = {0: "smallest", len(values) - 1: "largest"}
+                if place in ends:
+                    found.append(f"{name} is the {ends[int(place)]} tried")
+        return found
 
     def _family(self, group: list[int]) -> Family:
         params = self.table["params"]

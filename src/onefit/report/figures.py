@@ -13,14 +13,28 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import auc, confusion_matrix, roc_curve
 
+from onefit.report.criteria import Verdict
 from onefit.report.facts import Facts, Family
 
 Array = NDArray[Any]
 Figure = dict[str, Any]
 
-__all__ = ["clean", "confusion", "curve", "number", "roc", "scatter", "surface"]
+__all__ = [
+    "clean",
+    "confusion",
+    "curve",
+    "number",
+    "panels",
+    "picks",
+    "roc",
+    "scatter",
+    "settings",
+    "surface",
+]
 
 BLUE, ORANGE, GREEN, RED = "#3b7dd8", "#d97706", "#16a34a", "#dc2626"
+#: an axis whose largest value is so many times the smallest is logarithmic
+WIDE = 30.0
 
 
 def clean(text: Any) -> str:
@@ -31,6 +45,11 @@ def clean(text: Any) -> str:
 def number(value: Any) -> str:
     """A parameter's value in few digits, or its name."""
     return f"{value:.3g}" if isinstance(value, (float, np.floating)) else str(value)
+
+
+def settings(params: dict[str, Any]) -> str:
+    """A candidate in words."""
+    return ", ".join(f"{name}={number(value)}" for name, value in params.items())
 
 
 def surface(facts: Facts, family: Family) -> Figure:
@@ -210,6 +229,87 @@ def confusion(y: Array, labels: Array, classes: Array) -> tuple[Figure, Array]:
     }  # fmt: skip
     rows = {"title": "truth", "type": "category", "autorange": "reversed"}
     return _figure([heat], {"title": "held-out label", "type": "category"}, rows), counts
+
+
+def picks(facts: Facts, found: list[Verdict]) -> Figure:
+    """Held-out error of the candidate that each criterion takes, beside the best there is."""
+    names = [clean(one.name) for one in found]
+    points = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": "its candidate ± standard error",
+        "x": [_finite(one.error) for one in found],
+        "y": names,
+        "error_x": {"type": "data", "array": [_finite(one.standard_error) for one in found]},
+        "text": [f"{clean(one.name)}<br>{_about(facts, one.pick)}" for one in found],
+        "hoverinfo": "text",
+        "marker": {"color": BLUE, "size": 11},
+    }
+    best = {"name": "best candidate", "x": [found[0].error] * len(names), "y": names}
+    style = {"type": "scatter", "mode": "lines", "line": {"color": ORANGE, "dash": "dash"}}
+    return _figure(
+        [points, best | style | {"hoverinfo": "skip"}],
+        {"title": clean(facts.scale.label)},
+        {"title": "chosen by", "type": "category", "autorange": "reversed"},
+        height=150 + 40 * len(names),
+    )
+
+
+def panels(facts: Facts, found: list[Verdict]) -> Figure:
+    """Each criterion against lam, on the kernel that it takes; its candidate is marked."""
+    traces: list[Figure] = []
+    axes: Figure = {}
+    for place, one in enumerate(found, start=1):
+        suffix = "" if place == 1 else str(place)
+        line, star = _panel(facts, one)
+        traces += [part | {"xaxis": f"x{suffix}", "yaxis": f"y{suffix}"} for part in (line, star)]
+        shown = [value for value in line["y"] if value is not None]
+        wide = min(shown) > 0 and max(shown) > WIDE * min(shown)
+        label = facts.scale.label if place == 1 else one.name
+        axes[f"xaxis{suffix}"] = {
+            "title": {"text": "lam"},
+            "type": "log",
+            "exponentformat": "power",
+            "automargin": True,
+        }
+        axes[f"yaxis{suffix}"] = {
+            "title": {"text": clean(label)},
+            "type": "log" if wide else "linear",
+            "automargin": True,
+        }
+    rows = -(-len(found) // 2)
+    figure = _figure(traces, {"title": ""}, {"title": ""}, height=60 + 270 * rows)
+    grid = {"rows": rows, "columns": 2, "pattern": "independent", "xgap": 0.2, "ygap": 0.3}
+    figure["layout"] |= {**axes, "grid": grid, "showlegend": False}
+    return figure
+
+
+def _panel(facts: Facts, one: Verdict) -> tuple[Figure, Figure]:
+    family = next(family for family in facts.families if one.pick in family.index)
+    row = int(np.argwhere(family.index == one.pick)[0, 0])
+    cells = [int(i) for i in family.index[row] if i >= 0]
+    lams = [float(lam) for lam, i in zip(family.lams, family.index[row], strict=True) if i >= 0]
+    line: Figure = {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": clean(one.name),
+        "x": lams,
+        "y": [_finite(one.values[i]) for i in cells],
+        "text": [f"{clean(one.name)} = {one.values[i]:.4g}<br>{_about(facts, i)}" for i in cells],
+        "hoverinfo": "text",
+        "line": {"color": BLUE},
+    }
+    place = cells.index(one.pick)
+    star: Figure = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": f"taken by {clean(one.name)}",
+        "x": [lams[place]],
+        "y": [line["y"][place]],
+        "hoverinfo": "skip",
+        "marker": {"symbol": "star", "size": 15, "color": RED},
+    }
+    return line, star
 
 
 def _figure(traces: list[Figure], x: Figure, y: Figure, height: int = 400) -> Figure:

@@ -40,7 +40,7 @@ def write_report(
     Parameters
     ----------
     search : KernelSearchCV
-        Fitted, with a winner.
+        Fitted, with a winner. Criteria that :func:`compare_criteria` added are compared.
     path : str or Path
     y : array of shape (n,), default=None
         The targets that the search was fitted to. With them the report compares held-out

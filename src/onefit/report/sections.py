@@ -12,6 +12,7 @@ from sklearn.base import is_classifier
 
 from onefit.diagnostics import influence
 from onefit.report import figures
+from onefit.report.criteria import verdicts
 from onefit.report.facts import Facts, Family
 
 Array = NDArray[Any]
@@ -62,8 +63,7 @@ def sections(facts: Facts, y: Array | None, target: str) -> list[Section]:
     if y is not None and held is not None:
         parts += _heldout(facts, y, held.predictions, target)
         parts += _influential(facts, y, held.predictions)
-    if "criterion" in facts.table:
-        parts.append(_criteria(facts))
+    parts += _criteria(facts)
     parts.append(_plan(facts))
     return parts
 
@@ -173,19 +173,42 @@ def _value(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
 
 
-def _criteria(facts: Facts) -> Section:
-    by_score, by_criterion = int(np.nanargmax(facts.scores)), int(facts.order[0])
-    name = getattr(facts.search.criterion, "name", facts.search.criterion)
-    agree = "agree" if by_score == by_criterion else "differ"
-    text = f"The criterion {name} and the cross-validated score {agree} on the best candidate."
-    rows = []
-    for what, i in ((str(name), by_criterion), ("cross-validated score", by_score)):
-        params = facts.table["params"][i]
-        settings = ", ".join(f"{k}={figures.number(v)}" for k, v in params.items())
-        value = f"{facts.table['criterion'][i]:.4g}"
-        rows.append([what, settings, value, f"{facts.scale(facts.scores[i]):.4g}"])
-    head = ["chosen by", "candidate", "criterion", facts.scale.label]
-    return Section("criteria", "Comparison of criteria", text, head=head, rows=rows)
+def _criteria(facts: Facts) -> list[Section]:
+    """What each criterion takes, and its curve; nothing where the score is the only one."""
+    found = verdicts(facts)
+    if not found:
+        return []
+    same = [one.name for one in found[1:] if one.pick == found[0].pick]
+    text = (
+        f"{len(same)} of {len(found) - 1} criteria take the candidate with the best "
+        "cross-validated score. Regret: what a criterion's candidate loses against that one in "
+        f"{facts.scale.label}, with its standard error over the splits (paired). The score judges "
+        "itself here, so that the regret of cv is 0 by definition and no merit."
+    )
+    spread = ", ".join(f"{one.name} {one.error:.4g}" for one in found)
+    alt = f"Cross-validated {facts.scale.label} of the candidate taken by each criterion: {spread}."
+    rows = [
+        [
+            one.name,
+            figures.settings(facts.table["params"][one.pick]),
+            f"{one.values[one.pick]:.4g}",
+            f"{one.error:.4g} ± {one.standard_error:.2g}",
+            f"{one.regret:.2g} ± {one.regret_error:.2g}",
+        ]
+        for one in found
+    ]
+    head = ["criterion", "takes", "its value", facts.scale.label, "regret"]
+    drawn = figures.picks(facts, found)
+    title = "Comparison of criteria"
+    curves = Section(
+        "criteria-curves",
+        "Curves of the criteria",
+        "Each criterion over lam on the kernel that it takes; star: its candidate. Units differ.",
+        figures.panels(facts, found),
+        f"Curves of {', '.join(one.name for one in found)} against lam, one panel each; the "
+        "candidate that each takes is marked.",
+    )
+    return [Section("criteria", title, text, drawn, alt, head, rows), curves]
 
 
 def _plan(facts: Facts) -> Section:

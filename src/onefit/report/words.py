@@ -6,7 +6,7 @@ import numpy as np
 
 import onefit
 from onefit.report.facts import Facts
-from onefit.report.figures import number
+from onefit.report.figures import settings
 
 __all__ = ["headline", "methods"]
 
@@ -34,12 +34,12 @@ METHODS = {
 def headline(facts: Facts) -> str:
     """The choice, its error and how sure it is."""
     low, high = facts.interval
-    params = ", ".join(f"{k}={number(v)}" for k, v in facts.search.best_params_.items())
+    edge = f" The {' and the '.join(facts.edges)}: better ones may lie beyond the grid."
     return (
-        f"Chosen: {params}. Expected {facts.scale.label} "
+        f"Chosen: {settings(facts.search.best_params_)}. Expected {facts.scale.label} "
         f"{facts.scale(facts.scores[facts.best]):.4g}, 95% interval {low:.4g} to {high:.4g}, from "
         f"{facts.search.n_splits_} splits; {int(facts.near.sum())} of {facts.scores.size} "
-        "candidates are within one standard error of the best."
+        f"candidates are within one standard error of the best.{edge if facts.edges else ''}"
     )
 
 

@@ -1,0 +1,184 @@
+"""Criteria side by side: the candidate that each would take, and what that costs in held-out error.
+
+Values of further criteria are columns ``criterion_<name>`` of a search's table. The yardstick is
+the cross-validated score: the *regret* of a criterion is what its candidate loses against the best
+cross-validated score. The score itself has no regret by definition.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_consistent_length
+
+from onefit.criteria import CrossValidation, KernelStability
+from onefit.estimators._base import check_weights
+from onefit.kernels import Geometry
+from onefit.problem import Problem
+from onefit.report.facts import Facts
+from onefit.search.aggregate import standard_error
+from onefit.search.criterion import Criterion, Evidence, get_criterion
+from onefit.search.grid import Machine, jobs, machines
+
+Array = NDArray[Any]
+
+__all__ = ["Verdict", "compare_criteria", "verdicts"]
+
+#: how the columns of further criteria begin
+COLUMN = "criterion_"
+#: criteria that look at the held-out values of every candidate
+OF_HELDOUTS = (CrossValidation, KernelStability)
+
+
+def compare_criteria(
+    search: Any, X: Any, y: Any, criteria: Sequence[str | Criterion], sample_weight: Any = None
+) -> Any:
+    """Evaluate further criteria on the candidates of a fitted search, as columns of its table.
+
+    Every kernel matrix is built once for all criteria; no split is fitted again.
+
+    Parameters
+    ----------
+    search : KernelSearchCV
+        Fitted. "kernel_stability" needs ``keep_heldout="all"``.
+    X, y, sample_weight
+        What it was fitted to.
+    criteria : sequence of str or Criterion
+        As ``criterion`` of the search. "cv" and the search's own are there already.
+
+    Returns
+    -------
+    search
+        With columns ``criterion_<name>`` in ``cv_results_``, the smaller the better, infinite where
+        a criterion refuses a candidate.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from onefit import KernelRegressor, KernelSearchCV
+    >>> from onefit.report import compare_criteria
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> search = KernelSearchCV(KernelRegressor(), {"lam": [1e-5, 1e-3, 0.1]}).fit(X, y)
+    >>> table = compare_criteria(search, X, y, ["loo", "gcv"]).cv_results_
+    >>> int(table["criterion_loo"].argmin()), int(table["criterion_gcv"].argmin())
+    (1, 1)
+    """
+    wanted = {one.name: one for one in map(get_criterion, criteria) if one is not None}
+    wanted.pop(getattr(search.criterion, "name", search.criterion), None)
+    if not wanted:
+        return search
+    params = search.cv_results_["params"]
+    group = machines(search.estimator, params)
+    first = group[0].estimator
+    rows = first._validate_X(X, ensure_min_samples=2)
+    Y, s = first._targets(y, rows.dtype), check_weights(sample_weight, rows)
+    check_consistent_length(rows, Y)
+    heldouts = getattr(search, "heldouts_", [None] * len(params))
+    for criterion in wanted.values():
+        _check(criterion, group, Y, s, heldouts)
+    found = {name: np.full(len(params), np.nan) for name in wanted}
+    for job in jobs(group, rows, s):
+        K = job.kernel.matrix(Geometry(rows, keep=False))
+        for machine in job.machines:
+            kept = [heldouts[i] for i in machine.indices]
+            evidence = Evidence(_problem(machine, K, Y, s), job.kernel, machine.lams, kept)
+            for name, criterion in wanted.items():
+                found[name][list(machine.indices)] = _evaluate(criterion, evidence)
+    search.cv_results_ |= {COLUMN + name: values for name, values in found.items()}
+    return search
+
+
+def _evaluate(criterion: Criterion, evidence: Evidence) -> Array:
+    """A value for each lam; infinite, with a warning, where the kernel does not fit."""
+    try:
+        return criterion.evaluate(evidence)[0]
+    except ValueError as error:
+        warnings.warn(f"{error}; these candidates are left out", stacklevel=3)
+        return np.full(len(evidence.lams), np.inf)
+
+
+def _problem(machine: Machine, K: Array, Y: Array, s: Array) -> Problem:
+    estimator = machine.estimator
+    return Problem(K, Y, s, estimator._make_loss(), estimator.fit_intercept, estimator.scaling)
+
+
+def _check(
+    criterion: Criterion, group: list[Machine], Y: Array, s: Array, heldouts: list[Any]
+) -> None:
+    """Refuse what cannot be evaluated, before any work."""
+    if isinstance(criterion, OF_HELDOUTS) and heldouts[0] is None:
+        raise ValueError(
+            f"criterion {criterion.name!r} looks at the held-out values of every candidate; fit "
+            "the search with keep_heldout='all'"
+        )
+    if hasattr(criterion, "check"):
+        empty = np.empty((0, 0), dtype=Y.dtype)
+        for machine in group:
+            criterion.check(_problem(machine, empty, Y, s))
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one criterion says.
+
+    Attributes
+    ----------
+    name : str
+    values : (C,) array
+        As shown: the score for "cv", else the criterion; NaN where there is none.
+    pick : int
+        The candidate that it takes.
+    error, standard_error : float
+        Cross-validated, of that candidate, as shown.
+    regret, regret_error : float
+        What it loses against the best cross-validated score, and the standard error of that over
+        the splits (paired).
+    """
+
+    name: str
+    values: Array = field(repr=False)
+    pick: int
+    error: float
+    standard_error: float
+    regret: float
+    regret_error: float
+
+
+def verdicts(facts: Facts) -> list[Verdict]:
+    """The cross-validated score, the search's own criterion, and those of further columns.
+
+    Empty where the score is the only one. Criteria that refuse every candidate are left out.
+    """
+    own = getattr(facts.search.criterion, "name", facts.search.criterion)
+    columns = {own: facts.table["criterion"]} if "criterion" in facts.table else {}
+    columns |= {
+        name.removeprefix(COLUMN): values
+        for name, values in facts.table.items()
+        if name.startswith(COLUMN)
+    }
+    values = {name: np.where(np.isfinite(one), one, np.nan) for name, one in columns.items()}
+    values = {name: one for name, one in values.items() if not np.isnan(one).all()}
+    if not values or np.isnan(facts.scores).all():
+        return []
+    found = [_verdict(facts, "cv", facts.scale(facts.scores), int(np.nanargmax(facts.scores)))]
+    found += [_verdict(facts, name, one, int(np.nanargmin(one))) for name, one in values.items()]
+    return found
+
+
+def _verdict(facts: Facts, name: str, values: Array, pick: int) -> Verdict:
+    top = int(np.nanargmax(facts.scores))
+    lost = (facts.splits[top] - facts.splits[pick])[None]
+    return Verdict(
+        name,
+        values,
+        pick,
+        error=float(facts.scale(facts.scores[pick])),
+        standard_error=float(facts.errors[pick]),
+        regret=float(facts.scores[top] - facts.scores[pick]),
+        regret_error=float(standard_error(lost)[0]),
+    )

@@ -1,0 +1,85 @@
+"""The commands of docs/command_line.md print what the page says, and its tables are complete."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import onefit
+from onefit.cli import errors
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "command_line.md").read_text("utf-8")
+FENCE = re.compile(r"^```(sh|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+SAME = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def in_a_shell(command: str) -> str:
+    """Run a line with the interpreter of this test as python, and its onefit."""
+    python = shlex.quote(sys.executable)
+    command = re.sub(r"\bpython -c", f"{python} -c", command)
+    command = re.sub(r"^onefit ", f"{python} -m onefit.cli ", command)
+    source = str(Path(onefit.__file__).parents[1])
+    environment = os.environ | {"PYTHONPATH": source}
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def run(onefit):
+    def call(line: str) -> str:
+        if line.startswith("onefit ") and not re.search(r"[|>]", line):
+            return onefit(*shlex.split(line)[1:]).output
+        return in_a_shell(line)
+
+    return call
+
+
+def test_commands_print_what_the_page_says(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    printed, compared = "", 0
+    for kind, body in FENCE.findall(PAGE):
+        if kind == "text":
+            assert doctest.OutputChecker().check_output(body, printed, SAME), printed
+            compared += 1
+        elif not body.startswith("pip "):
+            printed = [run(line) for line in body.splitlines()][-1]
+    assert compared > 6
+    rankings = [json.loads(Path(name).read_text())["ranking"]
+                for name in ("first.json", "second.json")]  # fmt: skip
+    assert rankings[0] == rankings[1]
+    for name in ("report.html", "model.skops", "results.parquet"):
+        assert Path(name).stat().st_size > 1000
+
+
+def keys(value, path: str = "") -> set[str]:
+    """Paths of everything in a document, lists as []; objects of parameters and files are whole."""
+    if isinstance(value, dict) and not path.endswith(("params", "files")):
+        found = {path} if path else set()
+        return found.union(*(keys(one, f"{path}.{key}".lstrip(".")) for key, one in value.items()))
+    if isinstance(value, list) and value and isinstance(value[0], dict) and path != "ranking":
+        return {path} | (keys(value[0], f"{path}[]") - {f"{path}[]"})
+    return {path}
+
+
+def test_the_schema_is_complete(onefit, csv):
+    select = ("select", csv, "--target", "price", "--kernel", "linear", "--compare", "gcv")
+    found = keys(json.loads(onefit(*select, "--format", "json").stdout)) - {"best", "data"}
+    section = PAGE.partition("\n## JSON\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
+    assert {name for row in rows for name in re.findall(r"`([^`]+)`", row)} == found
+
+
+def test_the_exit_codes_are_complete():
+    section = PAGE.partition("\n## Exit codes\n")[2].partition("\n## ")[0]
+    told = {int(code) for code in re.findall(r"^\| (\d+) \|", section, re.MULTILINE)}
+    names = ("UNEXPECTED", "USAGE", "BAD_DATA", "TOO_LARGE", "OTHER_JOURNAL", "INTERRUPTED")
+    assert told == {0, *(getattr(errors, name) for name in names)}

@@ -1,0 +1,69 @@
+"""Ctrl-C in the middle of a real run, and going on from there."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import onefit as package
+from onefit.cli.errors import INTERRUPTED
+
+#: a terminal's Ctrl-C arrives as it does here, whatever the parent process ignores
+PROGRAM = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"
+    "from onefit.cli import main; main()"
+)
+
+
+def kept(journal: Path) -> int:
+    if not journal.exists():
+        return 0
+    with closing(sqlite3.connect(journal, timeout=30)) as connection:
+        try:
+            return connection.execute("SELECT count(*) FROM jobs").fetchone()[0]
+        except sqlite3.OperationalError:  # not created yet
+            return 0
+
+
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_interrupted_and_resumed(onefit, tmp_path, jobs):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(700, 4))
+    csv, journal = tmp_path / "data.csv", tmp_path / "journal.sqlite"
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    frame.assign(t=X[:, 0] * X[:, 1] + random.normal(size=700)).to_csv(csv, index=False)
+    select = ["select", csv, "--target", "t", "--format", "json", "--jobs", jobs]
+    select = [str(one) for one in (*select, "--journal", journal)]
+    environment = os.environ | {"PYTHONPATH": str(Path(package.__file__).parents[1])}
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *select],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
+    )
+    while kept(journal) < 2 and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == INTERRUPTED, stderr
+    assert stdout == ""
+    assert stderr == f"onefit: interrupted; what is finished is in {journal}, go on with --resume\n"
+    before = kept(journal)
+    assert before >= 2
+    done = onefit(*select, "--resume")
+    assert done.exit_code == 0, done.stderr
+    assert kept(journal) == 25 > before
+    assert json.loads(done.stdout)["candidates"] == 325
