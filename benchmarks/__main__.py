@@ -7,7 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-SCRIPTS = ("exact_search", "scaling", "influence_path", "svm_search", "accuracy", "svm_limit")
+SCRIPTS = (
+    "exact_search",
+    "scaling",
+    "influence_path",
+    "svm_search",
+    "accuracy",
+    "svm_limit",
+    "outlier_rule",
+)
 
 
 def main() -> int:

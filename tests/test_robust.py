@@ -29,6 +29,39 @@ def test_mad():
     assert mad(r) == pytest.approx(median_abs_deviation(r, scale="normal"))
 
 
+def test_weighted_mad():
+    random = np.random.default_rng(0)
+    for n in (7, 8):
+        r, counts = random.normal(size=n), random.integers(0, 4, size=n)
+        expected = mad(np.repeat(r, counts))
+        assert mad(r, counts) == pytest.approx(expected)
+        assert mad(r, 0.1 * counts) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("scaling", ["mean", "total"])
+def test_weights_count_rows(scaling):
+    """In fits, criterion and scale; a row of weight zero is not there."""
+    X, y = toy(outliers=3)
+    base = KernelRegressor(scaling=scaling)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, size=50)
+    weight[[5, 20]] = 0.0
+    kept = np.flatnonzero(weight)
+    found = robust_select(X, y, base, GRID, sample_weight=weight)
+    alone = robust_select(X[kept], y[kept], base, GRID, sample_weight=weight[kept])
+    np.testing.assert_allclose(found.results["criterion"], alone.results["criterion"], rtol=1e-6)
+    assert found.sigma_err == pytest.approx(alone.sigma_err)
+    for i in (0, 20, found.best_index):
+        params = found.results["params"][i]
+        problem = base.set_params(**params)._prepare(X, y, weight)
+        expected = influence_loo(problem, params["lam"], 5, "absolute")
+        assert found.results["criterion"][i] == pytest.approx(expected, rel=1e-7)
+    winner = base.set_params(**found.params).fit(X, y, sample_weight=weight)
+    np.testing.assert_allclose(found.estimator.predict(X), winner.predict(X), rtol=1e-7)
+    least = found.results["params"][found.least_squares_index]
+    fitted = KernelRegressor(scaling=scaling, **least).fit(X, y, sample_weight=weight)
+    assert found.sigma_err == pytest.approx(mad(y - fitted.predict(X), weight))
+
+
 def test_the_five_steps():
     """Every number of the table, from the plain functions."""
     X, y = toy(outliers=3)

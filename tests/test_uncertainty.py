@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LinearRegression
-from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, ShuffleSplit, StratifiedKFold
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneGroupOut,
+    LeaveOneOut,
+    ShuffleSplit,
+    StratifiedKFold,
+)
+from sklearn.pipeline import Pipeline
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.folds import Folds
+from onefit.heldout import leaveout, limit, refit
 from onefit.uncertainty import nested_cv, optimism_note, predict_interval, standard_errors
 from onefit.uncertainty.intervals import _rank
 from onefit.uncertainty.machines import leave_out
@@ -28,16 +37,25 @@ MACHINES = [
 ]
 
 
-def by_refits(machine, cv, alpha):
+def by_refits(machine, cv, alpha, weight=None):
     """The definition of CV+, every machine trained honestly."""
     centre, residual = np.empty((41, 7)), np.empty(41)
     for train, test in cv.split(X):
-        fitted = clone(machine).fit(X[train], y[train])
+        of_train = None if weight is None else weight[train]
+        fitted = clone(machine).fit(X[train], y[train], sample_weight=of_train)
         centre[test] = fitted.predict(X_new)
         residual[test] = np.abs(y[test] - fitted.predict(X[test]))
-    low = np.sort(centre - residual[:, None], axis=0)[int(np.floor(alpha * 42)) - 1]
-    high = np.sort(centre + residual[:, None], axis=0)[int(np.ceil((1 - alpha) * 42)) - 1]
-    return low, high
+    if weight is None:
+        low = np.sort(centre - residual[:, None], axis=0)[int(np.floor(alpha * 42)) - 1]
+        high = np.sort(centre + residual[:, None], axis=0)[int(np.ceil((1 - alpha) * 42)) - 1]
+        return low, high
+    ends = [(centre + sign * residual[:, None]) * sign for sign in (-1.0, 1.0)]
+    enough = (1 - alpha) * (weight.sum() + 1)
+    found = [
+        [min(v for v in column if weight[column <= v].sum() >= enough) for column in end.T]
+        for end in ends
+    ]
+    return -np.array(found[0]), np.array(found[1])
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=repr)
@@ -51,6 +69,44 @@ def test_intervals_are_those_of_refits(machine):
         expected = clone(machine).fit(X, y).predict(X_new)
         np.testing.assert_allclose(found.prediction, expected, rtol=1e-7)
     assert not hasattr(machine, "X_fit_")
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=repr)
+def test_weighted_intervals_are_those_of_refits(machine):
+    weight = np.random.default_rng(1).uniform(0.2, 3.0, size=41)
+    for method, folds in (
+        ("cv+", KFold(4, shuffle=True, random_state=0)),
+        ("jackknife+", LeaveOneOut()),
+    ):
+        found = predict_interval(
+            machine, X, y, X_new, 0.13, method, cv=4, random_state=0, sample_weight=weight
+        )
+        low, high = by_refits(machine, folds, 0.13, weight)
+        np.testing.assert_allclose(found.lower, low, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(found.upper, high, rtol=1e-5, atol=1e-6)
+        expected = clone(machine).fit(X, y, sample_weight=weight).predict(X_new)
+        np.testing.assert_allclose(found.prediction, expected, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("machine", MACHINES[:3], ids=repr)
+def test_a_weight_is_a_number_of_rows(machine):
+    """Zero among them: as if the rows were repeated, all copies in one fold."""
+    counts = np.arange(41) % 4
+    rows = np.repeat(np.arange(41), counts)
+    folds = list(KFold(5).split(X))
+    repeated = [
+        (np.flatnonzero(np.isin(rows, train)), np.flatnonzero(np.isin(rows, test)))
+        for train, test in folds
+    ]
+    found = predict_interval(machine, X, y, X_new, 0.2, cv=folds, sample_weight=counts)
+    expected = predict_interval(machine, X[rows], y[rows], X_new, 0.2, cv=repeated)
+    np.testing.assert_allclose(found.lower, expected.lower, rtol=1e-5)
+    np.testing.assert_allclose(found.upper, expected.upper, rtol=1e-5)
+    np.testing.assert_allclose(found.prediction, expected.prediction, rtol=1e-5)
+    fewer = predict_interval(machine, X, y, X_new, 0.2, "jackknife+", sample_weight=counts > 0)
+    kept = counts > 0
+    alone = predict_interval(machine, X[kept], y[kept], X_new, 0.2, "jackknife+")
+    np.testing.assert_allclose(fewer.upper, alone.upper, rtol=1e-6)
 
 
 @pytest.mark.parametrize("options", [{}, {"loss": "huber", "b": 0.3}])
@@ -118,8 +174,8 @@ def coverage(method, alpha, repetitions, n=59, options=None):
 
 
 def test_rank():
-    assert [_rank(0.1, n) for n in (9, 10, 99)] == [9, 10, 90]
-    assert _rank(0.45, 99) == 55  # 0.55 * 100 is 55.00000000000001
+    assert [np.ceil(_rank(0.1, n)) for n in (9, 10, 99)] == [9, 10, 90]
+    assert np.ceil(_rank(0.45, 99)) == 55  # 0.55 * 100 is 55.00000000000001
 
 
 @pytest.mark.parametrize("alpha", [0.1, 0.3])
@@ -147,6 +203,8 @@ def test_coverage_over_many_samples(options, repetitions):
         ({"alpha": 0.01}, "at least 0.0238, or more rows"),
         ({"method": "cv"}, "did you mean 'cv\\+'"),
         ({"cv": 1}, "cv must be at least 2"),
+        ({"sample_weight": np.full(41, 0.1)}, "0.196, or more rows .with sample_weight"),
+        ({"sample_weight": -np.ones(41)}, "must not be negative"),
         ({"cv": ShuffleSplit(3)}, "test every row once and train on all others"),
         ({"estimator": KernelClassifier()}, "predict_interval is for regressors"),
         ({"estimator": LinearRegression()}, "needs a KernelRegressor"),
@@ -269,6 +327,111 @@ def test_nested_cv_in_processes():
     one = nested_cv(KernelRegressor(gamma=0.5), X, y, cv=3, repeats=1)
     two = nested_cv(KernelRegressor(gamma=0.5), X, y, cv=3, repeats=1, n_jobs=2)
     assert one.interval == two.interval
+
+
+def counted(monkeypatch, owner, name):
+    """Rows that a method was given, as a list that grows."""
+    seen, method = [], getattr(owner, name)
+
+    def spy(self, X, *args, **options):
+        seen.append(len(X))
+        return method(self, X, *args, **options)
+
+    monkeypatch.setattr(owner, name, spy)
+    return seen
+
+
+def test_nested_cv_fits_the_winner_of_each_part_and_nothing_else(monkeypatch):
+    fits = counted(monkeypatch, KernelRegressor, "fit")
+    for module in (leaveout, limit, refit):
+        monkeypatch.setattr(module, "refit_fold", lambda *a: 1 / 0)
+    for loss in ("squared", "huber"):
+        machine = KernelRegressor(loss=loss, gamma=0.5, b=0.3)
+        search = KernelSearchCV(machine, {"lam": [1e-3, 1e-1]}, cv=3)
+        fits.clear()
+        nested_cv(search, X, y, cv=4, repeats=2)
+        assert len(fits) == 2 * (4 + 6)
+        assert max(fits) < 41
+
+
+@pytest.mark.parametrize("weights", [None, np.arange(41) % 4 + 0.5], ids=["even", "weighted"])
+@pytest.mark.parametrize("machine", MACHINES[:3], ids=repr)
+def test_nested_cv_of_a_machine_is_one_fit(monkeypatch, machine, weights):
+    class Plain(RegressorMixin, BaseEstimator):
+        """The same machine, hidden from nested_cv."""
+
+        def fit(self, X, y, sample_weight=None):
+            self.machine_ = clone(machine).fit(X, y, sample_weight=sample_weight)
+            return self
+
+        def predict(self, X):
+            return self.machine_.predict(X)
+
+    expected = nested_cv(Plain(), X, y, cv=4, repeats=2, sample_weight=weights)
+    monkeypatch.setattr(KernelRegressor, "fit", lambda *a, **b: 1 / 0)
+    found = nested_cv(machine, X, y, cv=4, repeats=2, sample_weight=weights)
+    np.testing.assert_allclose(found.interval, expected.interval, rtol=1e-5)
+    assert found.inside_error == pytest.approx(expected.inside_error, rel=1e-6)
+
+
+def test_nested_cv_of_a_classifier_is_one_fit():
+    names = np.array(["no", "yes", "maybe"])[np.arange(45) % 3]
+    for target in (labels, names):
+        machine = KernelClassifier(gamma=0.1)
+        refitted = nested_cv(Pipeline([("machine", machine)]), Z, target, cv=3, repeats=2)
+        found = nested_cv(machine, Z, target, cv=3, repeats=2)
+        assert found.interval == refitted.interval
+        assert 0 < found.error < 1
+
+
+def test_several_targets_of_a_machine():
+    Y = np.column_stack([y, X[:, 1]])
+    machine = KernelRegressor(gamma=0.5)
+    both = nested_cv(machine, X, Y, cv=3, repeats=1)
+    each = [nested_cv(machine, X, Y[:, j], cv=3, repeats=1) for j in range(2)]
+    assert both.error == pytest.approx(np.mean([one.error for one in each]))
+
+
+class Spy(RegressorMixin, BaseEstimator):
+    """Remembers the groups it was trained on, and finds none of them in a prediction."""
+
+    def fit(self, X, y):
+        self.groups_ = set(X[:, -1])
+        return self
+
+    def predict(self, X):
+        assert not self.groups_ & set(X[:, -1])
+        return np.zeros(len(X))
+
+
+def test_groups_stay_on_one_side():
+    groups = np.arange(41) % 9
+    tagged = np.column_stack([X, groups])
+    nested_cv(Spy(), tagged, y, cv=3, repeats=2, groups=groups)
+    with pytest.raises(AssertionError):
+        nested_cv(Spy(), tagged, y, cv=3, repeats=2)
+    search = KernelSearchCV(KernelRegressor(), {"lam": [1e-3, 1e-1]}, cv=LeaveOneGroupOut())
+    assert nested_cv(search, X, y, cv=3, repeats=1, groups=groups).error > 0
+    with pytest.raises(ValueError, match="groups"):
+        nested_cv(search, X, y, cv=3, repeats=1)
+
+
+def test_weights_reach_the_searches_of_the_parts():
+    weight = np.where(np.arange(41) % 10 == 0, 1e-9, 1.0)  # the rows that are far off
+    search = KernelSearchCV(KernelRegressor(gamma=0.5), {"lam": [1e-3, 1e-1]}, cv=3)
+    options = {"cv": 3, "repeats": 1, "loss": lambda a, b: np.minimum(np.abs(a - b), 1.0)}
+    weighted = nested_cv(search, X, y, sample_weight=weight, **options)
+    assert weighted.error < nested_cv(search, X, y, **options).error
+
+
+def test_what_nested_cv_does_not_take():
+    with pytest.raises(TypeError, match=r"'weights'.*sample_weight and groups"):
+        nested_cv(KernelRegressor(), X, y, weights=y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        nested_cv(KernelRegressor(), X, y, sample_weight=y[:-1])
+    search = KernelSearchCV(KernelRegressor(), {}, cv=list(KFold(3).split(X)))
+    with pytest.raises(ValueError, match="an int or a splitter"):
+        nested_cv(search, X, y)
 
 
 @pytest.mark.parametrize(

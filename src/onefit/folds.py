@@ -20,7 +20,7 @@ from sklearn.model_selection import check_cv
 
 Indices = NDArray[np.intp]
 
-__all__ = ["Folds"]
+__all__ = ["Folds", "leave_one_out"]
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,15 @@ class Folds:
         train = [_as_indices(a, n, k, "training") for k, (a, _) in enumerate(pairs)]
         test = [_as_indices(b, n, k, "test") for k, (_, b) in enumerate(pairs)]
         return cls(n, train, test)
+
+    @classmethod
+    def from_removed(
+        cls, n: int, removed: list[Indices], test: list[Indices], disjoint: list[bool]
+    ) -> Folds:
+        """Folds whose training sets are kept as the rows that they leave out."""
+        folds = cls(n, _Complements(n, removed), test)
+        vars(folds).update(removed=removed, disjoint=disjoint)  # cached properties, known already
+        return folds
 
     def __len__(self) -> int:
         return len(self.test)
@@ -151,3 +160,28 @@ def _as_indices(rows: Any, n: int, split: int, kind: str) -> Indices:
     if np.count_nonzero(seen) < found.size:
         raise ValueError(f"{name} names a row twice; rows must be unique")
     return found
+
+
+@dataclass(frozen=True)
+class _Complements(Sequence[Indices]):
+    """Training sets that are kept as the rows they leave out, and written out when asked for.
+
+    Leave-one-out of n rows would else hold n^2 indices, as much as a kernel matrix.
+    """
+
+    n: int
+    removed: list[Indices]
+
+    def __len__(self) -> int:
+        return len(self.removed)
+
+    def __getitem__(self, k: Any) -> Any:
+        mask = np.ones(self.n, dtype=bool)
+        mask[self.removed[k]] = False
+        return np.flatnonzero(mask)
+
+
+def leave_one_out(n: int) -> Folds:
+    """The splits of LeaveOneOut, without drawing n training sets of n - 1 rows."""
+    rows = list(np.arange(n)[:, None])
+    return Folds.from_removed(n, rows, rows, [True] * n)

@@ -29,6 +29,7 @@ from sklearn.utils.validation import check_consistent_length
 from onefit._validation import check_positive
 from onefit.criteria.influence import InfluenceLoo
 from onefit.estimators import KernelRegressor
+from onefit.estimators._base import check_weights
 from onefit.grids import default_grid
 from onefit.kernels import Geometry
 from onefit.losses import Huber, Loss, Squared
@@ -68,8 +69,14 @@ class RobustSelection:
     least_squares_index: int
 
 
-def mad(residuals: Any) -> float:
+def mad(residuals: Any, sample_weight: Any = None) -> float:
     """Median absolute deviation, scaled to be the standard deviation of a normal (JMLR eq. 18).
+
+    Parameters
+    ----------
+    residuals : array of shape (n,)
+    sample_weight : array of shape (n,), default=None
+        How often each residual counts in both medians.
 
     Examples
     --------
@@ -77,7 +84,20 @@ def mad(residuals: Any) -> float:
     1.4826
     """
     r = np.asarray(residuals, dtype=np.float64)
-    return float(np.median(np.abs(r - np.median(r))) / NormalDist().inv_cdf(0.75))
+    s = np.ones_like(r) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    deviation = np.abs(r - _median(r, s))
+    return _median(deviation, s) / NormalDist().inv_cdf(0.75)
+
+
+def _median(values: Array, s: Array) -> float:
+    """The weighted median, the middle of two where the weights below and above are equal."""
+    order = np.argsort(values)
+    order = order[s[order] > 0.0]
+    below, half = np.cumsum(s[order]), 0.5 * s.sum()
+    near = 1e-12 * half
+    low = np.searchsorted(below, half - near)
+    high = min(np.searchsorted(below, half + near, side="right"), order.size - 1)
+    return float(0.5 * (values[order[low]] + values[order[high]]))
 
 
 def robust_select(
@@ -88,6 +108,7 @@ def robust_select(
     multiples: Sequence[float] = (1.0, 2.0, 3.0),
     order: int = 5,
     random_state: Any = 0,
+    sample_weight: Any = None,
 ) -> RobustSelection:
     """Choose lambda, kernel and b by C_IF^5 with the absolute value, and fit the winner.
 
@@ -107,6 +128,9 @@ def robust_select(
         k of C_IF^k.
     random_state : int, RandomState or None, default=0
         For the default grid.
+    sample_weight : array of shape (n,), default=None
+        In the fits, in the mean of the criterion and in the medians of the scale: a row of weight 2
+        counts as two equal rows, which leave-one-out leaves out together.
 
     Examples
     --------
@@ -127,11 +151,11 @@ def robust_select(
     if grid is None:
         grid = default_grid(X, scaling=base.scaling, random_state=random_state)
     _check_grid(grid)
-    table = _Table(base, grid, X, y)
+    table = _Table(base, grid, X, y, sample_weight)
     table.add(Squared(), np.inf, criterion)
     least = table.best()
-    plain = clone(base).set_params(**table.params[least]).fit(X, y)
-    sigma = mad(np.ravel(y) - plain.predict(X))
+    plain = clone(base).set_params(**table.params[least]).fit(X, y, sample_weight)
+    sigma = mad(np.ravel(y) - plain.predict(X), table.s)
     if sigma == 0.0:
         warnings.warn(
             "more than half of the residuals of least squares are equal, so that their scale is "
@@ -143,7 +167,7 @@ def robust_select(
         table.add(Huber(c * sigma), c * sigma, criterion)
     best = table.best()
     params = table.params[best]
-    winner = clone(base).set_params(**params).fit(X, y)
+    winner = clone(base).set_params(**params).fit(X, y, sample_weight)
     return RobustSelection(winner, params, sigma, table.results(), best, least)
 
 
@@ -160,7 +184,9 @@ def _check_grid(grid: Any) -> None:
 class _Table:
     """Candidates, kernel after kernel, for one loss after the other."""
 
-    def __init__(self, base: KernelRegressor, grid: Any, X: Any, y: Any) -> None:
+    def __init__(
+        self, base: KernelRegressor, grid: Any, X: Any, y: Any, sample_weight: Any
+    ) -> None:
         self.found = candidates(base, grid)
         group = machines(base, self.found)
         first = group[0].estimator
@@ -171,7 +197,7 @@ class _Table:
             raise ValueError(
                 f"y has {self.Y.shape[1]} columns; robust_select takes one target, call it for each"
             )
-        self.s = np.ones(X.shape[0], dtype=X.dtype)
+        self.s = check_weights(sample_weight, X)
         self.jobs: list[Job] = jobs(group, X, self.s)
         self.geometry = Geometry(X)
         self.params: list[dict[str, Any]] = []

@@ -62,6 +62,13 @@ def select(
        residuals, and then, with that kernel, the squared loss and Huber's with b = 1, 2 and 3
        times the scale, by ``method="race"``. That last search is returned.
 
+       How often that leads to Huber's loss, in 100 simulated sets a law (50 of Friedman's function
+       with n = 100, 50 of a sine with n = 200; ``benchmarks/outlier_rule.py``): normal noise 0,
+       Laplace 6, t with 3 degrees of freedom 13, 3 % gross outliers 98, 10 % gross outliers 98.
+       The winner was further from the true function than the squared loss's, by more than 5 %, in
+       1 of the 500 sets, nearer in 209; with outliers its median error was 0.27 to 0.76 times that
+       of the squared loss.
+
     Nothing is scaled: columns of very different widths get a warning. The winner's score is the
     best of many and optimistic, see :func:`nested_cv`. For other rules, or a kernel matrix in place
     of X, use :class:`KernelSearchCV`.

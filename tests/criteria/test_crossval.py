@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onefit.criteria import cross_validation, loo
-from onefit.criteria.loo import leave_one_out
-from onefit.folds import Folds
+from onefit import KernelClassifier, KernelSearchCV
+from onefit.criteria import CrossValidation, cross_validation, loo
+from onefit.folds import Folds, leave_one_out
 from onefit.heldout import Refit
 from onefit.losses import Huber, SmoothedHinge, Squared
 
@@ -52,3 +52,34 @@ def test_judging_labels(make_problem):
         loo(make_problem(), 0.02, "hinge")
     with pytest.raises(ValueError, match="did you mean 'absolute'"):
         loo(make_problem(), 0.02, "absolut")
+
+
+def test_a_decision_of_zero_is_the_first_class(make_problem):
+    """As in predict: with a kernel that has died away everything is, and half of that is wrong."""
+    problem = make_problem(SmoothedHinge(0.3), intercept=False, gamma=1e6)
+    wrong = np.mean(problem.Y > 0)
+    assert 0.2 < wrong < 0.8
+    assert loo(problem, 0.02, "zero_one") == wrong
+    folds = Folds.draw(4, problem.K)
+    parts = [np.mean(problem.Y[rows] > 0) for rows in folds.test]
+    assert cross_validation(problem, 0.02, folds, "zero_one") == pytest.approx(np.mean(parts))
+
+
+def test_zero_one_agrees_with_predict_and_with_the_scores():
+    random = np.random.default_rng(0)
+    X = 100.0 * random.normal(size=(40, 2))
+    X[30:] = X[:10] + 0.01 * random.normal(size=(10, 2))  # ten pairs, twenty rows alone
+    y = np.where(random.uniform(size=40) > 0.4, "b", "a")
+    machine = KernelClassifier(loss="smoothed_hinge", gamma=1.0, fit_intercept=False)
+    criterion = CrossValidation(loss="zero_one", guard=False)
+    search = KernelSearchCV(machine, {"lam": [1e-2]}, cv=4, criterion=criterion).fit(X, y)
+    zeros = search.heldout_.values == 0.0
+    assert 0 < zeros.sum() < 40
+    labels = [
+        machine.fit(X[train], y[train]).predict(X[test]) for train, test in search.heldout_.folds
+    ]
+    wrong = np.mean(
+        [np.mean(a != y[b]) for a, (_, b) in zip(labels, search.heldout_.folds, strict=True)]
+    )
+    assert search.cv_results_["criterion"][0] == pytest.approx(wrong)
+    assert search.best_score_ == pytest.approx(1.0 - wrong)

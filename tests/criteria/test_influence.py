@@ -9,7 +9,7 @@ import pytest
 
 from onefit.criteria import HatSpectrum, InfluenceLoo, influence_loo, loo
 from onefit.criteria.influence import influence_predictions
-from onefit.criteria.loo import leave_one_out
+from onefit.folds import leave_one_out
 from onefit.heldout import Influence
 from onefit.losses import EpsilonQuadratic, Huber, Log, Logistic, SmoothedHinge, Squared
 from onefit.problem import Problem

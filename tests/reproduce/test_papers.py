@@ -10,7 +10,7 @@ from scipy import stats
 from sklearn.svm import SVC
 
 from onefit import KernelRegressor
-from onefit.criteria.loo import leave_one_out
+from onefit.folds import leave_one_out
 from onefit.heldout.refit import refit_fold
 from onefit.kernels.stationary import Gaussian
 from onefit.losses import SmoothedHinge

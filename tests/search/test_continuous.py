@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,7 +12,11 @@ from sklearn.datasets import make_classification, make_friedman1
 from sklearn.model_selection import KFold, LeaveOneOut
 
 from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit import _linalg as linalg
+from onefit.criteria import HatSpectrum
 from onefit.heldout import Eigen
+from onefit.kernels import Gaussian
+from onefit.search import explore, workers
 from onefit.search.continuous import brackets, coarse_to_fine
 
 X, y = make_friedman1(60, noise=1.0, random_state=0)
@@ -97,13 +103,89 @@ def test_refined_candidates_are_ordinary_candidates():
     np.testing.assert_allclose(found.heldout_.values, again.heldout_.values, rtol=1e-5)
 
 
+def counted(monkeypatch, owner, name):
+    """How often a method is called, as a list that grows."""
+    count, method = [], getattr(owner, name)
+    monkeypatch.setattr(owner, name, lambda *a, **b: count.append(0) or method(*a, **b))
+    return count
+
+
 def test_one_decomposition_for_all_evaluations(monkeypatch):
-    count = []
-    prepare = Eigen.prepare
-    monkeypatch.setattr(Eigen, "prepare", lambda *a: count.append(0) or prepare(*a))
+    decomposed = counted(monkeypatch, Eigen, "prepare")
+    built = counted(monkeypatch, Gaussian, "matrix")
     found = make(method="eigen").fit(X, y)
-    assert len(count) == 2 * 2  # grid and refinement of each kernel
     assert len(found.cv_results_["params"]) > 2 * 24 + 10
+    assert len(decomposed) == 2  # one a kernel
+    assert len(built) == 2 + 1  # and the winner's fit
+
+
+def test_leave_one_out_is_decomposed_once(monkeypatch):
+    decomposed = counted(monkeypatch, linalg, "eigh")
+    found = make(method="eigen", cv=LeaveOneOut(), scoring=MSE).fit(X, y)
+    assert len(found.cv_results_["params"]) > 2 * 24 + 10
+    assert len(decomposed) == 2
+    assert found.cv_results_["exact"].all()
+    lams = [{"gamma": [one["gamma"]], "lam": [one["lam"]]} for one in found.cv_results_["params"]]
+    again = KernelSearchCV(
+        KernelRegressor(), lams, cv=LeaveOneOut(), scoring=MSE, method="refit"
+    ).fit(X, y)
+    np.testing.assert_allclose(
+        found.cv_results_["mean_test_score"], again.cv_results_["mean_test_score"], rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("scaling", ["mean", "total"])
+@pytest.mark.parametrize("zeros", [0, 3])
+def test_weights_of_leave_one_out(scaling, zeros):
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, size=60)
+    weight[:zeros] = 0.0
+    machine = KernelRegressor(gamma=0.1, scaling=scaling)
+    splits = [(np.delete(np.arange(60), i), [i]) for i in range(zeros, 60)]
+    options = {"cv": splits, "scoring": MSE}
+    lam = Interval(1e-5, 1.0, 4)
+    found, plain = (
+        KernelSearchCV(machine, {"lam": lam}, method=method, **options).fit(
+            X, y, sample_weight=weight
+        )
+        for method in ("eigen", "block")
+    )
+    assert found.best_score_ == pytest.approx(plain.best_score_, rel=1e-8)
+
+
+@pytest.mark.parametrize("criterion", ["gcv", "cv_hat", "loo", "bayes_loo", "influence_loo"])
+def test_criteria_are_decomposed_once(monkeypatch, criterion):
+    decomposed = counted(monkeypatch, HatSpectrum, "__init__")
+    found = make(Interval(1e-6, 1.0, 5), criterion=criterion).fit(X, y)
+    assert len(found.cv_results_["params"]) > 2 * 5 + 4
+    assert len(decomposed) == 2
+    assert found.cv_results_["criterion"][found.best_index_] == np.min(
+        found.cv_results_["criterion"]
+    )
+
+
+@dataclass
+class Three:
+    """Minima at log10 lam = -6, -3.2 and 0; the middle one is deepest, and narrow."""
+
+    name = "three"
+
+    def evaluate(self, evidence):
+        x = np.log10(evidence.lams)
+        wells = ((-6.0, 1.0, 1.0), (-3.2, 1.3, 0.2), (0.0, 1.1, 1.0))
+        curve = sum(-depth * np.exp(-(((x - at) / width) ** 2)) for at, depth, width in wells)
+        return curve, [""] * x.size
+
+
+def test_the_global_minimum_may_be_behind_a_worse_point_of_the_grid():
+    lam = Interval(1e-8, 1e2, points=11)  # 10^-8, 10^-7, ..., 10^2
+    found = make(lam, gamma=[0.1], criterion=Three()).fit(X, y)
+    table = found.cv_results_
+    tried = np.array([one["lam"] for one in table["params"]])
+    coarse = table["criterion"][:11]
+    assert tried[np.argmin(coarse)] == pytest.approx(1.0)  # the best of the grid is elsewhere
+    assert found.best_params_["lam"] == pytest.approx(10**-3.2, rel=0.02)
+    for at in (-6.0, -3.2, 0.0):
+        assert np.abs(np.log10(tried) - at).min() < 0.02
 
 
 def test_splits_with_one_row_of_positive_weight():
@@ -148,10 +230,37 @@ def test_mixes_with_lists_and_classifiers():
     assert all("kernel" not in one for one in params[2:])
 
 
-def test_journal_keeps_the_coarse_grid(tmp_path):
-    first, second = (make(journal=tmp_path / "j").fit(X, y) for _ in range(2))
-    assert first.best_params_ == second.best_params_
-    assert first.best_score_ == second.best_score_
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_journal_keeps_the_coarse_grid(tmp_path, monkeypatch, n_jobs):
+    plain = make().fit(X, y)
+    first = make(journal=tmp_path / "j", n_jobs=n_jobs).fit(X, y)
+    ran = counted(monkeypatch, workers, "_run_machine")
+    second = make(journal=tmp_path / "j").fit(X, y)
+    for found in (first, second):
+        assert found.best_params_ == plain.best_params_
+        assert found.best_score_ == pytest.approx(plain.best_score_, rel=1e-12)
+    assert len(ran) == 2  # the preparation of each kernel's refinement, not its grid
+
+
+def test_a_journal_that_was_cut_short(tmp_path, monkeypatch):
+    plain = make().fit(X, y)
+    refined = explore._refine
+    monkeypatch.setattr(explore, "_refine", lambda *a: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        make(journal=tmp_path / "j").fit(X, y)
+    monkeypatch.setattr(explore, "_refine", refined)
+    assert make(journal=tmp_path / "j").fit(X, y).best_params_ == plain.best_params_
+
+
+def test_machines_on_one_kernel_are_refined_each():
+    grid = {"gamma": [0.1], "fit_intercept": [True, False], "lam": Interval(1e-6, 1.0, 5)}
+    found = KernelSearchCV(KernelRegressor(), grid, scoring=MSE).fit(X, y).cv_results_
+    for intercept in (True, False):
+        alone = make(Interval(1e-6, 1.0, 5), gamma=[0.1], scoring=MSE)
+        alone.estimator.set_params(fit_intercept=intercept)
+        expected = alone.fit(X, y).best_score_
+        of_it = [one["fit_intercept"] is intercept for one in found["params"]]
+        assert found["mean_test_score"][of_it].max() == pytest.approx(expected, rel=1e-9)
 
 
 @given(st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0, np.inf, np.nan]), min_size=1, max_size=12))

@@ -58,3 +58,38 @@ def test_a_criterion_that_refuses_everything():
     search = KernelSearchCV(KernelRegressor(), GRID, criterion=Absolute(1e3))
     with pytest.raises(ValueError, match=r"refused every candidate: lam is too small"):
         search.fit(X, y)
+
+
+@dataclass
+class Failing:
+    """Numerics that fail for one kernel, or an error of the caller's."""
+
+    error: Exception
+    name = "failing"
+
+    def check(self, problem):
+        assert problem.n == 30
+
+    def evaluate(self, evidence):
+        if evidence.kernel.gamma == 1.0:
+            raise self.error
+        return np.array(evidence.lams), [""] * len(evidence.lams)
+
+
+@pytest.mark.parametrize(
+    "error", [np.linalg.LinAlgError("singular here"), FloatingPointError("overflow here")], ids=repr
+)
+def test_numerics_that_fail_are_a_reason(error):
+    search = KernelSearchCV(KernelRegressor(), GRID, criterion=Failing(error)).fit(X, y)
+    failed = np.array([one["gamma"] == 1.0 for one in search.cv_results_["params"]])
+    assert np.isinf(search.cv_results_["criterion"][failed]).all()
+    assert set(search.cv_results_["reason"][failed]) == {str(error)}
+    assert np.isfinite(search.cv_results_["criterion"][~failed]).all()
+    assert search.best_params_ == {"gamma": 0.2, "lam": 1e-3}
+
+
+def test_errors_of_the_caller_are_not():
+    with pytest.raises(ValueError, match="a bad argument"):
+        KernelSearchCV(
+            KernelRegressor(), GRID, criterion=Failing(ValueError("a bad argument"))
+        ).fit(X, y)

@@ -75,3 +75,50 @@ def test_a_journal_of_exact_values_is_not_taken_for_it(tmp_path):
     make(cv=5, journal=tmp_path / "j").fit(X, y)
     with pytest.raises(JournalError, match="cv was absent"):
         make(journal=tmp_path / "j").fit(X, y)
+
+
+# two classes of one size: at a large lam every row is on the straight part of the loss
+EVEN = np.repeat([0, 1], 30)
+Z = np.random.default_rng(0).normal(size=(60, 2)) + EVEN[:, None]
+
+
+@pytest.mark.parametrize(
+    "options", [{"cv": "granularity"}, {"cv": 5, "method": "influence", "order": 3}], ids=str
+)
+def test_no_row_in_the_corner_is_one_candidates_failure(options):
+    machine = KernelClassifier(loss="smoothed_hinge", delta=0.01)
+    grid = {"gamma": [0.1, 1.0], "lam": [1e-3, 1.0, 100.0]}
+    search = KernelSearchCV(machine, grid, **options)
+    with pytest.warns(UserWarning, match="4 of 6 candidates have no score"):
+        search.fit(Z, EVEN)
+    table = search.cv_results_
+    flat = np.array([one["lam"] >= 1.0 for one in table["params"]])
+    assert np.isnan(table["mean_test_score"][flat]).all()
+    assert (table["rank_test_score"][flat] > 2).all()
+    for params, reason in zip(np.array(table["params"])[flat], table["reason"][flat], strict=True):
+        assert f"at lam={params['lam']:g} no point has curvature" in reason
+    # the others are what they are alone
+    alone = KernelSearchCV(machine, grid | {"lam": [1e-3]}, **options).fit(Z, EVEN)
+    np.testing.assert_array_equal(
+        table["mean_test_score"][~flat], alone.cv_results_["mean_test_score"]
+    )
+    assert search.best_params_ == alone.best_params_
+    assert (table["reason"][~flat] == "").all()
+
+
+def test_all_candidates_without_curvature_are_an_error():
+    machine = KernelClassifier(loss="smoothed_hinge", delta=0.01)
+    with pytest.raises(FloatingPointError, match="no point has curvature"):
+        KernelSearchCV(machine, {"lam": [1.0, 100.0]}, cv="granularity").fit(Z, EVEN)
+
+
+@pytest.mark.parametrize("criterion", ["kernel_stability", "influence_loo", "span"])
+def test_criteria_refuse_candidates_without_curvature(criterion):
+    """With +inf, as the near-identity guard does."""
+    machine = KernelClassifier(loss="smoothed_hinge", delta=0.01)
+    search = KernelSearchCV(machine, {"lam": [1e-3, 1.0]}, cv="granularity", criterion=criterion)
+    with pytest.warns(UserWarning, match="1 of 2"):
+        search.fit(Z, EVEN)
+    np.testing.assert_array_equal(np.isinf(search.cv_results_["criterion"]), [False, True])
+    assert "no point has curvature" in search.cv_results_["reason"][1]
+    assert search.best_params_ == {"lam": 1e-3}

@@ -15,12 +15,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
-from onefit.folds import Folds
+from onefit.folds import Folds, leave_one_out
 from onefit.heldout import Block, Eigen
 from onefit.kernels import Gaussian
 from onefit.kernels.distances import METRICS
 from onefit.search import workers
-from onefit.search.rows import arrange, compact, leave_one_out
+from onefit.search.rows import arrange, compact
 
 X, y = make_friedman1(40, random_state=0)
 Z, labels = make_classification(40, random_state=0)

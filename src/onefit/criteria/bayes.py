@@ -26,8 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit.criteria.base import Criterion, check_loss, positive
-from onefit.criteria.crossval import exact_method
-from onefit.criteria.loo import leave_one_out
+from onefit.criteria.spectrum import HatSpectrum
 from onefit.kernels import Kernel
 from onefit.problem import Problem
 
@@ -51,25 +50,25 @@ def bayes_loo(problem: Problem, lam: float, parameters: Any) -> float:
         The kernel's eta; gamma of an isotropic Gaussian kernel.
     """
     check_loss(problem, "bayes_loo", ("squared",))
-    return _path(problem, np.array([lam]), np.atleast_1d(np.asarray(parameters, float)))(lam)
+    eta = np.atleast_1d(np.asarray(parameters, float))
+    return _value(HatSpectrum(positive(problem)), lam, _prior(eta))
 
 
-def _path(problem: Problem, lams: Array, eta: Array) -> Callable[[float], float]:
+def _prior(eta: Array) -> float:
+    """(d/2) log Omega."""
     if eta.ndim != 1 or not np.isfinite(eta).all() or not eta.any():
         raise ValueError(
             f"parameters must be finite numbers, not all zero, got {eta!r}; "
             "give gamma, or one number a feature"
         )
-    kept = positive(problem)
-    prepared = exact_method(kept).prepare(kept, leave_one_out(kept.n), lams)
-    prior = 0.5 * eta.size * np.log(0.5 * float(eta @ eta))
+    return float(0.5 * eta.size * np.log(0.5 * float(eta @ eta)))
 
-    def value(lam: float) -> float:
-        squares = 0.5 * kept.s @ (kept.Y - prepared.predict(lam).values) ** 2
-        fit = 0.5 * kept.n * np.log(np.maximum(squares, np.finfo(np.float64).tiny)).sum()
-        return float(fit + prior)
 
-    return value
+def _value(spectrum: HatSpectrum, lam: float, prior: float) -> float:
+    kept = spectrum.problem
+    squares = 0.5 * kept.s @ spectrum.left_out(lam) ** 2
+    fit = 0.5 * kept.n * np.log(np.maximum(squares, np.finfo(np.float64).tiny)).sum()
+    return float(fit + prior)
 
 
 @dataclass(frozen=True)
@@ -80,9 +79,8 @@ class BayesLoo(Criterion):
     losses = ("squared",)
 
     def prepare(self, evidence: Evidence) -> Callable[[int], float]:
-        eta = kernel_eta(evidence.kernel)
-        value = _path(evidence.problem, np.array(evidence.lams), eta)
-        return lambda i: value(evidence.lams[i])
+        prior, spectrum = _prior(kernel_eta(evidence.kernel)), evidence.spectrum
+        return lambda i: _value(spectrum, evidence.lams[i], prior)
 
 
 def kernel_eta(kernel: Kernel) -> Array:

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onefit.criteria.base import Criterion, check_loss, positive, weighted_mean
-from onefit.criteria.influence import SolutionPath
 from onefit.problem import Problem, Solution
 from onefit.solvers import solve
 
@@ -61,5 +60,5 @@ class Gacv(Criterion):
     losses = ("smoothed_hinge",)
 
     def prepare(self, evidence: Evidence) -> Callable[[int], float]:
-        path = SolutionPath(positive(evidence.problem))
+        path = evidence.solutions
         return lambda i: gacv(path.problem, evidence.lams[i], path.at(evidence.lams[i]))

@@ -13,17 +13,18 @@ curve over lambda is wanted and the leverages do not differ much.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
-from onefit.criteria.base import Criterion, check_loss, positive, weighted_mean
-from onefit.criteria.pointwise import Pointwise, pointwise
+import numpy as np
+from numpy.typing import NDArray
+
+from onefit.criteria.hat import CvHat
+from onefit.criteria.pointwise import Pointwise
 from onefit.criteria.spectrum import HatSpectrum
 from onefit.problem import Problem
 
-if TYPE_CHECKING:
-    from onefit.search.criterion import Evidence
+Array = NDArray[Any]
 
 __all__ = ["Gcv", "gcv"]
 
@@ -38,22 +39,14 @@ def gcv(
 
     Parameters
     ----------
-    problem : Problem
-        With the squared loss.
-    lam : float
-    loss : {"squared", "absolute", "zero_one", "hinge"} or callable, default="squared"
-    spectrum : HatSpectrum, default=None
-        Of the rows of positive weight, to share it between lambdas.
+    problem, lam, loss, spectrum
+        As in :func:`cv_hat`.
     """
-    check_loss(problem, "gcv", ("squared",))
-    shared = spectrum or HatSpectrum(positive(problem))
-    kept, hat = shared.problem, shared.at(lam)
-    values = pointwise(loss, kept)(kept.Y, kept.Y - hat.residual * (kept.n / hat.trace))
-    return weighted_mean(values, kept.s)
+    return Gcv(loss=loss).at(problem, lam, spectrum)
 
 
 @dataclass(frozen=True)
-class Gcv(Criterion):
+class Gcv(CvHat):
     """Residuals over 1 - trace(H) / n.
 
     Parameters
@@ -61,10 +54,8 @@ class Gcv(Criterion):
     loss : {"squared", "absolute", "zero_one", "hinge"} or callable, default="squared"
     """
 
-    loss: str | Pointwise = "squared"
     name = "gcv"
-    losses = ("squared",)
 
-    def prepare(self, evidence: Evidence) -> Callable[[int], float]:
-        spectrum = HatSpectrum(positive(evidence.problem))
-        return lambda i: gcv(evidence.problem, evidence.lams[i], self.loss, spectrum)
+    def residuals(self, spectrum: HatSpectrum, lam: float) -> Array:
+        hat = spectrum.at(lam)
+        return np.asarray(hat.residual * (spectrum.problem.n / hat.trace))

@@ -17,6 +17,11 @@ equation 6 is what their Table 1 has, and what is done here.)
 it is not: two predictions as close as one likes may lie on two sides of zero. The bound holds for
 losses that are Lipschitz (the hinge); for error rates it is a rule of thumb. A fact, for every
 fold, is the error bound of ``method="limit"``, and ``method="exact"`` needs none.
+
+**No row in the corner.** The series needs rows with curvature, for the rounded hinge those with
+|1 - y u| <= delta. Without any, and with an intercept (the paper has none), the intercept has no
+influence function. One candidate of a search may come to that where others do not: two classes of
+one size and a large lam. That candidate has no value then, with the reason, and the search goes on.
 """
 
 from __future__ import annotations

@@ -15,7 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
 
 from onefit.criteria.base import Criterion, check_loss, positive, weighted_mean
 from onefit.criteria.pointwise import Pointwise, pointwise
@@ -24,6 +26,8 @@ from onefit.problem import Problem
 
 if TYPE_CHECKING:
     from onefit.search.criterion import Evidence
+
+Array = NDArray[Any]
 
 __all__ = ["CvHat", "cv_hat"]
 
@@ -45,11 +49,7 @@ def cv_hat(
     spectrum : HatSpectrum, default=None
         Of the rows of positive weight, to share it between lambdas.
     """
-    check_loss(problem, "cv_hat", ("squared",))
-    shared = spectrum or HatSpectrum(positive(problem))
-    kept = shared.problem
-    values = pointwise(loss, kept)(kept.Y, kept.Y - shared.leave_one_out(lam))
-    return weighted_mean(values, kept.s)
+    return CvHat(loss=loss).at(problem, lam, spectrum)
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,18 @@ class CvHat(Criterion):
     name = "cv_hat"
     losses = ("squared",)
 
+    def residuals(self, spectrum: HatSpectrum, lam: float) -> Array:
+        """y_i - u_i^(-i), as the criterion has it."""
+        return spectrum.leave_one_out(lam)
+
+    def at(self, problem: Problem, lam: float, spectrum: HatSpectrum | None = None) -> float:
+        """The criterion at one lambda."""
+        check_loss(problem, self.name, self.losses)
+        shared = spectrum or HatSpectrum(positive(problem))
+        kept = shared.problem
+        u = kept.Y - self.residuals(shared, lam)
+        return weighted_mean(pointwise(self.loss, kept)(kept.Y, u), kept.s)
+
     def prepare(self, evidence: Evidence) -> Callable[[int], float]:
-        spectrum = HatSpectrum(positive(evidence.problem))
-        return lambda i: cv_hat(evidence.problem, evidence.lams[i], self.loss, spectrum)
+        spectrum = evidence.spectrum
+        return lambda i: self.at(evidence.problem, evidence.lams[i], spectrum)

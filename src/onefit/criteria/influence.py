@@ -38,9 +38,9 @@ from numpy.typing import NDArray
 
 from onefit import _linalg as linalg
 from onefit.criteria.base import Criterion, positive, weighted_mean
-from onefit.criteria.loo import leave_one_out
 from onefit.criteria.pointwise import Pointwise, pointwise
 from onefit.criteria.spectrum import HatSpectrum
+from onefit.folds import leave_one_out
 from onefit.heldout.full import Target
 from onefit.heldout.influence import Influence, Operator, check_order
 from onefit.problem import Problem, Solution
@@ -200,14 +200,12 @@ class InfluenceLoo(Criterion):
         _check_order(self.order, problem)
 
     def prepare(self, evidence: Evidence) -> Callable[[int], float]:
-        kept = positive(evidence.problem)
+        kept, lams = positive(evidence.problem), evidence.lams
         if kept.loss.name == "squared":
-            spectrum = HatSpectrum(kept)
-            return lambda i: influence_loo(kept, evidence.lams[i], self.order, self.loss, spectrum)
-        path = SolutionPath(kept)
-        return lambda i: influence_loo(
-            kept, evidence.lams[i], self.order, self.loss, path.at(evidence.lams[i])
-        )
+            spectrum = evidence.spectrum
+            return lambda i: influence_loo(kept, lams[i], self.order, self.loss, spectrum)
+        path = evidence.solutions
+        return lambda i: influence_loo(kept, lams[i], self.order, self.loss, path.at(lams[i]))
 
 
 class SolutionPath:

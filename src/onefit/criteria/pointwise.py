@@ -1,4 +1,12 @@
-"""Pointwise losses to judge held-out values by; free to differ from the loss of the fit."""
+"""Pointwise losses to judge held-out values by; free to differ from the loss of the fit.
+
+**A decision value of exactly zero.** It occurs: a machine without intercept says zero wherever a
+narrow kernel has died away. KernelClassifier.predict gives the second class (y = +1) for u > 0 and
+the first for u <= 0, and scores follow it. So does "zero_one": an error is a row whose *predicted*
+label is not y. The papers count y u < 0 (Liu and Liao 2016, equation 1, I(c) = 1 if c < 0; likewise
+the span rule), by which u = 0 is right for either label, and a kernel that predicts nothing at all
+makes no error; where no u is zero the two agree.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +34,7 @@ def _absolute(y: Array, u: Array) -> Array:
 
 
 def _zero_one(y: Array, u: Array) -> Array:
-    return (y * u < 0.0).astype(np.float64)
+    return np.asarray((u > 0.0) != (y > 0.0), dtype=np.float64)
 
 
 def _hinge(y: Array, u: Array) -> Array:

@@ -9,7 +9,9 @@ on or off its bound, then with C held fixed (total scaling) exactly
 over the *free* support vectors i != p: the span of the support vector p. The leave-one-out error
 is then
 
-    (1/n) #{p : y_p u_p - |a_p| S_p^2 < 0}.
+    (1/n) #{p : y_p u_p - |a_p| S_p^2 < 0}
+
+(a value of exactly zero is the first class, as in predict, see onefit.criteria.pointwise).
 
 Free are the points where the loss is curved: for the smoothed hinge those on its corner, |1 - y u|
 <= delta, for the squared hinge all with y u < 1. Curvature d adds sum_i c_i x_i^2, c_i = 2 Lambda
@@ -35,7 +37,6 @@ from numpy.typing import NDArray
 
 from onefit import _linalg as linalg
 from onefit.criteria.base import Criterion, check_loss, positive, weighted_mean
-from onefit.criteria.influence import SolutionPath
 from onefit.criteria.pointwise import Pointwise, pointwise
 from onefit.heldout.full import Target
 from onefit.problem import Problem, Solution
@@ -125,5 +126,5 @@ class Span(Criterion):
     losses = HINGES
 
     def prepare(self, evidence: Evidence) -> Callable[[int], float]:
-        path = SolutionPath(positive(evidence.problem))
+        path = evidence.solutions
         return lambda i: span(path.problem, evidence.lams[i], self.loss, path.at(evidence.lams[i]))

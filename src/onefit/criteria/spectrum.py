@@ -67,9 +67,10 @@ class HatSpectrum:
         self.root = np.sqrt(problem.s)
         M = add_ridge(problem.K, 0.0, self.root)
         if problem.fit_intercept:
-            values, vectors = _without(M, self.root / np.linalg.norm(self.root))
+            values, vectors, self.largest = _without(M, self.root / np.linalg.norm(self.root))
         else:
             values, vectors = linalg.eigh(M, overwrite=True)
+            self.largest = float(values[-1])
         self.values, self.vectors = without_rounding(values), np.asfortranarray(vectors)
         self.squares = self.vectors**2
         targets = np.asfortranarray(self.root[:, None] * problem.Y)
@@ -91,6 +92,31 @@ class HatSpectrum:
         pivots = self.problem.s * linalg.matmul(self.squares, damped)
         return np.asarray(hat.coef / pivots[:, None])
 
+    def left_out(self, lam: float) -> Array:
+        """y_i - u_i^(-i), exactly: as `leave_one_out`, with the penalty of the rows that remain.
+
+        Under mean scaling c_i = lam (sum(s) - s_i), one c where the weights are equal.
+        """
+        s = self.problem.s
+        total = self.problem.scaling == "total"
+        ridges, group = np.unique(
+            np.full(s.size, lam) if total else lam * (s.sum() - s), return_inverse=True
+        )
+        residuals = np.empty_like(self.problem.Y)
+        for i, c in enumerate(ridges):
+            rows = np.flatnonzero(group == i) if ridges.size > 1 else slice(None)
+            damped = 1.0 / (self.values + c)
+            scaled = np.asfortranarray(damped[:, None] * self.projected)
+            pivots = self.root[rows] * linalg.matmul(self.squares[rows], damped)
+            residuals[rows] = linalg.matmul(self.vectors[rows], scaled) / pivots[:, None]
+        return residuals
+
+    def rounding(self, lam: float) -> float:
+        """What rounding may change of `left_out`, relative to targets and predictions."""
+        c = self.problem.ridge(lam) * (1.0 - float(self.problem.s.max() / self.problem.s.sum()))
+        epsilon = float(np.finfo(self.problem.Y.dtype).eps)
+        return epsilon * (8.0 * (self.largest + c) / c + self.problem.n)
+
     def power_diagonal(self, lam: float, power: int) -> Array:
         """The diagonal of H^power, power >= 1."""
         h = self.values / (self.values + self.problem.ridge(lam))
@@ -108,15 +134,18 @@ class HatSpectrum:
         return np.asarray(linalg.matmul(self.vectors, scaled) / self.root[:, None])
 
 
-def _without(M: Array, v: Array) -> tuple[Array, Array]:
+def _without(M: Array, v: Array) -> tuple[Array, Array, float]:
     """Eigenvalues and eigenvectors of M projected on the complement of the unit vector v.
 
-    v is moved out of the way, to an eigenvalue above all others, and dropped.
+    v is moved out of the way, to an eigenvalue above all others, and dropped. Rounding is relative
+    to that eigenvalue, which is returned, so it is little larger than it must be: half as much
+    again as the trace, or the largest row sum, of what is left of M.
     """
     Mv = linalg.matmul(M, v)
-    above = 2.0 * float(np.trace(M)) + float(np.finfo(M.dtype).tiny)
-    M -= np.outer(v, Mv)
+    M -= np.outer(v, Mv - float(v @ Mv) * v)
     M -= np.outer(Mv, v)
-    M += (float(v @ Mv) + above) * np.outer(v, v)
+    bound = min(float(np.trace(M)), float(np.abs(M).sum(axis=1).max()))
+    above = 1.5 * max(bound, float(np.finfo(M.dtype).tiny))
+    M += above * np.outer(v, v)
     values, vectors = linalg.eigh(M, overwrite=True)
-    return values[:-1], vectors[:, :-1]
+    return values[:-1], vectors[:, :-1], above

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onefit.criteria.base import Criterion, check_loss, positive, weighted_mean
-from onefit.criteria.influence import SolutionPath
 from onefit.criteria.span import HINGES
 from onefit.problem import Problem, Solution
 from onefit.solvers import solve
@@ -58,5 +57,5 @@ class SvCount(Criterion):
     losses = HINGES
 
     def prepare(self, evidence: Evidence) -> Callable[[int], float]:
-        path = SolutionPath(positive(evidence.problem))
+        path = evidence.solutions
         return lambda i: sv_count(path.problem, evidence.lams[i], path.at(evidence.lams[i]))

@@ -24,6 +24,7 @@ from onefit.heldout.predict import check_machine
 from onefit.search import continuous
 from onefit.search.aggregate import AGGREGATES, RULES, one_standard_error, standard_error
 from onefit.search.criterion import Criterion, get_criterion
+from onefit.search.explore import Explorer
 from onefit.search.grid import Job
 from onefit.search.journal import Run, journalled, settings
 from onefit.search.metrics import FAST
@@ -59,17 +60,17 @@ class KernelSearchCV(BaseSearchCV):
         Values to try for each parameter of the estimator: lists; distributions (objects with a
         method ``rvs``, as scipy's), of which ``n_iter`` says how many settings to draw; and for lam
         an :class:`Interval`, or "continuous" for that from 1e-8 to 1e2, which is searched inside
-        each kernel, see :mod:`onefit.search.continuous`.
+        each kernel on one preparation, see :mod:`onefit.search.continuous`.
     cv : int, splitter, iterable of splits, or "granularity", default=5
         "granularity" is the epsilon-BIF of Liu and Liao 2016 for the rounded hinge: method
         "influence" on as many folds t, and to the order r, as :func:`granularity` gives for
         ``accuracy``, the estimator's delta (the largest one tried), and lam = kappa = 1, as in the
         paper's Table 1; folds are stratified. The paper has ``fit_intercept=False``; an intercept
-        has no influence function where no row lies in the rounded corner. One (t, r) serves all
-        candidates: the paper's bound is ``accuracy`` for lam >= max K(x, x) (mean scaling), and
-        its part ``accuracy`` - delta/2 is max K(x, x) / lam times larger below. It is for mean
-        hinge losses, not for error rates; a bound for each candidate's own held-out values is
-        ``cv_results_["error"]`` of method="limit".
+        has no influence function where no row lies in the rounded corner, and such a candidate has
+        no score but a reason. One (t, r) serves all candidates: the paper's bound is ``accuracy``
+        for lam >= max K(x, x) (mean scaling), and its part ``accuracy`` - delta/2 is max K(x, x) /
+        lam times larger below. It is for mean hinge losses, not for error rates; a bound for each
+        candidate's own held-out values is ``cv_results_["error"]`` of method="limit".
     scoring : str, callable, list, tuple, dict or None, default=None
         As in scikit-learn; None is R^2 or accuracy. Any scorer that is content with held-out
         decision values, and what follows from them, will do.
@@ -106,8 +107,8 @@ class KernelSearchCV(BaseSearchCV):
     keep_heldout : {"best", "all", "none"}, default="best"
         Whose held-out predictions to keep.
     journal : str or Path, default=None
-        A file that keeps every finished kernel, so that a search that was interrupted or killed
-        goes on where it was; one of other data or settings is refused.
+        A file that keeps every finished kernel (of an interval, its coarse grid), so that a search
+        that was killed goes on where it was; one of other data or settings is refused.
     verbose : int, default=0
         1 says what is about to be done, 2 also when a kernel is done.
 
@@ -224,11 +225,12 @@ class KernelSearchCV(BaseSearchCV):
         context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=_metadata(params))
         about = partial(self._about, X, y, weight, setup, metric)
         with journalled(self.journal, about, task, setup.crew) as run:
-            outcomes = self._run(setup, run, context)
+            explorer = Explorer(task, setup.crew, metric, run, self.journal is not None)
+            outcomes = self._run(setup, explorer if setup.continuous else run, context)
             if self.method == "race":
                 outcomes = self._race(setup, task, run, outcomes, metric)
         if setup.continuous:
-            setup, outcomes = continuous.refine(setup, task, outcomes, metric)
+            setup, outcomes = explorer.extend(setup, outcomes)
         fitted = self._conclude(setup, task, outcomes, metric, multimetric)
         fitted["scorer_"] = getattr(scorers, "_scorers", scorers)
         if self.refit is not False:
@@ -266,6 +268,12 @@ class KernelSearchCV(BaseSearchCV):
         from onefit.report.plot import plot_search
 
         return plot_search(self)
+
+    def report(self, path: Any, **options: Any) -> Any:
+        """Write the search as one HTML file, see :func:`onefit.report.write_report`."""
+        from onefit.report import write_report
+
+        return write_report(self, path, **options)
 
     def _check_settings(self) -> None:
         """Everything that can be wrong without looking at the data."""
@@ -311,7 +319,7 @@ class KernelSearchCV(BaseSearchCV):
                     f"not scoring={self.scoring!r}"
                 )
             per_target = metric
-        criterion = get_criterion(self.criterion)
+        criterion = get_criterion(self.criterion, keep=setup.continuous)
         return Task(setup.sample, scoring, pooled, self.aggregate, per_target, criterion)
 
     def _metric(self, task: Task, metric: Any, multimetric: bool) -> Any:

@@ -180,7 +180,7 @@ class Operator:
         b = np.zeros(h.shape[1])
         if problem.fit_intercept:
             if A.size == 0:
-                raise ValueError(
+                raise linalg.LinAlgError(
                     f"at lam={self.lam:g} no point has curvature, so that the influence on the "
                     "intercept is not defined; use method='exact', or fit_intercept=False"
                 )

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit import _linalg as linalg
-from onefit.criteria.loo import leave_one_out
-from onefit.folds import Folds
+from onefit.folds import Folds, leave_one_out
 from onefit.heldout import Block, Eigen, HeldOutMethod
 from onefit.heldout.refit import refit_fold
 from onefit.kernels.stationary import Gaussian

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit.criteria import CrossValidation, CvHat, InfluenceLoo, LeaveOneOut
-from onefit.criteria.loo import leave_one_out
 from onefit.diagnostics import influence
 from onefit.estimators import KernelRegressor
+from onefit.folds import leave_one_out
 from onefit.heldout import Influence
 from onefit.kernels.stationary import Gaussian
 from onefit.losses import Huber, Loss, Squared

@@ -5,49 +5,32 @@ kernel can fit a trend at a large lam and a detail at a small one. So a coarse g
 every local minimum on it is refined between its neighbours by Brent's bounded minimisation. All lam
 that are evaluated are candidates like any others, hence the winner is never worse than the grid's.
 
-The grid is an ordinary search: in a journal, in workers, by any method. The refinement prepares
-each kernel once more for the method "eigen", whose eigendecomposition serves every lam; other
-methods prepare anew at each evaluation. Leave-one-out tabulates its lam in "eigen", and is refined
-by "block", which is exact too. A search that is taken up from its journal refines again.
+How that is done without preparing a kernel twice, and what a journal keeps of it, is told in
+onefit.search.explore.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 from sklearn.base import clone
-from sklearn.utils.parallel import Parallel, delayed
 
 from onefit._validation import check_positive
-from onefit.folds import Folds
-from onefit.heldout import Block, Eigen, HeldOutMethod
-from onefit.heldout.base import Prepared
-from onefit.kernels import Kernel
-from onefit.problem import Problem
-from onefit.search.aggregate import aggregate
-from onefit.search.grid import Job, Machine
+from onefit.search.grid import Job
 from onefit.search.random import parts
-from onefit.search.rows import Sample
-from onefit.search.workers import Outcome, Task, run_job
-
-if TYPE_CHECKING:
-    from onefit.search.setup import Setup
 
 Array = NDArray[Any]
 
-__all__ = ["CONTINUOUS", "Interval", "brackets", "coarse_to_fine", "expand", "listed", "refine"]
+__all__ = ["CONTINUOUS", "Interval", "apart", "brackets", "coarse_to_fine", "expand", "listed"]
 
 #: what ``{"lam": "continuous"}`` stands for
 CONTINUOUS = "continuous"
-#: width, in log lam, to which a minimum is found, and the most evaluations spent on one
-WIDTH, EVALUATIONS = 1e-2, 20
 
 
 @dataclass(frozen=True)
@@ -125,6 +108,16 @@ def expand(
     return found, intervals
 
 
+def apart(jobs: Iterable[Job]) -> list[Job]:
+    """The jobs, every machine with an interval in one of its own: it is refined while prepared."""
+    found = []
+    for job in jobs:
+        others = tuple(machine for machine in job.machines if not machine.continuous)
+        found += [Job(job.kernel, others)] if others else []
+        found += [Job(job.kernel, (one,)) for one in job.machines if one.continuous]
+    return found
+
+
 def check(search: Any, metric: str | None) -> None:
     """Refuse, before any work, what cannot go with an interval."""
     if search.method == "race":
@@ -142,102 +135,6 @@ def check(search: Any, metric: str | None) -> None:
             "an interval for lam needs one score to refine; name the metric in refit, or give lam "
             "as a list"
         )
-
-
-def refine(
-    setup: Setup, task: Task, outcomes: list[Outcome], metric: str | None
-) -> tuple[Setup, list[Outcome]]:
-    """Refine lam in every machine that has an interval; new candidates come after the old ones.
-
-    Parameters
-    ----------
-    setup : Setup
-    task : Task
-    outcomes : list of Outcome
-        Of the coarse grids.
-    metric : str or None
-        The score to refine, unless the task has a criterion.
-
-    Returns
-    -------
-    setup : Setup
-        With the new candidates.
-    outcomes : list of Outcome
-    """
-    coarse = {outcome.indices: outcome for outcome in outcomes}
-    curves = [
-        _Curve(job.kernel, machine, metric, _objective(task, coarse[machine.indices], metric))
-        for job in setup.jobs
-        for machine in job.machines
-        if machine.continuous
-    ]
-    parallel = Parallel(n_jobs=setup.crew.workers)
-    found = parallel(delayed(curve.refined)(task) for curve in curves)
-    candidates, outcomes = list(setup.candidates), list(outcomes)
-    new: dict[tuple[int, ...], list[tuple[float, int]]] = {}
-    for curve, path in zip(curves, found, strict=True):
-        base = candidates[curve.machine.indices[0]]
-        for lam, outcome in path:
-            index = len(candidates)
-            new.setdefault(curve.machine.indices, []).append((lam, index))
-            candidates.append(base | {"lam": lam})
-            outcomes.append(replace(outcome, indices=(index,)))
-    jobs = [
-        replace(job, machines=tuple(_extend(one, new.get(one.indices, [])) for one in job.machines))
-        for job in setup.jobs
-    ]
-    return replace(setup, candidates=candidates, jobs=jobs), outcomes
-
-
-def _extend(machine: Machine, new: list[tuple[float, int]]) -> Machine:
-    """The machine with further lams, descending again."""
-    both = sorted([*zip(machine.lams, machine.indices, strict=True), *new], key=lambda p: -p[0])
-    return replace(machine, lams=tuple(p[0] for p in both), indices=tuple(p[1] for p in both))
-
-
-def _objective(task: Task, outcome: Outcome, metric: str | None) -> Array:
-    """What is minimised, one number a lambda: the criterion, or the score turned round."""
-    if outcome.criterion is not None:
-        return outcome.criterion
-    if metric is None or metric not in outcome.scores:
-        return np.full(len(outcome.indices), np.nan)
-    sizes = np.diff(task.sample.folds.offsets)
-    pooled = outcome.pooled.get(metric)
-    return -aggregate(task.how, outcome.scores[metric], sizes, pooled)
-
-
-@dataclass(frozen=True)
-class _Curve:
-    """The objective of one machine over lam, known on a coarse grid."""
-
-    kernel: Kernel
-    machine: Machine
-    metric: str | None
-    values: Array = field(repr=False)
-
-    def refined(self, task: Task) -> list[tuple[float, Outcome]]:
-        """Every lambda evaluated between the neighbours of the local minima, and its outcome."""
-        finite = self.values[np.isfinite(self.values)]
-        method = _for_any_lam(self.machine.method, task.sample)
-        path: list[tuple[float, Outcome]] = []
-
-        def objective(x: float) -> float:
-            lam = math.exp(x)
-            alone = replace(self.machine, lams=(lam,), indices=(0,), method=method)
-            (outcome,) = run_job(task, Job(self.kernel, (alone,)))
-            path.append((lam, outcome))
-            value = float(_objective(task, outcome, self.metric)[0])
-            return value if math.isfinite(value) else float(finite.max())
-
-        for low, high in brackets(np.array(self.machine.lams), self.values):
-            ends = math.log(low), math.log(high)
-            minimize_scalar(
-                objective,
-                bounds=ends,
-                method="bounded",
-                options={"xatol": WIDTH, "maxiter": EVALUATIONS},
-            )
-        return path
 
 
 def brackets(lams: Array, values: Array) -> list[tuple[float, float]]:
@@ -261,30 +158,6 @@ def brackets(lams: Array, values: Array) -> list[tuple[float, float]]:
             low, high = lams[max(start - 1, 0)], lams[min(stop, lams.size - 1)]
             found.append((float(low), float(high)))
     return found
-
-
-def _for_any_lam(method: HeldOutMethod | None, sample: Sample) -> HeldOutMethod | None:
-    """A method that is fast for one lambda after the other."""
-    if type(method) is not Eigen:
-        return method
-    smallest = min(rows.size for rows in sample.folds.removed)
-    return _Once(method) if smallest > 1 else Block()
-
-
-class _Once(HeldOutMethod):
-    """Eigen on one kernel matrix, decomposed at the first lambda only."""
-
-    name = "eigen"
-    losses = Eigen.losses
-
-    def __init__(self, method: Eigen) -> None:
-        self.method = method
-        self.prepared: Prepared | None = None
-
-    def prepare(self, problem: Problem, folds: Folds, lams: Array) -> Prepared:
-        if self.prepared is None:
-            self.prepared = self.method.prepare(problem, folds, lams)
-        return self.prepared
 
 
 def coarse_to_fine(

@@ -8,13 +8,18 @@ values, and returns one number a lambda, the smaller the better, with a reason w
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
 from numpy.typing import NDArray
 
+from onefit._linalg import LinAlgError
 from onefit._validation import check_choice
-from onefit.criteria import CRITERIA
+from onefit.criteria import CRITERIA, HatSpectrum
+from onefit.criteria.base import Criterion as Own
+from onefit.criteria.base import positive
+from onefit.criteria.influence import SolutionPath
 from onefit.heldout import HeldOut
 from onefit.kernels import Kernel
 from onefit.problem import Problem
@@ -35,12 +40,31 @@ class Evidence:
     lams : tuple of float
     heldouts : list of HeldOut or None
         One a lambda, None where its computation failed.
+    kept : dict
+        What was decomposed or solved for other lambdas of this problem already.
     """
 
     problem: Problem = field(repr=False)
     kernel: Kernel
     lams: tuple[float, ...]
     heldouts: list[HeldOut | None] = field(repr=False)
+    kept: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def spectrum(self) -> HatSpectrum:
+        """Hat matrices of the rows of positive weight (squared loss); decomposed once."""
+        if "spectrum" not in self.kept:
+            self.kept["spectrum"] = HatSpectrum(positive(self.problem))
+        found: HatSpectrum = self.kept["spectrum"]
+        return found
+
+    @property
+    def solutions(self) -> SolutionPath:
+        """Solutions on the rows of positive weight, each starting the next."""
+        if "solutions" not in self.kept:
+            self.kept["solutions"] = SolutionPath(positive(self.problem))
+        found: SolutionPath = self.kept["solutions"]
+        return found
 
 
 @runtime_checkable
@@ -61,10 +85,71 @@ class Criterion(Protocol):
         ...
 
 
-def get_criterion(criterion: str | Criterion) -> Criterion | None:
-    """The criterion behind a name or an object; None stands for the cross-validated score."""
+def get_criterion(criterion: str | Criterion, keep: bool = False) -> Criterion | None:
+    """The criterion behind a name or an object; None stands for the cross-validated score.
+
+    Parameters
+    ----------
+    criterion : str or Criterion
+    keep : bool, default=False
+        Whether a problem will be asked for one lambda after the other: what the criterion
+        decomposed is kept then.
+    """
+    found: Criterion | None
     if isinstance(criterion, Criterion):
-        return criterion
-    check_choice("criterion", criterion, CRITERIA)
-    found: Criterion | None = CRITERIA[criterion]
-    return found
+        found = criterion if isinstance(criterion, Own) else _Guarded(criterion)
+    else:
+        check_choice("criterion", criterion, CRITERIA)
+        found = CRITERIA[criterion]
+    return _Keeping(found) if keep and found is not None else found
+
+
+@dataclass(frozen=True)
+class _Guarded:
+    """A criterion of the caller's: where its numerics fail, the candidates get +inf and a reason.
+
+    The package's own criteria see to that themselves, lambda by lambda.
+    """
+
+    criterion: Criterion
+
+    @property
+    def name(self) -> str:
+        return self.criterion.name
+
+    def check(self, problem: Problem) -> None:
+        if hasattr(self.criterion, "check"):
+            self.criterion.check(problem)
+
+    def evaluate(self, evidence: Evidence) -> tuple[Array, list[str]]:
+        size = len(evidence.lams)
+        try:
+            return self.criterion.evaluate(evidence)
+        except (LinAlgError, FloatingPointError) as error:
+            return np.full(size, np.inf), [str(error)] * size
+
+
+class _Keeping:
+    """A criterion that keeps what it decomposed while one problem is asked lambda after lambda.
+
+    Parameters
+    ----------
+    criterion : Criterion
+    """
+
+    def __init__(self, criterion: Criterion) -> None:
+        self.criterion = criterion
+        self.last: tuple[Problem | None, dict[str, Any]] = (None, {})
+
+    @property
+    def name(self) -> str:
+        """Of the criterion."""
+        return self.criterion.name
+
+    def evaluate(self, evidence: Evidence) -> tuple[Array, list[str]]:
+        """As the criterion does."""
+        problem, kept = self.last
+        if problem is not evidence.problem:
+            kept = {}
+            self.last = evidence.problem, kept
+        return self.criterion.evaluate(replace(evidence, kept=kept))

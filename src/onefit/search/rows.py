@@ -19,7 +19,7 @@ from onefit.folds import Folds, Indices
 
 Array = NDArray[Any]
 
-__all__ = ["Sample", "arrange", "compact", "leave_one_out"]
+__all__ = ["Sample", "arrange", "compact"]
 
 
 @dataclass(frozen=True)
@@ -44,47 +44,14 @@ def _pack(sets: Sequence[Indices]) -> tuple[Indices, Indices]:
 
 def _unpack(X: Any, Y: Array, s: Array, n: int, removed: Any, test: Any, disjoint: Array) -> Sample:
     sets = [np.split(rows, ends[:-1]) for rows, ends in (removed, test)]
-    return Sample(X, Y, s, _from_removed(n, sets[0], sets[1], disjoint.tolist()))
-
-
-@dataclass(frozen=True)
-class _Complements(Sequence[Indices]):
-    """Training sets that are kept as the rows they leave out, and written out when asked for.
-
-    Leave-one-out of n rows would else hold n^2 indices, as much as a kernel matrix.
-    """
-
-    n: int
-    removed: list[Indices]
-
-    def __len__(self) -> int:
-        return len(self.removed)
-
-    def __getitem__(self, k: Any) -> Any:
-        mask = np.ones(self.n, dtype=bool)
-        mask[self.removed[k]] = False
-        return np.flatnonzero(mask)
+    return Sample(X, Y, s, Folds.from_removed(n, sets[0], sets[1], disjoint.tolist()))
 
 
 def compact(folds: Folds) -> Folds:
     """The same splits, with training sets kept as complements."""
     pairs = zip(folds.test, folds.removed, strict=True)
     disjoint = [np.array_equal(a, b) or bool(np.isin(a, b).all()) for a, b in pairs]
-    return _from_removed(folds.n, folds.removed, list(folds.test), disjoint)
-
-
-def leave_one_out(n: int) -> Folds:
-    """The splits of LeaveOneOut, without drawing n training sets of n - 1 rows."""
-    rows = list(np.arange(n)[:, None])
-    return _from_removed(n, rows, rows, [True] * n)
-
-
-def _from_removed(
-    n: int, removed: list[Indices], test: list[Indices], disjoint: list[bool]
-) -> Folds:
-    folds = Folds(n, _Complements(n, removed), test)
-    vars(folds).update(removed=removed, disjoint=disjoint)  # cached properties, known already
-    return folds
+    return Folds.from_removed(folds.n, folds.removed, list(folds.test), disjoint)
 
 
 def arrange(X: Any, Y: Array, s: Array, folds: Folds, precomputed: bool) -> Sample:
@@ -94,7 +61,7 @@ def arrange(X: Any, Y: Array, s: Array, folds: Folds, precomputed: bool) -> Samp
         return Sample(X, Y, s, folds)
     place = np.empty_like(order)
     place[order] = np.arange(folds.n)
-    moved = _from_removed(
+    moved = Folds.from_removed(
         folds.n,
         [np.sort(place[rows]) for rows in folds.removed],
         [place[rows] for rows in folds.test],

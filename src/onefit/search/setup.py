@@ -16,16 +16,16 @@ from sklearn.utils.validation import _num_samples, check_consistent_length
 from onefit import plan
 from onefit.criteria import granularity
 from onefit.estimators._base import check_weights
-from onefit.folds import Folds
+from onefit.folds import Folds, leave_one_out
 from onefit.heldout import METHODS, HeldOutMethod, Influence
 from onefit.heldout.predict import check_training, make_method, ridge_weights
 from onefit.kernels import Kernel, check_precomputed
 from onefit.losses import SmoothedHinge
 from onefit.problem import Problem
-from onefit.search.continuous import expand, listed
+from onefit.search.continuous import apart, expand, listed
 from onefit.search.criterion import Criterion, get_criterion
 from onefit.search.grid import Job, Machine, candidates, jobs, machines
-from onefit.search.rows import Sample, arrange, compact, leave_one_out
+from onefit.search.rows import Sample, arrange, compact
 from onefit.search.workers import Crew
 
 Array = NDArray[Any]
@@ -133,7 +133,7 @@ def set_up(
     folds = _draw(cv, machine, X, y, split_params)
     check_training(folds, s, y, getattr(machine, "classes_", None))
     _remember(machine, group)
-    work = jobs(group, rows, s)
+    work = apart(jobs(group, rows, s))
     crew = Crew.hire(search.n_jobs, len(work))
     sample = arrange(rows, Y, s, folds, machine._precomputed)
     criterion = get_criterion(search.criterion)
@@ -203,7 +203,7 @@ def _plan(
     shared = _workload(sample, len(work), crew)
     ridges = cache(lambda scaling: ridge_weights(sample.folds, sample.s, scaling))
     name = "auto" if chosen is None else chosen.name
-    known = chosen is None or METHODS.get(name) is type(chosen)
+    known = chosen is None or isinstance(chosen, METHODS.get(name, ()))
     for job in work:
         group = []
         for machine in job.machines:

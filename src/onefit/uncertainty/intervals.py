@@ -15,11 +15,23 @@ The refits that make the method dear elsewhere are not needed: all k machines co
 (onefit.uncertainty.machines), exact for the squared loss and, by Newton steps, for the others.
 Parameters chosen on the same rows are not exchangeable with the new one; with many candidates the
 intervals are somewhat too short. gamma="scale" looks at X alone.
+
+**Weights.** A row of weight s_i stands for s_i equal rows that share a fold, in the fits and in the
+ranks, and the new row weighs 1: the interval ends at the smallest u^(-k(i))(x) + R_i with
+
+    sum of s_j over all j whose u^(-k(j))(x) + R_j is no larger  >=  (1 - alpha) (sum(s) + 1),
+
+and begins at the mirror image. With s = 1 that is the rank above. Weights of at most 1 that say how
+much a row is like the new one (recent rows 1, old ones less), fixed before y is seen, give the
+interval of Barber, Candes, Ramdas and Tibshirani (2023, "Conformal prediction beyond
+exchangeability"), which loses no more coverage than weighted distances between distributions. The
+size of the weights matters: twice the weights claim twice the rows. Weights that are precisions
+(one over the variance of a row's noise) make R_i of unequal sizes comparable in neither way: the
+intervals are then right on average at most, not for rows of one precision.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,8 +43,7 @@ from sklearn.utils import indexable
 
 from onefit import _linalg as linalg
 from onefit._validation import check_choice
-from onefit.criteria.loo import leave_one_out
-from onefit.folds import Folds
+from onefit.folds import Folds, leave_one_out
 from onefit.heldout.predict import check_machine
 from onefit.kernels import Geometry
 from onefit.solvers import solve
@@ -63,6 +74,7 @@ def predict_interval(
     method: str = "cv+",
     cv: Any = 10,
     random_state: Any = 0,
+    sample_weight: Any = None,
 ) -> PredictionInterval:
     """Intervals that hold new targets with probability about 1 - alpha, without refits.
 
@@ -74,12 +86,15 @@ def predict_interval(
     X_new : array or sparse matrix of shape (m, d)
         Where to predict (kernel values against X_train when the kernel is precomputed).
     alpha : float, default=0.1
-        At least 1 / (n + 1).
+        At least 1 / (n + 1), n the sum of the weights.
     method : {"cv+", "jackknife+"}, default="cv+"
     cv : int, splitter or iterable of splits, default=10
         Of "cv+": disjoint folds that cover all rows; an int draws shuffled ones.
     random_state : int, RandomState or None, default=0
         For the shuffle.
+    sample_weight : array of shape (n,), default=None
+        How many rows each row stands for, in the fits and in the ranks of the held-out residuals;
+        see the head of this module. Rows of weight zero count for nothing.
 
     Examples
     --------
@@ -96,18 +111,21 @@ def predict_interval(
     check_choice("method", method, ("cv+", "jackknife+"))
     machine = _machine(estimator)
     X_train, y_train = indexable(X_train, y_train)
-    problem = machine._prepare(X_train, y_train, None)
-    alpha = _check_alpha(alpha, problem.n)
-    folds = _folds(method, cv, X_train, y_train, problem.n, random_state)
+    problem = machine._prepare(X_train, y_train, sample_weight)
+    alpha = _check_alpha(alpha, float(problem.s.sum()))
+    fold_of = _fold_of(method, cv, X_train, y_train, problem.n, random_state)
     X_new = machine._validate_X(X_new, reset=False)
     K_new = np.ascontiguousarray(machine._kernel.matrix(Geometry(X_new, machine.X_fit_)))
-    left = leave_out(problem, folds, float(machine.lam))
-    fold_of = np.empty(problem.n, dtype=np.intp)
-    fold_of[folds.rows] = np.repeat(np.arange(len(folds)), np.diff(folds.offsets))
-    inside = left.predict(problem.K)[:, np.arange(problem.n), fold_of]
+    if not problem.s.all():
+        rows = np.flatnonzero(problem.s)
+        problem, K_new, fold_of = problem.take(rows), K_new[:, rows], fold_of[rows]
+    left = leave_out(problem, _splits(fold_of), float(machine.lam))
+    place = np.unique(fold_of, return_inverse=True)[1]
+    inside = left.predict(problem.K)[:, np.arange(problem.n), place]
     residual = np.abs(problem.Y.T - inside)
     bounds = [
-        _bounds(u, r, fold_of, alpha) for u, r in zip(left.predict(K_new), residual, strict=True)
+        _bounds(u, r, place, problem.s, alpha)
+        for u, r in zip(left.predict(K_new), residual, strict=True)
     ]
     lower, upper = (np.stack(side, axis=1) for side in zip(*bounds, strict=True))
     full = solve(problem, float(machine.lam))
@@ -135,25 +153,26 @@ def _machine(estimator: Any) -> Any:
     return clone(estimator)
 
 
-def _check_alpha(alpha: Any, n: int) -> float:
+def _check_alpha(alpha: Any, rows: float) -> float:
     if not isinstance(alpha, (float, int)) or not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha must lie between 0 and 1, got {alpha!r}; 0.1 asks for 90 %")
-    if _rank(alpha, n) > n:
+    if _rank(alpha, rows) > rows:
         raise ValueError(
-            f"alpha={alpha:g} asks for more than {n} rows can say: use alpha of at least "
-            f"{1.0 / (n + 1):.3g}, or more rows"
+            f"alpha={alpha:g} asks for more than {rows:g} rows can say: use alpha of at least "
+            f"{1.0 / (rows + 1.0):.3g}, or more rows (with sample_weight, its sum counts)"
         )
     return float(alpha)
 
 
-def _rank(alpha: float, n: int) -> int:
-    """ceil((1 - alpha)(n + 1)), a whole product staying whole."""
-    return math.ceil((1.0 - alpha) * (n + 1) * (1.0 - 1e-12))
+def _rank(alpha: float, rows: float) -> float:
+    """(1 - alpha)(rows + 1), less rounding, so that a whole product stays whole."""
+    return (1.0 - alpha) * (rows + 1.0) * (1.0 - 1e-12)
 
 
-def _folds(method: str, cv: Any, X: Any, y: Any, n: int, random_state: Any) -> Folds:
+def _fold_of(method: str, cv: Any, X: Any, y: Any, n: int, random_state: Any) -> Array:
+    """The fold of every row."""
     if method == "jackknife+":
-        return leave_one_out(n)
+        return np.arange(n)
     if isinstance(cv, (int, np.integer)):
         if not 2 <= cv <= n:
             raise ValueError(
@@ -170,15 +189,33 @@ def _folds(method: str, cv: Any, X: Any, y: Any, n: int, random_state: Any) -> F
             "method='cv+' needs folds that test every row once and train on all others; "
             "use an int, KFold or GroupKFold for cv"
         )
-    return folds
+    fold_of = np.empty(n, dtype=np.intp)
+    fold_of[folds.rows] = np.repeat(np.arange(len(folds)), np.diff(folds.offsets))
+    return fold_of
 
 
-def _bounds(u: Array, residual: Array, fold_of: Array, alpha: float) -> tuple[Array, Array]:
+def _splits(fold_of: Array) -> Folds:
+    """Leave out one fold after the other."""
+    names = np.unique(fold_of)
+    if names.size == fold_of.size:
+        return leave_one_out(names.size)
+    masks = [fold_of == name for name in names]
+    if len(masks) < 2:
+        raise ValueError("all rows of positive weight are in one fold; use another cv")
+    return Folds.from_pairs(fold_of.size, [(~mask, mask) for mask in masks])
+
+
+def _bounds(u: Array, residual: Array, place: Array, s: Array, alpha: float) -> tuple[Array, Array]:
     """Ends of the intervals from the (m, k) predictions of the machines of the folds."""
-    rank = _rank(alpha, residual.size)
-    lower, upper = np.empty(u.shape[0]), np.empty(u.shape[0])
-    for i, at in enumerate(u):
-        centre = at[fold_of]
-        upper[i] = np.partition(centre + residual, rank - 1)[rank - 1]
-        lower[i] = -np.partition(residual - centre, rank - 1)[rank - 1]
-    return lower, upper
+    s = s.astype(np.float64)
+    rank = _rank(alpha, float(s.sum()))
+    centre = u[:, place]
+    return -_at_rank(residual - centre, s, rank), _at_rank(residual + centre, s, rank)
+
+
+def _at_rank(values: Array, s: Array, rank: float) -> Array:
+    """In every row, the smallest value up to which the weights add up to the rank."""
+    order = np.argsort(values, axis=1)
+    reached = np.cumsum(s[order], axis=1) >= rank
+    first = np.where(reached.any(axis=1), reached.argmax(axis=1), s.size - 1)
+    return np.take_along_axis(values, order, axis=1)[np.arange(len(values)), first]

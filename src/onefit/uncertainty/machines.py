@@ -5,7 +5,12 @@ alpha_S (see onefit.heldout.leaveout), so the machine without S is that of the t
 
     a^(-S) = P (y - I_S t) = alpha - P_{.S} t,          b^(-S) = b - 1'(C^-1)_{.S} t / (1'C^-1 1),
 
-with C = K + c diag(1/s) and c of the training part: nothing but products with the inverse.
+with C = K + c diag(1/s) and c of the training part: nothing but products with the inverse. Uneven
+weights under mean scaling give every split a c of its own. Where there are many, P comes from one
+eigendecomposition (onefit.criteria.spectrum), n^2 |S| a split, and the intercept from the rows T
+that are kept: a sums to zero there, so that C a + b 1 = y, weighted, gives
+
+    b^(-S) = sum_T s_i (y_i - (K a)_i) / sum_T s_i.
 
 Other losses. The leave-out problems are solved by Newton steps from the full solution
 (onefit.heldout.limit), whose coefficients are kept.
@@ -20,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit import _linalg as linalg
+from onefit.criteria.spectrum import HatSpectrum
 from onefit.folds import Folds
 from onefit.heldout.downdate import Downdate
 from onefit.heldout.front import Front
@@ -32,6 +38,9 @@ from onefit.solvers.direct import add_ridge
 Array = NDArray[Any]
 
 __all__ = ["LeftOut", "leave_out"]
+
+#: inverses that cost as much as an eigendecomposition, about
+INVERSES = 8
 
 
 @dataclass(frozen=True)
@@ -69,6 +78,9 @@ def _least_squares(problem: Problem, folds: Folds, lam: float, left: LeftOut) ->
     groups: dict[float, list[int]] = {}
     for k, train in enumerate(folds.train):
         groups.setdefault(problem.ridge(lam, train), []).append(k)
+    if len(groups) > INVERSES:
+        _spectral(problem, folds, lam, left)
+        return
     for ridge, members in groups.items():
         inverse = _inverse(problem, ridge)
         shift = np.zeros(problem.n)
@@ -87,6 +99,29 @@ def _least_squares(problem: Problem, folds: Folds, lam: float, left: LeftOut) ->
             left.coef[:, :, k] = (alpha - inverse[:, rows] @ residual).T
             left.coef[:, rows, k] = 0.0
             left.intercept[:, k] = b - shift[rows] @ residual
+
+
+def _spectral(problem: Problem, folds: Folds, lam: float, left: LeftOut) -> None:
+    """The same from one eigendecomposition, whatever the penalties of the splits."""
+    spectrum = HatSpectrum(problem)
+    vectors, root = spectrum.vectors, spectrum.root[:, None]
+    for k, rows in enumerate(folds.removed):
+        damped = 1.0 / (spectrum.values + problem.ridge(lam, folds.train[k]))[:, None]
+        alpha = root * linalg.matmul(vectors, np.asfortranarray(damped * spectrum.projected))
+        right = np.asfortranarray(damped * vectors[rows].T * root[rows].T)
+        columns = root * linalg.matmul(vectors, right)
+        residual = linalg.solve_spd(
+            np.asfortranarray(columns[rows]), np.asfortranarray(alpha[rows])
+        )
+        left.coef[:, :, k] = (alpha - columns @ residual).T
+        left.coef[:, rows, k] = 0.0
+    if problem.fit_intercept:
+        kept = np.repeat(problem.s[:, None], len(folds), axis=1)
+        for k, rows in enumerate(folds.removed):
+            kept[rows, k] = 0.0
+        for j, a in enumerate(left.coef):
+            gap = problem.Y[:, [j]] - linalg.matmul(problem.K, np.asfortranarray(a))
+            left.intercept[j] = (kept * gap).sum(axis=0) / kept.sum(axis=0)
 
 
 def _inverse(problem: Problem, ridge: float) -> Array:

@@ -5,8 +5,9 @@ training rows, and the interval is too short. Nested cross-validation measures t
 error of a cross-validation estimate directly. Split the rows into K folds. For every fold k
 
 - inside: cross-validate on the other K - 1 folds (train without k and j, test on j), e_in their
-losses; - outside: train without k, test on k, e_out the losses. This part is independent of the
-inside one, so
+  losses;
+- outside: train without k, test on k, e_out the losses. This part is independent of the inside
+  one, so
 
     E (mean e_in - mean e_out)^2  =  MSE of the inside estimate  +  variance of mean e_out,
 
@@ -20,13 +21,21 @@ The last line corrects for the smaller training parts: if the error is e + c/m a
 the inside estimate has m = n (K-2)/K, the outside one m = n (K-1)/K, and 1 + (K-2)/K = 2 (K-1)/K
 is the factor that extrapolates their difference to m = n.
 
-What is trained can be anything, a whole search included; then the selection is repeated in each
-training part, and the interval is for the error of "search and refit", the winner's. One
-repetition trains K + K (K-1) / 2 times.
+**What is trained, and what that costs.** One repetition has K + K (K-1) / 2 training parts.
+
+- A search: the selection is repeated in each part, and the interval is for the error of "search
+  and refit", the winner's. :class:`KernelSearchCV` scores its candidates there without refits, so
+  that a part costs its full-sample work and the one fit of its winner. Parts do not share kernels:
+  each resolves gamma="scale" and the like on its own rows, as it would if they were all there is.
+- A KernelRegressor or KernelClassifier with its parameters given: nothing is selected, all parts
+  of all repetitions are splits of one sample, and their predictions come from one fit to all rows
+  (:func:`heldout_predict`; exact, the kernel being fixed on all rows).
+- Any other estimator is fitted once in each part.
 """
 
 from __future__ import annotations
 
+import numbers
 from dataclasses import dataclass, field
 from itertools import combinations
 from statistics import NormalDist
@@ -35,19 +44,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.utils import check_random_state, indexable
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import _num_samples, check_consistent_length
 
-from onefit._validation import check_choice
-from onefit.criteria.pointwise import Pointwise
+from onefit._validation import check_choice, suggest
+from onefit.criteria.pointwise import POINTWISE, Pointwise
+from onefit.estimators._base import KernelMachine
+from onefit.heldout.predict import heldout_predict
 
 Array = NDArray[Any]
 
 __all__ = ["NestedCV", "nested_cv"]
-
-LOSSES = ("squared", "absolute", "zero_one")
 
 
 @dataclass(frozen=True)
@@ -90,6 +101,7 @@ def nested_cv(
     loss: str | Pointwise | None = None,
     random_state: Any = 0,
     n_jobs: int | None = None,
+    **fit_params: Any,
 ) -> NestedCV:
     """The error of a search's winner on new rows, with an interval of level 1 - alpha.
 
@@ -108,17 +120,38 @@ def nested_cv(
         regressors by default.
     random_state : int, RandomState or None, default=0
     n_jobs : int, default=None
-        Training parts side by side.
+        Training parts side by side, those of all repetitions.
+    **fit_params
+        ``sample_weight`` for the fits (losses count rows alike), and ``groups``, which stay on one
+        side of every split; a search gets those of its part too, for a ``cv`` that knows groups.
 
     Returns
     -------
     NestedCV
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_friedman1
+    >>> from onefit import KernelRegressor, KernelSearchCV, nested_cv
+    >>> X, y = make_friedman1(60, random_state=0)
+    >>> search = KernelSearchCV(KernelRegressor(), {"gamma": [0.1, 1.0], "lam": [1e-5, 1e-3]})
+    >>> found = nested_cv(search, X, y, repeats=2)
+    >>> bool(found.interval[0] < found.error < found.interval[1])
+    True
     """
     _check_numbers(cv, repeats, alpha)
     value = _pointwise(loss, search)
     X, y = indexable(X, y)
+    data = _Data(X, y, **_check_params(X, fit_params))
+    _check_inner_splits(search)
     seeds = check_random_state(random_state).randint(2**31 - 1, size=repeats)
-    rounds = [_one_round(search, X, y, cv, int(seed), value, n_jobs) for seed in seeds]
+    rounds = _rounds(search, data, [data.folds(cv, int(seed), search) for seed in seeds], n_jobs)
+    losses = [_paired(one, data, value) for one in rounds]
+    return _summary(losses, cv, alpha)
+
+
+def _summary(rounds: list[list[tuple[Array, Array]]], cv: int, alpha: float) -> NestedCV:
+    """The formulas, from (e_in, e_out) of every fold of every repetition."""
     a = np.mean([(np.mean(i) - np.mean(o)) ** 2 for r in rounds for i, o in r])
     b = np.mean([np.var(o, ddof=1) / o.size for r in rounds for _, o in r])
     inside = float(np.mean([np.mean(i) for r in rounds for i, _ in r]))
@@ -141,54 +174,132 @@ def nested_cv(
     )
 
 
-def _one_round(
-    search: Any, X: Any, y: Any, K: int, seed: int, value: Pointwise, n_jobs: int | None
-) -> list[tuple[Array, Array]]:
-    """(e_in, e_out) of every fold of one random split."""
-    splitter = (StratifiedKFold if is_classifier(search) else KFold)(
-        K, shuffle=True, random_state=seed
-    )
-    folds = [test for _, test in splitter.split(X, y)]
-    parts: list[tuple[int, ...]] = [*((k,) for k in range(K)), *combinations(range(K), 2)]
-    found = Parallel(n_jobs=n_jobs)(
-        delayed(_losses)(search, X, y, [folds[k] for k in part], value) for part in parts
-    )
-    tested = dict(zip(parts, found, strict=True))
-    rounds = []
-    for k in range(K):
-        # tested[j, l] holds the losses on fold j and on fold l without both
-        inner = [tested[min(j, k), max(j, k)][0 if j < k else 1] for j in range(K) if j != k]
-        rounds.append((np.concatenate(inner), tested[k,][0]))
-    return rounds
+@dataclass(frozen=True)
+class _Data:
+    """The sample, cut into parts."""
+
+    X: Any
+    y: Any
+    sample_weight: Any = None
+    groups: Any = None
+
+    def folds(self, K: int, seed: int, search: Any) -> list[Array]:
+        """The test rows of one random split."""
+        if self.groups is None:
+            kind = StratifiedKFold if is_classifier(search) else KFold
+        else:
+            kind = StratifiedGroupKFold if is_classifier(search) else GroupKFold
+        splitter = kind(K, shuffle=True, random_state=seed)
+        return [test for _, test in splitter.split(self.X, self.y, self.groups)]
+
+    def without(self, rows: Array) -> Array:
+        """The training rows that are left."""
+        return np.setdiff1d(np.arange(_num_samples(self.X)), rows, assume_unique=True)
+
+    def fit_params(self, search: Any, train: Array) -> dict[str, Any]:
+        """What a fit to some of the rows is given beside them."""
+        params = {"sample_weight": self.sample_weight}
+        if isinstance(search, BaseSearchCV):
+            params["groups"] = self.groups
+        return {name: _safe_indexing(p, train) for name, p in params.items() if p is not None}
 
 
-def _losses(search: Any, X: Any, y: Any, folds: list[Array], value: Pointwise) -> list[Array]:
-    """Losses on each of the folds of a machine trained without all of them."""
-    train = np.setdiff1d(np.arange(_rows(X)), np.concatenate(folds), assume_unique=True)
+#: rows left out, fold by fold, and what was predicted for each of the folds
+_Part = tuple[list[Array], list[Array]]
+
+
+def _rounds(
+    search: Any, data: _Data, rounds: list[list[Array]], n_jobs: int | None
+) -> list[dict[tuple[int, ...], _Part]]:
+    """Predictions for one fold and for two, without them, in every repetition."""
+    K = len(rounds[0])
+    names: list[tuple[int, ...]] = [*((k,) for k in range(K)), *combinations(range(K), 2)]
+    parts = [[folds[k] for k in name] for folds in rounds for name in names]
+    if isinstance(search, KernelMachine):
+        predicted = _from_one_fit(search, data, parts)
+    else:
+        tasks = (delayed(_predicted)(search, data, part) for part in parts)
+        predicted = Parallel(n_jobs=n_jobs)(tasks)
+    found = iter(zip(parts, predicted, strict=True))
+    return [{name: next(found) for name in names} for _ in rounds]
+
+
+def _predicted(search: Any, data: _Data, part: list[Array]) -> list[Array]:
+    """Predictions for each of the folds by a machine trained without all of them."""
+    train = data.without(np.concatenate(part))
     machine = clone(search)
-    machine.fit(*_safe_split(machine, X, y, train))
-    losses = []
-    for rows in folds:
-        X_test, y_test = _safe_split(machine, X, y, rows, train)
-        each = np.asarray(value(np.asarray(y_test), machine.predict(X_test)), dtype=float)
-        losses.append(each.reshape(rows.size, -1).mean(axis=1))
-    return losses
+    X, y = _safe_split(machine, data.X, data.y, train)
+    machine.fit(X, y, **data.fit_params(search, train))
+    return [machine.predict(_safe_split(machine, data.X, data.y, rows, train)[0]) for rows in part]
 
 
-def _rows(X: Any) -> int:
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+def _from_one_fit(machine: KernelMachine, data: _Data, parts: list[list[Array]]) -> Any:
+    """The same for a machine whose parameters are given: every part is a split of the sample."""
+    tests = [np.concatenate(part) for part in parts]
+    splits = [(data.without(rows), rows) for rows in tests]
+    held = heldout_predict(machine, data.X, data.y, cv=splits, sample_weight=data.sample_weight)
+    named = clone(machine)
+    named._targets(data.y, np.float64)  # its classes
+    for part, values in zip(parts, held.by_fold, strict=True):
+        found = named._labels(values) if is_classifier(machine) else values
+        found = found.reshape(len(values), *np.shape(data.y)[1:])
+        yield np.split(found, np.cumsum([rows.size for rows in part])[:-1])
 
 
-def _squared(y: Array, u: Array) -> Array:
-    return np.asarray((y - u) ** 2)
+def _paired(
+    parts: dict[tuple[int, ...], _Part], data: _Data, value: Pointwise
+) -> list[tuple[Array, Array]]:
+    """(e_in, e_out) of every fold of one repetition."""
+
+    def losses(name: tuple[int, ...], place: int) -> Array:
+        rows, u = (one[place] for one in parts[name])
+        each = np.asarray(value(np.asarray(_safe_indexing(data.y, rows)), u), dtype=float)
+        return np.asarray(each.reshape(rows.size, -1).mean(axis=1))
+
+    K = sum(len(name) == 1 for name in parts)
+    return [
+        (
+            np.concatenate(
+                [losses((min(j, k), max(j, k)), 0 if j < k else 1) for j in range(K) if j != k]
+            ),
+            losses((k,), 0),
+        )
+        for k in range(K)
+    ]
 
 
-def _absolute(y: Array, u: Array) -> Array:
-    return np.asarray(np.abs(y - u))
+def _check_params(X: Any, params: dict[str, Any]) -> dict[str, Any]:
+    for name, values in params.items():
+        if name not in ("sample_weight", "groups"):
+            raise TypeError(
+                f"nested_cv got an unexpected argument {name!r}"
+                f"{suggest(name, ('sample_weight', 'groups'))} It takes sample_weight and groups"
+            )
+        if values is not None:
+            check_consistent_length(X, values)
+    return params
 
 
-def _zero_one(y: Array, u: Array) -> Array:
-    return np.asarray(y != u)
+def _check_inner_splits(search: Any) -> None:
+    """Splits that are lists of rows are those of the whole sample, not of its training parts."""
+    cv = getattr(search, "cv", None)
+    if cv is not None and not isinstance(cv, (str, numbers.Integral)) and not hasattr(cv, "split"):
+        raise ValueError(
+            "search.cv lists rows of the whole sample, but the search is repeated on parts of it; "
+            "give it an int or a splitter"
+        )
+
+
+def _wrong(y: Array, labels: Array) -> Array:
+    return np.asarray(y != labels)
+
+
+#: name -> function of targets and predictions; of labels, not of decision values, for classifiers
+LOSSES: dict[str, Pointwise] = {
+    "squared": POINTWISE["squared"],
+    "absolute": POINTWISE["absolute"],
+    "zero_one": _wrong,
+}
 
 
 def _pointwise(loss: str | Pointwise | None, search: Any) -> Pointwise:
@@ -197,7 +308,7 @@ def _pointwise(loss: str | Pointwise | None, search: Any) -> Pointwise:
     if not isinstance(loss, str):
         return loss
     check_choice("loss", loss, LOSSES)
-    return {"squared": _squared, "absolute": _absolute, "zero_one": _zero_one}[loss]
+    return LOSSES[loss]
 
 
 def _check_numbers(cv: Any, repeats: Any, alpha: Any) -> None:
