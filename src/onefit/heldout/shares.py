@@ -10,9 +10,9 @@ and the sums at every c are combinations of the sums at the chosen ones. Each we
 no more than that relative part of itself, and so does a sum of positive semidefinite terms:
 nothing cancels that did not before.
 
-The eigenvalues are cut into groups, those far below every c into one, the others by size, with
-the ratio of largest to smallest that makes the least work. A pivoted QR of the weights at
-sample points of a group's range picks its chosen c and T (an interpolative decomposition).
+The eigenvalues are cut into groups, those far below every c into one, the others by size. A
+pivoted QR of the weights at sample points of a group's range picks its chosen c and T (an
+interpolative decomposition).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from onefit import _linalg as linalg
 
 Array = NDArray[Any]
 
-__all__ = ["Share", "shares"]
+__all__ = ["Share", "cut", "shares"]
 
 #: of the weights, relative, in units of roundoff
 TOLERANCE = 256.0
-#: ratios of the largest to the smallest eigenvalue of a group, to choose from
-SPREADS = (10.0, 30.0, 100.0)
+#: of the largest to the smallest eigenvalue of a group
+SPREAD = 100.0
 #: eigenvalues below this part of the smallest c are one group
 FAR = 1e-3
 #: sample points of a group's range
@@ -63,23 +63,19 @@ class Share:
 
 def shares(values: Array, ridges: Array) -> list[Share] | None:
     """Groups of ascending eigenvalues with their chosen c; None if one c at a time is less work."""
-    plain = ridges.size * (values.size + CALL)
-    ways = [_cut(values, ridges, spread) for spread in SPREADS]
-    best = min(ways, key=lambda way: _work(way, ridges.size))
-    return best if _work(best, ridges.size) < plain else None
-
-
-def _work(groups: list[Share], L: int) -> int:
-    return sum(
-        share.chosen.size * (share.group.stop - share.group.start + CALL + 2 * L)
+    groups = cut(values, ridges)
+    work = sum(
+        share.chosen.size * (share.group.stop - share.group.start + CALL + 2 * ridges.size)
         for share in groups
     )
+    return groups if work < ridges.size * (values.size + CALL) else None
 
 
-def _cut(values: Array, ridges: Array, spread: float) -> list[Share]:
+def cut(values: Array, ridges: Array) -> list[Share]:
+    """Groups of ascending eigenvalues with their chosen c."""
     ends = [0, int(np.searchsorted(values, FAR * ridges.min()))]
     while ends[-1] < values.size:
-        ends.append(int(np.searchsorted(values, spread * values[ends[-1]], side="right")))
+        ends.append(int(np.searchsorted(values, SPREAD * values[ends[-1]], side="right")))
     groups = [slice(a, b) for a, b in pairwise(ends) if a < b]
     return [Share(group, *_interpolate(values[group], ridges)) for group in groups]
 
@@ -88,7 +84,8 @@ def _interpolate(values: Array, ridges: Array) -> tuple[NDArray[np.intp], Array]
     """J and T of one group."""
     low, high = float(values[0]), float(values[-1])
     # evenly by logarithm; from zero, evenly
-    at = np.geomspace(low, high, POINTS) if low > 0.0 else np.linspace(low, high, POINTS)
+    steps = np.linspace(0.0, 1.0, POINTS)
+    at = low * (high / low) ** steps if low > 0.0 else high * steps
     weights = 1.0 / (at[:, None] + ridges)
     size = weights.max(axis=0)
     upper, pivots = linalg.pivoted_qr(weights / size)
