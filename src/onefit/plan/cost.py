@@ -1,9 +1,10 @@
 """Operations of each held-out method, for one kernel.
 
 Squared loss: the counts follow the code of ``onefit.heldout`` and assume that no eigenvalue can be
-dropped. Other losses: Newton's method takes as many steps as the data ask for, and factors the
-points with curvature only; ten steps and a fixed share of points are assumed, so that their costs
-are estimates of the order of magnitude.
+dropped and that lambdas share no sums (onefit.heldout.shares), so that "eigen" may cost less. Other
+losses: Newton's method takes as many steps as the data ask for, and factors the points with
+curvature only; ten steps and a fixed share of points are assumed, so that their costs are estimates
+of the order of magnitude.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ from onefit.search.aggregate import aggregate
 from onefit.search.continuous import brackets
 from onefit.search.grid import Job, Machine
 from onefit.search.journal import Run
-from onefit.search.workers import Crew, Outcome, Task, _run_machine, run_job
+from onefit.search.workers import Crew, Outcome, Task, run_job, run_machine
 
 if TYPE_CHECKING:
     from onefit.search.setup import Setup
@@ -155,7 +155,7 @@ def _evaluate(task: Task, job: Job, lam: float) -> Outcome:
     if machine.method.problem is None:  # the coarse grid came from a journal
         (outcome,) = run_job(task, Job(job.kernel, (alone,)))
         return outcome
-    return _run_machine(task, job, alone, machine.method.problem, 0.0)
+    return run_machine(task, job, alone, machine.method.problem, 0.0)
 
 
 def _objective(task: Task, outcome: Outcome, metric: str | None) -> Array:

@@ -35,7 +35,7 @@ from onefit.search.scoring import Scoring
 
 Array = NDArray[Any]
 
-__all__ = ["Crew", "Outcome", "Task", "run_job", "run_jobs"]
+__all__ = ["Crew", "Outcome", "Task", "run_job", "run_jobs", "run_machine"]
 
 
 @dataclass(frozen=True)
@@ -135,13 +135,14 @@ def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outc
             estimator.scaling,
             disposable=mortal and machine is job.machines[-1],
         )
-        outcomes.append(_run_machine(task, job, machine, problem, share))
+        outcomes.append(run_machine(task, job, machine, problem, share))
     return outcomes
 
 
-def _run_machine(
+def run_machine(
     task: Task, job: Job, machine: Machine, problem: Problem, seconds: float
 ) -> Outcome:
+    """Evaluate one machine on its kernel matrix, which took ``seconds`` of its share to build."""
     start = perf_counter()
     heldouts, reasons = _predict(task, machine, problem)
     fitted = perf_counter()
