@@ -97,8 +97,12 @@ def test_a_lambda_that_was_not_announced(always):
 def test_large_folds_are_not_held_for_every_lambda(always, monkeypatch):
     problem = make_problem(Squared(), "regression", N)
     monkeypatch.setattr(eigen, "ROOM", 1.0)
-    Eigen().prepare(problem, SPLITS["kfold"], np.logspace(-4, 0, 200))
-    assert not always
+    lams = np.logspace(-4, 0, 200)
+    prepared = Eigen().prepare(problem, SPLITS["kfold"], lams)
+    assert sum(always) == lams.size
+    assert max(always) * 6**2 <= N**2
+    expected = predict(Refit(), problem, SPLITS["kfold"], lams[150]).values
+    np.testing.assert_allclose(prepared.predict(lams[150]).values, expected, rtol=1e-8, atol=1e-9)
 
 
 def test_many_rows_against_refits():

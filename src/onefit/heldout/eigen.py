@@ -27,7 +27,7 @@ I - H_SS is nearly singular that form cancels (its Cholesky pivots tell), and th
 eigenvalues is taken instead.
 
 *Many lambdas.* The sums over a group of eigenvalues at all c are combinations of those at a few
-(onefit.heldout.shares). Where that saves work, the blocks of a fold are made for all c together,
+(onefit.heldout.shares). Where that saves work, the blocks of a fold are made for many c together,
 used, and forgotten.
 """
 
@@ -56,7 +56,7 @@ __all__ = ["Eigen"]
 PIVOT = 1e-5
 #: sums at chosen c that are held at a time
 HELD = 8
-#: numbers that the blocks of a fold may take for all c together, in n^2
+#: numbers that the blocks of a fold may take for several c together, in n^2
 ROOM = 1.0
 
 
@@ -173,13 +173,16 @@ class _Eigen(LeaveOut):
         self.diagonals = {ridge: sums[:, j] for j, ridge in enumerate(ridges)}
 
     def _tabulate_residuals(self, ridges: Array, members: list[int]) -> None:
-        """Formula (*) for every c at once, where combined sums are less work than one at a time."""
+        """Formula (*) for as many c at once as there is room for, where that is less work."""
         n, rows = self.parts.values.size, [self.rows_of(i).shape[0] for i in members]
-        if ridges.size < 2 or ridges.size * max(rows, default=0) ** 2 > ROOM * n**2:
-            return
-        groups = shares(self.parts.values, ridges)
-        if groups is None:
-            return
+        pieces = np.ceil(ridges.size * max(rows, default=0) ** 2 / (ROOM * n**2))
+        for some in np.array_split(np.sort(ridges), max(1, int(pieces))):
+            groups = shares(self.parts.values, some) if some.size > 1 else None
+            if groups is not None:
+                self._solve_together(members, groups, some)
+
+    def _solve_together(self, members: list[int], groups: list[Share], ridges: Array) -> None:
+        """Formula (*) at some c, from the sums of all of them."""
         inverses = [self.inverse(float(ridge)) for ridge in ridges]
         for i in members:
             blocks = self._blocks(i, groups, ridges)

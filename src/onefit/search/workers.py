@@ -35,6 +35,9 @@ from onefit.search.scoring import Scoring
 
 Array = NDArray[Any]
 
+#: rows up to which BLAS threads spend more time waiting for each other than they save
+SMALL = 1000
+
 __all__ = ["Crew", "Outcome", "Task", "run_job", "run_jobs", "run_machine"]
 
 
@@ -277,7 +280,8 @@ def _work(task: Task, job: Job, place: int, threads: int | None) -> tuple[int, l
 def run_jobs(task: Task, jobs: list[Job], crew: Crew) -> Iterator[tuple[int, list[Outcome]]]:
     """Yield (place, outcomes) of every job as it is done."""
     if crew.workers == 1:
-        yield from _in_turn(task, jobs)
+        with _limited(1 if task.sample.folds.n <= SMALL else None):
+            yield from _in_turn(task, jobs)
         return
     backend, _ = get_active_backend()
     streams = bool(getattr(backend, "supports_return_generator", False))
