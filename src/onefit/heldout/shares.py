@@ -4,7 +4,7 @@ Methods that hold eigenvalues e sum terms of weight 1/(e + c) over them, once fo
 eigenvalues of similar size these functions of e depend on c so smoothly that those at a few c,
 the chosen J, give all the others,
 
-    1/(e + c_l) = sum_{j in J} T_jl / (e + c_j)                up to a relative TOLERANCE,
+    1/(e + c_l) = sum_{j in J} T_jl / (e + c_j)                up to a relative TOLERANCE * SPREAD,
 
 and the sums at every c are combinations of the sums at the chosen ones. Each weight changes by
 no more than that relative part of itself, and so does a sum of positive semidefinite terms:
@@ -30,8 +30,8 @@ Array = NDArray[Any]
 
 __all__ = ["Share", "cut", "shares"]
 
-#: of the weights, relative, in units of roundoff
-TOLERANCE = 256.0
+#: of the weights, relative to the largest of a group, whatever the type of the eigenvalues
+TOLERANCE = 5e-14
 #: of the largest to the smallest eigenvalue of a group
 SPREAD = 100.0
 #: eigenvalues below this part of the smallest c are one group
@@ -75,7 +75,8 @@ def cut(values: Array, ridges: Array) -> list[Share]:
     """Groups of ascending eigenvalues with their chosen c."""
     ends = [0, int(np.searchsorted(values, FAR * ridges.min()))]
     while ends[-1] < values.size:
-        ends.append(int(np.searchsorted(values, SPREAD * values[ends[-1]], side="right")))
+        end = int(np.searchsorted(values, SPREAD * values[ends[-1]], side="right"))
+        ends.append(max(end, ends[-1] + 1))  # a value out of order by rounding is its own group
     groups = [slice(a, b) for a, b in pairwise(ends) if a < b]
     return [Share(group, *_interpolate(values[group], ridges)) for group in groups]
 
@@ -90,8 +91,7 @@ def _interpolate(values: Array, ridges: Array) -> tuple[NDArray[np.intp], Array]
     size = weights.max(axis=0)
     upper, pivots = linalg.pivoted_qr(weights / size)
     pivot = np.abs(np.diagonal(upper))
-    tolerance = TOLERANCE * float(np.finfo(values.dtype).eps)
-    rank = int(np.count_nonzero(pivot > tolerance * pivot[0]))
+    rank = int(np.count_nonzero(pivot > TOLERANCE * pivot[0]))
     combine = np.eye(rank, ridges.size)
     combine[:, rank:] = linalg.solve_upper(upper[:rank, :rank], upper[:rank, rank:])
     chosen = pivots[:rank]
