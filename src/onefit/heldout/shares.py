@@ -75,8 +75,7 @@ def cut(values: Array, ridges: Array) -> list[Share]:
     """Groups of ascending eigenvalues with their chosen c."""
     ends = [0, int(np.searchsorted(values, FAR * ridges.min()))]
     while ends[-1] < values.size:
-        end = int(np.searchsorted(values, SPREAD * values[ends[-1]], side="right"))
-        ends.append(max(end, ends[-1] + 1))  # a value out of order by rounding is its own group
+        ends.append(int(np.searchsorted(values, SPREAD * values[ends[-1]], side="right")))
     groups = [slice(a, b) for a, b in pairwise(ends) if a < b]
     return [Share(group, *_interpolate(values[group], ridges)) for group in groups]
 
