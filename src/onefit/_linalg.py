@@ -23,9 +23,11 @@ __all__ = [
     "Array",
     "LinAlgError",
     "accumulate",
+    "add_gram",
     "cholesky",
     "cholesky_or_raise",
     "eigh",
+    "eigh_tridiagonal",
     "fortran",
     "gram",
     "inverse_spd",
@@ -38,6 +40,7 @@ __all__ = [
     "solve_upper",
     "submatrix",
     "triangular_inverse",
+    "tridiagonal",
     "unit_ridge",
 ]
 
@@ -196,6 +199,39 @@ def eigh(a: Array, overwrite: bool = False) -> tuple[Array, Array]:
     return np.asarray(values), np.asarray(vectors)
 
 
+#: columns moved at a time
+_MOVED = 64
+
+
+def tridiagonal(a: Array, overwrite: bool = False) -> tuple[Array, Array, Array]:
+    """Diagonal and subdiagonal of T, and H orthogonal, with a = H T H' (lower triangle of a).
+
+    The reflections that sytrd leaves below the subdiagonal are those that orgqr expects below the
+    diagonal of a matrix whose columns stand one further to the right: no memory beside a's own.
+    """
+    n = a.shape[0]
+    size, _ = _lapack("sytrd_lwork", a)(n, lower=1)
+    reduced, diagonal, beside, tau, _ = _lapack("sytrd", a)(
+        _column_major(a), lower=1, lwork=int(size), overwrite_a=overwrite
+    )
+    for last in range(n, 1, -_MOVED):
+        first = max(1, last - _MOVED)
+        reduced[:, first:last] = reduced[:, first - 1 : last - 1]
+    reduced[:, 0] = 0.0
+    H, _, _ = _lapack("orgqr", a)(
+        reduced, np.concatenate([np.zeros(1, tau.dtype), tau]), lwork=64 * n, overwrite_a=1
+    )
+    return np.asarray(diagonal), np.asarray(beside), np.asarray(H)
+
+
+def eigh_tridiagonal(diagonal: Array, beside: Array) -> tuple[Array, Array]:
+    """Eigenvalues (ascending) and eigenvectors of a symmetric tridiagonal matrix."""
+    values, vectors, info = _lapack("stevd", diagonal)(diagonal, beside)
+    if info > 0:
+        raise LinAlgError("the symmetric eigenvalue iteration did not converge")
+    return np.asarray(values), np.asarray(vectors)
+
+
 def gram(a: Array, rows: bool = False) -> Array:
     """a'a, or a a' with ``rows`` (only the lower triangle is computed, the upper one is zero)."""
     if a.flags.f_contiguous or not a.flags.c_contiguous:
@@ -206,6 +242,11 @@ def gram(a: Array, rows: bool = False) -> Array:
 def rank_one(a: Array, x: Array, y: Array) -> None:
     """a += x y' in place, for a column-major ``a``."""
     _blas("ger", a)(1.0, x, y, a=a, overwrite_a=1)
+
+
+def add_gram(total: Array, a: Array) -> None:
+    """total += a a' in place (lower triangle), for a column-major ``total``."""
+    _blas("syrk", a)(1.0, _column_major(a), beta=1.0, c=total, lower=1, overwrite_c=1)
 
 
 def accumulate(total: Array, a: Array, b: Array) -> None:

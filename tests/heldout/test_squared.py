@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from registries import SCALINGS
 
+from onefit import torn
 from onefit.folds import Folds
 from onefit.heldout import Block, Eigen, Limit, Refit, eigen
 from onefit.heldout.base import EXACT
@@ -27,6 +28,14 @@ N = 24
 SPLITS = splits(N)
 FAST = [Block, Eigen]
 EPS = np.finfo(np.float64).eps
+
+
+@pytest.fixture(autouse=True, params=["whole", "torn"])
+def decomposition(request, monkeypatch):
+    """Samples this small are torn only on request."""
+    if request.param == "torn":
+        monkeypatch.setattr(torn, "SMALLEST", 5)
+    return request.param
 
 
 def top(problem):
@@ -268,6 +277,7 @@ def test_eigenvalues_that_lambda_cannot_see_are_cut(monkeypatch, fit_intercept):
     np.testing.assert_allclose(held.values, expected, rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.parametrize("decomposition", ["whole"], indirect=True)
 def test_a_cancelled_block_is_summed_in_full(monkeypatch):
     # smooth rows, which need few eigenvalues, and rough ones with H near the identity
     K = np.zeros((60, 60))

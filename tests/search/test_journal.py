@@ -120,6 +120,7 @@ def test_an_interrupted_search_goes_on(tmp_path, ran):
 
 def test_another_choice_of_the_plan_loses_nothing(tmp_path, ran, monkeypatch):
     path = tmp_path / "journal.sqlite"
+    monkeypatch.setattr("onefit.plan.choice.AUTO", {True: ("block",), False: ("exact",)})
     first = make(path).fit(X, y)
     assert set(first.cv_results_["method"]) == {"block"}
     ran.clear()

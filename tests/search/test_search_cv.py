@@ -41,7 +41,8 @@ def no_work(monkeypatch):
     monkeypatch.setattr(Gaussian, "matrix", refuse)
 
 
-def test_fitted_attributes():
+def test_fitted_attributes(monkeypatch):
+    monkeypatch.setattr("onefit.plan.choice.AUTO", {True: ("block",), False: ("exact",)})
     search = make().fit(X, y)
     assert search.n_splits_ == 3
     assert search.n_features_in_ == 10

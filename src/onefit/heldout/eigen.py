@@ -1,8 +1,9 @@
-"""One eigendecomposition for every lambda (Tanaka and Imai, IEICE 2019), taken off the constants.
+"""One decomposition for every lambda (Tanaka and Imai, IEICE 2019), torn, off the constants.
 
 R K R = Q diag(e) Q' gives M^-1 = Q diag(1/(e + c)) Q' for any c, so the block of a fold is a
 symmetric rank update, (M^-1)_SS = A A' with A = Q_S diag((e + c)^-1/2), and the diagonal alone
-(leave-one-out) costs n^2 a lambda.
+(leave-one-out) costs n^2 a lambda. An eigendecomposition that stops short of its dearest part
+(onefit.torn) does as well: it leaves M^-1 = Q diag(1/(e + c)) Q' + C C' with a few columns in C.
 
 *Off the constants.* A kernel matrix of positive entries has one eigenvalue far above the
 others, whose eigenvector is nearly R 1. Rounding in an eigendecomposition is relative to the
@@ -11,30 +12,31 @@ the matrix on the complement of v only (a Householder reflection takes v to the 
 first row and column are set aside):
 
     A = R K R,      w = A v,      omega = v'w,      w_ = w - omega v,
-    P_ = Q diag(1/(e + c)) Q'   on v's complement.
+    P_ = Q (diag(1/(e + c)) + W W') Q'   on v's complement.
 
 With an intercept P_ *is* the projected inverse P, its border is R 1. Without, block elimination
 gives
 
     M^-1 = P_ + (v - z)(v - z)' / tau,       z = P_ w_,       tau = omega + c - w_'z,
 
-a sum of positive terms.
+a sum of positive terms, and the columns of C are those of Q W and (v - z) / sqrt(tau).
 
-*The cut.* Write P_ = (I - vv' - H)/c with H = Q diag(e/(e + c)) Q'. Eigenvalues below roundoff
+*The cut.* Write P_ - Q W W'Q' = (I - vv' - H)/c with H = Q diag(e/(e + c)) Q'. Values e below roundoff
 times c, or below roundoff times the largest, add less to H than rounding does: they are
-dropped, and the rank of the update falls from n to the number of eigenvalues that matter. Where
-I - H_SS is nearly singular that form cancels (its Cholesky pivots tell), and the sum over all
-eigenvalues is taken instead.
+dropped, and the rank of the update falls from n to the number of those that matter. Where
+I - H_SS is nearly singular that form cancels (its Cholesky pivots tell), and the sum over all of
+them is taken instead.
 
-*Many lambdas.* The sums over a group of eigenvalues at all c are combinations of those at a few
+*Many lambdas.* The sums over a group of values at all c are combinations of those at a few
 (onefit.heldout.shares). Where that saves work, the blocks of a fold are made for many c together,
 used, and forgotten.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -47,6 +49,7 @@ from onefit.heldout.leaveout import Inverse, Layout, LeaveOut
 from onefit.heldout.shares import Share, shares
 from onefit.problem import Problem
 from onefit.solvers.direct import without_rounding
+from onefit.torn import Torn
 
 Array = NDArray[Any]
 
@@ -79,8 +82,15 @@ class _Complement:
     v: Array
     omega: float
     w: Array
-    values: Array
-    vectors: Array
+    torn: Torn
+
+    @property
+    def values(self) -> Array:
+        return self.torn.values
+
+    @property
+    def vectors(self) -> Array:
+        return self.torn.vectors
 
 
 def _decompose(layout: Layout) -> _Complement:
@@ -94,12 +104,12 @@ def _decompose(layout: Layout) -> _Complement:
     mirror /= np.linalg.norm(mirror)
     _reflect(M, mirror)
     M[0, :] = M[:, 0] = 0.0
-    values, vectors = linalg.eigh(M, overwrite=True)
-    del M
-    aside = int(np.argmax(np.abs(vectors[0])))
-    values[aside], vectors[:, aside] = 0.0, 0.0
-    linalg.rank_one(vectors, -2.0 * mirror, mirror @ vectors)
-    return _Complement(v, omega, w - omega * v, without_rounding(values, omega), vectors)
+    torn = Torn.decompose(M)
+    vectors = torn.vectors
+    vectors[:, np.argmax(np.abs(vectors[0]))] = 0.0
+    linalg.rank_one(vectors, -2.0 * mirror, linalg.matmul(vectors.T, mirror))
+    torn = replace(torn, values=without_rounding(torn.values, omega))
+    return _Complement(v, omega, w - omega * v, torn)
 
 
 def _reflect(M: Array, mirror: Array) -> None:
@@ -124,22 +134,12 @@ class _Eigen(LeaveOut):
         self.solved = self._tabulate()
         self.diagonals: dict[float, Array] = {}
         self.residuals: dict[tuple[float, int], Array] = {}
-        self.rows: list[Array] = []
         if layout.one_row_each:
             self._tabulate_diagonals()
             return
         sizes = [np.arange(layout.root.size)[rows].size for rows in layout.removed]
-        r = parts.values.size
-        adjacent = all(isinstance(rows, slice) for rows in layout.removed)
-        self.scratch = np.empty(r * max(sizes, default=0), dtype=parts.values.dtype)
-        if adjacent:
-            # the rows of a fold as one piece of memory, in that of the matrix where it may go
-            rest = layout.scratch(r * sum(sizes), parts.vectors)
-            ends = np.cumsum(sizes)
-            for rows, size, end in zip(layout.removed, sizes, ends, strict=True):
-                piece = rest[r * (end - size) : r * end].reshape((size, r), order="F")
-                piece[...] = parts.vectors[rows]
-                self.rows.append(piece)
+        largest = parts.values.size * max(sizes, default=0)
+        self.scratch = np.empty(largest, dtype=parts.values.dtype)
         for weight, members in layout.together.items():
             self._tabulate_residuals(np.array(self.lams, dtype=np.float64) * weight, members)
 
@@ -151,18 +151,25 @@ class _Eigen(LeaveOut):
         return float(self.parts.values[-1])
 
     def rows_of(self, i: int) -> Array:
-        """The rows of the eigenvectors that the i-th near split removes."""
-        return self.rows[i] if self.rows else self.parts.vectors[self.layout.removed[i]]
+        """The rows of Q that the i-th near split removes."""
+        return np.asarray(self.parts.vectors[self.layout.removed[i]])
 
     def _tabulate(self) -> dict[float, Array]:
-        """P_ [R Y, w_] for every c at once."""
+        """P_ [R Y, w_] and Q W for every c at once."""
         ridges = self.layout.ridges(self.lams)
-        width = self.projected.shape[1]
-        scaled = [self.projected / (self.parts.values + c)[:, None] for c in ridges]
-        if not scaled:
+        if not ridges:
             return {}
-        solved = linalg.matmul(self.parts.vectors, np.asfortranarray(np.hstack(scaled)))
+        columns = [self.coefficients(c) for c in ridges]
+        width = columns[0].shape[1]
+        solved = linalg.matmul(self.parts.vectors, np.asfortranarray(np.hstack(columns)))
         return {c: solved[:, j * width : (j + 1) * width] for j, c in enumerate(ridges)}
+
+    def coefficients(self, ridge: float) -> Array:
+        """P_ [R Y, w_] and Q W at one c, in the columns of Q."""
+        torn = self.parts.torn
+        W = torn.correction(ridge)
+        damped = self.projected / (torn.values + torn.values.dtype.type(ridge))[:, None]
+        return np.hstack([damped + W @ (W.T @ self.projected), W])
 
     def _tabulate_diagonals(self) -> None:
         """The diagonal of P_ for every c of a leave-one-out at once; uses up the eigenvectors."""
@@ -184,19 +191,22 @@ class _Eigen(LeaveOut):
     def _solve_together(self, members: list[int], groups: list[Share], ridges: Array) -> None:
         """Formula (*) at some c, from the sums of all of them."""
         inverses = [self.inverse(float(ridge)) for ridge in ridges]
+        largest = max(self.rows_of(i).shape[0] for i in members) ** 2
+        room = np.empty(largest * (ridges.size + HELD), dtype=self.parts.values.dtype)
         for i in members:
-            blocks = self._blocks(i, groups, ridges)
+            blocks = self._blocks(i, groups, ridges, room)
             for inverse, block in zip(inverses, blocks, strict=True):
-                inverse.add_constants(i, block)
+                inverse.correct(i, block)
                 key = inverse.ridge, i
                 self.residuals[key] = linalg.solve_spd(block, inverse.alpha(i))
 
-    def _blocks(self, i: int, groups: list[Share], ridges: Array) -> list[Array]:
-        """(P_)_SS of one fold at every c (lower triangles)."""
-        rows, parts = self.rows_of(i), self.parts
+    def _blocks(self, i: int, groups: list[Share], ridges: Array, room: Array) -> list[Array]:
+        """Q_S diag(1/(e + c)) Q_S' of one fold at every c (lower triangles), in the memory given."""
+        rows, parts = np.asfortranarray(self.rows_of(i)), self.parts
         b, dtype = rows.shape[0], parts.values.dtype
-        total = np.zeros((b * b, ridges.size), dtype, order="F")
-        held = np.empty((b * b, HELD), dtype, order="F")
+        columns = room[: b * b * (ridges.size + HELD)].reshape((b * b, -1), order="F")
+        total, held = columns[:, : ridges.size], columns[:, ridges.size :]
+        total[...] = 0.0
         for share in groups:
             for first in range(0, share.chosen.size, HELD):
                 some = slice(first, first + HELD)
@@ -229,51 +239,57 @@ class _Spectral(Inverse):
 
     @cached_property
     def solved(self) -> Array:
-        """P_ [R Y, w_]."""
+        """P_ [R Y, w_] and Q W."""
         known = self.state.solved.get(self.ridge)
         if known is not None:
             return known
-        coefficients = np.asfortranarray(self.damped[:, None] * self.state.projected)
+        coefficients = np.asfortranarray(self.state.coefficients(self.ridge))
         return linalg.matmul(self.parts.vectors, coefficients)
 
     @cached_property
     def correction(self) -> Array:
-        """(v - z) / sqrt(tau), zero with an intercept."""
+        """C, whose first column is that of the constants (none with an intercept)."""
+        targets = self.state.layout.targets.shape[1]
+        tears = self.solved[:, targets + 1 :]
         if self.fit_intercept:
-            return np.zeros_like(self.parts.v)
-        z = self.solved[:, -1]
+            return tears
+        z = self.solved[:, targets]
         tau = self.parts.omega + self.ridge - float(self.parts.w @ z)
-        return np.asarray((self.parts.v - z) / np.sqrt(max(tau, self.ridge)))
+        constants = (self.parts.v - z) / sqrt(max(tau, self.ridge))
+        return np.column_stack([constants, tears])
 
     @cached_property
     def all(self) -> Array:
         """P R Y."""
-        extra = np.outer(self.correction, self.correction @ self.state.layout.targets)
-        return np.asarray(self.solved[:, :-1] + extra)
+        targets = self.state.layout.targets
+        solved = self.solved[:, : targets.shape[1]]
+        if self.fit_intercept:
+            return solved
+        constants = self.correction[:, 0]
+        return np.asarray(solved + np.outer(constants, constants @ targets))
 
     def alpha(self, i: int) -> Array:
         return np.asarray(self.all[self.state.layout.removed[i]])
 
     def diagonal(self) -> tuple[Array, Array]:
-        return self.state.diagonals[self.ridge] + np.square(self.correction), self.all
+        squares = np.square(self.correction).sum(axis=1)
+        return self.state.diagonals[self.ridge] + squares, self.all
 
     def residuals(self, i: int) -> Array:
         known = self.state.residuals.get((self.ridge, i))
         return super().residuals(i) if known is None else known
 
     def block(self, i: int) -> Array:
-        block = self._off_constants(i)
-        self.add_constants(i, block)
+        block = self._uncorrected(i)
+        self.correct(i, block)
         return block
 
-    def add_constants(self, i: int, block: Array) -> None:
-        """Turn (P_)_SS into P_SS, in place."""
-        if not self.fit_intercept:
-            rows = self.correction[self.state.layout.removed[i]]
-            linalg.rank_one(block, rows, rows)
+    def correct(self, i: int, block: Array) -> None:
+        """Add C_S C_S' in place."""
+        linalg.add_gram(block, self.correction[self.state.layout.removed[i]])
 
-    def _off_constants(self, i: int) -> Array:
-        """(P_)_SS, by the form with the smaller rank that does not cancel."""
+    def _uncorrected(self, i: int) -> Array:
+        """Q_S diag(1/(e + c)) Q_S', by the form with the smaller rank that does not cancel."""
         whole = slice(None)
         if 10 * self.seen < self.damped.size:
             return self._update(i, self.damped, whole)

@@ -125,13 +125,6 @@ class Layout:
         free = problem.disposable and not self.far and problem.K.flags.c_contiguous
         return bool(free and self._in_order)
 
-    def scratch(self, size: int, used: Array) -> Array:
-        """Memory to work in once `matrix` has been used up: K's own if that is free now."""
-        K = self.problem.K
-        if self._in_place and size <= K.size and not np.may_share_memory(K, used):
-            return np.asarray(K.reshape(-1)[:size])
-        return np.empty(size, dtype=self.root.dtype)
-
     @cached_property
     def together(self) -> dict[float, list[int]]:
         """The near splits by c / lam: those with one value share an inverse."""

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from onefit.heldout.eigen import HELD, ROOM
 from onefit.plan.cost import active_share
 from onefit.plan.workload import Workload
+from onefit.torn import MOST, PIECE
 
 __all__ = ["peak_bytes"]
 
@@ -33,9 +35,13 @@ def _block(work: Workload) -> float:
 
 
 def _eigen(work: Workload) -> float:
-    """K, what was decomposed, the vectors by columns and by folds, and scratch."""
-    table = 4.0 * work.lams * work.ridges * (work.targets + 1) if work.one_row_each else 0.0
-    return 4.0 + (work.largest + table) / work.n
+    """K, its permuted copy (the vectors take its place), a fold's rows twice, blocks, a table."""
+    part, ridges = work.largest / work.n, work.lams * work.ridges
+    # few lambdas are not worth making together
+    together = min(ridges * part**2, ROOM) + HELD * part**2 if ridges > HELD else 0.0
+    # with the columns that mend the tears, as they are made, stacked, arranged and multiplied
+    table = 4.0 * ridges * (work.targets + MOST) / work.n
+    return 2.0 + PIECE / work.n + 2.0 * part + 2.0 * part**2 + together + table
 
 
 def _refit(work: Workload) -> float:

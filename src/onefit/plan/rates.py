@@ -24,15 +24,18 @@ from threadpoolctl import threadpool_limits
 
 from onefit import _linalg as linalg
 from onefit.plan import store
+from onefit.torn import Torn
 
 Array = NDArray[Any]
 Clock = Callable[[], float]
 
 __all__ = ["Cost", "Curve", "Rates", "calibrate"]
 
-CURVES = ("gemm", "syrk", "potrf", "trtri", "eigh")
+CURVES = ("gemm", "syrk", "potrf", "trtri", "torn")
 #: sizes of the square matrices, and of the short sides of the blocks, that are timed
 SIZES = (160, 480)
+#: operations of a torn eigendecomposition, in n^3
+DECOMPOSITION = 3.0
 SHORT = (24, 120)
 #: side of the array that is copied and gathered
 SIDE = 600
@@ -82,7 +85,7 @@ class Rates:
 
     Parameters
     ----------
-    gemm, syrk, potrf, trtri, eigh : Curve
+    gemm, syrk, potrf, trtri, torn : Curve
         Operations a second; the size of ``syrk`` is the short side of its block.
     stream : float
         Seconds an element of a pass over an array.
@@ -96,7 +99,7 @@ class Rates:
     syrk: Curve
     potrf: Curve
     trtri: Curve
-    eigh: Curve
+    torn: Curve
     stream: float
     gather: float
     call: float
@@ -121,8 +124,8 @@ class Rates:
         return self.trtri.cost(n**3 / 3.0, n)
 
     def eigendecomposition(self, n: float) -> Cost:
-        """Eigenvalues and vectors: 4/3 n^3 to tridiagonal form, 2 n^3 for the vectors' way back."""
-        return self.eigh.cost(10.0 / 3.0 * n**3, n)
+        """A torn one: 4/3 n^3 to tridiagonal form, as much for its basis, the rest for the blocks."""
+        return self.torn.cost(DECOMPOSITION * n**3, n)
 
     def triangular_solves(self, n: float, columns: float) -> Cost:
         """Two triangular solves: each reads half a matrix."""
@@ -164,9 +167,9 @@ def calibrate(threads: int = 1, itemsize: int = 8) -> Rates:
 
 
 def _from_json(known: dict[str, Any]) -> Rates:
-    gemm, syrk, potrf, trtri, eigh = (Curve(**known[name]) for name in CURVES)
+    gemm, syrk, potrf, trtri, torn = (Curve(**known[name]) for name in CURVES)
     stream, gather, call = (float(known[name]) for name in ("stream", "gather", "call"))
-    return Rates(gemm, syrk, potrf, trtri, eigh, stream, gather, call)
+    return Rates(gemm, syrk, potrf, trtri, torn, stream, gather, call)
 
 
 def _clock(threads: int) -> Clock:
@@ -198,7 +201,9 @@ def measure(dtype: Any, clock: Clock) -> Rates:
         syrk=curve(lambda a: linalg.gram(a, rows=True), tall, lambda m: m * m * inner),
         potrf=curve(linalg.cholesky, matrices, lambda n: n**3 / 3.0),
         trtri=curve(linalg.triangular_inverse, matrices, lambda n: n**3 / 3.0),
-        eigh=curve(linalg.eigh, matrices, lambda n: 10.0 / 3.0 * n**3),
+        torn=curve(
+            lambda a: Torn.decompose(linalg.fortran(a)), matrices, lambda n: DECOMPOSITION * n**3
+        ),
         stream=_seconds(lambda: np.multiply(array, 2.0, out=other), clock) / SIDE**2,
         gather=_seconds(lambda: array[np.ix_(order, order)], clock) / SIDE**2,
         call=_seconds(lambda: [linalg.solve_spd(tiny, ones) for _ in range(100)], clock) / 100,

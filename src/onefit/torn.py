@@ -1,0 +1,113 @@
+r"""Inverses of a matrix at many shifts, from the cheaper part of its eigendecomposition.
+
+An eigendecomposition of A gives (A + c)^-1 at every c, but it gives more than that, and half of
+its price is for the difference: the eigenvectors of a tridiagonal matrix and their way back. Here
+the tridiagonal matrix T = H'AH is torn at a few of its off-diagonal elements t_j (Cuppen 1981),
+
+    T = diag(T_1, ..., T_k) - sum_j |t_j| u_j u_j',          u_j = e_i - sign(t_j) e_{i+1},
+
+where the blocks have |t_j| added to the diagonal elements on both sides of a tear, and so are
+positive semidefinite if T is. Their eigendecompositions T_b = Z_b diag(e_b) Z_b' cost little, and
+
+    A = Q (diag(e) - U U') Q',       Q = H diag(Z_1, ..., Z_k),      U = diag(Z)' [|t_j|^1/2 u_j],
+
+with Q orthogonal and few columns in U. With D = diag(1/(e + c)), Woodbury's identity reads
+
+    (A + c)^-1 = Q (D + W W') Q',     W = D U S^(-1/2),     S = I - U'D U,
+
+a sum of positive semidefinite terms. For one tear S = 1/(1 + |t| u'(T + c)^-1 u) >= c/(c + 2|t|):
+forming it loses no more digits than the condition number of A + c does.
+
+References
+----------
+.. [1] J. J. M. Cuppen, "A divide and conquer method for the symmetric tridiagonal eigenproblem",
+   Numerische Mathematik 36, 1981.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onefit import _linalg as linalg
+
+Array = NDArray[Any]
+
+__all__ = ["Torn"]
+
+#: rows of the smallest blocks, and the most blocks there are
+SMALLEST, MOST = 125, 8
+#: rows whose columns are sorted at a time
+PIECE = 64
+
+
+@dataclass(frozen=True)
+class Torn:
+    """A = Q (diag(e) - U U') Q'.
+
+    Attributes
+    ----------
+    values : (n,) array
+        e, ascending.
+    vectors : (n, n) array
+        Q.
+    tears : (n, p) array
+        U.
+    """
+
+    values: Array
+    vectors: Array
+    tears: Array
+
+    @classmethod
+    def decompose(cls, A: Array) -> Torn:
+        """Of a column-major symmetric matrix (lower triangle), which is overwritten."""
+        blocks = min(A.shape[0] // SMALLEST, MOST)
+        if blocks < 2:
+            values, vectors = linalg.eigh(A, overwrite=True)
+            return cls(values, vectors, np.zeros((values.size, 0), values.dtype))
+        diagonal, beside, Q = linalg.tridiagonal(A, overwrite=True)
+        ends = _places(beside, blocks)
+        cut = ends[1:-1]
+        weight = np.abs(beside[cut - 1])
+        diagonal[cut - 1] += weight
+        diagonal[cut] += weight
+        tears = np.zeros((diagonal.size, cut.size), diagonal.dtype)
+        for j, (first, last) in enumerate(pairwise(ends)):
+            e, Z = linalg.eigh_tridiagonal(diagonal[first:last], beside[first : last - 1])
+            diagonal[first:last] = e
+            Q[:, first:last] = linalg.matmul(Q[:, first:last], Z)
+            if j > 0:
+                sign = -np.sign(beside[first - 1])
+                tears[first:last, j - 1] = sign * np.sqrt(weight[j - 1]) * Z[0]
+            if j < cut.size:
+                tears[first:last, j] = np.sqrt(weight[j]) * Z[-1]
+        order = np.argsort(diagonal)
+        for first in range(0, order.size, PIECE):
+            Q[first : first + PIECE] = Q[first : first + PIECE, order]
+        return cls(diagonal[order], Q, np.asfortranarray(tears[order][:, weight > 0.0]))
+
+    def correction(self, c: float) -> Array:
+        """W at one c, (n, p)."""
+        damped = self.tears / (self.values + self.values.dtype.type(c))[:, None]
+        if damped.shape[1] == 0:
+            return damped
+        small = -linalg.matmul(self.tears.T, np.asfortranarray(damped))
+        small[np.diag_indices_from(small)] += 1.0
+        sigma, V = linalg.eigh(small)
+        V /= np.sqrt(np.maximum(sigma, np.finfo(sigma.dtype).eps))
+        return linalg.matmul(damped, V)
+
+
+def _places(beside: Array, blocks: int) -> NDArray[np.intp]:
+    """Ends of blocks of about equal size, each at the smallest element thereabouts."""
+    n = beside.size + 1
+    slack = n // (8 * blocks)
+    places = [0]
+    for near in np.arange(1, blocks) * n // blocks:
+        places.append(int(near - slack + np.argmin(np.abs(beside[near - slack - 1 : near + slack]))))
+    return np.array([*places, n])
