@@ -35,6 +35,7 @@ __all__ = [
     "pivoted_qr",
     "rank_one",
     "solve_cholesky",
+    "solve_lower",
     "solve_spd",
     "solve_symmetric",
     "solve_upper",
@@ -161,6 +162,14 @@ def solve_symmetric(a: Array, b: Array) -> Array:
     return np.asarray(x)
 
 
+def solve_lower(lower: Array, b: Array) -> Array:
+    """Solve L x = b for a lower triangular L; overwrites ``b``."""
+    x, info = _lapack("trtrs", lower)(lower, b, lower=1, overwrite_b=1)
+    if info > 0:
+        raise LinAlgError(f"diagonal element {info} of a triangular factor is zero")
+    return np.asarray(x)
+
+
 def solve_upper(upper: Array, b: Array) -> Array:
     """Solve U x = b for an upper triangular U."""
     x, info = _lapack("trtrs", upper)(_column_major(upper), b)
@@ -246,7 +255,8 @@ def rank_one(a: Array, x: Array, y: Array) -> None:
 
 def add_gram(total: Array, a: Array) -> None:
     """total += a a' in place (lower triangle), for a column-major ``total``."""
-    _blas("syrk", a)(1.0, _column_major(a), beta=1.0, c=total, lower=1, overwrite_c=1)
+    if a.size:
+        _blas("syrk", a)(1.0, _column_major(a), beta=1.0, c=total, lower=1, overwrite_c=1)
 
 
 def accumulate(total: Array, a: Array, b: Array) -> None:

@@ -109,5 +109,7 @@ def _places(beside: Array, blocks: int) -> NDArray[np.intp]:
     slack = n // (8 * blocks)
     places = [0]
     for near in np.arange(1, blocks) * n // blocks:
-        places.append(int(near - slack + np.argmin(np.abs(beside[near - slack - 1 : near + slack]))))
+        places.append(
+            int(near - slack + np.argmin(np.abs(beside[near - slack - 1 : near + slack])))
+        )
     return np.array([*places, n])

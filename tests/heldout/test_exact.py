@@ -19,11 +19,14 @@ from heldout._twins import (
 from hypothesis import given, settings
 from registries import LOSS_IDS, LOSSES, SCALINGS
 
+from onefit import torn
 from onefit.folds import Folds
-from onefit.heldout import Exact, Limit, Refit, front, limit
+from onefit.heldout import Exact, Limit, Refit, front, limit, repair
 from onefit.heldout.base import EXACT
 from onefit.heldout.downdate import Downdate, Model
 from onefit.heldout.full import Norms, Target
+from onefit.heldout.inverses import Dense, Factored
+from onefit.heldout.stretch import Stretch
 from onefit.losses import (
     EpsilonQuadratic,
     Huber,
@@ -279,9 +282,12 @@ def dense(target, ridge, model, c):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("weight", WEIGHTS)
 @pytest.mark.parametrize("change", [0.0, 0.1, 0.6])
+@pytest.mark.parametrize("way", ["dense", "factored", "whole stretch", "torn stretch"])
 def test_small_changes_of_the_factor_against_dense_systems(
-    monkeypatch, update, fit_intercept, weight, change
+    monkeypatch, update, fit_intercept, weight, change, way
 ):
+    if way == "torn stretch":
+        monkeypatch.setattr(torn, "SMALLEST", 5)
     monkeypatch.setattr(
         Downdate, "_worth_updating",
         lambda self, changes: {c.column for c in changes} if update else set(),
@@ -289,7 +295,9 @@ def test_small_changes_of_the_factor_against_dense_systems(
     random = np.random.default_rng(0)
     for loss in (Huber(0.3), EpsilonQuadratic(0.3), Expectile(0.8)):
         target = small_target(loss, "regression", fit_intercept=fit_intercept, weight=weight)
-        factor = Downdate(target, 0.2, Norms.of(target.problem.K))
+        stretch = Stretch(target) if "stretch" in way else None
+        hold = Factored if way == "factored" else Dense
+        factor = Downdate(target, 0.2, Norms.of(target.problem.K), stretch, hold)
         # twice: rows that entered before are known the second time
         for _ in range(2):
             model = random_models(target, random, 6, change)
@@ -385,7 +393,7 @@ def test_a_fold_that_does_not_settle_is_refitted(monkeypatch):
         honest(self, column)
 
     monkeypatch.setattr(front.Front, "refit", watched)
-    monkeypatch.setattr(limit, "MAX_STEPS", 1)
+    monkeypatch.setattr(repair, "MAX_STEPS", 1)
     for loss, task in ((Huber(0.3), "regression"), (Log(), "classification")):
         refits.clear()
         assert_equals_refit(make_problem(loss, task, N), SPLITS["kfold"], 1e-3)

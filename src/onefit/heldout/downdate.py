@@ -39,6 +39,8 @@ from numpy.typing import NDArray
 
 from onefit import _linalg as linalg
 from onefit.heldout.full import Norms, Target
+from onefit.heldout.inverses import Dense, Factored, Inverse
+from onefit.heldout.stretch import Shifted, Stretch
 from onefit.solvers.newton import solve_active
 
 Array = NDArray[Any]
@@ -80,17 +82,26 @@ def product(K: Array, A: Array) -> Array:
 class Downdate:
     """T'M^-1 T for every row that any fold may drop or add, at the Lambda that some splits share.
 
-    ``inverse`` is its part for the rows of A, which folds drop. ``tail`` holds the columns of the
-    border and of the rows that have entered some fold so far, less what all folds share of Z (K_EE
-    and the ones of the border). A fold's small system is a submatrix of the two.
+    ``inverse`` is its part for the rows of A, which folds drop; A is the full solution's, or, where
+    lambdas share a decomposition (onefit.heldout.stretch), that of another close by. ``tail`` holds
+    the columns of the border and of the rows that have entered some fold so far, less what all
+    folds share of Z (K_EE and the ones of the border). A fold's small system is a submatrix of the
+    two.
     """
 
-    def __init__(self, target: Target, ridge: float, norms: Norms) -> None:
-        problem = target.problem
-        self.norms = norms
-        self.K, self.s, self.ridge, self.d = problem.K, problem.s, ridge, target.d
+    def __init__(
+        self,
+        target: Target,
+        ridge: float,
+        norms: Norms,
+        stretch: Stretch | None = None,
+        hold: type[Dense | Factored] = Dense,
+    ) -> None:
+        problem, where = target.problem, target if stretch is None else stretch
+        self.norms, self.stretch, self.hold = norms, stretch, hold
+        self.K, self.s, self.ridge, self.d = problem.K, problem.s, ridge, where.d
         self.fit_intercept = problem.fit_intercept
-        self.active = target.active
+        self.active = where.active
         self.p = self.active.size
         self.number = np.full(problem.n, -1, dtype=np.intp)
         self.number[self.active] = np.arange(self.p)
@@ -105,16 +116,18 @@ class Downdate:
         return 1.0 + self.norms.row_sum * float(np.square(self.rho).max(initial=0.0))
 
     @cached_property
-    def inverse(self) -> Array:
+    def inverse(self) -> Inverse:
         """M^-1."""
+        if self.stretch is not None:
+            return self.stretch.at(self.ridge)
         whole = self.p == self.K.shape[0]
         K = self.K if whole else linalg.submatrix(self.K, self.active, self.active)
-        return linalg.inverse_spd(linalg.unit_ridge(K, self.rho))
+        return self.hold(linalg.unit_ridge(K, self.rho))
 
     @cached_property
     def tail(self) -> Array:
         """T'M^-1 T - Z: rows for A, the border and the entered rows, columns for the latter two."""
-        border = linalg.matmul(self.inverse, self.rho)
+        border = self.inverse.apply(self.rho)
         return np.concatenate([border, [self.rho @ border]])[:, None]
 
     def solve(self, model: Model) -> tuple[Array, Array, NDArray[np.bool_]]:
@@ -154,8 +167,9 @@ class Downdate:
         p = self.p
         size = {c.column: p - c.leaving.size + c.entering.size for c in changes}
         fewer = [c for c in changes if c.size < 0.8 * size[c.column]]
-        known = "inverse" in self.__dict__
-        update = (0.0 if known else float(p) ** 3) + sum(c.size**3 / 3 for c in fewer)
+        way = self.hold if self.stretch is None else Shifted
+        update = 0.0 if "inverse" in self.__dict__ else way.price(p)
+        update += sum(way.price_of_rows(p, c.size) + c.size**3 / 3 for c in fewer)
         afresh = sum(size[c.column] ** 3 / 3 + 16 * size[c.column] ** 2 for c in fewer)
         return {c.column for c in fewer} if update < afresh else set()
 
@@ -171,7 +185,7 @@ class Downdate:
         self._enter(np.unique(np.concatenate([change.entering for change in changes])))
         columns = np.array([change.column for change in changes], dtype=np.intp)
         beta = np.asfortranarray(self.rho[:, None] * model.missing[np.ix_(self.active, columns)])
-        solved = linalg.matmul(self.inverse, beta)
+        solved = self.inverse.apply(beta)
         border = self.rho @ solved + model.total[columns]
         right = np.vstack([border, linalg.matmul(self.entered.T, solved)])
         y = np.zeros_like(right)
@@ -180,7 +194,7 @@ class Downdate:
             beta[change.leaving, j] -= part[: change.leaving.size]
             y[self._places(change), j] = part[change.leaving.size :]
         beta -= self.rho[:, None] * y[0] + linalg.matmul(self.entered, y[1:])
-        inside = self.rho[:, None] * linalg.matmul(self.inverse, beta)
+        inside = self.rho[:, None] * self.inverse.apply(beta)
         b[columns] = y[0]
         for j, change in enumerate(changes):
             inside[change.leaving, j] = model.fixed[self.active[change.leaving], change.column]
@@ -199,7 +213,8 @@ class Downdate:
         if m + places.size == 0:
             return np.empty(0)
         matrix = np.empty((m + places.size, m + places.size), self.rho.dtype, order="F")
-        matrix[:m, :m] = self.inverse[out[:, None], out]
+        if m:
+            matrix[:m, :m] = self.inverse.block(out)
         matrix[m:, :m] = self.tail[out[:, None], places].T
         matrix[m:, m:] = self.tail[(self.p + places)[:, None], places]
         some = np.concatenate([solved[out], right[places]])
@@ -221,7 +236,7 @@ class Downdate:
         self.entry[new] = 1 + before.size + np.arange(new.size)
         K_new = np.asfortranarray(self.rho[:, None] * linalg.submatrix(self.K, self.active, new))
         self.entered = np.asfortranarray(np.column_stack([self.entered, K_new]))
-        solved = linalg.matmul(self.inverse, K_new)
+        solved = self.inverse.apply(K_new)
         inner = linalg.matmul(self.entered.T, solved)
         inner -= self.K[np.ix_(np.concatenate([before, new]), new)]
         columns = np.vstack([solved, self.rho @ solved - 1.0, inner])

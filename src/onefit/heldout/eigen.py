@@ -21,8 +21,8 @@ gives
 
 a sum of positive terms, and the columns of C are those of Q W and (v - z) / sqrt(tau).
 
-*The cut.* Write P_ - Q W W'Q' = (I - vv' - H)/c with H = Q diag(e/(e + c)) Q'. Values e below roundoff
-times c, or below roundoff times the largest, add less to H than rounding does: they are
+*The cut.* Write P_ - Q W W'Q' = (I - vv' - H)/c with H = Q diag(e/(e + c)) Q'. Values e below
+roundoff times c, or below roundoff times the largest, add less to H than rounding does: they are
 dropped, and the rank of the update falls from n to the number of those that matter. Where
 I - H_SS is nearly singular that form cancels (its Cholesky pivots tell), and the sum over all of
 them is taken instead.
@@ -201,7 +201,7 @@ class _Eigen(LeaveOut):
                 self.residuals[key] = linalg.solve_spd(block, inverse.alpha(i))
 
     def _blocks(self, i: int, groups: list[Share], ridges: Array, room: Array) -> list[Array]:
-        """Q_S diag(1/(e + c)) Q_S' of one fold at every c (lower triangles), in the memory given."""
+        """Q_S diag(1/(e + c)) Q_S' of one fold at every c (lower triangles), in a given room."""
         rows, parts = np.asfortranarray(self.rows_of(i)), self.parts
         b, dtype = rows.shape[0], parts.values.dtype
         columns = room[: b * b * (ridges.size + HELD)].reshape((b * b, -1), order="F")

@@ -40,7 +40,8 @@ from numpy.typing import NDArray
 from onefit import _linalg as linalg
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOut, HeldOutMethod, Prepared
-from onefit.heldout.full import FullPath, Target
+from onefit.heldout.full import Target
+from onefit.heldout.path import FullPath
 from onefit.heldout.refit import refit_fold
 from onefit.losses.base import require
 from onefit.problem import Problem

@@ -24,16 +24,17 @@ from numpy.typing import NDArray
 from onefit.folds import Folds
 from onefit.heldout.base import EXACT, HeldOut, HeldOutMethod, Prepared
 from onefit.heldout.downdate import Downdate
-from onefit.heldout.front import TOLERANCE, Front, Shift
-from onefit.heldout.full import FullPath, Target
+from onefit.heldout.front import Front, Shift
+from onefit.heldout.full import Target
+from onefit.heldout.path import FullPath
 from onefit.heldout.refit import refit_fold
+from onefit.heldout.repair import refine, repair
 from onefit.problem import Problem
 
 Array = NDArray[Any]
 
 __all__ = ["Exact", "Limit"]
 
-MAX_STEPS = 40
 #: leave-out problems solved side by side; n times this many numbers are held a few times over
 WIDTH = 256
 
@@ -46,7 +47,7 @@ class Limit(HeldOutMethod):
 
     def prepare(self, problem: Problem, folds: Folds, lams: Array) -> Prepared:
         self.check(problem)
-        return _Newton(FullPath(problem, folds, lams), self.name)
+        return _Newton(FullPath(problem, folds, lams, share=True), self.name)
 
 
 class Exact(Limit):
@@ -70,7 +71,7 @@ class _Newton(Prepared):
         for j in range(q):
             target = path.target(lam, j)
             for group, (weight, members) in enumerate(path.groups()):
-                factor = Downdate(target, lam * weight, path.norms)
+                factor = Downdate(target, lam * weight, path.norms, path.stretch(target, j))
                 for first in range(0, members.size, WIDTH):
                     part = members[first : first + WIDTH]
                     front = self._front(target, factor, part, (j, group, first))
@@ -100,43 +101,3 @@ class _Newton(Prepared):
         repair(front)
         self.shifts[key] = front.shift
         return front
-
-
-def refine(front: Front) -> None:
-    """Bound the errors, and refine settled columns whose rounding is too much for the bound."""
-    front.recompute()
-    front.bound()
-    rough = np.flatnonzero(front.settled & (front.error > TOLERANCE * front.scale))
-    if rough.size:
-        part = front.take(rough)
-        part.step()
-        part.steps = part.steps - 1  # the same point again, with more digits
-        part.recompute()
-        part.bound(refined=True)
-        front.put(rough, part)
-
-
-def repair(front: Front) -> None:
-    """Newton steps until every column is at its solution."""
-    piecewise = front.target.problem.loss.piecewise_quadratic
-    pending = np.arange(front.b.size)
-    for _ in range(MAX_STEPS):
-        part = front.take(pending)
-        before = part.error
-        part.step()
-        if piecewise:
-            left, slow = ~part.settled, np.zeros(pending.size, dtype=bool)
-        else:
-            part.bound()
-            left = part.error > TOLERANCE * part.scale
-            slow = left & part.slow(before) & np.isfinite(before)
-        front.put(pending, part)
-        for column in pending[slow]:
-            front.refit(int(column))
-        pending = pending[left & ~slow]
-        if pending.size == 0:
-            break
-    if piecewise:
-        refine(front)
-    for column in np.union1d(pending, np.flatnonzero(np.isinf(front.error))):
-        front.refit(int(column))

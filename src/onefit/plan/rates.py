@@ -124,7 +124,7 @@ class Rates:
         return self.trtri.cost(n**3 / 3.0, n)
 
     def eigendecomposition(self, n: float) -> Cost:
-        """A torn one: 4/3 n^3 to tridiagonal form, as much for its basis, the rest for the blocks."""
+        """A torn one: 4/3 n^3 to tridiagonal form, as much for its basis, the rest for blocks."""
         return self.torn.cost(DECOMPOSITION * n**3, n)
 
     def triangular_solves(self, n: float, columns: float) -> Cost:

@@ -29,9 +29,10 @@ from onefit.criteria.spectrum import HatSpectrum
 from onefit.folds import Folds
 from onefit.heldout.downdate import Downdate
 from onefit.heldout.front import Front
-from onefit.heldout.full import FullPath
-from onefit.heldout.limit import WIDTH, repair
+from onefit.heldout.limit import WIDTH
+from onefit.heldout.path import FullPath
 from onefit.heldout.refit import refit_fold
+from onefit.heldout.repair import repair
 from onefit.problem import Problem
 from onefit.solvers.direct import add_ridge
 

@@ -1,0 +1,40 @@
+"""From the solution at one lambda to that at the next.
+
+The next solution of a path is that of a leave-out problem that leaves nothing out, and the steps
+towards it are small changes of a factor too (onefit.heldout.downdate): the points with curvature
+change by many in the first step, when a new factor is due, and by few in those that follow.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onefit.heldout.downdate import Downdate
+from onefit.heldout.front import Front
+from onefit.heldout.full import Norms, Target
+from onefit.heldout.inverses import Factored
+from onefit.heldout.repair import MAX_STEPS, refine
+from onefit.heldout.stretch import Stretch
+from onefit.problem import Solution
+
+__all__ = ["follow"]
+
+#: points that may have changed before a new factor costs less than another change of the old one
+CHANGED = 0.08
+
+
+def follow(target: Target, lam: float, norms: Norms, stretch: Stretch | None) -> Front:
+    """Newton steps at ``lam`` from a solution at another lambda, as the one column of a front."""
+    problem = target.problem
+    ridge = problem.ridge(lam)
+    factor = Downdate(target, ridge, norms, stretch, Factored)
+    front = Front.start(target, factor, np.ones((problem.n, 1), dtype=bool), None)
+    for _ in range(MAX_STEPS):
+        front.step()
+        if front.settled[0]:
+            break
+        here = Target.at(problem, lam, Solution(front.a, front.b, front.u), 0)
+        if np.count_nonzero(here.d != front.factor.d) > CHANGED * front.factor.p:
+            front.factor = Downdate(here, ridge, norms, hold=Factored)
+    refine(front)
+    return front

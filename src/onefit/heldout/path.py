@@ -1,0 +1,145 @@
+"""The full-sample solutions along the lambdas, and the splits that start from them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onefit.folds import Folds
+from onefit.heldout.base import EXACT
+from onefit.heldout.follow import follow
+from onefit.heldout.full import Norms, Target
+from onefit.heldout.stretch import Stretch
+from onefit.problem import Problem, Solution
+from onefit.solvers import solve
+
+Array = NDArray[Any]
+
+__all__ = ["FullPath"]
+
+#: points of a solution that may differ from those of the last one for a stretch to begin, and from
+#: those of a stretch for it to serve
+STEADY, SERVED = 0.02, 0.06
+#: fewer points with curvature are not worth a decomposition
+FEWEST = 200
+#: a decomposition costs so many inverses
+PRICE = 4.0
+#: numbers that decompositions may hold, in n^2
+ROOM = 2.0
+
+
+class FullPath:
+    """Full-sample solutions along the lambdas, from the largest down, each starting the next.
+
+    Parameters
+    ----------
+    share : bool, default=False
+        Whether to look for stretches of the path that can share a decomposition.
+
+    Attributes
+    ----------
+    near : list of int
+        Splits that a leave-out formula serves; ``far`` ones keep fewer rows than they remove, or
+        test rows they train on, and are refitted.
+    removed : (n, len(near)) bool array
+        The rows each near split does without, those of weight zero among them.
+    weight : (len(near),) array
+        Lambda / lam of each near split.
+    """
+
+    def __init__(self, problem: Problem, folds: Folds, lams: Array, share: bool = False) -> None:
+        self.problem, self.folds, self.norms = problem, folds, Norms.of(problem.K)
+        self.positive = folds.without(np.flatnonzero(problem.s == 0))
+        sizes = [rows.size for rows in self.positive.removed]
+        fits = [
+            2 * size <= problem.n and disjoint
+            for size, disjoint in zip(sizes, self.positive.disjoint, strict=True)
+        ]
+        self.near = [k for k, fit in enumerate(fits) if fit]
+        self.far = [k for k, fit in enumerate(fits) if not fit]
+        self.removed = np.zeros((problem.n, len(self.near)), dtype=bool)
+        for column, k in enumerate(self.near):
+            self.removed[self.positive.removed[k], column] = True
+        self.weight = np.array([problem.ridge(1.0, self.positive.train[k]) for k in self.near])
+        self.stretches: list[list[Stretch]] = [[] for _ in range(problem.Y.shape[1])]
+        self.share = share and problem.loss.piecewise_quadratic and bool(problem.s.all())
+        self.solutions = self._solve(lams)
+
+    def _solve(self, lams: Array) -> dict[float, Solution]:
+        """Solutions on the rows of positive weight; the others are predicted, not fitted."""
+        kept = np.flatnonzero(self.problem.s)
+        whole = kept.size == self.problem.n
+        part = self.problem if whole else self.problem.take(kept)
+        solutions: dict[float, Solution] = {}
+        start, last = None, 0.0
+        falling = sorted({float(lam) for lam in lams}, reverse=True)
+        for place, lam in enumerate(falling):
+            found = self._along(lam, last, start) if start is not None and self.share else None
+            found = solve(part, lam, start=start) if found is None else found
+            solutions[lam] = found if whole else self._spread(found, kept)
+            if self.share and start is not None:
+                self._look_ahead(lam, found, start, len(falling) - place + 1)
+            start, last = found, lam
+        return solutions
+
+    def _spread(self, solution: Solution, kept: NDArray[np.intp]) -> Solution:
+        coef = np.zeros_like(self.problem.Y)
+        coef[kept] = solution.coef
+        decision = self.problem.K[:, kept] @ solution.coef + solution.intercept
+        return Solution(coef, solution.intercept, decision, solution.steps, solution.converged)
+
+    def _along(self, lam: float, last: float, start: Solution) -> Solution | None:
+        """The solution at ``lam`` by small steps from that at ``last``; None if one goes astray."""
+        coef, decision = np.empty_like(start.coef), np.empty_like(start.decision)
+        intercept, steps = np.empty_like(start.intercept), 1
+        for j in range(self.problem.Y.shape[1]):
+            target = Target.at(self.problem, last, start, j)
+            front = follow(target, lam, self.norms, self.stretch(target, j))
+            if not (front.settled[0] and front.error[0] <= EXACT * front.scale[0]):
+                return None
+            coef[:, j], intercept[j], decision[:, j] = front.a[:, 0], front.b[0], front.u[:, 0]
+            steps = max(steps, int(front.steps[0]))
+        return Solution(coef, intercept, decision, steps)
+
+    def _look_ahead(self, lam: float, found: Solution, before: Solution, rest: int) -> None:
+        """Decompose where the points with curvature have come to rest, with lambdas to come."""
+        for j, stretches in enumerate(self.stretches):
+            target = Target.at(self.problem, lam, found, j)
+            p = target.active.size
+            moved = np.count_nonzero(Target.at(self.problem, lam, before, j).d != target.d)
+            held = sum(one.active.size**2 for several in self.stretches for one in several)
+            if (
+                p >= FEWEST
+                and moved <= STEADY * p
+                and held + p**2 <= ROOM * self.problem.n**2
+                and self.stretch(target, j) is None
+                and self._worthwhile(p, rest)
+            ):
+                stretches.append(Stretch(target))
+
+    def _worthwhile(self, p: int, lams: int) -> bool:
+        """Whether a decomposition costs less than the inverses of the lambdas."""
+        inverses = blocks = 0.0
+        for _, members in self.groups():
+            removed = self.removed[:, members].sum(axis=0) * (p / self.problem.n)
+            small, alone = (removed**3).sum() / 3.0, ((p - removed) ** 3).sum() / 3.0
+            inverses += min(float(p) ** 3 + small, alone)
+            blocks += p * (removed**2).sum() + small
+        return bool(PRICE * p**3 + lams * blocks < lams * inverses)
+
+    def stretch(self, target: Target, j: int) -> Stretch | None:
+        """The decomposition that serves a solution of target ``j`` best, if any does."""
+        best = min(self.stretches[j], key=lambda one: one.changes(target), default=None)
+        if best is None or best.changes(target) > SERVED * best.active.size:
+            return None
+        return best
+
+    def target(self, lam: float, j: int) -> Target:
+        """Target ``j`` at one of the prepared lambdas."""
+        return Target.at(self.problem, lam, self.solutions[float(lam)], j)
+
+    def groups(self) -> list[tuple[float, NDArray[np.intp]]]:
+        """The near splits by Lambda / lam: those with one value share a factorisation."""
+        return [(float(w), np.flatnonzero(self.weight == w)) for w in np.unique(self.weight)]
