@@ -95,7 +95,7 @@ class Torn:
         """W at one c, (n, p)."""
         damped = self.tears / (self.values + self.values.dtype.type(c))[:, None]
         if damped.shape[1] == 0:
-            return damped
+            return np.asarray(damped)
         small = -linalg.matmul(self.tears.T, np.asfortranarray(damped))
         small[np.diag_indices_from(small)] += 1.0
         sigma, V = linalg.eigh(small)
@@ -109,7 +109,6 @@ def _places(beside: Array, blocks: int) -> NDArray[np.intp]:
     slack = n // (8 * blocks)
     places = [0]
     for near in np.arange(1, blocks) * n // blocks:
-        places.append(
-            int(near - slack + np.argmin(np.abs(beside[near - slack - 1 : near + slack])))
-        )
+        around = np.abs(beside[near - slack - 1 : near + slack])
+        places.append(int(near - slack + np.argmin(around)))
     return np.array([*places, n])

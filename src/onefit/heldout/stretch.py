@@ -17,7 +17,6 @@ of the stretch. A few points may differ: to a leave-out step they are rows that 
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
 from math import sqrt
 from typing import Any
 
@@ -93,15 +92,11 @@ class Shifted:
         mended = self.columns @ (self.columns.T @ inside)
         return linalg.matmul(self.vectors, np.asfortranarray(weight * inside + mended))
 
-    @cached_property
-    def _mended(self) -> Array:
-        """Rows of C C', what the tears add."""
-        return np.asarray(self.vectors @ self.columns)
-
     def block(self, rows: Rows) -> Array:
         """Rows and columns of M^-1 (its lower triangle)."""
-        scaled = self.vectors[rows]
-        scaled *= np.sqrt(self.weight)
-        block = linalg.gram(scaled, rows=True)
-        linalg.add_gram(block, self._mended[rows])
+        some = self.vectors[rows]
+        mended = some @ self.columns
+        some *= np.sqrt(self.weight)
+        block = linalg.gram(some, rows=True)
+        linalg.add_gram(block, mended)
         return block
