@@ -27,6 +27,7 @@ __all__ = [
     "cholesky",
     "cholesky_or_raise",
     "eigh",
+    "eigh_stack",
     "eigh_tridiagonal",
     "fortran",
     "gram",
@@ -146,9 +147,9 @@ def solve_cholesky(lower: Array, b: Array) -> Array:
     return np.asarray(x)
 
 
-def solve_spd(a: Array, b: Array) -> Array:
+def solve_spd(a: Array, b: Array, overwrite: bool = False) -> Array:
     """Solve a x = b for a small positive definite a (lower triangle)."""
-    _, x, info = _lapack("posv", a)(a, b, lower=1)
+    _, x, info = _lapack("posv", a)(a, b, lower=1, overwrite_a=overwrite)
     if info > 0:
         raise LinAlgError(f"the leading minor of order {info} is not positive definite")
     return np.asarray(x)
@@ -239,6 +240,13 @@ def eigh_tridiagonal(diagonal: Array, beside: Array) -> tuple[Array, Array]:
     if info > 0:
         raise LinAlgError("the symmetric eigenvalue iteration did not converge")
     return np.asarray(values), np.asarray(vectors)
+
+
+def eigh_stack(a: Array) -> tuple[Array, Array]:
+    """Eigenvalues and eigenvectors of many symmetric matrices of a few rows."""
+    # NumPy's: so small that no thread is woken
+    values, vectors = np.linalg.eigh(a)
+    return values, vectors
 
 
 def gram(a: Array, rows: bool = False) -> Array:

@@ -91,16 +91,21 @@ class Torn:
             Q[first : first + PIECE] = Q[first : first + PIECE, order]
         return cls(diagonal[order], Q, np.asfortranarray(tears[order][:, weight > 0.0]))
 
+    def corrections(self, shifts: Array) -> list[Array]:
+        """W at every c, each (n, p)."""
+        U, (n, p) = self.tears, self.tears.shape
+        damped = 1.0 / (self.values[:, None] + np.asarray(shifts, dtype=U.dtype))
+        if p == 0:
+            return [U for _ in range(damped.shape[1])]
+        pairs = np.asfortranarray((U[:, :, None] * U[:, None, :]).reshape(n, p * p))
+        inner = linalg.matmul(damped.T, pairs).reshape(-1, p, p)
+        sigma, V = linalg.eigh_stack(np.eye(p, dtype=U.dtype) - inner)
+        V /= np.sqrt(np.maximum(sigma, np.finfo(sigma.dtype).eps))[:, None, :]
+        return [(d[:, None] * U) @ mix for d, mix in zip(damped.T, V, strict=True)]
+
     def correction(self, c: float) -> Array:
         """W at one c, (n, p)."""
-        damped = self.tears / (self.values + self.values.dtype.type(c))[:, None]
-        if damped.shape[1] == 0:
-            return np.asarray(damped)
-        small = -linalg.matmul(self.tears.T, np.asfortranarray(damped))
-        small[np.diag_indices_from(small)] += 1.0
-        sigma, V = linalg.eigh(small)
-        V /= np.sqrt(np.maximum(sigma, np.finfo(sigma.dtype).eps))
-        return linalg.matmul(damped, V)
+        return self.corrections(np.array([c]))[0]
 
 
 def _places(beside: Array, blocks: int) -> NDArray[np.intp]:

@@ -159,16 +159,16 @@ class _Eigen(LeaveOut):
         ridges = self.layout.ridges(self.lams)
         if not ridges:
             return {}
-        columns = [self.coefficients(c) for c in ridges]
+        tears = self.parts.torn.corrections(np.array(ridges))
+        columns = [self.coefficients(c, W) for c, W in zip(ridges, tears, strict=True)]
         width = columns[0].shape[1]
         solved = linalg.matmul(self.parts.vectors, np.asfortranarray(np.hstack(columns)))
         return {c: solved[:, j * width : (j + 1) * width] for j, c in enumerate(ridges)}
 
-    def coefficients(self, ridge: float) -> Array:
+    def coefficients(self, ridge: float, W: Array) -> Array:
         """P_ [R Y, w_] and Q W at one c, in the columns of Q."""
-        torn = self.parts.torn
-        W = torn.correction(ridge)
-        damped = self.projected / (torn.values + torn.values.dtype.type(ridge))[:, None]
+        values = self.parts.values
+        damped = self.projected / (values + values.dtype.type(ridge))[:, None]
         return np.hstack([damped + W @ (W.T @ self.projected), W])
 
     def _tabulate_diagonals(self) -> None:
@@ -198,7 +198,7 @@ class _Eigen(LeaveOut):
             for inverse, block in zip(inverses, blocks, strict=True):
                 inverse.correct(i, block)
                 key = inverse.ridge, i
-                self.residuals[key] = linalg.solve_spd(block, inverse.alpha(i))
+                self.residuals[key] = linalg.solve_spd(block, inverse.alpha(i), overwrite=True)
 
     def _blocks(self, i: int, groups: list[Share], ridges: Array, room: Array) -> list[Array]:
         """Q_S diag(1/(e + c)) Q_S' of one fold at every c (lower triangles), in a given room."""
@@ -243,7 +243,8 @@ class _Spectral(Inverse):
         known = self.state.solved.get(self.ridge)
         if known is not None:
             return known
-        coefficients = np.asfortranarray(self.state.coefficients(self.ridge))
+        W = self.parts.torn.correction(self.ridge)
+        coefficients = np.asfortranarray(self.state.coefficients(self.ridge, W))
         return linalg.matmul(self.parts.vectors, coefficients)
 
     @cached_property

@@ -27,7 +27,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -134,6 +134,22 @@ class Layout:
             groups.setdefault(weight, []).append(i)
         return groups
 
+    @cached_property
+    def tests(self) -> dict[float, Tests]:
+        """The test rows of the splits that share an inverse, by c / lam."""
+        return {weight: self._tests_of(members) for weight, members in self.together.items()}
+
+    def _tests_of(self, members: list[int]) -> Tests:
+        everyone, values = np.arange(self.root.size), np.arange(self.folds.rows.size)
+        removed = [everyone[self.removed[i]] for i in members]
+        starts = np.cumsum([0, *(rows.size for rows in removed)])
+        where = [self.where[i] for i in members]
+        return Tests(
+            np.concatenate([start + w for start, w in zip(starts, where, strict=False)]),
+            np.concatenate([rows[w] for rows, w in zip(removed, where, strict=True)]),
+            np.concatenate([values[self.folds.place(self.near[i])] for i in members]),
+        )
+
     def ridges(self, lams: Array) -> list[float]:
         """Every c that occurs, in ascending order."""
         return sorted({float(lam) * weight for lam in lams for weight in self.together})
@@ -144,6 +160,24 @@ class Layout:
         return len(self.near) > 1 and all(
             isinstance(rows, slice) and rows.stop - rows.start == 1 for rows in self.removed
         )
+
+
+class Tests(NamedTuple):
+    """Test rows of several splits, one after the other.
+
+    Attributes
+    ----------
+    removed : index array
+        Where they stand among all rows that these splits remove.
+    rows : index array
+        Which rows of the sample they are.
+    places : index array
+        Where their held-out values go.
+    """
+
+    removed: Indices
+    rows: Indices
+    places: Indices
 
 
 def _adjacent(rows: list[Indices], n: int) -> tuple[Indices, list[Any]]:
@@ -199,7 +233,7 @@ class LeaveOut(Prepared):
         error = np.zeros(len(folds))
         for weight, members in layout.together.items():
             ridge = lam * weight
-            self._fill(values, self.inverse(ridge), members)
+            self._fill(values, self.inverse(ridge), weight)
             error[[layout.near[i] for i in members]] = self._rounding(ridge)
         for k in layout.far:
             train, test = layout.positive.train[k], layout.positive.test[k]
@@ -208,9 +242,9 @@ class LeaveOut(Prepared):
         size = float(np.abs(layout.problem.Y).max(initial=0.0)) + folds.largest(values)
         return without_steps(values, folds, self.name, error * size)
 
-    def _fill(self, values: Array, inverse: Inverse, members: list[int]) -> None:
+    def _fill(self, values: Array, inverse: Inverse, weight: float) -> None:
         """Held-out values of the near splits that share one c."""
-        layout = self.layout
+        layout, members = self.layout, self.layout.together[weight]
         if layout.one_row_each:
             rows = np.array([layout.removed[i].start for i in members])
             places = np.array([layout.folds.offsets[layout.near[i]] for i in members])
@@ -218,10 +252,10 @@ class LeaveOut(Prepared):
             held = (layout.targets - alpha / diagonal[:, None]) / layout.root[:, None]
             values[places] = held[rows]
             return
-        for i in members:
-            rows, k = layout.removed[i], layout.near[i]
-            held = (layout.targets[rows] - inverse.residuals(i)) / layout.root[rows][:, None]
-            values[layout.folds.place(k)] = held[layout.where[i]]
+        tests = layout.tests[weight]
+        residuals = np.concatenate([inverse.residuals(i) for i in members])[tests.removed]
+        held = layout.targets[tests.rows] - residuals
+        values[tests.places] = held / layout.root[tests.rows][:, None]
 
     def _rounding(self, ridge: float) -> float:
         """What rounding may change of a held-out value, relative to targets and values."""
