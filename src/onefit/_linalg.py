@@ -157,7 +157,8 @@ def solve_spd(a: Array, b: Array, overwrite: bool = False) -> Array:
 
 def solve_symmetric(a: Array, b: Array) -> Array:
     """Solve a x = b for a small symmetric indefinite a (lower triangle)."""
-    _, _, x, info = _lapack("sysv", a)(a, b, lower=1)
+    # room enough for LAPACK to work in blocks
+    _, _, x, info = _lapack("sysv", a)(a, b, lower=1, lwork=64 * a.shape[0])
     if info > 0:
         raise LinAlgError(f"pivot {info} of a symmetric system is zero")
     return np.asarray(x)
@@ -268,8 +269,9 @@ def add_gram(total: Array, a: Array) -> None:
 
 
 def accumulate(total: Array, a: Array, b: Array) -> None:
-    """total += a b in place, all column-major."""
-    _blas("gemm", a)(1.0, a, b, beta=1.0, c=total, overwrite_c=1)
+    """total += a b in place, total and a column-major."""
+    flip = _flip(b)
+    _blas("gemm", a)(1.0, a, b.T if flip else b, trans_b=flip, beta=1.0, c=total, overwrite_c=1)
 
 
 def matmul(a: Array, b: Array) -> Array:

@@ -21,7 +21,7 @@ from registries import LOSS_IDS, LOSSES, SCALINGS
 
 from onefit import torn
 from onefit.folds import Folds
-from onefit.heldout import Exact, Limit, Refit, front, limit, repair
+from onefit.heldout import Exact, Limit, Refit, front, path, repair
 from onefit.heldout.base import EXACT
 from onefit.heldout.downdate import Downdate, Model
 from onefit.heldout.full import Norms, Target
@@ -232,6 +232,18 @@ def test_points_exactly_on_a_kink():
                 assert_no_lie((problem, folds, lam))
 
 
+@pytest.mark.parametrize("loss", [SquaredHinge(), SmoothedHinge(0.1)])
+def test_a_solution_far_along_the_path_costs_no_digits(loss):
+    """A step is measured from another lambda's solution only where the two are near."""
+    problem, folds = make_problem(loss, "classification", 60), splits(60)["kfold"]
+    lams = np.array([1e-2, 1e-10])
+    prepared = Exact().prepare(problem, folds, lams)
+    prepared.predict(1e-2)
+    along, alone = prepared.predict(1e-10), predict(Exact(), problem, folds, 1e-10)
+    np.testing.assert_allclose(along.values, alone.values, rtol=1e-9, atol=1e-9)
+    assert (along.error <= 100.0 * alone.error + 1e-9).all()
+
+
 # the parts
 
 
@@ -357,7 +369,7 @@ def test_both_ways_of_a_step_give_the_refit(monkeypatch, update, loss, task):
 def test_folds_in_parts(monkeypatch, width):
     problem = make_problem(Huber(0.3), "regression", N, q=2, weight="zeros")
     whole = {m.name: predict(m, problem, SPLITS["loo"], 1e-3) for m in (Exact(), Limit())}
-    monkeypatch.setattr(limit, "WIDTH", width)
+    monkeypatch.setattr(path, "WIDTH", width)
     for method in (Exact(), Limit()):
         held = predict(method, problem, SPLITS["loo"], 1e-3)
         np.testing.assert_allclose(held.values, whole[method.name].values, rtol=1e-7, atol=1e-9)

@@ -104,7 +104,7 @@ def test_a_new_factor_is_taken_where_many_points_change():
     target, norms = Target.at(problem, 1e-1, start, 0), Norms.of(problem.K)
     front = follow(target, 1e-4, norms, None)
     assert front.settled[0]
-    assert np.count_nonzero(front.factor.d != target.d) > 0.1 * N
+    assert np.count_nonzero(front.factor.each[0].d != target.d) > 0.1 * N
     expected = solve(problem, 1e-4).decision[:, 0]
     np.testing.assert_allclose(front.u[:, 0], expected, rtol=0, atol=1e-9)
 

@@ -17,12 +17,12 @@ the coefficients are y = (da_E, db, t):
 
     Z = [[K_EE + diag(c_E), 1, 0], [1', 0, 0], [0, 0, 0]].
 
-Everything is a change from where the fold stands: e = -c r - K da_fixed is what the coefficients
-there, with those of points without curvature set to a_i = -s_i g_i / (2 Lambda_k), still miss (r
-is the gap in stationarity), and h = -1'a. So errors do not add up from step to step, and a step
-from a solution refines it. All folds draw the blocks of T'M^-1 T from the same arrays: a step costs
-a fold no more than a system of size |E| + 1 + |R|. Where a factor of its own costs less (few
-points with curvature, or many changes), it is taken instead.
+Everything is a change from a base (onefit.heldout.front): e = -c r - K da_fixed is what the
+coefficients there, with those of points without curvature set to a_i = -s_i g_i / (2 Lambda_k),
+still miss (r is the gap in the model's stationarity), and h = -1'a. So errors do not add up from
+step to step, and a step from a solution refines it. All folds draw the blocks of T'M^-1 T from the
+same arrays: a step costs a fold no more than a system of size |E| + 1 + |R|. Where a factor of its
+own costs less (few points with curvature, or many changes), it is taken instead.
 
 The first step, from the full solution with E empty, is the sum of the whole influence series
 (its limit).
@@ -46,12 +46,17 @@ from onefit.solvers.newton import solve_active
 Array = NDArray[Any]
 Rows = NDArray[np.intp]
 
-__all__ = ["Downdate", "Model", "product"]
+__all__ = ["Downdate", "Factors", "Model", "product"]
+
+#: rows of K gathered at a time, few enough to stay in the cache
+_GATHERED = 32
+#: the place of the border
+_BORDER = np.zeros(1, dtype=np.intp)
 
 
 @dataclass(frozen=True)
 class Model:
-    """The Newton models of several leave-out problems where they stand, as columns.
+    """The Newton models of several leave-out problems, seen from their bases, as columns.
 
     Attributes
     ----------
@@ -72,11 +77,17 @@ class Model:
 
 
 def product(K: Array, A: Array) -> Array:
-    """K A, reading only the rows of K (symmetric) that some column of A needs."""
+    """K A, reading only the rows of K (symmetric) that some column of A needs, a few at a time."""
     rows = np.flatnonzero(A.any(axis=1))
-    if 4 * rows.size > K.shape[0]:
-        return linalg.matmul(K, np.asfortranarray(A))
-    return linalg.matmul(K[rows].T, np.asfortranarray(A[rows]))
+    some = A[rows]
+    out = np.zeros(A.shape, dtype=K.dtype, order="F")
+    gathered = np.empty((_GATHERED, K.shape[0]), dtype=K.dtype)
+    for first in range(0, rows.size, _GATHERED):
+        piece = slice(first, first + _GATHERED)
+        K_piece = gathered[: rows[piece].size]
+        K.take(rows[piece], axis=0, out=K_piece, mode="clip")
+        linalg.accumulate(out, K_piece.T, some[piece])
+    return out
 
 
 class Downdate:
@@ -84,9 +95,9 @@ class Downdate:
 
     ``inverse`` is its part for the rows of A, which folds drop; A is the full solution's, or, where
     lambdas share a decomposition (onefit.heldout.stretch), that of another close by. ``tail`` holds
-    the columns of the border and of the rows that have entered some fold so far, less what all
-    folds share of Z (K_EE and the ones of the border). A fold's small system is a submatrix of the
-    two.
+    the rows of the border and of the ``entrants``, the points that have entered some fold so far,
+    as far as the diagonal, less what all folds share of Z (K_EE and the ones of the border). The
+    lower triangle of a fold's small system is a submatrix of the two.
     """
 
     def __init__(
@@ -103,11 +114,11 @@ class Downdate:
         self.fit_intercept = problem.fit_intercept
         self.active = where.active
         self.p = self.active.size
-        self.number = np.full(problem.n, -1, dtype=np.intp)
-        self.number[self.active] = np.arange(self.p)
-        self.inside = self.number >= 0
+        self.inside = np.zeros(problem.n, dtype=bool)
+        self.inside[self.active] = True
         self.rho = np.sqrt(self.s[self.active] * self.d[self.active] / (2.0 * ridge))
-        self.entered = np.empty((self.p, 0), dtype=self.rho.dtype)
+        self.entered = np.empty((self.p, 0), dtype=self.rho.dtype, order="F")
+        self.entrants = np.empty(0, dtype=np.intp)
         self.entry = np.full(problem.n, -1, dtype=np.intp)
 
     @property
@@ -126,9 +137,9 @@ class Downdate:
 
     @cached_property
     def tail(self) -> Array:
-        """T'M^-1 T - Z: rows for A, the border and the entered rows, columns for the latter two."""
+        """T'M^-1 T - Z: columns for A, the border and the entrants, rows for the latter two."""
         border = self.inverse.apply(self.rho)
-        return np.concatenate([border, [self.rho @ border]])[:, None]
+        return np.concatenate([border, [self.rho @ border]])[None, :]
 
     def solve(self, model: Model) -> tuple[Array, Array, NDArray[np.bool_]]:
         """Changes to the minimisers: da (n, k), db (k,), and which intercepts are determined.
@@ -140,14 +151,10 @@ class Downdate:
         # a point whose curvature changed from one positive value to another both leaves and enters
         kept = self.inside[:, None] & (model.d == self.d[:, None])
         some = curved.any(axis=0)
+        entering, leaving = curved & ~kept, (self.inside[:, None] & ~kept)[self.active]
         changes = [
-            _Change(int(c), np.flatnonzero(entering), self.number[np.flatnonzero(leaving)])
-            for c, entering, leaving in zip(
-                np.flatnonzero(some),
-                (curved & ~kept).T[some],
-                (self.inside[:, None] & ~kept).T[some],
-                strict=True,
-            )
+            _Change(int(c), np.flatnonzero(entering[:, c]), np.flatnonzero(leaving[:, c]))
+            for c in np.flatnonzero(some)
         ]
         updated = self._worth_updating(changes)
         small = [change for change in changes if change.column in updated]
@@ -184,64 +191,117 @@ class Downdate:
         """The small systems of some columns, and their coefficients."""
         self._enter(np.unique(np.concatenate([change.entering for change in changes])))
         columns = np.array([change.column for change in changes], dtype=np.intp)
+        entrants = np.ix_(self.entrants, columns)
         beta = np.asfortranarray(self.rho[:, None] * model.missing[np.ix_(self.active, columns)])
         solved = self.inverse.apply(beta)
         border = self.rho @ solved + model.total[columns]
-        right = np.vstack([border, linalg.matmul(self.entered.T, solved)])
-        y = np.zeros_like(right)
+        inner = linalg.matmul(self.entered.T, solved) - model.missing[entrants]
+        right = np.asfortranarray(np.vstack([border, inner]))
+        c, y = np.zeros_like(right), np.zeros_like(right)
+        with np.errstate(divide="ignore"):
+            c[1:] = 2.0 * self.ridge / (self.s[self.entrants, None] * model.d[entrants])
         for j, change in enumerate(changes):
-            part = self._small_solution(change, model, solved[:, j], right[:, j])
-            beta[change.leaving, j] -= part[: change.leaving.size]
-            y[self._places(change), j] = part[change.leaving.size :]
+            places, m = self._places(change), change.leaving.size
+            part = self._small_solution(change.leaving, places, solved[:, j], right[:, j], c[:, j])
+            beta[change.leaving, j] -= part[:m]
+            y[places, j] = part[m:]
         beta -= self.rho[:, None] * y[0] + linalg.matmul(self.entered, y[1:])
         inside = self.rho[:, None] * self.inverse.apply(beta)
         b[columns] = y[0]
         for j, change in enumerate(changes):
-            inside[change.leaving, j] = model.fixed[self.active[change.leaving], change.column]
-            a[self.active, change.column] = inside[:, j]
-            a[change.entering, change.column] = y[self.entry[change.entering], j]
+            inside[change.leaving, j] = 0.0
+        a[np.ix_(self.active, columns)] += inside
+        a[entrants] += y[1:]
 
     def _places(self, change: _Change) -> Rows:
-        """The columns of `tail` that a change needs: the border and its entering rows."""
-        entering = self.entry[change.entering]
-        return np.concatenate([[0], entering]) if self.fit_intercept else entering
+        """The rows of `tail` that a change needs: the border and its entering points, in order."""
+        entering = np.sort(self.entry[change.entering])
+        return np.concatenate([_BORDER, entering]) if self.fit_intercept else entering
 
-    def _small_solution(self, change: _Change, model: Model, solved: Array, right: Array) -> Array:
+    def _small_solution(
+        self, out: Rows, places: Rows, solved: Array, right: Array, c: Array
+    ) -> Array:
         """t, db and da_E of one column."""
-        out, places = change.leaving, self._places(change)
-        m, q = out.size, change.entering.size
-        if m + places.size == 0:
+        m, size = out.size, out.size + places.size
+        if size == 0:
             return np.empty(0)
-        matrix = np.empty((m + places.size, m + places.size), self.rho.dtype, order="F")
+        matrix = np.empty((size, size), self.rho.dtype, order="F")
         if m:
             matrix[:m, :m] = self.inverse.block(out)
-        matrix[m:, :m] = self.tail[out[:, None], places].T
-        matrix[m:, m:] = self.tail[(self.p + places)[:, None], places]
-        some = np.concatenate([solved[out], right[places]])
-        if q:
-            last = np.arange(some.size - q, some.size)
-            weight = self.s[change.entering] * model.d[change.entering, change.column]
-            matrix[last, last] -= 2.0 * self.ridge / weight
-            some[last] -= model.missing[change.entering, change.column]
-        solver = linalg.solve_symmetric if q else linalg.solve_spd
-        return solver(matrix, some[:, None])[:, 0]
+        matrix[m:] = linalg.submatrix(self.tail, places, np.concatenate([out, self.p + places]))
+        np.einsum("ii->i", matrix)[m:] -= c[places]
+        entering = places.size > int(self.fit_intercept)
+        solver = linalg.solve_symmetric if entering else linalg.solve_spd
+        return solver(matrix, np.concatenate([solved[out], right[places]])[:, None])[:, 0]
 
     def _enter(self, rows: Rows) -> None:
-        """Give the rows that enter for the first time their columns of `entered` and `tail`."""
+        """Give the points that enter for the first time their `entered` and rows of `tail`."""
         new = rows[self.entry[rows] < 0]
         if new.size == 0:
             return
-        before = np.flatnonzero(self.entry >= 0)
-        before = before[np.argsort(self.entry[before])]
-        self.entry[new] = 1 + before.size + np.arange(new.size)
-        K_new = np.asfortranarray(self.rho[:, None] * linalg.submatrix(self.K, self.active, new))
-        self.entered = np.asfortranarray(np.column_stack([self.entered, K_new]))
-        solved = self.inverse.apply(K_new)
-        inner = linalg.matmul(self.entered.T, solved)
-        inner -= self.K[np.ix_(np.concatenate([before, new]), new)]
-        columns = np.vstack([solved, self.rho @ solved - 1.0, inner])
-        below = columns[self.p : self.p + self.tail.shape[1]].T
-        self.tail = np.column_stack([np.vstack([self.tail, below]), columns])
+        before, p = self.entrants.size, self.p
+        self.entrants = np.concatenate([self.entrants, new])
+        self.entry[new] = 1 + before + np.arange(new.size)
+        K_new = linalg.submatrix(self.K, new, np.concatenate([self.active, self.entrants])).T
+        inside = np.asfortranarray(self.rho[:, None] * K_new[:p])
+        self.entered = np.hstack([self.entered, inside])
+        solved = self.inverse.apply(inside)
+        inner = linalg.matmul(self.entered.T, solved) - K_new[p:]
+        tail = np.zeros((1 + self.entrants.size, p + 1 + self.entrants.size), self.rho.dtype)
+        tail[: 1 + before, : p + 1 + before] = self.tail
+        tail[1 + before :] = np.vstack([solved, self.rho @ solved - 1.0, inner]).T
+        self.tail = tail
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The factors of leave-out problems side by side, some of which share a Lambda.
+
+    Attributes
+    ----------
+    each : list of Downdate
+    which : (k,) index array
+        The factor of each problem.
+    """
+
+    each: list[Downdate]
+    which: Rows
+
+    @property
+    def norms(self) -> Norms:
+        return self.each[0].norms
+
+    @property
+    def ridge(self) -> Array:
+        """Lambda of each problem."""
+        return self._each([factor.ridge for factor in self.each])
+
+    @property
+    def condition(self) -> Array:
+        """A bound on the condition number of each problem's M."""
+        return self._each([factor.condition for factor in self.each])
+
+    def _each(self, numbers: list[float]) -> Array:
+        return np.array(numbers, dtype=self.each[0].rho.dtype)[self.which]
+
+    def take(self, columns: Any) -> Factors:
+        """Those of some of the problems."""
+        return Factors(self.each, self.which[columns])
+
+    def solve(self, model: Model) -> tuple[Array, Array, NDArray[np.bool_]]:
+        """As :meth:`Downdate.solve`, every column by its own factor."""
+        used = np.unique(self.which)
+        if used.size == 1:
+            return self.each[int(used[0])].solve(model)
+        a, b = np.empty_like(model.fixed), np.empty(self.which.size, dtype=model.fixed.dtype)
+        determined = np.empty(self.which.size, dtype=bool)
+        for place in used:
+            some = np.flatnonzero(self.which == place)
+            part = Model(
+                model.d[:, some], model.missing[:, some], model.fixed[:, some], model.total[some]
+            )
+            a[:, some], b[some], determined[some] = self.each[place].solve(part)
+        return a, b, determined
 
 
 @dataclass(frozen=True)

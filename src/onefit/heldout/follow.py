@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from onefit.heldout.downdate import Downdate
-from onefit.heldout.front import Front
+from onefit.heldout.downdate import Downdate, Factors
+from onefit.heldout.front import Former, Front, Point
 from onefit.heldout.full import Norms, Target
 from onefit.heldout.inverses import Factored
 from onefit.heldout.repair import MAX_STEPS, refine
@@ -28,13 +28,21 @@ def follow(target: Target, lam: float, norms: Norms, stretch: Stretch | None) ->
     problem = target.problem
     ridge = problem.ridge(lam)
     factor = Downdate(target, ridge, norms, stretch, Factored)
-    front = Front.start(target, factor, np.ones((problem.n, 1), dtype=bool), None)
+    start = Point(target.a[:, None], np.array([target.b]), target.u[:, None])
+    former = Former(start, target, np.array([problem.ridge(target.lam)]))
+    everyone = np.ones((problem.n, 1), dtype=bool)
+    front = Front.start(target, _alone(factor), everyone, former)
     for _ in range(MAX_STEPS):
         front.step()
         if front.settled[0]:
             break
         here = Target.at(problem, lam, Solution(front.a, front.b, front.u), 0)
-        if np.count_nonzero(here.d != front.factor.d) > CHANGED * front.factor.p:
-            front.factor = Downdate(here, ridge, norms, hold=Factored)
+        if np.count_nonzero(here.d != factor.d) > CHANGED * factor.p:
+            factor = Downdate(here, ridge, norms, hold=Factored)
+            front.factor = _alone(factor)
     refine(front)
     return front
+
+
+def _alone(factor: Downdate) -> Factors:
+    return Factors([factor], np.zeros(1, dtype=np.intp))

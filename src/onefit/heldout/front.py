@@ -13,19 +13,25 @@ With kappa^2 = max K_ii, every held-out value obeys
 training point to another piece: the model was the objective itself. What is left is rounding. Where
 that is too much for the bound (it weighs r with all of K), one more step is taken: it starts and
 ends on the same quadratic, so its length is the error it removes.
+
+**Base.** Newton's model is minimised as a change from a base (a, b, u = K a + b), which need not be
+where the loss is replaced by its model. A base at which points without curvature have their
+coefficients a_i = -s_i g_i / (2 Lambda) already spares most of a product with K: the end of the
+last full step is one, wherever the line search stopped; so is, for a piecewise quadratic loss, the
+leave-out solution of another lambda, multiplied by the ratio of the two.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit import _linalg as linalg
 from onefit.heldout.base import EXACT
-from onefit.heldout.downdate import Downdate, Model, product
+from onefit.heldout.downdate import Factors, Model, product
 from onefit.heldout.full import Target
 from onefit.heldout.refit import refit_fold
 from onefit.problem import Solution
@@ -34,7 +40,7 @@ from onefit.solvers.linesearch import line_search
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
 
-__all__ = ["Front"]
+__all__ = ["TOLERANCE", "Former", "Front", "Point"]
 
 #: a smooth loss is solved to this, relative to the predictions; EXACT is what is promised
 TOLERANCE = 1e-3 * EXACT
@@ -42,16 +48,20 @@ TOLERANCE = 1e-3 * EXACT
 PATIENCE = 12
 #: the part of the predicted decrease that a full step must bring to spare the line search
 DECREASE = 0.3
+#: the part of its slope that a line search may leave; fewer steps do not follow from less
+LEFT = 0.1
+#: the largest ratio of lambdas by which a solution is multiplied: its rounding errors grow with it
+NEAR = 32.0
 
 
 @dataclass
 class Front:
-    """Leave-out problems of one target that share Lambda, as columns.
+    """Leave-out problems of one target side by side, as columns.
 
     Attributes
     ----------
     train : (n, k) bool array
-        The rows each problem is trained on.
+        The rows each problem is trained on, all of positive weight.
     a, b, u : (n, k), (k,), (n, k) arrays
         Where each problem stands.
     steps : (k,) int array
@@ -61,10 +71,12 @@ class Front:
         The bound above.
     moves : (k,) array
         The largest change of a prediction by the last step.
+    base : Point
+        What the next step is measured from.
     """
 
     target: Target
-    factor: Downdate
+    factor: Factors
     train: Mask
     a: Array
     b: Array
@@ -73,46 +85,43 @@ class Front:
     settled: Mask
     error: Array
     moves: Array
+    base: Point
 
     @classmethod
-    def start(cls, target: Target, factor: Downdate, train: Mask, shift: Shift | None) -> Front:
+    def start(cls, target: Target, factor: Factors, train: Mask, former: Former | None) -> Front:
         """At the full solution, or at it shifted as the folds were before, whichever is lower."""
         k = train.shape[1]
-        a, b, u = (
-            np.repeat(x, k, axis=1) for x in (target.a[:, None], [[target.b]], target.u[:, None])
-        )
-        none = np.zeros(k, dtype=np.intp)
-        far = np.full(k, np.inf)
-        front = cls(target, factor, train, a, b[0], u, none, none.astype(bool), far, far.copy())
-        if shift is not None:
-            moved = replace(front, a=a + shift.a, b=b[0] + shift.b, u=u + shift.u)
-            better = moved.objective() < front.objective()
-            front.a[:, better], front.u[:, better] = moved.a[:, better], moved.u[:, better]
-            front.b[better] = moved.b[better]
+        a, u = (np.repeat(x[None, :], k, axis=0).T for x in (target.a, target.u))
+        b, none, far = np.full(k, target.b), np.zeros(k, dtype=np.intp), np.full(k, np.inf)
+        base = Point(a, b, u).copy()
+        front = cls(target, factor, train, a, b, u, none, none.astype(bool), far, far.copy(), base)
+        if former is not None:
+            ratio = former.ridge / factor.ridge
+            if target.problem.loss.piecewise_quadratic and (ratio <= NEAR).all():
+                front.base = former.solution.scaled(ratio)
+            there = former.shifted(target)
+            moved = replace(front, a=there.a, b=there.b, u=there.u)
+            better = np.flatnonzero(moved.objective() < front.objective())
+            front.put(better, moved.take(better))
         return front
 
     def objective(self) -> Array:
         """The leave-out objective of every column."""
-        fit = (self.weights * self.target.problem.loss.value(self.y, self.u)).sum(axis=0)
-        return np.asarray(fit + self.ridge * (self.a * (self.u - self.b)).sum(axis=0))
+        fit = _dots(self.weights, self.target.problem.loss.value(self.y, self.u))
+        return np.asarray(fit + self.ridge * _dots(self.a, self.u - self.b))
 
-    @property
-    def shift(self) -> Shift:
-        """How the leave-out solutions differ from the full one."""
-        target = self.target
-        return Shift(self.a - target.a[:, None], self.b - target.b, self.u - target.u[:, None])
-
-    @property
-    def ridge(self) -> float:
+    @cached_property
+    def ridge(self) -> Array:
+        """Lambda of every column."""
         return self.factor.ridge
 
-    @property
+    @cached_property
     def weights(self) -> Array:
         return np.asarray(self.target.problem.s[:, None] * self.train)
 
     @property
     def y(self) -> Array:
-        return np.asarray(np.broadcast_to(self.target.y[:, None], self.u.shape))
+        return self.target.y[:, None]
 
     @property
     def scale(self) -> Array:
@@ -122,6 +131,7 @@ class Front:
         """Some of the problems."""
         return replace(
             self,
+            factor=self.factor.take(columns),
             train=self.train[:, columns],
             a=self.a[:, columns],
             b=self.b[columns],
@@ -130,62 +140,76 @@ class Front:
             settled=self.settled[columns],
             error=self.error[columns],
             moves=self.moves[columns],
+            base=self.base.take(columns),
         )
 
     def put(self, columns: Any, part: Front) -> None:
         """Write back what :meth:`take` gave."""
         self.a[:, columns], self.u[:, columns] = part.a, part.u
+        self.base.put(columns, part.base)
         for name in ("b", "steps", "settled", "error", "moves"):
             getattr(self, name)[columns] = getattr(part, name)
 
-    def model(self) -> Model:
-        """Newton's model where the problems stand; curvature is frozen for a smooth loss."""
-        loss, s = self.target.problem.loss, self.target.problem.s[:, None]
-        use = self.weights > 0
-        g = np.where(use, loss.gradient(self.y, self.u), 0.0)
+    def model(self, g: Array) -> tuple[Model, Array]:
+        """Newton's model at weighted gradients g, seen from the base, and K times its fixed part.
+
+        The curvature of a smooth loss is frozen at the full solution.
+        """
+        loss, s, two = self.target.problem.loss, self.target.problem.s[:, None], 2.0 * self.ridge
         d = self.target.d[:, None]
         if loss.piecewise_quadratic:
             d = loss.curvature(self.y, self.u)
-        d = np.where(use, d, 0.0)
-        gap = self.a + s * g / (2.0 * self.ridge)
-        fixed = np.where(d > 0, 0.0, -gap)
-        weight = np.where(d > 0, s * d, 1.0)
-        missing = -2.0 * self.ridge * gap / weight - product(self.target.problem.K, fixed)
-        missing[d == 0] = 0.0
-        return Model(d, missing, fixed, (self.a + fixed).sum(axis=0))
+        d = np.where(self.train, d, 0.0)
+        curved, sd = d > 0, s * d
+        gap = self.base.a + (g + sd * (self.base.u - self.u)) / two
+        fixed = np.where(curved, 0.0, -gap)
+        rounding = 4.0 * np.finfo(gap.dtype).eps * np.abs(self.base.a)
+        pull = product(self.target.problem.K, np.where(np.abs(fixed) > rounding, fixed, 0.0))
+        missing = np.where(curved, -two * gap / np.where(curved, sd, 1.0) - pull, 0.0)
+        return Model(d, missing, fixed, (self.base.a + fixed).sum(axis=0)), pull
 
     def step(self, full: bool = False) -> None:
         """One Newton step of every column: in full, or as far as the objective falls."""
-        da, db, determined = self.factor.solve(self.model())
-        du = product(self.target.problem.K, da) + db
-        kept = self._keep_pieces(du)
-        t = np.ones(db.size) if full else self._lengths(da, db, du, kept)
-        self.a, self.b, self.u = self.a + t * da, self.b + t * db, self.u + t * du
-        self.moves = np.abs(t * du).max(axis=0)
-        piecewise = self.target.problem.loss.piecewise_quadratic
-        self.settled = kept & (t == 1.0) & determined & piecewise
+        loss, base = self.target.problem.loss, self.base
+        g = self.weights * loss.gradient(self.y, self.u)
+        model, pull = self.model(g)
+        da, db, determined = self.factor.solve(model)
+        a, b = base.a + da, base.b + db
+        u = base.u + pull + product(self.target.problem.K, da - model.fixed) + db
+        self.base = Point(a, b, u)
+        da, db, du = a - self.a, b - self.b, u - self.u
+        kept = self._keep_pieces(u)
+        t, unsure = np.ones(db.size), np.flatnonzero(~kept)
+        if unsure.size and not full:
+            t[unsure] = self._lengths(unsure, g, da, db, du)
+        rest = 1.0 - t
+        self.a, self.b, self.u = a - rest * da, b - rest * db, u - rest * du
+        self.moves = t * np.abs(du).max(axis=0)
+        self.settled = kept & (t == 1.0) & determined & loss.piecewise_quadratic
         self.steps = self.steps + 1
         if not determined.all():
             self._slide(np.flatnonzero(~determined))
 
-    def _keep_pieces(self, du: Array) -> Mask:
+    def _keep_pieces(self, u: Array) -> Mask:
         loss = self.target.problem.loss
-        changed = loss.piece(self.y, self.u + du) != loss.piece(self.y, self.u)
-        return np.asarray(~(changed & (self.weights > 0)).any(axis=0))
+        changed = loss.piece(self.y, u) != loss.piece(self.y, self.u)
+        return np.asarray(~(changed & self.train).any(axis=0))
 
-    def _lengths(self, da: Array, db: Array, du: Array, kept: Mask) -> Array:
+    def _lengths(self, columns: Any, g: Array, da: Array, db: Array, du: Array) -> Array:
         """1 where the full step brings enough of what its slope promises, else the minimum."""
-        loss, s, two = self.target.problem.loss, self.weights, 2.0 * self.ridge
-        df = du - db
-        linear, quadratic = two * (self.a * df).sum(axis=0), two * (da * df).sum(axis=0)
-        slope = (s * loss.gradient(self.y, self.u) * du).sum(axis=0) + linear
-        gain = (s * (loss.value(self.y, self.u + du) - loss.value(self.y, self.u))).sum(axis=0)
-        t = np.ones(db.size)
-        search = ~(gain + linear + 0.5 * quadratic <= DECREASE * slope) & ~kept
-        if search.any():
+        loss, two = self.target.problem.loss, 2.0 * self.ridge[columns]
+        a, u, s, du = (x[:, columns] for x in (self.a, self.u, self.weights, du))
+        df = du - db[columns]
+        linear, quadratic = two * _dots(a, df), two * _dots(da[:, columns], df)
+        slope = _dots(g[:, columns], du) + linear
+        gain = _dots(s, loss.value(self.y, u + du) - loss.value(self.y, u))
+        t = np.ones(columns.size)
+        search = np.flatnonzero(~(gain + linear + 0.5 * quadratic <= DECREASE * slope))
+        if search.size:
+            y = np.broadcast_to(self.y, u.shape)
             t[search] = line_search(
-                loss, self.y[:, search], self.u[:, search], du[:, search], s[:, search],
-                linear[search], quadratic[search], tolerance=1e-2,
+                loss, y[:, search], u[:, search], du[:, search], s[:, search],
+                linear[search], quadratic[search], tolerance=LEFT,
             )  # fmt: skip
         return t
 
@@ -205,8 +229,9 @@ class Front:
         far = np.flatnonzero(np.isnan(beta))
         if far.size:
             direction = np.ones_like(self.u[:, far]) * sign[far]
+            y = np.broadcast_to(self.y, self.u.shape)
             beta[far] = sign[far] * line_search(
-                loss, self.y[:, far], self.u[:, far], direction, s[:, far],
+                loss, y[:, far], self.u[:, far], direction, s[:, far],
                 none[far], none[far], tolerance=1e-12,
             )  # fmt: skip
         return np.asarray(beta)
@@ -218,12 +243,12 @@ class Front:
         with np.errstate(divide="ignore", invalid="ignore"):
             beta = np.where(total == 0.0, 0.0, -total / curvature)
         moved = loss.piece(self.y, self.u + beta) != loss.piece(self.y, self.u)
-        return np.where((moved & (s > 0)).any(axis=0) | ~np.isfinite(beta), np.nan, beta)
+        return np.where((moved & self.train).any(axis=0) | ~np.isfinite(beta), np.nan, beta)
 
     def recompute(self) -> None:
         """Predictions from the coefficients, without what rounding has added up over the steps."""
-        K = self.target.problem.K
-        self.u = linalg.matmul(K, np.asfortranarray(self.a)) + self.b
+        self.u = product(self.target.problem.K, self.a) + self.b
+        self.base = Point(self.a, self.b, self.u).copy()
 
     def bound(self, refined: bool = False) -> None:
         """Set `error` of every column; it is infinite where nothing determines the intercept.
@@ -262,11 +287,10 @@ class Front:
         problem = self.target.problem
         if not problem.fit_intercept:
             return np.zeros(self.b.size, dtype=bool)
-        use = self.weights > 0
         nudge = float(np.finfo(self.u.dtype).eps) ** 0.5 * self.scale
         flat: Mask = np.logical_or.reduce(
             [
-                ~((problem.loss.curvature(self.y, self.u + shift) > 0) & use).any(axis=0)
+                ~((problem.loss.curvature(self.y, self.u + shift) > 0) & self.train).any(axis=0)
                 for shift in (beta - nudge, beta, beta + nudge)
             ]
         )
@@ -276,7 +300,7 @@ class Front:
         """Training points on another piece than in the full solution."""
         loss = self.target.problem.loss
         changed = loss.piece(self.y, self.u) != loss.piece(self.y, self.target.u[:, None])
-        return np.asarray((changed & (self.weights > 0)).sum(axis=0))
+        return np.asarray((changed & self.train).sum(axis=0))
 
     def slow(self, before: Array) -> Mask:
         """Columns that frozen curvature brings home in no fewer than PATIENCE further steps."""
@@ -301,10 +325,45 @@ class Front:
         self.settled[column] = True
 
 
+def _dots(A: Array, B: Array) -> Array:
+    """The inner product of every column of A with that of B."""
+    return np.asarray(np.einsum("ij,ij->j", A, B))
+
+
 @dataclass(frozen=True)
-class Shift:
-    """The difference of leave-out solutions from the full one."""
+class Point:
+    """Coefficients, intercepts and predictions, u = K a + b, of several machines as columns."""
 
     a: Array
     b: Array
     u: Array
+
+    def copy(self) -> Point:
+        return Point(self.a.copy(), self.b.copy(), self.u.copy())
+
+    def take(self, columns: Any) -> Point:
+        return Point(self.a[:, columns], self.b[columns], self.u[:, columns])
+
+    def put(self, columns: Any, part: Point) -> None:
+        self.a[:, columns], self.b[columns], self.u[:, columns] = part.a, part.b, part.u
+
+    def scaled(self, ratio: Array) -> Point:
+        """The machines with their functions, not their intercepts, each multiplied by a ratio."""
+        return Point(ratio * self.a, self.b.copy(), ratio * (self.u - self.b) + self.b)
+
+
+@dataclass(frozen=True)
+class Former:
+    """Leave-out solutions at another lambda, and the full solution there."""
+
+    solution: Point
+    full: Target
+    ridge: Array
+
+    def shifted(self, target: Target) -> Point:
+        """A full solution, shifted as the leave-out solutions are from theirs."""
+        return Point(
+            target.a[:, None] + (self.solution.a - self.full.a[:, None]),
+            target.b + (self.solution.b - self.full.b),
+            target.u[:, None] + (self.solution.u - self.full.u[:, None]),
+        )

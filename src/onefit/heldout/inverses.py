@@ -55,7 +55,7 @@ class Dense:
 
     def block(self, rows: Rows) -> Array:
         """Rows and columns of M^-1."""
-        return np.asarray(self.matrix[rows[:, None], rows])
+        return linalg.submatrix(self.matrix.T, rows, rows)
 
 
 class Factored:

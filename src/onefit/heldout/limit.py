@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from onefit.folds import Folds
 from onefit.heldout.base import EXACT, HeldOut, HeldOutMethod, Prepared
-from onefit.heldout.downdate import Downdate
-from onefit.heldout.front import Front, Shift
+from onefit.heldout.downdate import Factors
+from onefit.heldout.front import Former, Front, Point
 from onefit.heldout.full import Target
 from onefit.heldout.path import FullPath
 from onefit.heldout.refit import refit_fold
@@ -34,9 +34,6 @@ from onefit.problem import Problem
 Array = NDArray[Any]
 
 __all__ = ["Exact", "Limit"]
-
-#: leave-out problems solved side by side; n times this many numbers are held a few times over
-WIDTH = 256
 
 
 class Limit(HeldOutMethod):
@@ -60,7 +57,7 @@ class Exact(Limit):
 class _Newton(Prepared):
     path: FullPath
     name: str
-    shifts: dict[tuple[int, int, int], Shift] = field(default_factory=dict)
+    former: dict[tuple[int, int], Former] = field(default_factory=dict)
 
     def predict(self, lam: float) -> HeldOut:
         path, folds = self.path, self.path.folds
@@ -70,17 +67,14 @@ class _Newton(Prepared):
         moved, steps = np.zeros(size, np.intp), np.zeros(size, np.intp)
         for j in range(q):
             target = path.target(lam, j)
-            for group, (weight, members) in enumerate(path.groups()):
-                factor = Downdate(target, lam * weight, path.norms, path.stretch(target, j))
-                for first in range(0, members.size, WIDTH):
-                    part = members[first : first + WIDTH]
-                    front = self._front(target, factor, part, (j, group, first))
-                    pieces = front.moved()
-                    for column, k in enumerate(path.near[i] for i in part):
-                        values[folds.place(k), j] = front.u[folds.test[k], column]
-                        error[k] = max(error[k], front.error[column])
-                        moved[k] = max(moved[k], pieces[column])
-                        steps[k] = max(steps[k], front.steps[column])
+            for place, (factors, members) in enumerate(path.fronts(target, j)):
+                front = self._front(target, factors, members, (j, place))
+                pieces = front.moved()
+                for column, k in enumerate(path.near[i] for i in members):
+                    values[folds.place(k), j] = front.u[folds.test[k], column]
+                    error[k] = max(error[k], front.error[column])
+                    moved[k] = max(moved[k], pieces[column])
+                    steps[k] = max(steps[k], front.steps[column])
         for k in path.far:
             train, test = path.positive.train[k], path.positive.test[k]
             values[folds.place(k)], solution = refit_fold(path.problem, lam, train, test)
@@ -88,7 +82,7 @@ class _Newton(Prepared):
         exact = error <= EXACT * (1.0 + folds.largest(values))
         return HeldOut(values, folds, self.name, exact, error, moved, steps)
 
-    def _front(self, target: Target, factor: Downdate, members: Array, key: Any) -> Front:
+    def _front(self, target: Target, factor: Factors, members: Array, key: Any) -> Front:
         train = ~self.path.removed[:, members]
         if self.name == "limit":
             front = Front.start(target, factor, train, None)
@@ -97,7 +91,7 @@ class _Newton(Prepared):
             for column in np.flatnonzero(np.isinf(front.error)):
                 front.refit(int(column))
             return front
-        front = Front.start(target, factor, train, self.shifts.get(key))
+        front = Front.start(target, factor, train, self.former.get(key))
         repair(front)
-        self.shifts[key] = front.shift
+        self.former[key] = Former(Point(front.a, front.b, front.u), target, factor.ridge)
         return front

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from onefit.folds import Folds
 from onefit.heldout.base import EXACT
+from onefit.heldout.downdate import Downdate, Factors
 from onefit.heldout.follow import follow
 from onefit.heldout.full import Norms, Target
 from onefit.heldout.stretch import Stretch
@@ -22,12 +24,16 @@ __all__ = ["FullPath"]
 #: points of a solution that may differ from those of the last one for a stretch to begin, and from
 #: those of a stretch for it to serve
 STEADY, SERVED = 0.02, 0.06
-#: fewer points with curvature are not worth a decomposition
+#: fewer points with curvature are not worth the trouble
 FEWEST = 200
 #: a decomposition costs so many inverses
 PRICE = 4.0
 #: numbers that decompositions may hold, in n^2
 ROOM = 2.0
+#: leave-out problems solved side by side; n times this many numbers are held a few times over
+WIDTH = 256
+#: problems that share a Lambda, so few that a factor of its own serves each of them better
+FEW = 2
 
 
 class FullPath:
@@ -96,6 +102,8 @@ class FullPath:
         intercept, steps = np.empty_like(start.intercept), 1
         for j in range(self.problem.Y.shape[1]):
             target = Target.at(self.problem, last, start, j)
+            if target.active.size < FEWEST:
+                return None
             front = follow(target, lam, self.norms, self.stretch(target, j))
             if not (front.settled[0] and front.error[0] <= EXACT * front.scale[0]):
                 return None
@@ -143,3 +151,20 @@ class FullPath:
     def groups(self) -> list[tuple[float, NDArray[np.intp]]]:
         """The near splits by Lambda / lam: those with one value share a factorisation."""
         return [(float(w), np.flatnonzero(self.weight == w)) for w in np.unique(self.weight)]
+
+    def fronts(self, target: Target, j: int) -> Iterator[tuple[Factors, NDArray[np.intp]]]:
+        """The near splits side by side, with their factors: two large groups at a time at most,
+        which are those that may come to hold an inverse.
+        """
+        groups = sorted(self.groups(), key=lambda group: group[1].size)
+        stretch = self.stretch(target, j)
+        while groups:
+            small = [group for group in groups[:-2] if group[1].size <= FEW]
+            taken = [*small, *groups[-2:]]
+            groups = groups[len(small) : -2]
+            each = [Downdate(target, target.lam * w, self.norms, stretch) for w, _ in taken]
+            which = np.repeat(np.arange(len(taken)), [members.size for _, members in taken])
+            members = np.concatenate([members for _, members in taken])
+            for first in range(0, members.size, WIDTH):
+                some = slice(first, first + WIDTH)
+                yield Factors(each, which[some]), members[some]

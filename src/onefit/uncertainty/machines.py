@@ -27,9 +27,7 @@ from numpy.typing import NDArray
 from onefit import _linalg as linalg
 from onefit.criteria.spectrum import HatSpectrum
 from onefit.folds import Folds
-from onefit.heldout.downdate import Downdate
 from onefit.heldout.front import Front
-from onefit.heldout.limit import WIDTH
 from onefit.heldout.path import FullPath
 from onefit.heldout.refit import refit_fold
 from onefit.heldout.repair import repair
@@ -140,15 +138,13 @@ def _any_loss(problem: Problem, folds: Folds, lam: float, left: LeftOut) -> None
     path = FullPath(problem, folds, np.array([lam]))
     for j in range(problem.Y.shape[1]):
         target = path.target(lam, j)
-        for weight, members in path.groups():
-            factor = Downdate(target, lam * weight, path.norms)
-            for first in range(0, members.size, WIDTH):
-                part = members[first : first + WIDTH]
-                front = Front.start(target, factor, ~path.removed[:, part], None)
-                repair(front)
-                splits = [path.near[i] for i in part]
-                left.coef[j][:, splits] = front.a * ~path.removed[:, part]
-                left.intercept[j, splits] = front.b
+        for factors, members in path.fronts(target, j):
+            train = ~path.removed[:, members]
+            front = Front.start(target, factors, train, None)
+            repair(front)
+            splits = [path.near[i] for i in members]
+            left.coef[j][:, splits] = front.a * train
+            left.intercept[j, splits] = front.b
     for k in path.far:
         train = folds.train[k]
         _, solution = refit_fold(problem, lam, train, folds.test[k])
