@@ -26,6 +26,7 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -91,21 +92,22 @@ class Torn:
             Q[first : first + PIECE] = Q[first : first + PIECE, order]
         return cls(diagonal[order], Q, np.asfortranarray(tears[order][:, weight > 0.0]))
 
-    def corrections(self, shifts: Array) -> list[Array]:
+    def corrections(self, shifts: Array) -> Iterator[Array]:
         """W at every c, each (n, p)."""
         U, (n, p) = self.tears, self.tears.shape
         damped = 1.0 / (self.values[:, None] + np.asarray(shifts, dtype=U.dtype))
         if p == 0:
-            return [U for _ in range(damped.shape[1])]
+            yield from (U for _ in shifts)
+            return
         pairs = np.asfortranarray((U[:, :, None] * U[:, None, :]).reshape(n, p * p))
         inner = linalg.matmul(damped.T, pairs).reshape(-1, p, p)
         sigma, V = linalg.eigh_stack(np.eye(p, dtype=U.dtype) - inner)
         V /= np.sqrt(np.maximum(sigma, np.finfo(sigma.dtype).eps))[:, None, :]
-        return [(d[:, None] * U) @ mix for d, mix in zip(damped.T, V, strict=True)]
+        yield from ((d[:, None] * U) @ mix for d, mix in zip(damped.T, V, strict=True))
 
     def correction(self, c: float) -> Array:
         """W at one c, (n, p)."""
-        return self.corrections(np.array([c]))[0]
+        return next(self.corrections(np.array([c])))
 
 
 def _places(beside: Array, blocks: int) -> NDArray[np.intp]:

@@ -138,8 +138,18 @@ class Downdate:
     @cached_property
     def tail(self) -> Array:
         """T'M^-1 T - Z: columns for A, the border and the entrants, rows for the latter two."""
-        border = self.inverse.apply(self.rho)
-        return np.concatenate([border, [self.rho @ border]])[None, :]
+        return self._border(self.inverse.apply(self.rho))
+
+    def _border(self, solved: Array) -> Array:
+        return np.concatenate([solved, [self.rho @ solved]])[None, :]
+
+    def _apply(self, beta: Array) -> Array:
+        """M^-1 beta, and that of the border with it if it is not known yet."""
+        if "tail" in self.__dict__:
+            return self.inverse.apply(beta)
+        both = self.inverse.apply(np.asfortranarray(np.column_stack([beta, self.rho])))
+        self.tail = self._border(both[:, -1])
+        return np.asarray(both[:, :-1])
 
     def solve(self, model: Model) -> tuple[Array, Array, NDArray[np.bool_]]:
         """Changes to the minimisers: da (n, k), db (k,), and which intercepts are determined.
@@ -193,7 +203,7 @@ class Downdate:
         columns = np.array([change.column for change in changes], dtype=np.intp)
         entrants = np.ix_(self.entrants, columns)
         beta = np.asfortranarray(self.rho[:, None] * model.missing[np.ix_(self.active, columns)])
-        solved = self.inverse.apply(beta)
+        solved = self._apply(beta)
         border = self.rho @ solved + model.total[columns]
         inner = linalg.matmul(self.entered.T, solved) - model.missing[entrants]
         right = np.asfortranarray(np.vstack([border, inner]))

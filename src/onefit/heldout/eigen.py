@@ -159,11 +159,14 @@ class _Eigen(LeaveOut):
         ridges = self.layout.ridges(self.lams)
         if not ridges:
             return {}
+        n, width = self.projected.shape[0], self.projected.shape[1] + self.parts.torn.tears.shape[1]
+        columns = np.empty((n, width * len(ridges)), self.projected.dtype, order="F")
+        places = [slice(j * width, (j + 1) * width) for j in range(len(ridges))]
         tears = self.parts.torn.corrections(np.array(ridges))
-        columns = [self.coefficients(c, W) for c, W in zip(ridges, tears, strict=True)]
-        width = columns[0].shape[1]
-        solved = linalg.matmul(self.parts.vectors, np.asfortranarray(np.hstack(columns)))
-        return {c: solved[:, j * width : (j + 1) * width] for j, c in enumerate(ridges)}
+        for place, c, W in zip(places, ridges, tears, strict=True):
+            columns[:, place] = self.coefficients(c, W)
+        solved = linalg.matmul(self.parts.vectors, columns)
+        return {c: solved[:, place] for c, place in zip(ridges, places, strict=True)}
 
     def coefficients(self, ridge: float, W: Array) -> Array:
         """P_ [R Y, w_] and Q W at one c, in the columns of Q."""

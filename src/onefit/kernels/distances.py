@@ -148,7 +148,7 @@ def as_points(X: Points, name: str) -> Points:
 
 def row_blocks(shape: tuple[int, ...]) -> Iterator[slice]:
     """Slices of rows, small enough that a temporary of that many rows does not matter."""
-    size = int(np.clip(2**20 // max(shape[1], 1), 16, 256))
+    size = int(np.clip(2**18 // max(shape[1], 1), 16, 256))
     for start in range(0, shape[0], size):
         yield slice(start, min(start + size, shape[0]))
 

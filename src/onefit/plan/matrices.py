@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from onefit.heldout.eigen import HELD, ROOM
+from onefit.heldout.path import PRICE
+from onefit.heldout.path import ROOM as SHARED
 from onefit.plan.cost import active_share
 from onefit.plan.workload import Workload
 from onefit.torn import MOST, PIECE
@@ -61,8 +63,13 @@ def _fit(work: Workload) -> float:
 
 
 def _columns(method: str) -> Callable[[Workload], float]:
-    """The fit, or a factor beside arrays of a column a fold."""
-    return lambda work: max(_fit(work), 2.0 + COLUMNS[method] * work.folds / work.n)
+    """The fit, or a factor beside arrays of a column a fold; and what lambdas share."""
+
+    def matrices(work: Workload) -> float:
+        shared = SHARED if method != "influence" and work.lams > PRICE else 0.0
+        return shared + max(_fit(work), 2.0 + COLUMNS[method] * work.folds / work.n)
+
+    return matrices
 
 
 _MATRICES: dict[str, Callable[[Workload], float]] = {

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from time import perf_counter
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from joblib import cpu_count, effective_n_jobs
@@ -210,7 +211,7 @@ def _stack(sample: Sample, heldouts: list[HeldOut | None]) -> dict[str, Array]:
     L, k, N, q = len(heldouts), len(sample.folds), sample.folds.rows.size, sample.Y.shape[1]
     values = np.full((L, N, q), np.nan, dtype=sample.Y.dtype)
     exact, error = np.zeros((L, k), dtype=bool), np.full((L, k), np.nan)
-    moved, steps = np.zeros((L, k), dtype=np.intp), np.zeros((L, k), dtype=np.intp)
+    moved, steps = np.zeros((L, k), dtype=np.int32), np.zeros((L, k), dtype=np.int32)
     for i, held in enumerate(heldouts):
         if held is not None:
             values[i], exact[i], error[i] = held.values, held.exact, held.error
@@ -272,9 +273,25 @@ def _limited(threads: int | None) -> AbstractContextManager[Any]:
     return limit
 
 
-def _work(task: Task, job: Job, place: int, threads: int | None) -> tuple[int, list[Outcome]]:
+#: the distances of the last search with a small sample that this process worked for
+_shelf: dict[str, Geometry] = {}
+
+
+def _distances(search: str, X: Any) -> Geometry:
+    """Those that the jobs of a search share in this process, unless they would take much memory."""
+    if X.shape[0] > SMALL:
+        return Geometry(X, keep=False)
+    if search not in _shelf:
+        _shelf.clear()
+        _shelf[search] = Geometry(X)
+    return _shelf[search]
+
+
+def _work(
+    task: Task, job: Job, place: int, search: str, threads: int | None
+) -> tuple[int, list[Outcome]]:
     with _limited(threads):
-        return place, run_job(task, job)
+        return place, run_job(task, job, _distances(search, task.sample.X))
 
 
 def run_jobs(task: Task, jobs: list[Job], crew: Crew) -> Iterator[tuple[int, list[Outcome]]]:
@@ -285,10 +302,18 @@ def run_jobs(task: Task, jobs: list[Job], crew: Crew) -> Iterator[tuple[int, lis
         return
     backend, _ = get_active_backend()
     streams = bool(getattr(backend, "supports_return_generator", False))
-    parallel = Parallel(n_jobs=crew.workers, return_as="generator_unordered" if streams else "list")
+    parallel = Parallel(
+        n_jobs=crew.workers,
+        return_as="generator_unordered" if streams else "list",
+        batch_size=1,
+    )
+    search = uuid4().hex
     inside = None if crew.shared else crew.threads
     with _limited(crew.threads if crew.shared else None):
-        yield from parallel(delayed(_work)(task, job, i, inside) for i, job in enumerate(jobs))
+        yield from parallel(
+            delayed(_work)(task, job, i, search, inside) for i, job in enumerate(jobs)
+        )
+    _shelf.pop(search, None)
 
 
 def _in_turn(task: Task, jobs: list[Job]) -> Iterator[tuple[int, list[Outcome]]]:
