@@ -161,6 +161,23 @@ def test_a_stretch_is_the_inverse_at_any_lambda():
         )
 
 
+@pytest.mark.parametrize("split", ["kfold", "loo", "unequal"])
+@pytest.mark.parametrize("weight", ["none", "random"])
+def test_fronts_take_every_split_once_and_few_inverses(monkeypatch, split, weight):
+    monkeypatch.setattr(path, "WIDTH", 7)
+    problem = narrow(*PIECEWISE[0], weight=weight)
+    full = FullPath(problem, SPLITS[split], LAMS[:1])
+    target = full.target(LAMS[0], 0)
+    taken = []
+    for factors, members in full.fronts(target, 0):
+        assert members.size <= 7
+        np.testing.assert_allclose(factors.ridge, LAMS[0] * full.weight[members], rtol=1e-12)
+        sizes = [np.isclose(full.weight * LAMS[0], one.ridge).sum() for one in factors.each]
+        assert sum(size > path.FEW for size in sizes) <= 2
+        taken.extend(members.tolist())
+    assert sorted(taken) == list(range(len(full.near)))
+
+
 def test_the_problem_is_not_touched():
     problem = narrow(*PIECEWISE[0])
     before = problem.K.copy()

@@ -132,6 +132,24 @@ def test_results_do_not_depend_on_workers():
     assert workers.Crew.hire(8, 1).workers == 1
 
 
+def test_a_worker_keeps_the_distances_of_one_small_sample(monkeypatch):
+    first = workers._distances("one search", X)
+    assert workers._distances("one search", X) is first
+    assert first.keep
+    other = workers._distances("another", X)
+    assert other is not first
+    assert list(workers._shelf) == ["another"]
+    monkeypatch.setattr(workers, "KEPT", len(X) - 1)
+    assert not workers._distances("a third", X).keep
+    workers._shelf.clear()
+
+
+def test_threads_leave_no_distances_behind():
+    with joblib.parallel_config("threading"):
+        make(n_jobs=2).fit(X, y)
+    assert not workers._shelf
+
+
 def test_leave_one_out_travels_to_workers_in_few_bytes():
     rows = np.random.default_rng(0).normal(size=(400, 2))
     drawn = compact(Folds.draw(LeaveOneOut(), rows))

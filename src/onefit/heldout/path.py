@@ -159,7 +159,7 @@ class FullPath:
         groups = sorted(self.groups(), key=lambda group: group[1].size)
         stretch = self.stretch(target, j)
         while groups:
-            small = [group for group in groups[:-2] if group[1].size <= FEW]
+            small = [group for group in groups[:-2] if group[1].size <= FEW][: WIDTH // FEW]
             taken = [*small, *groups[-2:]]
             groups = groups[len(small) : -2]
             each = [Downdate(target, target.lam * w, self.norms, stretch) for w, _ in taken]

@@ -2,8 +2,8 @@
 
 BLAS calls hold the interpreter's lock, so workers are processes (joblib's default); each gets its
 share of the cores for BLAS. X travels to a worker, scores and held-out values come back, and a
-kernel matrix never leaves its process. One after the other, jobs share the distances between the
-rows instead.
+kernel matrix never leaves its process. Jobs of one process share the distances between the rows:
+all of them one after the other, those of a worker if the sample is small.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ Array = NDArray[Any]
 
 #: rows up to which BLAS threads spend more time waiting for each other than they save
 SMALL = 1000
+#: rows up to which a worker keeps distances, a few megabytes, from job to job
+KEPT = 600
 
 __all__ = ["Crew", "Outcome", "Task", "run_job", "run_jobs", "run_machine"]
 
@@ -279,7 +281,7 @@ _shelf: dict[str, Geometry] = {}
 
 def _distances(search: str, X: Any) -> Geometry:
     """Those that the jobs of a search share in this process, unless they would take much memory."""
-    if X.shape[0] > SMALL:
+    if X.shape[0] > KEPT:
         return Geometry(X, keep=False)
     if search not in _shelf:
         _shelf.clear()
@@ -309,11 +311,13 @@ def run_jobs(task: Task, jobs: list[Job], crew: Crew) -> Iterator[tuple[int, lis
     )
     search = uuid4().hex
     inside = None if crew.shared else crew.threads
-    with _limited(crew.threads if crew.shared else None):
-        yield from parallel(
-            delayed(_work)(task, job, i, search, inside) for i, job in enumerate(jobs)
-        )
-    _shelf.pop(search, None)
+    try:
+        with _limited(crew.threads if crew.shared else None):
+            yield from parallel(
+                delayed(_work)(task, job, i, search, inside) for i, job in enumerate(jobs)
+            )
+    finally:
+        _shelf.pop(search, None)
 
 
 def _in_turn(task: Task, jobs: list[Job]) -> Iterator[tuple[int, list[Outcome]]]:
