@@ -2,7 +2,7 @@
 
 R K R = Q diag(e) Q' gives M^-1 = Q diag(1/(e + c)) Q' for any c, so the block of a fold is a
 symmetric rank update, (M^-1)_SS = A A' with A = Q_S diag((e + c)^-1/2), and the diagonal alone
-(leave-one-out) costs n^2 a lambda. An eigendecomposition that stops short of its dearest part
+(leave-one-out) costs n^2 a lambda. An eigendecomposition that stops short of its last part
 (onefit.torn) does as well: it leaves M^-1 = Q diag(1/(e + c)) Q' + C C' with a few columns in C.
 
 *Off the constants.* A kernel matrix of positive entries has one eigenvalue far above the
