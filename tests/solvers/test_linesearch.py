@@ -10,6 +10,7 @@ from registries import LOSS_IDS, LOSSES
 from scipy.optimize import brentq
 
 from onefit.losses import Huber, Log, SmoothedHinge, Squared
+from onefit.solvers import linesearch
 from onefit.solvers.linesearch import line_search
 
 each_loss = pytest.mark.parametrize(("loss", "task"), LOSSES, ids=LOSS_IDS)
@@ -106,3 +107,12 @@ def test_a_ray_that_never_rises_ends():
     t = line_search(Log(), y, u, du, np.ones((1, 1)), zero, zero)
     assert np.isfinite(t).all()
     assert t[0] > 30.0
+
+
+def test_a_vanishing_curvature_is_no_step():
+    # a smooth loss far out in its tails: Newton's step overflows, and the bracket is doubled
+    t = linesearch._propose(
+        np.array([4096.0]), np.array([-29.0]), np.array([4e-308]), np.array([4096.0]),
+        np.array([np.inf]),
+    )  # fmt: skip
+    assert t == 8192.0

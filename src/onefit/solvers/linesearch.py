@@ -85,7 +85,7 @@ def _propose(t: Array, value: Array, curvature: Array, low: Array, high: Array) 
     The middle is that of the logarithms while the bracket is wide: a root may be many powers of
     ten below the first trial.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         newton = t - value / curvature
         wide = np.where(low > 0.0, np.sqrt(low) * np.sqrt(high), 0.125 * high)
     middle = np.where(high > 4.0 * low, wide, 0.5 * (low + high))
