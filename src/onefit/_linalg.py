@@ -250,11 +250,13 @@ def eigh_stack(a: Array) -> tuple[Array, Array]:
     return values, vectors
 
 
-def gram(a: Array, rows: bool = False) -> Array:
-    """a'a, or a a' with ``rows`` (only the lower triangle is computed, the upper one is zero)."""
-    if a.flags.f_contiguous or not a.flags.c_contiguous:
-        return np.asarray(_blas("syrk", a)(1.0, a, trans=int(not rows), lower=1))
-    return np.asarray(_blas("syrk", a)(1.0, a.T, trans=int(rows), lower=1))
+def gram(a: Array, rows: bool = False, out: Array | None = None) -> Array:
+    """a'a, or a a' with ``rows``: the lower triangle; the upper one is zero, or as it is in out."""
+    flip = a.flags.c_contiguous and not a.flags.f_contiguous
+    place = {} if out is None else {"c": out, "overwrite_c": 1}
+    return np.asarray(
+        _blas("syrk", a)(1.0, a.T if flip else a, trans=int(rows == flip), lower=1, **place)
+    )
 
 
 def rank_one(a: Array, x: Array, y: Array) -> None:
@@ -264,8 +266,11 @@ def rank_one(a: Array, x: Array, y: Array) -> None:
 
 def add_gram(total: Array, a: Array) -> None:
     """total += a a' in place (lower triangle), for a column-major ``total``."""
+    flip = _flip(a)
     if a.size:
-        _blas("syrk", a)(1.0, _column_major(a), beta=1.0, c=total, lower=1, overwrite_c=1)
+        _blas("syrk", a)(
+            1.0, a.T if flip else a, trans=flip, beta=1.0, c=total, lower=1, overwrite_c=1
+        )
 
 
 def accumulate(total: Array, a: Array, b: Array) -> None:

@@ -34,6 +34,7 @@ used, and forgotten.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
@@ -194,39 +195,57 @@ class _Eigen(LeaveOut):
     def _solve_together(self, members: list[int], groups: list[Share], ridges: Array) -> None:
         """Formula (*) at some c, from the sums of all of them."""
         inverses = [self.inverse(float(ridge)) for ridge in ridges]
+        sums = list(_sums(self.parts.values, groups, ridges))
         largest = max(self.rows_of(i).shape[0] for i in members) ** 2
-        room = np.empty(largest * (ridges.size + HELD), dtype=self.parts.values.dtype)
+        room = np.zeros(largest * (ridges.size + HELD), dtype=self.parts.values.dtype)
         for i in members:
-            blocks = self._blocks(i, groups, ridges, room)
+            blocks = self._blocks(i, sums, ridges.size, room)
             for inverse, block in zip(inverses, blocks, strict=True):
                 inverse.correct(i, block)
                 key = inverse.ridge, i
                 self.residuals[key] = linalg.solve_spd(block, inverse.alpha(i), overwrite=True)
 
-    def _blocks(self, i: int, groups: list[Share], ridges: Array, room: Array) -> list[Array]:
+    def _blocks(self, i: int, sums: list[_Sums], ridges: int, room: Array) -> list[Array]:
         """Q_S diag(1/(e + c)) Q_S' of one fold at every c (lower triangles), in a given room."""
-        rows, parts = np.asfortranarray(self.rows_of(i)), self.parts
-        b, dtype = rows.shape[0], parts.values.dtype
-        columns = room[: b * b * (ridges.size + HELD)].reshape((b * b, -1), order="F")
-        total, held = columns[:, : ridges.size], columns[:, ridges.size :]
+        rows = np.asfortranarray(self.rows_of(i))
+        b = rows.shape[0]
+        columns = room[: b * b * (ridges + HELD)].reshape((b * b, -1), order="F")
+        total, held = columns[:, :ridges], columns[:, ridges:]
+        squares = [column.reshape((b, b), order="F") for column in columns.T]
         total[...] = 0.0
-        for share in groups:
-            for first in range(0, share.chosen.size, HELD):
-                some = slice(first, first + HELD)
-                chosen = share.chosen[some]
-                for place, ridge in enumerate(ridges[chosen]):
-                    weight = 1.0 / (parts.values[share.group] + dtype.type(ridge))
-                    sums = self.weighted_gram(rows[:, share.group], weight)
-                    held[:, place] = sums.reshape(-1, order="F")
-                combine = np.asfortranarray(share.combine[some], dtype=dtype)
-                linalg.accumulate(total, held[:, : chosen.size], combine)
-        return [column.reshape((b, b), order="F") for column in total.T]
+        for some in sums:
+            part = rows[:, some.group]
+            for square, root in zip(squares[ridges:], some.roots, strict=False):
+                self.weighted_gram(part, root, out=square)
+            linalg.accumulate(total, held[:, : len(some.roots)], some.combine)
+        return squares[:ridges]
 
-    def weighted_gram(self, rows: Array, weight: Array) -> Array:
-        """Q_S diag(weight) Q_S' over some of the eigenvectors (lower triangle)."""
+    def weighted_gram(self, rows: Array, root: Array, out: Array | None = None) -> Array:
+        """Q_S diag(root^2) Q_S' over some of the eigenvectors (lower triangle)."""
         scaled = self.scratch[: rows.size].reshape(rows.shape, order="F")
-        np.multiply(rows, np.sqrt(weight), out=scaled)
-        return linalg.gram(scaled, rows=True)
+        np.multiply(rows, root, out=scaled)
+        return linalg.gram(scaled, rows=True, out=out)
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Some of the sums over a group of values: (e + c)^(-1/2) of each, and how they combine."""
+
+    group: slice
+    roots: list[Array]
+    combine: Array
+
+
+def _sums(values: Array, groups: list[Share], ridges: Array) -> Iterator[_Sums]:
+    """As many at a time as are held."""
+    for share in groups:
+        for first in range(0, share.chosen.size, HELD):
+            some = slice(first, first + HELD)
+            chosen = ridges[share.chosen[some]].astype(values.dtype)
+            roots = [1.0 / np.sqrt(values[share.group] + c) for c in chosen]
+            yield _Sums(
+                share.group, roots, np.asfortranarray(share.combine[some], dtype=values.dtype)
+            )
 
 
 class _Spectral(Inverse):
@@ -310,7 +329,7 @@ class _Spectral(Inverse):
 
     def _update(self, i: int, weight: Array, columns: slice) -> Array:
         """Q_S diag(weight) Q_S' over some of the eigenvectors."""
-        return self.state.weighted_gram(self.state.rows_of(i)[:, columns], weight)
+        return self.state.weighted_gram(self.state.rows_of(i)[:, columns], np.sqrt(weight))
 
 
 def _cancelled(block: Array) -> bool:
