@@ -8,7 +8,7 @@ from heldout._twins import gaussian, make_problem, splits
 
 from onefit import torn
 from onefit.heldout import Exact, Limit, Refit, path
-from onefit.heldout.follow import follow
+from onefit.heldout.follow import CHANGED, follow
 from onefit.heldout.full import Norms, Target
 from onefit.heldout.path import FullPath
 from onefit.heldout.stretch import Stretch
@@ -107,6 +107,18 @@ def test_a_new_factor_is_taken_where_many_points_change():
     assert np.count_nonzero(front.factor.each[0].d != target.d) > 0.1 * N
     expected = solve(problem, 1e-4).decision[:, 0]
     np.testing.assert_allclose(front.u[:, 0], expected, rtol=0, atol=1e-9)
+
+
+def test_every_target_has_factors_of_its_own():
+    problem = make_problem(*PIECEWISE[3], N, q=2)
+    start = solve(problem, 1e-1)
+    for j in range(2):
+        target = Target.at(problem, 1e-1, start, j)
+        front = follow(target, 1e-4, Norms.of(problem.K), None)
+        factor = front.factor.each[0]
+        curvature = problem.loss.curvature(target.y, front.u[:, 0])
+        assert np.count_nonzero(factor.d != target.d) > 0
+        assert np.count_nonzero(factor.d != curvature) <= CHANGED * factor.p
 
 
 def test_sharing_is_for_pieces_and_positive_weights(monkeypatch):

@@ -7,6 +7,8 @@ change by many in the first step, when a new factor is due, and by few in those 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from onefit.heldout.downdate import Downdate, Factors
@@ -15,7 +17,6 @@ from onefit.heldout.full import Norms, Target
 from onefit.heldout.inverses import Factored
 from onefit.heldout.repair import MAX_STEPS, refine
 from onefit.heldout.stretch import Stretch
-from onefit.problem import Solution
 
 __all__ = ["follow"]
 
@@ -24,7 +25,10 @@ CHANGED = 0.08
 
 
 def follow(target: Target, lam: float, norms: Norms, stretch: Stretch | None) -> Front:
-    """Newton steps at ``lam`` from a solution at another lambda, as the one column of a front."""
+    """Newton steps at ``lam`` from a solution at another lambda, as the one column of a front.
+
+    Every row has a positive weight.
+    """
     problem = target.problem
     ridge = problem.ridge(lam)
     factor = Downdate(target, ridge, norms, stretch, Factored)
@@ -36,8 +40,9 @@ def follow(target: Target, lam: float, norms: Norms, stretch: Stretch | None) ->
         front.step()
         if front.settled[0]:
             break
-        here = Target.at(problem, lam, Solution(front.a, front.b, front.u), 0)
-        if np.count_nonzero(here.d != factor.d) > CHANGED * factor.p:
+        d = problem.loss.curvature(target.y, front.u[:, 0])
+        if np.count_nonzero(d != factor.d) > CHANGED * factor.p:
+            here = replace(target, d=d, active=np.flatnonzero(d > 0.0))
             factor = Downdate(here, ridge, norms, hold=Factored)
             front.factor = _alone(factor)
     refine(front)
