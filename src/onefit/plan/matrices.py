@@ -41,7 +41,8 @@ def _eigen(work: Workload) -> float:
     part, ridges = work.largest / work.n, work.lams * work.ridges
     # few lambdas are not worth making together
     together = min(ridges * part**2, ROOM) + HELD * part**2 if ridges > HELD else 0.0
-    # with the columns that mend the tears, as they are made, stacked, arranged and multiplied
+    # with the columns that mend the tears, in Q's coordinates and multiplied by it, and as much for
+    # what they are made from and become
     table = 4.0 * ridges * (work.targets + MOST) / work.n
     return 2.0 + PIECE / work.n + 2.0 * part + 2.0 * part**2 + together + table
 

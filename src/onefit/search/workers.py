@@ -283,10 +283,13 @@ def _distances(search: str, X: Any) -> Geometry:
     """Those that the jobs of a search share in this process, unless they would take much memory."""
     if X.shape[0] > KEPT:
         return Geometry(X, keep=False)
-    if search not in _shelf:
+    geometry = _shelf.get(search)
+    if geometry is None:
+        geometry = Geometry(X)
         _shelf.clear()
-        _shelf[search] = Geometry(X)
-    return _shelf[search]
+        _shelf[search] = geometry
+    # not from the shelf again: another thread may be clearing it
+    return geometry
 
 
 def _work(
