@@ -156,9 +156,10 @@ def solve_spd(a: Array, b: Array, overwrite: bool = False) -> Array:
 
 
 def solve_symmetric(a: Array, b: Array) -> Array:
-    """Solve a x = b for a small symmetric indefinite a (lower triangle)."""
+    """Solve a x = b for a small symmetric indefinite a (lower triangle); overwrites both."""
     # room enough for LAPACK to work in blocks
-    _, _, x, info = _lapack("sysv", a)(a, b, lower=1, lwork=64 * a.shape[0])
+    size = 64 * a.shape[0]
+    _, _, x, info = _lapack("sysv", a)(a, b, lower=1, lwork=size, overwrite_a=1, overwrite_b=1)
     if info > 0:
         raise LinAlgError(f"pivot {info} of a symmetric system is zero")
     return np.asarray(x)

@@ -23,7 +23,7 @@ from onefit import torn
 from onefit.folds import Folds
 from onefit.heldout import Exact, Limit, Refit, front, path, repair
 from onefit.heldout.base import EXACT
-from onefit.heldout.downdate import Downdate, Model
+from onefit.heldout.downdate import Downdate, Factors, Model
 from onefit.heldout.full import Norms, Target
 from onefit.heldout.inverses import Dense, Factored
 from onefit.heldout.stretch import Stretch
@@ -258,6 +258,61 @@ def small_target(loss, task, lam=1e-2, **options):
     return Target.at(problem, lam, full, 0)
 
 
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("weight", WEIGHTS)
+@pytest.mark.parametrize(
+    ("loss", "task"),
+    [
+        (Huber(0.3), "regression"),
+        (EpsilonQuadratic(0.3), "regression"),
+        (Expectile(0.8), "regression"),
+        (SquaredHinge(), "classification"),
+        (SmoothedHinge(0.1), "classification"),
+    ],
+)
+def test_steps_are_as_long_as_the_objective_falls(loss, task, weight, fit_intercept):
+    """In full where that brings enough; else to where, along the way, the objective is lowest."""
+    target = small_target(loss, task, 1e-4, fit_intercept=fit_intercept, weight=weight)
+    K, y, s = target.problem.K, target.y[:, None], target.problem.s[:, None]
+    factor = Downdate(target, 1e-2, Norms.of(K))
+    train = np.repeat(s > 0, 4, axis=1)
+    train[:5, 1] = train[5:25, 2] = False
+    problems = front.Front.start(target, Factors([factor], np.zeros(4, np.intp)), train, None)
+    random = np.random.default_rng(0)
+    problems.a = random.normal(scale=0.3, size=train.shape) * train
+    problems.u = K @ problems.a + problems.b
+    problems.pieces = loss.piece(y, problems.u)
+
+    def objective(point, step, t):
+        a, b, u = (old + t * new for old, new in zip(point, step, strict=True))
+        fit = (s * train * loss.value(y, u)).sum(axis=0)
+        return fit + factor.ridge * (a * (u - b)).sum(axis=0)
+
+    def slope(point, step, t):
+        h = 1e-6 * np.maximum(t, 1.0)
+        return (objective(point, step, t + h) - objective(point, step, t - h)) / (2.0 * h)
+
+    shortened = 0
+    for _ in range(6):
+        before = problems.a, problems.b, problems.u
+        some = ((loss.curvature(y, problems.u) > 0) & train).any(axis=0)
+        problems.step()
+        assert (problems.pieces == loss.piece(y, problems.u)).all()
+        end = problems.base
+        step = end.a - before[0], end.b - before[1], end.u - before[2]
+        length = np.maximum((step[2] ** 2).sum(axis=0), 1e-30)
+        t = ((problems.u - before[2]) * step[2]).sum(axis=0) / length
+        first, there = slope(before, step, 0.0 * t), slope(before, step, t)
+        falls = objective(before, step, 0.0) - objective(before, step, t)
+        full = (problems.u == end.u).all(axis=0)
+        tiny = 1e-6 * (1.0 + np.abs(first))
+        found = np.abs(there) <= 0.11 * np.abs(first) + tiny
+        enough = full & (falls >= -0.29 * first - tiny)
+        assert (found | enough | ~some).all()
+        shortened += int((some & ~full).sum())
+    assert shortened or not isinstance(loss, (Huber, SmoothedHinge))
+
+
 def random_models(target, random, k, change):
     """Models with rows left out, curvature lost, gained and changed."""
     n = target.y.size
@@ -285,7 +340,7 @@ def dense(target, ridge, model, c):
     else:
         system[m, m], right[m] = 1.0, 0.0
     x = np.linalg.solve(system, right)
-    a = model.fixed[:, c].copy()
+    a = np.zeros(model.fixed.shape[0])
     a[rows] = x[:m]
     return a, x[m]
 

@@ -190,6 +190,40 @@ def test_fronts_take_every_split_once_and_few_inverses(monkeypatch, split, weigh
     assert sorted(taken) == list(range(len(full.near)))
 
 
+@pytest.mark.parametrize("loss", [Huber(0.3), SquaredHinge(), SmoothedHinge(0.1), Log()])
+@pytest.mark.parametrize("lam", [3e-4, 1e-4, 1e-9])
+def test_a_path_starts_where_the_last_two_solutions_lead(loss, lam):
+    """On the line in log lam through the last two, where the objective is lower there."""
+    task = "regression" if isinstance(loss, Huber) else "classification"
+    problem = make_problem(loss, task, N)
+    past = [(at, solve(problem, at)) for at in (3e-3, 1e-3)]
+    (_, older), (_, newer) = past
+    theta = min(1.0, np.log(1e-3 / lam) / np.log(3.0))
+    ahead = newer.decision + theta * (newer.decision - older.decision)
+    start = path._start(problem, lam, past)
+    value, stay = problem.objective(lam, start), problem.objective(lam, newer)
+    assert (value <= stay).all()
+    np.testing.assert_allclose(problem.K @ start.coef + start.intercept, start.decision, atol=1e-9)
+    if value[0] < stay[0]:
+        np.testing.assert_allclose(start.decision, ahead)
+    else:
+        np.testing.assert_array_equal(start.decision, newer.decision)
+    assert path._start(problem, lam, past[:1]) is past[0][1]
+    assert path._start(problem, lam, []) is None
+
+
+def test_every_target_starts_where_it_is_lower():
+    two = make_problem(Huber(0.3), "regression", N)
+    Y = np.column_stack([two.Y[:, 0], np.roll(two.Y[:, 0], 7)])
+    two = Problem(two.K, np.asfortranarray(Y), two.s, two.loss, two.fit_intercept, two.scaling)
+    past = [(at, solve(two, at)) for at in (3e-3, 1e-3)]
+    start = path._start(two, 4e-4, past)
+    for j in range(2):
+        one = Problem(two.K, two.Y[:, [j]], two.s, two.loss, two.fit_intercept, two.scaling)
+        alone = path._start(one, 4e-4, [(at, solve(one, at)) for at in (3e-3, 1e-3)])
+        np.testing.assert_allclose(start.decision[:, [j]], alone.decision, atol=1e-9)
+
+
 def test_the_problem_is_not_touched():
     problem = narrow(*PIECEWISE[0])
     before = problem.K.copy()

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -49,7 +50,7 @@ Rows = NDArray[np.intp]
 __all__ = ["Downdate", "Factors", "Model", "product"]
 
 #: rows of K gathered at a time, few enough to stay in the cache
-_GATHERED = 32
+_GATHERED = 64
 #: the place of the border
 _BORDER = np.zeros(1, dtype=np.intp)
 
@@ -154,18 +155,17 @@ class Downdate:
     def solve(self, model: Model) -> tuple[Array, Array, NDArray[np.bool_]]:
         """Changes to the minimisers: da (n, k), db (k,), and which intercepts are determined.
 
+        da is that of the rows with curvature, beside what is `fixed`.
+
         A model without any curvature says nothing of the intercept.
         """
-        a, b = model.fixed.copy(), np.zeros(model.total.size)
+        a, b = np.zeros_like(model.fixed), np.zeros(model.total.size)
         curved = model.d > 0.0
         # a point whose curvature changed from one positive value to another both leaves and enters
         kept = self.inside[:, None] & (model.d == self.d[:, None])
-        some = curved.any(axis=0)
-        entering, leaving = curved & ~kept, (self.inside[:, None] & ~kept)[self.active]
-        changes = [
-            _Change(int(c), np.flatnonzero(entering[:, c]), np.flatnonzero(leaving[:, c]))
-            for c in np.flatnonzero(some)
-        ]
+        some = np.asarray(curved.any(axis=0))
+        pairs = zip(_by_column(curved & ~kept), _by_column(~kept[self.active]), strict=True)
+        changes = [_Change(c, *pair) for c, pair in enumerate(pairs) if some[c]]
         updated = self._worth_updating(changes)
         small = [change for change in changes if change.column in updated]
         try:
@@ -261,6 +261,12 @@ class Downdate:
         tail[: 1 + before, : p + 1 + before] = self.tail
         tail[1 + before :] = np.vstack([solved, self.rho @ solved - 1.0, inner]).T
         self.tail = tail
+
+
+def _by_column(mask: NDArray[np.bool_]) -> list[Rows]:
+    """The rows where each column is true."""
+    rows = np.nonzero(mask.T)[1]
+    return [rows[first:last] for first, last in pairwise([0, *mask.sum(axis=0).cumsum()])]
 
 
 @dataclass(frozen=True)

@@ -60,17 +60,17 @@ class Front:
 
     Attributes
     ----------
-    train : (n, k) bool array
-        The rows each problem is trained on, all of positive weight.
+    train, weights : (n, k) arrays
+        The rows each problem is trained on, all of positive weight, and their weights.
     a, b, u : (n, k), (k,), (n, k) arrays
         Where each problem stands.
+    pieces : (n, k) array
+        The pieces of the loss that u is on.
     steps : (k,) int array
     settled : (k,) bool array
         Whether the last full step moved no point to another piece.
     error : (k,) array
         The bound above.
-    moves : (k,) array
-        The largest change of a prediction by the last step.
     base : Point
         What the next step is measured from.
     """
@@ -78,46 +78,45 @@ class Front:
     target: Target
     factor: Factors
     train: Mask
+    weights: Array
     a: Array
     b: Array
     u: Array
+    pieces: Array
     steps: NDArray[np.intp]
     settled: Mask
     error: Array
-    moves: Array
     base: Point
 
     @classmethod
     def start(cls, target: Target, factor: Factors, train: Mask, former: Former | None) -> Front:
         """At the full solution, or at it shifted as the folds were before, whichever is lower."""
-        k = train.shape[1]
+        k, loss = train.shape[1], target.problem.loss
         a, u = (np.repeat(x[None, :], k, axis=0).T for x in (target.a, target.u))
         b, none, far = np.full(k, target.b), np.zeros(k, dtype=np.intp), np.full(k, np.inf)
-        base = Point(a, b, u).copy()
-        front = cls(target, factor, train, a, b, u, none, none.astype(bool), far, far.copy(), base)
+        base, weights = Point(a, b, u).copy(), target.problem.s[:, None] * train
+        front = cls(
+            target, factor, train, weights, a, b, u, u, none, none.astype(bool), far, base
+        )  # fmt: skip
         if former is not None:
             ratio = former.ridge / factor.ridge
-            if target.problem.loss.piecewise_quadratic and (ratio <= NEAR).all():
+            if loss.piecewise_quadratic and (ratio <= NEAR).all():
                 front.base = former.solution.scaled(ratio)
-            there = former.shifted(target)
-            moved = replace(front, a=there.a, b=there.b, u=there.u)
-            better = np.flatnonzero(moved.objective() < front.objective())
-            front.put(better, moved.take(better))
+            there, unmoved = former.shifted(target), Point(a[:, :1], b[:1], u[:, :1])
+            better = np.flatnonzero(front.objective(there) < front.objective(unmoved))
+            Point(a, b, u).put(better, there.take(better))
+        front.pieces = loss.piece(front.y, u)
         return front
 
-    def objective(self) -> Array:
-        """The leave-out objective of every column."""
-        fit = _dots(self.weights, self.target.problem.loss.value(self.y, self.u))
-        return np.asarray(fit + self.ridge * _dots(self.a, self.u - self.b))
+    def objective(self, at: Point) -> Array:
+        """The leave-out objective of every column at a point of its own, or at one for all."""
+        fit = _dots(self.weights, self.target.problem.loss.value(self.y, at.u))
+        return np.asarray(fit + self.ridge * _dots(at.a, at.u - at.b))
 
     @cached_property
     def ridge(self) -> Array:
         """Lambda of every column."""
         return self.factor.ridge
-
-    @cached_property
-    def weights(self) -> Array:
-        return np.asarray(self.target.problem.s[:, None] * self.train)
 
     @property
     def y(self) -> Array:
@@ -133,21 +132,23 @@ class Front:
             self,
             factor=self.factor.take(columns),
             train=self.train[:, columns],
+            weights=self.weights[:, columns],
             a=self.a[:, columns],
             b=self.b[columns],
             u=self.u[:, columns],
+            pieces=self.pieces[:, columns],
             steps=self.steps[columns],
             settled=self.settled[columns],
             error=self.error[columns],
-            moves=self.moves[columns],
             base=self.base.take(columns),
         )
 
     def put(self, columns: Any, part: Front) -> None:
         """Write back what :meth:`take` gave."""
         self.a[:, columns], self.u[:, columns] = part.a, part.u
+        self.pieces[:, columns] = part.pieces
         self.base.put(columns, part.base)
-        for name in ("b", "steps", "settled", "error", "moves"):
+        for name in ("b", "steps", "settled", "error"):
             getattr(self, name)[columns] = getattr(part, name)
 
     def model(self, g: Array) -> tuple[Model, Array]:
@@ -155,18 +156,22 @@ class Front:
 
         The curvature of a smooth loss is frozen at the full solution.
         """
-        loss, s, two = self.target.problem.loss, self.target.problem.s[:, None], 2.0 * self.ridge
-        d = self.target.d[:, None]
-        if loss.piecewise_quadratic:
-            d = loss.curvature(self.y, self.u)
-        d = np.where(self.train, d, 0.0)
-        curved, sd = d > 0, s * d
-        gap = self.base.a + (g + sd * (self.base.u - self.u)) / two
-        fixed = np.where(curved, 0.0, -gap)
-        rounding = 4.0 * np.finfo(gap.dtype).eps * np.abs(self.base.a)
-        pull = product(self.target.problem.K, np.where(np.abs(fixed) > rounding, fixed, 0.0))
-        missing = np.where(curved, -two * gap / np.where(curved, sd, 1.0) - pull, 0.0)
-        return Model(d, missing, fixed, (self.base.a + fixed).sum(axis=0)), pull
+        loss, two, base = self.target.problem.loss, 2.0 * self.ridge, self.base
+        frozen = self.target.d[:, None]
+        d = loss.curvature(self.y, self.u) if loss.piecewise_quadratic else frozen
+        d = d * self.train
+        curved, sd = d > 0, self.target.problem.s[:, None] * d
+        gap = base.u - self.u
+        gap *= sd
+        gap += g
+        gap /= two
+        gap += base.a
+        fixed = gap * (curved - 1.0)
+        fixed *= np.abs(fixed) > 4.0 * np.finfo(gap.dtype).eps * np.abs(base.a)
+        pull = product(self.target.problem.K, fixed)
+        missing = -two * gap / (sd + ~curved) - pull
+        missing *= curved
+        return Model(d, missing, fixed, base.a.sum(axis=0) + fixed.sum(axis=0)), pull
 
     def step(self, full: bool = False) -> None:
         """One Newton step of every column: in full, or as far as the objective falls."""
@@ -174,41 +179,67 @@ class Front:
         g = self.weights * loss.gradient(self.y, self.u)
         model, pull = self.model(g)
         da, db, determined = self.factor.solve(model)
-        a, b = base.a + da, base.b + db
-        u = base.u + pull + product(self.target.problem.K, da - model.fixed) + db
-        self.base = Point(a, b, u)
-        da, db, du = a - self.a, b - self.b, u - self.u
-        kept = self._keep_pieces(u)
-        t, unsure = np.ones(db.size), np.flatnonzero(~kept)
+        u = product(self.target.problem.K, da)
+        u += base.u
+        u += pull
+        u += db
+        da += model.fixed
+        da += base.a
+        self.base = Point(da, base.b + db, u)
+        pieces = loss.piece(self.y, u)
+        changed = (pieces != self.pieces) & self.train
+        moved = changed.any(axis=0)
+        t, unsure = np.ones(db.size), np.flatnonzero(moved)
         if unsure.size and not full:
-            t[unsure] = self._lengths(unsure, g, da, db, du)
-        rest = 1.0 - t
-        self.a, self.b, self.u = a - rest * da, b - rest * db, u - rest * du
-        self.moves = t * np.abs(du).max(axis=0)
-        self.settled = kept & (t == 1.0) & determined & loss.piecewise_quadratic
+            t[unsure] = self._lengths(unsure, changed, g, model.d)
+        self._go(t, pieces)
+        self.settled = ~moved & determined & loss.piecewise_quadratic
         self.steps = self.steps + 1
         if not determined.all():
             self._slide(np.flatnonzero(~determined))
 
-    def _keep_pieces(self, u: Array) -> Mask:
-        loss = self.target.problem.loss
-        changed = loss.piece(self.y, u) != loss.piece(self.y, self.u)
-        return np.asarray(~(changed & self.train).any(axis=0))
+    def _go(self, t: Array, pieces: Array) -> None:
+        """To the part t of the way to the base, which is on these pieces."""
+        base, rest, self.pieces = self.base, 1.0 - t, pieces
+        short = np.flatnonzero(rest)
+        if short.size == 0:
+            self.a, self.b, self.u = base.a, base.b, base.u
+            return
+        self.a = base.a - rest * (base.a - self.a)
+        self.b = base.b - rest * (base.b - self.b)
+        self.u = base.u - rest * (base.u - self.u)
+        self._look(short)
 
-    def _lengths(self, columns: Any, g: Array, da: Array, db: Array, du: Array) -> Array:
-        """1 where the full step brings enough of what its slope promises, else the minimum."""
-        loss, two = self.target.problem.loss, 2.0 * self.ridge[columns]
-        a, u, s, du = (x[:, columns] for x in (self.a, self.u, self.weights, du))
-        df = du - db[columns]
-        linear, quadratic = two * _dots(a, df), two * _dots(da[:, columns], df)
-        slope = _dots(g[:, columns], du) + linear
-        gain = _dots(s, loss.value(self.y, u + du) - loss.value(self.y, u))
+    def _look(self, columns: Any) -> None:
+        """Which pieces some of the columns are on."""
+        self.pieces[:, columns] = self.target.problem.loss.piece(self.y, self.u[:, columns])
+
+    def _lengths(self, columns: NDArray[np.intp], changed: Mask, g: Array, d: Array) -> Array:
+        """1 where the full step brings enough of what its slope promises, else the minimum.
+
+        A point that keeps its piece (gradient g, curvature d) is on one parabola all the way, and
+        these add up to one; only the others, ``changed``, are looked at.
+        """
+        loss, base = self.target.problem.loss, self.base
+        some: Any = slice(None) if columns.size == self.b.size else columns
+        rows = np.flatnonzero(changed[:, some].any(axis=1))
+        g, s, a, u = (x[:, some] for x in (g, self.weights, self.a, self.u))
+        da, db, du = base.a[:, some] - a, (base.b - self.b)[some], base.u[:, some] - u
+        df, two = du - db, 2.0 * self.ridge[some]
+        linear, quadratic = two * _dots(a, df), two * _dots(da, df)
+        slope = _dots(g, du) + linear
+        bent = s * du
+        bent *= d[:, some]
+        y, u, step, s = self.y[rows], u[rows], du[rows], s[rows]
+        linear = slope - _dots(g[rows], step)
+        quadratic += _dots(bent, du) - _dots(bent[rows], step)
+        gain = _dots(s, loss.value(y, u + step) - loss.value(y, u))
         t = np.ones(columns.size)
         search = np.flatnonzero(~(gain + linear + 0.5 * quadratic <= DECREASE * slope))
         if search.size:
-            y = np.broadcast_to(self.y, u.shape)
+            y = np.broadcast_to(y, u.shape)
             t[search] = line_search(
-                loss, y[:, search], u[:, search], du[:, search], s[:, search],
+                loss, y[:, search], u[:, search], step[:, search], s[:, search],
                 linear[search], quadratic[search], tolerance=LEFT,
             )  # fmt: skip
         return t
@@ -216,8 +247,10 @@ class Front:
     def _slide(self, columns: NDArray[np.intp]) -> None:
         """Move the intercepts that no curvature determines to where sum s g vanishes."""
         beta = self.take(columns)._centre()
+        self.b, self.u = self.b.copy(), self.u.copy()
         self.b[columns] += beta
         self.u[:, columns] += beta
+        self._look(columns)
 
     def _centre(self) -> Array:
         """The shift of b that makes sum s g vanish."""
@@ -242,26 +275,28 @@ class Front:
         curvature = (s * loss.curvature(self.y, self.u)).sum(axis=0)
         with np.errstate(divide="ignore", invalid="ignore"):
             beta = np.where(total == 0.0, 0.0, -total / curvature)
-        moved = loss.piece(self.y, self.u + beta) != loss.piece(self.y, self.u)
+        moved = loss.piece(self.y, self.u + beta) != self.pieces
         return np.where((moved & self.train).any(axis=0) | ~np.isfinite(beta), np.nan, beta)
 
     def recompute(self) -> None:
         """Predictions from the coefficients, without what rounding has added up over the steps."""
         self.u = product(self.target.problem.K, self.a) + self.b
         self.base = Point(self.a, self.b, self.u).copy()
+        self._look(slice(None))
 
-    def bound(self, refined: bool = False) -> None:
+    def bound(self, moves: Array | None = None) -> None:
         """Set `error` of every column; it is infinite where nothing determines the intercept.
 
         After a refining step from a settled point the objective is a quadratic that both share:
-        what the step moved is what was wrong before it, as far as its linear system can tell.
+        what the step ``moves`` (the largest change of a prediction) is what was wrong before it, as
+        far as its linear system can tell.
         """
         self.error, beta = self._bound()
-        if refined:
+        if moves is not None:
             blind = 64.0 * np.finfo(self.u.dtype).eps * self.factor.condition * self.scale
-            sharper = np.minimum(self.error, self.moves + blind)
+            sharper = np.minimum(self.error, moves + blind)
             self.error = np.where(self.settled, sharper, self.error)
-        self.error[self._flat(0.0) | self._flat(beta)] = np.inf
+        self.error[self._flat(beta)] = np.inf
 
     def _bound(self) -> tuple[Array, Array]:
         """|beta| + 2 kappa sqrt(r'K r) of every column, rounding included, and beta."""
@@ -282,24 +317,32 @@ class Front:
             energy[rough] = sharp + epsilon * energy[rough]
         return rest + unit * np.sqrt(energy), beta
 
-    def _flat(self, beta: Array | float) -> Mask:
-        """Columns whose intercept, shifted by beta, no curvature determines on one side."""
+    def _flat(self, beta: Array) -> Mask:
+        """Columns whose intercept, there or shifted by beta, no curvature determines on one side.
+
+        A point with curvature on both ends of the stretch has it all along, and settles the matter.
+        """
         problem = self.target.problem
         if not problem.fit_intercept:
             return np.zeros(self.b.size, dtype=bool)
         nudge = float(np.finfo(self.u.dtype).eps) ** 0.5 * self.scale
-        flat: Mask = np.logical_or.reduce(
-            [
-                ~((problem.loss.curvature(self.y, self.u + shift) > 0) & self.train).any(axis=0)
-                for shift in (beta - nudge, beta, beta + nudge)
-            ]
-        )
-        return flat
+        reach = np.abs(beta) + nudge
+        flat = ~np.logical_and(*(self._curved(shift) for shift in (-reach, reach))).any(axis=0)
+        if flat.any():
+            shifts = (side * nudge + middle for side in (-1, 0, 1) for middle in (0.0, beta))
+            alone = [~self._curved(shift).any(axis=0) for shift in shifts]
+            flat &= np.logical_or.reduce(alone)
+        return np.asarray(flat)
+
+    def _curved(self, shift: Array) -> Mask:
+        """Training points with curvature after a shift of the intercepts."""
+        curved = self.target.problem.loss.curvature(self.y, self.u + shift) > 0
+        return np.asarray(curved & self.train)
 
     def moved(self) -> NDArray[np.intp]:
         """Training points on another piece than in the full solution."""
         loss = self.target.problem.loss
-        changed = loss.piece(self.y, self.u) != loss.piece(self.y, self.target.u[:, None])
+        changed = self.pieces != loss.piece(self.y, self.target.u[:, None])
         return np.asarray((changed & self.train).sum(axis=0))
 
     def slow(self, before: Array) -> Mask:
@@ -319,6 +362,7 @@ class Front:
         values, solution = refit_fold(problem, target.lam, train, everyone, start)
         self.a[:, column] = solution.coef[:, 0]
         self.b[column], self.u[:, column] = solution.intercept[0], values[:, 0]
+        self._look([column])
         self.steps[column] += solution.steps
         # a flat intercept is the middle of its stretch, as in any refit
         self.error[column] = self.take([column])._bound()[0][0]

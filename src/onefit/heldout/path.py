@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from math import log
 from typing import Any
 
 import numpy as np
@@ -37,7 +39,7 @@ FEW = 2
 
 
 class FullPath:
-    """Full-sample solutions along the lambdas, from the largest down, each starting the next.
+    """Full-sample solutions along the lambdas, from the largest down, each a start of the next.
 
     Parameters
     ----------
@@ -79,15 +81,15 @@ class FullPath:
         whole = kept.size == self.problem.n
         part = self.problem if whole else self.problem.take(kept)
         solutions: dict[float, Solution] = {}
-        start, last = None, 0.0
+        past: list[tuple[float, Solution]] = []
         falling = sorted({float(lam) for lam in lams}, reverse=True)
         for place, lam in enumerate(falling):
-            found = self._along(lam, last, start) if start is not None and self.share else None
-            found = solve(part, lam, start=start) if found is None else found
+            found = self._along(lam, *past[-1]) if past and self.share else None
+            found = solve(part, lam, start=_start(part, lam, past)) if found is None else found
             solutions[lam] = found if whole else self._spread(found, kept)
-            if self.share and start is not None:
-                self._look_ahead(lam, found, start, len(falling) - place + 1)
-            start, last = found, lam
+            if self.share and past:
+                self._look_ahead(lam, found, past[-1][1], len(falling) - place + 1)
+            past = [*past[-1:], (lam, found)]
         return solutions
 
     def _spread(self, solution: Solution, kept: NDArray[np.intp]) -> Solution:
@@ -168,3 +170,20 @@ class FullPath:
             for first in range(0, members.size, WIDTH):
                 some = slice(first, first + WIDTH)
                 yield Factors(each, which[some]), members[some]
+
+
+def _start(problem: Problem, lam: float, past: list[tuple[float, Solution]]) -> Solution | None:
+    """The last solution, or the line in log lam through the last two, whichever is lower."""
+    if len(past) < 2:
+        return past[-1][1] if past else None
+    (before, older), (last, newer) = past
+    theta = min(1.0, log(last / lam) / log(before / last))
+    pairs = [(getattr(older, x), getattr(newer, x)) for x in ("coef", "intercept", "decision")]
+    ahead = Solution(*(new + theta * (new - old) for old, new in pairs))
+    better = problem.objective(lam, ahead) < problem.objective(lam, newer)
+    return replace(
+        newer,
+        coef=np.where(better, ahead.coef, newer.coef),
+        intercept=np.where(better, ahead.intercept, newer.intercept),
+        decision=np.where(better, ahead.decision, newer.decision),
+    )

@@ -7,6 +7,8 @@ not get there is refitted from where it stands.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from onefit.heldout.front import TOLERANCE, Front
@@ -23,19 +25,19 @@ def refine(front: Front) -> None:
     rough = np.flatnonzero(front.settled & (front.error > TOLERANCE * front.scale))
     if rough.size:
         part = front.take(rough)
+        before = part.u
         part.step()
         part.steps = part.steps - 1  # the same point again, with more digits
         part.recompute()
-        part.bound(refined=True)
+        part.bound(moves=np.abs(part.u - before).max(axis=0))
         front.put(rough, part)
 
 
 def repair(front: Front) -> None:
     """Newton steps until every column is at its solution."""
     piecewise = front.target.problem.loss.piecewise_quadratic
-    pending = np.arange(front.b.size)
+    part, pending = replace(front), np.arange(front.b.size)
     for _ in range(MAX_STEPS):
-        part = front.take(pending)
         before = part.error
         part.step()
         if piecewise:
@@ -44,12 +46,16 @@ def repair(front: Front) -> None:
             part.bound()
             left = part.error > TOLERANCE * part.scale
             slow = left & part.slow(before) & np.isfinite(before)
-        front.put(pending, part)
+        on = left & ~slow
+        front.put(pending[~on], part.take(~on))
         for column in pending[slow]:
             front.refit(int(column))
-        pending = pending[left & ~slow]
+        pending = pending[on]
         if pending.size == 0:
             break
+        part = part.take(on)
+    else:
+        front.put(pending, part)
     if piecewise:
         refine(front)
     for column in np.union1d(pending, np.flatnonzero(np.isinf(front.error))):

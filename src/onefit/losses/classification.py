@@ -77,13 +77,13 @@ class SmoothedHinge(PiecewiseQuadratic):
         return -y * self._slope(y, u)
 
     def curvature(self, y: Array, u: Array) -> Array:
-        t = y * u
-        inside = np.abs(1.0 - t) <= self.delta
-        return np.where(inside, 0.5 / self.delta, 0.0).astype(t.dtype, copy=False)
+        gap = 1.0 - y * u
+        inside = np.abs(gap) <= self.delta
+        return np.multiply(inside, 0.5 / self.delta, dtype=gap.dtype)
 
     def piece(self, y: Array, u: Array) -> Array:
         gap = 1.0 - y * u
-        return np.where(np.abs(gap) <= self.delta, 0, np.sign(gap)).astype(np.int8)
+        return np.subtract(gap > self.delta, gap < -self.delta, dtype=np.int8)
 
     def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
         end = 1.0 + self.delta
