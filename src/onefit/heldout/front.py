@@ -196,7 +196,7 @@ class Front:
         self.settled = ~moved & determined & loss.piecewise_quadratic
         self.steps = self.steps + 1
         if not determined.all():
-            self._slide(np.flatnonzero(~determined))
+            self.slide(np.flatnonzero(~determined))
 
     def _go(self, t: Array, pieces: Array) -> None:
         """To the part t of the way to the base, which is on these pieces."""
@@ -244,8 +244,8 @@ class Front:
             )  # fmt: skip
         return t
 
-    def _slide(self, columns: NDArray[np.intp]) -> None:
-        """Move the intercepts that no curvature determines to where sum s g vanishes."""
+    def slide(self, columns: NDArray[np.intp]) -> None:
+        """Move the intercepts of some columns to where sum s g vanishes."""
         beta = self.take(columns)._centre()
         self.b, self.u = self.b.copy(), self.u.copy()
         self.b[columns] += beta

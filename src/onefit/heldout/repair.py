@@ -16,6 +16,8 @@ from onefit.heldout.front import TOLERANCE, Front
 __all__ = ["refine", "repair"]
 
 MAX_STEPS = 40
+#: the part of the points with curvature below which the model says too little of the intercept
+FEW = 1.0 / 12.0
 
 
 def refine(front: Front) -> None:
@@ -35,7 +37,10 @@ def refine(front: Front) -> None:
 
 def repair(front: Front) -> None:
     """Newton steps until every column is at its solution."""
-    piecewise = front.target.problem.loss.piecewise_quadratic
+    problem, few = front.target.problem, FEW * front.target.y.size
+    piecewise = problem.loss.piecewise_quadratic
+    if piecewise and problem.fit_intercept and front.target.active.size < few:
+        front.slide(np.arange(front.b.size))
     part, pending = replace(front), np.arange(front.b.size)
     for _ in range(MAX_STEPS):
         before = part.error
