@@ -200,16 +200,17 @@ class Downdate:
     def _update(self, changes: list[_Change], model: Model, a: Array, b: Array) -> None:
         """The small systems of some columns, and their coefficients."""
         self._enter(np.unique(np.concatenate([change.entering for change in changes])))
-        columns = np.array([change.column for change in changes], dtype=np.intp)
-        entrants = np.ix_(self.entrants, columns)
-        beta = np.asfortranarray(self.rho[:, None] * model.missing[np.ix_(self.active, columns)])
+        columns: Any = [change.column for change in changes]
+        if len(columns) == b.size:
+            columns = slice(None)
+        missing, d, total = model.missing[:, columns], model.d[:, columns], model.total[columns]
+        beta = np.asfortranarray(self.rho[:, None] * missing[self.active])
         solved = self._apply(beta)
-        border = self.rho @ solved + model.total[columns]
-        inner = linalg.matmul(self.entered.T, solved) - model.missing[entrants]
-        right = np.asfortranarray(np.vstack([border, inner]))
-        c, y = np.zeros_like(right), np.zeros_like(right)
+        inner = linalg.matmul(self.entered.T, solved) - missing[self.entrants]
+        right = np.asfortranarray(np.vstack([self.rho @ solved + total, inner]))
+        y = np.zeros_like(right)
         with np.errstate(divide="ignore"):
-            c[1:] = 2.0 * self.ridge / (self.s[self.entrants, None] * model.d[entrants])
+            c = 2.0 * self.ridge / (self.s[self.entrants, None] * d[self.entrants])
         for j, change in enumerate(changes):
             places, m = self._places(change), change.leaving.size
             part = self._small_solution(change.leaving, places, solved[:, j], right[:, j], c[:, j])
@@ -217,11 +218,13 @@ class Downdate:
             y[places, j] = part[m:]
         beta -= self.rho[:, None] * y[0] + linalg.matmul(self.entered, y[1:])
         inside = self.rho[:, None] * self.inverse.apply(beta)
-        b[columns] = y[0]
         for j, change in enumerate(changes):
             inside[change.leaving, j] = 0.0
-        a[np.ix_(self.active, columns)] += inside
-        a[entrants] += y[1:]
+        # rows whose curvature changed both leave and enter
+        part = np.zeros((a.shape[0], y.shape[1]), dtype=a.dtype, order="F")
+        part[self.active] = inside
+        part[self.entrants] += y[1:]
+        a[:, columns], b[columns] = part, y[0]
 
     def _places(self, change: _Change) -> Rows:
         """The rows of `tail` that a change needs: the border and its entering points, in order."""
@@ -239,8 +242,10 @@ class Downdate:
         if m:
             matrix[:m, :m] = self.inverse.block(out)
         matrix[m:] = linalg.submatrix(self.tail, places, np.concatenate([out, self.p + places]))
-        np.einsum("ii->i", matrix)[m:] -= c[places]
-        entering = places.size > int(self.fit_intercept)
+        border = int(self.fit_intercept)
+        # the diagonal, from the first that enters
+        matrix.ravel(order="K")[(m + border) * (size + 1) :: size + 1] -= c[places[border:] - 1]
+        entering = places.size > border
         solver = linalg.solve_symmetric if entering else linalg.solve_spd
         return solver(matrix, np.concatenate([solved[out], right[places]])[:, None])[:, 0]
 

@@ -52,13 +52,14 @@ def repair(front: Front) -> None:
             left = part.error > TOLERANCE * part.scale
             slow = left & part.slow(before) & np.isfinite(before)
         on = left & ~slow
-        front.put(pending[~on], part.take(~on))
+        if not on.all():
+            front.put(pending[~on], part.take(~on))
         for column in pending[slow]:
             front.refit(int(column))
         pending = pending[on]
         if pending.size == 0:
             break
-        part = part.take(on)
+        part = part if on.all() else part.take(on)
     else:
         front.put(pending, part)
     if piecewise:
