@@ -274,10 +274,12 @@ def add_gram(total: Array, a: Array) -> None:
         )
 
 
-def accumulate(total: Array, a: Array, b: Array) -> None:
-    """total += a b in place, total and a column-major."""
+def accumulate(total: Array, a: Array, b: Array, fresh: bool = False) -> None:
+    """total += a b in place, or total = a b if it is fresh; total and a column-major."""
     flip = _flip(b)
-    _blas("gemm", a)(1.0, a, b.T if flip else b, trans_b=flip, beta=1.0, c=total, overwrite_c=1)
+    _blas("gemm", a)(
+        1.0, a, b.T if flip else b, trans_b=flip, beta=float(not fresh), c=total, overwrite_c=1
+    )
 
 
 def matmul(a: Array, b: Array) -> Array:

@@ -26,7 +26,6 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -92,22 +91,21 @@ class Torn:
             Q[first : first + PIECE] = Q[first : first + PIECE, order]
         return cls(diagonal[order], Q, np.asfortranarray(tears[order][:, weight > 0.0]))
 
-    def corrections(self, shifts: Array) -> Iterator[Array]:
-        """W at every c, each (n, p)."""
+    def corrections(self, shifts: Array) -> Array:
+        """W' at every c, (L, p, n)."""
         U, (n, p) = self.tears, self.tears.shape
-        damped = 1.0 / (self.values[:, None] + np.asarray(shifts, dtype=U.dtype))
+        damped = 1.0 / (self.values + np.asarray(shifts, dtype=U.dtype)[:, None])
         if p == 0:
-            yield from (U for _ in shifts)
-            return
+            return np.empty((damped.shape[0], 0, n), U.dtype)
         pairs = np.asfortranarray((U[:, :, None] * U[:, None, :]).reshape(n, p * p))
-        inner = linalg.matmul(damped.T, pairs).reshape(-1, p, p)
+        inner = linalg.matmul(damped, pairs).reshape(-1, p, p)
         sigma, V = linalg.eigh_stack(np.eye(p, dtype=U.dtype) - inner)
         V /= np.sqrt(np.maximum(sigma, np.finfo(sigma.dtype).eps))[:, None, :]
-        yield from ((d[:, None] * U) @ mix for d, mix in zip(damped.T, V, strict=True))
+        return np.asarray(V.transpose(0, 2, 1) @ (damped[:, None, :] * U.T))
 
     def correction(self, c: float) -> Array:
         """W at one c, (n, p)."""
-        return next(self.corrections(np.array([c])))
+        return self.corrections(np.array([c]))[0].T
 
 
 def _places(beside: Array, blocks: int) -> NDArray[np.intp]:

@@ -35,9 +35,9 @@ used, and forgotten.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import sqrt
 from typing import Any
 
 import numpy as np
@@ -130,9 +130,11 @@ class _Eigen(LeaveOut):
 
     def __post_init__(self) -> None:
         layout, parts = self.layout, self.parts
-        right = np.column_stack([layout.targets, parts.w])
+        border = [] if layout.problem.fit_intercept else [parts.w]
+        right = np.column_stack([layout.targets, *border])
         self.projected = linalg.matmul(parts.vectors.T, np.asfortranarray(right))
-        self.solved = self._tabulate()
+        self.ridges = np.array(layout.ridges(self.lams))
+        self.table = self.tabulate(self.ridges)
         self.diagonals: dict[float, Array] = {}
         self.residuals: dict[tuple[float, int], Array] = {}
         if layout.one_row_each:
@@ -155,76 +157,98 @@ class _Eigen(LeaveOut):
         """The rows of Q that the i-th near split removes."""
         return np.asarray(self.parts.vectors[self.layout.removed[i]])
 
-    def _tabulate(self) -> dict[float, Array]:
-        """P_ [R Y, w_] and Q W for every c at once."""
-        ridges = self.layout.ridges(self.lams)
-        if not ridges:
-            return {}
-        n, width = self.projected.shape[0], self.projected.shape[1] + self.parts.torn.tears.shape[1]
-        columns = np.empty((n, width * len(ridges)), self.projected.dtype, order="F")
-        places = [slice(j * width, (j + 1) * width) for j in range(len(ridges))]
-        tears = self.parts.torn.corrections(np.array(ridges))
-        for place, c, W in zip(places, ridges, tears, strict=True):
-            columns[:, place] = self.coefficients(c, W)
-        solved = linalg.matmul(self.parts.vectors, columns)
-        return {c: solved[:, place] for c, place in zip(ridges, places, strict=True)}
-
-    def coefficients(self, ridge: float, W: Array) -> Array:
-        """P_ [R Y, w_] and Q W at one c, in the columns of Q."""
+    def seen(self, ridge: float) -> int:
+        """Where the values begin that are not dropped at one c."""
         values = self.parts.values
-        damped = self.projected / (values + values.dtype.type(ridge))[:, None]
-        return np.hstack([damped + W @ (W.T @ self.projected), W])
+        epsilon = float(np.finfo(values.dtype).eps)
+        return int(np.searchsorted(values, epsilon * max(256.0 * ridge, 2.0 * values[-1])))
+
+    def tabulate(self, ridges: Array) -> Array:
+        """The rows of (P R Y)' and of C' at every c, (L, q + p, n)."""
+        (n, q), parts = self.layout.targets.shape, self.parts
+        W = parts.torn.corrections(ridges)
+        damped = 1.0 / (parts.values + ridges[:, None].astype(parts.values.dtype))
+        columns = np.concatenate([damped[:, None, :] * self.projected.T, W], axis=1)
+        columns[:, : self.projected.shape[1]] += (W @ self.projected).transpose(0, 2, 1) @ W
+        solved = linalg.matmul(parts.vectors, columns.reshape(-1, n).T).T.reshape(columns.shape)
+        if not self.layout.problem.fit_intercept:
+            # in place of z, the column of the constants
+            constants = solved[:, q]
+            tau = parts.omega + ridges - constants @ parts.w
+            np.subtract(parts.v, constants, out=constants)
+            constants /= np.sqrt(np.maximum(tau, ridges))[:, None]
+            solved[:, :q] += (constants @ self.layout.targets)[:, :, None] * constants[:, None]
+        return solved
 
     def _tabulate_diagonals(self) -> None:
         """The diagonal of P_ for every c of a leave-one-out at once; uses up the eigenvectors."""
-        parts, ridges = self.parts, self.layout.ridges(self.lams)
-        damped = 1.0 / (parts.values[:, None] + np.array(ridges))
+        parts, ridges = self.parts, self.ridges
+        damped = 1.0 / (parts.values[:, None] + ridges)
         np.square(parts.vectors, out=parts.vectors)
         sums = linalg.matmul(parts.vectors, np.asfortranarray(damped, dtype=parts.values.dtype))
-        self.diagonals = {ridge: sums[:, j] for j, ridge in enumerate(ridges)}
+        self.diagonals = {float(ridge): sums[:, j] for j, ridge in enumerate(ridges)}
 
     def _tabulate_residuals(self, ridges: Array, members: list[int]) -> None:
-        """Formula (*) for as many c at once as there is room for, where that is less work."""
+        """Formula (*) for as many c at once as there is room for, unless values are dropped."""
         n, rows = self.parts.values.size, [self.rows_of(i).shape[0] for i in members]
         pieces = np.ceil(ridges.size * max(rows, default=0) ** 2 / (ROOM * n**2))
         for some in np.array_split(np.sort(ridges), max(1, int(pieces))):
             groups = shares(self.parts.values, some) if some.size > 1 else None
-            if groups is not None:
+            if groups is None and _worth_dropping(self.seen(some[-1]), n):
+                continue
+            # where a block is singular, that c is left to `predict`
+            with suppress(linalg.LinAlgError):
                 self._solve_together(members, groups, some)
 
-    def _solve_together(self, members: list[int], groups: list[Share], ridges: Array) -> None:
+    def _solve_together(
+        self, members: list[int], groups: list[Share] | None, ridges: Array
+    ) -> None:
         """Formula (*) at some c, from the sums of all of them."""
-        inverses = [self.inverse(float(ridge)) for ridge in ridges]
+        q, places = self.layout.targets.shape[1], np.searchsorted(self.ridges, ridges)
         sums = list(_sums(self.parts.values, groups, ridges))
         largest = max(self.rows_of(i).shape[0] for i in members) ** 2
-        room = np.zeros(largest * (ridges.size + HELD), dtype=self.parts.values.dtype)
+        squares = ridges.size + (HELD if groups else 0)
+        room = np.zeros(largest * squares, dtype=self.parts.values.dtype)
+        found = []
         for i in members:
+            part = self.table[:, :, self.layout.removed[i]][places]
             blocks = self._blocks(i, sums, ridges.size, room)
-            for inverse, block in zip(inverses, blocks, strict=True):
-                inverse.correct(i, block)
-                key = inverse.ridge, i
-                self.residuals[key] = linalg.solve_spd(block, inverse.alpha(i), overwrite=True)
+            for block, correction in zip(blocks, part[:, q:], strict=True):
+                linalg.add_gram(block, correction.T)
+            found.append(
+                np.array(
+                    [
+                        linalg.solve_spd(block, alpha.T, overwrite=True)
+                        for block, alpha in zip(blocks, part[:, :q], strict=True)
+                    ]
+                )
+            )
+        keys = [(float(ridge), members[0]) for ridge in ridges]
+        self.residuals |= zip(keys, np.concatenate(found, axis=1), strict=True)
 
     def _blocks(self, i: int, sums: list[_Sums], ridges: int, room: Array) -> list[Array]:
         """Q_S diag(1/(e + c)) Q_S' of one fold at every c (lower triangles), in a given room."""
         rows = np.asfortranarray(self.rows_of(i))
         b = rows.shape[0]
-        columns = room[: b * b * (ridges + HELD)].reshape((b * b, -1), order="F")
-        total, held = columns[:, :ridges], columns[:, ridges:]
-        squares = [column.reshape((b, b), order="F") for column in columns.T]
-        total[...] = 0.0
-        for some in sums:
+        squares = room[: room.size // b**2 * b**2].reshape(-1, b, b)
+        columns = squares.reshape(-1, b * b).T
+        turned = list(squares.transpose(0, 2, 1))
+        for turn, some in enumerate(sums):
             part = rows[:, some.group]
-            for square, root in zip(squares[ridges:], some.roots, strict=False):
-                self.weighted_gram(part, root, out=square)
-            linalg.accumulate(total, held[:, : len(some.roots)], some.combine)
-        return squares[:ridges]
+            if some.combine is None:
+                self.weighted_grams(part, some.roots, turned)
+                continue
+            self.weighted_grams(part, some.roots, turned[ridges:])
+            held = columns[:, ridges : ridges + len(some.roots)]
+            linalg.accumulate(columns[:, :ridges], held, some.combine, fresh=turn == 0)
+        return turned[:ridges]
 
-    def weighted_gram(self, rows: Array, root: Array, out: Array | None = None) -> Array:
-        """Q_S diag(root^2) Q_S' over some of the eigenvectors (lower triangle)."""
+    def weighted_grams(self, rows: Array, roots: list[Array], out: list[Array]) -> None:
+        """Q_S diag(root^2) Q_S' over some of the eigenvectors, for many roots (lower triangle)."""
         scaled = self.scratch[: rows.size].reshape(rows.shape, order="F")
-        np.multiply(rows, root, out=scaled)
-        return linalg.gram(scaled, rows=True, out=out)
+        for root, square in zip(roots, out, strict=False):
+            np.multiply(rows, root, out=scaled)
+            linalg.gram(scaled, rows=True, out=square)
 
 
 @dataclass(frozen=True)
@@ -233,16 +257,19 @@ class _Sums:
 
     group: slice
     roots: list[Array]
-    combine: Array
+    combine: Array | None = None
 
 
-def _sums(values: Array, groups: list[Share], ridges: Array) -> Iterator[_Sums]:
-    """As many at a time as are held."""
+def _sums(values: Array, groups: list[Share] | None, ridges: Array) -> Iterator[_Sums]:
+    """As many at a time as are held; of all values at every c if there are no groups."""
+    ridges = ridges.astype(values.dtype)
+    if groups is None:
+        yield _Sums(slice(None), [1.0 / np.sqrt(values + c) for c in ridges])
+        return
     for share in groups:
         for first in range(0, share.chosen.size, HELD):
             some = slice(first, first + HELD)
-            chosen = ridges[share.chosen[some]].astype(values.dtype)
-            roots = [1.0 / np.sqrt(values[share.group] + c) for c in chosen]
+            roots = [1.0 / np.sqrt(values[share.group] + c) for c in ridges[share.chosen[some]]]
             yield _Sums(
                 share.group, roots, np.asfortranarray(share.combine[some], dtype=values.dtype)
             )
@@ -251,45 +278,28 @@ def _sums(values: Array, groups: list[Share], ridges: Array) -> Iterator[_Sums]:
 class _Spectral(Inverse):
     def __init__(self, state: _Eigen, ridge: float) -> None:
         self.state, self.ridge, self.parts = state, ridge, state.parts
-        self.damped = 1.0 / (state.parts.values + ridge)
-        self.fit_intercept = state.layout.problem.fit_intercept
-        epsilon = float(np.finfo(self.damped.dtype).eps)
-        values = state.parts.values
-        self.seen = int(
-            np.searchsorted(values, max(256.0 * epsilon * ridge, 2.0 * epsilon * values[-1]))
-        )
 
     @cached_property
-    def solved(self) -> Array:
-        """P_ [R Y, w_] and Q W."""
-        known = self.state.solved.get(self.ridge)
-        if known is not None:
-            return known
-        W = self.parts.torn.correction(self.ridge)
-        coefficients = np.asfortranarray(self.state.coefficients(self.ridge, W))
-        return linalg.matmul(self.parts.vectors, coefficients)
+    def table(self) -> Array:
+        """(P R Y)' and C'."""
+        place = int(np.searchsorted(self.state.ridges, self.ridge))
+        if place < self.state.ridges.size and self.state.ridges[place] == self.ridge:
+            return np.asarray(self.state.table[place])
+        return self.state.tabulate(np.array([self.ridge]))[0]
 
-    @cached_property
-    def correction(self) -> Array:
-        """C, whose first column is that of the constants (none with an intercept)."""
-        targets = self.state.layout.targets.shape[1]
-        tears = self.solved[:, targets + 1 :]
-        if self.fit_intercept:
-            return tears
-        z = self.solved[:, targets]
-        tau = self.parts.omega + self.ridge - float(self.parts.w @ z)
-        constants = (self.parts.v - z) / sqrt(max(tau, self.ridge))
-        return np.column_stack([constants, tears])
-
-    @cached_property
+    @property
     def all(self) -> Array:
         """P R Y."""
-        targets = self.state.layout.targets
-        solved = self.solved[:, : targets.shape[1]]
-        if self.fit_intercept:
-            return solved
-        constants = self.correction[:, 0]
-        return np.asarray(solved + np.outer(constants, constants @ targets))
+        return self.table[: self.state.layout.targets.shape[1]].T
+
+    @property
+    def correction(self) -> Array:
+        """C, whose first column is that of the constants (none with an intercept)."""
+        return self.table[self.state.layout.targets.shape[1] :].T
+
+    @cached_property
+    def damped(self) -> Array:
+        return 1.0 / (self.parts.values + self.ridge)
 
     def alpha(self, i: int) -> Array:
         return np.asarray(self.all[self.state.layout.removed[i]])
@@ -298,25 +308,22 @@ class _Spectral(Inverse):
         squares = np.square(self.correction).sum(axis=1)
         return self.state.diagonals[self.ridge] + squares, self.all
 
-    def residuals(self, i: int) -> Array:
-        known = self.state.residuals.get((self.ridge, i))
-        return super().residuals(i) if known is None else known
+    def residuals(self, members: list[int]) -> Array:
+        known = self.state.residuals.get((self.ridge, members[0]))
+        return super().residuals(members) if known is None else known
 
     def block(self, i: int) -> Array:
         block = self._uncorrected(i)
-        self.correct(i, block)
-        return block
-
-    def correct(self, i: int, block: Array) -> None:
-        """Add C_S C_S' in place."""
         linalg.add_gram(block, self.correction[self.state.layout.removed[i]])
+        return block
 
     def _uncorrected(self, i: int) -> Array:
         """Q_S diag(1/(e + c)) Q_S', by the form with the smaller rank that does not cancel."""
         whole = slice(None)
-        if 10 * self.seen < self.damped.size:
+        first = self.state.seen(self.ridge)
+        if not _worth_dropping(first, self.damped.size):
             return self._update(i, self.damped, whole)
-        seen = slice(self.seen, None)
+        seen = slice(first, None)
         block = self._update(i, self.parts.values[seen] * self.damped[seen], seen)
         v = self.parts.v[self.state.layout.removed[i]]
         block += np.outer(v, v)
@@ -329,7 +336,12 @@ class _Spectral(Inverse):
 
     def _update(self, i: int, weight: Array, columns: slice) -> Array:
         """Q_S diag(weight) Q_S' over some of the eigenvectors."""
-        return self.state.weighted_gram(self.state.rows_of(i)[:, columns], np.sqrt(weight))
+        rows = self.state.rows_of(i)[:, columns]
+        return linalg.gram(np.asfortranarray(rows * np.sqrt(weight)), rows=True)
+
+
+def _worth_dropping(values: int, n: int) -> bool:
+    return 10 * values >= n
 
 
 def _cancelled(block: Array) -> bool:

@@ -207,9 +207,9 @@ class Inverse(ABC):
     def diagonal(self) -> tuple[Array, Array]:
         """The diagonal of P, and P R Y itself."""
 
-    def residuals(self, i: int) -> Array:
-        """R_S (y_S - u_S) of the i-th near split, by (*)."""
-        return linalg.solve_spd(self.block(i), self.alpha(i))
+    def residuals(self, members: list[int]) -> Array:
+        """R_S (y_S - u_S) of some near splits, one after the other, by (*)."""
+        return np.concatenate([linalg.solve_spd(self.block(i), self.alpha(i)) for i in members])
 
 
 class LeaveOut(Prepared):
@@ -253,7 +253,7 @@ class LeaveOut(Prepared):
             values[places] = held[rows]
             return
         tests = layout.tests[weight]
-        residuals = np.concatenate([inverse.residuals(i) for i in members])[tests.removed]
+        residuals = inverse.residuals(members)[tests.removed]
         held = layout.targets[tests.rows] - residuals
         values[tests.places] = held / layout.root[tests.rows][:, None]
 
