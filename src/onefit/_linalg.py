@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ Array = NDArray[Any]
 __all__ = [
     "Array",
     "LinAlgError",
+    "Reflections",
     "accumulate",
     "add_gram",
     "cholesky",
@@ -211,29 +212,55 @@ def eigh(a: Array, overwrite: bool = False) -> tuple[Array, Array]:
     return np.asarray(values), np.asarray(vectors)
 
 
-#: columns moved at a time
-_MOVED = 64
+#: columns moved, and columns reduced, at a time
+_MOVED, _REDUCED = 64, 16
+#: reflections applied at a time: few of them to small matrices, products with which need no packing
+_APPLIED = {True: 8, False: 32}
+#: numbers that LAPACK keeps for itself when it applies them
+_AROUND = 65 * 64
 
 
-def tridiagonal(a: Array, overwrite: bool = False) -> tuple[Array, Array, Array]:
+class Reflections(NamedTuple):
+    """H, a product of Householder reflections.
+
+    Attributes
+    ----------
+    columns : (n, n) array
+        The vector of the j-th reflection below the diagonal of column j.
+    scales : (n,) array
+    """
+
+    columns: Array
+    scales: Array
+
+    def times(self, block: Array, first: int) -> Array:
+        """H times a matrix that is zero but for a block of rows: what follows them is not read."""
+        n, last, width = self.columns.shape[0], first + block.shape[0], block.shape[1]
+        out = np.zeros((n, width), dtype=block.dtype, order="F")
+        out[first:last] = block
+        size = _APPLIED[n <= _SMALL] * width + _AROUND
+        out, _, _ = _lapack("ormqr", out)(
+            "L", "N", self.columns[:, :last], self.scales[:last], out, size, overwrite_c=1
+        )
+        return np.asarray(out)
+
+
+def tridiagonal(a: Array, overwrite: bool = False) -> tuple[Array, Array, Reflections]:
     """Diagonal and subdiagonal of T, and H orthogonal, with a = H T H' (lower triangle of a).
 
-    The reflections that sytrd leaves below the subdiagonal are those that orgqr expects below the
+    The reflections that sytrd leaves below the subdiagonal are those that ormqr expects below the
     diagonal of a matrix whose columns stand one further to the right: no memory beside a's own.
     """
     n = a.shape[0]
-    size, _ = _lapack("sytrd_lwork", a)(n, lower=1)
     reduced, diagonal, beside, tau, _ = _lapack("sytrd", a)(
-        _column_major(a), lower=1, lwork=int(size), overwrite_a=overwrite
+        _column_major(a), lower=1, lwork=_REDUCED * n, overwrite_a=overwrite
     )
     for last in range(n, 1, -_MOVED):
         first = max(1, last - _MOVED)
         reduced[:, first:last] = reduced[:, first - 1 : last - 1]
     reduced[:, 0] = 0.0
-    H, _, _ = _lapack("orgqr", a)(
-        reduced, np.concatenate([np.zeros(1, tau.dtype), tau]), lwork=64 * n, overwrite_a=1
-    )
-    return np.asarray(diagonal), np.asarray(beside), np.asarray(H)
+    H = Reflections(np.asarray(reduced), np.concatenate([np.zeros(1, tau.dtype), tau]))
+    return np.asarray(diagonal), np.asarray(beside), H
 
 
 def eigh_tridiagonal(diagonal: Array, beside: Array) -> tuple[Array, Array]:

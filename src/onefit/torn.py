@@ -70,17 +70,19 @@ class Torn:
         if blocks < 2:
             values, vectors = linalg.eigh(A, overwrite=True)
             return cls(values, vectors, np.zeros((values.size, 0), values.dtype))
-        diagonal, beside, Q = linalg.tridiagonal(A, overwrite=True)
+        diagonal, beside, H = linalg.tridiagonal(A, overwrite=True)
+        Q = H.columns
         ends = _places(beside, blocks)
         cut = ends[1:-1]
         weight = np.abs(beside[cut - 1])
         diagonal[cut - 1] += weight
         diagonal[cut] += weight
         tears = np.zeros((diagonal.size, cut.size), diagonal.dtype)
-        for j, (first, last) in enumerate(pairwise(ends)):
+        # from the last: a block reads no reflections behind its own columns, where Q replaces them
+        for j, (first, last) in reversed(list(enumerate(pairwise(ends)))):
             e, Z = linalg.eigh_tridiagonal(diagonal[first:last], beside[first : last - 1])
             diagonal[first:last] = e
-            Q[:, first:last] = linalg.matmul(Q[:, first:last], Z)
+            Q[:, first:last] = H.times(Z, first)
             if j > 0:
                 sign = -np.sign(beside[first - 1])
                 tears[first:last, j - 1] = sign * np.sqrt(weight[j - 1]) * Z[0]
