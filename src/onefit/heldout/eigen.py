@@ -193,7 +193,9 @@ class _Eigen(LeaveOut):
         n, rows = self.parts.values.size, [self.rows_of(i).shape[0] for i in members]
         pieces = np.ceil(ridges.size * max(rows, default=0) ** 2 / (ROOM * n**2))
         for some in np.array_split(np.sort(ridges), max(1, int(pieces))):
-            groups = shares(self.parts.values, some) if some.size > 1 else None
+            if some.size < 2:
+                continue
+            groups = shares(self.parts.values, some)
             if groups is None and _worth_dropping(self.seen(some[-1]), n):
                 continue
             # where a block is singular, that c is left to `predict`

@@ -126,6 +126,11 @@ class Layout:
         return bool(free and self._in_order)
 
     @cached_property
+    def size(self) -> float:
+        """The largest absolute target."""
+        return float(np.abs(self.problem.Y).max(initial=0.0))
+
+    @cached_property
     def together(self) -> dict[float, list[int]]:
         """The near splits by c / lam: those with one value share an inverse."""
         groups: dict[float, list[int]] = {}
@@ -140,14 +145,18 @@ class Layout:
         return {weight: self._tests_of(members) for weight, members in self.together.items()}
 
     def _tests_of(self, members: list[int]) -> Tests:
-        everyone, values = np.arange(self.root.size), np.arange(self.folds.rows.size)
+        everyone, places = np.arange(self.root.size), np.arange(self.folds.rows.size)
         removed = [everyone[self.removed[i]] for i in members]
         starts = np.cumsum([0, *(rows.size for rows in removed)])
         where = [self.where[i] for i in members]
+        rows = np.concatenate([rows[w] for rows, w in zip(removed, where, strict=True)])
         return Tests(
+            np.array([self.near[i] for i in members]),
             np.concatenate([start + w for start, w in zip(starts, where, strict=False)]),
-            np.concatenate([rows[w] for rows, w in zip(removed, where, strict=True)]),
-            np.concatenate([values[self.folds.place(self.near[i])] for i in members]),
+            rows,
+            np.concatenate([places[self.folds.place(self.near[i])] for i in members]),
+            self.targets[rows],
+            self.root[rows][:, None],
         )
 
     def ridges(self, lams: Array) -> list[float]:
@@ -167,25 +176,32 @@ class Tests(NamedTuple):
 
     Attributes
     ----------
+    splits : index array
     removed : index array
         Where they stand among all rows that these splits remove.
     rows : index array
         Which rows of the sample they are.
     places : index array
         Where their held-out values go.
+    targets, root : (N, q) and (N, 1) arrays
+        R Y and the diagonal of R on them.
     """
 
+    splits: Indices
     removed: Indices
     rows: Indices
     places: Indices
+    targets: Array
+    root: Array
 
 
 def _adjacent(rows: list[Indices], n: int) -> tuple[Indices, list[Any]]:
     """A permutation that turns disjoint sets of rows into slices; overlapping ones stay as sets."""
     taken = np.concatenate(rows) if rows else np.empty(0, dtype=np.intp)
-    if np.unique(taken).size < taken.size:
+    times = np.bincount(taken, minlength=n)
+    if times.max(initial=0) > 1:
         return np.arange(n), list(rows)
-    rest = np.setdiff1d(np.arange(n), taken, assume_unique=True)
+    rest = np.flatnonzero(times == 0)
     ends = np.cumsum([r.size for r in rows])
     return np.concatenate([taken, rest]), [
         slice(int(end - r.size), int(end)) for r, end in zip(rows, ends, strict=True)
@@ -231,31 +247,26 @@ class LeaveOut(Prepared):
         layout, folds = self.layout, self.layout.folds
         values = np.empty((folds.rows.size, layout.targets.shape[1]), layout.targets.dtype)
         error = np.zeros(len(folds))
-        for weight, members in layout.together.items():
+        for weight, tests in layout.tests.items():
             ridge = lam * weight
             self._fill(values, self.inverse(ridge), weight)
-            error[[layout.near[i] for i in members]] = self._rounding(ridge)
+            error[tests.splits] = self._rounding(ridge)
         for k in layout.far:
             train, test = layout.positive.train[k], layout.positive.test[k]
             values[folds.place(k)], solution = refit_fold(layout.problem, lam, train, test)
             error[k] = 0.0 if solution.converged else np.inf
-        size = float(np.abs(layout.problem.Y).max(initial=0.0)) + folds.largest(values)
-        return without_steps(values, folds, self.name, error * size)
+        largest = folds.largest(values)
+        return without_steps(values, folds, self.name, error * (layout.size + largest), largest)
 
     def _fill(self, values: Array, inverse: Inverse, weight: float) -> None:
         """Held-out values of the near splits that share one c."""
-        layout, members = self.layout, self.layout.together[weight]
-        if layout.one_row_each:
-            rows = np.array([layout.removed[i].start for i in members])
-            places = np.array([layout.folds.offsets[layout.near[i]] for i in members])
+        tests = self.layout.tests[weight]
+        if self.layout.one_row_each:
             diagonal, alpha = inverse.diagonal()
-            held = (layout.targets - alpha / diagonal[:, None]) / layout.root[:, None]
-            values[places] = held[rows]
-            return
-        tests = layout.tests[weight]
-        residuals = inverse.residuals(members)[tests.removed]
-        held = layout.targets[tests.rows] - residuals
-        values[tests.places] = held / layout.root[tests.rows][:, None]
+            residuals = (alpha / diagonal[:, None])[tests.rows]
+        else:
+            residuals = inverse.residuals(self.layout.together[weight])[tests.removed]
+        values[tests.places] = (tests.targets - residuals) / tests.root
 
     def _rounding(self, ridge: float) -> float:
         """What rounding may change of a held-out value, relative to targets and values."""

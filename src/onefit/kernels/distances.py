@@ -239,9 +239,8 @@ def _distances(geometry: Geometry, block: Callable[[slice, slice], Array]) -> Ar
             continue
         values = block(rows, slice(rows.start, None))
         size = rows.stop - rows.start
-        corner, lower = values[:, :size], np.tril_indices(size, -1)
-        corner[lower] = corner.T[lower]
-        np.fill_diagonal(corner, 0.0)
+        upper = np.triu(values[:, :size], 1)
+        np.add(upper, upper.T, out=values[:, :size])
         out[rows, rows.start :] = values
         out[rows.stop :, rows] = values[:, size:].T
     return out

@@ -226,5 +226,7 @@ class _LeftOut(Prepared):
     def predict(self, lam: float) -> HeldOut:
         problem, rows = self.spectrum.problem, self.folds.rows
         values = (problem.Y - self.spectrum.left_out(lam))[rows]
-        error = self.spectrum.rounding(lam) * (np.abs(problem.Y).max() + np.abs(values).max())
-        return without_steps(values, self.folds, "eigen", np.full(len(self.folds), error))
+        largest = self.folds.largest(values)
+        error = self.spectrum.rounding(lam) * (np.abs(problem.Y).max() + largest.max())
+        bounds = np.full(len(self.folds), error)
+        return without_steps(values, self.folds, "eigen", bounds, largest)

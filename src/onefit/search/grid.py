@@ -8,6 +8,7 @@ they ride on one kernel matrix, whatever their losses, thresholds, scalings and 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,19 +91,30 @@ def machines(estimator: Any, found: Sequence[dict[str, Any]]) -> list[Machine]:
     for index, candidate in enumerate(found):
         key = frozenset((k, _hashable(v)) for k, v in candidate.items() if k != "lam")
         groups.setdefault(key, []).append(index)
-    return [_machine(estimator, found, indices) for indices in groups.values()]
+    fresh = clone(estimator)
+    return [_machine(fresh, found, indices) for indices in groups.values()]
 
 
-def _machine(estimator: Any, found: Sequence[dict[str, Any]], indices: list[int]) -> Machine:
+def _machine(fresh: Any, found: Sequence[dict[str, Any]], indices: list[int]) -> Machine:
     lams = np.empty(len(indices))
-    machine = clone(estimator).set_params(**clone(found[indices[0]], safe=False))
+    machine = _set(fresh, clone(found[indices[0]], safe=False))
     for place, index in enumerate(indices):
-        machine.lam = found[index].get("lam", estimator.lam)
+        machine.lam = found[index].get("lam", fresh.lam)
         machine._check_parameters()
         lams[place] = machine.lam
     machine._make_loss()
     order = np.argsort(-lams, kind="stable")
     return Machine(machine, tuple(lams[order].tolist()), tuple(indices[i] for i in order))
+
+
+def _set(fresh: Any, params: dict[str, Any]) -> Any:
+    """A machine with these parameters, whose names are known."""
+    if any("__" in name for name in params):
+        return clone(fresh).set_params(**params)
+    machine = copy(fresh)
+    for name, value in params.items():
+        setattr(machine, name, value)
+    return machine
 
 
 def jobs(found: Iterable[Machine], X: Any, s: Array) -> list[Job]:

@@ -91,10 +91,12 @@ def _parameter_columns(candidates: list[dict[str, Any]]) -> Iterable[tuple[str, 
     for name in dict.fromkeys(name for candidate in candidates for name in candidate):
         present = [i for i, candidate in enumerate(candidates) if name in candidate]
         values = [candidates[i][name] for i in present]
-        column = MaskedArray(np.empty(len(candidates), dtype=_column_type(values)), mask=True)
+        column = np.empty(len(candidates), dtype=_column_type(values))
+        masked = np.ones(len(candidates), dtype=bool)
+        masked[present] = False
         for i, value in zip(present, values, strict=True):
             column[i] = value
-        yield f"param_{name}", column
+        yield f"param_{name}", MaskedArray(column, mask=masked)
 
 
 def _column_type(values: list[Any]) -> Any:
