@@ -31,15 +31,15 @@ Array = NDArray[Any]
 __all__ = ["Share", "cut", "shares"]
 
 #: of the weights, relative to the largest of a group, whatever the type of the eigenvalues
-TOLERANCE = 5e-14
+TOLERANCE = 2.5e-13
 #: of the largest to the smallest eigenvalue of a group
-SPREAD = 100.0
+SPREAD = 20.0
 #: eigenvalues below this part of the smallest c are one group
 FAR = 1e-3
 #: sample points of a group's range
 POINTS = 48
 #: what a sum costs beside its eigenvalues, in eigenvalues
-CALL = 64
+CALL = 56
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def shares(values: Array, ridges: Array) -> list[Share] | None:
     """Groups of ascending eigenvalues with their chosen c; None if one c at a time is less work."""
     groups = cut(values, ridges)
     work = sum(
-        share.chosen.size * (share.group.stop - share.group.start + CALL + 2 * ridges.size)
+        share.chosen.size * (share.group.stop - share.group.start + CALL + ridges.size)
         for share in groups
     )
     return groups if work < ridges.size * (values.size + CALL) else None

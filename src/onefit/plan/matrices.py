@@ -39,8 +39,8 @@ def _block(work: Workload) -> float:
 def _eigen(work: Workload) -> float:
     """K, its permuted copy (the vectors take its place), a fold's rows twice, blocks, a table."""
     part, ridges = work.largest / work.n, work.lams * work.ridges
-    # few lambdas are not worth making together
-    together = min(ridges * part**2, ROOM) + HELD * part**2 if ridges > HELD else 0.0
+    # a single lambda has nothing to be made together with
+    together = min(ridges * part**2, ROOM) + HELD * part**2 if ridges > 1 else 0.0
     # with the columns that mend the tears, in Q's coordinates and multiplied by it, and as much for
     # what they are made from and become
     table = 4.0 * ridges * (work.targets + MOST) / work.n
