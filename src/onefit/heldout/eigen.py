@@ -166,10 +166,11 @@ class _Eigen(LeaveOut):
     def tabulate(self, ridges: Array) -> Array:
         """The rows of (P R Y)' and of C' at every c, (L, q + p, n)."""
         (n, q), parts = self.layout.targets.shape, self.parts
-        W = parts.torn.corrections(ridges)
         damped = 1.0 / (parts.values + ridges[:, None].astype(parts.values.dtype))
-        columns = np.concatenate([damped[:, None, :] * self.projected.T, W], axis=1)
-        columns[:, : self.projected.shape[1]] += (W @ self.projected).transpose(0, 2, 1) @ W
+        right = damped[:, None, :] * self.projected.T
+        columns = np.concatenate([right, parts.torn.corrections(ridges)], axis=1)
+        right, W = np.split(columns, [right.shape[1]], axis=1)
+        right += (W @ self.projected).transpose(0, 2, 1) @ W
         solved = linalg.matmul(parts.vectors, columns.reshape(-1, n).T).T.reshape(columns.shape)
         if not self.layout.problem.fit_intercept:
             # in place of z, the column of the constants
