@@ -107,7 +107,7 @@ class Torn:
 
     def correction(self, c: float) -> Array:
         """W at one c, (n, p)."""
-        return self.corrections(np.array([c]))[0].T
+        return np.asarray(self.corrections(np.array([c]))[0].T)
 
 
 def _places(beside: Array, blocks: int) -> NDArray[np.intp]:

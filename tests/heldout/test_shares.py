@@ -128,3 +128,35 @@ def test_many_rows_against_refits():
         np.testing.assert_allclose(
             prepared.predict(lam).values / scale, expected / scale, atol=1e-8
         )
+
+
+@pytest.mark.parametrize("split", ["kfold", "unequal", "repeated"])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_one_sum_a_lambda_where_nothing_is_shared(monkeypatch, split, fit_intercept):
+    monkeypatch.setattr(eigen, "shares", lambda *_: None)
+    problem = make_problem(
+        Squared(), "regression", N, weight="random", q=2, fit_intercept=fit_intercept,
+        kernel=lambda X: gaussian(X, 5.0),
+    )  # fmt: skip
+    lams = np.logspace(-4, 0, 5)
+    prepared = Eigen().prepare(problem, SPLITS[split], lams)
+    assert prepared.residuals
+    for lam in lams:
+        expected = predict(Refit(), problem, SPLITS[split], lam).values
+        np.testing.assert_allclose(prepared.predict(lam).values, expected, rtol=1e-8, atol=1e-9)
+
+
+def test_a_singular_block_leaves_the_lambdas_to_themselves(always, monkeypatch):
+    problem = make_problem(Squared(), "regression", N)
+    lams = np.logspace(-4, 0, 8)
+
+    def singular(*args, **kwargs):
+        raise eigen.linalg.LinAlgError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(eigen.linalg, "solve_spd", singular)
+        prepared = Eigen().prepare(problem, SPLITS["kfold"], lams)
+    assert always
+    assert not prepared.residuals
+    expected = predict(Refit(), problem, SPLITS["kfold"], lams[2]).values
+    np.testing.assert_allclose(prepared.predict(lams[2]).values, expected, rtol=1e-8, atol=1e-9)

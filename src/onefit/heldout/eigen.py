@@ -199,7 +199,7 @@ class _Eigen(LeaveOut):
             groups = shares(self.parts.values, some)
             if groups is None and _worth_dropping(self.seen(some[-1]), n):
                 continue
-            # where a block is singular, that c is left to `predict`
+            # if a block is singular they are left to `predict`, which tells which c it is
             with suppress(linalg.LinAlgError):
                 self._solve_together(members, groups, some)
 
@@ -210,22 +210,19 @@ class _Eigen(LeaveOut):
         q, places = self.layout.targets.shape[1], np.searchsorted(self.ridges, ridges)
         sums = list(_sums(self.parts.values, groups, ridges))
         largest = max(self.rows_of(i).shape[0] for i in members) ** 2
-        squares = ridges.size + (HELD if groups else 0)
-        room = np.zeros(largest * squares, dtype=self.parts.values.dtype)
+        held = max(len(some.roots) for some in sums) if groups else 0
+        room = np.zeros((ridges.size + held, largest), dtype=self.parts.values.dtype)
         found = []
         for i in members:
             part = self.table[:, :, self.layout.removed[i]][places]
             blocks = self._blocks(i, sums, ridges.size, room)
             for block, correction in zip(blocks, part[:, q:], strict=True):
                 linalg.add_gram(block, correction.T)
-            found.append(
-                np.array(
-                    [
-                        linalg.solve_spd(block, alpha.T, overwrite=True)
-                        for block, alpha in zip(blocks, part[:, :q], strict=True)
-                    ]
-                )
-            )
+            solved = [
+                linalg.solve_spd(block, alpha.T, overwrite=True)
+                for block, alpha in zip(blocks, part[:, :q], strict=True)
+            ]
+            found.append(np.array(solved))
         keys = [(float(ridge), members[0]) for ridge in ridges]
         self.residuals |= zip(keys, np.concatenate(found, axis=1), strict=True)
 
@@ -233,7 +230,7 @@ class _Eigen(LeaveOut):
         """Q_S diag(1/(e + c)) Q_S' of one fold at every c (lower triangles), in a given room."""
         rows = np.asfortranarray(self.rows_of(i))
         b = rows.shape[0]
-        squares = room[: room.size // b**2 * b**2].reshape(-1, b, b)
+        squares = room.ravel()[: room.shape[0] * b**2].reshape(-1, b, b)
         columns = squares.reshape(-1, b * b).T
         turned = list(squares.transpose(0, 2, 1))
         for turn, some in enumerate(sums):
@@ -288,7 +285,7 @@ class _Spectral(Inverse):
         place = int(np.searchsorted(self.state.ridges, self.ridge))
         if place < self.state.ridges.size and self.state.ridges[place] == self.ridge:
             return np.asarray(self.state.table[place])
-        return self.state.tabulate(np.array([self.ridge]))[0]
+        return np.asarray(self.state.tabulate(np.array([self.ridge]))[0])
 
     @property
     def all(self) -> Array:

@@ -146,15 +146,17 @@ class Layout:
 
     def _tests_of(self, members: list[int]) -> Tests:
         everyone, places = np.arange(self.root.size), np.arange(self.folds.rows.size)
+        splits = np.array([self.near[i] for i in members])
         removed = [everyone[self.removed[i]] for i in members]
-        starts = np.cumsum([0, *(rows.size for rows in removed)])
-        where = [self.where[i] for i in members]
-        rows = np.concatenate([rows[w] for rows, w in zip(removed, where, strict=True)])
+        starts = np.cumsum([0, *(rows.size for rows in removed[:-1])])
+        where = np.concatenate([self.where[i] for i in members])
+        inside = where + np.repeat(starts, [self.where[i].size for i in members])
+        rows = np.concatenate(removed)[inside]
         return Tests(
-            np.array([self.near[i] for i in members]),
-            np.concatenate([start + w for start, w in zip(starts, where, strict=False)]),
+            splits,
+            inside,
             rows,
-            np.concatenate([places[self.folds.place(self.near[i])] for i in members]),
+            np.concatenate([places[self.folds.place(k)] for k in splits]),
             self.targets[rows],
             self.root[rows][:, None],
         )

@@ -40,7 +40,8 @@ def _eigen(work: Workload) -> float:
     """K, its permuted copy (the vectors take its place), a fold's rows twice, blocks, a table."""
     part, ridges = work.largest / work.n, work.lams * work.ridges
     # a single lambda has nothing to be made together with
-    together = min(ridges * part**2, ROOM) + HELD * part**2 if ridges > 1 else 0.0
+    held = min(HELD, ridges) * part**2
+    together = min(ridges * part**2, ROOM) + held if ridges > 1 else 0.0
     # with the columns that mend the tears, in Q's coordinates and multiplied by it, and as much for
     # what they are made from and become
     table = 4.0 * ridges * (work.targets + MOST) / work.n
