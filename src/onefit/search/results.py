@@ -133,8 +133,8 @@ def heldout_of(index: int, outcomes: list[Outcome], folds: Folds) -> HeldOut:
         outcome.method,
         outcome.exact[i],
         outcome.error[i],
-        outcome.moved[i],
-        outcome.steps[i],
+        outcome.moved[i].astype(np.intp),
+        outcome.steps[i].astype(np.intp),
         outcome.order,
         outcome.fit_seconds + outcome.score_seconds,
     )

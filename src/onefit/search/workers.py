@@ -218,6 +218,8 @@ def _stack(sample: Sample, heldouts: list[HeldOut | None]) -> dict[str, Array]:
         if held is not None:
             values[i], exact[i], error[i] = held.values, held.exact, held.error
             moved[i], steps[i] = held.moved, held.steps
+    # counts are mostly small, or zero, and with leave-one-out there are many
+    moved, steps = (x.astype(np.min_scalar_type(x.max(initial=0))) for x in (moved, steps))
     return {"values": values, "exact": exact, "error": error, "moved": moved, "steps": steps}
 
 
