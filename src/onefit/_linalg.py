@@ -138,7 +138,9 @@ def _mirrored(a: Array, width: int = 128) -> Array:
         last = min(first + width, a.shape[0])
         a[:first, first:last] = a[first:last, :first].T
         corner = a[first:last, first:last]
-        corner += np.tril(corner, -1).T
+        diagonal = np.einsum("ii->i", corner).copy()
+        corner += corner.T
+        np.einsum("ii->i", corner)[:] = diagonal
     return a
 
 

@@ -244,6 +244,26 @@ def test_a_solution_far_along_the_path_costs_no_digits(loss):
     assert (along.error <= 100.0 * alone.error + 1e-9).all()
 
 
+@pytest.mark.parametrize("loss", [SquaredHinge(), SmoothedHinge(0.1)])
+def test_predictions_are_computed_anew_before_rounding_has_grown(monkeypatch, loss):
+    """Along a fine path they are carried from lambda to lambda, but not for long."""
+    anew = []
+    honest = front.Front.recompute
+    monkeypatch.setattr(
+        front.Front, "recompute", lambda self: (anew.append(self.grown), honest(self))[1]
+    )
+    problem, folds = make_problem(loss, "classification", 60), splits(60)["kfold"]
+    lams = np.logspace(-1, -5, 41)
+    prepared = Exact().prepare(problem, folds, lams)
+    anew.clear()
+    for lam in lams:
+        along, alone = prepared.predict(lam), predict(Refit(), problem, folds, lam)
+        np.testing.assert_allclose(along.values, alone.values, rtol=1e-9, atol=1e-9)
+    ratio = lams[0] / lams[1]
+    assert 2 <= len(anew) <= 20
+    assert max(anew) <= front.NEAR * ratio
+
+
 # the parts
 
 

@@ -45,6 +45,7 @@ def follow(target: Target, lam: float, norms: Norms, stretch: Stretch | None) ->
             here = replace(target, d=d, active=np.flatnonzero(d > 0.0))
             factor = Downdate(here, ridge, norms, hold=Factored)
             front.factor = _alone(factor)
+    front.recompute()
     refine(front)
     return front
 

@@ -24,7 +24,6 @@ leave-out solution of another lambda, multiplied by the ratio of the two.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -50,8 +49,11 @@ PATIENCE = 12
 DECREASE = 0.3
 #: the part of its slope that a line search may leave; fewer steps do not follow from less
 LEFT = 0.1
-#: the largest ratio of lambdas by which a solution is multiplied: its rounding errors grow with it
+#: the most by which solutions are multiplied on their way along the lambdas: their rounding errors
+#: grow with it
 NEAR = 32.0
+#: what rounding may do to the coefficients before predictions are computed from them anew
+WORN = 1e-10
 
 
 @dataclass
@@ -73,6 +75,11 @@ class Front:
         The bound above.
     base : Point
         What the next step is measured from.
+    ridge : (k,) array
+        Lambda of each problem.
+    grown : float
+        By what the rounding errors of the predictions were multiplied since they were computed from
+        the coefficients.
     """
 
     target: Target
@@ -87,6 +94,8 @@ class Front:
     settled: Mask
     error: Array
     base: Point
+    ridge: Array
+    grown: float = 1.0
 
     @classmethod
     def start(cls, target: Target, factor: Factors, train: Mask, former: Former | None) -> Front:
@@ -96,12 +105,14 @@ class Front:
         b, none, far = np.full(k, target.b), np.zeros(k, dtype=np.intp), np.full(k, np.inf)
         base, weights = Point(a, b, u).copy(), target.problem.s[:, None] * train
         front = cls(
-            target, factor, train, weights, a, b, u, u, none, none.astype(bool), far, base
+            target, factor, train, weights, a, b, u, u, none, none.astype(bool), far, base,
+            factor.ridge,
         )  # fmt: skip
         if former is not None:
             ratio = former.ridge / factor.ridge
             if loss.piecewise_quadratic and (ratio <= NEAR).all():
                 front.base = former.solution.scaled(ratio)
+                front.grown = former.grown * float(ratio.max(initial=1.0))
             there, unmoved = former.shifted(target), Point(a[:, :1], b[:1], u[:, :1])
             better = np.flatnonzero(front.objective(there) < front.objective(unmoved))
             Point(a, b, u).put(better, there.take(better))
@@ -112,11 +123,6 @@ class Front:
         """The leave-out objective of every column at a point of its own, or at one for all."""
         fit = _dots(self.weights, self.target.problem.loss.value(self.y, at.u))
         return np.asarray(fit + self.ridge * _dots(at.a, at.u - at.b))
-
-    @cached_property
-    def ridge(self) -> Array:
-        """Lambda of every column."""
-        return self.factor.ridge
 
     @property
     def y(self) -> Array:
@@ -141,15 +147,14 @@ class Front:
             settled=self.settled[columns],
             error=self.error[columns],
             base=self.base.take(columns),
+            ridge=self.ridge[columns],
         )
 
-    def put(self, columns: Any, part: Front) -> None:
-        """Write back what :meth:`take` gave."""
-        self.a[:, columns], self.u[:, columns] = part.a, part.u
-        self.pieces[:, columns] = part.pieces
-        self.base.put(columns, part.base)
-        for name in ("b", "steps", "settled", "error"):
-            getattr(self, name)[columns] = getattr(part, name)
+    def put(self, columns: Any, part: Front, some: Any = slice(None)) -> None:
+        """Write back what :meth:`take` gave, or some columns of that."""
+        self.base.put(columns, part.base.take(some))
+        for name in ("a", "u", "pieces", "b", "steps", "settled", "error"):
+            getattr(self, name)[..., columns] = getattr(part, name)[..., some]
 
     def model(self, g: Array) -> tuple[Model, Array]:
         """Newton's model at weighted gradients g, seen from the base, and K times its fixed part.
@@ -281,8 +286,14 @@ class Front:
     def recompute(self) -> None:
         """Predictions from the coefficients, without what rounding has added up over the steps."""
         self.u = product(self.target.problem.K, self.a) + self.b
-        self.base = Point(self.a, self.b, self.u).copy()
+        self.base, self.grown = Point(self.a, self.b, self.u).copy(), 1.0
         self._look(slice(None))
+
+    @property
+    def worn(self) -> bool:
+        """Whether rounding may have made too much of a difference since."""
+        blind = float(np.finfo(self.u.dtype).eps * self.factor.condition.max(initial=1.0))
+        return self.grown > NEAR or blind * self.grown > WORN
 
     def bound(self, moves: Array | None = None) -> None:
         """Set `error` of every column; it is infinite where nothing determines the intercept.
@@ -309,7 +320,7 @@ class Front:
         unit = two * np.sqrt(self.factor.norms.diagonal)
         # r'K r is at most the largest eigenvalue times r'r, and hides that much in rounding
         energy = self.factor.norms.row_sum * np.square(r).sum(axis=0)
-        rest = np.abs(beta) + 16.0 * epsilon * scale
+        rest = np.abs(beta) + 16.0 * epsilon * self.grown * scale
         rough = np.flatnonzero(~(rest + unit * np.sqrt(energy) <= TOLERANCE * scale))
         if rough.size:
             part = r[:, rough]
@@ -403,6 +414,7 @@ class Former:
     solution: Point
     full: Target
     ridge: Array
+    grown: float = 1.0
 
     def shifted(self, target: Target) -> Point:
         """A full solution, shifted as the leave-out solutions are from theirs."""

@@ -93,5 +93,6 @@ class _Newton(Prepared):
             return front
         front = Front.start(target, factor, train, self.former.get(key))
         repair(front)
-        self.former[key] = Former(Point(front.a, front.b, front.u), target, factor.ridge)
+        point = Point(front.a, front.b, front.u)
+        self.former[key] = Former(point, target, factor.ridge, front.grown)
         return front

@@ -22,7 +22,8 @@ FEW = 1.0 / 12.0
 
 def refine(front: Front) -> None:
     """Bound the errors, and refine settled columns whose rounding is too much for the bound."""
-    front.recompute()
+    if front.worn:
+        front.recompute()
     front.bound()
     rough = np.flatnonzero(front.settled & (front.error > TOLERANCE * front.scale))
     if rough.size:
@@ -53,7 +54,7 @@ def repair(front: Front) -> None:
             slow = left & part.slow(before) & np.isfinite(before)
         on = left & ~slow
         if not on.all():
-            front.put(pending[~on], part.take(~on))
+            front.put(pending[~on], part, ~on)
         for column in pending[slow]:
             front.refit(int(column))
         pending = pending[on]
