@@ -18,7 +18,10 @@ ends on the same quadratic, so its length is the error it removes.
 where the loss is replaced by its model. A base at which points without curvature have their
 coefficients a_i = -s_i g_i / (2 Lambda) already spares most of a product with K: the end of the
 last full step is one, wherever the line search stopped; so is, for a piecewise quadratic loss, the
-leave-out solution of another lambda, multiplied by the ratio of the two.
+leave-out solution of another lambda, multiplied by the ratio of the two. So predictions are carried
+from step to step and from lambda to lambda. What rounding does to them is multiplied too, and seen
+by the coefficients through the condition number of the problem: before it counts, predictions are
+computed from the coefficients anew.
 """
 
 from __future__ import annotations
