@@ -333,6 +333,25 @@ def test_steps_are_as_long_as_the_objective_falls(loss, task, weight, fit_interc
     assert shortened or not isinstance(loss, (Huber, SmoothedHinge))
 
 
+@pytest.mark.parametrize("loss", [Huber(0.3), SmoothedHinge(0.1), Log()])
+def test_intercepts_slide_to_where_the_gradients_add_up_to_nothing(loss):
+    task = "regression" if isinstance(loss, Huber) else "classification"
+    target = small_target(loss, task, 1e-2)
+    y = target.y[:, None]
+    train = np.ones((N, 3), dtype=bool)
+    train[:6, 1] = train[6:12, 2] = False
+    factor = Downdate(target, 0.2, Norms.of(target.problem.K))
+    problems = front.Front.start(target, Factors([factor], np.zeros(3, np.intp)), train, None)
+    before = problems.b.copy()
+    problems.slide(np.array([1, 2]))
+    total = (problems.weights * loss.gradient(y, problems.u)).sum(axis=0)
+    np.testing.assert_allclose(total[1:], 0.0, atol=1e-9)
+    assert problems.b[0] == before[0]
+    assert (problems.b[1:] != before[1:]).all()
+    np.testing.assert_allclose(problems.u, target.problem.K @ problems.a + problems.b, atol=1e-9)
+    assert (problems.pieces == loss.piece(y, problems.u)).all()
+
+
 def random_models(target, random, k, change):
     """Models with rows left out, curvature lost, gained and changed."""
     n = target.y.size

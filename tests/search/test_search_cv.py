@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -16,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.folds import Folds, leave_one_out
-from onefit.heldout import Block, Eigen
+from onefit.heldout import Block, Eigen, HeldOut
 from onefit.kernels import Gaussian
 from onefit.kernels.distances import METRICS
 from onefit.search import workers
@@ -317,3 +318,16 @@ def test_too_little_memory_is_refused_with_advice(no_work, monkeypatch):
     with pytest.raises(MemoryError, match="float32"):
         make().fit(X, y)
     assert "block" in make().explain(X, y)
+
+
+def test_counts_of_any_size_come_back_whole():
+    """Outcomes hold them in as few bytes as they need."""
+    folds = Folds.draw(2, np.zeros((4, 1)))
+    none, sample = np.zeros(2), SimpleNamespace(folds=folds, Y=np.zeros((4, 1)))
+    for most in (0, 255, 256, 70_000):
+        counts = np.array([0, most])
+        held = HeldOut(np.zeros((4, 1)), folds, "exact", none == 0, none, counts, counts[::-1])
+        stacked = workers._stack(sample, [held, None])
+        np.testing.assert_array_equal(stacked["moved"], [counts, [0, 0]])
+        np.testing.assert_array_equal(stacked["steps"], [counts[::-1], [0, 0]])
+        assert stacked["moved"].dtype.itemsize <= (1 if most < 256 else 4)

@@ -221,10 +221,10 @@ class Downdate:
         for j, change in enumerate(changes):
             inside[change.leaving, j] = 0.0
         # rows whose curvature changed both leave and enter
-        part = np.zeros((a.shape[0], y.shape[1]), dtype=a.dtype, order="F")
-        part[self.active] = inside
-        part[self.entrants] += y[1:]
-        a[:, columns], b[columns] = part, y[0]
+        whole = np.zeros((a.shape[0], y.shape[1]), dtype=a.dtype, order="F")
+        whole[self.active] = inside
+        whole[self.entrants] += y[1:]
+        a[:, columns], b[columns] = whole, y[0]
 
     def _places(self, change: _Change) -> Rows:
         """The rows of `tail` that a change needs: the border and its entering points, in order."""

@@ -45,7 +45,7 @@ def follow(target: Target, lam: float, norms: Norms, stretch: Stretch | None) ->
             here = replace(target, d=d, active=np.flatnonzero(d > 0.0))
             factor = Downdate(here, ridge, norms, hold=Factored)
             front.factor = _alone(factor)
-    front.recompute()
+    front.grown = np.inf  # the next lambda starts from a solution that knows of no rounding
     refine(front)
     return front
 

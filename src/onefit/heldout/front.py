@@ -108,8 +108,8 @@ class Front:
         b, none, far = np.full(k, target.b), np.zeros(k, dtype=np.intp), np.full(k, np.inf)
         base, weights = Point(a, b, u).copy(), target.problem.s[:, None] * train
         front = cls(
-            target, factor, train, weights, a, b, u, u, none, none.astype(bool), far, base,
-            factor.ridge,
+            target, factor, train, weights, a, b, u, loss.piece(target.y[:, None], u),
+            none, none.astype(bool), far, base, factor.ridge,
         )  # fmt: skip
         if former is not None:
             ratio = former.ridge / factor.ridge
@@ -119,7 +119,7 @@ class Front:
             there, unmoved = former.shifted(target), Point(a[:, :1], b[:1], u[:, :1])
             better = np.flatnonzero(front.objective(there) < front.objective(unmoved))
             Point(a, b, u).put(better, there.take(better))
-        front.pieces = loss.piece(front.y, u)
+            front._look(better)
         return front
 
     def objective(self, at: Point) -> Array:
