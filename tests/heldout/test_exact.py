@@ -9,10 +9,13 @@ from heldout._twins import (
     Expectile,
     adversaries,
     adversary,
+    dense_minimiser,
     gaussian,
     make_problem,
     pairs_left_out,
     predict,
+    random_models,
+    small_target,
     splits,
     witness,
 )
@@ -23,8 +26,8 @@ from onefit import torn
 from onefit.folds import Folds
 from onefit.heldout import Exact, Limit, Refit, front, path, repair
 from onefit.heldout.base import EXACT
-from onefit.heldout.downdate import Downdate, Factors, Model
-from onefit.heldout.full import Norms, Target
+from onefit.heldout.downdate import Downdate, Factors
+from onefit.heldout.full import Norms
 from onefit.heldout.inverses import Dense, Factored
 from onefit.heldout.stretch import Stretch
 from onefit.losses import (
@@ -128,14 +131,17 @@ def test_a_large_lambda_leaves_only_the_slope():
             assert_equals_refit(problem, folds, lam)
 
 
-def assert_no_lie(case, method=None):
+def assert_no_lie(case, method=None, stages=0):
     """No fold is called exact that differs from an honest refit by more than 1e-6 relative.
 
     A refit that has not converged, or not to what extended precision finds, is no witness. Returns
-    how many folds had one, and how many of these were called exact.
+    how many folds had one, and how many of these were called exact. With stages, lam comes at the
+    end of a path.
     """
     problem, folds, lam = case
-    held = predict(method or Exact(), problem, folds, lam)
+    lams = lam * 2.0 ** np.arange(stages + 1)
+    prepared = (method or Exact()).prepare(problem, folds, lams)
+    held = [prepared.predict(one) for one in lams[::-1]][-1]
     assert np.isfinite(held.values).all()
     witnesses = called = 0
     for k, (train, test) in enumerate(folds):
@@ -167,6 +173,12 @@ def test_exact_is_never_said_of_what_is_not_with_tiny_lambda(case):
     assert_no_lie(case)
 
 
+@settings(max_examples=60)
+@given(adversaries(powers=(-12.0, 2.0)))
+def test_nor_at_the_end_of_a_path(case):
+    assert_no_lie(case, stages=4)
+
+
 @given(adversaries(powers=(-12.0, 6.0)))
 def test_nor_by_the_limit(case):
     assert_no_lie(case, Limit())
@@ -182,6 +194,7 @@ def test_nor_for_a_sharp_hinge(case):
 @given(adversaries(powers=(-12.0, 6.0)))
 def test_exact_is_never_said_of_what_is_not_in_many_problems(case):
     assert_no_lie(case)
+    assert_no_lie(case, stages=4)
     assert_no_lie(case, Limit())
 
 
@@ -192,6 +205,7 @@ def test_problems_that_once_were_lied_about(seed):
     1e-10, where predictions summed up over many steps drift from their coefficients.
     """
     assert assert_no_lie(adversary(seed))[0] > 0
+    assert_no_lie(adversary(seed), stages=4)
     assert_no_lie(adversary(seed), Limit())
 
 
@@ -267,17 +281,6 @@ def test_predictions_are_computed_anew_before_rounding_has_grown(monkeypatch, lo
 # the parts
 
 
-def small_target(loss, task, lam=1e-2, **options):
-    problem = make_problem(loss, task, N, **options)
-    kept = np.flatnonzero(problem.s)
-    solution = solve(problem.take(kept), lam)
-    coef = np.zeros((N, 1))
-    coef[kept] = solution.coef
-    decision = problem.K @ coef + solution.intercept
-    full = type(solution)(coef, solution.intercept, decision)
-    return Target.at(problem, lam, full, 0)
-
-
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("weight", WEIGHTS)
 @pytest.mark.parametrize(
@@ -292,7 +295,7 @@ def small_target(loss, task, lam=1e-2, **options):
 )
 def test_steps_are_as_long_as_the_objective_falls(loss, task, weight, fit_intercept):
     """In full where that brings enough; else to where, along the way, the objective is lowest."""
-    target = small_target(loss, task, 1e-4, fit_intercept=fit_intercept, weight=weight)
+    target = small_target(loss, task, N, 1e-4, fit_intercept=fit_intercept, weight=weight)
     K, y, s = target.problem.K, target.y[:, None], target.problem.s[:, None]
     factor = Downdate(target, 1e-2, Norms.of(K))
     train = np.repeat(s > 0, 4, axis=1)
@@ -336,7 +339,7 @@ def test_steps_are_as_long_as_the_objective_falls(loss, task, weight, fit_interc
 @pytest.mark.parametrize("loss", [Huber(0.3), SmoothedHinge(0.1), Log()])
 def test_intercepts_slide_to_where_the_gradients_add_up_to_nothing(loss):
     task = "regression" if isinstance(loss, Huber) else "classification"
-    target = small_target(loss, task, 1e-2)
+    target = small_target(loss, task, N)
     y = target.y[:, None]
     train = np.ones((N, 3), dtype=bool)
     train[:6, 1] = train[6:12, 2] = False
@@ -350,38 +353,6 @@ def test_intercepts_slide_to_where_the_gradients_add_up_to_nothing(loss):
     assert (problems.b[1:] != before[1:]).all()
     np.testing.assert_allclose(problems.u, target.problem.K @ problems.a + problems.b, atol=1e-9)
     assert (problems.pieces == loss.piece(y, problems.u)).all()
-
-
-def random_models(target, random, k, change):
-    """Models with rows left out, curvature lost, gained and changed."""
-    n = target.y.size
-    use = (random.random((n, k)) < 0.8) & (target.problem.s > 0)[:, None]
-    d = np.repeat(target.d[:, None], k, axis=1)
-    flip = random.random((n, k)) < change
-    d = np.where(flip, np.where(d > 0, 0.0, 2.0), d)
-    new = random.random((n, k)) < change
-    d = np.where(new, random.uniform(0.5, 3.0, (n, k)), d) * use
-    fixed = np.where((d == 0) & use, random.normal(size=(n, k)), 0.0)
-    response = np.where(d > 0, random.normal(size=(n, k)) - target.problem.K @ fixed, 0.0)
-    return Model(d, response, fixed, fixed.sum(axis=0))
-
-
-def dense(target, ridge, model, c):
-    """Changes of coefficients and intercept in one model, by its bordered system."""
-    problem, rows = target.problem, np.flatnonzero(model.d[:, c])
-    m = rows.size
-    system = np.zeros((m + 1, m + 1))
-    system[:m, :m] = problem.K[np.ix_(rows, rows)]
-    system[:m, :m] += np.diag(2.0 * ridge / (problem.s[rows] * model.d[rows, c]))
-    right = np.append(model.missing[rows, c], -model.total[c])
-    if problem.fit_intercept:
-        system[:m, m] = system[m, :m] = 1.0
-    else:
-        system[m, m], right[m] = 1.0, 0.0
-    x = np.linalg.solve(system, right)
-    a = np.zeros(model.fixed.shape[0])
-    a[rows] = x[:m]
-    return a, x[m]
 
 
 @pytest.mark.parametrize("update", [True, False])
@@ -400,7 +371,7 @@ def test_small_changes_of_the_factor_against_dense_systems(
     )  # fmt: skip
     random = np.random.default_rng(0)
     for loss in (Huber(0.3), EpsilonQuadratic(0.3), Expectile(0.8)):
-        target = small_target(loss, "regression", fit_intercept=fit_intercept, weight=weight)
+        target = small_target(loss, "regression", N, fit_intercept=fit_intercept, weight=weight)
         stretch = Stretch(target) if "stretch" in way else None
         hold = Factored if way == "factored" else Dense
         factor = Downdate(target, 0.2, Norms.of(target.problem.K), stretch, hold)
@@ -410,7 +381,7 @@ def test_small_changes_of_the_factor_against_dense_systems(
             a, b, determined = factor.solve(model)
             assert determined.all()
             for c in range(6):
-                expected, intercept = dense(target, 0.2, model, c)
+                expected, intercept = dense_minimiser(target, 0.2, model, c)
                 np.testing.assert_allclose(a[:, c], expected, rtol=1e-8, atol=1e-8)
                 np.testing.assert_allclose(b[c], intercept, rtol=1e-8, atol=1e-8)
         assert ("inverse" in factor.__dict__) == update
@@ -418,7 +389,7 @@ def test_small_changes_of_the_factor_against_dense_systems(
 
 def test_a_model_without_curvature_says_nothing_of_the_intercept():
     for fit_intercept in (True, False):
-        target = small_target(Huber(0.3), "regression", fit_intercept=fit_intercept)
+        target = small_target(Huber(0.3), "regression", N, fit_intercept=fit_intercept)
         factor = Downdate(target, 0.2, Norms.of(target.problem.K))
         model = random_models(target, np.random.default_rng(0), 3, 0.1)
         model.d[:, 1] = 0.0

@@ -7,7 +7,7 @@ import pytest
 from heldout._twins import gaussian, make_problem, splits
 
 from onefit import torn
-from onefit.heldout import Exact, Limit, Refit, path
+from onefit.heldout import Exact, Limit, Refit, abreast, path
 from onefit.heldout.follow import CHANGED, follow
 from onefit.heldout.full import Norms, Target
 from onefit.heldout.path import FullPath
@@ -29,6 +29,7 @@ PIECEWISE = [
 
 @pytest.fixture(autouse=True)
 def small_samples_share(monkeypatch):
+    monkeypatch.setattr(abreast, "SMALL", -1)
     monkeypatch.setattr(path, "FEWEST", 10)
     monkeypatch.setattr(path, "STEADY", 0.1)
     monkeypatch.setattr(path, "SERVED", 0.2)
@@ -48,7 +49,7 @@ def test_a_path_of_small_steps_is_that_of_the_solver(loss, task, fit_intercept, 
     shared = FullPath(problem, SPLITS["kfold"], LAMS, share=True)
     for lam in LAMS:
         expected = solve(problem, lam)
-        found = shared.solutions[float(lam)]
+        found = shared.solution(float(lam))
         assert found.converged
         scale = 1.0 + np.abs(expected.decision).max()
         np.testing.assert_allclose(found.decision, expected.decision, rtol=0, atol=1e-8 * scale)
@@ -131,10 +132,13 @@ def test_decompositions_keep_to_their_room(monkeypatch):
     monkeypatch.setattr(FullPath, "_worthwhile", lambda *_: True)
     problem = narrow(*PIECEWISE[1], q=4)
     full = FullPath(problem, SPLITS["kfold"], LAMS, share=True)
+    full.finish()
     held = sum(one.active.size**2 for several in full.stretches for one in several)
     assert 0 < held <= path.ROOM * N**2
     monkeypatch.setattr(path, "ROOM", 0.0)
-    assert not any(FullPath(problem, SPLITS["kfold"], LAMS, share=True).stretches)
+    none = FullPath(problem, SPLITS["kfold"], LAMS, share=True)
+    none.finish()
+    assert not any(none.stretches)
 
 
 def test_a_decomposition_must_pay():

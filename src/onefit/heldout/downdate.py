@@ -32,7 +32,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -41,54 +40,16 @@ from numpy.typing import NDArray
 from onefit import _linalg as linalg
 from onefit.heldout.full import Norms, Target
 from onefit.heldout.inverses import Dense, Factored, Inverse
+from onefit.heldout.model import Model, afresh, by_column
 from onefit.heldout.stretch import Shifted, Stretch
-from onefit.solvers.newton import solve_active
 
 Array = NDArray[Any]
 Rows = NDArray[np.intp]
 
-__all__ = ["Downdate", "Factors", "Model", "product"]
+__all__ = ["Downdate", "Factors"]
 
-#: rows of K gathered at a time, few enough to stay in the cache
-_GATHERED = 64
 #: the place of the border
 _BORDER = np.zeros(1, dtype=np.intp)
-
-
-@dataclass(frozen=True)
-class Model:
-    """The Newton models of several leave-out problems, seen from their bases, as columns.
-
-    Attributes
-    ----------
-    d : (n, k) array
-        Curvature, zero on rows that the problem does without.
-    missing : (n, k) array
-        e above, where there is curvature.
-    fixed : (n, k) array
-        The change of the coefficients of rows without curvature, zero elsewhere.
-    total : (k,) array
-        The sum of all coefficients after that change.
-    """
-
-    d: Array
-    missing: Array
-    fixed: Array
-    total: Array
-
-
-def product(K: Array, A: Array) -> Array:
-    """K A, reading only the rows of K (symmetric) that some column of A needs, a few at a time."""
-    rows = np.flatnonzero(A.any(axis=1))
-    some = A[rows]
-    out = np.zeros(A.shape, dtype=K.dtype, order="F")
-    gathered = np.empty((_GATHERED, K.shape[0]), dtype=K.dtype)
-    for first in range(0, rows.size, _GATHERED):
-        piece = slice(first, first + _GATHERED)
-        K_piece = gathered[: rows[piece].size]
-        K.take(rows[piece], axis=0, out=K_piece, mode="clip")
-        linalg.accumulate(out, K_piece.T, some[piece])
-    return out
 
 
 class Downdate:
@@ -111,7 +72,8 @@ class Downdate:
     ) -> None:
         problem, where = target.problem, target if stretch is None else stretch
         self.norms, self.stretch, self.hold = norms, stretch, hold
-        self.K, self.s, self.ridge, self.d = problem.K, problem.s, ridge, where.d
+        self.problem, self.K, self.s = problem, problem.K, problem.s
+        self.ridge, self.d = ridge, where.d
         self.fit_intercept = problem.fit_intercept
         self.active = where.active
         self.p = self.active.size
@@ -164,7 +126,7 @@ class Downdate:
         # a point whose curvature changed from one positive value to another both leaves and enters
         kept = self.inside[:, None] & (model.d == self.d[:, None])
         some = np.asarray(curved.any(axis=0))
-        pairs = zip(_by_column(curved & ~kept), _by_column(~kept[self.active]), strict=True)
+        pairs = zip(by_column(curved & ~kept), by_column(~kept[self.active]), strict=True)
         changes = [_Change(c, *pair) for c, pair in enumerate(pairs) if some[c]]
         updated = self._worth_updating(changes)
         small = [change for change in changes if change.column in updated]
@@ -176,7 +138,8 @@ class Downdate:
         for change in changes:
             if change.column not in updated:
                 rows = np.flatnonzero(curved[:, change.column])
-                a[rows, change.column], b[change.column] = self._afresh(rows, model, change.column)
+                part = afresh(self.problem, self.ridge, model, change.column, rows)
+                a[rows, change.column], b[change.column] = part
         return a, b, np.asarray(some | (not self.fit_intercept))
 
     def _worth_updating(self, changes: list[_Change]) -> set[int]:
@@ -189,13 +152,6 @@ class Downdate:
         update += sum(way.price_of_rows(p, c.size) + c.size**3 / 3 for c in fewer)
         afresh = sum(size[c.column] ** 3 / 3 + 16 * size[c.column] ** 2 for c in fewer)
         return {c.column for c in fewer} if update < afresh else set()
-
-    def _afresh(self, rows: Rows, model: Model, column: int) -> tuple[Array, float]:
-        root = np.sqrt(self.s[rows] * model.d[rows, column] / (2.0 * self.ridge))
-        whole = rows.size == self.K.shape[0]
-        K = self.K if whole else linalg.submatrix(self.K, rows, rows)
-        total = float(model.total[column])
-        return solve_active(K, model.missing[rows, column], root, total, self.fit_intercept)
 
     def _update(self, changes: list[_Change], model: Model, a: Array, b: Array) -> None:
         """The small systems of some columns, and their coefficients."""
@@ -266,12 +222,6 @@ class Downdate:
         tail[: 1 + before, : p + 1 + before] = self.tail
         tail[1 + before :] = np.vstack([solved, self.rho @ solved - 1.0, inner]).T
         self.tail = tail
-
-
-def _by_column(mask: NDArray[np.bool_]) -> list[Rows]:
-    """The rows where each column is true."""
-    rows = np.nonzero(mask.T)[1]
-    return [rows[first:last] for first, last in pairwise([0, *mask.sum(axis=0).cumsum()])]
 
 
 @dataclass(frozen=True)

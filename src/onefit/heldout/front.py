@@ -22,6 +22,9 @@ leave-out solution of another lambda, multiplied by the ratio of the two. So pre
 from step to step and from lambda to lambda. What rounding does to them is multiplied too, and seen
 by the coefficients through the condition number of the problem: before it counts, predictions are
 computed from the coefficients anew.
+
+**Rest.** A front may do without rows that have no curvature and stay on their pieces (see
+onefit.heldout.abreast): their coefficients enter through their sum alone.
 """
 
 from __future__ import annotations
@@ -33,8 +36,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit.heldout.base import EXACT
-from onefit.heldout.downdate import Factors, Model, product
 from onefit.heldout.full import Target
+from onefit.heldout.model import Model, Solver, product
 from onefit.heldout.refit import refit_fold
 from onefit.problem import Solution
 from onefit.solvers.linesearch import line_search
@@ -55,6 +58,8 @@ LEFT = 0.1
 #: the most by which solutions are multiplied on their way along the lambdas: their rounding errors
 #: grow with it
 NEAR = 32.0
+#: steps towards a shift of the intercept
+CENTRED = 4
 #: what rounding may do to the coefficients before predictions are computed from them anew
 WORN = 1e-10
 
@@ -83,10 +88,12 @@ class Front:
     grown : float
         By what the rounding errors of the predictions were multiplied since they were computed from
         the coefficients.
+    rest : (k,) array
+        The sum of the coefficients of rows that the front does without.
     """
 
     target: Target
-    factor: Factors
+    factor: Solver
     train: Mask
     weights: Array
     a: Array
@@ -98,27 +105,36 @@ class Front:
     error: Array
     base: Point
     ridge: Array
-    grown: float = 1.0
+    grown: float
+    rest: Array
 
     @classmethod
-    def start(cls, target: Target, factor: Factors, train: Mask, former: Former | None) -> Front:
+    def at(
+        cls, target: Target, factor: Solver, train: Mask, point: Point, base: Point, pieces: Array
+    ) -> Front:
+        """Problems that stand at some point, which is on these pieces; its arrays are theirs."""
+        weights, k = target.problem.s[:, None] * train, train.shape[1]
+        none, far = np.zeros(k, dtype=np.intp), np.full(k, np.inf)
+        return cls(
+            target, factor, train, weights, point.a, point.b, point.u, pieces,
+            none, none.astype(bool), far, base, factor.ridge, 1.0, np.zeros_like(point.b),
+        )  # fmt: skip
+
+    @classmethod
+    def start(cls, target: Target, factor: Solver, train: Mask, former: Former | None) -> Front:
         """At the full solution, or at it shifted as the folds were before, whichever is lower."""
         k, loss = train.shape[1], target.problem.loss
         a, u = (np.repeat(x[None, :], k, axis=0).T for x in (target.a, target.u))
-        b, none, far = np.full(k, target.b), np.zeros(k, dtype=np.intp), np.full(k, np.inf)
-        base, weights = Point(a, b, u).copy(), target.problem.s[:, None] * train
-        front = cls(
-            target, factor, train, weights, a, b, u, loss.piece(target.y[:, None], u),
-            none, none.astype(bool), far, base, factor.ridge,
-        )  # fmt: skip
+        point = Point(a, np.full(k, target.b), u)
+        front = cls.at(target, factor, train, point, point.copy(), loss.piece(target.y[:, None], u))
         if former is not None:
             ratio = former.ridge / factor.ridge
             if loss.piecewise_quadratic and (ratio <= NEAR).all():
                 front.base = former.solution.scaled(ratio)
                 front.grown = former.grown * float(ratio.max(initial=1.0))
-            there, unmoved = former.shifted(target), Point(a[:, :1], b[:1], u[:, :1])
+            there, unmoved = former.shifted(target), point.take(slice(1))
             better = np.flatnonzero(front.objective(there) < front.objective(unmoved))
-            Point(a, b, u).put(better, there.take(better))
+            point.put(better, there.take(better))
             front._look(better)
         return front
 
@@ -151,6 +167,7 @@ class Front:
             error=self.error[columns],
             base=self.base.take(columns),
             ridge=self.ridge[columns],
+            rest=self.rest[columns],
         )
 
     def put(self, columns: Any, part: Front, some: Any = slice(None)) -> None:
@@ -179,7 +196,8 @@ class Front:
         pull = product(self.target.problem.K, fixed)
         missing = -two * gap / (sd + ~curved) - pull
         missing *= curved
-        return Model(d, missing, fixed, base.a.sum(axis=0) + fixed.sum(axis=0)), pull
+        total = self.rest + base.a.sum(axis=0) + fixed.sum(axis=0)
+        return Model(d, missing, fixed, total), pull
 
     def step(self, full: bool = False) -> None:
         """One Newton step of every column: in full, or as far as the objective falls."""
@@ -234,7 +252,7 @@ class Front:
         g, s, a, u = (x[:, some] for x in (g, self.weights, self.a, self.u))
         da, db, du = base.a[:, some] - a, (base.b - self.b)[some], base.u[:, some] - u
         df, two = du - db, 2.0 * self.ridge[some]
-        linear, quadratic = two * _dots(a, df), two * _dots(da, df)
+        linear, quadratic = two * (_dots(a, df) - self.rest[some] * db), two * _dots(da, df)
         slope = _dots(g, du) + linear
         bent = s * du
         bent *= d[:, some]
@@ -263,28 +281,41 @@ class Front:
     def _centre(self) -> Array:
         """The shift of b that makes sum s g vanish."""
         loss, s = self.target.problem.loss, self.weights
-        g = s * loss.gradient(self.y, self.u)
-        total, none = g.sum(axis=0), np.zeros(self.b.size)
-        sign = np.where(np.abs(total) <= 1e-15 * np.abs(g).sum(axis=0), 0.0, -np.sign(total))
-        beta = self._nearby_centre(total) if loss.piecewise_quadratic else sign * np.nan
+        g, rest = s * loss.gradient(self.y, self.u), 2.0 * self.ridge * self.rest
+        total, none = g.sum(axis=0) - rest, np.zeros(self.b.size)
+        size = np.abs(g).sum(axis=0) + np.abs(rest)
+        sign = np.where(np.abs(total) <= 1e-15 * size, 0.0, -np.sign(total))
+        beta = self._newton_centre(total) if loss.piecewise_quadratic else sign * np.nan
         far = np.flatnonzero(np.isnan(beta))
         if far.size:
             direction = np.ones_like(self.u[:, far]) * sign[far]
             y = np.broadcast_to(self.y, self.u.shape)
             beta[far] = sign[far] * line_search(
                 loss, y[:, far], self.u[:, far], direction, s[:, far],
-                none[far], none[far], tolerance=1e-12,
+                -sign[far] * rest[far], none[far], tolerance=1e-12,
             )  # fmt: skip
         return np.asarray(beta)
 
-    def _nearby_centre(self, total: Array) -> Array:
-        """One Newton step of that shift, or NaN where it takes a point to another piece."""
-        loss, s = self.target.problem.loss, self.weights
-        curvature = (s * loss.curvature(self.y, self.u)).sum(axis=0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            beta = np.where(total == 0.0, 0.0, -total / curvature)
-        moved = loss.piece(self.y, self.u + beta) != self.pieces
-        return np.where((moved & self.train).any(axis=0) | ~np.isfinite(beta), np.nan, beta)
+    def _newton_centre(self, total: Array) -> Array:
+        """Newton steps of that shift, or NaN where even the last changes the piece of a point."""
+        loss, u, s = self.target.problem.loss, self.u, self.weights
+        train, pieces = self.train, self.pieces
+        beta, found, left = np.zeros_like(total), np.full_like(total, np.nan), np.arange(total.size)
+        for _ in range(CENTRED):
+            curvature = _dots(s, loss.curvature(self.y, u))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                step = np.where(total == 0.0, 0.0, -total / curvature)
+            beta, u = beta + step, u + step
+            there = loss.piece(self.y, u)
+            home = np.isfinite(beta) & ~((there != pieces) & train).any(axis=0)
+            found[left[home]] = beta[home]
+            on = np.flatnonzero(np.isfinite(beta) & ~home)
+            if on.size == 0:
+                break
+            left, beta = left[on], beta[on]
+            u, s, train, pieces = (x[:, on] for x in (u, s, train, there))
+            total = _dots(s, loss.gradient(self.y, u)) - 2.0 * (self.ridge * self.rest)[left]
+        return found
 
     def recompute(self) -> None:
         """Predictions from the coefficients, without what rounding has added up over the steps."""
@@ -404,6 +435,11 @@ class Point:
 
     def put(self, columns: Any, part: Point) -> None:
         self.a[:, columns], self.b[columns], self.u[:, columns] = part.a, part.b, part.u
+
+    def beyond(self, other: Point, part: float) -> Point:
+        """On the line from another point, further by a part of the way from there."""
+        a, b, u = ((self.a, other.a), (self.b, other.b), (self.u, other.u))
+        return Point(*(here + part * (here - there) for here, there in (a, b, u)))
 
     def scaled(self, ratio: Array) -> Point:
         """The machines with their functions, not their intercepts, each multiplied by a ratio."""

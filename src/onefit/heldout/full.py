@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,13 +43,25 @@ class Target:
     @classmethod
     def at(cls, problem: Problem, lam: float, solution: Solution, j: int) -> Target:
         """Target ``j`` of a solution."""
-        y, u = problem.Y[:, j], solution.decision[:, j]
-        weighted = problem.s > 0
+        a, b, u = solution.coef[:, j], float(solution.intercept[j]), solution.decision[:, j]
+        return cls.of(problem, lam, j, a, b, u, solution.converged)
+
+    @classmethod
+    def of(
+        cls, problem: Problem, lam: float, j: int, a: Array, b: float, u: Array, sure: bool = True
+    ) -> Target:
+        """Target ``j`` at some coefficients, intercept and predictions."""
+        y, weighted = problem.Y[:, j], problem.s > 0
         g = np.where(weighted, problem.loss.gradient(y, u), 0.0)
         d = np.where(weighted, problem.loss.curvature(y, u), 0.0)
-        return cls(
-            problem, lam, y, solution.coef[:, j], float(solution.intercept[j]), u, g, d,
-            np.flatnonzero(d > 0.0), solution.converged,
+        return cls(problem, lam, y, a, b, u, g, d, np.flatnonzero(d > 0.0), sure)
+
+    def take(self, rows: NDArray[np.intp]) -> Target:
+        """On some of the rows."""
+        a, u, y, g, d = (x[rows] for x in (self.a, self.u, self.y, self.g, self.d))
+        return replace(
+            self, problem=self.problem.take(rows), y=y, a=a, u=u, g=g, d=d,
+            active=np.flatnonzero(d > 0.0),
         )  # fmt: skip
 
 

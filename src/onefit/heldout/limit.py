@@ -10,11 +10,13 @@ where a full step would not do, all folds side by side, each step a small change
 solution's factor (onefit.heldout.downdate). For the smooth losses the curvature is frozen at
 the full solution and the steps converge linearly; a fold that is too far for that is refitted
 from where it stands. Along a path of lambdas the folds start from the full solution shifted by
-how they differed from it at the last lambda.
+how they differed from it at the last lambda; few folds whose solutions have few points with
+curvature are solved together with the full problem (onefit.heldout.abreast).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,16 +24,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit.folds import Folds
+from onefit.heldout.abreast import Abreast
 from onefit.heldout.base import EXACT, HeldOut, HeldOutMethod, Prepared
-from onefit.heldout.downdate import Factors
 from onefit.heldout.front import Former, Front, Point
-from onefit.heldout.full import Target
 from onefit.heldout.path import FullPath
 from onefit.heldout.refit import refit_fold
 from onefit.heldout.repair import refine, repair
-from onefit.problem import Problem
+from onefit.problem import Problem, Solution
 
 Array = NDArray[Any]
+Rows = NDArray[np.intp]
 
 __all__ = ["Exact", "Limit"]
 
@@ -44,7 +46,11 @@ class Limit(HeldOutMethod):
 
     def prepare(self, problem: Problem, folds: Folds, lams: Array) -> Prepared:
         self.check(problem)
-        return _Newton(FullPath(problem, folds, lams, share=True), self.name)
+        path = FullPath(problem, folds, lams, share=True)
+        abreast = Abreast.of(path) if self.name == "exact" else []
+        if not abreast:
+            path.finish()
+        return _Newton(path, self.name, abreast)
 
 
 class Exact(Limit):
@@ -57,24 +63,22 @@ class Exact(Limit):
 class _Newton(Prepared):
     path: FullPath
     name: str
+    abreast: list[Abreast]
     former: dict[tuple[int, int], Former] = field(default_factory=dict)
 
     def predict(self, lam: float) -> HeldOut:
         path, folds = self.path, self.path.folds
-        q, size = path.problem.Y.shape[1], len(folds)
-        values = np.empty((folds.rows.size, q), dtype=path.problem.Y.dtype)
+        values = np.empty((folds.rows.size, path.problem.Y.shape[1]), dtype=path.problem.Y.dtype)
+        size = len(folds)
         error = np.zeros(size)
         moved, steps = np.zeros(size, np.intp), np.zeros(size, np.intp)
-        for j in range(q):
-            target = path.target(lam, j)
-            for place, (factors, members) in enumerate(path.fronts(target, j)):
-                front = self._front(target, factors, members, (j, place))
-                pieces = front.moved()
-                for column, k in enumerate(path.near[i] for i in members):
-                    values[folds.place(k), j] = front.u[folds.test[k], column]
-                    error[k] = max(error[k], front.error[column])
-                    moved[k] = max(moved[k], pieces[column])
-                    steps[k] = max(steps[k], front.steps[column])
+        for j, front, members in self._fronts(float(lam)):
+            pieces = front.moved()
+            for column, k in enumerate(path.near[i] for i in members):
+                values[folds.place(k), j] = front.u[folds.test[k], column]
+                error[k] = max(error[k], front.error[column])
+                moved[k] = max(moved[k], pieces[column])
+                steps[k] = max(steps[k], front.steps[column])
         for k in path.far:
             train, test = path.positive.train[k], path.positive.test[k]
             values[folds.place(k)], solution = refit_fold(path.problem, lam, train, test)
@@ -82,17 +86,53 @@ class _Newton(Prepared):
         exact = error <= EXACT * (1.0 + folds.largest(values))
         return HeldOut(values, folds, self.name, exact, error, moved, steps)
 
-    def _front(self, target: Target, factor: Factors, members: Array, key: Any) -> Front:
-        train = ~self.path.removed[:, members]
-        if self.name == "limit":
-            front = Front.start(target, factor, train, None)
-            front.step(full=True)
-            refine(front)
-            for column in np.flatnonzero(np.isinf(front.error)):
-                front.refit(int(column))
-            return front
-        front = Front.start(target, factor, train, self.former.get(key))
-        repair(front)
-        point = Point(front.a, front.b, front.u)
-        self.former[key] = Former(point, target, factor.ridge, front.grown)
+    def _fronts(self, lam: float) -> Iterator[tuple[int, Front, Rows]]:
+        """The near splits of every target, some at a time, at their solutions or limits."""
+        path = self.path
+        if self.abreast and all(one.ready(lam) for one in self.abreast):
+            solutions, fronts = zip(*(one.solve(lam) for one in self.abreast), strict=True)
+            path.record(lam, _side_by_side(solutions))
+            yield from ((j, front, path.teams[0][2]) for j, front in enumerate(fronts))
+            return
+        if any(one.crowded(lam) for one in self.abreast):
+            path.finish()
+        for j in range(path.problem.Y.shape[1]):
+            target = path.target(lam, j)
+            for place, (factors, members) in enumerate(path.fronts(target, j)):
+                train = ~path.removed[:, members]
+                if self.name == "limit":
+                    yield j, self._limit(Front.start(target, factors, train, None)), members
+                    continue
+                front = Front.start(target, factors, train, self._former(j, place))
+                repair(front)
+                self._remember(front, j, place)
+                yield j, front, members
+
+    def _limit(self, front: Front) -> Front:
+        front.step(full=True)
+        refine(front)
+        for column in np.flatnonzero(np.isinf(front.error)):
+            front.refit(int(column))
         return front
+
+    def _former(self, j: int, place: int) -> Former | None:
+        """Solutions at the last lambda."""
+        return self.abreast[j].former() if self.abreast else self.former.get((j, place))
+
+    def _remember(self, front: Front, j: int, place: int) -> None:
+        if self.abreast:
+            self.abreast[j].remember(front)
+        else:
+            point = Point(front.a, front.b, front.u)
+            self.former[j, place] = Former(point, front.target, front.ridge, front.grown)
+
+
+def _side_by_side(solutions: Sequence[Solution]) -> Solution:
+    """One solution of the targets of several."""
+    return Solution(
+        np.hstack([one.coef for one in solutions]),
+        np.concatenate([one.intercept for one in solutions]),
+        np.hstack([one.decision for one in solutions]),
+        max(one.steps for one in solutions),
+        all(one.converged for one in solutions),
+    )

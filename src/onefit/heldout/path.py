@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onefit import _linalg as linalg
 from onefit.folds import Folds
 from onefit.heldout.base import EXACT
 from onefit.heldout.downdate import Downdate, Factors
@@ -73,29 +74,63 @@ class FullPath:
         self.weight = np.array([problem.ridge(1.0, self.positive.train[k]) for k in self.near])
         self.stretches: list[list[Stretch]] = [[] for _ in range(problem.Y.shape[1])]
         self.share = share and problem.loss.piecewise_quadratic and bool(problem.s.all())
-        self.solutions = self._solve(lams)
+        self.kept = np.flatnonzero(problem.s)
+        self.whole = self.kept.size == problem.n
+        self.part = problem if self.whole else problem.take(self.kept)
+        self.ahead = sorted({float(lam) for lam in lams})
+        self.past: list[tuple[float, Solution]] = []
+        self.solutions: dict[float, Solution] = {}
+        self.failed: dict[float, str] = {}
+        self.teams = list(self._teams())
 
-    def _solve(self, lams: Array) -> dict[float, Solution]:
-        """Solutions on the rows of positive weight; the others are predicted, not fitted."""
-        kept = np.flatnonzero(self.problem.s)
-        whole = kept.size == self.problem.n
-        part = self.problem if whole else self.problem.take(kept)
-        solutions: dict[float, Solution] = {}
-        past: list[tuple[float, Solution]] = []
-        falling = sorted({float(lam) for lam in lams}, reverse=True)
-        for place, lam in enumerate(falling):
-            found = self._along(lam, *past[-1]) if past and self.share else None
-            found = solve(part, lam, start=_start(part, lam, past)) if found is None else found
-            solutions[lam] = found if whole else self._spread(found, kept)
-            if self.share and past:
-                self._look_ahead(lam, found, past[-1][1], len(falling) - place + 1)
-            past = [*past[-1:], (lam, found)]
-        return solutions
+    def solution(self, lam: float) -> Solution:
+        """That at one of the prepared lambdas; the larger ones come first."""
+        while lam not in self.solutions:
+            if not self.ahead or lam > self.ahead[-1]:
+                raise linalg.LinAlgError(self.failed.get(lam, f"lam={lam:g} was not prepared"))
+            self._advance()
+        return self.solutions[lam]
 
-    def _spread(self, solution: Solution, kept: NDArray[np.intp]) -> Solution:
+    def finish(self) -> None:
+        """All solutions that are still to come, and the stretches that they can share."""
+        while self.ahead:
+            self._advance()
+
+    def is_next(self, lam: float) -> bool:
+        """Whether the solution at a lambda is the next to be found."""
+        return self.ahead[-1:] == [lam]
+
+    def _advance(self) -> None:
+        """The solution at the next lambda, or why there is none."""
+        lam, last = self.ahead.pop(), self.past[-1] if self.past else None
+        try:
+            found = self._along(lam, *last) if last and self.share else None
+            if found is None:
+                # rows of weight zero are predicted, not fitted
+                found = solve(self.part, lam, start=_start(self.part, lam, self.past))
+        except linalg.LinAlgError as error:
+            self.failed[lam] = str(error)
+            return
+        self._keep(lam, found, found if self.whole else self._spread(found))
+        if self.share and last:
+            self._look_ahead(lam, found, last[1], len(self.ahead) + 2)
+
+    def record(self, lam: float, solution: Solution) -> None:
+        """Take the solution at the next lambda from elsewhere."""
+        if self.ahead.pop() != lam:
+            raise ValueError(f"lam={lam:g} is not the next of the path")
+        some = slice(None) if self.whole else self.kept
+        coef, decision = solution.coef[some], solution.decision[some]
+        self._keep(lam, replace(solution, coef=coef, decision=decision), solution)
+
+    def _keep(self, lam: float, part: Solution, solution: Solution) -> None:
+        self.solutions[lam] = solution
+        self.past = [*self.past[-1:], (lam, part)]
+
+    def _spread(self, solution: Solution) -> Solution:
         coef = np.zeros_like(self.problem.Y)
-        coef[kept] = solution.coef
-        decision = self.problem.K[:, kept] @ solution.coef + solution.intercept
+        coef[self.kept] = solution.coef
+        decision = self.problem.K[:, self.kept] @ solution.coef + solution.intercept
         return Solution(coef, solution.intercept, decision, solution.steps, solution.converged)
 
     def _along(self, lam: float, last: float, start: Solution) -> Solution | None:
@@ -148,25 +183,30 @@ class FullPath:
 
     def target(self, lam: float, j: int) -> Target:
         """Target ``j`` at one of the prepared lambdas."""
-        return Target.at(self.problem, lam, self.solutions[float(lam)], j)
+        return Target.at(self.problem, lam, self.solution(float(lam)), j)
 
     def groups(self) -> list[tuple[float, NDArray[np.intp]]]:
         """The near splits by Lambda / lam: those with one value share a factorisation."""
         return [(float(w), np.flatnonzero(self.weight == w)) for w in np.unique(self.weight)]
 
-    def fronts(self, target: Target, j: int) -> Iterator[tuple[Factors, NDArray[np.intp]]]:
-        """The near splits side by side, with their factors: two large groups at a time at most,
-        which are those that may come to hold an inverse.
+    def _teams(self) -> Iterator[tuple[list[float], NDArray[np.intp], NDArray[np.intp]]]:
+        """Near splits that are solved side by side: the values of Lambda / lam among them, which of
+        these each has, and the splits. Two large groups with one value at a time at most: those may
+        come to hold an inverse.
         """
         groups = sorted(self.groups(), key=lambda group: group[1].size)
-        stretch = self.stretch(target, j)
         while groups:
             small = [group for group in groups[:-2] if group[1].size <= FEW][: WIDTH // FEW]
             taken = [*small, *groups[-2:]]
             groups = groups[len(small) : -2]
-            each = [Downdate(target, target.lam * w, self.norms, stretch) for w, _ in taken]
             which = np.repeat(np.arange(len(taken)), [members.size for _, members in taken])
-            members = np.concatenate([members for _, members in taken])
+            yield [w for w, _ in taken], which, np.concatenate([members for _, members in taken])
+
+    def fronts(self, target: Target, j: int) -> Iterator[tuple[Factors, NDArray[np.intp]]]:
+        """The near splits side by side, with their factors."""
+        stretch = self.stretch(target, j)
+        for weights, which, members in self.teams:
+            each = [Downdate(target, target.lam * w, self.norms, stretch) for w in weights]
             for first in range(0, members.size, WIDTH):
                 some = slice(first, first + WIDTH)
                 yield Factors(each, which[some]), members[some]

@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from onefit.heldout.front import TOLERANCE, Front
 
-__all__ = ["refine", "repair"]
+__all__ = ["approach", "refine", "repair"]
 
 MAX_STEPS = 40
 #: the part of the points with curvature below which the model says too little of the intercept
@@ -36,16 +37,20 @@ def refine(front: Front) -> None:
         front.put(rough, part)
 
 
-def repair(front: Front) -> None:
-    """Newton steps until every column is at its solution."""
-    problem, few = front.target.problem, FEW * front.target.y.size
-    piecewise = problem.loss.piecewise_quadratic
-    if piecewise and problem.fit_intercept and front.target.active.size < few:
-        front.slide(np.arange(front.b.size))
-    part, pending = replace(front), np.arange(front.b.size)
+def approach(front: Front, full: bool = False) -> NDArray[np.intp]:
+    """Newton steps until every column is at its solution; which columns did not get there.
+
+    With ``full``, the first step is not looked at: it leads to a point that the others start from.
+    """
+    piecewise = front.target.problem.loss.piecewise_quadratic
+    pending = np.flatnonzero(~front.settled)
+    if pending.size == 0:
+        return pending
+    part = replace(front) if pending.size == front.b.size else front.take(pending)
     for _ in range(MAX_STEPS):
         before = part.error
-        part.step()
+        part.step(full)
+        full = False
         if piecewise:
             left, slow = ~part.settled, np.zeros(pending.size, dtype=bool)
         else:
@@ -63,6 +68,17 @@ def repair(front: Front) -> None:
         part = part if on.all() else part.take(on)
     else:
         front.put(pending, part)
+    return pending
+
+
+def repair(front: Front) -> None:
+    """Newton steps, refinement, and refits for what these do not bring home."""
+    problem, few = front.target.problem, FEW * front.target.y.size
+    piecewise, pending = problem.loss.piecewise_quadratic, np.flatnonzero(~front.settled)
+    centred = piecewise and problem.fit_intercept and front.target.active.size < few
+    if centred and pending.size:
+        front.slide(pending)
+    pending = approach(front)
     if piecewise:
         refine(front)
     for column in np.union1d(pending, np.flatnonzero(np.isinf(front.error))):
