@@ -136,7 +136,7 @@ def test_a_wrong_guess_of_the_rows_costs_steps_only(monkeypatch, used, loss, tas
         assert (front.steps == steps)[home].all()
 
     monkeypatch.setattr(abreast, "repair", watched)
-    assert_path_of_refits(make_problem(loss, task, N), SPLITS["kfold"], np.logspace(0, -5, 8))
+    assert_path_of_refits(make_problem(loss, task, N), SPLITS["kfold"])
     assert len(used["rows"]) > 2
     assert any(0 < count < 5 for count in went_on)
 
@@ -145,8 +145,8 @@ def test_lambdas_in_any_order_and_far_apart(used):
     problem = make_problem(*PIECEWISE[3], N)
     lams = np.array([1.0, 0.5, 1e-4, 0.9e-4, 0.8e-4, 1e-5])
     assert_path_of_refits(problem, SPLITS["kfold"], lams)
-    # not where a lambda is a thousandth of the last
-    assert used["abreast"] == 3
+    # not where a lambda is a small part of the last
+    assert used["abreast"] == 2
     used["abreast"] = 0
     assert_path_of_refits(problem, SPLITS["kfold"], lams[::-1])
     assert used["abreast"] == 0

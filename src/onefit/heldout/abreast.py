@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from onefit.heldout.apart import Apart
 from onefit.heldout.base import EXACT
-from onefit.heldout.front import NEAR, Former, Front, Point
+from onefit.heldout.front import Former, Front, Point
 from onefit.heldout.full import Target
 from onefit.heldout.path import FullPath
 from onefit.heldout.repair import repair
@@ -34,6 +34,8 @@ __all__ = ["Abreast"]
 MOST = 16
 #: points with curvature, beyond which a factor that the folds share costs less
 SMALL = 185
+#: the ratio of a lambda to the next, beyond which folds start better from the full solution
+STRIDE = 2.5
 #: how far to go on the line through the last two solutions, in units of the way between them
 AHEAD = 0.55
 #: how far a row may end from where it starts: so many times as far as it did before, and so many
@@ -118,7 +120,7 @@ class Abreast:
         if len(self.past) < 2 or not self.path.is_next(lam):
             return False
         older, newer = (stage.full for stage in self.past)
-        if not older.lam > newer.lam > lam >= newer.lam / NEAR:
+        if not older.lam > newer.lam > lam >= newer.lam / STRIDE:
             return False
         u = newer.u + self._theta(lam) * (newer.u - older.u)
         curved = self.path.problem.loss.curvature(newer.y, u) > 0.0
