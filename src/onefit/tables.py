@@ -8,6 +8,8 @@ warning.
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import re
 import warnings
 from dataclasses import dataclass, field
@@ -337,6 +339,7 @@ def _read_csv(path: Path, delimiter: str) -> pd.DataFrame:
     if len(delimiter) != 1:
         raise DataError(f"--delimiter {delimiter!r} must be one character; '\\t' is a tab")
     options: dict[str, Any] = {"sep": delimiter, "skipinitialspace": True, "na_values": GAPS}
+    _check_bytes(path)
     try:
         header = pd.read_csv(path, **options, header=None, nrows=1, dtype=str)
         with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
@@ -364,7 +367,37 @@ def _read_csv(path: Path, delimiter: str) -> pd.DataFrame:
             raise DataError(f"{path.name} has one column only, {str(frame.columns[0])!r}{hint}")
     _check_names(header.iloc[0].dropna().str.strip(), path)
     frame.columns = frame.columns.str.strip()
+    _warn_of_open_quotes(frame)
     return frame if delimiter == "," else _with_decimal_commas(frame)
+
+
+def _check_bytes(path: Path) -> None:
+    """Refuse NUL bytes, at which a value would end without a word."""
+    opened: Any = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix.lower(), open)
+    try:
+        with opened(path, "rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if b"\0" in line:
+                    raise DataError(
+                        f"{path.name} holds a NUL byte in line {number}: it is damaged, or not "
+                        "UTF-8 text; save it as UTF-8"
+                    )
+    except OSError:
+        return  # said by whoever reads it
+
+
+def _warn_of_open_quotes(frame: pd.DataFrame) -> None:
+    """Rows between two quotes are one value, which was hardly meant so."""
+    for name in frame.columns:
+        column = frame[name]
+        if column.dtype.kind in "OU" or str(column.dtype) in ("str", "string"):
+            broken = column.astype(str).str.contains("\n", regex=False)
+            if broken.any():
+                warnings.warn(
+                    f"a value of column {str(name)!r} in row {broken.idxmax()} spans several "
+                    "lines; if a quote was left open there, the rows below it are lost: close it",
+                    stacklevel=3,
+                )
 
 
 def _check_names(names: Any, path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -188,6 +190,21 @@ def test_what_looks_like_a_mistake_is_said(onefit, tmp_path, name, values, words
     assert line.startswith("note: ")
     for one in words:
         assert one in line
+
+
+@pytest.mark.parametrize("name", ["data.csv", "data.csv.gz"])
+def test_nul_bytes(onefit, tmp_path, name):
+    text = rows("a", "t").replace("5,5", "5\0,5").encode()
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(text) if name.endswith("gz") else text)
+    check(onefit("select", path, "--target", "t"), BAD_DATA, "NUL byte in line 7", "UTF-8")
+
+
+def test_quotes_left_open(onefit, tmp_path):
+    lines = rows("a", "b", "t", n=40).replace("7,7,", '7,"7,').replace("9,9,9", '9,9",9')
+    done = onefit("select", write(tmp_path, lines), "--target", "t", *SMALL)
+    assert "column 'b' in row 7 spans several lines" in done.stderr
+    assert "close it" in done.stderr
 
 
 def test_versions_and_codes_are_no_dates(onefit, tmp_path):
