@@ -20,9 +20,10 @@ from onefit import _linalg as linalg
 from onefit.heldout import Exact, Refit, abreast, shrink
 from onefit.heldout.abreast import Abreast
 from onefit.heldout.apart import Apart
-from onefit.heldout.front import Front, Point
+from onefit.heldout.front import Front
 from onefit.heldout.full import Norms, Target
 from onefit.heldout.path import FullPath
+from onefit.heldout.point import Point
 from onefit.heldout.repair import repair
 from onefit.losses import EpsilonQuadratic, Huber, SmoothedHinge, SquaredHinge
 from onefit.problem import Problem

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from onefit.heldout.apart import Apart
 from onefit.heldout.base import EXACT
-from onefit.heldout.front import Former, Front, Point
+from onefit.heldout.front import Front
 from onefit.heldout.full import Target
 from onefit.heldout.path import FullPath
+from onefit.heldout.point import Former, Point
 from onefit.heldout.repair import repair
 from onefit.heldout.shrink import approach_near, near
 from onefit.problem import Solution

@@ -12,9 +12,10 @@ from dataclasses import replace
 import numpy as np
 
 from onefit.heldout.downdate import Downdate, Factors
-from onefit.heldout.front import Former, Front, Point
+from onefit.heldout.front import Front
 from onefit.heldout.full import Norms, Target
 from onefit.heldout.inverses import Factored
+from onefit.heldout.point import Former, Point
 from onefit.heldout.repair import MAX_STEPS, refine
 from onefit.heldout.stretch import Stretch
 

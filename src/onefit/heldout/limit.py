@@ -26,8 +26,9 @@ from numpy.typing import NDArray
 from onefit.folds import Folds
 from onefit.heldout.abreast import Abreast
 from onefit.heldout.base import EXACT, HeldOut, HeldOutMethod, Prepared
-from onefit.heldout.front import Former, Front, Point
+from onefit.heldout.front import Front
 from onefit.heldout.path import FullPath
+from onefit.heldout.point import Former, Point
 from onefit.heldout.refit import refit_fold
 from onefit.heldout.repair import refine, repair
 from onefit.problem import Problem, Solution

@@ -24,8 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit.heldout.apart import Apart
-from onefit.heldout.front import Front, Point
+from onefit.heldout.front import Front
 from onefit.heldout.model import product
+from onefit.heldout.point import Point
 from onefit.heldout.repair import approach
 
 Array = NDArray[Any]
