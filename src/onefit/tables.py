@@ -12,6 +12,7 @@ import bz2
 import gzip
 import re
 import warnings
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,8 @@ CSV = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")
 LIBSVM = (".libsvm", ".svmlight", ".svm")
 PACKED = (".gz", ".bz2")
+#: what a file raises that cannot be read, or unpacked
+BROKEN = (OSError, EOFError, zlib.error)
 #: what a file that was read with the wrong delimiter shows in its header
 DELIMITERS = {";": ";", "\t": "\\t", "|": "|", ",": ","}
 #: what stands for a missing value beside pandas's own list
@@ -355,7 +358,7 @@ def _read_csv(path: Path, delimiter: str) -> pd.DataFrame:
         ) from error
     except pd.errors.EmptyDataError as error:
         raise DataError(f"{path.name} is empty; it needs a header and rows") from error
-    except (pd.errors.ParserError, ValueError, OSError) as error:
+    except (pd.errors.ParserError, ValueError, *BROKEN) as error:
         reason = str(error).strip().removeprefix("Error tokenizing data. C error: ")
         hint = _other_delimiter(_first_line(path), delimiter)
         if not hint and "line" in reason:
@@ -382,7 +385,7 @@ def _check_bytes(path: Path) -> None:
                         f"{path.name} holds a NUL byte in line {number}: it is damaged, or not "
                         "UTF-8 text; save it as UTF-8"
                     )
-    except OSError:
+    except BROKEN:
         return  # said by whoever reads it
 
 

@@ -200,6 +200,17 @@ def test_nul_bytes(onefit, tmp_path, name):
     check(onefit("select", path, "--target", "t"), BAD_DATA, "NUL byte in line 7", "UTF-8")
 
 
+@pytest.mark.parametrize("damage", ["cut", "changed"])
+def test_damaged_gzip(onefit, tmp_path, damage):
+    packed = bytearray(gzip.compress(rows("a", "t", n=400).encode()))
+    packed = packed[: len(packed) // 2] if damage == "cut" else packed
+    if damage == "changed":
+        packed[30:40] = bytes(10)
+    path = tmp_path / "data.csv.gz"
+    path.write_bytes(packed)
+    check(onefit("select", path, "--target", "t"), BAD_DATA, "cannot be read as CSV")
+
+
 def test_quotes_left_open(onefit, tmp_path):
     lines = rows("a", "b", "t", n=40).replace("7,7,", '7,"7,').replace("9,9,9", '9,9",9')
     done = onefit("select", write(tmp_path, lines), "--target", "t", *SMALL)

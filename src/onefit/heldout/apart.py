@@ -75,7 +75,7 @@ class Apart:
     def _solve(
         self, rows: NDArray[np.intp], c: Array, e: Array, total: float
     ) -> tuple[Array, float]:
-        K = self.problem.K.take(rows, axis=0).take(rows, axis=1)
+        K = linalg.submatrix(self.problem.K, rows, rows)
         K.ravel()[:: rows.size + 1] += c
         if not self.problem.fit_intercept:
             return linalg.solve_spd(K.T, e[:, None], overwrite=True)[:, 0], 0.0

@@ -36,8 +36,8 @@ __all__ = ["approach_near", "near"]
 
 
 def near(front: Front, former: Array, reach: Array) -> Rows:
-    """W: rows with curvature where a front stands or on another piece within ``reach`` of there, or
-    ``former``-ly, when the coefficients of the base were found, in any problem.
+    """W: the rows that have curvature where a front stands, or are on another piece within reach of
+    there, or at the former predictions, those of the base's coefficients, in any problem.
     """
     loss = front.target.problem.loss
     steady = loss.curvature(front.y, front.u) == 0.0
