@@ -7,7 +7,7 @@ import pytest
 from heldout._twins import gaussian, make_problem, splits
 
 from onefit import torn
-from onefit.heldout import Exact, Limit, Refit, abreast, path
+from onefit.heldout import Exact, Limit, Refit, path
 from onefit.heldout.follow import CHANGED, follow
 from onefit.heldout.full import Norms, Target
 from onefit.heldout.path import FullPath
@@ -29,7 +29,6 @@ PIECEWISE = [
 
 @pytest.fixture(autouse=True)
 def small_samples_share(monkeypatch):
-    monkeypatch.setattr(abreast, "SMALL", -1)
     monkeypatch.setattr(path, "FEWEST", 10)
     monkeypatch.setattr(path, "STEADY", 0.1)
     monkeypatch.setattr(path, "SERVED", 0.2)

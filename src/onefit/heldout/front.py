@@ -22,9 +22,6 @@ leave-out solution of another lambda, multiplied by the ratio of the two. So pre
 from step to step and from lambda to lambda. What rounding does to them is multiplied too, and seen
 by the coefficients through the condition number of the problem: before it counts, predictions are
 computed from the coefficients anew.
-
-**Rest.** A front may do without rows that have no curvature and stay on their pieces (see
-onefit.heldout.abreast): their coefficients enter through their sum alone.
 """
 
 from __future__ import annotations
@@ -89,8 +86,6 @@ class Front:
     grown : float
         By what the rounding errors of the predictions were multiplied since they were computed from
         the coefficients.
-    rest : (k,) array
-        The sum of the coefficients of rows that the front does without.
     """
 
     target: Target
@@ -107,7 +102,6 @@ class Front:
     base: Point
     ridge: Array
     grown: float
-    rest: Array
 
     @classmethod
     def at(
@@ -118,7 +112,7 @@ class Front:
         none, far = np.zeros(k, dtype=np.intp), np.full(k, np.inf)
         return cls(
             target, factor, train, weights, point.a, point.b, point.u, pieces,
-            none, none.astype(bool), far, base, factor.ridge, 1.0, np.zeros_like(point.b),
+            none, none.astype(bool), far, base, factor.ridge, 1.0,
         )  # fmt: skip
 
     @classmethod
@@ -168,7 +162,6 @@ class Front:
             error=self.error[columns],
             base=self.base.take(columns),
             ridge=self.ridge[columns],
-            rest=self.rest[columns],
         )
 
     def put(self, columns: Any, part: Front, some: Any = slice(None)) -> None:
@@ -197,7 +190,7 @@ class Front:
         pull = product(self.target.problem.K, fixed)
         missing = -two * gap / (sd + ~curved) - pull
         missing *= curved
-        total = self.rest + base.a.sum(axis=0) + fixed.sum(axis=0)
+        total = base.a.sum(axis=0) + fixed.sum(axis=0)
         return Model(d, missing, fixed, total), pull
 
     def step(self, full: bool = False) -> None:
@@ -253,7 +246,7 @@ class Front:
         g, s, a, u = (x[:, some] for x in (g, self.weights, self.a, self.u))
         da, db, du = base.a[:, some] - a, (base.b - self.b)[some], base.u[:, some] - u
         df, two = du - db, 2.0 * self.ridge[some]
-        linear, quadratic = two * (_dots(a, df) - self.rest[some] * db), two * _dots(da, df)
+        linear, quadratic = two * _dots(a, df), two * _dots(da, df)
         slope = _dots(g, du) + linear
         bent = s * du
         bent *= d[:, some]
@@ -282,9 +275,9 @@ class Front:
     def _centre(self) -> Array:
         """The shift of b that makes sum s g vanish."""
         loss, s = self.target.problem.loss, self.weights
-        g, rest = s * loss.gradient(self.y, self.u), 2.0 * self.ridge * self.rest
-        total, none = g.sum(axis=0) - rest, np.zeros(self.b.size)
-        size = np.abs(g).sum(axis=0) + np.abs(rest)
+        g = s * loss.gradient(self.y, self.u)
+        total, none = g.sum(axis=0), np.zeros(self.b.size)
+        size = np.abs(g).sum(axis=0)
         sign = np.where(np.abs(total) <= 1e-15 * size, 0.0, -np.sign(total))
         beta = self._newton_centre(total) if loss.piecewise_quadratic else sign * np.nan
         far = np.flatnonzero(np.isnan(beta))
@@ -293,7 +286,7 @@ class Front:
             y = np.broadcast_to(self.y, self.u.shape)
             beta[far] = sign[far] * line_search(
                 loss, y[:, far], self.u[:, far], direction, s[:, far],
-                -sign[far] * rest[far], none[far], tolerance=1e-12,
+                none[far], none[far], tolerance=1e-12,
             )  # fmt: skip
         return np.asarray(beta)
 
@@ -315,7 +308,7 @@ class Front:
                 break
             left, beta = left[on], beta[on]
             u, s, train, pieces = (x[:, on] for x in (u, s, train, there))
-            total = _dots(s, loss.gradient(self.y, u)) - 2.0 * (self.ridge * self.rest)[left]
+            total = _dots(s, loss.gradient(self.y, u))
         return found
 
     def recompute(self) -> None:

@@ -10,13 +10,12 @@ where a full step would not do, all folds side by side, each step a small change
 solution's factor (onefit.heldout.downdate). For the smooth losses the curvature is frozen at
 the full solution and the steps converge linearly; a fold that is too far for that is refitted
 from where it stands. Along a path of lambdas the folds start from the full solution shifted by
-how they differed from it at the last lambda; few folds whose solutions have few points with
-curvature are solved together with the full problem (onefit.heldout.abreast).
+how they differed from it at the last lambda.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,14 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit.folds import Folds
-from onefit.heldout.abreast import Abreast
 from onefit.heldout.base import EXACT, HeldOut, HeldOutMethod, Prepared
 from onefit.heldout.front import Front
 from onefit.heldout.path import FullPath
 from onefit.heldout.point import Former, Point
 from onefit.heldout.refit import refit_fold
 from onefit.heldout.repair import refine, repair
-from onefit.problem import Problem, Solution
+from onefit.problem import Problem
 
 Array = NDArray[Any]
 Rows = NDArray[np.intp]
@@ -48,10 +46,8 @@ class Limit(HeldOutMethod):
     def prepare(self, problem: Problem, folds: Folds, lams: Array) -> Prepared:
         self.check(problem)
         path = FullPath(problem, folds, lams, share=True)
-        abreast = Abreast.of(path) if self.name == "exact" else []
-        if not abreast:
-            path.finish()
-        return _Newton(path, self.name, abreast)
+        path.finish()
+        return _Newton(path, self.name)
 
 
 class Exact(Limit):
@@ -64,7 +60,6 @@ class Exact(Limit):
 class _Newton(Prepared):
     path: FullPath
     name: str
-    abreast: list[Abreast]
     former: dict[tuple[int, int], Former] = field(default_factory=dict)
 
     def predict(self, lam: float) -> HeldOut:
@@ -90,13 +85,6 @@ class _Newton(Prepared):
     def _fronts(self, lam: float) -> Iterator[tuple[int, Front, Rows]]:
         """The near splits of every target, some at a time, at their solutions or limits."""
         path = self.path
-        if self.abreast and all(one.ready(lam) for one in self.abreast):
-            solutions, fronts = zip(*(one.solve(lam) for one in self.abreast), strict=True)
-            path.record(lam, _side_by_side(solutions))
-            yield from ((j, front, path.teams[0][2]) for j, front in enumerate(fronts))
-            return
-        if any(one.crowded(lam) for one in self.abreast):
-            path.finish()
         for j in range(path.problem.Y.shape[1]):
             target = path.target(lam, j)
             for place, (factors, members) in enumerate(path.fronts(target, j)):
@@ -104,7 +92,7 @@ class _Newton(Prepared):
                 if self.name == "limit":
                     yield j, self._limit(Front.start(target, factors, train, None)), members
                     continue
-                front = Front.start(target, factors, train, self._former(j, place))
+                front = Front.start(target, factors, train, self.former.get((j, place)))
                 repair(front)
                 self._remember(front, j, place)
                 yield j, front, members
@@ -116,24 +104,6 @@ class _Newton(Prepared):
             front.refit(int(column))
         return front
 
-    def _former(self, j: int, place: int) -> Former | None:
-        """Solutions at the last lambda."""
-        return self.abreast[j].former() if self.abreast else self.former.get((j, place))
-
     def _remember(self, front: Front, j: int, place: int) -> None:
-        if self.abreast:
-            self.abreast[j].remember(front)
-        else:
-            point = Point(front.a, front.b, front.u)
-            self.former[j, place] = Former(point, front.target, front.ridge, front.grown)
-
-
-def _side_by_side(solutions: Sequence[Solution]) -> Solution:
-    """One solution of the targets of several."""
-    return Solution(
-        np.hstack([one.coef for one in solutions]),
-        np.concatenate([one.intercept for one in solutions]),
-        np.hstack([one.decision for one in solutions]),
-        max(one.steps for one in solutions),
-        all(one.converged for one in solutions),
-    )
+        point = Point(front.a, front.b, front.u)
+        self.former[j, place] = Former(point, front.target, front.ridge, front.grown)

@@ -96,10 +96,6 @@ class FullPath:
         while self.ahead:
             self._advance()
 
-    def is_next(self, lam: float) -> bool:
-        """Whether the solution at a lambda is the next to be found."""
-        return self.ahead[-1:] == [lam]
-
     def _advance(self) -> None:
         """The solution at the next lambda, or why there is none."""
         lam, last = self.ahead.pop(), self.past[-1] if self.past else None
@@ -114,14 +110,6 @@ class FullPath:
         self._keep(lam, found, found if self.whole else self._spread(found))
         if self.share and last:
             self._look_ahead(lam, found, last[1], len(self.ahead) + 2)
-
-    def record(self, lam: float, solution: Solution) -> None:
-        """Take the solution at the next lambda from elsewhere."""
-        if self.ahead.pop() != lam:
-            raise ValueError(f"lam={lam:g} is not the next of the path")
-        some = slice(None) if self.whole else self.kept
-        coef, decision = solution.coef[some], solution.decision[some]
-        self._keep(lam, replace(solution, coef=coef, decision=decision), solution)
 
     def _keep(self, lam: float, part: Solution, solution: Solution) -> None:
         self.solutions[lam] = solution

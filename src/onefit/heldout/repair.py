@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from onefit.heldout.front import TOLERANCE, Front
 
-__all__ = ["approach", "refine", "repair"]
+__all__ = ["refine", "repair"]
 
 MAX_STEPS = 40
 #: the part of the points with curvature below which the model says too little of the intercept
@@ -37,11 +37,8 @@ def refine(front: Front) -> None:
         front.put(rough, part)
 
 
-def approach(front: Front, full: bool = False) -> NDArray[np.intp]:
-    """Newton steps until every column is at its solution; which columns did not get there.
-
-    With ``full``, the first step is not looked at: it leads to a point that the others start from.
-    """
+def approach(front: Front) -> NDArray[np.intp]:
+    """Newton steps until every column is at its solution; which columns did not get there."""
     piecewise = front.target.problem.loss.piecewise_quadratic
     pending = np.flatnonzero(~front.settled)
     if pending.size == 0:
@@ -49,8 +46,7 @@ def approach(front: Front, full: bool = False) -> NDArray[np.intp]:
     part = replace(front) if pending.size == front.b.size else front.take(pending)
     for _ in range(MAX_STEPS):
         before = part.error
-        part.step(full)
-        full = False
+        part.step()
         if piecewise:
             left, slow = ~part.settled, np.zeros(pending.size, dtype=bool)
         else:
