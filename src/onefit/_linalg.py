@@ -34,8 +34,11 @@ __all__ = [
     "gram",
     "inverse_spd",
     "matmul",
+    "norm_of_gram",
     "pivoted_qr",
     "rank_one",
+    "smallest_eigenvalue",
+    "smallest_tridiagonal",
     "solve_cholesky",
     "solve_lower",
     "solve_spd",
@@ -191,6 +194,8 @@ def pivoted_qr(a: Array) -> tuple[Array, NDArray[np.intp]]:
     return np.triu(factored[:rows]), np.asarray(pivots - 1, dtype=np.intp)
 
 
+#: steps of the power method for a norm
+_POWER = 10
 #: rows up to which divide and conquer may have its workspace of 2 n^2 numbers
 _SMALL = 1200
 
@@ -212,6 +217,16 @@ def eigh(a: Array, overwrite: bool = False) -> tuple[Array, Array]:
     if info > 0:
         raise LinAlgError("the symmetric eigenvalue iteration did not converge")
     return np.asarray(values), np.asarray(vectors)
+
+
+def smallest_eigenvalue(a: Array) -> float:
+    """The smallest eigenvalue of a symmetric matrix, by bisection of its tridiagonal form."""
+    values, _, _, _, info = _lapack("syevr", a)(
+        fortran(a), compute_v=0, range="I", il=1, iu=1, lower=1, overwrite_a=1
+    )
+    if info > 0:
+        raise LinAlgError("the symmetric eigenvalue iteration did not converge")
+    return float(values[0])
 
 
 #: columns moved, and columns reduced, at a time
@@ -273,6 +288,16 @@ def eigh_tridiagonal(diagonal: Array, beside: Array) -> tuple[Array, Array]:
     return np.asarray(values), np.asarray(vectors)
 
 
+def smallest_tridiagonal(diagonal: Array, beside: Array) -> float:
+    """The smallest eigenvalue of a symmetric tridiagonal matrix, by bisection."""
+    _, values, _, _, info = _lapack("stebz", diagonal)(
+        diagonal, beside, 2, 0.0, 0.0, 1, 1, 0.0, "E"
+    )
+    if info > 0:
+        raise LinAlgError("the bisection for an eigenvalue did not converge")
+    return float(values[0])
+
+
 def eigh_stack(a: Array) -> tuple[Array, Array]:
     """Eigenvalues and eigenvectors of many symmetric matrices of a few rows."""
     # NumPy's: so small that no thread is woken
@@ -287,6 +312,16 @@ def gram(a: Array, rows: bool = False, out: Array | None = None) -> Array:
     return np.asarray(
         _blas("syrk", a)(1.0, a.T if flip else a, trans=int(rows == flip), lower=1, **place)
     )
+
+
+def norm_of_gram(a: Array) -> float:
+    """A bound on the largest eigenvalue of a'a: twice what a few steps of the power method find."""
+    x: Array = np.asarray(np.random.default_rng(0).normal(size=a.shape[1]), dtype=a.dtype)
+    found = 0.0
+    for _ in range(_POWER):
+        x = matmul(a.T, matmul(a, x / np.linalg.norm(x)))
+        found = max(found, float(np.linalg.norm(x)))
+    return 2.0 * found
 
 
 def rank_one(a: Array, x: Array, y: Array) -> None:

@@ -104,9 +104,11 @@ class Folds:
         return slice(int(self.offsets[k]), int(self.offsets[k + 1]))
 
     def largest(self, values: NDArray[Any]) -> NDArray[Any]:
-        """The largest absolute value of each split, from values in the order of :attr:`rows`."""
-        size = np.abs(values).reshape(self.rows.size, -1).max(axis=1)
-        return np.asarray(np.maximum.reduceat(size, self.offsets[:-1]))
+        """The largest absolute value of each split and target, (n_splits, q).
+
+        Values are in the order of :attr:`rows`, (N, q).
+        """
+        return np.asarray(np.maximum.reduceat(np.abs(values), self.offsets[:-1], axis=0))
 
     @cached_property
     def is_partition(self) -> bool:

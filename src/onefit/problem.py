@@ -19,6 +19,7 @@ Leaving rows out only sets their s to zero and, under mean scaling, shrinks Lamb
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,56 @@ from onefit.losses.base import Loss
 
 Array = NDArray[Any]
 
-__all__ = ["Problem", "Solution"]
+__all__ = ["Norms", "Problem", "Solution"]
+
+
+@dataclass(frozen=True)
+class Norms:
+    """Sizes of a kernel matrix, which error bounds are made of.
+
+    Attributes
+    ----------
+    roots : (n,) array
+        Roots of the diagonal: |K_ij| <= roots_i roots_j.
+    row_sum : float
+        The largest absolute row sum, no less than the largest eigenvalue.
+    """
+
+    K: Array = field(repr=False)
+    roots: Array = field(repr=False)
+    row_sum: float
+
+    @classmethod
+    def of(cls, K: Array) -> Norms:
+        """Of a kernel matrix, which is kept for the eigenvalue."""
+        sums = [float(np.abs(K[i : i + 512]).sum(axis=1).max()) for i in range(0, K.shape[0], 512)]
+        diagonal = np.einsum("ii->i", K).astype(np.float64)
+        return cls(K, np.sqrt(np.maximum(diagonal, 0.0)), max(sums))
+
+    @property
+    def diagonal(self) -> float:
+        """The largest diagonal entry."""
+        return float(self.roots.max() ** 2)
+
+    @cached_property
+    def negative(self) -> float:
+        """How far below zero the smallest eigenvalue may be.
+
+        A Cholesky factor of K shifted by what rounding makes of one proves that it is no further
+        below than twice that; only where there is none is the eigenvalue itself computed.
+        """
+        n = self.K.shape[0]
+        epsilon = float(np.finfo(self.K.dtype).eps)
+        shift = max(
+            (8.0 + 6.0 * n**0.5) * epsilon * self.diagonal, float(np.finfo(np.float32).tiny)
+        )
+        shifted = linalg.fortran(self.K)
+        shifted[np.diag_indices_from(shifted)] += self.K.dtype.type(shift)
+        try:
+            linalg.cholesky(shifted, overwrite=True)
+        except linalg.LinAlgError:
+            return float(max(0.0, -linalg.smallest_eigenvalue(self.K)) + shift)
+        return float(2.0 * shift)
 
 
 @dataclass(frozen=True)
@@ -74,7 +124,29 @@ class Problem:
         """Lambda of the normal form for the training rows (all of them by default)."""
         if self.scaling == "total":
             return lam
-        return lam * float(self.s.sum() if train is None else self.s[train].sum())
+        s = self.s if train is None else self.s[train]
+        return lam * float(s.sum(dtype=np.float64))
+
+    @cached_property
+    def norms(self) -> Norms:
+        """Sizes of the kernel matrix."""
+        return Norms.of(self.K)
+
+    @cached_property
+    def scale(self) -> Array:
+        """The unit in which an error is judged, one number per target.
+
+        It is 1 for labels -1 and +1, whose margin is 1, and the weighted standard deviation of any
+        other target. A constant target has its size for a unit.
+        """
+        weighted = self.s > 0
+        Y, s = self.Y[weighted].astype(np.float64), self.s[weighted].astype(np.float64)
+        size = np.abs(Y).max(axis=0)
+        mean = np.average(Y, axis=0, weights=s)
+        spread = np.sqrt(np.average(np.square(Y - mean), axis=0, weights=s))
+        constant = (Y[0] == Y).all(axis=0)
+        labels = np.all(np.abs(Y) == 1.0, axis=0)
+        return np.where(labels | (size == 0.0), 1.0, np.where(constant, size, spread))
 
     def take(self, rows: Indices) -> Problem:
         """The problem on some of the rows."""

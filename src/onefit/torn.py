@@ -57,11 +57,14 @@ class Torn:
         Q.
     tears : (n, p) array
         U.
+    smallest : float
+        The smallest eigenvalue of A.
     """
 
     values: Array
     vectors: Array
     tears: Array
+    smallest: float
 
     @classmethod
     def decompose(cls, A: Array) -> Torn:
@@ -69,8 +72,10 @@ class Torn:
         blocks = min(A.shape[0] // SMALLEST, MOST)
         if blocks < 2:
             values, vectors = linalg.eigh(A, overwrite=True)
-            return cls(values, vectors, np.zeros((values.size, 0), values.dtype))
+            none = np.zeros((values.size, 0), values.dtype)
+            return cls(values, vectors, none, float(values[0]))
         diagonal, beside, H = linalg.tridiagonal(A, overwrite=True)
+        smallest = linalg.smallest_tridiagonal(diagonal, beside)
         Q = H.columns
         ends = _places(beside, blocks)
         cut = ends[1:-1]
@@ -91,7 +96,8 @@ class Torn:
         order = np.argsort(diagonal)
         for first in range(0, order.size, PIECE):
             Q[first : first + PIECE] = Q[first : first + PIECE, order]
-        return cls(diagonal[order], Q, np.asfortranarray(tears[order][:, weight > 0.0]))
+        U = np.asfortranarray(tears[order][:, weight > 0.0])
+        return cls(diagonal[order], Q, U, smallest)
 
     def corrections(self, shifts: Array) -> Array:
         """W' at every c, (L, p, n)."""

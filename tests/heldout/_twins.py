@@ -24,7 +24,6 @@ from sklearn.model_selection import (
 from onefit.folds import Folds
 from onefit.heldout.full import Target
 from onefit.heldout.model import Model
-from onefit.heldout.refit import refit_fold
 from onefit.losses import SmoothedHinge
 from onefit.losses.base import PiecewiseQuadratic
 from onefit.problem import Problem
@@ -201,128 +200,13 @@ def dense_minimiser(target, ridge, model, c):
 
 
 @dataclass(frozen=True)
-class Witness:
-    """An honest refit, and the solution itself as far as extended precision finds it.
-
-    ``values`` differ from those of the solution by at most ``error``.
-    """
-
-    refit: np.ndarray
-    converged: bool
-    values: np.ndarray
-    error: float
-
-    @property
-    def scale(self):
-        return 1.0 + float(np.abs(self.values).max())
-
-    @property
-    def certain(self):
-        return self.error <= 2e-7 * self.scale
-
-    @property
-    def good(self):
-        """Whether the refit converged, to what is certainly the solution."""
-        gap = np.abs(self.refit - self.values).max()
-        return self.converged and self.certain and gap <= 1e-7 * self.scale
-
-
-def witness(problem, lam, train, test, j=0):
-    """Refit, and correct that by Newton steps whose residuals are formed in extended precision.
-
-    With u = K a + b and r = a + s g(u + beta) / (2 Lambda), beta such that sum s g = 0, strong
-    convexity gives ||f - f*|| <= sqrt(r'K r), and a value of f + b is off by at most
-    |beta| + (1 or 2) max sqrt(K_ii) ||f - f*||.
-    """
-    train = train[problem.s[train] > 0]
-    K, s, Y = problem.K, problem.s, problem.Y[:, [j]]
-    one = Problem(K, Y, s, problem.loss, problem.fit_intercept, problem.scaling)
-    refit, solution = refit_fold(one, lam, train, test)
-    wide = np.longdouble
-    machine = _Wide(
-        K[np.ix_(train, train)].astype(wide), Y[train, 0].astype(wide), s[train].astype(wide),
-        problem.loss, problem.fit_intercept, wide(2.0 * problem.ridge(lam, train)),
-    )  # fmt: skip
-    a, b = solution.coef[:, 0].astype(wide), wide(solution.intercept[0])
-    best, error = (a, b), machine.excess(a, b)
-    for _ in range(8):
-        a, b = machine.corrected(a, b)
-        now = machine.excess(a, b)
-        if now >= error:
-            break
-        best, error = (a, b), now
-    kappa = max(1.0, float(np.sqrt(np.diagonal(K).max() / np.diagonal(K)[train].max())))
-    values = K[np.ix_(test, train)].astype(wide) @ best[0] + best[1]
-    return Witness(refit[:, 0], solution.converged, values.astype(float), kappa * error)
-
-
-@dataclass(frozen=True)
-class _Wide:
-    """A machine in extended precision."""
-
-    K: np.ndarray
-    y: np.ndarray
-    s: np.ndarray
-    loss: object
-    fit_intercept: bool
-    two: np.longdouble
-
-    def excess(self, a, b):
-        """The bound on the error of a value."""
-        u = self.K @ a + b
-
-        def slope(beta):
-            return (self.s * self.loss.gradient(self.y, u + beta)).sum()
-
-        beta = _root(slope, 1.0 + float(np.abs(u).max())) if self.fit_intercept else 0.0 * b
-        r = a + self.s * self.loss.gradient(self.y, u + beta) / self.two
-        energy = np.sqrt(max(float(r @ self.K @ r), 0.0))
-        kappa = np.sqrt(float(np.diagonal(self.K).max()))
-        return abs(float(beta)) + (2.0 if self.fit_intercept else 1.0) * kappa * energy
-
-    def corrected(self, a, b):
-        """One Newton step; its linear system in double precision, its right-hand side not."""
-        u = self.K @ a + b
-        r = a + self.s * self.loss.gradient(self.y, u) / self.two
-        root = np.sqrt(self.s * self.loss.curvature(self.y, u) / self.two)
-        active, da, db = root > 1e-12, -r, 0.0 * b
-        if active.any():
-            m, root = int(active.sum()), root[active]
-            right = -r[active] / root - root * (self.K[np.ix_(active, ~active)] @ da[~active])
-            system = np.eye(m + 1)
-            system[:m, :m] += root[:, None] * self.K[np.ix_(active, active)] * root
-            if self.fit_intercept:
-                system[:m, m] = system[m, :m] = root
-                system[m, m] = 0.0
-            last = -a.sum() - da[~active].sum() if self.fit_intercept else 0.0 * b
-            try:
-                x = np.linalg.solve(system, np.append(right, last).astype(float))
-            except np.linalg.LinAlgError:
-                return a, b
-            da[active], db = root * x[:m], x[m]
-        return a + da, b + db
-
-
-def _root(slope, reach):
-    """The zero of a rising function nearest to zero, by bisection; at once where it is flat."""
-    wide = np.longdouble
-    start = np.sign(slope(wide(0.0)))
-    if start == 0.0:
-        return wide(0.0)
-    low, high = wide(0.0), wide(-start * reach)
-    for _ in range(100):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if np.sign(slope(middle)) == start else (low, middle)
-    return high
-
-
-@dataclass(frozen=True)
 class Expectile(PiecewiseQuadratic):
     """A user's loss: residuals above zero weigh tau, those below 1 - tau. Curvature changes."""
 
     tau: float = 0.9
     name = "expectile"
     task = "regression"
+    max_curvature = 2.0
 
     def _weight(self, y, u):
         return np.where(y - u > 0, self.tau, 1.0 - self.tau)

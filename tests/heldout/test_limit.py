@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from adversarial.reference import reference
 from heldout._twins import (
     WEIGHTS,
     Expectile,
@@ -14,13 +15,12 @@ from heldout._twins import (
     newton_step,
     predict,
     splits,
-    witness,
 )
 from hypothesis import given, settings
 from registries import LOSS_IDS, LOSSES, SCALINGS
 
+from onefit.certificate import EXACT
 from onefit.heldout import Exact, Limit, Refit
-from onefit.heldout.base import EXACT
 from onefit.losses import (
     EpsilonQuadratic,
     Huber,
@@ -140,16 +140,15 @@ def check_bound(case, method):
     problem, folds, lam = case
     held = predict(method, problem, folds, lam)
     for k, (train, test) in enumerate(folds):
-        truth = witness(problem, lam, train, test)
-        if truth.good:
+        truth = reference(problem, lam, train, test)
+        if truth.decided:
             gap = np.abs(held.by_fold[k][:, 0] - truth.values).max()
-            assert gap <= 1.001 * held.error[k] + truth.error + 1e-8 * truth.scale, (
+            assert gap <= held.error[k] + truth.error, (
                 k,
                 gap,
                 held.error[k],
             )
-        own = EXACT * (1.0 + np.abs(held.by_fold[k]).max())
-        assert held.exact[k] == (held.error[k] <= own)
+        assert held.exact[k] == (held.error[k] <= EXACT * problem.scale[0])
 
 
 @given(adversaries(powers=(-6.0, 4.0)))

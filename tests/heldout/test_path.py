@@ -9,7 +9,7 @@ from heldout._twins import gaussian, make_problem, splits
 from onefit import torn
 from onefit.heldout import Exact, Limit, Refit, path
 from onefit.heldout.follow import CHANGED, follow
-from onefit.heldout.full import Norms, Target
+from onefit.heldout.full import Target
 from onefit.heldout.path import FullPath
 from onefit.heldout.stretch import Stretch
 from onefit.losses import EpsilonQuadratic, Huber, Log, SmoothedHinge, SquaredHinge
@@ -101,8 +101,8 @@ def test_points_that_differ_from_the_stretch_leave_and_enter(monkeypatch):
 def test_a_new_factor_is_taken_where_many_points_change():
     problem = make_problem(*PIECEWISE[3], N)
     start = solve(problem, 1e-1)
-    target, norms = Target.at(problem, 1e-1, start, 0), Norms.of(problem.K)
-    front = follow(target, 1e-4, norms, None)
+    target = Target.at(problem, 1e-1, start, 0)
+    front = follow(target, 1e-4, None)
     assert front.settled[0]
     assert np.count_nonzero(front.factor.each[0].d != target.d) > 0.1 * N
     expected = solve(problem, 1e-4).decision[:, 0]
@@ -114,7 +114,7 @@ def test_every_target_has_factors_of_its_own():
     start = solve(problem, 1e-1)
     for j in range(2):
         target = Target.at(problem, 1e-1, start, j)
-        front = follow(target, 1e-4, Norms.of(problem.K), None)
+        front = follow(target, 1e-4, None)
         factor = front.factor.each[0]
         curvature = problem.loss.curvature(target.y, front.u[:, 0])
         assert np.count_nonzero(factor.d != target.d) > 0

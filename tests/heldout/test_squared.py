@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from registries import SCALINGS
 
 from onefit import torn
+from onefit.certificate import EXACT
 from onefit.folds import Folds
 from onefit.heldout import Block, Eigen, Limit, Refit, eigen
-from onefit.heldout.base import EXACT
 from onefit.losses import Huber, Squared
 from onefit.problem import Problem
 
@@ -207,13 +207,11 @@ def test_digits_are_lost_no_faster_than_the_condition_number_takes_them(fit_inte
                 gap = np.abs(held.values[:, 0] - truth)
                 assert gap.max() <= 8.0 * EPS * (1.0 + highest / ridge) * scale
                 # what is said of the error is true, and decides what is called exact
-                assert (gap <= held.error + 8.0 * EPS * scale).all(), (method.name, power)
-                own = EXACT * (1.0 + np.abs(held.values[:, 0]))
+                assert (gap <= held.error + EPS * scale).all(), (method.name, power)
+                own = EXACT * problem.scale[0]
                 np.testing.assert_array_equal(held.exact, held.error <= own)
-                assert (gap[held.exact] <= own[held.exact]).all()
+                assert (gap[held.exact] <= own).all()
                 assert held.exact.all() or power < -8
-            if power == -14:
-                assert not held.exact.any()
 
 
 def test_the_textbook_formula_loses_more():
@@ -290,7 +288,8 @@ def test_a_cancelled_block_is_summed_in_full(monkeypatch):
         60, [(np.delete(rows, part), part) for part in (rows[40:50], rows[50:])]
     )
     ridge = 1e-8
-    # by the eigensolver of large matrices
+    # by the method itself, however wide its bound, and by the eigensolver of large matrices
+    monkeypatch.setattr("onefit.heldout.leaveout.cheap_to_refit", lambda *_: False)
     monkeypatch.setattr("onefit._linalg._SMALL", 0)
     expected = predict(Refit(), problem, folds, ridge).values
     cancelled = Watch(eigen._cancelled)

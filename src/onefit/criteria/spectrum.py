@@ -71,6 +71,7 @@ class HatSpectrum:
         else:
             values, vectors = linalg.eigh(M, overwrite=True)
             self.largest = float(values[-1])
+        self.negative = max(0.0, -float(values[0]))
         self.values, self.vectors = without_rounding(values), np.asfortranarray(vectors)
         self.squares = self.vectors**2
         targets = np.asfortranarray(self.root[:, None] * problem.Y)
@@ -114,8 +115,11 @@ class HatSpectrum:
     def rounding(self, lam: float) -> float:
         """What rounding may change of `left_out`, relative to targets and predictions."""
         c = self.problem.ridge(lam) * (1.0 - float(self.problem.s.max() / self.problem.s.sum()))
+        if c <= self.negative:
+            return np.inf
         epsilon = float(np.finfo(self.problem.Y.dtype).eps)
-        return epsilon * (8.0 * (self.largest + c) / c + self.problem.n)
+        changed = 8.0 * epsilon * (self.largest + c) + 4.0 * self.negative
+        return changed / (c - self.negative) + epsilon * self.problem.n
 
     def power_diagonal(self, lam: float, power: int) -> Array:
         """The diagonal of H^power, power >= 1."""

@@ -15,16 +15,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from onefit.certificate import EXACT
 from onefit.folds import Folds
 from onefit.losses.base import require
 from onefit.problem import Problem
 
 Array = NDArray[Any]
 
-__all__ = ["EXACT", "HeldOut", "HeldOutMethod", "Prepared", "without_steps"]
-
-#: a fold is called exact if its predictions are within this, relative to their size, of a refit
-EXACT = 1e-6
+__all__ = ["HeldOut", "HeldOutMethod", "Prepared"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,8 @@ class HeldOut:
     method : str
         The method that made them ("auto" has been resolved).
     exact : (n_splits,) bool array
-        Whether the fold's values are those of an honest refit, up to 1e-6 relative.
+        Whether the fold's values are proven to be those of the machine trained without it, up to
+        1e-6 of the targets' scale: their weighted standard deviation, 1 for labels.
     error : (n_splits,) array
         Bound on the largest absolute error of the fold's values; NaN where none is known.
     moved : (n_splits,) int array
@@ -62,6 +61,35 @@ class HeldOut:
     order: int | None = None
     seconds: float = 0.0
 
+    @classmethod
+    def judged(
+        cls,
+        problem: Problem,
+        values: Array,
+        folds: Folds,
+        method: str,
+        error: Array,
+        moved: NDArray[np.intp] | None = None,
+        steps: NDArray[np.intp] | None = None,
+        order: int | None = None,
+    ) -> HeldOut:
+        """Values with the bounds of every split and target, (n_splits, q), and what these mean.
+
+        Values that are not finite have no bound.
+        """
+        error = np.where(np.isfinite(folds.largest(values)), error, np.inf)
+        none = np.zeros(len(folds), dtype=np.intp)
+        return cls(
+            values,
+            folds,
+            method,
+            np.asarray((error <= EXACT * problem.scale).all(axis=1)),
+            error.max(axis=1),
+            none if moved is None else moved,
+            none if steps is None else steps,
+            order,
+        )
+
     @property
     def by_fold(self) -> list[Array]:
         """The values of each split, in the order of its test rows."""
@@ -83,15 +111,6 @@ class HeldOut:
         return total[:, 0] if q == 1 else total
 
 
-def without_steps(
-    values: Array, folds: Folds, method: str, error: Array, largest: Array
-) -> HeldOut:
-    """The HeldOut of a method that takes no steps and moves no points."""
-    none = np.zeros(len(folds), dtype=np.intp)
-    exact = error <= EXACT * (1.0 + largest)
-    return HeldOut(values, folds, method, exact, error, none, none)
-
-
 class HeldOutMethod(ABC):
     """A way to held-out predictions.
 
@@ -105,7 +124,7 @@ class HeldOutMethod(ABC):
     """
 
     name: ClassVar[str]
-    requires: ClassVar[tuple[str, ...]] = ("gradient", "curvature")
+    requires: ClassVar[tuple[str, ...]] = ("gradient", "curvature", "max_curvature")
     losses: ClassVar[tuple[str, ...] | None] = None
 
     def check(self, problem: Problem) -> None:

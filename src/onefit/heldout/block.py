@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from onefit import _linalg as linalg
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, Prepared
-from onefit.heldout.full import Norms
 from onefit.heldout.leaveout import Inverse, Layout, LeaveOut
 from onefit.problem import Problem
 
@@ -45,7 +44,8 @@ class _Block(LeaveOut):
 
     def inverse(self, ridge: float) -> Inverse:
         factor = linalg.cholesky_or_raise(self.layout.matrix(ridge), ridge)
-        return _Triangular(linalg.triangular_inverse(factor, overwrite=True), self.layout)
+        W = linalg.triangular_inverse(factor, overwrite=True)
+        return _Triangular(W, self.layout, ridge)
 
     def largest(self) -> float:
         return self._row_sum
@@ -53,15 +53,14 @@ class _Block(LeaveOut):
     @cached_property
     def _row_sum(self) -> float:
         """The largest absolute row sum of R K R."""
-        s = self.layout.problem.s
-        return float(Norms.of(self.layout.problem.K).row_sum * s.max())
+        return float(self.layout.problem.norms.row_sum * self.layout.problem.s.max())
 
 
 class _Triangular(Inverse):
     """P = W'W, less the border's vv'/(1'v) with v = M^-1 R 1 if there is an intercept."""
 
-    def __init__(self, W: Array, layout: Layout) -> None:
-        self.W, self.removed = W, layout.removed
+    def __init__(self, W: Array, layout: Layout, ridge: float) -> None:
+        self.W, self.removed, self.ridge = W, layout.removed, ridge
         half = linalg.matmul(W, np.column_stack([layout.targets, layout.root]))
         solved = linalg.matmul(W.T, half)
         self.all, self.ones = solved[:, :-1], np.zeros_like(solved[:, -1])
@@ -69,6 +68,11 @@ class _Triangular(Inverse):
             sums = half[:, -1] @ half
             self.ones = solved[:, -1] / np.sqrt(sums[-1])
             self.all = self.all - np.outer(solved[:, -1], sums[:-1] / sums[-1])
+
+    @cached_property
+    def norm(self) -> float:
+        """That of W'W."""
+        return linalg.norm_of_gram(self.W)
 
     def block(self, i: int) -> Array:
         rows = self.removed[i]

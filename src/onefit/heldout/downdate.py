@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit import _linalg as linalg
-from onefit.heldout.full import Norms, Target
+from onefit.heldout.full import Target
 from onefit.heldout.inverses import Dense, Factored, Inverse
 from onefit.heldout.model import Model, afresh, by_column
 from onefit.heldout.stretch import Shifted, Stretch
@@ -66,12 +66,11 @@ class Downdate:
         self,
         target: Target,
         ridge: float,
-        norms: Norms,
         stretch: Stretch | None = None,
         hold: type[Dense | Factored] = Dense,
     ) -> None:
         problem, where = target.problem, target if stretch is None else stretch
-        self.norms, self.stretch, self.hold = norms, stretch, hold
+        self.stretch, self.hold = stretch, hold
         self.problem, self.K, self.s = problem, problem.K, problem.s
         self.ridge, self.d = ridge, where.d
         self.fit_intercept = problem.fit_intercept
@@ -83,11 +82,6 @@ class Downdate:
         self.entered = np.empty((self.p, 0), dtype=self.rho.dtype, order="F")
         self.entrants = np.empty(0, dtype=np.intp)
         self.entry = np.full(problem.n, -1, dtype=np.intp)
-
-    @property
-    def condition(self) -> float:
-        """A bound on the condition number of M."""
-        return 1.0 + self.norms.row_sum * float(np.square(self.rho).max(initial=0.0))
 
     @cached_property
     def inverse(self) -> Inverse:
@@ -239,21 +233,14 @@ class Factors:
     which: Rows
 
     @property
-    def norms(self) -> Norms:
-        return self.each[0].norms
+    def exact_ridge(self) -> Array:
+        """Lambda of each problem, in double precision whatever the data are in."""
+        return np.array([factor.ridge for factor in self.each])[self.which]
 
     @property
     def ridge(self) -> Array:
         """Lambda of each problem."""
-        return self._each([factor.ridge for factor in self.each])
-
-    @property
-    def condition(self) -> Array:
-        """A bound on the condition number of each problem's M."""
-        return self._each([factor.condition for factor in self.each])
-
-    def _each(self, numbers: list[float]) -> Array:
-        return np.array(numbers, dtype=self.each[0].rho.dtype)[self.which]
+        return self.exact_ridge.astype(self.each[0].rho.dtype)
 
     def take(self, columns: Any) -> Factors:
         """Those of some of the problems."""

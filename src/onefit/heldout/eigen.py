@@ -78,12 +78,16 @@ class Eigen(HeldOutMethod):
 
 @dataclass(frozen=True)
 class _Complement:
-    """A = R K R in the directions v and off v."""
+    """A = R K R in the directions v and off v.
+
+    ``negative`` is how far below zero its eigenvalues went off v, before they were set to zero.
+    """
 
     v: Array
     omega: float
     w: Array
     torn: Torn
+    negative: float
 
     @property
     def values(self) -> Array:
@@ -109,8 +113,9 @@ def _decompose(layout: Layout) -> _Complement:
     vectors = torn.vectors
     vectors[:, np.argmax(np.abs(vectors[0]))] = 0.0
     linalg.rank_one(vectors, -2.0 * mirror, linalg.matmul(vectors.T, mirror))
+    negative = max(0.0, -torn.smallest)
     torn = replace(torn, values=without_rounding(torn.values, omega))
-    return _Complement(v, omega, w - omega * v, torn)
+    return _Complement(v, omega, w - omega * v, torn, negative)
 
 
 def _reflect(M: Array, mirror: Array) -> None:
@@ -132,6 +137,7 @@ class _Eigen(LeaveOut):
         layout, parts = self.layout, self.parts
         border = [] if layout.problem.fit_intercept else [parts.w]
         right = np.column_stack([layout.targets, *border])
+        self.changed = parts.negative
         self.projected = linalg.matmul(parts.vectors.T, np.asfortranarray(right))
         self.ridges = np.array(layout.ridges(self.lams))
         self.table = self.tabulate(self.ridges)
@@ -176,6 +182,8 @@ class _Eigen(LeaveOut):
             # in place of z, the column of the constants
             constants = solved[:, q]
             tau = parts.omega + ridges - constants @ parts.w
+            lacking = float((ridges - tau).max(initial=0.0))
+            self.changed = max(self.changed, lacking)
             np.subtract(parts.v, constants, out=constants)
             constants /= np.sqrt(np.maximum(tau, ridges))[:, None]
             solved[:, :q] += (constants @ self.layout.targets)[:, :, None] * constants[:, None]
@@ -278,6 +286,7 @@ def _sums(values: Array, groups: list[Share] | None, ridges: Array) -> Iterator[
 class _Spectral(Inverse):
     def __init__(self, state: _Eigen, ridge: float) -> None:
         self.state, self.ridge, self.parts = state, ridge, state.parts
+        self.changed = state.changed
 
     @cached_property
     def table(self) -> Array:
@@ -296,6 +305,11 @@ class _Spectral(Inverse):
     def correction(self) -> Array:
         """C, whose first column is that of the constants (none with an intercept)."""
         return self.table[self.state.layout.targets.shape[1] :].T
+
+    @property
+    def norm(self) -> float:
+        """Of the matrix itself, before its negative eigenvalues were set to zero."""
+        return 1.0 / (self.ridge - self.changed) if self.ridge > self.changed else np.inf
 
     @cached_property
     def damped(self) -> Array:

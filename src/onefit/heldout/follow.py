@@ -13,7 +13,7 @@ import numpy as np
 
 from onefit.heldout.downdate import Downdate, Factors
 from onefit.heldout.front import Front
-from onefit.heldout.full import Norms, Target
+from onefit.heldout.full import Target
 from onefit.heldout.inverses import Factored
 from onefit.heldout.point import Former, Point
 from onefit.heldout.repair import MAX_STEPS, refine
@@ -25,15 +25,16 @@ __all__ = ["follow"]
 CHANGED = 0.08
 
 
-def follow(target: Target, lam: float, norms: Norms, stretch: Stretch | None) -> Front:
+def follow(target: Target, lam: float, stretch: Stretch | None) -> Front:
     """Newton steps at ``lam`` from a solution at another lambda, as the one column of a front.
 
     Every row has a positive weight.
     """
     problem = target.problem
     ridge = problem.ridge(lam)
-    factor = Downdate(target, ridge, norms, stretch, Factored)
-    start = Point(target.a[:, None], np.array([target.b]), target.u[:, None])
+    factor = Downdate(target, ridge, stretch, Factored)
+    drift = np.array([target.drift])
+    start = Point(target.a[:, None], np.array([target.b]), target.u[:, None], drift)
     former = Former(start, target, np.array([problem.ridge(target.lam)]))
     everyone = np.ones((problem.n, 1), dtype=bool)
     front = Front.start(target, _alone(factor), everyone, former)
@@ -44,9 +45,9 @@ def follow(target: Target, lam: float, norms: Norms, stretch: Stretch | None) ->
         d = problem.loss.curvature(target.y, front.u[:, 0])
         if np.count_nonzero(d != factor.d) > CHANGED * factor.p:
             here = replace(target, d=d, active=np.flatnonzero(d > 0.0))
-            factor = Downdate(here, ridge, norms, hold=Factored)
+            factor = Downdate(here, ridge, hold=Factored)
             front.factor = _alone(factor)
-    front.grown = np.inf  # the next lambda starts from a solution that knows of no rounding
+    front.recompute()  # the next lambda starts from a solution that knows of no rounding
     refine(front)
     return front
 

@@ -1,27 +1,17 @@
 """Several leave-out problems solved side by side, and how far each is from its solution.
 
-**Error bound.** Let (f, b) be any candidate for a leave-out solution (f*, b*), shift b by beta
-until sum_i s_i g_i(u_i + beta) = 0, and let r_i = a_i + s_i g_i(u_i + beta) / (2 Lambda) be
-what is missing from stationarity. The objective, minimised over b, is 2 Lambda-strongly convex
-in f with gradient 2 Lambda K r at f, so ||f - f*|| <= sqrt(r'K r); and because sum s g is
-monotone in b, b + beta differs from b* by at most the largest |f - f*| on the training rows.
-With kappa^2 = max K_ii, every held-out value obeys
-
-    |u - u*| <= |beta| + 2 kappa sqrt(r'K r)          (kappa sqrt(r'K r) without an intercept).
-
-**Certificate.** For a piecewise quadratic loss r vanishes if the last full Newton step moved no
-training point to another piece: the model was the objective itself. What is left is rounding. Where
-that is too much for the bound (it weighs r with all of K), one more step is taken: it starts and
-ends on the same quadratic, so its length is the error it removes.
+**Certificate.** For a piecewise quadratic loss a column is at its minimiser if the last full Newton
+step moved no training point to another piece: the model was the objective itself. What is left is
+rounding. Any column, at its minimiser or not, has a bound on its error (onefit.certificate); where
+rounding is too much for it, predictions are computed with more digits and one more step is taken.
 
 **Base.** Newton's model is minimised as a change from a base (a, b, u = K a + b), which need not be
 where the loss is replaced by its model. A base at which points without curvature have their
 coefficients a_i = -s_i g_i / (2 Lambda) already spares most of a product with K: the end of the
 last full step is one, wherever the line search stopped; so is, for a piecewise quadratic loss, the
 leave-out solution of another lambda, multiplied by the ratio of the two. So predictions are carried
-from step to step and from lambda to lambda. What rounding does to them is multiplied too, and seen
-by the coefficients through the condition number of the problem: before it counts, predictions are
-computed from the coefficients anew.
+from step to step and from lambda to lambda. What rounding does to them on the way, their drift, is
+counted; before it matters to the error bound, predictions are computed from the coefficients anew.
 """
 
 from __future__ import annotations
@@ -32,7 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit.heldout.base import EXACT
+from onefit._precise import EPSILON, precise_summation, predictions, summation
+from onefit.certificate import EXACT, Candidates
 from onefit.heldout.full import Target
 from onefit.heldout.model import Model, Solver, product
 from onefit.heldout.point import Former, Point
@@ -58,8 +49,8 @@ LEFT = 0.1
 NEAR = 32.0
 #: steps towards a shift of the intercept
 CENTRED = 4
-#: what rounding may do to the coefficients before predictions are computed from them anew
-WORN = 1e-10
+#: the part of EXACT that the drift of the predictions may make up before they are computed anew
+DRIFTED = 0.01
 
 
 @dataclass
@@ -83,9 +74,8 @@ class Front:
         What the next step is measured from.
     ridge : (k,) array
         Lambda of each problem.
-    grown : float
-        By what the rounding errors of the predictions were multiplied since they were computed from
-        the coefficients.
+    drift : (k,) array
+        How far rounding may have taken u from K a + b, in units of the root of K_ii.
     """
 
     target: Target
@@ -101,32 +91,24 @@ class Front:
     error: Array
     base: Point
     ridge: Array
-    grown: float
-
-    @classmethod
-    def at(
-        cls, target: Target, factor: Solver, train: Mask, point: Point, base: Point, pieces: Array
-    ) -> Front:
-        """Problems that stand at some point, which is on these pieces; its arrays are theirs."""
-        weights, k = target.problem.s[:, None] * train, train.shape[1]
-        none, far = np.zeros(k, dtype=np.intp), np.full(k, np.inf)
-        return cls(
-            target, factor, train, weights, point.a, point.b, point.u, pieces,
-            none, none.astype(bool), far, base, factor.ridge, 1.0,
-        )  # fmt: skip
+    drift: Array
 
     @classmethod
     def start(cls, target: Target, factor: Solver, train: Mask, former: Former | None) -> Front:
         """At the full solution, or at it shifted as the folds were before, whichever is lower."""
         k, loss = train.shape[1], target.problem.loss
         a, u = (np.repeat(x[None, :], k, axis=0).T for x in (target.a, target.u))
-        point = Point(a, np.full(k, target.b), u)
-        front = cls.at(target, factor, train, point, point.copy(), loss.piece(target.y[:, None], u))
+        point = Point(a, np.full(k, target.b), u, np.full(k, target.drift))
+        none, far = np.zeros(k, dtype=np.intp), np.full(k, np.inf)
+        front = cls(
+            target, factor, train, target.problem.s[:, None] * train, a, point.b, u,
+            loss.piece(target.y[:, None], u), none, none.astype(bool), far, point.copy(),
+            factor.ridge, point.drift,
+        )  # fmt: skip
         if former is not None:
             ratio = former.ridge / factor.ridge
             if loss.piecewise_quadratic and (ratio <= NEAR).all():
                 front.base = former.solution.scaled(ratio)
-                front.grown = former.grown * float(ratio.max(initial=1.0))
             there, unmoved = former.shifted(target), point.take(slice(1))
             better = np.flatnonzero(front.objective(there) < front.objective(unmoved))
             point.put(better, there.take(better))
@@ -143,8 +125,9 @@ class Front:
         return self.target.y[:, None]
 
     @property
-    def scale(self) -> Array:
-        return np.asarray(1.0 + np.abs(self.u).max(axis=0))
+    def scale(self) -> float:
+        """The unit of errors."""
+        return self.target.scale
 
     def take(self, columns: Any) -> Front:
         """Some of the problems."""
@@ -162,12 +145,14 @@ class Front:
             error=self.error[columns],
             base=self.base.take(columns),
             ridge=self.ridge[columns],
+            drift=self.drift[columns],
         )
 
     def put(self, columns: Any, part: Front, some: Any = slice(None)) -> None:
         """Write back what :meth:`take` gave, or some columns of that."""
         self.base.put(columns, part.base.take(some))
-        for name in ("a", "u", "pieces", "b", "steps", "settled", "error"):
+        self.u = self.u.astype(part.u.dtype, copy=False)  # a bound leaves them in double precision
+        for name in ("a", "u", "pieces", "b", "steps", "settled", "error", "drift"):
             getattr(self, name)[..., columns] = getattr(part, name)[..., some]
 
     def model(self, g: Array) -> tuple[Model, Array]:
@@ -200,12 +185,15 @@ class Front:
         model, pull = self.model(g)
         da, db, determined = self.factor.solve(model)
         u = product(self.target.problem.K, da)
+        da += model.fixed
+        change = self._sizes(da)
         u += base.u
         u += pull
         u += db
-        da += model.fixed
         da += base.a
-        self.base = Point(da, base.b + db, u)
+        # the sum of products, and the rounding of the coefficients themselves
+        drift = base.drift + self._rounding(change, u) + self._epsilon * self._sizes(da)
+        self.base = Point(da, base.b + db, u, drift)
         pieces = loss.piece(self.y, u)
         changed = (pieces != self.pieces) & self.train
         moved = changed.any(axis=0)
@@ -222,6 +210,7 @@ class Front:
         """To the part t of the way to the base, which is on these pieces."""
         base, rest, self.pieces = self.base, 1.0 - t, pieces
         short = np.flatnonzero(rest)
+        self.drift = t * base.drift + rest * self.drift
         if short.size == 0:
             self.a, self.b, self.u = base.a, base.b, base.u
             return
@@ -311,72 +300,92 @@ class Front:
             total = _dots(s, loss.gradient(self.y, u))
         return found
 
-    def recompute(self) -> None:
+    def recompute(self, precise: bool = False) -> None:
         """Predictions from the coefficients, without what rounding has added up over the steps."""
-        self.u = product(self.target.problem.K, self.a) + self.b
-        self.base, self.grown = Point(self.a, self.b, self.u).copy(), 1.0
+        if precise:
+            norms, rows = self.target.problem.norms, np.arange(self.a.shape[0])
+            self.u = predictions(norms, rows, rows, self.a, self.b, np.zeros_like(self.a))
+        else:
+            self.u = product(self.target.problem.K, self.a) + self.b
+        self.drift = self._rounding(self._sizes(self.a), self.u)
+        if precise:
+            self.drift = precise_summation(self.a.shape[0]) * self._sizes(self.a)
+        self.base = self._point().copy()
         self._look(slice(None))
 
-    @property
-    def worn(self) -> bool:
-        """Whether rounding may have made too much of a difference since."""
-        blind = float(np.finfo(self.u.dtype).eps * self.factor.condition.max(initial=1.0))
-        return self.grown > NEAR or blind * self.grown > WORN
+    def _point(self) -> Point:
+        return Point(self.a, self.b, self.u, self.drift)
 
-    def bound(self, moves: Array | None = None) -> None:
+    @property
+    def _epsilon(self) -> float:
+        return float(np.finfo(self.target.problem.K.dtype).eps)
+
+    @property
+    def double(self) -> bool:
+        """Whether the data are in double precision; arithmetic with others may be so in part."""
+        return self.target.problem.K.dtype == np.float64
+
+    def _sizes(self, a: Array) -> Array:
+        """sum_j root(K_jj) |a_j| of every column."""
+        return np.asarray(np.abs(a).T @ self.target.problem.norms.roots)
+
+    def _rounding(self, size: Array, u: Array) -> Array:
+        """What rounding makes of predictions that are sums of terms of this size."""
+        norms = self.target.problem.norms
+        terms = summation(u.shape[0]) * (self._epsilon / EPSILON) * size
+        return np.asarray(terms + 4.0 * self._epsilon * np.abs(u).max(axis=0) / norms.roots.max())
+
+    @property
+    def drifted(self) -> Mask:
+        """Columns whose drift takes too much of what the error bound may be."""
+        problem = self.target.problem
+        norms, steep = problem.norms, float(problem.loss.max_curvature)
+        stiff = steep * self.weights.sum(axis=0) / (8.0 * self.ridge)
+        reach = norms.diagonal * self.drift * (1.0 + np.sqrt(stiff))
+        return np.asarray(~(reach <= DRIFTED * EXACT * self.scale))
+
+    def bound(self) -> None:
         """Set `error` of every column; it is infinite where nothing determines the intercept.
 
-        After a refining step from a settled point the objective is a quadratic that both share:
-        what the step ``moves`` (the largest change of a prediction) is what was wrong before it, as
-        far as its linear system can tell.
+        Predictions become those in double precision that the bound is about.
         """
-        self.error, beta = self._bound()
-        if moves is not None:
-            blind = 64.0 * np.finfo(self.u.dtype).eps * self.factor.condition * self.scale
-            sharper = np.minimum(self.error, moves + blind)
-            self.error = np.where(self.settled, sharper, self.error)
-        self.error[self._flat(beta)] = np.inf
+        candidates, roots = self._candidates(), self.target.problem.norms.roots[:, None]
+        u, bound = candidates.u, candidates.bound()
+        out = ~self.train | self.train.all(axis=0)
+        kappa, size = ((out * x).max(axis=0) for x in (roots, np.abs(u)))
+        self.error = np.where(np.isfinite(size), bound.at(kappa, size), np.inf)
+        self.u = u
 
-    def _bound(self) -> tuple[Array, Array]:
-        """|beta| + 2 kappa sqrt(r'K r) of every column, rounding included, and beta."""
-        problem = self.target.problem
-        beta = self._centre() if problem.fit_intercept else np.zeros(self.b.size)
-        g = problem.loss.gradient(self.y, self.u + beta)
-        r = self.a + self.weights * g / (2.0 * self.ridge)
-        epsilon, scale = float(np.finfo(r.dtype).eps), self.scale
-        two = 2.0 if problem.fit_intercept else 1.0
-        unit = two * np.sqrt(self.factor.norms.diagonal)
-        # r'K r is at most the largest eigenvalue times r'r, and hides that much in rounding
-        energy = self.factor.norms.row_sum * np.square(r).sum(axis=0)
-        rest = np.abs(beta) + 16.0 * epsilon * self.grown * scale
-        rough = np.flatnonzero(~(rest + unit * np.sqrt(energy) <= TOLERANCE * scale))
-        if rough.size:
-            part = r[:, rough]
-            sharp = np.maximum((part * product(problem.K, part)).sum(axis=0), 0.0)
-            energy[rough] = sharp + epsilon * energy[rough]
-        return rest + unit * np.sqrt(energy), beta
+    def sharpen(self) -> None:
+        """Set `error` of every column by the sharper bound, where that is smaller."""
+        tested = [np.flatnonzero(~train) for train in self.train.T]
+        largest = np.abs(np.where(self.train, 0.0, self.u)).max(axis=0)
+        self.error = np.minimum(self.error, self._candidates().sharp(tested, largest))
 
-    def _flat(self, beta: Array) -> Mask:
-        """Columns whose intercept, there or shifted by beta, no curvature determines on one side.
+    def _candidates(self) -> Candidates:
+        problem, rows = self.target.problem, np.arange(self.a.shape[0])
+        a, u, drift = self._in_double()
+        return Candidates(
+            problem.norms, rows, problem.loss, problem.fit_intercept, self.y, self.weights,
+            self.factor.exact_ridge, a, u, drift,
+        )  # fmt: skip
 
-        A point with curvature on both ends of the stretch has it all along, and settles the matter.
-        """
-        problem = self.target.problem
-        if not problem.fit_intercept:
-            return np.zeros(self.b.size, dtype=bool)
-        nudge = float(np.finfo(self.u.dtype).eps) ** 0.5 * self.scale
-        reach = np.abs(beta) + nudge
-        flat = ~np.logical_and(*(self._curved(shift) for shift in (-reach, reach))).any(axis=0)
-        if flat.any():
-            shifts = (side * nudge + middle for side in (-1, 0, 1) for middle in (0.0, beta))
-            alone = [~self._curved(shift).any(axis=0) for shift in shifts]
-            flat &= np.logical_or.reduce(alone)
-        return np.asarray(flat)
+    def _in_double(self) -> tuple[Array, Array, Array]:
+        """Coefficients, predictions and their drift in double precision."""
+        if self.double:
+            return self.a, self.u, self.drift
+        norms, rows, a = self.target.problem.norms, np.arange(self.a.shape[0]), self.a.astype(float)
+        u = predictions(norms, rows, rows, a) + self.b.astype(float)
+        return a, u, summation(rows.size) * (np.abs(a).T @ norms.roots)
 
-    def _curved(self, shift: Array) -> Mask:
-        """Training points with curvature after a shift of the intercepts."""
-        curved = self.target.problem.loss.curvature(self.y, self.u + shift) > 0
-        return np.asarray(curved & self.train)
+    def flat(self, columns: NDArray[np.intp]) -> Mask:
+        """Whether a small shift of b, to one side at least, leaves no training row curved."""
+        part, loss = self.take(columns), self.target.problem.loss
+        nudge = self._epsilon**0.5 * (self.scale + np.abs(part.u).max(axis=0))
+        shifts = (-nudge, 0.0 * nudge, nudge)
+        curved = [(loss.curvature(part.y, part.u + x) > 0) & part.train for x in shifts]
+        alone = np.logical_or.reduce([~one.any(axis=0) for one in curved])
+        return np.asarray(alone & self.target.problem.fit_intercept)
 
     def moved(self) -> NDArray[np.intp]:
         """Training points on another piece than in the full solution."""
@@ -398,14 +407,17 @@ class Front:
         train = np.flatnonzero(self.train[:, column] & (problem.s > 0))
         start = Solution(self.a[:, [column]], self.b[[column]], self.u[:, [column]])
         everyone = np.arange(problem.n)
-        values, solution = refit_fold(problem, target.lam, train, everyone, start)
-        self.a[:, column] = solution.coef[:, 0]
-        self.b[column], self.u[:, column] = solution.intercept[0], values[:, 0]
+        found = refit_fold(problem, target.lam, train, everyone, start, target.problem.norms)
+        self.a[:, column] = 0.0
+        self.a[train, column] = found.solution.coef[:, 0]
+        self.b[column], self.u[:, column] = found.solution.intercept[0], found.values[:, 0]
         self._look([column])
-        self.steps[column] += solution.steps
-        # a flat intercept is the middle of its stretch, as in any refit
-        self.error[column] = self.take([column])._bound()[0][0]
-        self.settled[column] = True
+        self.steps[column] += found.solution.steps
+        self.error[column], self.settled[column] = found.error[0], True
+        self.drift[column] = self._rounding(self._sizes(self.a[:, [column]]), self.u[:, [column]])[
+            0
+        ]
+        self.base.put([column], self._point().take([column]))
 
 
 def _dots(A: Array, B: Array) -> Array:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from onefit._precise import EPSILON, summation
 from onefit.problem import Problem, Solution
 
 Array = NDArray[Any]
 
-__all__ = ["Norms", "Target"]
+__all__ = ["Target"]
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,14 @@ class Target:
     d: Array
     active: NDArray[np.intp]
     converged: bool
+    scale: float
+
+    @cached_property
+    def drift(self) -> float:
+        """What rounding may have made of u = K a + b, in units of the root of K_ii."""
+        roots, epsilon = self.problem.norms.roots, float(np.finfo(self.problem.K.dtype).eps)
+        size = float(roots @ np.abs(self.a)) * (epsilon / EPSILON)
+        return summation(self.a.size) * size + epsilon * float(np.abs(self.u).max() / roots.max())
 
     @classmethod
     def at(cls, problem: Problem, lam: float, solution: Solution, j: int) -> Target:
@@ -54,25 +64,5 @@ class Target:
         y, weighted = problem.Y[:, j], problem.s > 0
         g = np.where(weighted, problem.loss.gradient(y, u), 0.0)
         d = np.where(weighted, problem.loss.curvature(y, u), 0.0)
-        return cls(problem, lam, y, a, b, u, g, d, np.flatnonzero(d > 0.0), sure)
-
-    def take(self, rows: NDArray[np.intp]) -> Target:
-        """On some of the rows."""
-        a, u, y, g, d = (x[rows] for x in (self.a, self.u, self.y, self.g, self.d))
-        return replace(
-            self, problem=self.problem.take(rows), y=y, a=a, u=u, g=g, d=d,
-            active=np.flatnonzero(d > 0.0),
-        )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Norms:
-    """Sizes of a kernel matrix: its largest diagonal entry and its largest absolute row sum."""
-
-    diagonal: float
-    row_sum: float
-
-    @classmethod
-    def of(cls, K: Array) -> Norms:
-        sums = [float(np.abs(K[i : i + 512]).sum(axis=1).max()) for i in range(0, K.shape[0], 512)]
-        return cls(float(np.einsum("ii->i", K).max()), max(sums))
+        scale = float(problem.scale[j])
+        return cls(problem, lam, y, a, b, u, g, d, np.flatnonzero(d > 0.0), sure, scale)

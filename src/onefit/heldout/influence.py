@@ -82,7 +82,7 @@ class Influence(HeldOutMethod):
     """
 
     name = "influence"
-    requires = ("gradient", "curvature")
+    requires = ("gradient", "curvature", "max_curvature")
 
     def __init__(self, order: int = 3, tail: bool = False) -> None:
         self.order, self.tail = order, tail
@@ -106,10 +106,14 @@ class _Influence(Prepared):
     order: int
     tail: bool
 
+    @np.errstate(
+        over="ignore", invalid="ignore", divide="ignore"
+    )  # values that are not finite get no bound
     def predict(self, lam: float) -> HeldOut:
         path, folds = self.path, self.path.folds
         q = path.problem.Y.shape[1]
         values = np.empty((folds.rows.size, q), dtype=path.problem.Y.dtype)
+        error = np.full((len(folds), q), np.nan)
         for j in range(q):
             operator = Operator(path.target(lam, j))
             for first in range(0, len(path.near), 256):
@@ -119,11 +123,9 @@ class _Influence(Prepared):
                     values[folds.place(k), j] = u[folds.test[k], column]
         for k in path.far:
             train, test = path.positive.train[k], path.positive.test[k]
-            values[folds.place(k)], _ = refit_fold(path.problem, lam, train, test)
-        far = np.isin(np.arange(len(folds)), path.far)
-        none = np.zeros(len(folds), dtype=np.intp)
-        error = np.where(far, 0.0, np.nan)
-        return HeldOut(values, folds, "influence", far, error, none, none, self.order)
+            found = refit_fold(path.problem, lam, train, test)
+            values[folds.place(k)], error[k] = found.values, found.error
+        return HeldOut.judged(path.problem, values, folds, "influence", error, order=self.order)
 
     def _series(self, operator: Operator, members: Array) -> Array:
         """u + T_1 + ... + T_order for some of the near splits, as columns."""

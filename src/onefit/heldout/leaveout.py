@@ -33,9 +33,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit import _linalg as linalg
+from onefit.certificate import EXACT
 from onefit.folds import Folds, Indices
-from onefit.heldout.base import HeldOut, Prepared, without_steps
-from onefit.heldout.refit import refit_fold
+from onefit.heldout.base import HeldOut, Prepared
+from onefit.heldout.refit import cheap_to_refit, refit_fold
 from onefit.problem import Problem
 
 Array = NDArray[Any]
@@ -107,7 +108,7 @@ class Layout:
         if not self._in_order:
             M = linalg.submatrix(K, self.order, self.order).T
         else:
-            M = K.T if self._in_place else linalg.fortran(K)
+            M = K.T if self.in_place else linalg.fortran(K)
         if (self.root != 1.0).any():
             M *= self.root[:, None]
             M *= self.root[None, :]
@@ -119,16 +120,16 @@ class Layout:
         return bool(np.array_equal(self.order, np.arange(self.order.size)))
 
     @cached_property
-    def _in_place(self) -> bool:
+    def in_place(self) -> bool:
         """Whether `matrix` is K's own memory."""
         problem = self.problem
         free = problem.disposable and not self.far and problem.K.flags.c_contiguous
         return bool(free and self._in_order)
 
     @cached_property
-    def size(self) -> float:
-        """The largest absolute target."""
-        return float(np.abs(self.problem.Y).max(initial=0.0))
+    def size(self) -> Array:
+        """The largest absolute value of each target."""
+        return np.asarray(np.abs(self.problem.Y.astype(np.float64)).max(axis=0))
 
     @cached_property
     def together(self) -> dict[float, list[int]]:
@@ -211,7 +212,23 @@ def _adjacent(rows: list[Indices], n: int) -> tuple[Indices, list[Any]]:
 
 
 class Inverse(ABC):
-    """P at one c, as far as the formula needs it."""
+    """P at one c, as far as the formula needs it.
+
+    Attributes
+    ----------
+    ridge : float
+        c.
+    changed : float
+        The norm of what was changed of the matrix on purpose: negative eigenvalues set to zero.
+    """
+
+    ridge: float
+    changed: float = 0.0
+
+    @property
+    @abstractmethod
+    def norm(self) -> float:
+        """A bound on the largest eigenvalue of M^-1, 1/c if K is positive semidefinite."""
 
     @abstractmethod
     def block(self, i: int) -> Array:
@@ -248,17 +265,27 @@ class LeaveOut(Prepared):
         """Formula (*) for the near splits, a refit for the far ones."""
         layout, folds = self.layout, self.layout.folds
         values = np.empty((folds.rows.size, layout.targets.shape[1]), layout.targets.dtype)
-        error = np.zeros(len(folds))
+        error = np.zeros((len(folds), values.shape[1]))
         for weight, tests in layout.tests.items():
-            ridge = lam * weight
-            self._fill(values, self.inverse(ridge), weight)
-            error[tests.splits] = self._rounding(ridge)
-        for k in layout.far:
+            inverse = self.inverse(lam * weight)
+            self._fill(values, inverse, weight)
+            error[tests.splits] = self._rounding(inverse)
+        error *= layout.size + folds.largest(values)
+        error[layout.far] = np.inf
+        for k in [*layout.far, *self._uncertain(error)]:
             train, test = layout.positive.train[k], layout.positive.test[k]
-            values[folds.place(k)], solution = refit_fold(layout.problem, lam, train, test)
-            error[k] = 0.0 if solution.converged else np.inf
-        largest = folds.largest(values)
-        return without_steps(values, folds, self.name, error * (layout.size + largest), largest)
+            found = refit_fold(layout.problem, lam, train, test)
+            better = (found.error < error[k]) | (k in layout.far)
+            values[folds.place(k), better] = found.values[:, better]
+            error[k, better] = found.error[better]
+        return HeldOut.judged(layout.problem, values, folds, self.name, error)
+
+    def _uncertain(self, error: Array) -> list[int]:
+        """Near splits whose bound says too little, where refits cost little and K is there."""
+        layout, near = self.layout, np.array(self.layout.near, dtype=np.intp)
+        rough = near[(error[near] > EXACT * layout.problem.scale).any(axis=1)]
+        cheap = cheap_to_refit(layout.problem.n, rough.size) and not layout.in_place
+        return rough.tolist() if cheap else []
 
     def _fill(self, values: Array, inverse: Inverse, weight: float) -> None:
         """Held-out values of the near splits that share one c."""
@@ -270,8 +297,13 @@ class LeaveOut(Prepared):
             residuals = inverse.residuals(self.layout.together[weight])[tests.removed]
         values[tests.places] = (tests.targets - residuals) / tests.root
 
-    def _rounding(self, ridge: float) -> float:
-        """What rounding may change of a held-out value, relative to targets and values."""
-        condition = (self.largest() + ridge) / ridge
+    def _rounding(self, inverse: Inverse) -> float:
+        """What rounding may change of a held-out value, relative to targets and values.
+
+        A backward stable method solves a system that differs from M by a few roundings of its
+        largest eigenvalue, and by what it changed on purpose; the inverse amplifies that.
+        """
         Y = self.layout.problem.Y
-        return float(np.finfo(Y.dtype).eps * (8.0 * condition + Y.shape[0]))
+        epsilon = float(np.finfo(Y.dtype).eps)
+        changed = 8.0 * epsilon * (self.largest() + inverse.ridge) + 4.0 * inverse.changed
+        return float(changed * inverse.norm + epsilon * Y.shape[0])

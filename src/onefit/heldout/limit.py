@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit.folds import Folds
-from onefit.heldout.base import EXACT, HeldOut, HeldOutMethod, Prepared
+from onefit.heldout.base import HeldOut, HeldOutMethod, Prepared
 from onefit.heldout.front import Front
 from onefit.heldout.path import FullPath
 from onefit.heldout.point import Former, Point
 from onefit.heldout.refit import refit_fold
-from onefit.heldout.repair import refine, repair
+from onefit.heldout.repair import refine, repair, sharpen
 from onefit.problem import Problem
 
 Array = NDArray[Any]
@@ -41,7 +41,7 @@ class Limit(HeldOutMethod):
     """Order infinity of the influence series, with its error bound: one Newton step a fold."""
 
     name = "limit"
-    requires = ("value", "gradient", "curvature", "piece")
+    requires = ("value", "gradient", "curvature", "max_curvature", "piece")
 
     def prepare(self, problem: Problem, folds: Folds, lams: Array) -> Prepared:
         self.check(problem)
@@ -62,25 +62,29 @@ class _Newton(Prepared):
     name: str
     former: dict[tuple[int, int], Former] = field(default_factory=dict)
 
+    @np.errstate(
+        over="ignore", invalid="ignore", divide="ignore"
+    )  # the certificate sees what has overflowed
     def predict(self, lam: float) -> HeldOut:
         path, folds = self.path, self.path.folds
         values = np.empty((folds.rows.size, path.problem.Y.shape[1]), dtype=path.problem.Y.dtype)
         size = len(folds)
-        error = np.zeros(size)
+        error = np.zeros((size, values.shape[1]))
         moved, steps = np.zeros(size, np.intp), np.zeros(size, np.intp)
         for j, front, members in self._fronts(float(lam)):
             pieces = front.moved()
             for column, k in enumerate(path.near[i] for i in members):
-                values[folds.place(k), j] = front.u[folds.test[k], column]
-                error[k] = max(error[k], front.error[column])
+                place, u = folds.place(k), front.u[folds.test[k], column]
+                values[place, j] = u
+                error[k, j] = front.error[column] + np.abs(values[place, j] - u).max()
                 moved[k] = max(moved[k], pieces[column])
                 steps[k] = max(steps[k], front.steps[column])
         for k in path.far:
             train, test = path.positive.train[k], path.positive.test[k]
-            values[folds.place(k)], solution = refit_fold(path.problem, lam, train, test)
-            error[k], steps[k] = (0.0 if solution.converged else np.inf), solution.steps
-        exact = error <= EXACT * (1.0 + folds.largest(values))
-        return HeldOut(values, folds, self.name, exact, error, moved, steps)
+            found = refit_fold(path.problem, lam, train, test)
+            values[folds.place(k)], error[k] = found.values, found.error
+            steps[k] = found.solution.steps
+        return HeldOut.judged(path.problem, values, folds, self.name, error, moved, steps)
 
     def _fronts(self, lam: float) -> Iterator[tuple[int, Front, Rows]]:
         """The near splits of every target, some at a time, at their solutions or limits."""
@@ -100,10 +104,11 @@ class _Newton(Prepared):
     def _limit(self, front: Front) -> Front:
         front.step(full=True)
         refine(front)
+        sharpen(front)
         for column in np.flatnonzero(np.isinf(front.error)):
             front.refit(int(column))
         return front
 
     def _remember(self, front: Front, j: int, place: int) -> None:
-        point = Point(front.a, front.b, front.u)
-        self.former[j, place] = Former(point, front.target, front.ridge, front.grown)
+        point = Point(front.a, front.b, front.u, front.drift)
+        self.former[j, place] = Former(point, front.target, front.ridge)

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit import _linalg as linalg
-from onefit.heldout.full import Norms
 from onefit.problem import Problem
 from onefit.solvers.newton import solve_active
 
@@ -50,16 +49,12 @@ class Solver(Protocol):
     """What minimises the models of several problems, each with a Lambda of its own."""
 
     @property
-    def norms(self) -> Norms:
-        """Of the kernel matrix."""
-
-    @property
     def ridge(self) -> Array:
         """Lambda of each problem."""
 
     @property
-    def condition(self) -> Array:
-        """A bound on the condition number of each problem's system."""
+    def exact_ridge(self) -> Array:
+        """Lambda of each problem, in double precision whatever the data are in."""
 
     def take(self, columns: Any) -> Solver:
         """That of some of the problems."""

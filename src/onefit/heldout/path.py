@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit import _linalg as linalg
+from onefit.certificate import EXACT
 from onefit.folds import Folds
-from onefit.heldout.base import EXACT
 from onefit.heldout.downdate import Downdate, Factors
 from onefit.heldout.follow import follow
-from onefit.heldout.full import Norms, Target
+from onefit.heldout.full import Target
 from onefit.heldout.stretch import Stretch
 from onefit.problem import Problem, Solution
 from onefit.solvers import solve
@@ -59,7 +59,7 @@ class FullPath:
     """
 
     def __init__(self, problem: Problem, folds: Folds, lams: Array, share: bool = False) -> None:
-        self.problem, self.folds, self.norms = problem, folds, Norms.of(problem.K)
+        self.problem, self.folds = problem, folds
         self.positive = folds.without(np.flatnonzero(problem.s == 0))
         sizes = [rows.size for rows in self.positive.removed]
         fits = [
@@ -96,6 +96,9 @@ class FullPath:
         while self.ahead:
             self._advance()
 
+    @np.errstate(
+        over="ignore", invalid="ignore", divide="ignore"
+    )  # what has overflowed does not converge
     def _advance(self) -> None:
         """The solution at the next lambda, or why there is none."""
         lam, last = self.ahead.pop(), self.past[-1] if self.past else None
@@ -104,6 +107,7 @@ class FullPath:
             if found is None:
                 # rows of weight zero are predicted, not fitted
                 found = solve(self.part, lam, start=_start(self.part, lam, self.past))
+                found = _consistent(self.part, found)
         except linalg.LinAlgError as error:
             self.failed[lam] = str(error)
             return
@@ -129,8 +133,8 @@ class FullPath:
             target = Target.at(self.problem, last, start, j)
             if target.active.size < FEWEST:
                 return None
-            front = follow(target, lam, self.norms, self.stretch(target, j))
-            if not (front.settled[0] and front.error[0] <= EXACT * front.scale[0]):
+            front = follow(target, lam, self.stretch(target, j))
+            if not (front.settled[0] and front.error[0] <= EXACT * front.scale):
                 return None
             coef[:, j], intercept[j], decision[:, j] = front.a[:, 0], front.b[0], front.u[:, 0]
             steps = max(steps, int(front.steps[0]))
@@ -194,10 +198,21 @@ class FullPath:
         """The near splits side by side, with their factors."""
         stretch = self.stretch(target, j)
         for weights, which, members in self.teams:
-            each = [Downdate(target, target.lam * w, self.norms, stretch) for w in weights]
+            each = [Downdate(target, target.lam * w, stretch) for w in weights]
             for first in range(0, members.size, WIDTH):
                 some = slice(first, first + WIDTH)
                 yield Factors(each, which[some]), members[some]
+
+
+def _consistent(problem: Problem, solution: Solution) -> Solution:
+    """The solution with its predictions computed from its coefficients, as error bounds take them.
+
+    A direct solution of the squared loss has them from stationarity, which is as good, but not K a.
+    """
+    if problem.loss.name != "squared":
+        return solution
+    decision = linalg.matmul(problem.K, solution.coef) + solution.intercept
+    return replace(solution, decision=decision)
 
 
 def _start(problem: Problem, lam: float, past: list[tuple[float, Solution]]) -> Solution | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from onefit.heldout.full import Target
@@ -16,29 +17,34 @@ __all__ = ["Former", "Point"]
 
 @dataclass(frozen=True)
 class Point:
-    """Coefficients, intercepts and predictions, u = K a + b, of several machines as columns."""
+    """Coefficients, intercepts and predictions, u = K a + b, of several machines as columns.
+
+    Attributes
+    ----------
+    a, b, u : (n, k), (k,), (n, k) arrays
+    drift : (k,) array
+        How far rounding may have taken u from K a + b, in units of the root of K_ii.
+    """
 
     a: Array
     b: Array
     u: Array
+    drift: Array
 
     def copy(self) -> Point:
-        return Point(self.a.copy(), self.b.copy(), self.u.copy())
+        return Point(self.a.copy(), self.b.copy(), self.u.copy(), self.drift.copy())
 
     def take(self, columns: Any) -> Point:
-        return Point(self.a[:, columns], self.b[columns], self.u[:, columns])
+        return Point(self.a[:, columns], self.b[columns], self.u[:, columns], self.drift[columns])
 
     def put(self, columns: Any, part: Point) -> None:
         self.a[:, columns], self.b[columns], self.u[:, columns] = part.a, part.b, part.u
-
-    def beyond(self, other: Point, part: float) -> Point:
-        """On the line from another point, further by a part of the way from there."""
-        a, b, u = ((self.a, other.a), (self.b, other.b), (self.u, other.u))
-        return Point(*(here + part * (here - there) for here, there in (a, b, u)))
+        self.drift[columns] = part.drift
 
     def scaled(self, ratio: Array) -> Point:
         """The machines with their functions, not their intercepts, each multiplied by a ratio."""
-        return Point(ratio * self.a, self.b.copy(), ratio * (self.u - self.b) + self.b)
+        u = ratio * (self.u - self.b) + self.b
+        return Point(ratio * self.a, self.b.copy(), u, np.abs(ratio) * self.drift)
 
 
 @dataclass(frozen=True)
@@ -48,7 +54,6 @@ class Former:
     solution: Point
     full: Target
     ridge: Array
-    grown: float = 1.0
 
     def shifted(self, target: Target) -> Point:
         """A full solution, shifted as the leave-out solutions are from theirs."""
@@ -56,4 +61,5 @@ class Former:
             target.a[:, None] + (self.solution.a - self.full.a[:, None]),
             target.b + (self.solution.b - self.full.b),
             target.u[:, None] + (self.solution.u - self.full.u[:, None]),
+            self.solution.drift + self.full.drift + target.drift,
         )

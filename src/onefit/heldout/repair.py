@@ -12,9 +12,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from onefit.certificate import EXACT
 from onefit.heldout.front import TOLERANCE, Front
+from onefit.heldout.refit import WANTED, cheap_to_refit
 
-__all__ = ["refine", "repair"]
+__all__ = ["refine", "repair", "sharpen"]
 
 MAX_STEPS = 40
 #: the part of the points with curvature below which the model says too little of the intercept
@@ -22,19 +24,43 @@ FEW = 1.0 / 12.0
 
 
 def refine(front: Front) -> None:
-    """Bound the errors, and refine settled columns whose rounding is too much for the bound."""
-    if front.worn:
+    """Bound the errors, and refine settled columns whose rounding is too much for the bound.
+
+    Those that do not have a certificate then are refitted if that costs little, or if they have
+    ended at one side of a flat stretch, in whose middle a refit would be.
+    """
+    if front.drifted.any():
         front.recompute()
     front.bound()
-    rough = np.flatnonzero(front.settled & (front.error > TOLERANCE * front.scale))
-    if rough.size:
+    rough = np.flatnonzero(front.settled & ~(front.error <= EXACT * front.scale))
+    if rough.size and front.double:
         part = front.take(rough)
-        before = part.u
+        part.recompute(precise=True)
         part.step()
         part.steps = part.steps - 1  # the same point again, with more digits
-        part.recompute()
-        part.bound(moves=np.abs(part.u - before).max(axis=0))
-        front.put(rough, part)
+        part.recompute(precise=True)
+        part.bound()
+        if (part.error > EXACT * front.scale).any():
+            part.sharpen()
+        better = np.flatnonzero(part.error < front.error[rough])
+        front.put(rough[better], part, better)
+    rough = rough[~(front.error[rough] <= EXACT * front.scale)]
+    if not cheap_to_refit(front.a.shape[0], rough.size):
+        rough = rough[front.flat(rough)]
+    for column in rough:
+        front.refit(int(column))
+
+
+def sharpen(front: Front) -> None:
+    """The sharper bound for columns that are not at their solutions, where it costs little."""
+    rough = np.flatnonzero(~front.settled & (front.error > EXACT * front.scale))
+    if rough.size and front.double and cheap_to_refit(front.a.shape[0], 1):
+        part = front.take(rough)
+        part.recompute(precise=True)
+        part.bound()
+        part.sharpen()
+        better = np.flatnonzero(part.error < front.error[rough])
+        front.put(rough[better], part, better)
 
 
 def approach(front: Front) -> NDArray[np.intp]:
@@ -51,8 +77,11 @@ def approach(front: Front) -> NDArray[np.intp]:
             left, slow = ~part.settled, np.zeros(pending.size, dtype=bool)
         else:
             part.bound()
-            left = part.error > TOLERANCE * part.scale
+            left = ~(part.error <= TOLERANCE * part.scale)
             slow = left & part.slow(before) & np.isfinite(before)
+            # as good as rounding lets it be
+            done = slow & (part.error <= WANTED * EXACT * part.scale)
+            left, slow = left & ~done, slow & ~done
         on = left & ~slow
         if not on.all():
             front.put(pending[~on], part, ~on)

@@ -24,11 +24,19 @@ class Loss(Protocol):
     ``piecewise_quadratic`` promises that the third derivative is zero wherever it exists; then
     ``piece(y, u)`` must tell the quadratic pieces apart, since a change of piece is what voids
     the exactness of a Newton step. A smooth loss is one piece.
+
+    ``max_curvature`` is the largest value that ``curvature`` takes anywhere. Fits do without it;
+    held-out methods need it for their error bounds.
     """
 
     name: str
     task: str
     piecewise_quadratic: bool
+
+    @property
+    def max_curvature(self) -> float:
+        """The largest curvature anywhere."""
+        ...
 
     def value(self, y: Array, u: Array) -> Array:
         """V(y, u)."""

@@ -34,6 +34,7 @@ class SquaredHinge(PiecewiseQuadratic):
     """max(1 - y u, 0)^2: the L2-SVM."""
 
     name = "squared_hinge"
+    max_curvature = 2.0
     task = "classification"
 
     def value(self, y: Array, u: Array) -> Array:
@@ -64,6 +65,11 @@ class SmoothedHinge(PiecewiseQuadratic):
     def __post_init__(self) -> None:
         hint = "the hinge itself (delta = 0) has no curvature, use a small width such as 0.01"
         object.__setattr__(self, "delta", check_positive("delta", self.delta, hint))
+
+    @property
+    def max_curvature(self) -> float:
+        """Of the rounded corner."""
+        return 0.5 / self.delta
 
     def _slope(self, y: Array, u: Array) -> Array:
         """-dV/dt, which runs from 1 through the rounded corner to 0."""
@@ -96,6 +102,7 @@ class Log(SmoothLoss):
     """log(1 + exp(-y u)): kernel logistic regression."""
 
     name = "log"
+    max_curvature = 0.25
     task = "classification"
 
     def value(self, y: Array, u: Array) -> Array:

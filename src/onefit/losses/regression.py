@@ -34,6 +34,8 @@ class Squared(PiecewiseQuadratic):
     """(y - u)^2: kernel ridge regression, LS-SVM."""
 
     name = "squared"
+    max_curvature = 2.0
+    of_residual = True
     task = "any"
 
     def value(self, y: Array, u: Array) -> Array:
@@ -58,6 +60,8 @@ class Huber(PiecewiseQuadratic):
 
     b: float = 1.0
     name = "huber"
+    max_curvature = 2.0
+    of_residual = True
     task = "regression"
 
     def __post_init__(self) -> None:
@@ -90,6 +94,8 @@ class EpsilonQuadratic(PiecewiseQuadratic):
 
     epsilon: float = 0.1
     name = "epsilon_quadratic"
+    max_curvature = 2.0
+    of_residual = True
     task = "regression"
 
     def __post_init__(self) -> None:
@@ -128,6 +134,8 @@ class Logistic(SmoothLoss):
     """
 
     name = "logistic"
+    max_curvature = 0.5
+    of_residual = True
     task = "regression"
 
     def value(self, y: Array, u: Array) -> Array:

@@ -26,7 +26,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from onefit.criteria import HatSpectrum
 from onefit.folds import Folds
 from onefit.heldout import Eigen, HeldOut, HeldOutMethod
-from onefit.heldout.base import Prepared, without_steps
+from onefit.heldout.base import Prepared
 from onefit.problem import Problem
 from onefit.search.aggregate import aggregate
 from onefit.search.continuous import brackets
@@ -226,7 +226,6 @@ class _LeftOut(Prepared):
     def predict(self, lam: float) -> HeldOut:
         problem, rows = self.spectrum.problem, self.folds.rows
         values = (problem.Y - self.spectrum.left_out(lam))[rows]
-        largest = self.folds.largest(values)
-        error = self.spectrum.rounding(lam) * (np.abs(problem.Y).max() + largest.max())
-        bounds = np.full(len(self.folds), error)
-        return without_steps(values, self.folds, "eigen", bounds, largest)
+        size = np.abs(problem.Y).max(axis=0) + self.folds.largest(values)
+        error = self.spectrum.rounding(lam) * size
+        return HeldOut.judged(problem, values, self.folds, "eigen", error)

@@ -71,10 +71,15 @@ class State:
         return cls(np.zeros_like(y), 0.0, np.zeros_like(y))
 
 
+@np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def solve_newton(
     problem: Problem, lam: float, start: Solution | None = None, max_steps: int = MAX_STEPS
 ) -> Solution:
-    """Minimise any loss, one target after the other, from ``start`` (a near solution) or zero."""
+    """Minimise any loss, one target after the other, from ``start`` (a near solution) or zero.
+
+    Steps that overflow, as they soon do in single precision, end in a solution that has not
+    converged.
+    """
     ridge = problem.ridge(lam)
     coef, decision = np.empty_like(problem.Y), np.empty_like(problem.Y)
     intercept = np.zeros(problem.Y.shape[1], dtype=problem.Y.dtype)

@@ -147,6 +147,6 @@ def _any_loss(problem: Problem, folds: Folds, lam: float, left: LeftOut) -> None
             left.intercept[j, splits] = front.b
     for k in path.far:
         train = folds.train[k]
-        _, solution = refit_fold(problem, lam, train, folds.test[k])
+        solution = refit_fold(problem, lam, train, folds.test[k]).solution
         left.coef[:, train, k] = solution.coef.T
         left.intercept[:, k] = solution.intercept

@@ -1,0 +1,61 @@
+"""No certificate is false: every claim of every method on hostile problems, against the truth."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from adversarial.audit import EXACT, audit_case, audit_seeds, report, spread, symmetric, truths
+from adversarial.generator import hostile, named_cases
+from adversarial.shrink import shrink
+from onefit import KernelRegressor, heldout_predict
+
+NAMED = named_cases()
+
+
+def _assert_no_false(tallies):
+    told = report(tallies)
+    print(told)
+    assert sum(tally.false for tally in tallies.values()) == 0, told
+
+
+@pytest.mark.parametrize("chunk", range(12))
+def test_no_false_certificate(chunk):
+    _assert_no_false(audit_seeds(range(25 * chunk, 25 * (chunk + 1))))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("chunk", range(50))
+def test_no_false_certificate_of_many(chunk):
+    _assert_no_false(audit_seeds(range(1000 + 100 * chunk, 1000 + 100 * (chunk + 1))))
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_named_case(name):
+    _assert_no_false(audit_case(NAMED[name]))
+
+
+@pytest.mark.parametrize("name", ["asymmetric", "asymmetric transposed"])
+@pytest.mark.parametrize("method", ["refit", "block", "eigen", "exact"])
+def test_asymmetric_kernel_through_the_estimator(name, method):
+    case = NAMED[name]
+    machine = KernelRegressor(kernel="precomputed", loss="squared", lam=case.lam)
+    y = case.problem.Y[:, 0]
+    held = heldout_predict(machine, case.problem.K, y, cv=case.folds, method=method)
+    scale = spread(y, case.problem.s)
+    for k, truth in enumerate(truths(symmetric(case))):
+        gap = np.abs(held.by_fold[k][:, 0] - truth.values).max()
+        assert not held.exact[k] or gap <= EXACT * scale + truth.error
+        assert not np.isfinite(held.error[k]) or gap <= held.error[k] + truth.error
+
+
+def test_shrinking_keeps_the_failure():
+    case = hostile(7)
+
+    def fails(one):
+        return one.problem.n >= 3 and np.abs(one.problem.K).max() > 0
+
+    small = shrink(case, fails, show=False)
+    assert small.problem.n == 3
+    assert len(small.folds) == 1
+    assert not small.problem.fit_intercept
