@@ -148,6 +148,8 @@ def audit(case, name, true=None):
             return replace(tally, refused=1)
         told = f"seed {case.seed}, {name}: {type(error).__name__}: {str(error)[:150]}"
         return replace(tally, raw_errors=1, raw=[told])
+    if not np.isfinite(held.values).all():
+        return replace(tally, raw_errors=1, raw=[f"seed {case.seed}, {name}: values not finite"])
     scale = spread(case.problem.Y[:, 0], case.problem.s)
     for k, truth in enumerate(true):
         _judge(tally, case, held, k, truth, scale, name)

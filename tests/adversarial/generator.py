@@ -320,7 +320,7 @@ def _case_indefinite():
 def _case_asymmetric(transposed):
     random = np.random.default_rng(2)
     X = random.normal(size=(20, 2))
-    K = _gaussian(X, 0.3) * (1.0 + 0.9e-8 * random.uniform(-1.0, 1.0, (20, 20)))
+    K = _gaussian(X, 0.3) * (1.0 + 0.4e-8 * random.uniform(-1.0, 1.0, (20, 20)))
     y = random.normal(size=(20, 1))
     problem = Problem(K.T.copy() if transposed else K, y, np.ones(20), Squared(), True, "mean")
     return Case(problem, Folds.draw(5, K), 1e-6, kind="asymmetric")

@@ -13,26 +13,33 @@ from onefit import KernelRegressor, heldout_predict
 NAMED = named_cases()
 
 
-def _assert_no_false(tallies):
+def _assert_sound(tallies):
+    """Nothing false, nothing raw, and certificates not withheld: the share is a floor for few
+    problems, that of thousands is above 95 % (docs/reliability.md).
+    """
     told = report(tallies)
     print(told)
-    assert sum(tally.false for tally in tallies.values()) == 0, told
+    every = tallies.values()
+    assert sum(tally.false for tally in every) == 0, told
+    assert sum(tally.raw_errors for tally in every) == 0, told
+    good = sum(tally.good for tally in every)
+    assert sum(tally.good_certified for tally in every) >= 0.8 * good, told
 
 
 @pytest.mark.parametrize("chunk", range(12))
 def test_no_false_certificate(chunk):
-    _assert_no_false(audit_seeds(range(25 * chunk, 25 * (chunk + 1))))
+    _assert_sound(audit_seeds(range(25 * chunk, 25 * (chunk + 1))))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("chunk", range(50))
 def test_no_false_certificate_of_many(chunk):
-    _assert_no_false(audit_seeds(range(1000 + 100 * chunk, 1000 + 100 * (chunk + 1))))
+    _assert_sound(audit_seeds(range(1000 + 100 * chunk, 1000 + 100 * (chunk + 1))))
 
 
 @pytest.mark.parametrize("name", NAMED)
 def test_named_case(name):
-    _assert_no_false(audit_case(NAMED[name]))
+    _assert_sound(audit_case(NAMED[name]))
 
 
 @pytest.mark.parametrize("name", ["asymmetric", "asymmetric transposed"])
@@ -43,6 +50,8 @@ def test_asymmetric_kernel_through_the_estimator(name, method):
     y = case.problem.Y[:, 0]
     held = heldout_predict(machine, case.problem.K, y, cv=case.folds, method=method)
     scale = spread(y, case.problem.s)
+    other = heldout_predict(machine, case.problem.K.T.copy(), y, cv=case.folds, method=method)
+    np.testing.assert_array_equal(held.values, other.values)
     for k, truth in enumerate(truths(symmetric(case))):
         gap = np.abs(held.by_fold[k][:, 0] - truth.values).max()
         assert not held.exact[k] or gap <= EXACT * scale + truth.error

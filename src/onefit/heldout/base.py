@@ -73,11 +73,14 @@ class HeldOut:
         steps: NDArray[np.intp] | None = None,
         order: int | None = None,
     ) -> HeldOut:
-        """Values with the bounds of every split and target, (n_splits, q), and what these mean.
-
-        Values that are not finite have no bound.
-        """
-        error = np.where(np.isfinite(folds.largest(values)), error, np.inf)
+        """Values with the bounds of every split and target, (n_splits, q), and what these mean."""
+        bad = np.flatnonzero(~np.isfinite(folds.largest(values)).all(axis=1))
+        if bad.size:
+            raise FloatingPointError(
+                f"method {method!r} gave values of split {bad[0]} that are not finite: numbers "
+                f"overflow in {values.dtype}; raise lam, scale the data"
+                + (", or use float64" if values.dtype == np.float32 else "")
+            )
         none = np.zeros(len(folds), dtype=np.intp)
         return cls(
             values,

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from onefit.kernels.distances import Array, Geometry, Points, as_points
+from onefit.kernels.distances import Array, Geometry, Points, as_points, row_blocks
 
 
 class Kernel(ABC):
@@ -74,6 +74,8 @@ class CallableKernel(Kernel):
 
     def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
         values = self._evaluate(geometry.X, geometry.Y, geometry.shape)
+        if geometry.symmetric:
+            values = symmetric(values, f"kernel {self._name}")
         if out is None:
             return values.astype(geometry.dtype, copy=False)
         geometry.output(out)[...] = values
@@ -85,9 +87,13 @@ class CallableKernel(Kernel):
         values = [self._evaluate(row, row, (1, 1))[0, 0] for row in rows]
         return np.array(values, dtype=points.dtype)
 
+    @property
+    def _name(self) -> str:
+        return str(getattr(self.func, "__name__", repr(self.func)))
+
     def _evaluate(self, X: Points, Y: Points, shape: tuple[int, int]) -> Array:
         values: Array = np.asarray(self.func(X, Y, **self.params))
-        name = getattr(self.func, "__name__", repr(self.func))
+        name = self._name
         if values.shape != shape:
             raise ValueError(
                 f"kernel {name} returned an array of shape {values.shape} for {shape[0]} and "
@@ -96,6 +102,47 @@ class CallableKernel(Kernel):
             )
         require_finite(values, f"kernel {name}", "Check the function at the points given.")
         return values
+
+
+def symmetric(K: Array, name: str, tol: float | None = None) -> Array:
+    """`K` itself if it is symmetric, (K + K') / 2 if it is so up to noise.
+
+    Methods read one triangle or the other, or the whole matrix: to give one answer they must be
+    given a symmetric one.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+    name : str
+        What to call it in an error.
+    tol : float, default=None
+        The noise allowed, relative to the largest entry; 1e-8, or 1e-4 for float32.
+    """
+    largest, where, size = 0.0, (0, 0), 0.0
+    for rows in row_blocks(K.shape):
+        gap = np.abs(K[rows] - K[:, rows].T)
+        row, column = divmod(int(gap.argmax()), gap.shape[1])
+        if gap[row, column] > largest:
+            largest, where = float(gap[row, column]), (row + rows.start, column)
+        size = max(size, float(np.abs(K[rows]).max()))
+    if largest == 0.0:
+        return K
+    if largest > noise_level(K.dtype, tol) * size:
+        i, j = where
+        raise ValueError(
+            f"{name} is not symmetric: max |K - K'| = {largest:.3g} at [{i}, {j}], "
+            f"where K[{i}, {j}] = {K[i, j]:.6g} and K[{j}, {i}] = {K[j, i]:.6g}. If the "
+            "difference is noise, pass (K + K.T) / 2."
+        )
+    half = K.dtype.type(0.5) if K.dtype.kind == "f" else 0.5
+    return np.asarray(half * K + half * K.T)
+
+
+def noise_level(dtype: Any, tol: float | None = None) -> float:
+    """What is taken for rounding in a kernel matrix, relative to its largest entry."""
+    if tol is not None:
+        return tol
+    return 1e-4 if dtype == np.float32 else 1e-8
 
 
 def require_finite(K: Array, name: str, advice: str) -> None:

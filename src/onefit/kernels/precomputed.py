@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from onefit._linalg import LinAlgError, cholesky, eigh, fortran
-from onefit.kernels.base import Kernel
+from onefit.kernels.base import Kernel, noise_level, symmetric
 from onefit.kernels.distances import Array, Geometry, Points, as_points, is_sparse, row_blocks
 
 
@@ -20,7 +20,7 @@ class Precomputed(Kernel):
     """
 
     def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
-        """`geometry.X` itself, not a copy, unless `out` is given."""
+        """`geometry.X` itself, not a copy, unless `out` is given or it is symmetric up to noise."""
         n_columns, n_points = geometry.X.shape[1], geometry.shape[1]
         if n_columns != n_points:
             raise ValueError(
@@ -28,6 +28,8 @@ class Precomputed(Kernel):
                 f"for each of the {n_points} points of the fit."
             )
         K: Array = geometry.X.toarray() if is_sparse(geometry.X) else geometry.X
+        if geometry.symmetric:
+            K = symmetric(K, "precomputed kernel")
         if out is None:
             return K
         geometry.output(out)[...] = K
@@ -60,7 +62,7 @@ def check_precomputed(K: Points, tol: float | None = None) -> Array:
     Returns
     -------
     K : array of shape (n, n)
-        As an array of floats, otherwise unchanged.
+        As an array of floats, (K + K') / 2 where it is not symmetric to the last bit.
     """
     matrix: Array = as_points(K.toarray() if is_sparse(K) else K, "precomputed kernel")
     if matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
@@ -68,10 +70,9 @@ def check_precomputed(K: Points, tol: float | None = None) -> Array:
             f"precomputed kernel must be square, with a row and a column for each point, got "
             f"shape {matrix.shape}."
         )
-    if tol is None:
-        tol = 1e-4 if matrix.dtype == np.float32 else 1e-8
+    tol = noise_level(matrix.dtype, tol)
     _require_finite_entries(matrix)
-    _require_symmetric(matrix, tol)
+    matrix = symmetric(matrix, "precomputed kernel", tol)
     _require_semidefinite(matrix, tol)
     return matrix
 
@@ -85,23 +86,6 @@ def _require_finite_entries(K: Array) -> None:
                 f"precomputed kernel has the value {K[i, j]} at [{i}, {j}]: every entry must be "
                 "finite."
             )
-
-
-def _require_symmetric(K: Array, tol: float) -> None:
-    largest, where, size = 0.0, (0, 0), 0.0
-    for rows in row_blocks(K.shape):
-        gap = np.abs(K[rows] - K[:, rows].T)
-        row, column = divmod(int(gap.argmax()), gap.shape[1])
-        if gap[row, column] > largest:
-            largest, where = float(gap[row, column]), (row + rows.start, column)
-        size = max(size, float(np.abs(K[rows]).max()))
-    if largest > tol * size:
-        i, j = where
-        raise ValueError(
-            f"precomputed kernel is not symmetric: max |K - K'| = {largest:.3g} at [{i}, {j}], "
-            f"where K[{i}, {j}] = {K[i, j]:.6g} and K[{j}, {i}] = {K[j, i]:.6g}. If the "
-            "difference is noise, pass (K + K.T) / 2."
-        )
 
 
 def _require_semidefinite(K: Array, tol: float) -> None:
