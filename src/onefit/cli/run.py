@@ -88,9 +88,12 @@ class Diary:
 
     def check(self) -> None:
         """An old journal is continued only when that is asked for."""
-        if self.path is None and self.resume:
-            raise ValueError("--resume needs --journal PATH, the journal to go on with")
-        if self.path is not None and self.path.exists() and not self.resume:
+        if self.path is None:
+            if self.resume:
+                raise ValueError("--resume needs --journal PATH, the journal to go on with")
+            return
+        check_place(self.path)
+        if self.path.exists() and not self.resume:
             raise ValueError(
                 f"--journal {self.path} exists; go on with it by --resume, or remove it"
             )

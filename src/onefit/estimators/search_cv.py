@@ -24,9 +24,10 @@ from onefit.heldout.predict import check_machine
 from onefit.search import continuous
 from onefit.search.aggregate import AGGREGATES, RULES, one_standard_error, standard_error
 from onefit.search.criterion import Criterion, get_criterion
+from onefit.search.describe import settings
 from onefit.search.explore import Explorer
 from onefit.search.grid import Job
-from onefit.search.journal import Run, journalled, settings
+from onefit.search.journal import Run, journalled
 from onefit.search.metrics import FAST
 from onefit.search.per_target import choose_lams, fit_targets
 from onefit.search.race import race
@@ -108,7 +109,8 @@ class KernelSearchCV(BaseSearchCV):
         Whose held-out predictions to keep.
     journal : str or Path, default=None
         A file that keeps every finished kernel (of an interval, its coarse grid), so that a search
-        that was killed goes on where it was; one of other data or settings is refused.
+        that was killed goes on where it was; also with more values to try or with fewer, but not
+        with other data or settings.
     verbose : int, default=0
         1 says what is about to be done, 2 also when a kernel is done.
 
