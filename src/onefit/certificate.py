@@ -209,6 +209,8 @@ class Candidates:
     def _sharp(self, tested: list[Array]) -> Array:
         s = self.weights.max(axis=1)
         some = np.flatnonzero(s)
+        # coefficients of rows that a machine is not trained on have no place in (3)
+        strange = ((self.weights == 0.0) & (self.a != 0.0)).any(axis=0)
         steep, rows = float(self.loss.max_curvature), self.rows[some]
         c = 2.0 * self.ridge.min() / (s[some] * steep)
         metric = Metric.of(self.norms, rows, c, self.fit_intercept) or Metric.of(
@@ -216,7 +218,8 @@ class Candidates:
         )
         if metric is None:
             return np.full(self.ridge.size, np.inf)
-        return _Sharp(self, metric, some, steep).errors(tested)
+        errors = _Sharp(self, metric, some, steep).errors(tested)
+        return np.where(strange, np.inf, errors)
 
     def _right_predictions(
         self, roots: Array, steep: float, precise: bool = False
