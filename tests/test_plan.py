@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import KFold
 
-from onefit import plan
+from onefit import KernelClassifier, KernelRegressor, plan
 from onefit.folds import Folds
 from onefit.heldout import METHODS
 from onefit.losses import get_loss
@@ -444,6 +444,63 @@ def test_a_million_rows_are_refused_on_this_machine():
     work = kfold(4_000_000, 5, 20)
     with pytest.raises(MemoryError, match="n=4000000"):
         check_memory(work, choose(work, rates=MACHINE))
+
+
+@pytest.mark.parametrize("itemsize", [4, 8])
+@pytest.mark.parametrize("removed", [(), (3,)])
+@pytest.mark.parametrize("given", [False, True])
+@pytest.mark.parametrize(
+    ("make", "loss"),
+    [
+        (KernelRegressor, "squared"),
+        (KernelRegressor, "epsilon_quadratic"),
+        (KernelRegressor, "logistic"),
+        (KernelClassifier, "squared_hinge"),
+        (KernelClassifier, "log"),
+    ],
+)
+def test_the_memory_is_what_a_fit_takes(make, loss, given, removed, itemsize):
+    n = 600
+    X = np.random.default_rng(0).standard_normal((n, 2)).astype(f"f{itemsize}")
+    y = np.where(X[:, 0] > 0, 1.0, -1.0) if make is KernelClassifier else X[:, 0]
+    s = np.ones(n)
+    s[: sum(removed)] = 0.0
+    K = X @ X.T
+    model = make(loss=loss, kernel="precomputed" if given else "linear", lam=1e-2)
+    tracemalloc.start()
+    try:
+        model.fit(K if given else X, y, s)
+        measured = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    work = Workload(n, 1, removed, itemsize=itemsize, loss=loss, given=given)
+    straight = loss in ("epsilon_quadratic", "squared_hinge")  # some points have no curvature
+    small = 200_000 + 256 * n * itemsize  # vectors, and rows of K that are made together
+    assert measured - small <= plan.peak_bytes(work, "fit") <= (2.5 if straight else 1.3) * measured
+
+
+def test_what_is_small_is_not_asked_about(monkeypatch):
+    def ask(processes: int = 1) -> float:
+        raise AssertionError("the system was asked")
+
+    monkeypatch.setattr(memory_module, "available_memory", ask)
+    plan.check_fit(Workload(1000, 1, ()))
+    plan.check_method(kfold(1000, 5, 1), "eigen")
+    with pytest.raises(AssertionError, match="asked"):
+        plan.check_fit(Workload(3000, 1, ()))
+
+
+def test_a_fit_and_a_named_method_are_refused_with_advice(monkeypatch):
+    monkeypatch.setattr(memory_module, "available_memory", lambda processes=1: GIB)
+    work = kfold(12_000, 5, 1)
+    with pytest.raises(MemoryError, match=r"a fit to n=12000 rows needs 2.15 GiB .*at most 8192"):
+        plan.check_fit(replace(work, removed=()))
+    with pytest.raises(MemoryError, match=r"method 'block' on n=12000 rows .*float32"):
+        plan.check_method(work, "block")
+    # of a method that is not known, K alone is; of one that has it, nothing
+    with pytest.raises(MemoryError, match=r"method 'mine' on n=12000 rows needs 1.0\d GiB"):
+        plan.check_method(work, "mine")
+    plan.check_method(replace(work, given=True), "mine")
 
 
 def test_the_tightest_limit_counts(monkeypatch):

@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as hnp
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics import pairwise
 
+from onefit import KernelRegressor, KernelSearchCV, heldout_predict
 from onefit.kernels import (
     CallableKernel,
     Gaussian,
@@ -234,3 +235,36 @@ def test_weighted_sum_of_zero_weights_is_zero():
     kernel = WeightedSum([Gaussian(1.0), Linear()], [0.0, 0.0])
     np.testing.assert_array_equal(kernel(np.eye(2)), np.zeros((2, 2)))
     np.testing.assert_array_equal(kernel.diag(np.eye(2)), np.zeros(2))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("coef0", [1.0, 1e-3, 1e3])
+def test_a_polynomial_whose_constant_is_lost_is_refused(dtype, coef0):
+    """Beyond, the matrix would be that of (gamma <x, y>)^degree, and singular."""
+    kernel = Polynomial(2.0, coef0, 2)
+    edge = np.sqrt(0.1 * coef0 / np.finfo(dtype).eps / 2.0)
+    within, beyond = (np.array([[0.0], [share * edge]], dtype=dtype) for share in (0.99, 1.01))
+    K = kernel(within)
+    assert K[0, 0] == pytest.approx(coef0**2)
+    words = rf"Polynomial.*gamma <x, x> is up to .*coef0 is lost .*{np.dtype(dtype).name}.*scale X"
+    with pytest.raises(ValueError, match=words):
+        kernel(beyond)
+    # new points may be anywhere, and without a constant there is none to lose
+    assert np.isfinite(kernel(beyond, within)).all()
+    assert np.isfinite(Polynomial(2.0, 0.0, 2)(beyond)).all()
+
+
+@pytest.mark.parametrize("offset", [0.0, 3e7])
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_polynomial_machines_say_what_is_wrong_with_large_points(offset, loss):
+    """They gave "the leading minor of order 2 is not positive definite", or no answer at all."""
+    random = np.random.default_rng(0)
+    X = random.normal(scale=1.0 if offset else 3e7, size=(60, 3)) + offset
+    y = random.normal(size=60)
+    machine = KernelRegressor(kernel="poly", gamma="scale" if offset else 1.0, loss=loss)
+    search = KernelSearchCV(machine, {"lam": [1e-3, 1e-2]}, cv=3)
+    for work in (machine.fit, search.fit, lambda X, y: heldout_predict(machine, X, y)):
+        with pytest.raises(ValueError, match="Centre and scale X, or lower gamma"):
+            work(X, y)
+    scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+    assert np.isfinite(search.fit(scaled, y).predict(scaled)).all()

@@ -57,6 +57,13 @@ Method = Annotated[str, typer.Option(help="How held-out predictions are computed
 NFolds = Annotated[int, typer.Option(help="Splits of the cross-validation.")]
 Seed = Annotated[int, typer.Option(help="Of the splits, and of --rows.")]
 Jobs = Annotated[int | None, typer.Option(help="Kernels evaluated side by side.")]
+KeepFormulas = Annotated[
+    bool,
+    typer.Option(
+        "--keep-formulas",
+        help="Write texts that begin like a formula (=, +, -, @) to CSV without an apostrophe.",
+    ),
+]
 Output = Annotated[Format, typer.Option("--format", help="How to print.")]
 Traceback = Annotated[bool, typer.Option("--traceback", help="Show where an error arose.")]
 
@@ -91,6 +98,7 @@ def select(
     rows: Rows = None,
     delimiter: Delimiter = None,
     drop: Drop = None,
+    keep_formulas: KeepFormulas = False,
     format_: Output = Format.table,
     traceback: Traceback = False,
 ) -> None:
@@ -105,7 +113,7 @@ def select(
         kernels, criteria = tuple(kernel or ()), _listed(compare)
         options = Options(task, loss, kernels, criterion, criteria, method, folds, seed, jobs)
         table = _read(data, target, delimiter, drop, rows, seed)
-        outputs = Outputs(report, model, results)
+        outputs = Outputs(report, model, results, keep_formulas)
         diary = Diary(journal, resume)
         summary = select_model(table, options, data.name, outputs, diary)
         _print_selection(summary, outputs.written, format_)
@@ -152,6 +160,7 @@ def predict(
         typer.Option(min=0.0, max=0.999, help="Of a regression's intervals; 0 for none."),
     ] = 0.9,
     delimiter: Delimiter = None,
+    keep_formulas: KeepFormulas = False,
     format_: Output = Format.table,
     traceback: Traceback = False,
 ) -> None:
@@ -162,16 +171,17 @@ def predict(
     """
     with clear_errors(traceback):
         from onefit.cli.run import check_output, predict_rows, write_predictions
+        from onefit.cli.spreadsheet import write_csv
 
         check_output(output)
         frame = predict_rows(model, data, _unescaped(delimiter), level)
         if output is not None:
-            write_predictions(frame, output)
+            write_predictions(frame, output, keep_formulas)
             typer.echo(f"{len(frame)} predictions written to {output}", err=True)
         elif format_ is Format.json:
             _print_json({"predictions": frame.to_dict(orient="records")})
         else:
-            typer.echo(frame.to_csv(index=False), nl=False)
+            typer.echo(write_csv(frame, keep_formulas=keep_formulas), nl=False)
 
 
 @app.command()
@@ -224,9 +234,12 @@ def _read(
     rows: int | None,
     seed: int,
 ) -> Any:
+    from onefit.cli.recipe import check_rows
     from onefit.tables import read_table
 
-    table = read_table(data, target, _unescaped(delimiter), tuple(drop or ()))
+    # of a sample, all rows are read
+    check = check_rows if rows is None else None
+    table = read_table(data, target, _unescaped(delimiter), tuple(drop or ()), check)
     return table if rows is None else table.sample(rows, seed)
 
 

@@ -14,7 +14,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 
-from onefit.tables import DataError, is_sparse
+from onefit.tables import DataError, is_sparse, shown
 
 __all__ = ["as_trained", "make_encoder"]
 
@@ -34,8 +34,9 @@ def make_encoder(X: Any) -> Any:
     """
     if is_sparse(X):
         return MaxAbsScaler()
-    numbers = [name for name in X.columns if X[name].dtype.kind == "f"]
-    texts = [name for name in X.columns if X[name].dtype.kind != "f"]
+    # by place: scikit-learn takes a time of columns squared to find them by name
+    floats = np.array([kind.kind == "f" for kind in X.dtypes], dtype=bool)
+    numbers, texts = np.flatnonzero(floats), np.flatnonzero(~floats)
     number = Pipeline([("fill", SimpleImputer(strategy="median")), ("scale", StandardScaler())])
     text = Pipeline(
         [
@@ -51,7 +52,7 @@ def make_encoder(X: Any) -> Any:
         ]
     )
     parts = [("numbers", number, numbers), ("texts", text, texts)]
-    return ColumnTransformer([part for part in parts if part[2]])
+    return ColumnTransformer([part for part in parts if part[2].size])
 
 
 def as_trained(encoder: Any, X: Any) -> Any:
@@ -59,20 +60,29 @@ def as_trained(encoder: Any, X: Any) -> Any:
     if is_sparse(X):
         return X
     X = X.copy()
-    numbers = [name for kind, _, names in encoder.transformers_ if kind == "numbers"
-               for name in names]  # fmt: skip
-    for name in X.columns:
+    numbers = _number_columns(encoder)
+    floats = {name for name, kind in zip(X.columns, X.dtypes, strict=True) if kind.kind == "f"}
+    for name in set(X.columns) - numbers:
+        X[name] = X[name].astype(object).map(_text, na_action="ignore")
+    for name in numbers - floats:
         filled = X[name].dropna()
-        if name not in numbers:
-            X[name] = X[name].astype(object).map(_text, na_action="ignore")
-        elif X[name].dtype.kind != "f":
-            if filled.size:
-                raise DataError(
-                    f"column {name!r} holds {filled.iloc[0]!r} in row {filled.index[0]}, but the "
-                    "model was made with numbers there; correct it, or leave it empty"
-                )
-            X[name] = X[name].astype(float)
+        if filled.size:
+            raise DataError(
+                f"column {shown(name)} holds {shown(filled.iloc[0])} in row {filled.index[0]}, but "
+                "the model was made with numbers there; correct it, or leave it empty"
+            )
+        X[name] = X[name].astype(float)
     return X
+
+
+def _number_columns(encoder: Any) -> set[Any]:
+    """Names of the columns that the fitted encoder takes as numbers."""
+    for kind, _, places in encoder.transformers_:
+        if kind == "numbers":
+            found = np.asarray(places)
+            # older models have names here
+            return set(encoder.feature_names_in_[found] if found.dtype.kind in "iu" else found)
+    return set()
 
 
 def _text(value: Any) -> str:

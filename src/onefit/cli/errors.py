@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from onefit.search.journal import JournalError
-from onefit.tables import DataError
+from onefit.tables import DataError, shortened
 
 __all__ = [
     "BAD_DATA",
@@ -25,6 +25,8 @@ __all__ = [
 
 UNEXPECTED, USAGE, BAD_DATA, TOO_LARGE, OTHER_JOURNAL, INTERRUPTED = 1, 2, 3, 4, 5, 130
 
+#: characters of a sentence
+LONGEST = 1500
 #: kinds of errors, the first that fits counts
 CODES: tuple[tuple[type[BaseException], int], ...] = (
     (DataError, BAD_DATA),
@@ -58,11 +60,16 @@ def clear_errors(traceback: bool) -> Iterator[None]:
 def _sentence(error: BaseException, code: int) -> str:
     if code == INTERRUPTED:
         return "interrupted" + "".join(map(str, error.args))
-    text = " ".join(str(error).split())
+    text = _one_line(error)
     if code == UNEXPECTED:
         return f"{type(error).__name__}: {text} (unexpected; --traceback shows where)"
     return text
 
 
 def _say_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    typer.echo(f"note: {' '.join(str(message).split())}", err=True)
+    typer.echo(f"note: {_one_line(message)}", err=True)
+
+
+def _one_line(message: BaseException | str) -> str:
+    """A message as a sentence of some lines at most, whatever value it quotes."""
+    return shortened(" ".join(str(message).split()), LONGEST)

@@ -1,22 +1,30 @@
 """Models in files: encoder and machine in one scikit-learn pipeline, written by skops.
 
 A skops file names the types it holds and runs no code of its own; whatever is not in ``TRUSTED`` or
-known to skops as harmless is refused.
+known to skops as harmless is refused. Types alone do not make a model: what they hold is compared
+with what :func:`make_model` writes, and tried on a row of gaps.
 """
 
 from __future__ import annotations
 
+import warnings
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
+from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler
 
 import onefit
-from onefit import kernels
-from onefit.tables import DataError, Table, is_sparse
+from onefit import KernelClassifier, KernelRegressor, kernels
+from onefit.cli.encode import as_trained
+from onefit.plan.memory import GIB, available_memory
+from onefit.tables import DataError, Table, is_sparse, shortened
 
 Array = NDArray[Any]
 
@@ -92,18 +100,92 @@ def load_model(path: Path) -> Model:
     if not path.is_file():
         raise DataError(f"there is no model file {str(path)!r}; onefit select --model writes one")
     try:
+        _check_unpacked(path)
         foreign = set(skops.io.get_untrusted_types(file=path)) - set(TRUSTED)
         if foreign:
             raise DataError(
-                f"{path.name} holds types that no model of onefit has ({', '.join(sorted(foreign))}"
-                "); it was not loaded"
+                f"{path.name} holds types that no model of onefit has "
+                f"({shortened(', '.join(sorted(foreign)))}); it was not loaded"
             )
-        pipeline = skops.io.load(path, trusted=list(TRUSTED))
-        about = pipeline.onefit_
-    except DataError:
+        return _checked(skops.io.load(path, trusted=list(TRUSTED)))
+    except (DataError, MemoryError):
         raise
     except Exception as error:
         raise DataError(
-            f"{path.name} is not a model that onefit select --model wrote ({error})"
+            f"{path.name} is not a model that onefit select --model wrote "
+            f"({shortened(str(error) or type(error).__name__)})"
         ) from error
-    return Model(pipeline, about["target"], about["columns"], about["y"])
+
+
+def _check_unpacked(path: Path) -> None:
+    """Refuse a file that unpacks to more than the memory holds."""
+    with zipfile.ZipFile(path) as file:
+        unpacked, room = sum(one.file_size for one in file.infolist()), available_memory()
+    if unpacked > room:
+        raise MemoryError(
+            f"{path.name} unpacks to {unpacked / GIB:.3g} GiB, and {room / GIB:.3g} GiB are "
+            "available; it was not loaded: use a machine with more memory"
+        )
+
+
+def _checked(pipeline: Any) -> Model:
+    """The model that a loaded pipeline is, if it is one in every part."""
+    _require(isinstance(pipeline, Pipeline), f"it holds a {type(pipeline).__name__}")
+    steps = [name for name, _ in pipeline.steps]
+    _require(steps == ["columns", "machine"], f"its steps are {steps}")
+    about = pipeline.onefit_
+    model = Model(pipeline, about["target"], about["columns"], about["y"])
+    _require(isinstance(model.target, str), "its target has no name")
+    _check_columns(model)
+    _check_machine(model)
+    _try_out(model)
+    return model
+
+
+def _require(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ValueError(otherwise)
+
+
+def _check_columns(model: Model) -> None:
+    """A number of columns and their scales, or names that the encoder knows too."""
+    encoder, columns = model.encoder, model.columns
+    if isinstance(columns, int):
+        _require(isinstance(encoder, MaxAbsScaler), "its encoder is not for LIBSVM")
+        _require(encoder.n_features_in_ == columns, "its encoder has other columns")
+        return
+    _require(isinstance(encoder, ColumnTransformer), "its encoder is not for tables")
+    _require(list(encoder.feature_names_in_) == columns, "its encoder has other columns")
+
+
+def _check_machine(model: Model) -> None:
+    """A fitted machine of this package, with a coefficient and a target for every training row."""
+    machine = model.machine
+    _require(type(machine) in (KernelRegressor, KernelClassifier), "it has no kernel machine")
+    n = machine.X_fit_.shape[0]
+    clone(machine)._check_parameters()
+    machine._make_loss()
+    machine._resolve_kernel(machine.X_fit_, np.ones(n))
+    _require(isinstance(machine._kernel, kernels.Kernel), "its kernel is none")
+    _require(machine.dual_coef_.shape[0] == n, "its coefficients are not those of its rows")
+    _require(bool(np.isfinite(machine.dual_coef_).all()), "its coefficients are not finite")
+    if not is_classifier(machine):
+        y = np.asarray(model.y, dtype=np.float64)
+        _require(y.shape == (n,) and bool(np.isfinite(y).all()), "its targets are not its rows'")
+
+
+def _try_out(model: Model) -> None:
+    """Predict a row of gaps, so that nothing fails later for what is in the file."""
+    with warnings.catch_warnings(action="ignore"):
+        found = model.pipeline.predict(_row_of_gaps(model))
+    _require(np.shape(found) == (1,), "it predicts no single value")
+
+
+def _row_of_gaps(model: Model) -> Any:
+    import pandas as pd
+    from scipy.sparse import csr_matrix
+
+    if isinstance(model.columns, int):
+        return csr_matrix((1, model.columns))
+    gaps = pd.DataFrame(np.full((1, len(model.columns)), np.nan), columns=model.columns)
+    return as_trained(model.encoder, gaps)

@@ -19,11 +19,11 @@ from onefit.kernels import KERNELS as KNOWN_KERNELS
 from onefit.problem import Problem
 from onefit.robust import mad
 from onefit.selection import LABELS
-from onefit.tables import DataError, Table, is_sparse
+from onefit.tables import DataError, Table, is_sparse, shown
 
 Array = NDArray[Any]
 
-__all__ = ["Options", "Recipe", "make_recipe"]
+__all__ = ["Options", "Recipe", "check_rows", "make_recipe"]
 
 TASKS = ("auto", "regression", "classification")
 #: kernels to try where a search over several is a matter of seconds, and beyond
@@ -115,8 +115,13 @@ def _check_size(n: int, options: Options) -> None:
         raise ValueError("--jobs 0 would do nothing; use 1 or more, or -1 for every core")
     if options.folds > n:
         raise ValueError(f"--folds {options.folds} is more than the {n} rows; use at most {n}")
-    work = plan.Workload(n=n, lams=len(LAMS_JMLR), removed=(n // options.folds,) * options.folds)
-    needed, available = plan.estimate(work, "block").nbytes, plan.available_memory()
+    check_rows(n, (n // options.folds,) * options.folds)
+
+
+def check_rows(n: int, removed: tuple[int, ...] = ()) -> None:
+    """Refuse so many rows that no method could hold its matrices; splits take some more."""
+    work = plan.Workload(n=max(n, 1), lams=len(LAMS_JMLR), removed=removed)
+    needed, available = plan.peak_bytes(work, "block"), plan.available_memory()
     if needed <= available:
         return
     rows = int(0.9 * n * np.sqrt(available / needed))
@@ -130,27 +135,27 @@ def _check_size(n: int, options: Options) -> None:
 
 def _choose_task(table: Table, task: str) -> tuple[str, str]:
     check_choice("--task", task, TASKS)
-    y, name = table.y, table.target
+    y, name = table.y, shown(table.target)
     values, counts = np.unique(y, return_counts=True)
     numeric = y.dtype.kind in "fiu"
     if task == "regression" and not numeric:
         raise DataError(
-            f"the target {name!r} holds text ({values[0]!r}, say), which --task regression cannot "
-            "take; use --task classification"
+            f"the target {name} holds text ({shown(values[0])}, say), which --task regression "
+            "cannot take; use --task classification"
         )
     if task != "auto":
         return task, f"{task}, as asked"
     if not numeric:
         return "classification", (
-            f"classification: the target {name!r} holds {values.size} labels, as {values[0]!r}"
+            f"classification: the target {name} holds {values.size} labels, as {shown(values[0])}"
         )
     whole = bool((values == np.round(values)).all())
     if whole and values.size <= LABELS and counts.min() > 1:
         return "classification", (
-            f"classification: the target {name!r} holds {values.size} different whole numbers "
+            f"classification: the target {name} holds {values.size} different whole numbers "
             "(--task regression if they are amounts)"
         )
-    return "regression", f"regression: the target {name!r} holds {values.size} different numbers"
+    return "regression", f"regression: the target {name} holds {values.size} different numbers"
 
 
 def _targets(table: Table, task: str) -> Array:
@@ -163,7 +168,7 @@ def _targets(table: Table, task: str) -> Array:
     rare = values[counts < 2]
     if rare.size:
         raise DataError(
-            f"class {rare.tolist()[0]!r} of the target {table.target!r} has one row only, so it "
+            f"class {shown(rare[0])} of the target {shown(table.target)} has one row only, so it "
             "cannot be held out; remove it, or join it with another class"
         )
     return y

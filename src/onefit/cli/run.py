@@ -17,6 +17,7 @@ from onefit.cli.encode import as_trained
 from onefit.cli.model import Model, load_model, make_model, save_model
 from onefit.cli.recipe import Options, Recipe, make_recipe
 from onefit.cli.show import progress, waiting
+from onefit.cli.spreadsheet import write_csv
 from onefit.cli.summary import check_results_name, summarise, write_results
 from onefit.report.criteria import compare_criteria
 from onefit.search.setup import set_up
@@ -44,11 +45,15 @@ def check_place(path: Path) -> None:
 
 @dataclass(frozen=True)
 class Outputs:
-    """Files that a selection writes; None for those it does not."""
+    """Files that a selection writes; None for those it does not.
+
+    Texts that a spreadsheet would take for formulas are marked in CSV files, unless they are kept.
+    """
 
     report: Path | None = None
     model: Path | None = None
     results: Path | None = None
+    keep_formulas: bool = False
 
     def check(self) -> None:
         """Refuse what cannot be written, before any work is done."""
@@ -68,7 +73,7 @@ class Outputs:
         """Write whatever is asked for."""
         search = recipe.search
         if self.results is not None:
-            write_results(search, self.results)
+            write_results(search, self.results, self.keep_formulas)
         if self.model is not None:
             machine = search.best_estimator_
             save_model(make_model(recipe.encoder, machine, table, recipe.y), self.model)
@@ -217,9 +222,9 @@ def check_output(path: Path | None) -> None:
     check_place(path)
 
 
-def write_predictions(frame: Any, path: Path) -> None:
+def write_predictions(frame: Any, path: Path, keep_formulas: bool = False) -> None:
     """Write predictions as CSV or Parquet, by the file's name."""
     if path.suffix.lower() == ".csv":
-        frame.to_csv(path, index=False)
+        write_csv(frame, path, keep_formulas)
     else:
         frame.to_parquet(path, index=False)

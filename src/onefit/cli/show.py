@@ -12,6 +12,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from onefit.tables import shortened
+
 __all__ = ["progress", "show_summary", "waiting"]
 
 
@@ -21,7 +23,7 @@ def show_summary(summary: dict[str, Any], files: dict[str, str]) -> None:
     data = summary["data"]
     console.print(
         f"[bold]{escape(data['file'])}[/]: {data['rows']} rows, {data['columns']} columns, "
-        f"target {escape(data['target'])}"
+        f"target {escape(shortened(data['target']))}"
     )
     for reason in summary["reasons"]:
         console.print(f"  {escape(reason)}")

@@ -9,6 +9,7 @@ import numpy as np
 
 import onefit
 from onefit.cli.recipe import Recipe
+from onefit.cli.spreadsheet import write_csv
 from onefit.report.criteria import Verdict, verdicts
 from onefit.report.facts import Facts
 
@@ -117,14 +118,14 @@ def _can_be_nan(values: Any) -> bool:
     return isinstance(values, np.ma.MaskedArray) and values.dtype.kind == "f"
 
 
-def write_results(search: Any, path: Path) -> None:
+def write_results(search: Any, path: Path, keep_formulas: bool = False) -> None:
     """Write ``cv_results_`` as Parquet, CSV or JSON, by the file's name."""
     frame = results_frame(search)
     kind = path.suffix.lower()
     if kind in (".parquet", ".pq"):
         frame.to_parquet(path, index=False)
     elif kind == ".csv":
-        frame.to_csv(path, index=False)
+        write_csv(frame, path, keep_formulas)
     else:
         frame.to_json(path, orient="records", double_precision=15)
 

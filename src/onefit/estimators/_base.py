@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from onefit import _linalg as linalg
+from onefit import plan
 from onefit._validation import check_choice, check_positive
 from onefit.kernels import Geometry, Kernel, Precomputed, check_precomputed, resolve_kernel
 from onefit.losses import Loss
@@ -90,18 +91,40 @@ class KernelMachine(BaseEstimator):
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Problem:
         """Everything of a fit but the solve."""
+        X, Y, s = self._check_data(X, y, sample_weight)
+        plan.check_fit(self._workload(Y, s))
+        return self._make_problem(X, Y, s)
+
+    def _check_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
+        """Rows, targets and weights, checked; nothing of the size of K is made yet."""
         self._check_parameters()
-        loss = self._make_loss()
+        self._make_loss()
         X = self._validate_X(X, ensure_min_samples=2)
         Y = self._targets(y, X.dtype)
         check_consistent_length(X, Y)
-        s = check_weights(sample_weight, X)
+        return X, Y, check_weights(sample_weight, X)
+
+    def _workload(self, Y: Array, s: Array) -> plan.Workload:
+        """What the memory of a fit depends on; rows of weight zero are left out of it."""
+        idle = Y.shape[0] - np.count_nonzero(s)
+        return plan.Workload(
+            n=Y.shape[0],
+            lams=1,
+            removed=(idle,) if idle else (),
+            targets=Y.shape[1],
+            itemsize=Y.dtype.itemsize,
+            loss=self._make_loss().name,
+            given=self._precomputed,
+        )
+
+    def _make_problem(self, X: Any, Y: Array, s: Array) -> Problem:
+        """The problem of checked data, which holds K."""
         if self._precomputed:
             check_precomputed(X)
         self._kernel = self._resolve_kernel(X, s)
         self.X_fit_ = X
         K = self._kernel.matrix(Geometry(X, keep=False))
-        return Problem(K, Y, s, loss, self.fit_intercept, self.scaling)
+        return Problem(K, Y, s, self._make_loss(), self.fit_intercept, self.scaling)
 
     def _solve(self, problem: Problem) -> None:
         """Solve on the rows of positive weight and set the fitted attributes."""

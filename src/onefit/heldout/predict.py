@@ -15,7 +15,6 @@ from onefit._validation import check_choice
 from onefit.folds import Folds
 from onefit.heldout import METHODS
 from onefit.heldout.base import HeldOut, HeldOutMethod
-from onefit.problem import Problem
 
 Array = NDArray[Any]
 
@@ -75,12 +74,11 @@ def heldout_predict(
     chosen = make_method(method, order, tail)
     X, y = indexable(X, y)
     machine = clone(estimator)
-    problem = machine._prepare(X, y, sample_weight)
+    rows, Y, s = machine._check_data(X, y, sample_weight)
     folds = Folds.draw(cv, X, y, groups, classifier=is_classifier(machine))
-    check_training(folds, problem.s, y, getattr(machine, "classes_", None))
-    if chosen is None:
-        chosen = _cheapest(problem, folds)
-    lam = float(machine.lam)
+    check_training(folds, s, y, getattr(machine, "classes_", None))
+    chosen = _within_memory(chosen, machine, Y, s, folds)
+    problem, lam = machine._make_problem(rows, Y, s), float(machine.lam)
     held = chosen.prepare(problem, folds, np.array([lam])).predict(lam)
     return replace(held, seconds=perf_counter() - start)
 
@@ -162,18 +160,20 @@ def ridge_weights(folds: Folds, s: Array, scaling: str) -> int:
     return len(set(outside))
 
 
-def _cheapest(problem: Problem, folds: Folds) -> HeldOutMethod:
+def _within_memory(
+    method: HeldOutMethod | None, machine: Any, Y: Array, s: Array, folds: Folds
+) -> HeldOutMethod:
+    """The method, or the cheapest one for None; refused if it needs more memory than there is."""
     from onefit import plan
 
-    work = plan.Workload(
-        n=problem.n,
-        lams=1,
+    work = replace(
+        machine._workload(Y, s),
         removed=tuple(rows.size for rows in folds.removed),
-        ridges=ridge_weights(folds, problem.s, problem.scaling),
-        targets=problem.Y.shape[1],
-        itemsize=problem.Y.dtype.itemsize,
-        loss=problem.loss.name,
+        ridges=ridge_weights(folds, s, machine.scaling),
     )
-    chosen = plan.choose(work)
-    plan.check_memory(work, chosen)
-    return METHODS[chosen.method]()
+    if method is not None:
+        plan.check_method(work, method.name)
+        return method
+    cheapest = plan.choose(work)
+    plan.check_memory(work, cheapest)
+    return METHODS[cheapest.method]()

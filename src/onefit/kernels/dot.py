@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from onefit.kernels.base import Kernel, require_finite, require_number
 from onefit.kernels.distances import Array, Geometry, Points, as_points, row_blocks, squared_norms
+
+#: roundings that make a digit
+_DIGIT = 10.0
 
 
 @dataclass(frozen=True)
@@ -54,9 +58,11 @@ class Polynomial(Kernel):
 
     def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
         out = geometry.take("dot", out, scale=self.gamma)
+        largest = float(np.einsum("ii->i", out).max(initial=0.0)) if geometry.symmetric else 0.0
         for rows in row_blocks(out.shape):
             self._map(out[rows])
         require_finite(out, repr(self), "The power overflows: scale X, or lower gamma or degree.")
+        self._require_digits(largest, out.dtype)
         return out
 
     def diag(self, X: Points) -> Array:
@@ -68,6 +74,18 @@ class Polynomial(Kernel):
     def scale_gamma(n_features: int, variance: float) -> float:
         """gamma="scale": one over the squared length of typical centred points."""
         return 1.0 / (n_features * variance)
+
+    def _require_digits(self, largest: float, dtype: Any) -> None:
+        """Raise where not a digit of coef0 is left beside the largest ``gamma <x, x>``.
+
+        The matrix would be finite, but that of another kernel, ``(gamma <x, y>)^degree``: rounding
+        leaves nothing of the lower powers of the expansion, and of a penalty nothing either.
+        """
+        if 0.0 < self.coef0 < _DIGIT * float(np.finfo(dtype).eps) * largest:
+            raise ValueError(
+                f"{self!r}: gamma <x, x> is up to {largest:.3g} in X, beside which coef0 is lost "
+                f"in the rounding of {np.dtype(dtype).name}. Centre and scale X, or lower gamma."
+            )
 
     def _map(self, t: Array) -> None:
         """Overwrite ``t = gamma <x, y>`` by ``(t + coef0)^degree``."""

@@ -9,7 +9,8 @@ compared with what is really available (``memory.py``), and the whole is printed
 from __future__ import annotations
 
 from onefit.plan.choice import candidates, choose, estimate
-from onefit.plan.memory import available_memory, check_memory
+from onefit.plan.matrices import peak_bytes
+from onefit.plan.memory import available_memory, check_fit, check_memory, check_method
 from onefit.plan.rates import Rates, calibrate
 from onefit.plan.text import explain
 from onefit.plan.workload import Estimate, Workload
@@ -21,8 +22,11 @@ __all__ = [
     "available_memory",
     "calibrate",
     "candidates",
+    "check_fit",
     "check_memory",
+    "check_method",
     "choose",
     "estimate",
     "explain",
+    "peak_bytes",
 ]

@@ -23,12 +23,22 @@ SPLIT = 1000
 
 
 def peak_bytes(work: Workload, method: str) -> int:
-    """Most bytes that one worker holds beyond the data."""
+    """Most bytes that one worker holds beyond the data.
+
+    ``method`` is one of the cost model's, or "fit" for one fit, to all rows or to those that are
+    not removed; of any other, no more is known than that it needs K.
+    """
     # a single worker keeps the distances that its kernels share
     distances = 1.0 if work.kernels > 1 and work.busy == 1 else 0.0
-    matrices = (_MATRICES[method](work) + distances) * work.n**2
+    own = _MATRICES.get(method, _kernel)(work) - float(work.given)
+    matrices = (own + distances) * work.n**2
     indices = sum(8 * (work.n - m) + SPLIT for m in work.removed)
     return int(matrices * work.itemsize) + indices
+
+
+def _kernel(work: Workload) -> float:
+    """K alone."""
+    return 1.0
 
 
 def _block(work: Workload) -> float:
@@ -64,6 +74,18 @@ def _fit(work: Workload) -> float:
     return 3.0 if active_share(work) == 1.0 else 4.0
 
 
+def _fit_alone(work: Workload) -> float:
+    """K and a matrix that its factor overwrites; beside straight pieces, K on the other points too.
+
+    Less than :func:`_fit`, which has room for the eigenvalues where rounding spoils a factor: what
+    may well succeed is not refused. Rows that are removed leave a part of K, which is copied.
+    """
+    each = 2.0 if active_share(work) == 1.0 else 3.0
+    if not work.removed:
+        return each
+    return 1.0 + each * ((work.n - min(work.removed)) / work.n) ** 2
+
+
 def _columns(method: str) -> Callable[[Workload], float]:
     """The fit, or a factor beside arrays of a column a fold; and what lambdas share."""
 
@@ -75,6 +97,7 @@ def _columns(method: str) -> Callable[[Workload], float]:
 
 
 _MATRICES: dict[str, Callable[[Workload], float]] = {
+    "fit": _fit_alone,
     "block": _block,
     "eigen": _eigen,
     "refit": _refit,

@@ -12,11 +12,14 @@ from pathlib import Path
 
 import psutil
 
+from onefit.plan.matrices import peak_bytes
 from onefit.plan.workload import Estimate, Workload
 
-__all__ = ["available_memory", "check_memory"]
+__all__ = ["available_memory", "check_fit", "check_memory", "check_method"]
 
 GIB = 1024.0**3
+#: bytes that are taken without a question, which would take longer than a small fit
+UNASKED = 64 * 1024**2
 
 
 def check_memory(work: Workload, estimate: Estimate, available: float | None = None) -> None:
@@ -32,26 +35,51 @@ def check_memory(work: Workload, estimate: Estimate, available: float | None = N
     """
     if available is None:
         available = available_memory(work.busy)
-    if estimate.nbytes <= available:
+    _check(work, f"method {estimate.method!r} on", estimate.nbytes, available)
+
+
+def check_method(work: Workload, method: str) -> None:
+    """Raise MemoryError, with advice, if a method would exceed the memory available.
+
+    Small workloads are not looked at.
+    """
+    _ask(work, f"method {method!r} on", work.busy * peak_bytes(work, method))
+
+
+def check_fit(work: Workload) -> None:
+    """Raise MemoryError, with advice, if one fit would exceed the memory available.
+
+    Small fits are not looked at.
+    """
+    _ask(work, "a fit to", peak_bytes(work, "fit"))
+
+
+def _ask(work: Workload, what: str, nbytes: float) -> None:
+    if nbytes > UNASKED:
+        _check(work, what, nbytes, available_memory(work.busy))
+
+
+def _check(work: Workload, what: str, nbytes: float, available: float) -> None:
+    if nbytes <= available:
         return
     raise MemoryError(
-        f"method {estimate.method!r} on n={work.n} rows needs {estimate.nbytes / GIB:.3g} GiB "
-        f"beyond the data, but {max(available, 0.0) / GIB:.3g} GiB are available; "
-        + ", or ".join(_advice(work, estimate, available))
+        f"{what} n={work.n} rows needs {nbytes / GIB:.3g} GiB beyond the data, but "
+        f"{max(available, 0.0) / GIB:.3g} GiB are available; "
+        + ", or ".join(_advice(work, nbytes, available))
     )
 
 
-def _advice(work: Workload, estimate: Estimate, available: float) -> list[str]:
+def _advice(work: Workload, nbytes: float, available: float) -> list[str]:
     """What would need less, the mildest first."""
     advice = []
-    needed = estimate.nbytes / GIB
+    needed = nbytes / GIB
     if work.busy > 1:
         advice.append(
             f"use fewer workers than {work.busy} ({needed / work.busy:.3g} GiB each, see n_jobs)"
         )
     if work.itemsize == 8:
         advice.append(f"pass X as float32, which halves it to {needed / 2:.3g} GiB")
-    rows = int(work.n * math.sqrt(max(available, 0.0) / estimate.nbytes))
+    rows = int(work.n * math.sqrt(max(available, 0.0) / nbytes))
     advice.append(f"use a low-rank approximation or a subsample of at most {rows} rows")
     return advice
 

@@ -34,6 +34,8 @@ class Workload:
         Processes that share the kernels.
     threads : int
         BLAS threads of each of them.
+    given : bool
+        Whether the kernel matrix is there already, in the caller's memory.
 
     Examples
     --------
@@ -51,6 +53,7 @@ class Workload:
     kernels: int = 1
     workers: int = 1
     threads: int = 1
+    given: bool = False
 
     @property
     def folds(self) -> int:

@@ -1,0 +1,299 @@
+"""Files that are large in some way: unpacked, in columns, in one value."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from onefit.cli.encode import as_trained, make_encoder
+from onefit.cli.errors import BAD_DATA, TOO_LARGE
+from onefit.scan import Counts, scan
+from onefit.tables import read_features, read_table, shown
+
+SMALL = ("--kernel", "linear", "--folds", 3)
+LONG = "x" * 5_000_000
+MIB = 2**20
+
+
+# --------------------------------------------------------------------------- unpacked
+
+
+def bomb(tmp_path, name: str, head: bytes, piece: bytes, times: int):
+    """A small file that unpacks to many times its size: packed pieces may be joined."""
+    pack = gzip.compress if name.endswith("gz") else bz2.compress
+    path = tmp_path / name
+    path.write_bytes(pack(head) + pack(piece) * times)
+    return path
+
+
+PROBE = """
+import resource, sys, pandas, onefit.cli.run
+from typer.testing import CliRunner
+from onefit.cli.app import app
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+done = CliRunner().invoke(app, sys.argv[1:])
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(done.exit_code, 1024 * (after - before), done.stderr.strip())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peak memory is in other units elsewhere")
+@pytest.mark.parametrize(
+    ("name", "head", "piece", "code", "words"),
+    [
+        ("rows.csv.gz", b"a,b\n", b"1,2\n", TOO_LARGE, "65,000,000 rows"),
+        ("rows.libsvm.gz", b"1 1:1\n2 1:3\n", b"1 1:2\n", TOO_LARGE, "43,333,"),
+        ("name.csv.gz", b"a", b"xxxx", BAD_DATA, "260,000,001 characters"),
+        ("blank.csv.gz", b"\n", b"\n\n\n\n", BAD_DATA, "is empty"),
+    ],
+)
+def test_a_packed_file_is_refused_before_it_takes_memory(tmp_path, name, head, piece, code, words):
+    path = bomb(tmp_path, name, head, piece * (10_000_000 // len(piece)), 26)
+    assert path.stat().st_size < 500_000
+    target = [] if "libsvm" in name else ["--target", "b"]
+    command = [sys.executable, "-c", PROBE, "select", str(path), *target]
+    done = subprocess.run(command, capture_output=True, text=True)
+    found, taken, message = done.stdout.split(maxsplit=2)
+    assert int(found) == code, done
+    assert words in message
+    assert int(taken) < 64 * MIB
+
+
+@pytest.mark.parametrize("name", ["data.csv", "data.csv.gz", "data.csv.bz2", "data.libsvm.gz"])
+@pytest.mark.parametrize("command", ["select", "predict"])
+def test_a_file_larger_than_the_memory_is_refused(onefit, tmp_path, monkeypatch, name, command):
+    lines = b"1 1:2\n" if "libsvm" in name else b"1,2\n"
+    path = tmp_path / name
+    if name.endswith("csv"):
+        path.write_bytes(b"a,b\n" + lines * 1_000_000)
+    else:
+        bomb(tmp_path, name, b"a,b\n" if "csv" in name else lines, lines * 100_000, 10)
+    monkeypatch.setattr("onefit.tables.available_memory", lambda: 5.0 * MIB)
+    if command == "select":
+        target = () if "libsvm" in name else ("--target", "b")
+        done = onefit("select", path, *target, "--rows", 20)
+        code, message = done.exit_code, done.stderr
+    else:
+        with pytest.raises(MemoryError) as error:
+            read_features(path, 1 if "libsvm" in name else ["a", "b"])
+        code, message = TOO_LARGE, str(error.value)
+    assert code == TOO_LARGE, message
+    for words in ("0.00488 GiB are available", "nothing was read", "split it"):
+        assert words in message
+    assert ("unpacks to" if name != "data.csv" else "holds") in message
+
+
+def test_a_parquet_file_larger_than_the_memory_is_refused(onefit, tmp_path, monkeypatch):
+    path = tmp_path / "data.parquet"
+    column = pa.array(np.zeros(2_000_000))
+    parquet.write_table(pa.table({"a": column, "t": column}), path)
+    assert path.stat().st_size < 100_000
+    monkeypatch.setattr("onefit.tables.available_memory", lambda: 10.0 * MIB)
+    done = onefit("select", path, "--target", "t", "--rows", 20)
+    assert done.exit_code == TOO_LARGE, done.output
+    assert "2,000,000 rows and 2 columns" in done.stderr
+
+
+def test_a_column_beyond_the_memory_is_refused(onefit, tmp_path, monkeypatch):
+    path = tmp_path / "data.libsvm"
+    path.write_text("1 1:2\n2 900000:1\n" * 9)
+    assert onefit("select", path, *SMALL).exit_code == 0
+    monkeypatch.setattr("onefit.tables.available_memory", lambda: 10.0 * MIB)
+    done = onefit("select", path, *SMALL)
+    assert done.exit_code == TOO_LARGE, done.output
+    assert "names column 900,000" in done.stderr
+
+
+def test_a_large_packed_file_is_read(tmp_path):
+    path = bomb(tmp_path, "data.csv.gz", b"a,b\n", b"1,2\n2,3\n" * 100_000, 5)
+    table = read_table(path, "b")
+    assert table.X.shape == (1_000_000, 1)
+    assert table.y.sum() == 2_500_000
+
+
+def count(tmp_path, text: bytes, separator: str = ",") -> Counts:
+    path = tmp_path / "data.csv"
+    path.write_bytes(text)
+    return scan(path, separator, lambda found: 0.0, 1.0)
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("piece", [1, 2, 3, 7, 1000])
+def test_what_a_file_holds_is_counted_in_pieces(tmp_path, monkeypatch, end, piece):
+    monkeypatch.setattr("onefit.scan.PIECE", piece)
+    text = end.join([b"", b"", b"ab,c,d", b"", b"1,2,3", b"4,,5", b"", b"", b"6,7,8", b""])
+    found = count(tmp_path, text)
+    assert found.nbytes == len(text)
+    assert (found.lines, found.separators, found.columns, found.rows) == (4, 8, 3, 3)
+    assert (found.first, found.quotes, found.nul) == (6, False, None)
+    assert count(tmp_path, text + b'"1"').rows == 0  # which may be any number
+
+
+def test_a_file_of_blank_lines_has_no_columns(tmp_path):
+    found = count(tmp_path, b"\n\n\n")
+    assert (found.lines, found.columns, found.rows) == (0, 0, 0)
+    assert count(tmp_path, b"").columns == 0
+    assert count(tmp_path, b"a,b").columns == 2
+
+
+# --------------------------------------------------------------------------- columns
+
+
+@pytest.fixture
+def wide(tmp_path):
+    """A table of many more columns than rows, and what they hold."""
+    path = tmp_path / "wide.csv"
+    numbers = np.random.default_rng(0).normal(size=(12, 3000)).round(3)
+    frame = pd.DataFrame(numbers, columns=[f"c{i}" for i in range(3000)])
+    frame.insert(7, "word", list("abcabcabcabc"))
+    frame.loc[3, "c5"] = np.nan
+    frame["flag"] = [True, False] * 6
+    frame["count"] = np.arange(12)
+    frame.assign(t=np.arange(12.0)).to_csv(path, index=False)
+    return path, frame
+
+
+def test_no_step_looks_at_the_columns_one_by_one(wide, monkeypatch):
+    """Each look costs pandas a tenth of a millisecond: ten seconds for a hundred thousand."""
+    path, _ = wide
+    looks = []
+    look = pd.DataFrame.__getitem__
+    monkeypatch.setattr(
+        pd.DataFrame, "__getitem__", lambda self, key: looks.append(key) or look(self, key)
+    )
+    table = read_table(path, "t")
+    encoder = make_encoder(table.X)
+    encoder.fit_transform(table.X)
+    as_trained(encoder, read_features(path, list(table.X.columns)))
+    assert len(looks) < 50
+    for _, _, places in encoder.transformers:  # by name, a time of columns squared is taken
+        assert places.dtype.kind == "i"
+
+
+def test_a_wide_table_is_what_it_was(wide):
+    path, frame = wide
+    X = read_table(path, "t").X
+    assert list(X.columns) == list(frame.columns)
+    assert X["word"].tolist() == frame["word"].tolist()
+    numbers = frame.drop(columns="word").astype(float)
+    pd.testing.assert_frame_equal(X.drop(columns="word"), numbers, check_names=False)
+    encoder = make_encoder(X)
+    Z = encoder.fit_transform(X)
+    new = as_trained(encoder, read_features(path, list(X.columns)))
+    np.testing.assert_array_equal(encoder.transform(new), Z)
+    assert Z.shape == (12, 3002 + 3)
+    flipped = new[list(new.columns[::-1])]  # columns are found by their names
+    np.testing.assert_array_equal(encoder.transform(flipped), Z)
+
+
+def test_a_wide_table_is_selected_on(onefit, wide, tmp_path):
+    path, _ = wide
+    model = tmp_path / "m.skops"
+    done = onefit("select", path, "--target", "t", *SMALL, "--format", "json", "--model", model)
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["data"]["columns"] == 3003
+    assert onefit("predict", model, path).stdout.startswith("prediction,lower,upper\n")
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [("1e200", "too large in row 3"), ("inf", "infinite in row 3"), ("", "no value at all")],
+)
+def test_the_column_that_is_wrong_is_named_among_many(onefit, tmp_path, value, words):
+    frame = pd.DataFrame(np.ones((12, 500)).astype(str), columns=[f"c{i}" for i in range(500)])
+    rows = slice(None) if value == "" else 3
+    frame.loc[rows, ["c123", "c400"]] = value
+    frame.assign(t=np.arange(12)).to_csv(tmp_path / "data.csv", index=False)
+    done = onefit("select", tmp_path / "data.csv", "--target", "t", *SMALL)
+    assert done.exit_code == BAD_DATA
+    assert "'c123'" in done.stderr
+    assert words in done.stderr
+
+
+# --------------------------------------------------------------------------- one value
+
+
+@pytest.mark.parametrize("value", [LONG, LONG.encode(), [LONG], "short", 3.0, np.float64(3.0)])
+def test_a_value_is_quoted_by_its_beginning(value):
+    said = shown(value)
+    assert len(said) < 160
+    assert said == repr(float(value)) if isinstance(value, float) else said[:3] == repr(value)[:3]
+    if value is LONG:
+        assert "5,000,000 characters" in said
+
+
+def lines(*rows: str) -> str:
+    return "\n".join(rows) + "\n"
+
+
+#: files in which something of five megabytes is wrong, and what is said of it
+WRONG = {
+    "a label that stands once": lines("a,t", *("1,u", "2,v") * 9, f"1,{LONG}"),
+    "one label": lines("a,t", *[f"1,{LONG}"] * 2),
+    "a word among numbers": lines("a,t", *(f"{i},{i}" for i in range(20)), f"1,{LONG}"),
+    "texts": lines("a,t", *(f"{i},{i}{LONG[:400_000]}" for i in range(12))),
+    "too many values": lines("a,t", "1,2", f"{LONG},1,2"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_long_value_is_not_echoed(onefit, tmp_path, what):
+    path = tmp_path / "data.csv"
+    path.write_text(WRONG[what])
+    done = onefit("select", path, "--target", "t", *SMALL)
+    assert done.exit_code == BAD_DATA, done.stderr[:500]
+    assert len(done.output) < 500
+
+
+def test_long_names_are_not_echoed(onefit, tmp_path):
+    path, name = tmp_path / "data.csv", LONG[:9000]
+    rows = [f"{i % 5},{i},1" for i in range(20)]
+    path.write_text(lines(f"a,t,{name}", *rows))
+    for options in ((), ("--drop", name[:-1]), ("--drop", name, "--target", name)):
+        target = () if "--target" in options else ("--target", "no")
+        done = onefit("select", path, *target, *options)
+        assert done.exit_code == BAD_DATA
+        assert len(done.output) < 600
+    path.write_text(lines(f"a,{name},{name}", *rows))
+    assert len(onefit("select", path, "--target", "a").output) < 300
+    path.write_text(lines(f"a,{name}", *(f"{i % 5},{i}.5" for i in range(20))))
+    done = onefit("select", path, "--target", name, *SMALL)
+    assert done.exit_code == 0, done.stderr[:500]
+    assert len(done.stdout) < 3000
+
+
+def test_a_long_label_is_not_echoed_by_what_was_chosen(onefit, tmp_path):
+    path, model = tmp_path / "data.csv", tmp_path / "m.skops"
+    path.write_text(lines("a,t", *(f"{i},{LONG[:200_000] if i % 2 else 'v'}" for i in range(20))))
+    done = onefit("select", path, "--target", "t", *SMALL, "--model", model)
+    assert done.exit_code == 0, done.stderr[:500]
+    assert len(done.output) < 4000
+    new = tmp_path / "new.csv"
+    new.write_text(lines("a", LONG))
+    done = onefit("predict", model, new)
+    assert done.exit_code == BAD_DATA
+    assert len(done.output) < 300
+    broken = tmp_path / "data.libsvm"
+    broken.write_text(lines("1 1:2", f"1 1:{LONG}"))
+    done = onefit("select", broken)
+    assert done.exit_code == BAD_DATA
+    assert len(done.output) < 500
+
+
+def test_a_note_is_no_longer_than_an_error(onefit, tmp_path):
+    path = tmp_path / "data.csv"
+    rows = [f"{i},{i % 5}.5" for i in range(20)]
+    path.write_text(lines("b,t", *rows, f"{LONG},1"))
+    done = onefit("select", path, "--target", "t", *SMALL)
+    assert done.exit_code == 0, done.stderr[:500]
+    assert "holds numbers but for 'xxx" in done.stderr
+    assert len(done.output) < 4000

@@ -1,0 +1,157 @@
+"""Model files of harmless types that are no models: one sentence and an exit code, no crash."""
+
+from __future__ import annotations
+
+import zipfile
+
+import numpy as np
+import pytest
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+from onefit import KernelRegressor
+from onefit.cli.errors import BAD_DATA, TOO_LARGE
+from onefit.cli.model import TRUSTED
+from onefit.kernels import Gaussian
+
+skops = pytest.importorskip("skops.io")
+
+SMALL = ("--kernel", "rbf", "--folds", 3)
+
+
+def machine(found: Pipeline) -> KernelRegressor:
+    return found.named_steps["machine"]
+
+
+def set_about(found: Pipeline, **values: object) -> Pipeline:
+    found.onefit_ = found.onefit_ | values
+    return found
+
+
+def set_machine(found: Pipeline, **values: object) -> Pipeline:
+    vars(machine(found)).update(values)
+    return found
+
+
+def without(found: Pipeline, name: str) -> Pipeline:
+    del vars(machine(found))[name]
+    return found
+
+
+def about_without(found: Pipeline, name: str) -> Pipeline:
+    del found.onefit_[name]
+    return found
+
+
+def steps(found: Pipeline, *, first: object, last: object = None) -> Pipeline:
+    other = Pipeline([("columns", first), ("machine", last or machine(found))])
+    other.onefit_ = found.onefit_
+    return other
+
+
+def renamed(found: Pipeline) -> Pipeline:
+    found.steps = [("first", found.steps[0][1]), ("second", found.steps[1][1])]
+    return found
+
+
+#: what was done to a model, by a name
+CHANGES = {
+    "a list": lambda found: [1, 2],
+    "an estimator": lambda found: StandardScaler(),
+    "a pipeline without notes": lambda found: Pipeline(found.steps),
+    "notes that are a list": lambda found: setattr(found, "onefit_", ["target"]) or found,
+    "no target": lambda found: about_without(found, "target"),
+    "no columns": lambda found: about_without(found, "columns"),
+    "no y": lambda found: about_without(found, "y"),
+    "a target that is a number": lambda found: set_about(found, target=3),
+    "columns that are none": lambda found: set_about(found, columns=None),
+    "other columns": lambda found: set_about(found, columns=["a", "b"]),
+    "a number of columns": lambda found: set_about(found, columns=4),
+    "too few targets": lambda found: set_about(found, y=np.ones(3)),
+    "no targets": lambda found: set_about(found, y=None),
+    "targets that are text": lambda found: set_about(found, y=["a"] * 80),
+    "other names of steps": renamed,
+    "an encoder without a fit": lambda found: steps(found, first=MaxAbsScaler()),
+    "no machine": lambda found: steps(found, first=found.steps[0][1], last=StandardScaler()),
+    "a machine without a fit": lambda found: steps(
+        found, first=found.steps[0][1], last=KernelRegressor()
+    ),
+    "no coefficients": lambda found: without(found, "dual_coef_"),
+    "too few coefficients": lambda found: set_machine(found, dual_coef_=np.ones(3)),
+    "coefficients that are not finite": lambda found: set_machine(
+        found, dual_coef_=np.full(80, np.nan)
+    ),
+    "coefficients that are text": lambda found: set_machine(found, dual_coef_="abc"),
+    "other training rows": lambda found: set_machine(found, X_fit_=np.ones((80, 2))),
+    "no kernel": lambda found: set_machine(found, _kernel=None),
+    "a kernel that is no kernel": lambda found: set_machine(found, kernel=5),
+    "a kernel of a text": lambda found: set_machine(found, _kernel=spoilt(Gaussian(1.0))),
+    "an impossible lam": lambda found: set_machine(found, lam="a"),
+    "an unknown loss": lambda found: set_machine(found, loss="none"),
+    "no coef0": lambda found: without(found, "coef0"),
+}
+
+
+def spoilt(kernel: Gaussian) -> Gaussian:
+    object.__setattr__(kernel, "gamma", "wide")
+    return kernel
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory, frame):
+    """A model that is one, and data for it."""
+    from typer.testing import CliRunner
+
+    from onefit.cli.app import app
+
+    folder = tmp_path_factory.mktemp("model")
+    frame.to_csv(folder / "data.csv", index=False)
+    select = ("select", folder / "data.csv", "--target", "price", "--drop", "kind", *SMALL)
+    done = CliRunner().invoke(app, [*map(str, select), "--model", str(folder / "m.skops")])
+    assert done.exit_code == 0, done.stderr
+    return folder
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_trusted_types_that_are_no_model(onefit, plain, tmp_path, change):
+    found = skops.load(plain / "m.skops", trusted=list(TRUSTED))
+    path = tmp_path / "m.skops"
+    skops.dump(CHANGES[change](found), path)
+    done = onefit("predict", path, plain / "data.csv")
+    assert done.exit_code == BAD_DATA, done.output
+    assert done.stdout == ""
+    (line,) = done.stderr.strip().splitlines()
+    assert line.startswith("onefit: m.skops is not a model that onefit select --model wrote (")
+    assert len(line) < 400
+
+
+def test_a_model_is_one(onefit, plain, tmp_path):
+    found = skops.load(plain / "m.skops", trusted=list(TRUSTED))
+    skops.dump(found, tmp_path / "m.skops")
+    done = onefit("predict", tmp_path / "m.skops", plain / "data.csv")
+    assert (done.exit_code, done.stderr) == (0, "")
+
+
+def test_a_model_with_columns_by_name(onefit, plain, tmp_path):
+    """As earlier versions wrote it."""
+    found = skops.load(plain / "m.skops", trusted=list(TRUSTED))
+    encoder = found.named_steps["columns"]
+    for attribute in ("transformers", "transformers_"):
+        parts = getattr(encoder, attribute)
+        named = [(kind, one, list(encoder.feature_names_in_[at])) for kind, one, at in parts]
+        setattr(encoder, attribute, named)
+    skops.dump(found, tmp_path / "m.skops")
+    predict = [
+        onefit("predict", path / "m.skops", plain / "data.csv") for path in (plain, tmp_path)
+    ]
+    assert [done.exit_code for done in predict] == [0, 0]
+    assert predict[0].stdout == predict[1].stdout
+
+
+def test_a_model_that_unpacks_to_more_than_the_memory(onefit, plain, monkeypatch):
+    monkeypatch.setattr("onefit.cli.model.available_memory", lambda: 1000.0)
+    with zipfile.ZipFile(plain / "m.skops") as file:
+        assert sum(one.file_size for one in file.infolist()) > 1000
+    done = onefit("predict", plain / "m.skops", plain / "data.csv")
+    assert done.exit_code == TOO_LARGE
+    assert "unpacks to" in done.stderr

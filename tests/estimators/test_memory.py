@@ -1,0 +1,95 @@
+"""What does not fit into the memory is refused, with advice, before a matrix is made."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from onefit import KernelClassifier, KernelRegressor, heldout_predict
+from onefit.heldout import METHODS, Block
+from onefit.kernels import Gaussian
+from onefit.plan import memory
+
+pytest.importorskip("resource")
+
+LIMITED = """
+import resource, sys
+limit = int(1.5 * 2**30)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+import numpy as np
+from onefit import KernelClassifier, KernelRegressor, heldout_predict
+X = np.random.default_rng(0).normal(size=(12_000, 2))
+y = X[:, 0]
+for what in sys.argv[1:]:
+    try:
+        if what == "regressor":
+            KernelRegressor().fit(X, y)
+        elif what == "classifier":
+            KernelClassifier(loss="squared_hinge").fit(X, y > 0)
+        else:
+            heldout_predict(KernelRegressor(), X, y, method=what)
+        print(what, "done")
+    except MemoryError as error:
+        print(what, error)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit is not kept elsewhere")
+def test_twelve_thousand_rows_under_a_limit(monkeypatch):
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    asked = ["regressor", "classifier", "auto", *METHODS]
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, *asked], capture_output=True, text=True, check=True
+    )
+    lines = dict(line.split(maxsplit=1) for line in done.stdout.splitlines())
+    assert list(lines) == asked
+    for what, line in lines.items():
+        start = "a fit to" if what in ("regressor", "classifier") else "method"
+        assert line.startswith(start), line
+        for words in ("n=12000 rows needs", "GiB are available", "float32", "subsample of at most"):
+            assert words in line
+
+
+@pytest.fixture
+def no_room(monkeypatch):
+    """No memory at all, no question too small, and no kernel matrix."""
+
+    def refuse(*args, **kwargs):
+        raise AssertionError("a kernel matrix was made")
+
+    monkeypatch.setattr(memory, "UNASKED", 0)
+    monkeypatch.setattr(memory, "available_memory", lambda processes=1: 10.0)
+    monkeypatch.setattr("onefit.plan.choice.available_memory", lambda processes=1: 10.0)
+    monkeypatch.setattr(Gaussian, "matrix", refuse)
+
+
+X = np.random.default_rng(0).normal(size=(30, 2))
+
+
+@pytest.mark.parametrize("make", [KernelRegressor, KernelClassifier])
+@pytest.mark.parametrize("method", ["auto", *METHODS, Block()])
+def test_nothing_is_made_before_the_check(no_room, make, method):
+    with pytest.raises(MemoryError, match="a fit to n=30 rows"):
+        make().fit(X, X[:, 0] > 0)
+    with pytest.raises(MemoryError, match=r"method '.*' on n=30 rows"):
+        heldout_predict(make(), X, X[:, 0] > 0, method=method)
+
+
+def test_a_matrix_that_is_there_is_not_counted(monkeypatch):
+    """Of K and its factor, half is the caller's."""
+    monkeypatch.setattr(memory, "UNASKED", 0)
+    monkeypatch.setattr(memory, "available_memory", lambda processes=1: 8.0 * 1.5 * 30**2)
+    KernelRegressor(kernel="precomputed").fit(X @ X.T, X[:, 0])
+    with pytest.raises(MemoryError):
+        KernelRegressor(kernel="linear").fit(X, X[:, 0])
+
+
+def test_rows_without_weight_leave_a_copy_of_the_others(monkeypatch):
+    monkeypatch.setattr(memory, "UNASKED", 0)
+    monkeypatch.setattr(memory, "available_memory", lambda processes=1: 8.0 * 2.5 * 30**2)
+    KernelRegressor().fit(X, X[:, 0])
+    with pytest.raises(MemoryError):
+        KernelRegressor().fit(X, X[:, 0], np.arange(30) > 0)
