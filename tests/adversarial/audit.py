@@ -79,6 +79,7 @@ class Tally:
     raw_errors: int = 0
     failures: list[Failure] = field(default_factory=list)
     raw: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def __add__(self, other):
         return Tally(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -168,6 +169,9 @@ def _judge(tally, case, held, k, truth, scale, name):
     exact, error = bool(held.exact[k]), float(held.error[k])
     if not truth.decided:
         tally.baseless += exact
+        if exact:
+            told = f"seed {case.seed}, {name}, fold {k}: certified, but undecided; {_about(case)}"
+            tally.notes.append(told)
         return
     gap = float(np.abs(values - truth.values).max())
     gap = gap if np.isfinite(gap) else np.inf
@@ -239,9 +243,10 @@ def report(tallies, most=40):
     """The table, and the first of the failures."""
     failures = [f for tally in tallies.values() for f in tally.failures]
     raw = [told for tally in tallies.values() for told in tally.raw]
+    notes = [told for tally in tallies.values() for told in tally.notes]
     lines = [table(tallies), "", f"{len(failures)} false, {len(raw)} raw errors"]
     lines += [f"- {failure}" for failure in failures[:most]]
-    return "\n".join([*lines, *(f"- {told}" for told in raw[:most])])
+    return "\n".join([*lines, *(f"- {told}" for told in [*raw[:most], *notes[:most]])])
 
 
 def main(arguments=None):

@@ -66,6 +66,7 @@ class HatSpectrum:
         self.problem = problem
         self.root = np.sqrt(problem.s)
         M = add_ridge(problem.K, 0.0, self.root)
+        self.entry = float(np.abs(np.einsum("ii->i", M)).max())
         if problem.fit_intercept:
             values, vectors, self.largest = _without(M, self.root / np.linalg.norm(self.root))
         else:
@@ -118,8 +119,10 @@ class HatSpectrum:
         if c <= self.negative:
             return np.inf
         epsilon = float(np.finfo(self.problem.Y.dtype).eps)
-        changed = 8.0 * epsilon * (self.largest + c) + 4.0 * self.negative
-        return changed / (c - self.negative) + epsilon * self.problem.n
+        size = self.largest + 4.0 * np.sqrt(self.problem.n) * self.entry + c
+        changed = 8.0 * epsilon * size + 4.0 * self.negative
+        uneven = float(self.root.max() / self.root.min())
+        return float(uneven * (changed / (c - self.negative) + epsilon * self.problem.n))
 
     def power_diagonal(self, lam: float, power: int) -> Array:
         """The diagonal of H^power, power >= 1."""

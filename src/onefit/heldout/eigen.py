@@ -70,6 +70,7 @@ class Eigen(HeldOutMethod):
     name = "eigen"
     losses = ("squared",)
 
+    @np.errstate(over="ignore", invalid="ignore")  # what overflows has no decomposition
     def prepare(self, problem: Problem, folds: Folds, lams: Array) -> Prepared:
         self.check(problem)
         layout = Layout.arrange(problem, folds)
@@ -80,7 +81,8 @@ class Eigen(HeldOutMethod):
 class _Complement:
     """A = R K R in the directions v and off v.
 
-    ``negative`` is how far below zero its eigenvalues went off v, before they were set to zero.
+    ``negative`` is how far below zero its eigenvalues went off v, before they were set to zero,
+    ``entry`` the largest entry of A.
     """
 
     v: Array
@@ -88,6 +90,7 @@ class _Complement:
     w: Array
     torn: Torn
     negative: float
+    entry: float
 
     @property
     def values(self) -> Array:
@@ -101,6 +104,7 @@ class _Complement:
 def _decompose(layout: Layout) -> _Complement:
     """Reflect v to the first axis, set that axis aside, decompose the rest, reflect back."""
     M = layout.matrix()
+    entry = float(np.abs(np.einsum("ii->i", M)).max())
     v = layout.root / np.linalg.norm(layout.root)
     w = linalg.matmul(M, v)
     omega = float(v @ w)
@@ -115,7 +119,7 @@ def _decompose(layout: Layout) -> _Complement:
     linalg.rank_one(vectors, -2.0 * mirror, linalg.matmul(vectors.T, mirror))
     negative = max(0.0, -torn.smallest)
     torn = replace(torn, values=without_rounding(torn.values, omega))
-    return _Complement(v, omega, w - omega * v, torn, negative)
+    return _Complement(v, omega, w - omega * v, torn, negative, entry)
 
 
 def _reflect(M: Array, mirror: Array) -> None:
@@ -156,8 +160,21 @@ class _Eigen(LeaveOut):
         return _Spectral(self, ridge)
 
     def largest(self) -> float:
-        """Of what was decomposed: rounding is relative to that."""
-        return float(self.parts.values[-1])
+        """Of what was decomposed, and of what was rounded before: the entries of the whole matrix,
+        and without an intercept the part along v, which tau is a difference of.
+        """
+        parts = self.parts
+        along = 0.0 if self.layout.problem.fit_intercept else abs(parts.omega)
+        return float(parts.values[-1] + 4.0 * np.sqrt(parts.values.size) * parts.entry + along)
+
+    @cached_property
+    def amplified(self) -> Array:
+        """Errors of an eigendecomposition are relative to the largest row of R Y."""
+        layout, folds = self.layout, self.layout.folds
+        root = np.empty(folds.n)
+        root[layout.order] = layout.root
+        smallest = np.minimum.reduceat(root[folds.rows], folds.offsets[:-1])
+        return np.asarray(root.max() / smallest)
 
     def rows_of(self, i: int) -> Array:
         """The rows of Q that the i-th near split removes."""

@@ -259,7 +259,15 @@ class LeaveOut(Prepared):
 
     @abstractmethod
     def largest(self) -> float:
-        """The largest eigenvalue of R K R, or a bound on it."""
+        """The largest eigenvalue of R K R, or a bound on it, and on whatever else is rounded."""
+
+    @property
+    def amplified(self) -> Array:
+        """By how much R^-1 enlarges the error of each split: not at all if rows are scaled alike.
+
+        Errors of a Cholesky factor are relative to each row, whatever its scale.
+        """
+        return np.ones(len(self.layout.folds))
 
     def predict(self, lam: float) -> HeldOut:
         """Formula (*) for the near splits, a refit for the far ones."""
@@ -269,7 +277,7 @@ class LeaveOut(Prepared):
         for weight, tests in layout.tests.items():
             inverse = self.inverse(lam * weight)
             self._fill(values, inverse, weight)
-            error[tests.splits] = self._rounding(inverse)
+            error[tests.splits] = (self._rounding(inverse) * self.amplified[tests.splits])[:, None]
         error *= layout.size + folds.largest(values)
         error[layout.far] = np.inf
         for k in [*layout.far, *self._uncertain(error)]:
