@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ __all__ = [
     "inverse_spd",
     "matmul",
     "norm_of_gram",
+    "overflowing",
     "pivoted_qr",
     "rank_one",
     "smallest_eigenvalue",
@@ -49,6 +50,15 @@ __all__ = [
     "tridiagonal",
     "unit_ridge",
 ]
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def overflowing(function: _Function) -> _Function:
+    """Decorate what may overflow, because its result is looked at: by a certificate, or for NaN."""
+    quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
+    return quiet(function)
 
 
 @cache
@@ -116,7 +126,8 @@ def cholesky_or_raise(a: Array, ridge: float) -> Array:
     except LinAlgError as error:
         raise LinAlgError(
             f"the kernel matrix plus {ridge:.3g} on its diagonal is singular to working precision "
-            f"({error}); raise lam, or use method='eigen', which needs no such factor"
+            f"({error}); raise lam, centre and scale X, or use method='eigen', which needs no such "
+            "factor"
         ) from error
 
 

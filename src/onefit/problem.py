@@ -62,6 +62,11 @@ class Norms:
         """The largest diagonal entry."""
         return float(self.roots.max() ** 2)
 
+    @property
+    def root(self) -> float:
+        """The largest root of the diagonal, 1 for a matrix of zeros."""
+        return float(self.roots.max()) or 1.0
+
     @cached_property
     def negative(self) -> float:
         """How far below zero the smallest eigenvalue may be.

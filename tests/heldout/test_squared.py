@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from adversarial.generator import hostile
+from adversarial.reference import reference
 from heldout._twins import (
     WEIGHTS,
     exact_leave_one_out,
@@ -317,7 +319,9 @@ def test_a_singular_matrix_is_refused_by_block_and_served_by_eigen():
     y = np.arange(12.0)[:, None]
     problem = Problem(np.ones((12, 12)), y, np.ones(12), Squared(), True, "total")
     folds = splits(12)["kfold"]
-    with pytest.raises(np.linalg.LinAlgError, match="raise lam, or use method='eigen'"):
+    with pytest.raises(
+        np.linalg.LinAlgError, match="raise lam, centre and scale X, or use method='eigen'"
+    ):
         predict(Block(), problem, folds, 1e-18)
     held = predict(Eigen(), problem, folds, 1e-18)
     for train, values in zip(folds.train, held.by_fold, strict=True):
@@ -365,3 +369,16 @@ def test_any_problem_and_any_disjoint_split(
     if pairs:
         folds = Folds.from_pairs(n, pairs)
         assert_equal_refits(problem, folds, lam_for(problem, 10.0**power), [*FAST, Limit])
+
+
+def test_uneven_weights_and_a_large_constant_part_are_in_the_bound_of_eigen():
+    """Once too small by up to a thousand: rounding of R K R is relative to its largest rows."""
+    for seed in (20023, 20215, 21178, 22139, 22197):
+        case = hostile(seed)
+        prepared = Eigen().prepare(case.problem, case.folds, case.path)
+        held = [prepared.predict(float(lam)) for lam in case.path][-1]
+        for k, (train, test) in enumerate(case.folds):
+            truth = reference(case.problem, case.lam, train, test)
+            if truth.decided:
+                gap = np.abs(held.by_fold[k][:, 0] - truth.values).max()
+                assert gap <= held.error[k] + truth.error

@@ -70,7 +70,7 @@ class Eigen(HeldOutMethod):
     name = "eigen"
     losses = ("squared",)
 
-    @np.errstate(over="ignore", invalid="ignore")  # what overflows has no decomposition
+    @linalg.overflowing
     def prepare(self, problem: Problem, folds: Folds, lams: Array) -> Prepared:
         self.check(problem)
         layout = Layout.arrange(problem, folds)

@@ -36,7 +36,7 @@ Mask = NDArray[np.bool_]
 
 __all__ = ["TOLERANCE", "Front"]
 
-#: a smooth loss is solved to this, relative to the predictions; EXACT is what is promised
+#: a smooth loss is solved to this part of the targets' scale; EXACT is what is promised
 TOLERANCE = 1e-3 * EXACT
 #: steps of a smooth loss beyond which a refit is the shorter way
 PATIENCE = 12
@@ -69,7 +69,7 @@ class Front:
     settled : (k,) bool array
         Whether the last full step moved no point to another piece.
     error : (k,) array
-        The bound above.
+        Bound on the error of a held-out value.
     base : Point
         What the next step is measured from.
     ridge : (k,) array
@@ -307,9 +307,9 @@ class Front:
             self.u = predictions(norms, rows, rows, self.a, self.b, np.zeros_like(self.a))
         else:
             self.u = product(self.target.problem.K, self.a) + self.b
-        self.drift = self._rounding(self._sizes(self.a), self.u)
-        if precise:
-            self.drift = precise_summation(self.a.shape[0]) * self._sizes(self.a)
+        sizes = self._sizes(self.a)
+        fine = precise_summation(self.a.shape[0]) * sizes
+        self.drift = fine if precise else self._rounding(sizes, self.u)
         self.base = self._point().copy()
         self._look(slice(None))
 
@@ -331,9 +331,9 @@ class Front:
 
     def _rounding(self, size: Array, u: Array) -> Array:
         """What rounding makes of predictions that are sums of terms of this size."""
-        norms = self.target.problem.norms
         terms = summation(u.shape[0]) * (self._epsilon / EPSILON) * size
-        return np.asarray(terms + 4.0 * self._epsilon * np.abs(u).max(axis=0) / norms.roots.max())
+        root = self.target.problem.norms.root
+        return np.asarray(terms + 4.0 * self._epsilon * np.abs(u).max(axis=0) / root)
 
     @property
     def drifted(self) -> Mask:
@@ -414,9 +414,8 @@ class Front:
         self._look([column])
         self.steps[column] += found.solution.steps
         self.error[column], self.settled[column] = found.error[0], True
-        self.drift[column] = self._rounding(self._sizes(self.a[:, [column]]), self.u[:, [column]])[
-            0
-        ]
+        at = self._point().take([column])
+        self.drift[[column]] = self._rounding(self._sizes(at.a), at.u)
         self.base.put([column], self._point().take([column]))
 
 

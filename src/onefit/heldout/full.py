@@ -48,7 +48,10 @@ class Target:
         """What rounding may have made of u = K a + b, in units of the root of K_ii."""
         roots, epsilon = self.problem.norms.roots, float(np.finfo(self.problem.K.dtype).eps)
         size = float(roots @ np.abs(self.a)) * (epsilon / EPSILON)
-        return summation(self.a.size) * size + epsilon * float(np.abs(self.u).max() / roots.max())
+        return (
+            summation(self.a.size) * size
+            + epsilon * float(np.abs(self.u).max()) / self.problem.norms.root
+        )
 
     @classmethod
     def at(cls, problem: Problem, lam: float, solution: Solution, j: int) -> Target:

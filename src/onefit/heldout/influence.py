@@ -106,9 +106,7 @@ class _Influence(Prepared):
     order: int
     tail: bool
 
-    @np.errstate(
-        over="ignore", invalid="ignore", divide="ignore"
-    )  # values that are not finite get no bound
+    @linalg.overflowing
     def predict(self, lam: float) -> HeldOut:
         path, folds = self.path, self.path.folds
         q = path.problem.Y.shape[1]

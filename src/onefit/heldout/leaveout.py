@@ -244,7 +244,14 @@ class Inverse(ABC):
 
     def residuals(self, members: list[int]) -> Array:
         """R_S (y_S - u_S) of some near splits, one after the other, by (*)."""
-        return np.concatenate([linalg.solve_spd(self.block(i), self.alpha(i)) for i in members])
+        try:
+            return np.concatenate([linalg.solve_spd(self.block(i), self.alpha(i)) for i in members])
+        except linalg.LinAlgError as error:
+            raise linalg.LinAlgError(
+                f"a block of the inverse is singular to working precision ({error}): beside the "
+                f"largest kernel values, {self.ridge:.3g} on the diagonal is lost; raise lam, or "
+                "centre and scale X"
+            ) from error
 
 
 class LeaveOut(Prepared):

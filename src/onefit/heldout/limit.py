@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onefit import _linalg as linalg
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOut, HeldOutMethod, Prepared
 from onefit.heldout.front import Front
@@ -62,9 +63,7 @@ class _Newton(Prepared):
     name: str
     former: dict[tuple[int, int], Former] = field(default_factory=dict)
 
-    @np.errstate(
-        over="ignore", invalid="ignore", divide="ignore"
-    )  # the certificate sees what has overflowed
+    @linalg.overflowing
     def predict(self, lam: float) -> HeldOut:
         path, folds = self.path, self.path.folds
         values = np.empty((folds.rows.size, path.problem.Y.shape[1]), dtype=path.problem.Y.dtype)

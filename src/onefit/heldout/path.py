@@ -96,9 +96,7 @@ class FullPath:
         while self.ahead:
             self._advance()
 
-    @np.errstate(
-        over="ignore", invalid="ignore", divide="ignore"
-    )  # what has overflowed does not converge
+    @linalg.overflowing
     def _advance(self) -> None:
         """The solution at the next lambda, or why there is none."""
         lam, last = self.ahead.pop(), self.past[-1] if self.past else None

@@ -71,7 +71,7 @@ class State:
         return cls(np.zeros_like(y), 0.0, np.zeros_like(y))
 
 
-@np.errstate(over="ignore", invalid="ignore", divide="ignore")
+@linalg.overflowing
 def solve_newton(
     problem: Problem, lam: float, start: Solution | None = None, max_steps: int = MAX_STEPS
 ) -> Solution:
