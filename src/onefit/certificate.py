@@ -87,6 +87,8 @@ __all__ = ["EXACT", "Bound", "Candidates"]
 
 #: values are called exact if they are within this of a refit, in units of the targets' scale
 EXACT = 1e-6
+#: rows up to which the sharper bound is taken: it holds four matrices of them
+ROOM = 3000
 #: trials for the bracket of an intercept, each WIDER times as wide as the last
 TRIALS, WIDER = 4, 32.0
 
@@ -201,6 +203,11 @@ class Candidates:
             Rows of the whole kernel matrix, per column.
         values : (k,) array
             The largest absolute prediction there, rounded once.
+
+        Returns
+        -------
+        (k,) array
+            Infinite beyond ROOM rows.
         """
         with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
             found = self._sharp(tested) + 0.51 * EPSILON * values
@@ -209,6 +216,8 @@ class Candidates:
     def _sharp(self, tested: list[Array]) -> Array:
         s = self.weights.max(axis=1)
         some = np.flatnonzero(s)
+        if some.size > ROOM:
+            return np.full(self.ridge.size, np.inf)
         # coefficients of rows that a machine is not trained on have no place in (3)
         strange = ((self.weights == 0.0) & (self.a != 0.0)).any(axis=0)
         steep, rows = float(self.loss.max_curvature), self.rows[some]
