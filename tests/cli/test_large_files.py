@@ -16,8 +16,9 @@ from pyarrow import parquet
 
 from onefit.cli.encode import as_trained, make_encoder
 from onefit.cli.errors import BAD_DATA, TOO_LARGE
+from onefit.files import shown
 from onefit.scan import Counts, scan
-from onefit.tables import read_features, read_table, shown
+from onefit.tables import read_features, read_table
 
 SMALL = ("--kernel", "linear", "--folds", 3)
 LONG = "x" * 5_000_000
@@ -77,7 +78,7 @@ def test_a_file_larger_than_the_memory_is_refused(onefit, tmp_path, monkeypatch,
         path.write_bytes(b"a,b\n" + lines * 1_000_000)
     else:
         bomb(tmp_path, name, b"a,b\n" if "csv" in name else lines, lines * 100_000, 10)
-    monkeypatch.setattr("onefit.tables.available_memory", lambda: 5.0 * MIB)
+    monkeypatch.setattr("onefit.files.available_memory", lambda: 5.0 * MIB)
     if command == "select":
         target = () if "libsvm" in name else ("--target", "b")
         done = onefit("select", path, *target, "--rows", 20)
@@ -97,7 +98,7 @@ def test_a_parquet_file_larger_than_the_memory_is_refused(onefit, tmp_path, monk
     column = pa.array(np.zeros(2_000_000))
     parquet.write_table(pa.table({"a": column, "t": column}), path)
     assert path.stat().st_size < 100_000
-    monkeypatch.setattr("onefit.tables.available_memory", lambda: 10.0 * MIB)
+    monkeypatch.setattr("onefit.files.available_memory", lambda: 10.0 * MIB)
     done = onefit("select", path, "--target", "t", "--rows", 20)
     assert done.exit_code == TOO_LARGE, done.output
     assert "2,000,000 rows and 2 columns" in done.stderr
@@ -107,7 +108,7 @@ def test_a_column_beyond_the_memory_is_refused(onefit, tmp_path, monkeypatch):
     path = tmp_path / "data.libsvm"
     path.write_text("1 1:2\n2 900000:1\n" * 9)
     assert onefit("select", path, *SMALL).exit_code == 0
-    monkeypatch.setattr("onefit.tables.available_memory", lambda: 10.0 * MIB)
+    monkeypatch.setattr("onefit.files.available_memory", lambda: 10.0 * MIB)
     done = onefit("select", path, *SMALL)
     assert done.exit_code == TOO_LARGE, done.output
     assert "names column 900,000" in done.stderr

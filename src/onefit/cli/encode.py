@@ -14,7 +14,8 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 
-from onefit.tables import DataError, is_sparse, shown
+from onefit.files import DataError, shown
+from onefit.tables import is_sparse
 
 __all__ = ["as_trained", "make_encoder"]
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import typer
 
+from onefit.files import DataError, shortened
 from onefit.search.journal import JournalError
-from onefit.tables import DataError, shortened
 
 __all__ = [
     "BAD_DATA",

@@ -23,8 +23,9 @@ from sklearn.preprocessing import MaxAbsScaler
 import onefit
 from onefit import KernelClassifier, KernelRegressor, kernels
 from onefit.cli.encode import as_trained
+from onefit.files import DataError, shortened
 from onefit.plan.memory import GIB, available_memory
-from onefit.tables import DataError, Table, is_sparse, shortened
+from onefit.tables import Table, is_sparse
 
 Array = NDArray[Any]
 

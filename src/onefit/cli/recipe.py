@@ -14,12 +14,13 @@ from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, plan
 from onefit._validation import check_choice
 from onefit.cli.encode import make_encoder
 from onefit.criteria import CRITERIA
+from onefit.files import DataError, shown
 from onefit.grids import LAMS_JMLR, default_grid
 from onefit.kernels import KERNELS as KNOWN_KERNELS
 from onefit.problem import Problem
 from onefit.robust import mad
 from onefit.selection import LABELS
-from onefit.tables import DataError, Table, is_sparse, shown
+from onefit.tables import Table, is_sparse
 
 Array = NDArray[Any]
 

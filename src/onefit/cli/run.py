@@ -19,9 +19,10 @@ from onefit.cli.recipe import Options, Recipe, make_recipe
 from onefit.cli.show import progress, waiting
 from onefit.cli.spreadsheet import write_csv
 from onefit.cli.summary import check_results_name, summarise, write_results
+from onefit.files import DataError
 from onefit.report.criteria import compare_criteria
 from onefit.search.setup import set_up
-from onefit.tables import DataError, Table, read_features
+from onefit.tables import Table, read_features
 from onefit.uncertainty import predict_interval
 
 __all__ = [

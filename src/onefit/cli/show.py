@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from onefit.tables import shortened
+from onefit.files import shortened
 
 __all__ = ["progress", "show_summary", "waiting"]
 
