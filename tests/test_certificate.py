@@ -183,8 +183,8 @@ def test_the_middle_of_a_flat_stretch(loss, shift):
         a[:, None], u, np.zeros(1),
     )  # fmt: skip
     bound = one.bound()
-    assert bound.function[0] < 1e-12
-    assert abs(shift) <= bound.intercept[0] <= abs(shift) + 1e-9
+    assert bound.function[0] < 1e-7
+    assert abs(shift) <= bound.intercept[0] <= abs(shift) + 1e-8
 
 
 def test_a_nearly_flat_middle_is_no_certificate():

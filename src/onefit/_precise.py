@@ -54,7 +54,7 @@ def summation(n: int) -> float:
 
 def precise_summation(n: int) -> float:
     """The same for `predictions` that are precise, their last rounding apart."""
-    return 2.0 ** (2 - 2 * SLICE) * EPSILON + 2.0**-52 * summation(n)
+    return 8.0 * EPSILON**2 + 2.0 ** (4 - 3 * SLICE) * n * summation(n)
 
 
 def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
@@ -98,8 +98,8 @@ def predictions(
     Notes
     -----
     With T = diag(t) the powers of two next to the roots of K's diagonal, T^-1 K T^-1 and T a are
-    cut into two slices and a rest. Products of slices, and of slices with the rest, are exact, and
-    the larger ones are added without loss.
+    cut into three slices and a rest. The products of slices that matter are exact, and added
+    without loss.
     """
     a = np.asarray(a, dtype=np.float64)
     plus = np.broadcast_to(plus, (rows.size, a.shape[1]))
@@ -118,21 +118,26 @@ def predictions(
 def _precise(K: Array, a: Array, low: Array, plus: Array, left: Array, right: Array) -> Array:
     K, a, low = K / left / right, right[:, None] * a, right[:, None] * low
     plus = plus / left
-    K1, K2, K3 = _slices(K, 4.0)
-    a1, a2, a3 = _slices(a, np.abs(a).max(axis=0, initial=0.0))
-    most, lost = two_sum(linalg.matmul(K1, a1), plus)
-    next_, more = two_sum(linalg.matmul(K1, a2), linalg.matmul(K2, a1))
-    rest = linalg.matmul(K1, a3) + linalg.matmul(K2, a2) + linalg.matmul(K3, a1)
-    rest += linalg.matmul(K2, a3) + linalg.matmul(K3, a2 + a3) + linalg.matmul(K, low)
-    total, last = two_sum(most, next_)
-    return np.asarray(left * (total + (last + ((lost + more) + rest))))
+    K1, K2, K3, K4 = _slices(K, 4.0)
+    a1, a2, a3, a4 = _slices(a, np.abs(a).max(axis=0, initial=0.0))
+    first, lost = two_sum(linalg.matmul(K1, a1), plus)
+    second, lost2 = two_sum(linalg.matmul(K1, a2), linalg.matmul(K2, a1))
+    third, lost3 = two_sum(linalg.matmul(K1, a3), linalg.matmul(K2, a2))
+    third, lost4 = two_sum(third, linalg.matmul(K3, a1))
+    rest = linalg.matmul(K1, a4) + linalg.matmul(K2, a3 + a4) + linalg.matmul(K3, a - a1)
+    rest += linalg.matmul(K4, a) + linalg.matmul(K, low)
+    total, lost5 = two_sum(first, second)
+    total, lost6 = two_sum(total, third)
+    return np.asarray(
+        left * (total + (((lost + lost5) + (lost2 + lost6)) + (lost3 + lost4 + rest)))
+    )
 
 
-def _slices(x: Array, size: Any) -> tuple[Array, Array, Array]:
-    """Two times the leading SLICE bits, counted from those of ``size``, and what is left."""
+def _slices(x: Array, size: Any) -> tuple[Array, Array, Array, Array]:
+    """Three times the leading SLICE bits, counted from those of ``size``, and what is left."""
     top = np.exp2(np.ceil(np.log2(np.maximum(size, np.finfo(np.float64).tiny))) + 53 - SLICE)
-    first = (x + top) - top
-    rest = x - first
-    top = top * 2.0**-SLICE
-    second = (rest + top) - top
-    return first, second, rest - second
+    parts = []
+    for _ in range(3):
+        parts.append((x + top) - top)
+        x, top = x - parts[-1], top * 2.0**-SLICE
+    return parts[0], parts[1], parts[2], x

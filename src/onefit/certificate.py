@@ -181,8 +181,10 @@ class Candidates:
         if not self.fit_intercept:
             return Bound(_root(A, B), none, self.drift, reach)
         kappa, far = float(roots.max()) + reach, rho.max(axis=0)
-        beta, slope, width = self._bracket(v, far)
-        T = slope / two
+        beta, width = self._bracket(v, far)
+        # sum s g where nothing is missing on rows with curvature: -2 Lambda a there
+        sums, size = r.sum(axis=0) - self.a.sum(axis=0), (np.abs(self.a) + np.abs(r)).sum(axis=0)
+        T = np.abs(sums) + summation(r.shape[0]) * size + noise.sum(axis=0) / two
         function = _root(A + T * (beta + far), B + kappa * T)
         around = far + kappa * function
         # a flat stretch that is narrower than the ends may move can vanish
@@ -257,13 +259,29 @@ class Candidates:
             closer = np.abs(gap) < np.abs(missing)
             v, missing = np.where(closer, moved, v), np.where(closer, gap, missing)
             noise, d = np.where(closer, rounding, noise), loss.curvature(y, v)
-        # curvature at both ends of an interval on one piece is there all along
+        # curvature at both ends of an interval on one piece is there all along; the ends are taken
+        # further out than rounding reaches, for a row may be on a kink
         curved = 4.0 * s * np.square(d * roots) > steep * 2.0 * self.ridge
         width = 2.0 * (np.abs(missing) + noise) / np.where(curved, s * d, 1.0)
-        low, high = v - width, v + width
+        beyond = width + 16.0 * EPSILON * (np.abs(v) + np.abs(y))
+        low, high = v - beyond, v + beyond
         firm = curved & (loss.piece(y, low) == loss.piece(y, high))
         firm &= 2.0 * np.minimum(loss.curvature(y, low), loss.curvature(y, high)) >= d
         return v, missing * ~firm, width * firm, noise * ~firm
+
+    def _steady(self, v: Array, rho: Array) -> tuple[Array, Array]:
+        """Rows that are on a piece without curvature, far from its ends, and how far at least.
+
+        The gradient there is what it is, whatever rounding does to the prediction.
+        """
+        loss, y = self.loss, self.y
+        room = 16.0 * rho + 1e-3 * (np.abs(v) + np.abs(y))
+        low, high = v - room, v + room
+        steady = np.asarray(loss.piece(y, low) == loss.piece(y, high))
+        for at in (low, v, high):
+            steady &= loss.curvature(y, at) == 0.0
+        steady &= loss.piecewise_quadratic & (v == self.u)
+        return steady, np.where(steady, room, np.inf).min(axis=0)
 
     def gap(self) -> Array:
         """2 Lambda a + s g, what is missing from stationarity."""
@@ -304,8 +322,8 @@ class Candidates:
             cheap[rough] = np.minimum(cheap[rough], np.sqrt(sharp))
         return np.asarray(cheap)
 
-    def _bracket(self, v: Array, far: Array) -> tuple[Array, Array, Array]:
-        """beta, a bound on the slope |sum s g(v)| in b, and the width of a flat stretch."""
+    def _bracket(self, v: Array, far: Array) -> tuple[Array, Array]:
+        """beta, and the width of a flat stretch."""
         s, y = self.weights, self.y
 
         def slope(shift: Array, some: Any) -> tuple[Array, Array]:
@@ -329,19 +347,19 @@ class Candidates:
             beta[left] = WIDER * np.maximum(beta[left], EPSILON)
         width = np.zeros_like(beta)
         for k in left:
-            beta[k], size[k], width[k] = self._flat(int(k), v[:, k])
-        return beta, size, width
+            beta[k], width[k] = self._flat(int(k), v[:, k])
+        return beta, width
 
-    def _flat(self, k: int, v: Array) -> tuple[float, float, float]:
-        """Distance from the middle of a flat stretch of b, the slope, zero, and its width.
+    def _flat(self, k: int, v: Array) -> tuple[float, float]:
+        """Distance from the middle of a flat stretch of b, and its width.
 
-        All are infinite where there is no such stretch.
+        Both are infinite where there is no such stretch.
         """
         s, y = _some(self.weights, [k])[:, 0], _some(self.y, [k])[:, 0]
         train = s > 0.0
         y, v, s = y[train], v[train], s[train]
         if self.loss.curvature(y, v).any() or fsum(s * self.loss.gradient(y, v)) != 0.0:
-            return np.inf, np.inf, np.inf
+            return np.inf, np.inf
         pieces = self.loss.piece(y, v)
 
         def end(sign: float) -> float:
@@ -360,10 +378,10 @@ class Candidates:
         below, above = end(-1.0), end(1.0)
         rounding = 8.0 * EPSILON * float((np.abs(y) + np.abs(v)).max() + 1.0)
         if np.isinf(below) and np.isinf(above):
-            return np.inf, np.inf, np.inf
+            return np.inf, np.inf
         if np.isinf(below) or np.isinf(above):
-            return min(below, above) + rounding, 0.0, np.inf
-        return 0.5 * abs(above - below) + rounding, 0.0, above + below
+            return min(below, above) + rounding, np.inf
+        return 0.5 * abs(above - below) + rounding, above + below
 
 
 class _Sharp:
@@ -382,6 +400,8 @@ class _Sharp:
         self.noise = (noise / two)[some] * train
         rho = (v - columns.u)[some] * train
         rounding = (columns._rounding(roots) + width)[some] * train
+        steady, self.room = columns._steady(v, np.abs(v - columns.u) + columns._rounding(roots))
+        rounding *= ~steady[some]
         self.sum = self._sums(columns, some) if columns.fit_intercept else np.zeros_like(two)
         pull = linalg.matmul(metric.K, np.asfortranarray(self.r)) * train
         if metric.mean is not None:
@@ -405,13 +425,18 @@ class _Sharp:
         if not self.columns.fit_intercept:
             self.inside, self.intercept = self.norm, np.zeros_like(self.norm)
             return
-        beta, _, width = self.columns._bracket(v, self.far)
+        beta, width = self.columns._bracket(v, self.far)
         beta = beta + np.minimum(width, 2.0 * self.far)
         T = np.abs(self.r.sum(axis=0) - self.sum) + self.noise.sum(axis=0)
         ones = T * self.metric.ones(self.train)
         A = self.norm * ones + T * (beta + self.far + self.top * ones)
         self.inside = _root(A, self.norm + T * self.top) + ones
         self.intercept = beta + self.far + self.top * self.inside
+
+    def _within(self) -> Array:
+        """1 where no steady row is left by as far as the predictions are off, infinity elsewhere."""
+        off = self.intercept + self.top * self.inside + self.far
+        return np.where(off <= self.room, 1.0, np.inf)
 
     def errors(self, tested: list[Array]) -> Array:
         """Of the values of some rows, their own rounding apart."""
@@ -427,7 +452,7 @@ class _Sharp:
             kappa = float(norms.roots[x].max(initial=0.0))
             error[k] += reach * self.inside[k] + direct
             error[k] += kappa * (size[k] + self.columns.drift[k])
-        return error
+        return error * self._within()
 
 
 def _some(x: Array, columns: Any) -> Array:

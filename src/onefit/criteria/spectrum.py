@@ -122,7 +122,7 @@ class HatSpectrum:
         size = self.largest + 4.0 * np.sqrt(self.problem.n) * self.entry + c
         changed = 8.0 * epsilon * size + 4.0 * self.negative
         uneven = float(self.root.max() / self.root.min())
-        return float(uneven * (changed / (c - self.negative) + epsilon * self.problem.n))
+        return float(uneven * (changed / (c - self.negative) + epsilon * (64.0 + self.problem.n)))
 
     def power_diagonal(self, lam: float, power: int) -> Array:
         """The diagonal of H^power, power >= 1."""

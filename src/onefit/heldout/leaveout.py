@@ -276,6 +276,7 @@ class LeaveOut(Prepared):
         """
         return np.ones(len(self.layout.folds))
 
+    @linalg.overflowing
     def predict(self, lam: float) -> HeldOut:
         """Formula (*) for the near splits, a refit for the far ones."""
         layout, folds = self.layout, self.layout.folds
@@ -321,4 +322,4 @@ class LeaveOut(Prepared):
         Y = self.layout.problem.Y
         epsilon = float(np.finfo(Y.dtype).eps)
         changed = 8.0 * epsilon * (self.largest() + inverse.ridge) + 4.0 * inverse.changed
-        return float(changed * inverse.norm + epsilon * Y.shape[0])
+        return float(changed * inverse.norm + epsilon * (64.0 + Y.shape[0]))

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from onefit import _linalg as linalg
-from onefit._precise import EPSILON, precise_summation, predictions, summation
+from onefit._precise import EPSILON, precise_summation, predictions, summation, two_sum
 from onefit.certificate import EXACT, Candidates
 from onefit.folds import Folds, Indices
 from onefit.heldout.base import HeldOut, HeldOutMethod, Prepared
@@ -120,27 +120,33 @@ def refit_fold(
     """The machine of the training rows; ``norms`` are those of the kernel matrix, where known.
 
     From ``start``, a solution of the whole sample, the rows left out only lose their weight: their
-    coefficients are where Newton's first step begins, and it takes them to zero.
+    coefficients are where Newton's first step begins, and it takes them to zero. Where that ends
+    without a certificate, the machine is solved from nothing.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the certificate tells
-        if start is not None and not np.isfinite(start.coef).all():
-            start = None
-        if start is None or problem.loss.name == "squared":
-            solution = solve(_in_double(problem.take(train)), lam)
-        else:
-            weights = np.zeros_like(problem.s)
-            weights[train] = problem.s[train]
-            found = solve(_in_double(replace(problem, s=weights)), lam, start=start)
-            solution = replace(found, coef=found.coef[train], decision=found.decision[train])
     machine = _Machine(problem, norms or problem.norms, lam, train, test)
-    solution, values, error = machine.certified(solution)
-    if not np.isfinite(values).all():
+    if start is None or problem.loss.name == "squared" or not np.isfinite(start.coef).all():
+        solution, values, error = machine.certified(machine.solved())
+    else:
+        solution, values, error = machine.certified(machine.solved_from(start))
+        if not (error <= EXACT * problem.scale).all():
+            other = machine.certified(machine.solved())
+            if other[2].max() < error.max():
+                solution, values, error = other
+    with np.errstate(over="ignore"):
+        narrow = values.astype(problem.Y.dtype, copy=False)
+    if not np.isfinite(narrow).all():
         raise FloatingPointError(
-            f"a refit at lam={lam:g} gave values that are not finite; raise lam, or scale the data"
+            f"a refit at lam={lam:g} gave values that are not finite in {narrow.dtype}; raise lam, "
+            "or scale the data"
         )
-    narrow = values.astype(problem.Y.dtype, copy=False)
     return Refitted(narrow, error + np.abs(narrow - values).max(axis=0), solution)
+
+
+def _quietly(problem: Problem, lam: float, start: Solution | None = None) -> Solution:
+    """What the solver comes to, whether it has converged or not."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return solve(problem, lam, start=start)
 
 
 def _in_double(problem: Problem) -> Problem:
@@ -157,6 +163,17 @@ class _Machine:
     lam: float
     train: Indices
     test: Indices
+
+    def solved(self) -> Solution:
+        """A solution from nothing; whether it is one the certificate tells."""
+        return _quietly(_in_double(self.problem.take(self.train)), self.lam)
+
+    def solved_from(self, start: Solution) -> Solution:
+        """A solution from one of the whole sample."""
+        weights = np.zeros_like(self.problem.s)
+        weights[self.train] = self.problem.s[self.train]
+        found = _quietly(_in_double(replace(self.problem, s=weights)), self.lam, start)
+        return replace(found, coef=found.coef[self.train], decision=found.decision[self.train])
 
     @cached_property
     def origin(self) -> Array:
@@ -192,7 +209,8 @@ class _Machine:
         problem, train, b = self.problem, self.train, state.b
         low = state.low if precise else None
         values = predictions(self.norms, self.test, train, state.a, b, low)
-        u = predictions(self.norms, train, train, state.a, b - self.origin, low)
+        shift, rest = two_sum(b, -self.origin)
+        u = predictions(self.norms, train, train, state.a, shift, low) + rest
         size = (self.norms.roots[train][:, None] * np.abs(state.a)).sum(axis=0)
         candidates = Candidates(
             self.norms, train, problem.loss, problem.fit_intercept,
