@@ -434,7 +434,9 @@ class _Sharp:
         self.intercept = beta + self.far + self.top * self.inside
 
     def _within(self) -> Array:
-        """1 where no steady row is left by as far as the predictions are off, infinity elsewhere."""
+        """1 where an intercept so far off leaves steady rows steady, infinity elsewhere."""
+        if not self.columns.fit_intercept:
+            return np.ones_like(self.norm)
         off = self.intercept + self.top * self.inside + self.far
         return np.where(off <= self.room, 1.0, np.inf)
 
