@@ -272,7 +272,7 @@ def test_ieice_algorithms_are_the_refits(k):
     assert set(times) == set(ieice2019.ALGORITHMS)
     expected = np.concatenate(
         [
-            problem.Y[b] - refit_fold(problem, 0.1, a, b)[0]
+            problem.Y[b] - refit_fold(problem, 0.1, a, b).values
             for a, b in zip(folds.train, folds.test, strict=True)
         ]
     )
