@@ -15,14 +15,15 @@ SCRIPTS = (
     "accuracy",
     "svm_limit",
     "outlier_rule",
+    "ablation",
 )
 
 
 def main() -> int:
     failed = []
     for script in SCRIPTS:
-        if script == "svm_search" and "ONEFIT_DATA_DIR" not in os.environ:
-            print("svm_search left out: set ONEFIT_DATA_DIR to the folder of the data sets")
+        if script in ("svm_search", "ablation") and "ONEFIT_DATA_DIR" not in os.environ:
+            print(f"{script} left out: set ONEFIT_DATA_DIR to the folder of the data sets")
             continue
         print(f"== {script}", flush=True)
         path = Path(__file__).with_name(f"{script}.py")

@@ -36,17 +36,17 @@ def estimator(loss: str, delta: float):
 
 def full_path(model, X, y, lams) -> list[np.ndarray]:
     """In-sample decision values along the path, every solution the start of the next."""
+    from onefit.fit import fit
     from onefit.kernels import Geometry, resolve_kernel
     from onefit.problem import Problem
-    from onefit.solvers import solve
 
     K = resolve_kernel("rbf", X, GAMMA).matrix(Geometry(X, keep=False))
     Y = np.asfortranarray(y[:, None])
     problem = Problem(K, Y, np.ones(len(y)), model._make_loss(), True, "mean")
     solution, decisions = None, []
     for lam in sorted(lams, reverse=True):
-        solution = solve(problem, lam, start=solution)
-        decisions.append(solution.decision)
+        solution = fit(problem, lam, start=solution)
+        decisions.append(solution.u)
     return decisions
 
 

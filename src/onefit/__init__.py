@@ -4,7 +4,7 @@ from onefit.criteria import granularity, kernel_stability
 from onefit.diagnostics import influence
 from onefit.estimators import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.grids import default_grid
-from onefit.heldout.predict import heldout_predict
+from onefit.predict import heldout_predict
 from onefit.robust import robust_select
 from onefit.search.continuous import Interval
 from onefit.selection import select

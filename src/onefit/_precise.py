@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit import _linalg as linalg
+from onefit import linalg
 from onefit.problem import Norms
 
 Array = NDArray[Any]

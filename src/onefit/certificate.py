@@ -75,7 +75,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit import _linalg as linalg
+from onefit import linalg
 from onefit._precise import EPSILON, predictions, summation, two_product, two_sum
 from onefit.losses.base import Loss
 from onefit.metric import Metric

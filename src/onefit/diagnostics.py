@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from onefit import _linalg as linalg
-from onefit.heldout.full import Target
-from onefit.heldout.influence import Operator, check_order
+from onefit import linalg
+from onefit.fit import fit
+from onefit.heldout.series import Operator, check_order
 from onefit.kernels import Geometry
-from onefit.solvers import solve
 
 Array = NDArray[Any]
 
@@ -65,22 +64,21 @@ def influence(
     order = check_order(order, problem.loss)
     if not (problem.s > 0).all():
         raise ValueError("sample_weight must be positive on every row; leave rows of weight 0 out")
-    solution = solve(problem, model.lam)
+    solution = fit(problem, model.lam)
     K_at = problem.K
     if at is not None:
         at = model._validate_X(at, reset=False)
         K_at = model._kernel.matrix(Geometry(at, model.X_fit_, keep=False))
     values = [
-        _of_target(Target.at(problem, model.lam, solution, j), order, K_at)
-        for j in range(problem.Y.shape[1])
+        _of_target(Operator(problem, model.lam, j, u), order, K_at)
+        for j, u in enumerate(solution.u.T)
     ]
     return values[0] if len(values) == 1 else np.stack(values, axis=2)
 
 
-def _of_target(target: Target, order: int, K_at: Array) -> Array:
-    operator = Operator(target)
+def _of_target(operator: Operator, order: int, K_at: Array) -> Array:
     total = float(operator.w.sum())
-    change = -np.repeat(operator.w[:, None], target.y.size, axis=1)
+    change = -np.repeat(operator.w[:, None], operator.y.size, axis=1)
     change[np.diag_indices_from(change)] += total
     before = operator.terms(change, order - 1)
     a, b = operator.coefficients(operator.source(change, before))

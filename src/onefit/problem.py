@@ -1,4 +1,4 @@
-"""One problem, its weights, and its solution.
+"""One problem, many problems side by side, and their solutions.
 
 Every machine of the package minimises, over f in the space of the kernel and b,
 
@@ -13,25 +13,28 @@ normal form used from here on,
                                               Lambda = lam                                 (total)
 
 with stationarity   2 Lambda a_i = -s_i g_i   and, with an intercept,   sum_i a_i = 0.
-Leaving rows out only sets their s to zero and, under mean scaling, shrinks Lambda with them.
+Leaving rows out only sets their s to zero and, under mean scaling, shrinks Lambda with them. So a
+fit, a fold and a refit are the same thing: a *column*, one target with a mask of rows and a Lambda.
+Many of them are solved side by side (onefit.newton).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit import _linalg as linalg
+from onefit import linalg
 from onefit.folds import Indices
 from onefit.losses.base import Loss
 
 Array = NDArray[Any]
 
-__all__ = ["Norms", "Problem", "Solution"]
+__all__ = ["Columns", "Norms", "Problem", "Solution"]
 
 
 @dataclass(frozen=True)
@@ -42,20 +45,22 @@ class Norms:
     ----------
     roots : (n,) array
         Roots of the diagonal: |K_ij| <= roots_i roots_j.
-    row_sum : float
-        The largest absolute row sum, no less than the largest eigenvalue.
     """
 
     K: Array = field(repr=False)
     roots: Array = field(repr=False)
-    row_sum: float
 
     @classmethod
     def of(cls, K: Array) -> Norms:
-        """Of a kernel matrix, which is kept for the eigenvalue."""
-        sums = [float(np.abs(K[i : i + 512]).sum(axis=1).max()) for i in range(0, K.shape[0], 512)]
+        """Of a kernel matrix, which is kept."""
         diagonal = np.einsum("ii->i", K).astype(np.float64)
-        return cls(K, np.sqrt(np.maximum(diagonal, 0.0)), max(sums))
+        return cls(K, np.sqrt(np.maximum(diagonal, 0.0)))
+
+    @cached_property
+    def row_sum(self) -> float:
+        """The largest absolute row sum, no less than the largest eigenvalue."""
+        K = self.K
+        return max(float(np.abs(K[i : i + 512]).sum(axis=1).max()) for i in range(0, len(K), 512))
 
     @property
     def diagonal(self) -> float:
@@ -97,14 +102,14 @@ class Problem:
     K : (n, n) array
         Kernel matrix.
     Y : (n, q) array
-        One column a target (regression) or a one-vs-rest coding in {-1, +1} (classification).
+        One column per target (regression) or a one-vs-rest coding in {-1, +1} (classification).
     s : (n,) array
         Sample weights; all ones by default.
     loss : Loss
     fit_intercept : bool
     scaling : {"mean", "total"}
-    disposable : bool
-        Whether a method may overwrite K: nobody needs it afterwards.
+    may_overwrite : bool
+        Whether a method may overwrite K, because nobody needs it afterwards.
     """
 
     K: Array = field(repr=False)
@@ -113,7 +118,7 @@ class Problem:
     loss: Loss
     fit_intercept: bool = True
     scaling: str = "mean"
-    disposable: bool = False
+    may_overwrite: bool = False
 
     @property
     def n(self) -> int:
@@ -121,9 +126,14 @@ class Problem:
         return int(self.Y.shape[0])
 
     @property
-    def weighted(self) -> bool:
-        """Whether the sample weights are not all one."""
-        return bool(np.any(self.s != 1.0))
+    def quadratic(self) -> bool:
+        """Whether the loss is (y - u)^2: one linear system solves it."""
+        return bool(getattr(self.loss, "quadratic", False))
+
+    @property
+    def positive(self) -> Indices:
+        """The rows of positive weight."""
+        return np.flatnonzero(self.s > 0)
 
     def ridge(self, lam: float, train: Indices | None = None) -> float:
         """Lambda of the normal form for the training rows (all of them by default)."""
@@ -153,36 +163,177 @@ class Problem:
         labels = np.all(np.abs(Y) == 1.0, axis=0)
         return np.where(labels | (size == 0.0), 1.0, np.where(constant, size, spread))
 
+    @cached_property
+    def double(self) -> Problem:
+        """The problem in double precision."""
+        if self.K.dtype == np.float64:
+            return self
+        K, Y, s = (x.astype(np.float64) for x in (self.K, self.Y, self.s))
+        other = replace(self, K=K, Y=Y, s=s, may_overwrite=False)
+        vars(other).update(norms=self.norms, scale=self.scale)  # cached, and the same
+        return other
+
     def take(self, rows: Indices) -> Problem:
         """The problem on some of the rows."""
         K = linalg.submatrix(self.K, rows, rows)
-        return Problem(K, self.Y[rows], self.s[rows], self.loss, self.fit_intercept, self.scaling)
+        return replace(self, K=K, Y=self.Y[rows], s=self.s[rows], may_overwrite=False)
 
-    def objective(self, lam: float, solution: Solution) -> Array:
-        """Value of the normal form at a solution, one number a target."""
-        f = solution.decision - solution.intercept
-        fit = (self.s[:, None] * self.loss.value(self.Y, solution.decision)).sum(axis=0)
-        return np.asarray(fit + self.ridge(lam) * (solution.coef * f).sum(axis=0))
+    def columns(self, j: int, train: Array, ridge: Array) -> Columns:
+        """Target ``j`` on the rows of several masks, (n, k), each with a Lambda of its own."""
+        weights, scale = self.s[:, None] * train, np.full(ridge.size, self.scale[j])
+        return Columns(self, self.Y[:, [j]], weights > 0, weights, ridge, scale)
+
+    def targets(self, rows: Indices, ridge: float) -> Columns:
+        """All targets on some of the rows, a column each."""
+        weights = np.zeros((self.n, 1), dtype=self.s.dtype)
+        weights[rows, 0] = self.s[rows]
+        weights = np.repeat(weights, self.Y.shape[1], axis=1)
+        ridges = np.full(self.Y.shape[1], ridge)
+        return Columns(self, self.Y, weights > 0, weights, ridges, self.scale)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Problems that share a kernel matrix, side by side.
+
+    Attributes
+    ----------
+    problem : Problem
+    y : (n, k) array, or (n, 1) if all have one target
+    train : (n, k) bool array
+        The rows of positive weight that each problem is trained on.
+    weights : (n, k) array
+        s on these rows, zero elsewhere.
+    ridge : (k,) array
+        Lambda, in double precision whatever the data are in.
+    scale : (k,) array
+        The unit of errors.
+    """
+
+    problem: Problem
+    y: Array
+    train: Array
+    weights: Array
+    ridge: Array
+    scale: Array
+
+    @property
+    def loss(self) -> Loss:
+        """The loss they share."""
+        return self.problem.loss
+
+    @property
+    def K(self) -> Array:
+        """The kernel matrix they share."""
+        return self.problem.K
+
+    @property
+    def penalty(self) -> Array:
+        """Lambda in the precision of the data."""
+        return self.ridge.astype(self.K.dtype)
+
+    @property
+    def epsilon(self) -> float:
+        """Rounding of one operation on the data."""
+        return float(np.finfo(self.K.dtype).eps)
+
+    def take(self, columns: Any) -> Columns:
+        """Some of the problems."""
+        names = ("train", "weights", "ridge", "scale")
+        taken = {name: getattr(self, name)[..., columns] for name in names}
+        return replace(self, y=self.y_of(columns), **taken)
+
+    @property
+    def double(self) -> Columns:
+        """The same in double precision."""
+        if self.K.dtype == np.float64:
+            return self
+        y, weights = self.y.astype(np.float64), self.weights.astype(np.float64)
+        return replace(self, problem=self.problem.double, y=y, weights=weights)
+
+    def y_of(self, columns: Any) -> Array:
+        """The targets of some of the problems."""
+        return self.y if self.y.shape[1] == 1 else self.y[:, columns]
+
+    def objective(self, at: Solution) -> Array:
+        """The normal form at a point for each column, or at one for all."""
+        fit = _dots(self.weights, self.loss.value(self.y, at.u))
+        return np.asarray(fit + self.penalty * _dots(at.a, at.u - at.b))
+
+
+#: the arrays of a solution, each with a column or a number per machine
+_ARRAYS = ("a", "b", "u", "drift")
 
 
 @dataclass(frozen=True)
 class Solution:
-    """Minimiser of a problem at one lambda.
+    """Several machines as columns, f = sum_j a_j K(x_j, .) + b, and what they predict.
 
     Attributes
     ----------
-    coef : (n, q) array
-        a, the coefficients of f.
-    intercept : (q,) array
-    decision : (n, q) array
-        u, the predictions on the sample itself.
+    a : (n, k) array
+        Coefficients.
+    b : (k,) array
+        Intercepts.
+    u : (n, k) array
+        Predictions on the sample, K a + b.
+    drift : (k,) array
+        How far rounding may have taken u from K a + b, in units of the root of K_ii.
     steps : int
-        Newton or reweighting steps taken, 1 for a direct solution.
+        Newton or reweighting steps taken, the most of any column.
     converged : bool
+        Whether all columns are at their minimisers.
     """
 
-    coef: Array = field(repr=False)
-    intercept: Array
-    decision: Array = field(repr=False)
+    a: Array = field(repr=False)
+    b: Array
+    u: Array = field(repr=False)
+    drift: Array = field(repr=False)
     steps: int = 1
     converged: bool = True
+
+    @classmethod
+    def zero(cls, n: int, k: int, dtype: Any) -> Solution:
+        """Machines that predict zero."""
+        a, b = np.zeros((n, k), dtype=dtype, order="F"), np.zeros(k, dtype=dtype)
+        return cls(a, b, a.copy(order="F"), np.zeros(k))
+
+    @classmethod
+    def stack(cls, parts: Sequence[Solution]) -> Solution:
+        """The columns of several, one after the other."""
+        a, b, u, drift = (
+            np.concatenate([getattr(x, name) for x in parts], axis=-1) for name in _ARRAYS
+        )
+        steps, converged = max(x.steps for x in parts), all(x.converged for x in parts)
+        return cls(a, b, u, drift, steps, converged)
+
+    def _map(self, change: Callable[[Array], Array], names: Sequence[str]) -> Solution:
+        changed: dict[str, Any] = {name: change(getattr(self, name)) for name in names}
+        return replace(self, **changed)
+
+    def astype(self, dtype: Any) -> Solution:
+        """The machines in another precision."""
+        return self._map(lambda x: x.astype(dtype, copy=False), _ARRAYS[:3])
+
+    def copy(self) -> Solution:
+        """One whose arrays may be written to."""
+        return self._map(np.copy, _ARRAYS)
+
+    def take(self, columns: Any) -> Solution:
+        """Some of the machines."""
+        return self._map(lambda x: x[..., columns], _ARRAYS)
+
+    def put(self, columns: Any, part: Solution) -> None:
+        """Write back what :meth:`take` gave."""
+        for name in _ARRAYS:
+            getattr(self, name)[..., columns] = getattr(part, name)
+
+    def scaled(self, ratio: Array) -> Solution:
+        """The machines with their functions, not their intercepts, each multiplied by a ratio."""
+        u = ratio * (self.u - self.b) + self.b
+        return Solution(ratio * self.a, self.b.copy(), u, np.abs(ratio) * self.drift)
+
+
+def _dots(A: Array, B: Array) -> Array:
+    """The inner product of every column of A with that of B."""
+    return np.asarray(np.einsum("ij,ij->j", A, B))

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit._linalg import LinAlgError
 from onefit.criteria.identity import near_identity
+from onefit.linalg import LinAlgError
 from onefit.problem import Problem
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def check_loss(problem: Problem, name: str, losses: tuple[str, ...] | None) -> N
     fitting = ["'loo'", "'influence_loo'", "'kernel_stability'"]
     if problem.loss.name in hinges:
         fitting += ["'span'", "'sv_count'"]
-    if problem.loss.name == "squared":
+    if problem.quadratic:
         fitting += ["'cv_hat'", "'gcv'", "'bayes_loo'"]
     wanted = " and ".join(repr(loss) for loss in losses)
     raise ValueError(

@@ -50,13 +50,13 @@ def cross_validation(
         An exact one by default.
     """
     chosen = method or exact_method(problem)
-    held = chosen.prepare(problem, folds, np.array([lam])).predict(lam)
-    return held_out_loss(held, problem, loss)
+    held = chosen.prepare(problem, folds).predict(np.array([lam]))
+    return held_out_loss(held[0], problem, loss)
 
 
 def exact_method(problem: Problem) -> HeldOutMethod:
     """The exact method for the loss."""
-    return METHODS["eigen" if problem.loss.name == "squared" else "exact"]()
+    return METHODS["eigen" if problem.quadratic else "exact"]()
 
 
 def held_out_loss(held: HeldOut, problem: Problem, loss: str | Pointwise | None = None) -> float:

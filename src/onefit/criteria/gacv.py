@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onefit.criteria.base import Criterion, check_loss, positive, weighted_mean
+from onefit.fit import fit
 from onefit.problem import Problem, Solution
-from onefit.solvers import solve
 
 if TYPE_CHECKING:
     from onefit.search.criterion import Evidence
@@ -45,9 +45,9 @@ def gacv(problem: Problem, lam: float, solution: Solution | None = None) -> floa
     """
     check_loss(problem, "gacv", ("smoothed_hinge",))
     kept = positive(problem)
-    found = solution or solve(kept, lam)
-    margin = kept.Y * found.decision
-    self_effect = np.abs(found.coef) * np.einsum("ii->i", kept.K)[:, None]
+    found = solution or fit(kept, lam)
+    margin = kept.Y * found.u
+    self_effect = np.abs(found.a) * np.einsum("ii->i", kept.K)[:, None]
     times = np.where(margin < -1.0, 2.0, 1.0)  # beyond the corner a is zero
     return weighted_mean(np.maximum(1.0 - margin, 0.0) + times * self_effect, kept.s)
 

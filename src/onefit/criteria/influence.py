@@ -1,7 +1,7 @@
 """C_IF^k, leave-one-out from influence functions: JMLR 2008, definition 8.
 
 The leave-one-out prediction of point i is the sum of the influence series T_1 + T_2 + ... at i
-(see onefit.heldout.influence), cut at k, with the last term divided by 1 - H_ii in place of all
+(see onefit.heldout.series), cut at k, with the last term divided by 1 - H_ii in place of all
 that follow:
 
     C_IF^k = (1/n) sum_i ell(y_i - u_i - T_1 - ... - T_{k-1} - T_k / (1 - H_ii)).
@@ -36,15 +36,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit import _linalg as linalg
+from onefit import linalg
 from onefit.criteria.base import Criterion, positive, weighted_mean
 from onefit.criteria.pointwise import Pointwise, pointwise
 from onefit.criteria.spectrum import HatSpectrum
+from onefit.fit import fit
 from onefit.folds import leave_one_out
-from onefit.heldout.full import Target
-from onefit.heldout.influence import Influence, Operator, check_order
+from onefit.heldout.series import Influence, Operator, check_order
 from onefit.problem import Problem, Solution
-from onefit.solvers import solve
 
 if TYPE_CHECKING:
     from onefit.search.criterion import Evidence
@@ -98,18 +97,16 @@ def influence_predictions(
     problem: Problem, lam: float, order: int, shared: HatSpectrum | Solution | None = None
 ) -> Array:
     """The (n, q) leave-one-out predictions behind the criterion; weights must be positive."""
-    if problem.loss.name == "squared":
+    if problem.quadratic:
         spectrum = shared if isinstance(shared, HatSpectrum) else HatSpectrum(problem)
         return problem.Y - _least_squares(spectrum, lam, order)
     if not problem.loss.piecewise_quadratic:
         folds = leave_one_out(problem.n)
-        series = Influence(order, tail=True).prepare(problem, folds, np.array([lam]))
-        return series.predict(lam).values
-    solution = shared if isinstance(shared, Solution) else solve(problem, lam)
-    columns = [
-        _any_loss(Target.at(problem, lam, solution, j), order) for j in range(problem.Y.shape[1])
-    ]
-    return np.column_stack(columns)
+        series = Influence(order, tail=True).prepare(problem, folds)
+        return series.predict(np.array([lam]))[0].values
+    solution = shared if isinstance(shared, Solution) else fit(problem, lam)
+    operators = (Operator(problem, lam, j, u) for j, u in enumerate(solution.u.T))
+    return np.column_stack([_any_loss(operator, order) for operator in operators])
 
 
 def _growth(problem: Problem) -> Array:
@@ -136,23 +133,22 @@ def _least_squares(spectrum: HatSpectrum, lam: float, order: int) -> Array:
     return np.asarray(hat.residual - sum(terms))
 
 
-def _any_loss(target: Target, order: int) -> Array:
+def _any_loss(operator: Operator, order: int) -> Array:
     """Leave-one-out predictions of one target, for losses with quadratic pieces."""
-    problem = target.problem
-    if target.active.size == 0 and problem.fit_intercept:
+    problem = operator.problem
+    if operator.active.size == 0 and problem.fit_intercept:
         raise linalg.LinAlgError(
-            f"at lam={target.lam:g} no point has curvature, so that its influence on the "
+            f"at lam={operator.lam:g} no point has curvature, so that its influence on the "
             "intercept is not defined; lower lam, or raise the loss's threshold"
         )
-    operator = Operator(target)
     E = operator.apply(np.eye(problem.n, order="F"))
-    m, pull = operator.w * target.d, operator.w * target.g
+    m, pull = operator.w * operator.d, operator.w * operator.g
     chain = [linalg.matmul(E, pull)]
     for _ in range(order - 1):
         chain.append(linalg.matmul(E, m * chain[-1]))
     terms = _terms(_growth(problem), m, pull, _diagonals(E, m, order), chain)
     terms[-1] = terms[-1] / (1.0 + m * np.einsum("ii->i", E))
-    return np.asarray(target.u + sum(terms))
+    return np.asarray(operator.u + sum(terms))
 
 
 def _diagonals(E: Array, m: Array, count: int) -> list[Array]:
@@ -201,7 +197,7 @@ class InfluenceLoo(Criterion):
 
     def prepare(self, evidence: Evidence) -> Callable[[int], float]:
         kept, lams = positive(evidence.problem), evidence.lams
-        if kept.loss.name == "squared":
+        if kept.quadratic:
             spectrum = evidence.spectrum
             return lambda i: influence_loo(kept, lams[i], self.order, self.loss, spectrum)
         path = evidence.solutions
@@ -217,5 +213,5 @@ class SolutionPath:
 
     def at(self, lam: float) -> Solution:
         """The solution at ``lam``."""
-        self.last = solve(self.problem, lam, start=self.last)
+        self.last = fit(self.problem, lam, start=self.last)
         return self.last

@@ -48,10 +48,10 @@ def loo(
         As in :func:`cross_validation`.
     """
     kept = positive(problem)
-    if method is None and kept.loss.name == "squared":
+    if method is None and kept.quadratic:
         return _mean_loss(kept, kept.Y - HatSpectrum(kept).left_out(lam), loss)
-    held = (method or exact_method(kept)).prepare(kept, leave_one_out(kept.n), np.array([lam]))
-    return _mean_loss(kept, held.predict(lam).values, loss)
+    prepared = (method or exact_method(kept)).prepare(kept, leave_one_out(kept.n))
+    return _mean_loss(kept, prepared.predict(np.array([lam]))[0].values, loss)
 
 
 def _mean_loss(problem: Problem, u: Array, loss: str | Pointwise | None) -> float:
@@ -71,17 +71,16 @@ class LeaveOneOut(Criterion):
     name = "loo"
 
     def prepare(self, evidence: Evidence) -> Callable[[int], float]:
-        values = left_out(evidence)
-        kept, lams = positive(evidence.problem), evidence.lams
-        return lambda i: _mean_loss(kept, values(lams[i]), self.loss)
+        values, kept = left_out(evidence), positive(evidence.problem)
+        return lambda i: _mean_loss(kept, values(i), self.loss)
 
 
-def left_out(evidence: Evidence) -> Callable[[float], Array]:
-    """The leave-one-out predictions of the rows of positive weight, as a function of lambda."""
-    if evidence.problem.loss.name == "squared":
+def left_out(evidence: Evidence) -> Callable[[int], Array]:
+    """The leave-one-out predictions of the rows of positive weight at the i-th lambda."""
+    if evidence.problem.quadratic:
         spectrum = evidence.spectrum
-        return lambda lam: spectrum.problem.Y - spectrum.left_out(lam)
+        return lambda i: spectrum.problem.Y - spectrum.left_out(evidence.lams[i])
     kept = positive(evidence.problem)
-    method = exact_method(kept)
-    prepared = method.prepare(kept, leave_one_out(kept.n), np.array(evidence.lams))
-    return lambda lam: prepared.predict(lam).values
+    prepared = exact_method(kept).prepare(kept, leave_one_out(kept.n))
+    path = prepared.predict(np.array(evidence.lams))
+    return lambda i: path[i].values

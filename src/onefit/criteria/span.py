@@ -35,12 +35,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit import _linalg as linalg
+from onefit import linalg
 from onefit.criteria.base import Criterion, check_loss, positive, weighted_mean
 from onefit.criteria.pointwise import Pointwise, pointwise
-from onefit.heldout.full import Target
+from onefit.fit import fit
+from onefit.heldout.path import curvature
 from onefit.problem import Problem, Solution
-from onefit.solvers import solve
 
 if TYPE_CHECKING:
     from onefit.search.criterion import Evidence
@@ -71,28 +71,28 @@ def span(
     """
     check_loss(problem, "span", HINGES)
     kept = positive(problem)
-    found = solution or solve(kept, lam)
+    found = solution or fit(kept, lam)
     columns = []
     for j in range(kept.Y.shape[1]):
-        target = Target.at(kept, lam, found, j)
-        support = target.a != 0.0
-        u = target.u.copy()
-        u[support] -= target.a[support] * squared_spans(target)[support]
+        a, u = found.a[:, j], found.u[:, j].copy()
+        support = a != 0.0
+        u[support] -= a[support] * squared_spans(kept, lam, j, found)[support]
         columns.append(u)
     return weighted_mean(pointwise(loss, kept)(kept.Y, np.column_stack(columns)), kept.s)
 
 
-def squared_spans(target: Target) -> Array:
+def squared_spans(problem: Problem, lam: float, j: int, solution: Solution) -> Array:
     """S_p^2 of every point, as free where the loss is curved and as bound elsewhere."""
-    problem, free = target.problem, target.active
+    d = curvature(problem, j, solution.u[:, j])
+    free = np.flatnonzero(d > 0.0)
     if free.size == 0:
         if problem.fit_intercept:
             raise linalg.LinAlgError(
-                f"at lam={target.lam:g} no support vector is free, and the span is not defined; "
+                f"at lam={lam:g} no support vector is free, and the span is not defined; "
                 "lower lam, or raise delta"
             )
         return np.array(np.einsum("ii->i", problem.K))
-    rho = np.sqrt(problem.s[free] * target.d[free] / (2.0 * problem.ridge(target.lam)))
+    rho = np.sqrt(problem.s[free] * d[free] / (2.0 * problem.ridge(lam)))
     M = linalg.fortran(problem.K[np.ix_(free, free)])
     M *= rho[:, None]
     M *= rho[None, :]

@@ -21,8 +21,8 @@ import numpy as np
 
 from onefit.criteria.base import Criterion, check_loss, positive, weighted_mean
 from onefit.criteria.span import HINGES
+from onefit.fit import fit
 from onefit.problem import Problem, Solution
-from onefit.solvers import solve
 
 if TYPE_CHECKING:
     from onefit.search.criterion import Evidence
@@ -43,9 +43,9 @@ def sv_count(problem: Problem, lam: float, solution: Solution | None = None) -> 
     """
     check_loss(problem, "sv_count", HINGES)
     kept = positive(problem)
-    found = solution or solve(kept, lam)
+    found = solution or fit(kept, lam)
     # the loss tells, not a: rounding leaves traces in coefficients that are zero
-    slope = kept.loss.gradient(kept.Y, found.decision)
+    slope = kept.loss.gradient(kept.Y, found.u)
     return weighted_mean((np.abs(slope) > 0.0).astype(np.float64), kept.s)
 
 

@@ -18,13 +18,12 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from onefit import _linalg as linalg
-from onefit import plan
+from onefit import linalg, plan
 from onefit._validation import check_choice, check_positive
+from onefit.fit import SOLVERS, fit
 from onefit.kernels import Geometry, Kernel, Precomputed, check_precomputed, resolve_kernel
 from onefit.losses import Loss
 from onefit.problem import Problem, Solution
-from onefit.solvers import SOLVERS, solve
 
 Array = NDArray[Any]
 
@@ -107,13 +106,15 @@ class KernelMachine(BaseEstimator):
     def _workload(self, Y: Array, s: Array) -> plan.Workload:
         """What the memory of a fit depends on; rows of weight zero are left out of it."""
         idle = Y.shape[0] - np.count_nonzero(s)
+        loss = self._make_loss()
         return plan.Workload(
             n=Y.shape[0],
             lams=1,
             removed=(idle,) if idle else (),
             targets=Y.shape[1],
             itemsize=Y.dtype.itemsize,
-            loss=self._make_loss().name,
+            loss=loss.name,
+            quadratic=getattr(loss, "quadratic", False),
             given=self._precomputed,
         )
 
@@ -128,23 +129,17 @@ class KernelMachine(BaseEstimator):
 
     def _solve(self, problem: Problem) -> None:
         """Solve on the rows of positive weight and set the fitted attributes."""
-        kept = np.flatnonzero(problem.s)
-        whole = kept.size == problem.n
-        solution = solve(problem if whole else problem.take(kept), float(self.lam), self.solver)
-        coef = solution.coef
-        if not whole:
-            coef = np.zeros_like(problem.Y)
-            coef[kept] = solution.coef
-        self._remember(coef, solution)
-        _warn_of_lost_digits(problem, coef, solution)
+        solution = fit(problem, float(self.lam), self.solver)
+        self._remember(solution)
+        _warn_of_lost_digits(problem, solution)
 
-    def _remember(self, coef: Array, solution: Solution) -> None:
-        if not (np.isfinite(coef).all() and np.isfinite(solution.intercept).all()):
+    def _remember(self, solution: Solution) -> None:
+        if not (np.isfinite(solution.a).all() and np.isfinite(solution.b).all()):
             raise FloatingPointError(
                 f"the solution at lam={self.lam:g} is not finite; raise lam, or scale X and y"
             )
-        self.dual_coef_ = coef
-        self.intercept_ = solution.intercept
+        self.dual_coef_ = solution.a
+        self.intercept_ = solution.b
         self.n_iter_ = solution.steps
 
     def _decision(self, X: Any) -> Array:
@@ -162,16 +157,16 @@ class KernelMachine(BaseEstimator):
         return np.asarray(np.concatenate(values) + self.intercept_)
 
 
-def _warn_of_lost_digits(problem: Problem, coef: Array, solution: Solution) -> None:
+def _warn_of_lost_digits(problem: Problem, solution: Solution) -> None:
     """Warn where the terms of K a are so much larger than their sum that little of it is right.
 
     A singular K with a tiny lam does this: stationarity, a = -s g / (2 Lambda), makes a grow as
     1 / lam in directions that K does not see.
     """
-    root = np.sqrt(np.abs(np.einsum("ii->i", problem.K)))  # |K_ij| <= root_i root_j
+    coef, root = solution.a, problem.norms.roots  # |K_ij| <= root_i root_j
     terms = root.max() * np.sqrt(np.square(root[:, None] * coef).sum(axis=0).max())
     rounding = float(np.finfo(coef.dtype).eps * terms)
-    size = float(np.abs(solution.decision).max())
+    size = float(np.abs(solution.u).max())
     if rounding > _LOST_DIGITS * size:
         warnings.warn(
             f"predictions near {size:.1e} are sums of terms so large that rounding may change "

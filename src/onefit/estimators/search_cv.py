@@ -20,7 +20,7 @@ from sklearn.utils.validation import _check_method_params
 from onefit import plan
 from onefit._validation import check_choice, suggest
 from onefit.heldout import HeldOutMethod
-from onefit.heldout.predict import check_machine
+from onefit.predict import check_machine
 from onefit.search import continuous
 from onefit.search.aggregate import AGGREGATES, RULES, one_standard_error, standard_error
 from onefit.search.criterion import Criterion, get_criterion

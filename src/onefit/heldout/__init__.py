@@ -4,23 +4,22 @@
 method          losses                 what it gives
 ==============  =====================  =====================================================
 "refit"         any                    the honest refit, the oracle
-"block"         squared                exact, one Cholesky factor a lambda
+"block"         squared                exact, one Cholesky factor per lambda
 "eigen"         squared                exact, one eigendecomposition for all lambdas
 "influence"     any                    the influence series, cut at an order
 "limit"         any                    the series' limit in closed form, with an error bound
-"exact"         any                    the limit, repaired by Newton steps where it must be
+"exact"         any                    the limit, taken on by Newton steps where it must be
 "auto"          any                    "block" or "eigen" by cost; "exact" for other losses
 ==============  =====================  =====================================================
 """
 
 from __future__ import annotations
 
-from onefit.heldout.base import HeldOut, HeldOutMethod, Prepared
-from onefit.heldout.block import Block
-from onefit.heldout.eigen import Eigen
-from onefit.heldout.influence import Influence
-from onefit.heldout.limit import Exact, Limit
+from onefit.heldout.base import HeldOut, HeldOutMethod, HeldOutPath, Prepared
+from onefit.heldout.leave_out import Exact, Limit
 from onefit.heldout.refit import Refit
+from onefit.heldout.series import Influence
+from onefit.heldout.squared import Block, Eigen
 
 __all__ = [
     "METHODS",
@@ -29,6 +28,7 @@ __all__ = [
     "Exact",
     "HeldOut",
     "HeldOutMethod",
+    "HeldOutPath",
     "Influence",
     "Limit",
     "Prepared",

@@ -1,9 +1,9 @@
 """What a held-out method is, and what it gives back.
 
 A method predicts every test row of every split by the machine trained without the rows that the
-split removes, for a whole list of lambdas. It declares what it needs of the loss, and works in
-two phases: ``prepare(problem, folds, lams)`` does what the lambdas share, ``predict(lam)`` the
-rest.
+split removes. It declares what it needs of the loss, and works in two phases:
+``prepare(problem, folds)`` does what the lambdas share, ``predict(lams)`` the rest, for as many
+lambdas as there are.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from onefit import linalg
 from onefit.certificate import EXACT
 from onefit.folds import Folds
 from onefit.losses.base import require
@@ -22,7 +23,7 @@ from onefit.problem import Problem
 
 Array = NDArray[Any]
 
-__all__ = ["HeldOut", "HeldOutMethod", "Prepared"]
+__all__ = ["HeldOut", "HeldOutMethod", "HeldOutPath", "Prepared"]
 
 
 @dataclass(frozen=True)
@@ -61,38 +62,6 @@ class HeldOut:
     order: int | None = None
     seconds: float = 0.0
 
-    @classmethod
-    def judged(
-        cls,
-        problem: Problem,
-        values: Array,
-        folds: Folds,
-        method: str,
-        error: Array,
-        moved: NDArray[np.intp] | None = None,
-        steps: NDArray[np.intp] | None = None,
-        order: int | None = None,
-    ) -> HeldOut:
-        """Values with the bounds of every split and target, (n_splits, q), and what these mean."""
-        bad = np.flatnonzero(~np.isfinite(folds.largest(values)).all(axis=1))
-        if bad.size:
-            raise FloatingPointError(
-                f"method {method!r} gave values of split {bad[0]} that are not finite: numbers "
-                f"overflow in {values.dtype}; raise lam, scale the data"
-                + (", or use float64" if values.dtype == np.float32 else "")
-            )
-        none = np.zeros(len(folds), dtype=np.intp)
-        return cls(
-            values,
-            folds,
-            method,
-            np.asarray((error <= EXACT * problem.scale).all(axis=1)),
-            error.max(axis=1),
-            none if moved is None else moved,
-            none if steps is None else steps,
-            order,
-        )
-
     @property
     def by_fold(self) -> list[Array]:
         """The values of each split, in the order of its test rows."""
@@ -114,6 +83,102 @@ class HeldOut:
         return total[:, 0] if q == 1 else total
 
 
+@dataclass
+class HeldOutPath:
+    """Held-out values at several lambdas: the arrays of :class:`HeldOut` with an axis in front.
+
+    A lambda at which the numerics fail has NaN for values, and a reason.
+
+    Attributes
+    ----------
+    lams : (L,) array
+    folds : Folds
+    method : str
+    values : (L, N, q) array
+    bounds : (L, n_splits, q) array
+        Bounds on the errors of every target.
+    exact, error, moved, steps : (L, n_splits) arrays
+    reasons : list of str
+        Why there are no values, empty where there are.
+    order : int or None
+    """
+
+    lams: Array
+    folds: Folds
+    method: str
+    values: Array = field(repr=False)
+    bounds: Array = field(repr=False)
+    exact: NDArray[np.bool_] = field(repr=False)
+    moved: NDArray[np.intp] = field(repr=False)
+    steps: NDArray[np.intp] = field(repr=False)
+    reasons: list[str]
+    order: int | None = None
+
+    @classmethod
+    def empty(
+        cls, problem: Problem, folds: Folds, method: str, lams: Array, order: int | None = None
+    ) -> HeldOutPath:
+        """No values yet."""
+        L, k, (n, q) = len(lams), len(folds), (folds.rows.size, problem.Y.shape[1])
+        counts = np.zeros((2, L, k), dtype=np.intp)
+        return cls(
+            np.asarray(lams, dtype=np.float64), folds, method,
+            np.full((L, n, q), np.nan, dtype=problem.Y.dtype), np.full((L, k, q), np.nan),
+            np.zeros((L, k), dtype=bool), counts[0], counts[1], [""] * L, order,
+        )  # fmt: skip
+
+    @property
+    def error(self) -> Array:
+        """Bounds on the errors of all targets."""
+        return np.asarray(self.bounds.max(axis=2))
+
+    @property
+    def done(self) -> NDArray[np.bool_]:
+        """Which lambdas have values."""
+        return np.array([not reason for reason in self.reasons], dtype=bool)
+
+    def fill(self, i: int, k: int, j: Any, values: Array, error: Any) -> None:
+        """Values of split ``k`` at the i-th lambda, rounded to the precision of the data."""
+        mine = self.values[i][self.folds.place(k)]
+        mine[:, j] = values
+        self.bounds[i, k, j] = error + np.abs(mine[:, j] - values).max(axis=0)
+
+    def fail(self, i: int, reason: str) -> None:
+        """No values at the i-th lambda."""
+        self.values[i], self.bounds[i], self.reasons[i] = np.nan, np.nan, reason
+        self.moved[i] = self.steps[i] = 0
+
+    def judged(self, problem: Problem) -> HeldOutPath:
+        """The same, with the values that are proven called exact; no values that are not finite."""
+        for i in np.flatnonzero(self.done):
+            finite = np.isfinite(self.folds.largest(self.values[i])).all(axis=1)
+            if not finite.all():
+                self.fail(
+                    int(i),
+                    f"method {self.method!r} gave values of split {np.argmin(finite)} that are not "
+                    f"finite: numbers overflow in {self.values.dtype}; raise lam, scale the data"
+                    + (", or use float64" if self.values.dtype == np.float32 else ""),
+                )
+        self.exact = np.asarray((self.bounds <= EXACT * problem.scale).all(axis=2))
+        return self
+
+    def __len__(self) -> int:
+        return len(self.lams)
+
+    def each(self) -> list[HeldOut | None]:
+        """The values at every lambda, None where there are none."""
+        return [self[i] if done else None for i, done in enumerate(self.done)]
+
+    def __getitem__(self, i: int) -> HeldOut:
+        """The values at the i-th lambda; an error with the reason if there are none."""
+        if self.reasons[i]:
+            raise linalg.LinAlgError(self.reasons[i])
+        return HeldOut(
+            self.values[i], self.folds, self.method, self.exact[i], self.error[i], self.moved[i],
+            self.steps[i], self.order,
+        )  # fmt: skip
+
+
 class HeldOutMethod(ABC):
     """A way to held-out predictions.
 
@@ -122,25 +187,25 @@ class HeldOutMethod(ABC):
     name : str
     requires : tuple of str
         Members the loss must have.
-    losses : tuple of str, or None
-        Names of the only losses it works for.
+    quadratic_only : bool
+        Whether the loss must be quadratic.
     """
 
     name: ClassVar[str]
     requires: ClassVar[tuple[str, ...]] = ("gradient", "curvature", "max_curvature")
-    losses: ClassVar[tuple[str, ...] | None] = None
+    quadratic_only: ClassVar[bool] = False
 
     def check(self, problem: Problem) -> None:
         """Refuse a loss that the method cannot serve, naming both."""
-        if self.losses is not None and problem.loss.name not in self.losses:
+        if self.quadratic_only and not problem.quadratic:
             raise ValueError(
-                f"method {self.name!r} works for the {' and '.join(self.losses)} loss only, not "
-                f"for {problem.loss!r}; use 'limit', 'exact' or 'refit'"
+                f"method {self.name!r} works for the squared loss only, not for "
+                f"{problem.loss!r}; use 'limit', 'exact' or 'refit'"
             )
         require(problem.loss, self.name, *self.requires)
 
     @abstractmethod
-    def prepare(self, problem: Problem, folds: Folds, lams: Array) -> Prepared:
+    def prepare(self, problem: Problem, folds: Folds) -> Prepared:
         """Do everything that the lambdas share."""
 
 
@@ -148,5 +213,5 @@ class Prepared(ABC):
     """A method after its first phase."""
 
     @abstractmethod
-    def predict(self, lam: float) -> HeldOut:
-        """Held-out predictions at one of the prepared lambdas."""
+    def predict(self, lams: Array) -> HeldOutPath:
+        """Held-out predictions at every lambda."""

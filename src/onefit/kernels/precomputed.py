@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from onefit._linalg import LinAlgError, cholesky, eigh, fortran
 from onefit.kernels.base import Kernel, noise_level, symmetric
 from onefit.kernels.distances import Array, Geometry, Points, as_points, is_sparse, row_blocks
+from onefit.linalg import LinAlgError, cholesky, eigh, fortran
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,11 @@ __all__ = ["Array", "Loss", "MissingDerivativeError", "PiecewiseQuadratic", "Smo
 class Loss(Protocol):
     """The pointwise protocol every solver relies on; any object with these members will do.
 
-    ``piecewise_quadratic`` promises that the third derivative is zero wherever it exists; then
-    ``piece(y, u)`` must tell the quadratic pieces apart, since a change of piece is what voids
-    the exactness of a Newton step. A smooth loss is one piece.
+    A loss says what it is. ``quadratic``: it is (y - u)^2, so that one linear system solves it
+    (False where the member is missing). ``piecewise_quadratic``: its third
+    derivative is zero wherever it exists; then ``piece(y, u)`` must tell the quadratic pieces
+    apart, since a change of piece is what voids the exactness of a Newton step. A smooth loss, with
+    neither, is one piece.
 
     ``max_curvature`` is the largest value that ``curvature`` takes anywhere. Fits do without it;
     held-out methods need it for their error bounds.
@@ -31,6 +33,7 @@ class Loss(Protocol):
 
     name: str
     task: str
+    quadratic: bool
     piecewise_quadratic: bool
 
     @property
@@ -84,12 +87,14 @@ the loss, which Huber(b=1.0) does not have; add it to the loss or choose another
 class PiecewiseQuadratic:
     """Base of the losses made of quadratic and straight pieces."""
 
+    quadratic = False
     piecewise_quadratic = True
 
 
 class SmoothLoss:
     """Base of the losses with three derivatives: one piece, curvature that varies along it."""
 
+    quadratic = False
     piecewise_quadratic = False
 
     def piece(self, y: Array, u: Array) -> Array:

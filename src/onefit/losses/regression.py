@@ -34,6 +34,7 @@ class Squared(PiecewiseQuadratic):
     """(y - u)^2: kernel ridge regression, LS-SVM."""
 
     name = "squared"
+    quadratic = True
     max_curvature = 2.0
     of_residual = True
     task = "any"

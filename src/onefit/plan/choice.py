@@ -32,7 +32,7 @@ def estimate(work: Workload, method: str, rates: Rates | None = None) -> Estimat
         Speeds of the machine; measured (once) when None.
     """
     check_choice("method", method, COSTS)
-    if method in ("block", "eigen") and work.loss != "squared":
+    if method in ("block", "eigen") and not work.quadratic:
         raise ValueError(
             f"method={method!r} works for the squared loss only, not for {work.loss!r}; "
             "use 'exact', 'limit' or 'refit'"
@@ -50,7 +50,7 @@ def estimate(work: Workload, method: str, rates: Rates | None = None) -> Estimat
 
 def candidates(work: Workload, rates: Rates | None = None) -> list[Estimate]:
     """The estimates of every method that fits the loss, the fastest first."""
-    shown = [estimate(work, method, rates) for method in SHOWN[work.loss == "squared"]]
+    shown = [estimate(work, method, rates) for method in SHOWN[work.quadratic]]
     return sorted(shown, key=lambda one: one.seconds)
 
 
@@ -69,7 +69,7 @@ def choose(
     if method != "auto":
         check_choice("method", method, ("auto", *COSTS))
         return estimate(work, method, rates)
-    options = [estimate(work, name, rates) for name in AUTO[work.loss == "squared"]]
+    options = [estimate(work, name, rates) for name in AUTO[work.quadratic]]
     if available is None:
         available = available_memory(work.busy)
     fitting = [one for one in options if one.nbytes <= available]

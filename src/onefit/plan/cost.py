@@ -49,11 +49,11 @@ def block(work: Workload, rates: Rates) -> Cost:
         adjacent = work.tested <= n
         rows = n - work.tested / 2 if adjacent else n
         folds = _small_solves(work, rates)
-        for m, count in work.near.items():
+        for m, count in work.by_formula.items():
             copied = Cost() if adjacent else rates.gathers(m * n)
             folds += count * (rates.rank_update(m, rows) + copied)
     bound = rates.gathers(n * n) + rates.passes(n * n, 3)
-    each = work.ridges * factor + folds + _refits(work, work.far, rates)
+    each = work.ridges * factor + folds + _refits(work, work.by_refit, rates)
     return _kernel(work, rates) + bound + work.lams * each
 
 
@@ -72,17 +72,17 @@ def eigen(work: Workload, rates: Rates) -> Cost:
         each = rates.calls(PER_LAMBDA + PER_ROW * n)
         return _kernel(work, rates) + shared + table + work.lams * each
     folds = _small_solves(work, rates)
-    for m, count in work.near.items():
+    for m, count in work.by_formula.items():
         scaled = rates.passes(m * n) + rates.product(m, n, columns)
         copied = Cost() if work.tested <= n else 2 * rates.gathers(m * n)
         folds += count * (rates.rank_update(m, n) + scaled + copied)
-    each = work.ridges * rates.calls(PER_LAMBDA) + folds + _refits(work, work.far, rates)
+    each = work.ridges * rates.calls(PER_LAMBDA) + folds + _refits(work, work.by_refit, rates)
     return _kernel(work, rates) + shared + work.lams * each
 
 
 def refit(work: Workload, rates: Rates) -> Cost:
     """A fit per split and lambda."""
-    each = _refits(work, work.near + work.far, rates) + rates.calls(PER_LAMBDA)
+    each = _refits(work, work.by_formula + work.by_refit, rates) + rates.calls(PER_LAMBDA)
     return _kernel(work, rates) + work.lams * each
 
 
@@ -130,7 +130,7 @@ def _kernel(work: Workload, rates: Rates) -> Cost:
 
 def _small_solves(work: Workload, rates: Rates) -> Cost:
     total = Cost()
-    for m, count in work.near.items():
+    for m, count in work.by_formula.items():
         total += count * (
             rates.solve(m, work.targets) + rates.passes(m * m, 4) + rates.calls(PER_FOLD)
         )
@@ -150,7 +150,7 @@ def _refits(work: Workload, splits: Counter[int], rates: Rates) -> Cost:
 
 def _fit(n: int, work: Workload, rates: Rates) -> Cost:
     """One machine at one lambda: a direct solution, or Newton steps on the active points."""
-    if work.loss == "squared":
+    if work.quadratic:
         solved = 2 * rates.triangular_solves(n, work.targets + 1)
         checked = rates.product(n, n, work.targets)
         return (
@@ -170,15 +170,15 @@ def _fit(n: int, work: Workload, rates: Rates) -> Cost:
 
 
 def _from_one_fit(work: Workload, rates: Rates, products: int, inverted: bool = False) -> Cost:
-    """A fit per lambda, one factor a target, and products of 2 n^2 with a column a fold."""
+    """A fit per lambda, one factor per target, and products of 2 n^2 with a column per fold."""
     n, active = work.n, active_share(work) * work.n
     factor = rates.gathers(active**2) + rates.cholesky(active)
     folds = work.folds * rates.calls(products * PER_FOLD)
     if inverted:
         factor += rates.triangular_inverse(active)
-        for m, count in work.near.items():
+        for m, count in work.by_formula.items():
             side = active_share(work) * m
             folds += count * (rates.rank_update(side, active) + rates.solve(side, 1))
     folds += products * rates.product(n, n, work.folds)
     each = _fit(n, work, rates) + work.targets * (work.ridges * factor + folds)
-    return _kernel(work, rates) + work.lams * (each + _refits(work, work.far, rates))
+    return _kernel(work, rates) + work.lams * (each + _refits(work, work.by_refit, rates))

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from onefit.heldout.eigen import HELD, ROOM
 from onefit.heldout.path import PRICE
 from onefit.heldout.path import ROOM as SHARED
+from onefit.heldout.spectrum import HELD, ROOM
+from onefit.linalg.partial_eigh import MOST, PIECE
 from onefit.plan.cost import active_share
 from onefit.plan.workload import Workload
-from onefit.torn import MOST, PIECE
 
 __all__ = ["peak_bytes"]
 
-#: arrays of a column a fold that the leave-out formulas of any loss hold at once
+#: arrays of a column per fold that the leave-out formulas of any loss hold at once
 COLUMNS = {"limit": 18.0, "exact": 24.0, "influence": 18.0}
 #: bytes of a split's own objects, beside the indices of its training rows
 SPLIT = 1000
@@ -69,7 +69,7 @@ def _fit(work: Workload) -> float:
 
     All points may have curvature on the way, whatever their share in the end.
     """
-    if work.loss == "squared":
+    if work.quadratic:
         return 2.0
     return 3.0 if active_share(work) == 1.0 else 4.0
 
@@ -87,7 +87,7 @@ def _fit_alone(work: Workload) -> float:
 
 
 def _columns(method: str) -> Callable[[Workload], float]:
-    """The fit, or a factor beside arrays of a column a fold; and what lambdas share."""
+    """The fit, or a factor beside arrays of a column per fold; and what lambdas share."""
 
     def matrices(work: Workload) -> float:
         shared = SHARED if method != "influence" and work.lams > PRICE else 0.0

@@ -22,9 +22,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from onefit import _linalg as linalg
+from onefit import linalg
+from onefit.linalg.partial_eigh import PartialEigh
 from onefit.plan import store
-from onefit.torn import Torn
 
 Array = NDArray[Any]
 Clock = Callable[[], float]
@@ -202,7 +202,9 @@ def measure(dtype: Any, clock: Clock) -> Rates:
         potrf=curve(linalg.cholesky, matrices, lambda n: n**3 / 3.0),
         trtri=curve(linalg.triangular_inverse, matrices, lambda n: n**3 / 3.0),
         torn=curve(
-            lambda a: Torn.decompose(linalg.fortran(a)), matrices, lambda n: DECOMPOSITION * n**3
+            lambda a: PartialEigh.decompose(linalg.fortran(a)),
+            matrices,
+            lambda n: DECOMPOSITION * n**3,
         ),
         stream=_seconds(lambda: np.multiply(array, 2.0, out=other), clock) / SIDE**2,
         gather=_seconds(lambda: array[np.ix_(order, order)], clock) / SIDE**2,

@@ -35,7 +35,7 @@ def explain(work: Workload, chosen: Estimate, rates: Rates | None = None) -> str
         )
     refit = next(one for one in known if one.method == "refit")
     lines += ["", *_reasons(work, chosen, known, rates), _speed_up(chosen, refit)]
-    if work.loss != "squared":
+    if not work.quadratic:
         lines.append("The number of Newton steps depends on the data: these are rough estimates.")
     return "\n".join(lines)
 

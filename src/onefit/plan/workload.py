@@ -29,6 +29,8 @@ class Workload:
         Bytes of a number.
     loss : str
         Name of the loss.
+    quadratic : bool
+        Whether one linear system solves it.
     kernels : int
     workers : int
         Processes that share the kernels.
@@ -50,6 +52,7 @@ class Workload:
     targets: int = 1
     itemsize: int = 8
     loss: str = "squared"
+    quadratic: bool = True
     kernels: int = 1
     workers: int = 1
     threads: int = 1
@@ -71,24 +74,24 @@ class Workload:
         return -(-self.kernels // self.busy)
 
     @cached_property
-    def near(self) -> Counter[int]:
+    def by_formula(self) -> Counter[int]:
         """How many splits remove each number of rows, of those that a leave-out formula serves."""
         return Counter(m for m in self.removed if 2 * m <= self.n)
 
     @cached_property
-    def far(self) -> Counter[int]:
+    def by_refit(self) -> Counter[int]:
         """The other splits: they remove more rows than they keep, and are refitted."""
         return Counter(m for m in self.removed if 2 * m > self.n)
 
     @cached_property
     def largest(self) -> int:
         """Most rows removed by a split that a formula serves."""
-        return max(self.near, default=0)
+        return max(self.by_formula, default=0)
 
     @cached_property
     def tested(self) -> int:
         """Rows removed by these splits, all together."""
-        return sum(m * count for m, count in self.near.items())
+        return sum(m * count for m, count in self.by_formula.items())
 
     @property
     def one_row_each(self) -> bool:

@@ -273,7 +273,7 @@ class Facts:
             counts[choice.lams, choice.method] = counts.get((choice.lams, choice.method), 0) + 1
         return [
             (
-                replace(base, lams=lams, loss="squared" if method in OF_SQUARED_LOSS else own),
+                replace(base, lams=lams, loss=own, quadratic=method in OF_SQUARED_LOSS),
                 method,
                 count / len(choices),
             )

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit import _linalg as linalg
+from onefit import linalg
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import Block, Eigen, HeldOutMethod
 from onefit.heldout.refit import refit_fold
@@ -196,10 +196,8 @@ def _residuals(
 
 
 def _engine(problem: Problem, folds: Folds, lams: Array, method: HeldOutMethod) -> Array:
-    prepared = method.prepare(problem, folds, lams)
-    for lam in lams:
-        held = prepared.predict(float(lam))
-    return np.asarray(problem.Y[folds.rows] - held.values)
+    held = method.prepare(problem, folds).predict(lams)
+    return np.asarray(problem.Y[folds.rows] - held[-1].values)
 
 
 def sections(results: Results, published: Published) -> list[str]:

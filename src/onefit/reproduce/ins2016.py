@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
-from onefit import _linalg as linalg
+from onefit import linalg
 from onefit.criteria import Criterion, CrossValidation, Gacv, granularity
 from onefit.folds import Folds
 from onefit.heldout import Exact, Influence

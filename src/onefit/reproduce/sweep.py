@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit import _linalg as linalg
+from onefit import linalg
 from onefit.criteria import Criterion
+from onefit.fit import fit
 from onefit.folds import Folds
 from onefit.heldout import HeldOut, HeldOutMethod
 from onefit.kernels import Geometry, Kernel
 from onefit.losses import Loss
 from onefit.problem import Problem
 from onefit.search.criterion import Evidence
-from onefit.solvers import solve
 
 Array = NDArray[Any]
 
@@ -155,22 +155,15 @@ class Family:
     def predict(self, winner: tuple[int, int], X: Array) -> Array:
         """Decision values of other rows by the machine with the winner's parameters."""
         kernel, lam = winner
-        solution = solve(self.problem(kernel), float(self.lams[lam]))
+        solution = fit(self.problem(kernel), float(self.lams[lam]))
         K = self.kernels[kernel].matrix(Geometry(X, self.X, keep=False))
-        return np.asarray(linalg.matmul(K, solution.coef)[:, 0] + solution.intercept[0])
+        return np.asarray(linalg.matmul(K, solution.a)[:, 0] + solution.b[0])
 
 
 def _held_out(
     problem: Problem, method: HeldOutMethod, folds: Folds, lams: Sequence[float]
 ) -> list[HeldOut | None]:
-    found: list[HeldOut | None] = []
     try:
-        prepared = method.prepare(problem, folds, np.array(lams))
+        return method.prepare(problem, folds).predict(np.array(lams)).each()
     except (linalg.LinAlgError, FloatingPointError):
         return [None] * len(lams)
-    for lam in lams:
-        try:
-            found.append(prepared.predict(float(lam)))
-        except (linalg.LinAlgError, FloatingPointError):
-            found.append(None)
-    return found

@@ -1,7 +1,7 @@
 """The seam for criteria other than the cross-validated score.
 
 A criterion sees one machine (a problem on one kernel matrix), its lambdas and their held-out
-values, and returns one number a lambda, the smaller the better, with a reason wherever it refused
+values, and returns one number per lambda, the smaller the better, with a reason wherever it refused
 (+inf). A search then chooses by it, and reports it beside the scores as
 ``cv_results_["criterion"]``.
 """
@@ -14,7 +14,6 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit._linalg import LinAlgError
 from onefit._validation import check_choice
 from onefit.criteria import CRITERIA, HatSpectrum
 from onefit.criteria.base import Criterion as Own
@@ -22,6 +21,7 @@ from onefit.criteria.base import positive
 from onefit.criteria.influence import SolutionPath
 from onefit.heldout import HeldOut
 from onefit.kernels import Kernel
+from onefit.linalg import LinAlgError
 from onefit.problem import Problem
 
 Array = NDArray[Any]
@@ -39,7 +39,7 @@ class Evidence:
     kernel : Kernel
     lams : tuple of float
     heldouts : list of HeldOut or None
-        One a lambda, None where its computation failed.
+        One per lambda, None where its computation failed.
     kept : dict
         What was decomposed or solved for other lambdas of this problem already.
     """
@@ -81,7 +81,7 @@ class Criterion(Protocol):
         ...
 
     def evaluate(self, evidence: Evidence) -> tuple[Array, list[str]]:
-        """One value a lambda, the smaller the better, and one reason, empty where all is well."""
+        """One value per lambda, the smaller the better, and one reason, empty where all is well."""
         ...
 
 

@@ -2,9 +2,8 @@
 
 A machine with an interval is a job of its own: kernel matrix, preparation (the eigendecomposition
 of method "eigen") and coarse grid first, then Brent's bounded minimisation around every local
-minimum of the grid, on the same preparation. "eigen" and leave-one-out of the squared loss are
-prepared once for all lam; the other methods solve each lam anew, on the same kernel matrix.
-Criteria keep what they decomposed, too.
+minimum of the grid, on the same preparation: a method is prepared once and serves any lam. Criteria
+keep what they decomposed, too.
 
 **Journal.** The coarse grid is kept in it, and a search that is taken up from its journal refines
 again, to the same numbers. With several workers *and* a journal, the grid is written down before
@@ -23,14 +22,12 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from sklearn.utils.parallel import Parallel, delayed
 
-from onefit.criteria import HatSpectrum
 from onefit.folds import Folds
-from onefit.heldout import Eigen, HeldOut, HeldOutMethod
-from onefit.heldout.base import Prepared
+from onefit.heldout import HeldOutMethod, Prepared
 from onefit.problem import Problem
 from onefit.search.aggregate import aggregate
 from onefit.search.continuous import brackets
-from onefit.search.grid import Job, Machine
+from onefit.search.grid import Job
 from onefit.search.journal import Run
 from onefit.search.workers import Crew, Outcome, Task, run_job, run_machine
 
@@ -86,7 +83,7 @@ class Explorer:
             yield place, outcomes
 
     def _in_turn(self, jobs: list[Job]) -> Iterator[tuple[int, list[Outcome]]]:
-        live = [_keeping(job, self.task.sample.folds) for job in jobs]
+        live = [_keeping(job) for job in jobs]
         for place, outcomes in self.run(live):
             path = _refine(self.task, live[place], outcomes[0], self.metric)
             self.paths[outcomes[0].indices] = path
@@ -118,7 +115,7 @@ def _explore(
     task: Task, job: Job, metric: str | None, known: list[Outcome] | None
 ) -> tuple[list[Outcome], Path]:
     """The coarse grid of a job, unless it is known, and its refinement."""
-    live = _keeping(job, task.sample.folds)
+    live = _keeping(job)
     outcomes = run_job(task, live) if known is None else known
     return outcomes, _refine(task, live, outcomes[0], metric)
 
@@ -159,7 +156,7 @@ def _evaluate(task: Task, job: Job, lam: float) -> Outcome:
 
 
 def _objective(task: Task, outcome: Outcome, metric: str | None) -> Array:
-    """What is minimised, one number a lambda: the criterion, or the score turned round."""
+    """What is minimised, one number per lambda: the criterion, or the score turned round."""
     if outcome.criterion is not None:
         return outcome.criterion
     if metric is None or metric not in outcome.scores:
@@ -169,25 +166,17 @@ def _objective(task: Task, outcome: Outcome, metric: str | None) -> Array:
     return -aggregate(task.how, outcome.scores[metric], sizes, pooled)
 
 
-def _keeping(job: Job, folds: Folds) -> Job:
+def _keeping(job: Job) -> Job:
     """The job, its machine keeping what it was prepared with if it is to be refined."""
     first = job.machines[0]
     if not first.continuous:
         return job
-    return Job(job.kernel, (replace(first, method=_Kept(_for_any_lam(first, folds))),))
-
-
-def _for_any_lam(machine: Machine, folds: Folds) -> HeldOutMethod:
-    """The machine's method; leave-one-out by "eigen", which has a table of lams, without one."""
-    assert machine.method is not None
-    single = len(folds) > 1 and all(rows.size == 1 for rows in folds.removed)
-    if type(machine.method) is Eigen and single and all(folds.disjoint):
-        return _LeaveOneOut()
-    return machine.method
+    assert first.method is not None
+    return Job(job.kernel, (replace(first, method=_Kept(first.method)),))
 
 
 class _Kept(HeldOutMethod):
-    """A method with the problem it was last prepared for."""
+    """A method with the problem it was prepared for; prepared once, it serves any lam."""
 
     def __init__(self, method: HeldOutMethod) -> None:
         self.method = method
@@ -195,37 +184,8 @@ class _Kept(HeldOutMethod):
         self.problem: Problem | None = None
         self.prepared: Prepared | None = None
 
-    def prepare(self, problem: Problem, folds: Folds, lams: Array) -> Prepared:
-        serves_any_lam = isinstance(self.method, (Eigen, _LeaveOneOut))
-        if self.prepared is None or not serves_any_lam:
-            if problem.disposable and not serves_any_lam:
-                problem = replace(problem, disposable=False)
+    def prepare(self, problem: Problem, folds: Folds) -> Prepared:
+        if self.prepared is None:
             self.problem = problem
-            self.prepared = self.method.prepare(problem, folds, lams)
+            self.prepared = self.method.prepare(problem, folds)
         return self.prepared
-
-
-class _LeaveOneOut(HeldOutMethod):
-    """Leave-one-out of the squared loss at any lambda, see :meth:`HatSpectrum.left_out`."""
-
-    name = "eigen"
-    losses = Eigen.losses
-
-    def prepare(self, problem: Problem, folds: Folds, lams: Array) -> Prepared:
-        self.check(problem)
-        if not (problem.s > 0).all():
-            return Eigen().prepare(problem, folds, lams)
-        return _LeftOut(HatSpectrum(problem), folds)
-
-
-@dataclass
-class _LeftOut(Prepared):
-    spectrum: HatSpectrum
-    folds: Folds
-
-    def predict(self, lam: float) -> HeldOut:
-        problem, rows = self.spectrum.problem, self.folds.rows
-        values = (problem.Y - self.spectrum.left_out(lam))[rows]
-        size = np.abs(problem.Y).max(axis=0) + self.folds.largest(values)
-        error = self.spectrum.rounding(lam) * size
-        return HeldOut.judged(problem, values, self.folds, "eigen", error)

@@ -18,9 +18,9 @@ from onefit.criteria import granularity
 from onefit.estimators._base import check_weights
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import METHODS, HeldOutMethod, Influence
-from onefit.heldout.predict import check_training, make_method, ridge_weights
 from onefit.kernels import Kernel, check_precomputed
 from onefit.losses import SmoothedHinge
+from onefit.predict import check_training, make_method, ridge_weights
 from onefit.problem import Problem
 from onefit.search.continuous import apart, expand, listed
 from onefit.search.criterion import Criterion, get_criterion
@@ -208,11 +208,13 @@ def _plan(
         group = []
         for machine in job.machines:
             estimator = machine.estimator
+            loss = estimator._make_loss()
             load = replace(
                 shared,
                 lams=len(machine.lams),
                 ridges=ridges(estimator.scaling),
-                loss=estimator._make_loss().name,
+                loss=loss.name,
+                quadratic=getattr(loss, "quadratic", False),
             )
             if known and load not in works:
                 works[load] = plan.choose(load, name)
@@ -233,7 +235,6 @@ def _workload(sample: Sample, kernels: int, crew: Crew) -> plan.Workload:
         ridges=1,
         targets=sample.Y.shape[1],
         itemsize=sample.Y.dtype.itemsize,
-        loss="squared",
         kernels=kernels,
         workers=crew.workers,
         threads=crew.threads,

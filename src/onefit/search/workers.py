@@ -1,4 +1,4 @@
-"""The work of a search: one job a kernel, side by side in processes or one after the other.
+"""The work of a search: one job per kernel, side by side in processes or one after the other.
 
 BLAS calls hold the interpreter's lock, so workers are processes (joblib's default); each gets its
 share of the cores for BLAS. X travels to a worker, scores and held-out values come back, and a
@@ -23,10 +23,10 @@ from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
-from onefit._linalg import LinAlgError
-from onefit.heldout import HeldOut
+from onefit.heldout import HeldOutPath
 from onefit.kernels import Geometry, Linear, Polynomial
 from onefit.kernels.stationary import Stationary
+from onefit.linalg import LinAlgError
 from onefit.problem import Problem
 from onefit.search.aggregate import aggregate
 from onefit.search.criterion import Criterion, Evidence
@@ -74,7 +74,7 @@ class Outcome:
 
     Attributes
     ----------
-    indices : the candidates, one a lambda
+    indices : the candidates, one per lambda
     method : str
     scores : name -> (L, k) array
     pooled : name -> (L,) array
@@ -128,7 +128,8 @@ def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outc
     sample = task.sample
     K = job.kernel.matrix(geometry or Geometry(sample.X, keep=False))
     share = (perf_counter() - start) / len(job.machines)
-    mortal = isinstance(job.kernel, (Stationary, Linear, Polynomial)) and task.criterion is None
+    # matrices of these kernels are made for this job alone
+    own = isinstance(job.kernel, (Stationary, Linear, Polynomial)) and task.criterion is None
     outcomes = []
     for machine in job.machines:
         estimator = machine.estimator
@@ -139,7 +140,7 @@ def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outc
             estimator._make_loss(),
             estimator.fit_intercept,
             estimator.scaling,
-            disposable=mortal and machine is job.machines[-1],
+            may_overwrite=own and machine is job.machines[-1],
         )
         outcomes.append(run_machine(task, job, machine, problem, share))
     return outcomes
@@ -150,77 +151,56 @@ def run_machine(
 ) -> Outcome:
     """Evaluate one machine on its kernel matrix, which took ``seconds`` of its share to build."""
     start = perf_counter()
-    heldouts, reasons = _predict(task, machine, problem)
+    held = _predict(task, machine, problem)
     fitted = perf_counter()
-    stacked = _stack(task.sample, heldouts)
-    done = np.array([held is not None for held in heldouts])
-    values = stacked["values"]
+    done, reasons = held.done, held.reasons
     scores = _scatter(
-        task.scoring.score(machine.estimator, values[done]) if done.any() else {}, done
+        task.scoring.score(machine.estimator, held.values[done]) if done.any() else {}, done
     )
     pooled = {}
     if task.pooled is not None and done.any():
-        found = task.pooled.score(machine.estimator, values[done])
+        found = task.pooled.score(machine.estimator, held.values[done])
         pooled = {name: one[:, 0] for name, one in _scatter(found, done).items()}
     criterion = None
     if task.criterion is not None:
-        evidence = Evidence(problem, job.kernel, machine.lams, heldouts)
-        criterion, remarks = task.criterion.evaluate(evidence)
+        criterion, remarks = task.criterion.evaluate(
+            Evidence(problem, job.kernel, machine.lams, held.each())
+        )
         reasons = [a or b for a, b in zip(reasons, remarks, strict=True)]
-    per_target = _by_target(task, values)
+    # counts are mostly small, or zero, and with leave-one-out there are many
+    counts = (x.astype(np.min_scalar_type(x.max(initial=0))) for x in (held.moved, held.steps))
+    moved, steps = counts
     share = 1.0 / len(machine.lams)
     return Outcome(
         indices=machine.indices,
         method=machine.method.name,  # type: ignore[union-attr]
         scores=scores,
         pooled=pooled,
-        order=next((held.order for held in heldouts if held is not None), None),
+        values=held.values,
+        exact=held.exact,
+        error=held.error,
+        moved=moved,
+        steps=steps,
+        order=held.order,
         reasons=reasons,
-        per_target=per_target,
+        per_target=_by_target(task, held.values),
         criterion=criterion,
         fit_seconds=(seconds + fitted - start) * share,
         score_seconds=(perf_counter() - fitted) * share,
-        **stacked,
     )
 
 
-def _predict(
-    task: Task, machine: Machine, problem: Problem
-) -> tuple[list[HeldOut | None], list[str]]:
-    """Held-out values at every lambda; None and a reason where the numerics fail."""
+def _predict(task: Task, machine: Machine, problem: Problem) -> HeldOutPath:
+    """Held-out values at every lambda, with reasons where the numerics fail."""
     assert machine.method is not None
-    heldouts: list[HeldOut | None] = [None] * len(machine.lams)
-    reasons = [""] * len(machine.lams)
+    folds, lams = task.sample.folds, np.array(machine.lams)
     try:
-        prepared = machine.method.prepare(problem, task.sample.folds, np.array(machine.lams))
+        return machine.method.prepare(problem, folds).predict(lams)
     except (LinAlgError, FloatingPointError) as error:
-        return heldouts, [str(error)] * len(machine.lams)
-    for place, lam in enumerate(machine.lams):
-        try:
-            held = prepared.predict(lam)
-        except (LinAlgError, FloatingPointError) as error:
-            reasons[place] = str(error)
-            continue
-        if np.isfinite(held.values).all():
-            heldouts[place] = held
-        else:
-            reasons[place] = f"held-out values at lam={lam:g} are not finite; raise lam"
-    return heldouts, reasons
-
-
-def _stack(sample: Sample, heldouts: list[HeldOut | None]) -> dict[str, Array]:
-    """The held-out values of a path, and what is known about them, as arrays."""
-    L, k, N, q = len(heldouts), len(sample.folds), sample.folds.rows.size, sample.Y.shape[1]
-    values = np.full((L, N, q), np.nan, dtype=sample.Y.dtype)
-    exact, error = np.zeros((L, k), dtype=bool), np.full((L, k), np.nan)
-    moved, steps = np.zeros((L, k), dtype=np.int32), np.zeros((L, k), dtype=np.int32)
-    for i, held in enumerate(heldouts):
-        if held is not None:
-            values[i], exact[i], error[i] = held.values, held.exact, held.error
-            moved[i], steps[i] = held.moved, held.steps
-    # counts are mostly small, or zero, and with leave-one-out there are many
-    moved, steps = (x.astype(np.min_scalar_type(x.max(initial=0))) for x in (moved, steps))
-    return {"values": values, "exact": exact, "error": error, "moved": moved, "steps": steps}
+        held = HeldOutPath.empty(problem, folds, machine.method.name, lams)
+        for i in range(len(held)):
+            held.fail(i, str(error))
+        return held
 
 
 def _scatter(scores: dict[str, Array], done: Array) -> dict[str, Array]:
@@ -278,19 +258,19 @@ def _limited(threads: int | None) -> AbstractContextManager[Any]:
 
 
 #: the distances of the last search with a small sample that this process worked for
-_shelf: dict[str, Geometry] = {}
+_geometries: dict[str, Geometry] = {}
 
 
 def _distances(search: str, X: Any) -> Geometry:
     """Those that the jobs of a search share in this process, unless they would take much memory."""
     if X.shape[0] > KEPT:
         return Geometry(X, keep=False)
-    geometry = _shelf.get(search)
+    geometry = _geometries.get(search)
     if geometry is None:
         geometry = Geometry(X)
-        _shelf.clear()
-        _shelf[search] = geometry
-    # not from the shelf again: another thread may be clearing it
+        _geometries.clear()
+        _geometries[search] = geometry
+    # not from the cache again: another thread may be clearing it
     return geometry
 
 
@@ -322,7 +302,7 @@ def run_jobs(task: Task, jobs: list[Job], crew: Crew) -> Iterator[tuple[int, lis
                 delayed(_work)(task, job, i, search, inside) for i, job in enumerate(jobs)
             )
     finally:
-        _shelf.pop(search, None)
+        _geometries.pop(search, None)
 
 
 def _in_turn(task: Task, jobs: list[Job]) -> Iterator[tuple[int, list[Outcome]]]:

@@ -41,12 +41,12 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold
 from sklearn.utils import indexable
 
-from onefit import _linalg as linalg
+from onefit import linalg
 from onefit._validation import check_choice
+from onefit.fit import fit
 from onefit.folds import Folds, leave_one_out
-from onefit.heldout.predict import check_machine
 from onefit.kernels import Geometry
-from onefit.solvers import solve
+from onefit.predict import check_machine
 from onefit.uncertainty.machines import leave_out
 
 Array = NDArray[Any]
@@ -121,15 +121,15 @@ def predict_interval(
         problem, K_new, fold_of = problem.take(rows), K_new[:, rows], fold_of[rows]
     left = leave_out(problem, _splits(fold_of), float(machine.lam))
     place = np.unique(fold_of, return_inverse=True)[1]
-    inside = left.predict(problem.K)[:, np.arange(problem.n), place]
-    residual = np.abs(problem.Y.T - inside)
+    inside = [one.u[np.arange(problem.n), place] for one in left]
+    outside = [linalg.matmul(K_new, one.a.astype(K_new.dtype)) + one.b for one in left]
     bounds = [
-        _bounds(u, r, place, problem.s, alpha)
-        for u, r in zip(left.predict(K_new), residual, strict=True)
+        _bounds(u, np.abs(y - own), place, problem.s, alpha)
+        for u, own, y in zip(outside, inside, problem.Y.T, strict=True)
     ]
     lower, upper = (np.stack(side, axis=1) for side in zip(*bounds, strict=True))
-    full = solve(problem, float(machine.lam))
-    prediction = linalg.matmul(K_new, full.coef) + full.intercept
+    full = fit(problem, float(machine.lam))
+    prediction = linalg.matmul(K_new, full.a) + full.b
     if machine._y_ndim == 1:
         prediction, lower, upper = prediction[:, 0], lower[:, 0], upper[:, 0]
     return PredictionInterval(prediction, lower, upper, alpha, method)

@@ -54,7 +54,7 @@ from sklearn.utils.validation import _num_samples, check_consistent_length
 from onefit._validation import check_choice, suggest
 from onefit.criteria.pointwise import POINTWISE, Pointwise
 from onefit.estimators._base import KernelMachine
-from onefit.heldout.predict import heldout_predict
+from onefit.predict import heldout_predict
 
 Array = NDArray[Any]
 

@@ -20,10 +20,10 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from onefit import _linalg as linalg
+from onefit import linalg
 from onefit.losses.base import require
 from onefit.problem import Problem, Solution
-from onefit.solvers.newton import solve_active
+from onefit.systems.cholesky import Factor
 
 __all__ = ["solve_reweight"]
 
@@ -33,18 +33,19 @@ def solve_reweight(
 ) -> Solution:
     """Minimise by reweighting, from zero, until the predictions stop moving."""
     require(problem.loss, "reweight", "reweight")
-    ridge = problem.ridge(lam)
+    ridge, rows = problem.ridge(lam), problem.positive
     tolerance = max(tolerance, 4.0 * float(np.finfo(problem.Y.dtype).eps))
-    coef, decision = np.zeros_like(problem.Y), np.zeros_like(problem.Y)
-    intercept = np.zeros(problem.Y.shape[1], dtype=problem.Y.dtype)
+    found = Solution.zero(problem.n, problem.Y.shape[1], problem.Y.dtype)
     steps = 0
     for j, y in enumerate(problem.Y.T):
         u = np.zeros_like(y)
         for _step in range(1, max_steps + 1):
             weight, z = problem.loss.reweight(y, u)  # type: ignore[attr-defined]
-            root = np.sqrt(problem.s * weight / ridge)
-            a, b = solve_active(problem.K, z, root, 0.0, problem.fit_intercept)
-            moved = linalg.matmul(problem.K, a) + b
+            root = np.sqrt(problem.s * weight / ridge).astype(y.dtype, copy=False)
+            factor = Factor(problem.K, rows, root[rows])
+            a, b = np.zeros_like(y), 0.0
+            a[rows], b = factor.solve(z[rows], 0.0, problem.fit_intercept)
+            moved = linalg.matmul(problem.K, a) + y.dtype.type(b)
             change, u = float(np.abs(moved - u).max()), moved
             if change <= tolerance * (1.0 + float(np.abs(u).max())):
                 break
@@ -53,8 +54,8 @@ def solve_reweight(
                 f"reweighting has not converged in {max_steps} steps (loss {problem.loss!r}, "
                 f"lam={lam:g}, last change {change:.1e}); use Newton's method",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        coef[:, j], intercept[j], decision[:, j] = a, b, u
+        found.a[:, j], found.b[j], found.u[:, j] = a, b, u
         steps = max(steps, _step)
-    return Solution(coef, intercept, decision, steps, steps < max_steps)
+    return Solution(found.a, found.b, found.u, found.drift, steps, steps < max_steps)

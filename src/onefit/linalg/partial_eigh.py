@@ -1,4 +1,4 @@
-r"""Inverses of a matrix at many shifts, from the first part of its eigendecomposition.
+r"""A partial eigendecomposition: inverses at many shifts for less than the price of eigenvectors.
 
 An eigendecomposition of A gives (A + c)^-1 at every c, but it gives more than that, and part of its
 price is for the difference: the eigenvectors of a tridiagonal matrix and their way back. Here that
@@ -33,20 +33,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit import _linalg as linalg
+from onefit.linalg import blas as linalg
 
 Array = NDArray[Any]
 
-__all__ = ["Torn"]
+__all__ = ["PartialEigh"]
 
-#: rows of the smallest blocks, and the most blocks there are
+#: fewest rows of a block, and the largest number of blocks (benchmarks/ablation.py)
 SMALLEST, MOST = 125, 8
-#: rows whose columns are sorted at a time
+#: rows that are permuted at a time
 PIECE = 64
 
 
 @dataclass(frozen=True)
-class Torn:
+class PartialEigh:
     """A = Q (diag(e) - U U') Q'.
 
     Attributes
@@ -67,9 +67,12 @@ class Torn:
     smallest: float
 
     @classmethod
-    def decompose(cls, A: Array) -> Torn:
-        """Of a column-major symmetric matrix (lower triangle), which is overwritten."""
-        blocks = min(A.shape[0] // SMALLEST, MOST)
+    def decompose(cls, A: Array, whole: bool = False) -> PartialEigh:
+        """Of a column-major symmetric matrix (lower triangle), which is overwritten.
+
+        The ``whole`` eigendecomposition has no tears.
+        """
+        blocks = 1 if whole else min(A.shape[0] // SMALLEST, MOST)
         if blocks < 2:
             values, vectors = linalg.eigh(A, overwrite=True)
             none = np.zeros((values.size, 0), values.dtype)

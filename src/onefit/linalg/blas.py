@@ -4,7 +4,7 @@ All of them go to SciPy's BLAS and LAPACK and none to NumPy's: the two wheels ca
 pools, and a loop that alternates between them makes the pools fight. Arrays are column-major, as
 LAPACK wants them; a C-ordered symmetric matrix is passed by its transpose, which is itself.
 
-This is the only module another array library or a low-rank factor has to replace.
+This is the only module that another array library has to replace.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ __all__ = [
     "overflowing",
     "pivoted_qr",
     "rank_one",
+    "row_product",
     "smallest_eigenvalue",
     "smallest_tridiagonal",
     "solve_cholesky",
-    "solve_lower",
     "solve_spd",
     "solve_symmetric",
     "solve_upper",
@@ -49,6 +49,7 @@ __all__ = [
     "triangular_inverse",
     "tridiagonal",
     "unit_ridge",
+    "without_rounding",
 ]
 
 
@@ -104,6 +105,19 @@ def unit_ridge(a: Array, root: Array) -> Array:
         out[piece] *= root[piece, None]
     out[np.diag_indices_from(out)] += 1.0
     return out.T
+
+
+def row_product(a: Array, b: Array) -> Array:
+    """a b for a symmetric a, reading only the rows of a that some column of b needs."""
+    rows = np.flatnonzero(b.any(axis=1))
+    out = np.zeros(b.shape, dtype=a.dtype, order="F")
+    some, gathered = b[rows], np.empty((_GATHERED, a.shape[0]), dtype=a.dtype)
+    for first in range(0, rows.size, _GATHERED):
+        piece = slice(first, first + _GATHERED)
+        a_piece = gathered[: rows[piece].size]
+        a.take(rows[piece], axis=0, out=a_piece, mode="clip")
+        accumulate(out, a_piece.T, some[piece])
+    return out
 
 
 def _column_major(a: Array) -> Array:
@@ -182,14 +196,6 @@ def solve_symmetric(a: Array, b: Array) -> Array:
     return np.asarray(x)
 
 
-def solve_lower(lower: Array, b: Array) -> Array:
-    """Solve L x = b for a lower triangular L; overwrites ``b``."""
-    x, info = _lapack("trtrs", lower)(lower, b, lower=1, overwrite_b=1)
-    if info > 0:
-        raise LinAlgError(f"diagonal element {info} of a triangular factor is zero")
-    return np.asarray(x)
-
-
 def solve_upper(upper: Array, b: Array) -> Array:
     """Solve U x = b for an upper triangular U."""
     x, info = _lapack("trtrs", upper)(_column_major(upper), b)
@@ -228,6 +234,19 @@ def eigh(a: Array, overwrite: bool = False) -> tuple[Array, Array]:
     if info > 0:
         raise LinAlgError("the symmetric eigenvalue iteration did not converge")
     return np.asarray(values), np.asarray(vectors)
+
+
+def without_rounding(values: Array, size: float = 0.0) -> Array:
+    """Eigenvalues of a kernel matrix (ascending), those that rounding made negative set to zero.
+
+    ``size`` is the norm of the matrix, where that is more than its largest eigenvalue here.
+    """
+    if values[0] < -(np.finfo(values.dtype).eps ** 0.5) * max(abs(values[-1]), size):
+        raise ValueError(
+            f"the kernel matrix is indefinite: its smallest eigenvalue is {values[0]:.3g}, its "
+            f"largest {values[-1]:.3g}; a kernel must be positive semi-definite, correct it"
+        )
+    return np.asarray(np.maximum(values, 0.0))
 
 
 def smallest_eigenvalue(a: Array) -> float:

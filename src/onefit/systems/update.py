@@ -1,10 +1,9 @@
-r"""Leave-out Newton steps as small changes of the full solution's factor.
+r"""Rows leave and enter one factor that many columns share: leave-out steps as small changes.
 
-Newton's model of the leave-S-out problem at predictions u (see onefit.solvers.newton) is a
-bordered least-squares system on the training points with curvature, A_k, with ridge c_i = 2
-Lambda_k / (s_i d_i). Its matrix differs from that of the *full* solution's active set A only by
-the rows R = A \ A_k that drop out (the fold's, and points that lost their curvature) and the
-rows E = A_k \ A that come in. With rho_i = c_i^(-1/2) on A and the inverse taken once,
+The system of a leave-S-out problem is that of its training points with curvature, A_k. It differs
+from that of a base, the *full* solution's A say, only by the rows R = A \ A_k that leave (the
+fold's, and points that lost their curvature) and the rows E = A_k \ A that enter. With rho_i =
+c_i^(-1/2) on A and the inverse taken once,
 
     M = I + diag(rho) K_AA diag(rho),          T = [diag(rho) K_AE, rho, I_R],
 
@@ -13,16 +12,14 @@ the coefficients are y = (da_E, db, t):
 
     da_A / rho = M^-1 (beta - T y),                         beta = rho e_A,
 
-    (T'M^-1 T - Z) y = T'M^-1 beta - (e_E, h, 0),
+    (T'M^-1 T - Z) y = T'M^-1 beta - (e_E, h, 0),              h = -total,
 
     Z = [[K_EE + diag(c_E), 1, 0], [1', 0, 0], [0, 0, 0]].
 
-Everything is a change from a base (onefit.heldout.front): e = -c r - K da_fixed is what the
-coefficients there, with those of points without curvature set to a_i = -s_i g_i / (2 Lambda_k),
-still miss (r is the gap in the model's stationarity), and h = -1'a. So errors do not add up from
-step to step, and a step from a solution refines it. All folds draw the blocks of T'M^-1 T from the
-same arrays: a step costs a fold no more than a system of size |E| + 1 + |R|. Where a factor of its
-own costs less (few points with curvature, or many changes), it is taken instead.
+All folds draw the blocks of T'M^-1 T from the same arrays: a step costs a fold no more than a
+system of size |E| + 1 + |R|. Where a factor of its own costs less (few points with curvature, or
+many changes), it is taken instead. A smooth loss has to keep to the curvature of the base, or every
+row would both leave and enter.
 
 The first step, from the full solution with E empty, is the sum of the whole influence series
 (its limit).
@@ -35,46 +32,46 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from onefit import _linalg as linalg
-from onefit.heldout.full import Target
-from onefit.heldout.inverses import Dense, Factored, Inverse
-from onefit.heldout.model import Model, afresh, by_column
-from onefit.heldout.stretch import Shifted, Stretch
+from onefit import linalg
+from onefit.problem import Problem
+from onefit.systems.base import Array, Mask, Model, Rows, by_column
+from onefit.systems.cholesky import Cholesky
+from onefit.systems.spectral import SharedSpectrum, Shifted
 
-Array = NDArray[Any]
-Rows = NDArray[np.intp]
-
-__all__ = ["Downdate", "Factors"]
+__all__ = ["Base", "Dense", "Update"]
 
 #: the place of the border
 _BORDER = np.zeros(1, dtype=np.intp)
 
 
-class Downdate:
-    """T'M^-1 T for every row that any fold may drop or add, at the Lambda that some splits share.
+class Base:
+    """T'M^-1 T for every row that may leave or enter, at the Lambda that some columns share.
 
-    ``inverse`` is its part for the rows of A, which folds drop; A is the full solution's, or, where
-    lambdas share a decomposition (onefit.heldout.stretch), that of another close by. ``tail`` holds
-    the rows of the border and of the ``entrants``, the points that have entered some fold so far,
-    as far as the diagonal, less what all folds share of Z (K_EE and the ones of the border). The
-    lower triangle of a fold's small system is a submatrix of the two.
+    ``inverse`` is its part for the rows of A, which columns drop. ``tail`` holds the rows of the
+    border and of the ``entrants``, the points that have entered some column so far, as far as the
+    diagonal, less what all columns share of Z (K_EE and the ones of the border). The lower triangle
+    of a column's small system is a submatrix of the two.
+
+    Parameters
+    ----------
+    problem : Problem
+    d : (n,) array
+        Curvature of the base, zero off A.
+    ridge : float
+        Lambda.
+    spectrum : SharedSpectrum, default=None
+        A decomposition that serves in place of an inverse; A and d are its own.
     """
 
     def __init__(
-        self,
-        target: Target,
-        ridge: float,
-        stretch: Stretch | None = None,
-        hold: type[Dense | Factored] = Dense,
+        self, problem: Problem, d: Array, ridge: float, spectrum: SharedSpectrum | None = None
     ) -> None:
-        problem, where = target.problem, target if stretch is None else stretch
-        self.stretch, self.hold = stretch, hold
+        self.spectrum = spectrum
         self.problem, self.K, self.s = problem, problem.K, problem.s
-        self.ridge, self.d = ridge, where.d
+        self.ridge, self.d = ridge, d if spectrum is None else spectrum.d
         self.fit_intercept = problem.fit_intercept
-        self.active = where.active
+        self.active = np.flatnonzero(self.d > 0.0)
         self.p = self.active.size
         self.inside = np.zeros(problem.n, dtype=bool)
         self.inside[self.active] = True
@@ -84,13 +81,13 @@ class Downdate:
         self.entry = np.full(problem.n, -1, dtype=np.intp)
 
     @cached_property
-    def inverse(self) -> Inverse:
+    def inverse(self) -> Dense | Shifted:
         """M^-1."""
-        if self.stretch is not None:
-            return self.stretch.at(self.ridge)
+        if self.spectrum is not None:
+            return self.spectrum.at(self.ridge)
         whole = self.p == self.K.shape[0]
         K = self.K if whole else linalg.submatrix(self.K, self.active, self.active)
-        return self.hold(linalg.unit_ridge(K, self.rho))
+        return Dense(linalg.unit_ridge(K, self.rho))
 
     @cached_property
     def tail(self) -> Array:
@@ -108,13 +105,8 @@ class Downdate:
         self.tail = self._border(both[:, -1])
         return np.asarray(both[:, :-1])
 
-    def solve(self, model: Model) -> tuple[Array, Array, NDArray[np.bool_]]:
-        """Changes to the minimisers: da (n, k), db (k,), and which intercepts are determined.
-
-        da is that of the rows with curvature, beside what is `fixed`.
-
-        A model without any curvature says nothing of the intercept.
-        """
+    def solve(self, model: Model) -> tuple[Array, Array, Mask]:
+        """Changes da and db of columns with this Lambda, and which intercepts are determined."""
         a, b = np.zeros_like(model.fixed), np.zeros(model.total.size)
         curved = model.d > 0.0
         # a point whose curvature changed from one positive value to another both leaves and enters
@@ -129,11 +121,10 @@ class Downdate:
                 self._update(small, model, a, b)
         except linalg.LinAlgError:
             updated = set()  # rounding has made M indefinite, or a small system singular
-        for change in changes:
-            if change.column not in updated:
-                rows = np.flatnonzero(curved[:, change.column])
-                part = afresh(self.problem, self.ridge, model, change.column, rows)
-                a[rows, change.column], b[change.column] = part
+        others = [change.column for change in changes if change.column not in updated]
+        if others:
+            afresh = Cholesky(self.problem, np.full(len(others), self.ridge))
+            a[:, others], b[others], _ = afresh.solve(model.take(others))
         return a, b, np.asarray(some | (not self.fit_intercept))
 
     def _worth_updating(self, changes: list[_Change]) -> set[int]:
@@ -141,9 +132,9 @@ class Downdate:
         p = self.p
         size = {c.column: p - c.leaving.size + c.entering.size for c in changes}
         fewer = [c for c in changes if c.size < 0.8 * size[c.column]]
-        way = self.hold if self.stretch is None else Shifted
-        update = 0.0 if "inverse" in self.__dict__ else way.price(p)
-        update += sum(way.price_of_rows(p, c.size) + c.size**3 / 3 for c in fewer)
+        update = 0.0 if self.spectrum or "inverse" in vars(self) else float(p) ** 3
+        each = 0.0 if self.spectrum is None else float(p)  # a block of the inverse, per row squared
+        update += sum(each * c.size**2 + c.size**3 / 3 for c in fewer)
         afresh = sum(size[c.column] ** 3 / 3 + 16 * size[c.column] ** 2 for c in fewer)
         return {c.column for c in fewer} if update < afresh else set()
 
@@ -218,53 +209,60 @@ class Downdate:
         self.tail = tail
 
 
-@dataclass(frozen=True)
-class Factors:
-    """The factors of leave-out problems side by side, some of which share a Lambda.
+class Dense:
+    """M^-1 as a matrix."""
 
-    Attributes
+    def __init__(self, M: Array) -> None:
+        self.matrix = linalg.inverse_spd(M)
+
+    def apply(self, B: Array) -> Array:
+        """M^-1 B."""
+        return linalg.matmul(self.matrix, B)
+
+    def block(self, rows: Rows) -> Array:
+        """Rows and columns of M^-1."""
+        return linalg.submatrix(self.matrix.T, rows, rows)
+
+
+class Update:
+    """Columns that each change one of a few bases.
+
+    Parameters
     ----------
-    each : list of Downdate
+    bases : list of Base
+        One per Lambda.
     which : (k,) index array
-        The factor of each problem.
+        The base of each column.
     """
 
-    each: list[Downdate]
-    which: Rows
+    def __init__(self, bases: list[Base], which: Rows) -> None:
+        self.bases, self.which = bases, which
 
     @property
-    def exact_ridge(self) -> Array:
-        """Lambda of each problem, in double precision whatever the data are in."""
-        return np.array([factor.ridge for factor in self.each])[self.which]
+    def curvature(self) -> Array | None:
+        """That of the base."""
+        return self.bases[0].d[:, None]
 
-    @property
-    def ridge(self) -> Array:
-        """Lambda of each problem."""
-        return self.exact_ridge.astype(self.each[0].rho.dtype)
+    def take(self, columns: Any) -> Update:
+        """That of some of the columns."""
+        return Update(self.bases, self.which[columns])
 
-    def take(self, columns: Any) -> Factors:
-        """Those of some of the problems."""
-        return Factors(self.each, self.which[columns])
-
-    def solve(self, model: Model) -> tuple[Array, Array, NDArray[np.bool_]]:
-        """As :meth:`Downdate.solve`, every column by its own factor."""
+    def solve(self, model: Model) -> tuple[Array, Array, Mask]:
+        """As :meth:`Base.solve`, every column by its own base."""
         used = np.unique(self.which)
         if used.size == 1:
-            return self.each[int(used[0])].solve(model)
+            return self.bases[int(used[0])].solve(model)
         a, b = np.empty_like(model.fixed), np.empty(self.which.size, dtype=model.fixed.dtype)
         determined = np.empty(self.which.size, dtype=bool)
         for place in used:
             some = np.flatnonzero(self.which == place)
-            part = Model(
-                model.d[:, some], model.missing[:, some], model.fixed[:, some], model.total[some]
-            )
-            a[:, some], b[some], determined[some] = self.each[place].solve(part)
+            a[:, some], b[some], determined[some] = self.bases[place].solve(model.take(some))
         return a, b, determined
 
 
 @dataclass(frozen=True)
 class _Change:
-    """How the active set of one column differs from that of the full solution.
+    """How the active set of one column differs from that of its base.
 
     Attributes
     ----------

@@ -20,7 +20,7 @@ Theorem 7), for folds the BIF-kCV of Liu, Jiang and Liao (ICML 2014, section 4, 
 intercept) and, for the smoothed hinge, that of Liu and Liao (2016, equation 3). A loss with a
 third derivative adds (1/2) W V''' T_1^2 to h at order two (JMLR Theorem 6, whose middle term
 lacks its Phi(X) in print); beyond that the number of terms grows, and the limit of the series
-(onefit.heldout.limit) is the way to go.
+(onefit.heldout.leave_out) is the way to go.
 
 **Tail.** For leave-one-out the terms behind the last fall off as the powers of H_ii, H the full
 sample's smoother: dividing the last term by 1 - H_ii sums them (JMLR equations 12 and 14).
@@ -37,14 +37,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit import _linalg as linalg
-from onefit.folds import Folds
-from onefit.heldout.base import HeldOut, HeldOutMethod, Prepared
-from onefit.heldout.full import Target
-from onefit.heldout.path import FullPath
-from onefit.heldout.refit import refit_fold
+from onefit import linalg
+from onefit.folds import Folds, Indices
+from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
+from onefit.heldout.path import WIDTH, FullPath, curvature
+from onefit.heldout.refit import fill_refits
+from onefit.heldout.splits import Splits
 from onefit.losses.base import require
 from onefit.problem import Problem
+from onefit.systems.cholesky import Factor
 
 Array = NDArray[Any]
 
@@ -87,96 +88,111 @@ class Influence(HeldOutMethod):
     def __init__(self, order: int = 3, tail: bool = False) -> None:
         self.order, self.tail = order, tail
 
-    def prepare(self, problem: Problem, folds: Folds, lams: Array) -> Prepared:
+    def prepare(self, problem: Problem, folds: Folds) -> Prepared:
         self.check(problem)
         order = check_order(self.order, problem.loss)
-        path = FullPath(problem, folds, lams)
         if self.tail and any(rows.size != 1 for rows in folds.removed):
             raise ValueError(
                 "tail=True sums the remainder of a leave-one-out series, but a split leaves out "
                 f"{max(rows.size for rows in folds.removed)} rows; use cv=LeaveOneOut(), or "
                 "method='limit', which sums the series of any fold"
             )
-        return _Influence(path, order, self.tail)
+        return _Influence(Splits.sort(problem, folds), order, self.tail)
 
 
 @dataclass
 class _Influence(Prepared):
-    path: FullPath
+    splits: Splits
     order: int
     tail: bool
 
     @linalg.overflowing
-    def predict(self, lam: float) -> HeldOut:
-        path, folds = self.path, self.path.folds
-        q = path.problem.Y.shape[1]
-        values = np.empty((folds.rows.size, q), dtype=path.problem.Y.dtype)
-        error = np.full((len(folds), q), np.nan)
-        for j in range(q):
-            operator = Operator(path.target(lam, j))
-            for first in range(0, len(path.near), 256):
-                members = np.arange(first, min(first + 256, len(path.near)))
-                u = self._series(operator, members)
-                for column, k in enumerate(path.near[i] for i in members):
-                    values[folds.place(k), j] = u[folds.test[k], column]
-        for k in path.far:
-            train, test = path.positive.train[k], path.positive.test[k]
-            found = refit_fold(path.problem, lam, train, test)
-            values[folds.place(k)], error[k] = found.values, found.error
-        return HeldOut.judged(path.problem, values, folds, "influence", error, order=self.order)
+    def predict(self, lams: Array) -> HeldOutPath:
+        splits, problem = self.splits, self.splits.problem
+        path = HeldOutPath.empty(problem, splits.folds, "influence", lams, self.order)
+        solutions = FullPath(splits).solutions(path.lams)
+        for i, solution in enumerate(solutions):
+            if isinstance(solution, str):
+                path.fail(i, solution)
+                continue
+            try:
+                for j in range(problem.Y.shape[1]):
+                    self._fill(path, i, j, Operator(problem, path.lams[i], j, solution.u[:, j]))
+                fill_refits(path, i, problem, splits.positive, splits.by_refit)
+            except linalg.LinAlgError as error:
+                path.fail(i, str(error))
+        path.steps[:] = 0
+        return path.judged(problem)
 
-    def _series(self, operator: Operator, members: Array) -> Array:
-        """u + T_1 + ... + T_order for some of the near splits, as columns."""
-        target, path = operator.target, self.path
-        train = ~path.removed[:, members]
-        full = path.problem.ridge(1.0)
+    def _fill(self, path: HeldOutPath, i: int, j: int, operator: Operator) -> None:
+        """The series of one target at one lambda."""
+        which = self.splits.by_formula
+        for first in range(0, which.size, WIDTH):
+            members = np.arange(first, min(first + WIDTH, which.size))
+            u = self._series(operator, members)
+            for column, k in enumerate(which[members]):
+                path.fill(i, k, j, u[path.folds.test[k], column], np.nan)
+
+    def _series(self, operator: Operator, members: Indices) -> Array:
+        """u + T_1 + ... + T_order for some of the splits, as columns."""
+        splits, problem = self.splits, self.splits.problem
+        train = splits.train(members)
         # weights are s / Lambda in units of 1 / lam, for the full sample and for the fold
-        change = target.problem.s[:, None] * (train / path.weight[members] - 1.0 / full)
-        terms = operator.terms(change, self.order)
+        part = train / splits.weight[members] - 1.0 / problem.ridge(1.0)
+        terms = operator.terms(problem.s[:, None] * part, self.order)
         if self.tail:
-            row = path.removed[:, members].argmax(axis=0)
+            row = (~train).argmax(axis=0)
             terms[-1] /= 1.0 - operator.leverage()[row]
-        return np.asarray(target.u[:, None] + sum(terms))
+        return np.asarray(operator.u[:, None] + sum(terms))
 
 
 class Operator:
     """The operator that every order of every fold inverts, factored once.
 
     Weights are taken in units in which lam is the penalty: w = s lam / Lambda.
+
+    Parameters
+    ----------
+    problem : Problem
+    lam : float
+    j : int
+        The target.
+    u : (n,) array
+        Predictions of the full solution.
+
+    Attributes
+    ----------
+    g, d : (n,) arrays
+        Gradient and curvature of the loss at u, zero where the weight is.
+    active : index array
+        A, the points with curvature.
     """
 
-    def __init__(self, target: Target) -> None:
-        self.target, problem = target, target.problem
-        self.ridge = problem.ridge(target.lam)
-        self.lam = target.lam
+    def __init__(self, problem: Problem, lam: float, j: int, u: Array) -> None:
+        self.problem, self.lam, self.y, self.u = problem, float(lam), problem.Y[:, j], u
+        self.g = np.where(problem.s > 0, problem.loss.gradient(self.y, u), 0.0)
+        self.d = curvature(problem, j, u)
+        self.active = A = np.flatnonzero(self.d > 0.0)
         self.w = problem.s / problem.ridge(1.0)
-        A = target.active
-        self.rho = np.sqrt(self.w[A] * target.d[A] / (2.0 * self.lam))
-        M = linalg.unit_ridge(linalg.submatrix(problem.K, A, A), self.rho)
-        try:
-            self.factor = linalg.cholesky(M, overwrite=True)
-        except linalg.LinAlgError as error:
-            raise linalg.LinAlgError(
-                f"at lam={self.lam:g} the operator of the influence series is singular to working "
-                "precision; raise lam, or use method='exact'"
-            ) from error
+        self.rho = np.sqrt(self.w[A] * self.d[A] / (2.0 * self.lam)).astype(problem.K.dtype)
+        self.factor = Factor(problem.K, A, self.rho)
         self.ones = self._solve(np.ones((A.size, 1)))[:, 0]
 
     def _solve(self, B: Array) -> Array:
         """(K_AA + diag(2 lam / (w d)))^-1 B."""
         if self.rho.size == 0:
             return B
-        scaled = np.asfortranarray(self.rho[:, None] * B)
-        return self.rho[:, None] * linalg.solve_cholesky(self.factor, scaled)
+        scaled = np.asfortranarray(self.rho[:, None] * B, dtype=self.rho.dtype)
+        return self.rho[:, None] * self.factor.apply(scaled)
 
     def apply(self, h: Array) -> Array:
         """T with 2 lam a = -(W D T + h), T = K a + b, for every column h."""
         a, b = self.coefficients(h)
-        return np.asarray(linalg.matmul(self.target.problem.K, np.asfortranarray(a)) + b)
+        return np.asarray(linalg.matmul(self.problem.K, np.asfortranarray(a)) + b)
 
     def coefficients(self, h: Array) -> tuple[Array, Array]:
         """a and b of that T."""
-        problem, A = self.target.problem, self.target.active
+        problem, A = self.problem, self.active
         v = self._solve(-linalg.matmul(problem.K, np.asfortranarray(h))[A])
         b = np.zeros(h.shape[1])
         if problem.fit_intercept:
@@ -202,23 +218,22 @@ class Operator:
 
     def source(self, change: Array, terms: list[Array]) -> Array:
         """h of the next term, given those before it."""
-        target = self.target
         if not terms:
-            return change * target.g[:, None]
-        h = change * target.d[:, None] * terms[-1]
-        if not target.problem.loss.piecewise_quadratic:
-            third = target.problem.loss.third(target.y, target.u)  # type: ignore[attr-defined]
+            return change * self.g[:, None]
+        h = change * self.d[:, None] * terms[-1]
+        loss = self.problem.loss
+        if not loss.piecewise_quadratic:
+            third = loss.third(self.y, self.u)  # type: ignore[attr-defined]
             h += 0.5 * (self.w * third)[:, None] * terms[-1] ** 2
         return np.asarray(h)
 
     def leverage(self) -> Array:
         """H_ii, the diagonal of the smoother u = H z; zero where there is no curvature."""
-        A = self.target.active
-        H = np.zeros(self.target.y.size)
-        if A.size:
-            inverse = linalg.triangular_inverse(self.factor)
-            P = np.square(self.rho) * np.einsum("ij,ij->j", inverse, inverse)
-            if self.target.problem.fit_intercept:
-                P -= self.ones**2 / self.ones.sum()
-            H[A] = 1.0 - P / np.square(self.rho)
+        H = np.zeros(self.y.size)
+        if self.active.size:
+            squares = np.square(self.rho)
+            P = squares * self.factor.diagonal()
+            if self.problem.fit_intercept:
+                P = P - self.ones**2 / self.ones.sum()
+            H[self.active] = 1.0 - P / squares
         return H

@@ -1,4 +1,4 @@
-r"""The weights 1/(e + c) at many c from those at a few.
+r"""Shift interpolation: the weights 1/(e + c) at many shifts c from those at a few.
 
 Methods that hold eigenvalues e sum terms of weight 1/(e + c) over them, once for every c. Over
 eigenvalues of similar size these functions of e depend on c so smoothly that those at a few c,
@@ -24,11 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit import _linalg as linalg
+from onefit.linalg import blas as linalg
 
 Array = NDArray[Any]
 
-__all__ = ["Share", "cut", "shares"]
+__all__ = ["ShiftGroup", "interpolate_shifts", "shift_groups"]
 
 #: of the weights, relative to the largest of a group, whatever the type of the eigenvalues
 TOLERANCE = 2.5e-13
@@ -43,8 +43,8 @@ CALL = 56
 
 
 @dataclass(frozen=True)
-class Share:
-    """A group of eigenvalues and its combinations.
+class ShiftGroup:
+    """Eigenvalues of similar size, with the shifts whose sums give those at all the others.
 
     Attributes
     ----------
@@ -61,23 +61,22 @@ class Share:
     combine: Array
 
 
-def shares(values: Array, ridges: Array) -> list[Share] | None:
+def interpolate_shifts(values: Array, ridges: Array) -> list[ShiftGroup] | None:
     """Groups of ascending eigenvalues with their chosen c; None if one c at a time is less work."""
-    groups = cut(values, ridges)
+    groups = shift_groups(values, ridges)
     work = sum(
-        share.chosen.size * (share.group.stop - share.group.start + CALL + ridges.size)
-        for share in groups
+        one.chosen.size * (one.group.stop - one.group.start + CALL + ridges.size) for one in groups
     )
     return groups if work < ridges.size * (values.size + CALL) else None
 
 
-def cut(values: Array, ridges: Array) -> list[Share]:
+def shift_groups(values: Array, ridges: Array) -> list[ShiftGroup]:
     """Groups of ascending eigenvalues with their chosen c."""
     ends = [0, int(np.searchsorted(values, FAR * ridges.min()))]
     while ends[-1] < values.size:
         ends.append(int(np.searchsorted(values, SPREAD * values[ends[-1]], side="right")))
     groups = [slice(a, b) for a, b in pairwise(ends) if a < b]
-    return [Share(group, *_interpolate(values[group], ridges)) for group in groups]
+    return [ShiftGroup(group, *_interpolate(values[group], ridges)) for group in groups]
 
 
 def _interpolate(values: Array, ridges: Array) -> tuple[NDArray[np.intp], Array]:

@@ -79,7 +79,7 @@ def heldout_predict(
     check_training(folds, s, y, getattr(machine, "classes_", None))
     chosen = _within_memory(chosen, machine, Y, s, folds)
     problem, lam = machine._make_problem(rows, Y, s), float(machine.lam)
-    held = chosen.prepare(problem, folds, np.array([lam])).predict(lam)
+    held = chosen.prepare(problem, folds).predict(np.array([lam]))[0]
     return replace(held, seconds=perf_counter() - start)
 
 

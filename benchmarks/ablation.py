@@ -1,0 +1,258 @@
+"""What each special path of the engine gains: searches with one of them switched off at a time.
+
+Every variant is a process of its own in which one path is replaced by the plain way round it; all
+of them run the same searches in turn, and medians are compared. A path that gains less than a tenth
+on every search does not earn its keep. One worker, one thread: patches do not reach other processes.
+
+It also tells what the constants in the modules are worth: the variants "... = value" change one.
+"""
+
+from __future__ import annotations
+
+import statistics
+from functools import partial
+from pathlib import Path
+
+import _harness as harness
+import numpy as np
+from _data import data_folder, friedman, load
+from _harness import Contestant, Outcome, Row
+
+BASE = "as it is"
+
+
+# The paths, and how each is switched off.
+
+
+def no_shift_interpolation() -> None:
+    from onefit.heldout import spectrum
+
+    spectrum.interpolate_shifts = lambda values, ridges: None
+
+
+def no_partial_eigendecomposition() -> None:
+    from onefit.linalg import partial_eigh
+
+    partial_eigh.MOST = 1
+
+
+def no_shared_spectrum() -> None:
+    from onefit.heldout import path
+
+    path.FEWEST = np.inf
+
+
+def no_fits_by_shared_spectrum() -> None:
+    from onefit.heldout.path import FullPath
+
+    FullPath._along = lambda self, lam, past: None
+
+
+def no_carried_predictions() -> None:
+    from onefit.heldout import leave_out
+
+    leave_out.NEAR = 0.0
+
+
+def no_warm_folds() -> None:
+    from onefit.heldout import leave_out
+
+    honest = leave_out._start
+    leave_out._start = lambda columns, system, full, last: honest(columns, system, full, None)
+
+
+def no_extrapolated_fits() -> None:
+    from onefit.heldout.path import FullPath
+
+    FullPath._start = lambda self, lam, past: past[-1][1] if past else None
+
+
+def no_warm_fits() -> None:
+    from onefit.heldout.path import FullPath
+
+    FullPath._start = lambda self, lam, past: None
+
+
+def no_intercept_first() -> None:
+    from onefit.heldout import leave_out
+
+    leave_out.FEW = 0.0
+
+
+def no_factor_update() -> None:
+    from onefit.systems.update import Base
+
+    Base._worth_updating = lambda self, changes: set()
+
+
+def no_more_digits() -> None:
+    from onefit import certify
+
+    certify.refine = lambda *args, **kwargs: None
+
+
+def no_sharper_bound() -> None:
+    from onefit import certificate
+
+    certificate.ROOM = 0
+
+
+def no_cheap_refits() -> None:
+    from onefit.heldout import refit
+
+    refit.CHEAP = 0.0
+
+
+def constant(module: str, name: str, value: float) -> None:
+    import importlib
+
+    setattr(importlib.import_module(module), name, value)
+
+
+PATHS = {
+    BASE: lambda: None,
+    "no shift interpolation": no_shift_interpolation,
+    "no partial eigendecomposition": no_partial_eigendecomposition,
+    "no shared spectrum": no_shared_spectrum,
+    "no fits by shared spectrum": no_fits_by_shared_spectrum,
+    "no carried predictions": no_carried_predictions,
+    "no warm folds": no_warm_folds,
+    "no extrapolated fits": no_extrapolated_fits,
+    "no warm fits": no_warm_fits,
+    "no intercept first": no_intercept_first,
+    "no factor update": no_factor_update,
+    "no more digits": no_more_digits,
+    "no sharper bound": no_sharper_bound,
+    "no cheap refits": no_cheap_refits,
+    "LEFT = 0.1": partial(constant, "onefit.newton", "LEFT", 0.1),
+    "LEFT = 1e-6": partial(constant, "onefit.newton", "LEFT", 1e-6),
+    "DECREASE = 0.1": partial(constant, "onefit.newton", "DECREASE", 0.1),
+    "SERVED = 0.12": partial(constant, "onefit.heldout.path", "SERVED", 0.12),
+    "PATIENCE = 6": partial(constant, "onefit.newton", "PATIENCE", 6),
+    "HELD = 4": partial(constant, "onefit.heldout.spectrum", "HELD", 4),
+    "MOST = 4": partial(constant, "onefit.linalg.partial_eigh", "MOST", 4),
+}
+RIDGE = {
+    BASE, "no shift interpolation", "no partial eigendecomposition", "no cheap refits",
+    "HELD = 4", "MOST = 4",
+}  # fmt: skip
+NEWTON = set(PATHS) - RIDGE | {BASE, "no partial eigendecomposition"}
+
+
+# The searches.
+
+
+def ridge_search(task: Row):
+    from onefit import KernelRegressor, KernelSearchCV
+
+    X, y = friedman(task["n"])
+    grid = {"gamma": np.logspace(-3, 1, task["gammas"]), "lam": np.logspace(-6, 2, 20)}
+    machine = KernelRegressor(scaling="total", fit_intercept=False)
+    return KernelSearchCV(machine, grid, cv=10, refit=False), X, y
+
+
+def classes_search(task: Row):
+    from onefit import KernelClassifier, KernelSearchCV
+
+    X, y = load(Path(task["data"]), task["set"])
+    if task["n"]:
+        rows = np.random.default_rng(0).permutation(len(y))[: task["n"]]
+        X, y = X[rows], y[rows]
+    costs = 2.0 ** np.linspace(-3.0, 11.0, 15)
+    gammas = 2.0 ** np.linspace(-10.0, 4.0, 15)[7 - task["gammas"] // 2 :][: task["gammas"]]
+    grid = {"gamma": gammas, "lam": 1.0 / (1.8 * len(y) * costs)}
+    machine = KernelClassifier(loss=task["loss"], **task["options"])
+    return KernelSearchCV(machine, grid, cv=10, method=task["method"], refit=False), X, y
+
+
+def build(task: Row, name: str):
+    PATHS[name]()
+    search, X, y = (ridge_search if task["set"] == "friedman" else classes_search)(task)
+
+    def run() -> Row:
+        search.fit(X, y)
+        results = search.cv_results_
+        return {"exact": float(np.mean(results["exact"])), "scores": results["mean_test_score"]}
+
+    return run
+
+
+def searches(flags) -> dict[str, Row]:
+    def classes(name: str, method: str, loss: str, **options: float) -> Row:
+        return {
+            "set": name, "data": str(data_folder(flags.data)), "method": method, "loss": loss,
+            "options": options, "n": flags.rows, "gammas": flags.gammas,
+        }  # fmt: skip
+
+    tasks = {
+        f"ridge, n = {n}": {"set": "friedman", "n": flags.rows or n, "gammas": 15}
+        for n in (500, 1000, 2000)
+    }
+    for name in ("german.numer", "a2a"):
+        for method in ("limit", "exact"):
+            key = f"{name}, smoothed hinge, {method}"
+            tasks[key] = classes(name, method, "smoothed_hinge", delta=0.1)
+    tasks["german.numer, log, exact"] = classes("german.numer", "exact", "log")
+    return {key: task for key, task in tasks.items() if flags.search in key}
+
+
+def gains(outcomes: list[Outcome], search: str) -> list[Row]:
+    """Median seconds of each variant, and what its path gains."""
+    base = next(one for one in outcomes if one.name == BASE)
+    reference = statistics.median(base.seconds)
+    rows = []
+    for one in outcomes:
+        if one.problem is not None:
+            continue
+        seconds = statistics.median(one.seconds)
+        gap = np.abs(np.asarray(one.value["scores"]) - np.asarray(base.value["scores"]))
+        rows.append(
+            {
+                "search": search,
+                "variant": one.name,
+                "median s": seconds,
+                "gain": f"{100.0 * (seconds / reference - 1.0):+.0f} %",
+                "certified": f"{100.0 * one.value['exact']:.1f} %",
+                "score differs by": float(np.nanmax(gap)),
+            }
+        )
+    return rows
+
+
+def arguments():
+    flags = harness.parser(__doc__, rounds=3)
+    flags.add_argument("--data", type=Path, help="folder of the data sets (else ONEFIT_DATA_DIR)")
+    flags.add_argument("--search", default="", help="searches whose name contains this")
+    flags.add_argument("--rows", type=int, default=0, help="use only so many rows (0: all)")
+    flags.add_argument("--gammas", type=int, default=5, help="kernels of the classifiers' searches")
+    given = flags.parse_args()
+    if given.quick:
+        given.rows, given.rounds, given.gammas = 150, 1, 2
+    return given
+
+
+def main() -> None:
+    flags, rows = arguments(), []
+    for search, task in searches(flags).items():
+        print(search, flush=True)
+        names = [name for name in PATHS if name in (RIDGE if task["set"] == "friedman" else NEWTON)]
+        rivals = [
+            Contestant(name, "1 worker x 1 thread", partial(build, name=name)) for name in names
+        ]
+        kept = [one for one in harness.chosen(rivals, flags.only) if one.name != BASE]
+        outcomes = harness.compete([rivals[0], *kept], task, {**task, "n": 60}, flags.rounds)
+        rows += gains(outcomes, search)
+        print(harness.table(rows[-len(outcomes) :]), flush=True)
+    name = harness.stem("ablation", flags.quick)
+    harness.write_csv(flags.out, name, rows)
+    about = "`gain`: how much longer the search takes without the path, by medians."
+    harness.write_report(
+        flags.out,
+        name,
+        "What the special paths gain",
+        [("Paths", f"{about}\n\n{harness.table(rows)}")],
+    )
+
+
+if __name__ == "__main__":
+    main()

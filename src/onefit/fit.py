@@ -1,0 +1,125 @@
+"""The fit: the minimiser at one lambda, for every target."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from onefit import linalg
+from onefit.newton import Batch, minimise
+from onefit.problem import Columns, Problem, Solution
+from onefit.reweight import solve_reweight
+from onefit.systems import Cholesky
+
+Array = NDArray[Any]
+
+__all__ = ["SOLVERS", "fit", "solve_columns"]
+
+SOLVERS = ("auto", "newton", "reweight")
+#: Newton steps of a fit; ridges between a very large one and that of a fit that would not converge
+MAX_STEPS, SMALLER = 100, 100.0
+
+
+@linalg.overflowing
+def fit(
+    problem: Problem, lam: float, solver: str = "auto", start: Solution | None = None
+) -> Solution:
+    """The minimiser at ``lam`` on the rows of positive weight, one column per target.
+
+    Parameters
+    ----------
+    problem : Problem
+    lam : float
+    solver : {"auto", "newton", "reweight"}, default="auto"
+    start : Solution, default=None
+        Where to begin, near the minimiser; at zero by default.
+    """
+    if solver == "reweight":
+        return solve_reweight(problem, lam)
+    columns = problem.targets(problem.positive, problem.ridge(lam))
+    found = solve_columns(columns, start)
+    if not found.converged:
+        warnings.warn(
+            f"Newton's method stopped after {found.steps} steps short of a stationary point "
+            f"(loss {problem.loss!r}, lam={lam:g}); the problem is too ill-conditioned for "
+            f"{problem.Y.dtype}: raise lam, or scale the data",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+    return found
+
+
+def solve_columns(columns: Columns, start: Solution | None = None) -> Solution:
+    """The minimisers of some columns, by a factor per column and step.
+
+    Columns that do not converge start again from zero, along falling Lambda.
+    """
+    n, k = columns.weights.shape
+    batch = _solved(columns, start or Solution.zero(n, k, columns.K.dtype))
+    steps, failed = int(batch.steps.max()), np.flatnonzero(~_stationary(batch))
+    if failed.size:
+        part, more = _descend(columns.take(failed))
+        batch.put(failed, part)
+        steps += more
+    return replace(batch.at, steps=steps, converged=bool(_stationary(batch).all()))
+
+
+def _solved(columns: Columns, start: Solution, max_steps: int = MAX_STEPS) -> Batch:
+    """Newton steps from a point, to the middle of what is flat in b.
+
+    Predictions that were carried along are computed anew in the end; where that shows a gap, one
+    more step closes it.
+    """
+    batch = Batch.start(columns, Cholesky(columns.problem, columns.ridge), start)
+    minimise(batch, max_steps)
+    batch.recompute()
+    batch.own()
+    rough = np.flatnonzero(batch.settled & ~_stationary(batch))
+    if rough.size:
+        part = batch.take(rough)
+        part.step()
+        part.recompute()
+        batch.put(rough, part)
+    flat = np.flatnonzero(batch.flat())
+    if flat.size:
+        batch.centre(flat)
+    return batch
+
+
+def _descend(columns: Columns) -> tuple[Batch, int]:
+    """From zero along falling Lambda: each solution starts the next, SMALLER times below."""
+    n, k = columns.weights.shape
+    top = columns.problem.norms.diagonal * float(columns.weights.sum(axis=0).max())
+    stages = np.ceil(np.log(max(1.0, top / float(columns.ridge.min()))) / np.log(SMALLER))
+    at, steps = Solution.zero(n, k, columns.K.dtype), 0
+    for power in np.arange(stages, -1.0, -1.0):
+        eased = replace(columns, ridge=columns.ridge * SMALLER**power)
+        batch = _solved(eased, at, 4 * MAX_STEPS)
+        at, steps = batch.at, steps + int(batch.steps.max())
+    return batch, steps
+
+
+def _stationary(batch: Batch) -> NDArray[np.bool_]:
+    """Whether 2 Lambda a = -s g holds, up to what rounding in u = K a makes of it."""
+    columns, at = batch.columns, batch.at
+    s, loss, epsilon = columns.weights, columns.loss, columns.epsilon
+    g = s * loss.gradient(columns.y, at.u)
+    gap = np.abs(2.0 * columns.penalty * at.a + g)
+    size = columns.problem.norms.diagonal * np.abs(at.a).sum(axis=0)
+    rounding = 8.0 * epsilon * (size + np.abs(at.u).max(axis=0))
+    # rounding may have put a point on either side of a kink
+    curvature = np.max(
+        [
+            (s * loss.curvature(columns.y, at.u + shift)).max(axis=0)
+            for shift in (-rounding, 0.0 * rounding, rounding)
+        ],
+        axis=0,
+    )
+    allowed = epsilon**0.5 * np.abs(g).max(axis=0) + rounding * curvature
+    ok = np.isfinite(gap).all(axis=0) & (gap.max(axis=0) <= allowed)
+    return np.asarray(ok & batch.settled)

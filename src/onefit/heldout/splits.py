@@ -1,0 +1,79 @@
+"""The splits of one cross-validation, sorted by what can be done for them.
+
+The leave-out formulas start from the full sample, and serve a split that removes no more rows than
+it keeps and tests none that it trains on. Any other split is refitted. Rows of weight zero are
+trained on by nobody: they are among the rows that every split removes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onefit.folds import Folds, Indices
+from onefit.problem import Problem
+
+Array = NDArray[Any]
+
+__all__ = ["Splits"]
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Splits by formula and by refit.
+
+    Attributes
+    ----------
+    problem : Problem
+    folds : Folds
+        As drawn.
+    positive : Folds
+        With the rows of weight zero taken out of training.
+    by_formula, by_refit : index arrays
+    """
+
+    problem: Problem
+    folds: Folds
+    positive: Folds
+    by_formula: Indices
+    by_refit: Indices
+
+    @classmethod
+    def sort(cls, problem: Problem, folds: Folds) -> Splits:
+        """Tell apart the splits of a problem."""
+        positive = folds.without(np.flatnonzero(problem.s == 0))
+        pairs = zip(positive.removed, positive.disjoint, strict=True)
+        fits = np.array([2 * rows.size <= problem.n and disjoint for rows, disjoint in pairs])
+        return cls(problem, folds, positive, np.flatnonzero(fits), np.flatnonzero(~fits))
+
+    @cached_property
+    def removed(self) -> list[Indices]:
+        """The rows that each split by formula does without."""
+        return [self.positive.removed[k] for k in self.by_formula]
+
+    @cached_property
+    def weight(self) -> Array:
+        """Lambda / lam of each split by formula."""
+        train = self.positive.train
+        return np.array([self.problem.ridge(1.0, train[k]) for k in self.by_formula])
+
+    @cached_property
+    def groups(self) -> list[tuple[float, Indices]]:
+        """Splits by formula with one value of Lambda / lam, which share a factorisation."""
+        return [(float(w), np.flatnonzero(self.weight == w)) for w in np.unique(self.weight)]
+
+    def train(self, members: Indices) -> NDArray[np.bool_]:
+        """The rows that some of the splits by formula are trained on, (n, k)."""
+        mask = np.ones((self.problem.n, members.size), dtype=bool)
+        for column, i in enumerate(members):
+            mask[self.removed[i], column] = False
+        return mask
+
+    @cached_property
+    def one_row_each(self) -> bool:
+        """Whether every split by formula removes a single row."""
+        return len(self.removed) > 1 and all(rows.size == 1 for rows in self.removed)

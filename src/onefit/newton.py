@@ -1,0 +1,406 @@
+"""Newton's method on the active set, for many columns side by side; a fit is the case of one.
+
+At a point with predictions u, gradients g and curvatures d let A = {i : d_i > 0}. The Newton
+model replaces g by its linearisation g + d (u' - u). Stationarity of the model, 2 Lambda a' =
+-s (g + d (u' - u)), fixes the coefficients off A,
+
+    a'_i = -s_i g_i / (2 Lambda),                                     i not in A,
+
+and leaves a least-squares problem on A with ridge c_i = 2 Lambda / (s_i d_i), bordered by 1'a' = 0
+when there is an intercept. Only points with curvature enter its system (onefit.systems): for the
+smoothed hinge these are the few points on its corner.
+
+**Steps.** For a piecewise quadratic loss, a full step after which no point has left its piece is
+the minimiser: the model was the objective itself. Where a full step does not lower the objective
+enough, an exact line search takes its place, and makes the method finite. A smooth loss converges
+quadratically, or linearly where a system keeps its curvature to that of another point. If A is
+empty the model says nothing of b, which then moves to where sum s g vanishes; when the loss is flat
+in b at the minimum, the middle of the flat stretch is taken.
+
+**Base.** The model is minimised as a change from a base (a, b, u = K a + b), which need not be
+where the loss is replaced by its model. A base at which points without curvature have their
+coefficients a_i = -s_i g_i / (2 Lambda) already spares most of a product with K: the end of the
+last full step is one, wherever the line search stopped; so is, for a piecewise quadratic loss, the
+solution at another lambda, multiplied by the ratio of the two. So predictions are carried from step
+to step and from lambda to lambda. What rounding does to them on the way, their drift, is counted;
+before it matters to an error bound, predictions are computed from the coefficients anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onefit import linalg
+from onefit._precise import EPSILON, summation
+from onefit.line_search import line_search
+from onefit.problem import Columns, Solution
+from onefit.systems import Model, System
+
+Array = NDArray[Any]
+Mask = NDArray[np.bool_]
+Rows = NDArray[np.intp]
+
+__all__ = ["Batch", "minimise"]
+
+#: steps of a batch, beyond which columns are given up
+MAX_STEPS = 40
+#: steps that a smooth loss with the curvature of another point may still need
+PATIENCE = 12
+#: the part of the predicted decrease that a full step must bring to spare the line search
+DECREASE = 0.3
+#: the part of its slope that a line search may leave; less does not save steps
+LEFT = 0.01
+#: steps of a smooth loss may go this many times as far as its points are from zero
+STRAY = 16.0
+#: predictions of a smooth loss with the curvature of another point move by less than this part of
+#: the scale in the last step; with its own, which squares what is left, the root of rounding does
+KEPT = 1e-9
+
+
+#: what is known of a column beside where it stands
+_STATE = ("pieces", "steps", "settled", "stuck", "change", "error")
+
+
+@dataclass
+class Batch:
+    """Columns on their way to their minimisers.
+
+    Attributes
+    ----------
+    columns : Columns
+    system : System
+    at : Solution
+        Where each column stands.
+    base : Solution
+        What the next step is measured from.
+    pieces : (n, k) array
+        The pieces of the loss that ``at`` is on.
+    steps : (k,) int array
+    settled : (k,) bool array
+        Whether the last step ended at the minimiser, up to rounding.
+    stuck : (k,) bool array
+        Whether the last step found no way down.
+    change : (k,) array
+        How far the last step would have moved a prediction.
+    error : (k,) array
+        Bound on the error of a held-out value (onefit.certify).
+    """
+
+    columns: Columns
+    system: System
+    at: Solution
+    base: Solution
+    pieces: Array
+    steps: NDArray[np.intp]
+    settled: Mask
+    stuck: Mask
+    change: Array
+    error: Array
+
+    @classmethod
+    def start(
+        cls, columns: Columns, system: System, at: Solution, base: Solution | None = None
+    ) -> Batch:
+        """Columns at a point of their own each, whose arrays are not written to."""
+        k, pieces = columns.ridge.size, columns.loss.piece(columns.y, at.u)
+        no, far = np.zeros((2, k), dtype=bool), np.full((2, k), np.inf)
+        return cls(columns, system, at, base or at, pieces, np.zeros(k, dtype=np.intp), *no, *far)
+
+    def take(self, columns: Any) -> Batch:
+        """Some of the columns."""
+        part = replace(self, columns=self.columns.take(columns), system=self.system.take(columns))
+        part.at, part.base = self.at.take(columns), self.base.take(columns)
+        for name in _STATE:
+            setattr(part, name, getattr(self, name)[..., columns])
+        return part
+
+    def own(self) -> None:
+        """Have arrays that nobody else has, as :meth:`put` writes to them."""
+        self.at, self.base, self.pieces = self.at.copy(), self.base.copy(), self.pieces.copy()
+
+    def put(self, columns: Any, part: Batch, some: Any = slice(None)) -> None:
+        """Write back what :meth:`take` gave, or some columns of that."""
+        self.at.put(columns, part.at.take(some))
+        self.base.put(columns, part.base.take(some))
+        for name in _STATE:
+            getattr(self, name)[..., columns] = getattr(part, name)[..., some]
+
+    @property
+    def smooth(self) -> bool:
+        """Whether curvature varies along a piece."""
+        return not self.columns.loss.piecewise_quadratic
+
+    @property
+    def kept(self) -> bool:
+        """Whether the curvature of a smooth loss is kept to that of another point."""
+        return self.smooth and self.system.curvature is not None
+
+    def step(self, full: bool = False) -> None:
+        """One Newton step of every column: in full, or as far as the objective falls."""
+        columns, at = self.columns, self.at
+        g = columns.weights * columns.loss.gradient(columns.y, at.u)
+        d = self._curvature(g)
+        there, determined = self._minimum(g, d)
+        if self.smooth and not self.kept:
+            stray, held = self._stray(there, g)
+            if stray.any():
+                d = np.where(stray, np.maximum(d, held), d)
+                there, determined = self._minimum(g, d)
+        move, pieces = there.u - at.u, columns.loss.piece(columns.y, there.u)
+        # points that are not on one parabola all the way: all of them if the loss is smooth
+        bent = columns.train if self.smooth else (pieces != self.pieces) & columns.train
+        self.base, self.change = there, np.abs(move).max(axis=0)
+        self.settled = (self.change <= self._small()) | ~bent.any(axis=0)
+        t, search = np.ones(self.steps.size), np.flatnonzero(~self.settled)
+        if search.size and not full and not self.kept:
+            t[search] = self._lengths(search, bent, g, d, move)
+        self._go(t, pieces)
+        self.steps, self.stuck = self.steps + 1, t == 0.0
+        if not determined.all():
+            lost = np.flatnonzero(~determined)
+            self.settled[lost] &= ~self.slide(lost)
+
+    def _curvature(self, g: Array) -> Array:
+        """That of the loss, zero where g / d would say nothing for rounding; or the system's."""
+        columns = self.columns
+        if self.smooth and self.system.curvature is not None:
+            return self.system.curvature * columns.train
+        d = columns.loss.curvature(columns.y, self.at.u) * columns.train
+        if self.smooth:
+            d = d * (columns.weights * d * self._reach() > columns.epsilon * np.abs(g))
+        return np.asarray(d)
+
+    def _reach(self) -> Array:
+        """How far points are from zero, one added."""
+        return np.asarray(1.0 + np.abs(self.columns.y) + np.abs(self.at.u))
+
+    def _stray(self, there: Solution, g: Array) -> tuple[Mask, Array]:
+        """Columns that the model sends past everything, and curvatures that hold them.
+
+        In the far tails of a smooth loss the model is worthless: it sends a point g / d away. With
+        s d >= |g| / reach points are held within their own size of where they are.
+        """
+        reach = self._reach()
+        stray = np.abs(there.u - self.at.u).max(axis=0) > STRAY * reach.max(axis=0)
+        s = np.where(self.columns.train, self.columns.weights, 1.0)
+        return stray, np.abs(g) / (s * reach)
+
+    def _small(self) -> Array:
+        """The change of a prediction that is mere rounding, or the last of a smooth loss."""
+        epsilon, scale = self.columns.epsilon, self.columns.scale
+        tolerance = 4.0 * epsilon
+        if self.smooth:
+            tolerance = max(KEPT, tolerance) if self.kept else epsilon**0.5
+        return np.asarray(tolerance * scale + 4.0 * epsilon * np.abs(self.at.u).max(axis=0))
+
+    def _minimum(self, g: Array, d: Array) -> tuple[Solution, Mask]:
+        """The minimisers of the models at weighted gradients g, seen from the base."""
+        K, base = self.columns.K, self.base
+        model, pull = self._model(g, d)
+        da, db, determined = self.system.solve(model)
+        u = linalg.row_product(K, da)
+        da += model.fixed
+        size = self._sizes(da)
+        u += base.u
+        u += pull
+        u += db
+        da += base.a
+        # the sum of products, and the rounding of the coefficients themselves
+        drift = base.drift + self._rounding(size, u) + self.columns.epsilon * self._sizes(da)
+        return Solution(da, base.b + db, u, drift), determined
+
+    def _model(self, g: Array, d: Array) -> tuple[Model, Array]:
+        """Newton's models seen from the base, and K times their fixed part."""
+        two, base = 2.0 * self.columns.penalty, self.base
+        curved, sd = d > 0, self.columns.problem.s[:, None] * d
+        gap = base.u - self.at.u
+        gap *= sd
+        gap += g
+        gap /= two
+        gap += base.a
+        fixed = gap * (curved - 1.0)
+        fixed *= np.abs(fixed) > 4.0 * np.finfo(gap.dtype).eps * np.abs(base.a)
+        pull = linalg.row_product(self.columns.K, fixed)
+        missing = -two * gap / (sd + ~curved) - pull
+        missing *= curved
+        return Model(d, missing, fixed, base.a.sum(axis=0) + fixed.sum(axis=0)), pull
+
+    def _go(self, t: Array, pieces: Array) -> None:
+        """To the part t of the way to the base, which is on these pieces."""
+        base, at, rest, self.pieces = self.base, self.at, 1.0 - t, pieces
+        short = np.flatnonzero(rest)
+        if short.size == 0:
+            self.at = base
+            return
+        a = base.a - rest * (base.a - at.a)
+        u = base.u - rest * (base.u - at.u)
+        self.at = Solution(a, base.b - rest * (base.b - at.b), u, t * base.drift + rest * at.drift)
+        self._look(short)
+
+    def _look(self, columns: Any) -> None:
+        """Which pieces some of the columns are on."""
+        y = self.columns.y_of(columns)
+        self.pieces[:, columns] = self.columns.loss.piece(y, self.at.u[:, columns])
+
+    def _lengths(self, some: Rows, changed: Mask, g: Array, d: Array, move: Array) -> Array:
+        """1 where the full step brings enough of what its slope promises, else the minimum.
+
+        A point that keeps its piece (gradient g, curvature d) is on one parabola all the way, and
+        these add up to one; only the others, ``changed``, are looked at.
+        """
+        columns = self.columns.take(some)
+        loss, s, y = columns.loss, columns.weights, columns.y
+        rows = np.flatnonzero(changed[:, some].any(axis=1))
+        g, du, a, u = g[:, some], move[:, some], self.at.a[:, some], self.at.u[:, some]
+        da, db = self.base.a[:, some] - a, (self.base.b - self.at.b)[some]
+        df, two = du - db, 2.0 * columns.penalty
+        linear, quadratic = two * _dots(a, df), two * _dots(da, df)
+        slope = _dots(g, du) + linear
+        bent = s * du
+        bent *= d[:, some]
+        y, u, step, s = y[rows], u[rows], du[rows], s[rows]
+        linear = slope - _dots(g[rows], step)
+        quadratic += _dots(bent, du) - _dots(bent[rows], step)
+        gain = _dots(s, loss.value(y, u + step) - loss.value(y, u))
+        t = np.ones(some.size)
+        search = np.flatnonzero(~(gain + linear + 0.5 * quadratic <= DECREASE * slope))
+        if search.size:
+            y = np.broadcast_to(y, u.shape)
+            t[search] = line_search(
+                loss, y[:, search], u[:, search], step[:, search], s[:, search],
+                linear[search], quadratic[search], tolerance=LEFT,
+            )  # fmt: skip
+        return t
+
+    def slide(self, some: Rows) -> Mask:
+        """Move the intercepts of some columns to where sum s g vanishes; which of them moved."""
+        columns, u = self.columns.take(some), self.at.u[:, some]
+        g = columns.weights * columns.loss.gradient(columns.y, u)
+        total, none = g.sum(axis=0, dtype=np.float64), np.zeros(some.size)
+        sign = np.where(np.abs(total) <= 1e-12 * np.abs(g).sum(axis=0), 0.0, -np.sign(total))
+        reach = sign * (1.0 + np.abs(columns.y - u).max(axis=0))
+        y, direction = np.broadcast_to(columns.y, u.shape), np.ones_like(u) * reach
+        beta = reach * line_search(
+            columns.loss, y, u, direction, columns.weights, none, none, tolerance=1e-12
+        )
+        self.at = self.at.copy()
+        self.at.b[some] += beta
+        self.at.u[:, some] += beta
+        self.pieces = self.pieces.copy()
+        self._look(some)
+        return np.asarray(sign != 0.0)
+
+    def recompute(self) -> None:
+        """Predictions from the coefficients, without what rounding has added up over the steps."""
+        u = linalg.row_product(self.columns.K, self.at.a) + self.at.b
+        drift = self._rounding(self._sizes(self.at.a), u)
+        self.at = self.base = replace(self.at, u=u, drift=drift)
+        self.pieces = self.columns.loss.piece(self.columns.y, u)
+
+    def _sizes(self, a: Array) -> Array:
+        """sum_j root(K_jj) |a_j| of every column."""
+        return np.asarray(np.abs(a).T @ self.columns.problem.norms.roots)
+
+    def _rounding(self, size: Array, u: Array) -> Array:
+        """What rounding makes of predictions that are sums of terms of this size."""
+        epsilon = self.columns.epsilon
+        terms = summation(u.shape[0]) * (epsilon / EPSILON) * size
+        root = self.columns.problem.norms.root
+        return np.asarray(terms + 4.0 * epsilon * np.abs(u).max(axis=0) / root)
+
+    def slow(self, before: Array) -> Mask:
+        """Columns that will not be home in PATIENCE further steps of linear convergence."""
+        if not self.kept:
+            return np.zeros(before.size, dtype=bool)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gain = np.log(before / self.change)
+            missing = np.log(self.change / self._small())
+        return np.asarray(np.isfinite(before) & ~(missing <= PATIENCE * np.maximum(gain, 0.0)))
+
+    def flat(self) -> Mask:
+        """Whether a small shift of b, to one side at least, leaves no training row curved."""
+        columns, u = self.columns, self.at.u
+        nudge = columns.epsilon**0.5 * (columns.scale + np.abs(u).max(axis=0))
+        curved = [
+            (columns.loss.curvature(columns.y, u + shift) > 0) & columns.train
+            for shift in (-nudge, 0.0 * nudge, nudge)
+        ]
+        alone = np.logical_or.reduce([~one.any(axis=0) for one in curved])
+        return np.asarray(alone & columns.problem.fit_intercept)
+
+    def centre(self, some: Rows) -> None:
+        """Take columns that are flat in b to the middle of the flat stretch.
+
+        Where no training point has curvature there, stationarity gives the coefficients outright.
+        """
+        self.at = self.at.copy()
+        for k in some:
+            one = self.columns.take([k])
+            self.at.b[k] += _middle(one, self.at.u[:, [k]])
+            u = linalg.row_product(one.K, self.at.a[:, [k]]) + self.at.b[k]
+            if not (one.loss.curvature(one.y, u) * one.train).any():
+                g = one.weights * one.loss.gradient(one.y, u)
+                self.at.a[:, [k]] = -g / (2.0 * one.penalty)
+        self.recompute()
+
+
+def minimise(batch: Batch, max_steps: int = MAX_STEPS) -> None:
+    """Newton steps until every column is settled, or found to be a case for other means."""
+    pending = np.flatnonzero(~batch.settled)
+    part = batch.take(pending) if pending.size < batch.settled.size else replace(batch)
+    batch.own()
+    for _ in range(max_steps if pending.size else 0):
+        before = part.change
+        part.step()
+        on = ~(part.settled | part.stuck | part.slow(before))
+        if not on.all():
+            batch.put(pending[~on], part, ~on)
+            pending = pending[on]
+            if pending.size == 0:
+                return
+            part = part.take(on)
+    if pending.size:
+        batch.put(pending, part)
+
+
+def _middle(column: Columns, u: Array) -> float:
+    """Shift of b to the middle of the stretch over which the objective is flat in b.
+
+    Where no training point has curvature the minimising b is an interval; its middle depends on the
+    data alone, not on the way there. An interval open to one side gives its finite end.
+    """
+    s, loss, y = column.weights, column.loss, column.y
+    level = 1e-12 * float(np.abs(s * loss.gradient(y, u)).sum())
+    reach = 1.0 + float(np.abs(y - u).max())
+
+    def flat(shift: float) -> bool:
+        moved = s * loss.gradient(y, u + shift)
+        return abs(float(moved.sum(dtype=np.float64))) <= level
+
+    def end(sign: float) -> float:
+        far = reach
+        while flat(sign * far):
+            far *= 2.0
+            if far > 1e6 * reach:
+                return np.inf
+        near = 0.0
+        for _ in range(60):
+            mid = 0.5 * (near + far)
+            near, far = (mid, far) if flat(sign * mid) else (near, mid)
+        return near
+
+    below, above = end(-1.0), end(1.0)
+    if np.isinf(below) and np.isinf(above):
+        return 0.0
+    if np.isinf(above):
+        return -below
+    return above if np.isinf(below) else 0.5 * (above - below)
+
+
+def _dots(A: Array, B: Array) -> Array:
+    """The inner product of every column of A with that of B."""
+    return np.asarray(np.einsum("ij,ij->j", A, B))

@@ -1,0 +1,19 @@
+"""Ways of solving the linear system of a Newton step for many columns.
+
+========  ================================================  ======================================
+module    what it holds                                     when it is the cheapest
+========  ================================================  ======================================
+cholesky  a factor per column, for one step                 one column, or columns far apart
+update    one inverse, from which rows leave and enter      many columns close to one base
+spectral  a decomposition in place of that inverse          lambdas with the same curvature
+========  ================================================  ======================================
+"""
+
+from __future__ import annotations
+
+from onefit.systems.base import Model, System
+from onefit.systems.cholesky import Cholesky
+from onefit.systems.spectral import SharedSpectrum
+from onefit.systems.update import Base, Update
+
+__all__ = ["Base", "Cholesky", "Model", "SharedSpectrum", "System", "Update"]

@@ -1,0 +1,80 @@
+"""The linear system of a Newton step for many columns, and the protocol of what solves it.
+
+At predictions u with gradients g and curvatures d, Newton's model of a column (onefit.newton) fixes
+the coefficients of rows without curvature. On the others, A, it leaves the bordered system
+
+    [ K_AA + diag(c)   1 ] [ da ]   [    e   ]                c_i = 2 Lambda / (s_i d_i),
+    [      1'          0 ] [ db ] = [ -total ],
+
+without its border if there is no intercept. A way of solving it is a class with the members of
+:class:`System`, in a module of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Mask = NDArray[np.bool_]
+Rows = NDArray[np.intp]
+
+__all__ = ["Array", "Mask", "Model", "Rows", "System", "by_column"]
+
+
+@dataclass(frozen=True)
+class Model:
+    """Newton's models of several columns, as changes from where each of them stands.
+
+    Attributes
+    ----------
+    d : (n, k) array
+        Curvature, zero on rows that the problem does without.
+    missing : (n, k) array
+        e on rows with curvature, zero elsewhere.
+    fixed : (n, k) array
+        The change of the coefficients of rows without curvature, zero elsewhere.
+    total : (k,) array
+        The sum of all coefficients after that change.
+    """
+
+    d: Array
+    missing: Array
+    fixed: Array
+    total: Array
+
+    def take(self, columns: Any) -> Model:
+        """Some of the models."""
+        return Model(
+            self.d[:, columns],
+            self.missing[:, columns],
+            self.fixed[:, columns],
+            self.total[columns],
+        )
+
+
+class System(Protocol):
+    """What solves the systems of several columns."""
+
+    @property
+    def curvature(self) -> Array | None:
+        """Curvatures (n, 1) that smooth losses have to keep to; None where any will do."""
+
+    def take(self, columns: Any) -> System:
+        """That of some of the columns."""
+
+    def solve(self, model: Model) -> tuple[Array, Array, Mask]:
+        """Changes da (n, k), zero off A, and db (k,), and which intercepts are determined.
+
+        A model without any curvature says nothing of the intercept.
+        """
+
+
+def by_column(mask: Mask) -> list[Rows]:
+    """The rows where each column is true."""
+    rows = np.nonzero(mask.T)[1]
+    return [rows[first:last] for first, last in pairwise([0, *mask.sum(axis=0).cumsum()])]

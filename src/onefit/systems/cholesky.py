@@ -1,0 +1,113 @@
+"""A Cholesky factor per column: no column needs another, and any curvature will do.
+
+With R = diag(c)^(-1/2) the factored matrix is I + R K_AA R, whose eigenvalues are at least one
+whatever Lambda is. Where rounding makes it indefinite all the same (K singular, and Lambda below
+rounding of its norm), eigenvalues take the factor's place, those that rounding made negative set to
+zero. Neighbouring columns with the same matrix, as the targets of least squares have it, share it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from onefit import linalg
+from onefit.problem import Problem
+from onefit.systems.base import Array, Mask, Model, Rows, by_column
+
+__all__ = ["Cholesky", "Factor"]
+
+
+class Cholesky:
+    """One factor at a time.
+
+    Parameters
+    ----------
+    problem : Problem
+    ridge : (k,) array
+        Lambda of each column.
+    """
+
+    curvature: Array | None = None
+
+    def __init__(self, problem: Problem, ridge: Array) -> None:
+        self.problem, self.ridge = problem, ridge
+
+    def take(self, columns: Any) -> Cholesky:
+        """That of some of the columns."""
+        return Cholesky(self.problem, self.ridge[columns])
+
+    def solve(self, model: Model) -> tuple[Array, Array, Mask]:
+        """Changes da and db of every column, and which intercepts are determined."""
+        problem, factor = self.problem, None
+        a, b = np.zeros_like(model.fixed), np.zeros_like(model.total)
+        for k, rows in enumerate(by_column(model.d > 0.0)):
+            if rows.size == 0:
+                continue
+            root = np.sqrt(problem.s[rows] * model.d[rows, k] / (2.0 * self.ridge[k]))
+            root = root.astype(problem.K.dtype, copy=False)
+            if factor is None or not factor.serves(rows, root):
+                factor = Factor(problem.K, rows, root)
+            missing, total = model.missing[rows, k], model.total[k]
+            a[rows, k], b[k] = factor.solve(missing, total, problem.fit_intercept)
+        return a, b, np.asarray((model.d > 0.0).any(axis=0) | (not problem.fit_intercept))
+
+
+class Factor:
+    """I + R K R on some rows, factored.
+
+    Parameters
+    ----------
+    K : (n, n) array
+    rows : index array
+    root : array
+        The diagonal of R, a number for each of the rows.
+    """
+
+    def __init__(self, K: Array, rows: Rows, root: Array) -> None:
+        self.rows, self.root = rows, root
+        self.K = K if rows.size == K.shape[0] else linalg.submatrix(K, rows, rows)
+        self.lower: Array | None = None
+        try:
+            self.lower = linalg.cholesky(linalg.unit_ridge(self.K, root), overwrite=True)
+        except linalg.LinAlgError:
+            M = linalg.fortran(self.K)
+            M *= root[:, None]
+            M *= root[None, :]
+            values, self.vectors = linalg.eigh(M, overwrite=True)
+            self.shifted = linalg.without_rounding(values) + values.dtype.type(1.0)
+
+    def serves(self, rows: Rows, root: Array) -> bool:
+        """Whether this is the factor of that matrix."""
+        return np.array_equal(rows, self.rows) and np.array_equal(root, self.root)
+
+    def apply(self, x: Array) -> Array:
+        """(I + R K R)^-1 x."""
+        if self.lower is not None:
+            return linalg.solve_cholesky(self.lower, x)
+        inside = (linalg.matmul(self.vectors.T, x).T / self.shifted).T
+        return linalg.matmul(self.vectors, inside)
+
+    def diagonal(self) -> Array:
+        """That of (I + R K R)^-1."""
+        if self.lower is not None:
+            return np.asarray(np.square(linalg.triangular_inverse(self.lower)).sum(axis=0))
+        return np.asarray(np.square(self.vectors) @ (1.0 / self.shifted))
+
+    def solve(self, z: Array, total: float, fit_intercept: bool) -> tuple[Array, float]:
+        """Solve (K + R^-2) a + b = z, with 1'a = -total if there is an intercept.
+
+        In terms of x = R^-1 a. With an intercept, a is what is left of two larger vectors; the
+        second round, on the residual of the first, wins back the digits lost in their difference.
+        """
+        root = self.root
+        if not fit_intercept:
+            return root * self.apply(root * z), 0.0
+        ones = self.apply(root)
+        x = self.apply(root * z)
+        b = (root @ x + total) / (root @ ones)
+        x = x - b * ones
+        x = x + self.apply(root * (z - b - linalg.matmul(self.K, root * x)) - x)
+        shift = (root @ x + total) / (root @ ones)
+        return root * (x - shift * ones), float(b + shift)

@@ -1,0 +1,86 @@
+r"""A shared spectrum: one decomposition along a path, while the curved points stay the same.
+
+Updates (onefit.systems.update) need the inverse of
+
+    M = I + S K_AA S / (2 Lambda),                 S = diag(sqrt(s_i d_i)), i in A,
+
+with A the points with curvature d. For a piecewise quadratic loss d depends on a point's piece
+alone; where neither changes from lambda to lambda, as often happens towards small lambda, Lambda
+is a mere shift,
+
+    M^-1 = 2 Lambda (S K_AA S + 2 Lambda)^-1,
+
+and a partial eigendecomposition of S K_AA S (onefit.linalg.partial_eigh) serves every lambda, and
+every training size. A few points may differ: to an update they are rows that leave or enter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import sqrt
+
+import numpy as np
+
+from onefit import linalg
+from onefit.linalg.partial_eigh import PartialEigh
+from onefit.problem import Problem
+from onefit.systems.base import Array, Rows
+
+__all__ = ["SharedSpectrum", "Shifted"]
+
+
+class SharedSpectrum:
+    """The partial eigendecomposition of S K_AA S.
+
+    Parameters
+    ----------
+    problem : Problem
+    d : (n,) array
+        Curvature, zero off A.
+    """
+
+    def __init__(self, problem: Problem, d: Array) -> None:
+        self.d, A = d, np.flatnonzero(d > 0.0)
+        self.size = A.size
+        root = np.sqrt(problem.s[A] * d[A])
+        M = linalg.submatrix(problem.K, A, A)
+        M *= root
+        M *= root[:, None]
+        whole = PartialEigh.decompose(M.T)
+        # by rows: blocks of the inverse gather some of them
+        vectors = np.ascontiguousarray(whole.vectors)
+        self.partial = replace(whole, values=np.maximum(whole.values, 0.0), vectors=vectors)
+
+    def changes(self, d: Array) -> int:
+        """Points whose curvature is another."""
+        return int(np.count_nonzero(self.d != d))
+
+    def at(self, ridge: float) -> Shifted:
+        """M^-1 at one Lambda."""
+        return Shifted(self.partial, 2.0 * ridge)
+
+
+class Shifted:
+    """c (S K_AA S + c)^-1 with c = 2 Lambda, by its decomposition."""
+
+    def __init__(self, partial: PartialEigh, shift: float) -> None:
+        number = partial.values.dtype.type
+        self.vectors = partial.vectors
+        self.weight = number(shift) / (partial.values + number(shift))
+        self.columns = partial.correction(shift) * number(sqrt(shift))
+
+    def apply(self, B: Array) -> Array:
+        """M^-1 B."""
+        inside = linalg.matmul(self.vectors.T, np.asfortranarray(B))
+        weight = self.weight if B.ndim == 1 else self.weight[:, None]
+        mended = self.columns @ (self.columns.T @ inside)
+        return linalg.matmul(self.vectors, np.asfortranarray(weight * inside + mended))
+
+    def block(self, rows: Rows) -> Array:
+        """Rows and columns of M^-1 (its lower triangle)."""
+        some = self.vectors[rows]
+        mended = some @ self.columns
+        some *= np.sqrt(self.weight)
+        block = linalg.gram(some, rows=True)
+        linalg.add_gram(block, mended)
+        return block
