@@ -52,9 +52,10 @@ MACHINE = Rates(
 )
 
 
-def kfold(n: int, k: int, lams: int, **more: object) -> Workload:
+def kfold(n: int, k: int, lams: int, loss: str = "squared", **more: object) -> Workload:
     sizes = tuple(len(part) for part in np.array_split(np.arange(n), k))
-    return Workload(n, lams, sizes, ridges=len(set(sizes)), **more)  # type: ignore[arg-type]
+    of_loss = {"loss": loss, "quadratic": loss == "squared"}
+    return Workload(n, lams, sizes, ridges=len(set(sizes)), **of_loss, **more)  # type: ignore[arg-type]
 
 
 def auto(work: Workload, rates: Rates = MACHINE) -> str:
@@ -262,13 +263,10 @@ def test_the_memory_is_what_the_method_takes(method, k):
     problem = Problem(K, X[:, :1], np.ones(n), get_loss("squared", "regression"))
     splitter = KFold(k, shuffle=True, random_state=0)
     lams = np.array([1e-6, 1e-3])
-    prepared = METHODS[method]()
     tracemalloc.start()
     try:
         folds = Folds.draw(splitter, X)
-        state = prepared.prepare(problem, folds, lams)
-        for lam in lams:
-            state.predict(lam)
+        METHODS[method]().prepare(problem, folds).predict(lams)
         measured = tracemalloc.get_traced_memory()[1] + K.nbytes
     finally:
         tracemalloc.stop()

@@ -21,7 +21,7 @@ from joblib import Parallel, delayed
 from adversarial.generator import hostile
 from adversarial.reference import reference
 from onefit.heldout import METHODS, Influence
-from onefit.heldout.influence import check_order
+from onefit.heldout.series import check_order
 from onefit.losses import MissingDerivativeError
 
 __all__ = [
@@ -94,8 +94,7 @@ def _make(name):
 
 def applicable(name, loss):
     """Whether the method takes the loss."""
-    allowed = METHODS[name.split()[0]].losses
-    if allowed is not None and loss.name not in allowed:
+    if METHODS[name.split()[0]].quadratic_only and not loss.quadratic:
         return False
     if name.startswith("influence"):
         try:
@@ -133,8 +132,7 @@ def predict(case, name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         warnings.simplefilter("error", RuntimeWarning)
-        prepared = _make(name).prepare(case.problem, case.folds, case.path)
-        return [prepared.predict(float(lam)) for lam in case.path][-1]
+        return _make(name).prepare(case.problem, case.folds).predict(case.path)[-1]
 
 
 def audit(case, name, true=None):

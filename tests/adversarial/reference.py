@@ -49,8 +49,8 @@ from adversarial.balls import (
 )
 from adversarial.curves import Pieces, curves
 from adversarial.newton import Machine, Point, approach
+from onefit.fit import fit
 from onefit.problem import Problem
-from onefit.solvers import solve
 
 __all__ = ["Task", "Truth", "UnclearError", "reference"]
 
@@ -112,10 +112,10 @@ def _double(problem, lam, train, j):
             warnings.simplefilter("ignore")
             part = [np.asarray(x, dtype=float) for x in (problem.K, problem.Y[:, [j]], problem.s)]
             wide = Problem(*part, problem.loss, problem.fit_intercept, problem.scaling)
-            solution = solve(wide.take(train), lam)
-        if not np.isfinite(solution.coef).all() or not np.isfinite(solution.intercept).all():
+            solution = fit(wide.take(train), lam)
+        if not np.isfinite(solution.a).all() or not np.isfinite(solution.b).all():
             return None
-        return exact(solution.coef), arb(float(solution.intercept[0]))
+        return exact(solution.a), arb(float(solution.b[0]))
     except Exception:
         return None
 

@@ -18,7 +18,7 @@ LOSSES = [Squared(), Huber(0.4), SmoothedHinge(0.3)]
 def test_cross_validation(make_problem, loss):
     problem = make_problem(loss, weighted=True)
     folds = Folds.draw(5, problem.K)  # 24 rows: folds of two sizes
-    held = Refit().prepare(problem, folds, [0.02]).predict(0.02)
+    held = Refit().prepare(problem, folds).predict([0.02])[0]
     means = []
     for test, u in zip(folds.test, held.by_fold, strict=True):
         w = problem.s[test] / problem.s[test].sum()
@@ -30,7 +30,7 @@ def test_cross_validation(make_problem, loss):
 @pytest.mark.parametrize("judge", [None, "squared", "absolute", lambda y, u: (y - u) ** 4])
 def test_loo(make_problem, loss, judge):
     problem = make_problem(loss)
-    held = Refit().prepare(problem, leave_one_out(24), [0.02]).predict(0.02).predictions
+    held = Refit().prepare(problem, leave_one_out(24)).predict([0.02])[0].predictions
     y = problem.Y[:, 0]
     value = {None: loss.value, "squared": lambda y, u: (y - u) ** 2}.get(judge)
     value = value or (judge if callable(judge) else lambda y, u: np.abs(y - u))

@@ -9,11 +9,11 @@ import pytest
 
 from onefit.criteria import HatSpectrum, InfluenceLoo, influence_loo, loo
 from onefit.criteria.influence import influence_predictions
+from onefit.fit import fit
 from onefit.folds import leave_one_out
 from onefit.heldout import Influence
 from onefit.losses import EpsilonQuadratic, Huber, Log, Logistic, SmoothedHinge, Squared
 from onefit.problem import Problem
-from onefit.solvers import solve
 
 LOSSES = [Squared(), Huber(0.4), EpsilonQuadratic(0.3), SmoothedHinge(0.3)]
 
@@ -21,7 +21,7 @@ LOSSES = [Squared(), Huber(0.4), EpsilonQuadratic(0.3), SmoothedHinge(0.3)]
 def paper_criterion(problem, lam, order, V=np.abs):
     """Definition 8 with equations 8, 10 and 14 as they stand (no intercept, mean scaling)."""
     n, K, y = problem.n, problem.K, problem.Y[:, 0]
-    u = solve(problem, lam).decision[:, 0]
+    u = fit(problem, lam).u[:, 0]
     first = -problem.loss.gradient(y, u)  # L'(r)
     B = np.tile(problem.loss.curvature(y, u), (n, 1))  # L'' in every entry of its column
     S = 2 * lam * np.eye(n) + K * B / n
@@ -59,8 +59,8 @@ def test_same_as_the_series(make_problem, loss, weighted, intercept, scaling):
     problem = make_problem(loss, intercept=intercept, scaling=scaling, weighted=weighted)
     for lam in (1e-3, 1e-1):
         for order in (1, 5):
-            method = Influence(order, tail=True).prepare(problem, leave_one_out(24), [lam])
-            expected = method.predict(lam).values
+            method = Influence(order, tail=True).prepare(problem, leave_one_out(24))
+            expected = method.predict([lam])[0].values
             found = influence_predictions(problem, lam, order)
             np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
 
@@ -72,8 +72,8 @@ def test_near_leave_one_out(make_problem, intercept):
     for lam in (1e-4, 1e-3):
         exact = loo(problem, lam, "absolute")
         assert influence_loo(problem, lam) == pytest.approx(exact, rel=2e-3)
-        bare = Influence(5).prepare(problem, leave_one_out(50), [lam]).predict(lam)
-        assert abs(np.abs(problem.Y - bare.values).mean() / exact - 1) > 1e-2
+        bare = Influence(5).prepare(problem, leave_one_out(50)).predict([lam])
+        assert abs(np.abs(problem.Y - bare[0].values).mean() / exact - 1) > 1e-2
 
 
 def test_several_targets_and_a_shared_spectrum(make_problem):

@@ -48,8 +48,8 @@ FUNCTIONS = {
 
 
 def evidence_of(problem, folds, kernel=None):
-    method = METHODS["refit"]().prepare(problem, folds, np.array(LAMS))
-    return Evidence(problem, kernel or Gaussian(0.5), LAMS, [method.predict(lam) for lam in LAMS])
+    held = METHODS["refit"]().prepare(problem, folds).predict(np.array(LAMS))
+    return Evidence(problem, kernel or Gaussian(0.5), LAMS, held.each())
 
 
 def loss_for(criterion):

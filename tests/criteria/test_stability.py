@@ -18,12 +18,12 @@ from onefit.criteria import (
     kernel_stability,
     near_identity,
 )
+from onefit.fit import fit
 from onefit.folds import Folds
 from onefit.heldout import Influence
 from onefit.kernels import Gaussian, Linear, Polynomial
 from onefit.losses import Huber, SmoothedHinge, Squared
 from onefit.problem import Problem
-from onefit.solvers import solve
 
 random = np.random.default_rng(0)
 
@@ -140,12 +140,12 @@ def test_bordered_inverse_exceeds_what_theorem_2_claims():
 def test_lemma_behind_theorem_3(make_problem):
     """K^i in place of K: the printed lam fails, 1 / (2 lam) holds."""
     problem, lam = make_problem(SmoothedHinge(1e-3), intercept=False), 1e-3
-    full = solve(problem, lam).decision
+    full = fit(problem, lam).u
     for i in (0, 5, 11):
         removed = problem.K.copy()
         removed[i] = removed[:, i] = 0.0
         norm = np.linalg.norm(problem.K - removed, 2)
-        moved = np.abs(solve(replace(problem, K=removed), lam).decision - full).max()
+        moved = np.abs(fit(replace(problem, K=removed), lam).u - full).max()
         bound = np.sqrt(2) * norm**0.25 * (1 + (norm / 4) ** 0.25)
         assert lam * bound < moved <= bound / (2 * lam)
 

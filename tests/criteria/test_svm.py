@@ -9,24 +9,23 @@ from sklearn.svm import SVC
 
 from onefit.criteria import gacv, loo, span, sv_count
 from onefit.criteria.span import squared_spans
-from onefit.heldout.full import Target
+from onefit.fit import fit
 from onefit.losses import Huber, SmoothedHinge, Squared, SquaredHinge
 from onefit.problem import Problem
-from onefit.solvers import solve
 
 HINGES = [SmoothedHinge(0.3), SmoothedHinge(0.01), SquaredHinge()]
 
 
 def gacv_by_hand(problem, lam):
-    solution = solve(problem, lam)
+    solution = fit(problem, lam)
     total = 0.0
     for i in range(problem.n):
-        t = problem.Y[i, 0] * solution.decision[i, 0]
+        t = problem.Y[i, 0] * solution.u[i, 0]
         total += max(1 - t, 0.0)
         if t < -1:
-            total += 2 * abs(solution.coef[i, 0]) * problem.K[i, i]
+            total += 2 * abs(solution.a[i, 0]) * problem.K[i, i]
         elif t <= 1 + problem.loss.delta:
-            total += abs(solution.coef[i, 0]) * problem.K[i, i]
+            total += abs(solution.a[i, 0]) * problem.K[i, i]
     return total / problem.n
 
 
@@ -50,10 +49,15 @@ def test_gacv_in_dual_variables_of_libsvm(make_problem):
     assert gacv(problem, lam) == pytest.approx(expected, rel=2e-3)
 
 
-def span_by_programme(problem, lam, target, p):
+def curvature(problem, solution):
+    """That of the loss at the solution; points that have some are free."""
+    return problem.loss.curvature(problem.Y, solution.u)[:, 0]
+
+
+def span_by_programme(problem, lam, d, p):
     """min over x of |Phi(p) - sum x Phi|^2 + sum c x^2 over the free points but p."""
-    free = target.active[target.active != p]
-    c = 2 * problem.ridge(lam) / (problem.s[free] * target.d[free])
+    free = np.setdiff1d(np.flatnonzero(d), [p])
+    c = 2 * problem.ridge(lam) / (problem.s[free] * d[free])
     Q = problem.K[np.ix_(free, free)] + np.diag(c)
     k = problem.K[free, p]
 
@@ -79,12 +83,13 @@ def span_by_programme(problem, lam, target, p):
 def test_span_by_a_quadratic_programme(make_problem, loss, weighted, intercept):
     problem = make_problem(loss, intercept=intercept, weighted=weighted)
     lam = 0.01
-    target = Target.at(problem, lam, solve(problem, lam), 0)
-    assert target.active.size >= 3
-    spans = squared_spans(target)
-    support = np.flatnonzero(target.a)
-    assert isinstance(loss, SquaredHinge) or support.size > target.active.size  # some are bound
-    expected = [span_by_programme(problem, lam, target, p) for p in support]
+    solution = fit(problem, lam)
+    d = curvature(problem, solution)
+    assert np.count_nonzero(d) >= 3
+    spans = squared_spans(problem, lam, 0, solution)
+    support = np.flatnonzero(solution.a)
+    assert isinstance(loss, SquaredHinge) or support.size > np.count_nonzero(d)  # some are bound
+    expected = [span_by_programme(problem, lam, d, p) for p in support]
     np.testing.assert_allclose(spans[support], expected, rtol=1e-5, atol=1e-7)
 
 
@@ -99,17 +104,17 @@ def test_span_is_leave_one_out_where_no_point_moves(make_problem, loss, intercep
 
 def count_exact_spans(problem, lam):
     """The number of support vectors whose removal moves nobody; their spans are checked."""
-    full = solve(problem, lam)
-    target = Target.at(problem, lam, full, 0)
-    spans, kept = squared_spans(target), 0
-    for p in np.flatnonzero(target.a):
+    full = fit(problem, lam)
+    spans, kept = squared_spans(problem, lam, 0, full), 0
+    for p in np.flatnonzero(full.a):
         rest = np.delete(np.arange(problem.n), p)
         part = problem.take(rest)
-        without = solve(part, lam)
-        before = problem.loss.piece(part.Y, full.decision[rest])
-        if np.array_equal(before, problem.loss.piece(part.Y, without.decision)):
-            u = problem.K[p, rest] @ without.coef[:, 0] + without.intercept[0]
-            assert target.u[p] - target.a[p] * spans[p] == pytest.approx(u, rel=1e-7, abs=1e-9)
+        without = fit(part, lam)
+        before = problem.loss.piece(part.Y, full.u[rest])
+        if np.array_equal(before, problem.loss.piece(part.Y, without.u)):
+            u = problem.K[p, rest] @ without.a[:, 0] + without.b[0]
+            found = full.u[p, 0] - full.a[p, 0] * spans[p]
+            assert found == pytest.approx(u, rel=1e-7, abs=1e-9)
             kept += 1
     return kept
 
@@ -129,8 +134,7 @@ def test_span_of_the_only_free_point():
     K = np.eye(2)
     y = np.array([[1.0], [-1.0]])
     problem = Problem(K, y, np.ones(2), SmoothedHinge(0.1), True, "total")
-    target = Target.at(problem, 1.0, solve(problem, 1.0), 0)
-    if target.active.size == 0:
+    if not curvature(problem, fit(problem, 1.0)).any():
         with pytest.raises(np.linalg.LinAlgError, match="no support vector is free"):
             span(problem, 1.0)
     else:
@@ -141,10 +145,10 @@ def test_sv_count(make_problem):
     for loss in HINGES:
         problem = make_problem(loss)
         edge = 1 + getattr(loss, "delta", 0.0)
-        margin = problem.Y * solve(problem, 0.01).decision
+        margin = problem.Y * fit(problem, 0.01).u
         assert sv_count(problem, 0.01) == pytest.approx(np.mean(margin < edge))
     weighted = make_problem(SquaredHinge(), weighted=True)
-    margin = weighted.Y[:, 0] * solve(weighted, 0.01).decision[:, 0]
+    margin = weighted.Y[:, 0] * fit(weighted, 0.01).u[:, 0]
     expected = weighted.s[margin < 1].sum() / weighted.s.sum()
     assert sv_count(weighted, 0.01) == pytest.approx(expected)
 

@@ -27,7 +27,7 @@ def objective(value, y, s, scaling, lam, u, norm2):
 
 def objective_of(problem, lam, solution, column=0, loss_value=None):
     """The objective at a solution, by its coefficients and intercept alone."""
-    a, b = solution.coef[:, column], solution.intercept[column]
+    a, b = solution.a[:, column], solution.b[column]
     f = problem.K @ a
     value = loss_value or (lambda y, u: naive.losses.value(problem.loss, y, u))
     return objective(value, problem.Y[:, column], problem.s, problem.scaling, lam, f + b, a @ f)
@@ -80,7 +80,7 @@ def stationarity_gaps(problem, lam, solution):
     reaches g through the curvature.
     """
     K, s = problem.K.astype(float), problem.s.astype(float)[:, None]
-    a, b, u = (v.astype(float) for v in (solution.coef, solution.intercept, solution.decision))
+    a, b, u = (v.astype(float) for v in (solution.a, solution.b, solution.u))
     ridge = lam * (s.sum() if problem.scaling == "mean" else 1.0)
     g = s * problem.loss.gradient(problem.Y, u)
     eps = np.finfo(problem.K.dtype).eps

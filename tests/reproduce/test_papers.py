@@ -10,6 +10,7 @@ from scipy import stats
 from sklearn.svm import SVC
 
 from onefit import KernelRegressor
+from onefit.fit import fit
 from onefit.folds import leave_one_out
 from onefit.heldout.refit import refit_fold
 from onefit.kernels.stationary import Gaussian
@@ -28,7 +29,6 @@ from onefit.reproduce.data import DataSet, Loader
 from onefit.reproduce.results import Published, Results
 from onefit.reproduce.run import PAPERS, settings
 from onefit.reproduce.sweep import draw_folds
-from onefit.solvers import solve
 
 MODULES = {m.NAME: m for m in (icml2014, ecml2014, ins2016, jmlr2008, ieice2019)}
 
@@ -154,8 +154,8 @@ def test_ins_machine_is_the_svm_without_intercept():
     np.testing.assert_allclose(Z @ Z.T, K, atol=1e-10)
     lam = 0.02
     u = ins2016._svm(Z, y, lam).decision_function(Z)
-    smooth = solve(Problem(K, y[:, None], np.ones(50), SmoothedHinge(1e-4), False), lam)
-    np.testing.assert_allclose(u, smooth.decision[:, 0], atol=5e-3)
+    smooth = fit(Problem(K, y[:, None], np.ones(50), SmoothedHinge(1e-4), False), lam)
+    np.testing.assert_allclose(u, smooth.u[:, 0], atol=5e-3)
     with_bias = SVC(kernel="precomputed", C=0.5 / (50 * lam)).fit(K, y).decision_function(K)
     assert np.abs(u - with_bias).max() > 0.02
 

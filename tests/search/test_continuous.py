@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import make_classification, make_friedman1
 from sklearn.model_selection import KFold, LeaveOneOut
 
-from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV
-from onefit import _linalg as linalg
+from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV, linalg
 from onefit.criteria import HatSpectrum
 from onefit.heldout import Eigen
 from onefit.kernels import Gaussian

@@ -27,9 +27,9 @@ from sklearn.model_selection import KFold
 
 import onefit
 from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV
-from onefit._linalg import LinAlgError
 from onefit.cli.run import Diary
-from onefit.heldout import Block
+from onefit.heldout import Block, Prepared
+from onefit.linalg import LinAlgError
 from onefit.search import journal, workers
 from onefit.search.continuous import coarse_to_fine
 from onefit.search.describe import describe
@@ -431,13 +431,21 @@ class Choosy(Block):
 
     name = "choosy"
 
-    def prepare(self, problem, folds, lams):
-        if max(lams) < 1e-2:
-            raise LinAlgError("all too small")
-        return super().prepare(problem, folds, lams)
+    def prepare(self, problem, folds):
+        return _Choosy(super().prepare(problem, folds))
 
     def __repr__(self):
         return "Choosy()"
+
+
+@dataclass
+class _Choosy(Prepared):
+    block: Prepared
+
+    def predict(self, lams):
+        if max(lams) < 1e-2:
+            raise LinAlgError("all too small")
+        return self.block.predict(lams)
 
 
 def test_new_lams_that_all_fail(tmp_path):

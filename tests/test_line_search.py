@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from registries import LOSS_IDS, LOSSES
 from scipy.optimize import brentq
 
+from onefit import line_search as module
+from onefit.line_search import line_search
 from onefit.losses import Huber, Log, SmoothedHinge, Squared
-from onefit.solvers import linesearch
-from onefit.solvers.linesearch import line_search
 
 each_loss = pytest.mark.parametrize(("loss", "task"), LOSSES, ids=LOSS_IDS)
 
@@ -111,7 +111,7 @@ def test_a_ray_that_never_rises_ends():
 
 def test_a_vanishing_curvature_is_no_step():
     # a smooth loss far out in its tails: Newton's step overflows, and the bracket is doubled
-    t = linesearch._propose(
+    t = module._propose(
         np.array([4096.0]), np.array([-29.0]), np.array([4e-308]), np.array([4096.0]),
         np.array([np.inf]),
     )  # fmt: skip
