@@ -29,7 +29,7 @@ import onefit
 from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit._linalg import LinAlgError
 from onefit.cli.run import Diary
-from onefit.heldout import Block
+from onefit.heldout import Block, Influence
 from onefit.search import journal, workers
 from onefit.search.continuous import coarse_to_fine
 from onefit.search.describe import describe
@@ -374,7 +374,7 @@ def test_lams_by_another_method_are_not_mixed(tmp_path, ran, monkeypatch):
         {"n_jobs": 2},
         {"method": "eigen"},
         {"method": "exact"},
-        {"method": "influence", "order": 2},
+        {"method": Influence(order=2)},
     ],
     ids=str,
 )

@@ -14,6 +14,7 @@ from sklearn.model_selection import LeaveOneOut as EachRow
 
 from onefit import KernelRegressor, KernelSearchCV, heldout_predict, influence, robust_select
 from onefit.criteria import CvHat, InfluenceLoo, LeaveOneOut
+from onefit.heldout import Influence
 
 LAM = 1e-3
 SIGMAS = np.linspace(0.5, 4.0, 36)
@@ -104,7 +105,7 @@ def figure2(out: Path, X: Any, y: Any) -> None:
 
 
 def _left_out(X: Any, y: Any, order: int, sigma: float, lam: float) -> Any:
-    held = heldout_predict(machine(sigma, lam), X, y, cv=EachRow(), method="influence", order=order)
+    held = heldout_predict(machine(sigma, lam), X, y, cv=EachRow(), method=Influence(order=order))
     return held.predictions
 
 
