@@ -20,7 +20,7 @@ from sklearn.pipeline import Pipeline
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.folds import Folds
 from onefit.heldout import leaveout, limit, refit
-from onefit.uncertainty import nested_cv, optimism_note, predict_interval, standard_errors
+from onefit.uncertainty import nested_cv, predict_interval
 from onefit.uncertainty.intervals import _rank
 from onefit.uncertainty.machines import leave_out
 
@@ -220,18 +220,6 @@ def test_a_singular_system_says_what_to_do():
     machine = KernelRegressor(kernel="linear", lam=1e-20, scaling="total", fit_intercept=False)
     with pytest.raises(np.linalg.LinAlgError, match="raise lam"):
         predict_interval(machine, X, y, X_new)
-
-
-def test_standard_errors_and_the_note():
-    search = KernelSearchCV(KernelRegressor(), {"lam": [1e-3, 1e-2]}, cv=4).fit(X, y)
-    scores = np.array([search.cv_results_[f"split{i}_test_score"] for i in range(4)])
-    np.testing.assert_allclose(standard_errors(search), scores.std(axis=0, ddof=1) / 2)
-    with pytest.raises(ValueError, match="it has score"):
-        standard_errors(search, "r2")
-    assert "best of 2 scores" in optimism_note(search)
-    assert "nested_cv" in optimism_note(search)
-    alone = KernelSearchCV(KernelRegressor(), {}, cv=4).fit(X, y)
-    assert "nothing was selected" in optimism_note(alone)
 
 
 def by_hand(model, K, seed, value, stratified=False):

@@ -26,12 +26,11 @@ from sklearn.datasets import make_classification, make_friedman1
 from sklearn.model_selection import KFold
 
 import onefit
-from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV, coarse_to_fine
 from onefit._linalg import LinAlgError
 from onefit.cli.run import Diary
 from onefit.heldout import Block, Influence
 from onefit.search import journal, workers
-from onefit.search.continuous import coarse_to_fine
 from onefit.search.describe import describe
 from onefit.search.journal import JournalError
 
