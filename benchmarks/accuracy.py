@@ -14,7 +14,7 @@ from _harness import Row
 
 REGRESSION = ("squared", "huber", "epsilon_quadratic", "logistic")
 LOSSES = (*REGRESSION, "squared_hinge", "smoothed_hinge", "log")
-PARAMETERS = {"huber": {"b": 0.3}, "epsilon_quadratic": {"epsilon": 0.1}}
+PARAMETERS = {"huber": {"threshold": 0.3}, "epsilon_quadratic": {"epsilon": 0.1}}
 ORDERS = (1, 2, 3, 5, 8)
 WAYS = (*(f"order {r}" for r in ORDERS), "tail", "limit", "exact")
 SMOOTH = ("logistic", "log")

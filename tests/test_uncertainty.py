@@ -31,7 +31,7 @@ X_new = random.uniform(-2, 2, size=(7, 2))
 MACHINES = [
     KernelRegressor(gamma=0.5, lam=1e-3),
     KernelRegressor(gamma=0.5, lam=1e-2, fit_intercept=False, scaling="total"),
-    KernelRegressor(loss="huber", b=0.3, gamma=0.5, lam=1e-3),
+    KernelRegressor(loss="huber", threshold=0.3, gamma=0.5, lam=1e-3),
     KernelRegressor(loss="epsilon_quadratic", epsilon=0.2, gamma=0.5, lam=1e-3),
     KernelRegressor(loss="logistic", gamma=0.5, lam=1e-3),
 ]
@@ -109,7 +109,7 @@ def test_a_weight_is_a_number_of_rows(machine):
     np.testing.assert_allclose(fewer.upper, alone.upper, rtol=1e-6)
 
 
-@pytest.mark.parametrize("options", [{}, {"loss": "huber", "b": 0.3}])
+@pytest.mark.parametrize("options", [{}, {"loss": "huber", "threshold": 0.3}])
 def test_machines_of_every_split(options):
     """Coefficients and intercepts, splits that keep less than they remove among them."""
     machine = KernelRegressor(gamma=0.5, lam=1e-3, **options)
@@ -188,7 +188,7 @@ def test_coverage(method, alpha):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("options", "repetitions"), [({}, 1000), ({"loss": "huber", "b": 0.3}, 400)]
+    ("options", "repetitions"), [({}, 1000), ({"loss": "huber", "threshold": 0.3}, 400)]
 )
 def test_coverage_over_many_samples(options, repetitions):
     for method in ("cv+", "jackknife+"):
@@ -334,7 +334,7 @@ def test_nested_cv_fits_the_winner_of_each_part_and_nothing_else(monkeypatch):
     for module in (leaveout, limit, refit):
         monkeypatch.setattr(module, "refit_fold", lambda *a: 1 / 0)
     for loss in ("squared", "huber"):
-        machine = KernelRegressor(loss=loss, gamma=0.5, b=0.3)
+        machine = KernelRegressor(loss=loss, gamma=0.5, threshold=0.3)
         search = KernelSearchCV(machine, {"lam": [1e-3, 1e-1]}, cv=3)
         fits.clear()
         nested_cv(search, X, y, cv=4, repeats=2)
