@@ -1,4 +1,4 @@
-"""Intervals by refits, their coverage, standard errors, and nested cross-validation by hand."""
+"""Intervals by refits, their coverage, and nested cross-validation by hand."""
 
 from __future__ import annotations
 

@@ -127,6 +127,11 @@ def test_losses_of_the_other_task():
         KernelClassifier("huber").fit(X, np.sign(y))
 
 
+def test_b_is_the_intercept_and_no_parameter():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'b'"):
+        KernelRegressor("huber", b=1.0)
+
+
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan])
 def test_loss_parameters(value):
     X, y = sample("regression")
