@@ -14,7 +14,7 @@ from _harness import Row
 
 REGRESSION = ("squared", "huber", "epsilon_quadratic", "logistic")
 LOSSES = (*REGRESSION, "squared_hinge", "smoothed_hinge", "log")
-PARAMETERS = {"huber": {"b": 0.3}, "epsilon_quadratic": {"epsilon": 0.1}}
+PARAMETERS = {"huber": {"threshold": 0.3}, "epsilon_quadratic": {"epsilon": 0.1}}
 ORDERS = (1, 2, 3, 5, 8)
 WAYS = (*(f"order {r}" for r in ORDERS), "tail", "limit", "exact")
 SMOOTH = ("logistic", "log")
@@ -37,14 +37,14 @@ def estimator(loss: str, lam: float, delta: float):
 def heldout(model, X, y, cv, way: str) -> np.ndarray:
     """Held-out decision values, in the rows' order."""
     from onefit import heldout_predict
+    from onefit.heldout import Influence
 
+    method = way
     if way.startswith("order"):
-        options = {"method": "influence", "order": int(way.split()[1])}
+        method = Influence(order=int(way.split()[1]))
     elif way == "tail":
-        options = {"method": "influence", "order": tail_order(model.loss), "tail": True}
-    else:
-        options = {"method": way}
-    return np.ravel(heldout_predict(model, X, y, cv=cv, **options).predictions)
+        method = Influence(order=tail_order(model.loss), tail=True)
+    return np.ravel(heldout_predict(model, X, y, cv=cv, method=method).predictions)
 
 
 # The table.

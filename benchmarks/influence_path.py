@@ -16,7 +16,7 @@ from _harness import Contestant, Outcome, Row
 
 REGRESSION = ("huber", "epsilon_quadratic")
 LOSSES = (*REGRESSION, "squared_hinge", "smoothed_hinge")
-PARAMETERS = {"huber": {"b": 0.3}, "epsilon_quadratic": {"epsilon": 0.1}}
+PARAMETERS = {"huber": {"threshold": 0.3}, "epsilon_quadratic": {"epsilon": 0.1}}
 GAMMA = 0.3
 PATH = "(a) full-sample path"
 LIMIT, EXACT, REFIT = "(b) limit", "(c) exact", "(d) refit"

@@ -68,7 +68,7 @@ KERNELS = [
 #: constructor arguments of the estimators, every loss by its name
 REGRESSORS = [
     {"loss": "squared"},
-    {"loss": "huber", "b": 0.3},
+    {"loss": "huber", "threshold": 0.3},
     {"loss": "epsilon_quadratic", "epsilon": 0.2},
     {"loss": "logistic"},
 ]
@@ -83,8 +83,8 @@ CLASSIFIERS = [
 def kinks(loss: object) -> list[float]:
     """Where the loss changes its piece: residuals y - u, or margins y u for the hinges."""
     match loss:
-        case Huber(b):
-            return [-b, b]
+        case Huber(threshold):
+            return [-threshold, threshold]
         case EpsilonQuadratic(epsilon):
             return [-epsilon, epsilon] if epsilon else [0.0]
         case SmoothedHinge(delta):

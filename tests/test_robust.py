@@ -79,7 +79,7 @@ def test_the_five_steps():
     fitted = KernelRegressor(fit_intercept=False, **least).fit(X, y)
     assert found.sigma_err == pytest.approx(mad(y - fitted.predict(X)))
     np.testing.assert_allclose(
-        np.unique(table["b"]), [*(found.sigma_err * np.arange(1, 4)), np.inf]
+        np.unique(table["threshold"]), [*(found.sigma_err * np.arange(1, 4)), np.inf]
     )
     assert found.params == table["params"][found.best_index]
     winner = KernelRegressor(fit_intercept=False, **found.params).fit(X, y)
@@ -93,9 +93,9 @@ def test_outliers_are_seen_and_clean_data_left_alone():
     assert found.sigma_err < 0.6  # the scale of the noise, not of the outliers
     X, y = toy()
     clean = robust_select(X, y, param_grid=GRID)
-    criterion, b = clean.results["criterion"], clean.results["b"]
-    best_of = [criterion[b == value].min() for value in np.unique(b)]
-    assert max(best_of) / min(best_of) < 1.1  # figure 5a: b does not matter
+    criterion, threshold = clean.results["criterion"], clean.results["threshold"]
+    best_of = [criterion[threshold == value].min() for value in np.unique(threshold)]
+    assert max(best_of) / min(best_of) < 1.1  # figure 5a: it does not matter
 
 
 def errors(make, outliers, seeds):
@@ -162,7 +162,7 @@ def test_half_of_the_residuals_equal():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"param_grid": {"b": [1.0]}}, "names 'b', which robust_select chooses itself"),
+        ({"param_grid": {"threshold": [1.0]}}, "names 'threshold', which robust_select chooses"),
         ({"param_grid": [{"lam": [1.0], "loss": ["huber"]}]}, "names 'loss'"),
         ({"param_grid": {"gama": [1.0]}}, "did you mean 'gamma'"),
         ({"multiples": [0.0]}, "multiples must be a positive"),

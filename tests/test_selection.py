@@ -65,7 +65,8 @@ def test_outliers_bring_hubers_loss():
     assert search.best_params_["loss"] == "huber"
     assert search.scoring == "neg_mean_absolute_error"
     assert {one["loss"] for one in search.cv_results_["params"]} == {"squared", "huber"}
-    ratio = np.unique([one["b"] for one in search.cv_results_["params"] if "b" in one])
+    params = search.cv_results_["params"]
+    ratio = np.unique([one["threshold"] for one in params if "threshold" in one])
     np.testing.assert_allclose(ratio / ratio[0], [1.0, 2.0, 3.0])
     assert search.best_params_["kernel"] != "linear"
     assert np.abs(search.predict(X) - curve).mean() < 0.3

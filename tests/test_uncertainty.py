@@ -1,4 +1,4 @@
-"""Intervals by refits, their coverage, standard errors, and nested cross-validation by hand."""
+"""Intervals by refits, their coverage, and nested cross-validation by hand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.folds import Folds
-from onefit.uncertainty import nested_cv, optimism_note, predict_interval, standard_errors
+from onefit.uncertainty import nested_cv, predict_interval
 from onefit.uncertainty.intervals import _rank
 from onefit.uncertainty.machines import leave_out
 
@@ -30,7 +30,7 @@ X_new = random.uniform(-2, 2, size=(7, 2))
 MACHINES = [
     KernelRegressor(gamma=0.5, lam=1e-3),
     KernelRegressor(gamma=0.5, lam=1e-2, fit_intercept=False, scaling="total"),
-    KernelRegressor(loss="huber", b=0.3, gamma=0.5, lam=1e-3),
+    KernelRegressor(loss="huber", threshold=0.3, gamma=0.5, lam=1e-3),
     KernelRegressor(loss="epsilon_quadratic", epsilon=0.2, gamma=0.5, lam=1e-3),
     KernelRegressor(loss="logistic", gamma=0.5, lam=1e-3),
 ]
@@ -108,7 +108,7 @@ def test_a_weight_is_a_number_of_rows(machine):
     np.testing.assert_allclose(fewer.upper, alone.upper, rtol=1e-6)
 
 
-@pytest.mark.parametrize("options", [{}, {"loss": "huber", "b": 0.3}])
+@pytest.mark.parametrize("options", [{}, {"loss": "huber", "threshold": 0.3}])
 def test_machines_of_every_split(options):
     """Coefficients and intercepts, splits that keep less than they remove among them."""
     machine = KernelRegressor(gamma=0.5, lam=1e-3, **options)
@@ -187,7 +187,7 @@ def test_coverage(method, alpha):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("options", "repetitions"), [({}, 1000), ({"loss": "huber", "b": 0.3}, 400)]
+    ("options", "repetitions"), [({}, 1000), ({"loss": "huber", "threshold": 0.3}, 400)]
 )
 def test_coverage_over_many_samples(options, repetitions):
     for method in ("cv+", "jackknife+"):
@@ -219,18 +219,6 @@ def test_a_singular_system_says_what_to_do():
     machine = KernelRegressor(kernel="linear", lam=1e-20, scaling="total", fit_intercept=False)
     with pytest.raises(np.linalg.LinAlgError, match="raise lam"):
         predict_interval(machine, X, y, X_new)
-
-
-def test_standard_errors_and_the_note():
-    search = KernelSearchCV(KernelRegressor(), {"lam": [1e-3, 1e-2]}, cv=4).fit(X, y)
-    scores = np.array([search.cv_results_[f"split{i}_test_score"] for i in range(4)])
-    np.testing.assert_allclose(standard_errors(search), scores.std(axis=0, ddof=1) / 2)
-    with pytest.raises(ValueError, match="it has score"):
-        standard_errors(search, "r2")
-    assert "best of 2 scores" in optimism_note(search)
-    assert "nested_cv" in optimism_note(search)
-    alone = KernelSearchCV(KernelRegressor(), {}, cv=4).fit(X, y)
-    assert "nothing was selected" in optimism_note(alone)
 
 
 def by_hand(model, K, seed, value, stratified=False):
@@ -343,7 +331,7 @@ def counted(monkeypatch, owner, name):
 def test_nested_cv_fits_the_winner_of_each_part_and_nothing_else(monkeypatch):
     fits = counted(monkeypatch, KernelRegressor, "fit")
     for loss in ("squared", "huber"):
-        machine = KernelRegressor(loss=loss, gamma=0.5, b=0.3)
+        machine = KernelRegressor(loss=loss, gamma=0.5, threshold=0.3)
         search = KernelSearchCV(machine, {"lam": [1e-3, 1e-1]}, cv=3)
         fits.clear()
         nested_cv(search, X, y, cv=4, repeats=2)

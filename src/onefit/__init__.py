@@ -1,31 +1,29 @@
 """onefit: choose kernel machines by cross-validation, from one fit."""
 
-from onefit.criteria import granularity, kernel_stability
 from onefit.diagnostics import influence
 from onefit.estimators import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.grids import default_grid
+from onefit.heldout import HeldOut
 from onefit.predict import heldout_predict
 from onefit.robust import robust_select
-from onefit.search.continuous import Interval
+from onefit.search.continuous import Interval, coarse_to_fine
 from onefit.selection import select
-from onefit.uncertainty import nested_cv, optimism_note, predict_interval, standard_errors
+from onefit.uncertainty import nested_cv, predict_interval
 
 __all__ = [
+    "HeldOut",
     "Interval",
     "KernelClassifier",
     "KernelRegressor",
     "KernelSearchCV",
+    "coarse_to_fine",
     "default_grid",
-    "granularity",
     "heldout_predict",
     "influence",
-    "kernel_stability",
     "nested_cv",
-    "optimism_note",
     "predict_interval",
     "robust_select",
     "select",
-    "standard_errors",
 ]
 
 __version__ = "0.1.0"

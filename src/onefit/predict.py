@@ -29,8 +29,6 @@ def heldout_predict(
     groups: Any = None,
     sample_weight: Any = None,
     method: str | HeldOutMethod = "auto",
-    order: int | None = None,
-    tail: bool = False,
 ) -> HeldOut:
     """Predict every row by the machine trained without it, at the price of about one fit.
 
@@ -49,11 +47,8 @@ def heldout_predict(
         For the splitter.
     sample_weight : array of shape (n,), default=None
     method : {"auto", "refit", "block", "eigen", "influence", "limit", "exact"} or object
-        "auto" takes an exact method that the cost model finds cheapest.
-    order : int, default=None
-        Where to cut the series of method="influence".
-    tail : bool, default=False
-        Whether method="influence" adds the remainder of the series (leave-one-out only).
+        "auto" takes an exact method that the cost model finds cheapest. What belongs to one method
+        alone is given to its object: ``Influence(order=3, tail=True)`` of :mod:`onefit.heldout`.
 
     Returns
     -------
@@ -71,7 +66,7 @@ def heldout_predict(
     """
     start = perf_counter()
     check_machine(estimator, "heldout_predict")
-    chosen = make_method(method, order, tail)
+    chosen = make_method(method)
     X, y = indexable(X, y)
     machine = clone(estimator)
     rows, Y, s = machine._check_data(X, y, sample_weight)
@@ -99,26 +94,12 @@ def check_machine(estimator: Any, caller: str) -> None:
     raise TypeError(f"{caller} needs a KernelRegressor or KernelClassifier, got {name}")
 
 
-def make_method(
-    method: str | HeldOutMethod, order: int | None = None, tail: bool = False
-) -> HeldOutMethod | None:
-    """The method that the arguments mean; None for "auto"."""
-    name = method.name if isinstance(method, HeldOutMethod) else method
-    if not isinstance(method, HeldOutMethod):
-        check_choice("method", method, ("auto", *METHODS))
-    if (order is not None or tail) and method != "influence":
-        given = f"order={order}" if order is not None else "tail=True"
-        raise ValueError(
-            f"{given} is for method='influence', not for method={name!r}; leave it out"
-        )
+def make_method(method: str | HeldOutMethod) -> HeldOutMethod | None:
+    """The method that is meant, by its name or itself; None for "auto"."""
     if isinstance(method, HeldOutMethod):
         return method
-    if method == "auto":
-        return None
-    if method != "influence":
-        return METHODS[method]()
-    options: dict[str, Any] = {"tail": tail} | ({} if order is None else {"order": order})
-    return METHODS[method](**options)
+    check_choice("method", method, ("auto", *METHODS))
+    return None if method == "auto" else METHODS[method]()
 
 
 def check_training(folds: Folds, s: Array, y: Any, classes: Array | None) -> None:

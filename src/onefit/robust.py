@@ -1,15 +1,15 @@
-"""Robust choice of lambda, kernel and b in one call: Debruyne, Hubert and Suykens, JMLR 2008, 5.2.
+"""Robust choice of lambda, kernel and threshold: Debruyne, Hubert and Suykens, JMLR 2008, 5.2.
 
 A Huber loss bounds what an outlier can do to the fit at given parameters; parameters chosen by a
 squared criterion let it in again. The paper's procedure keeps it out of both:
 
-1. take sets of lambdas and of kernels; 2. with the squared loss (b = infinity), minimise C_IF^5
-with the absolute value over both; 3. take the scale of that fit's residuals, sigma = MAD = 1.4826
-median |r_i - median(r)| (equation 18); 4. put b in {sigma, 2 sigma, 3 sigma, infinity}; 5.
-minimise C_IF^5(lambda, K, b) over all three together.
+1. take sets of lambdas and of kernels; 2. with the squared loss (threshold t = infinity), minimise
+C_IF^5 with the absolute value over both; 3. take the scale of that fit's residuals, sigma = MAD =
+1.4826 median |r_i - median(r)| (equation 18); 4. put t in {sigma, 2 sigma, 3 sigma, infinity}; 5.
+minimise C_IF^5(lambda, K, t) over all three together. (The paper writes b for t.)
 
-Clean data keep b = infinity or a large b; outliers push it down. Each kernel matrix serves all b
-and lambdas; for b = infinity all lambdas ride on one eigendecomposition
+Clean data keep t = infinity or a large t; outliers push it down. Each kernel matrix serves all t
+and lambdas; for t = infinity all lambdas ride on one eigendecomposition
 (onefit.criteria.influence).
 """
 
@@ -49,14 +49,14 @@ class RobustSelection:
     Attributes
     ----------
     estimator : KernelRegressor
-        Fitted to all rows with the best lambda, kernel and b.
+        Fitted to all rows with the best lambda, kernel and threshold.
     params : dict
-        Its parameters among those searched, ``loss`` and ``b`` included.
+        Its parameters among those searched, ``loss`` and ``threshold`` included.
     sigma_err : float
         Scale of the residuals of the best least-squares fit.
     results : dict
-        One entry a candidate: ``params`` (list of dict), ``b``, ``criterion`` (arrays) and
-        ``reason`` (why the criterion is infinite).
+        One entry per candidate: ``params`` (list of dict), ``threshold`` (infinite for the squared
+        loss), ``criterion`` (arrays) and ``reason`` (why the criterion is infinite).
     best_index, least_squares_index : int
         The winner, and the best with the squared loss.
     """
@@ -110,20 +110,20 @@ def robust_select(
     random_state: Any = 0,
     sample_weight: Any = None,
 ) -> RobustSelection:
-    """Choose lambda, kernel and b by C_IF^5 with the absolute value, and fit the winner.
+    """Choose lambda, kernel and threshold by C_IF^5 with the absolute value, and fit the winner.
 
     Parameters
     ----------
     X : array or sparse matrix of shape (n, d), or (n, n) when precomputed
     y : array of shape (n,)
     estimator : KernelRegressor, default=None
-        For everything that is not searched (the intercept, the scaling); its loss and b are not
-        looked at. The paper has no intercept.
+        For everything that is not searched (the intercept, the scaling); its loss and threshold
+        are not looked at. The paper has no intercept.
     param_grid : dict or list of dict, default=None
         Of lam and of the kernel's parameters; the paper's own
         (:func:`onefit.grids.default_grid`) by default.
     multiples : sequence of float, default=(1, 2, 3)
-        b in units of the scale; infinity is always tried.
+        The threshold in units of the scale; infinity is always tried.
     order : int, default=5
         k of C_IF^k.
     random_state : int, RandomState or None, default=0
@@ -145,7 +145,8 @@ def robust_select(
     """
     base = clone(estimator) if estimator is not None else KernelRegressor()
     base.set_params(loss="squared")
-    units = [check_positive("multiples", c, "b is this many times the scale") for c in multiples]
+    hint = "the threshold is this many times the scale"
+    units = [check_positive("multiples", c, hint) for c in multiples]
     criterion = InfluenceLoo(order=order, loss="absolute")
     grid = param_grid
     if grid is None:
@@ -173,11 +174,11 @@ def robust_select(
 
 def _check_grid(grid: Any) -> None:
     for part in [grid] if isinstance(grid, dict) else grid:
-        for name in ("loss", "b", "epsilon"):
+        for name in ("loss", "threshold", "epsilon"):
             if name in part:
                 raise ValueError(
                     f"param_grid names {name!r}, which robust_select chooses itself; leave it out "
-                    "(multiples are the values of b to try)"
+                    "(multiples are the thresholds to try, in units of the scale)"
                 )
 
 
@@ -201,11 +202,11 @@ class _Table:
         self.jobs: list[Job] = jobs(group, X, self.s)
         self.geometry = Geometry(X)
         self.params: list[dict[str, Any]] = []
-        self.b: list[float] = []
+        self.thresholds: list[float] = []
         self.values: list[float] = []
         self.reasons: list[str] = []
 
-    def add(self, loss: Loss, b: float, criterion: InfluenceLoo) -> None:
+    def add(self, loss: Loss, threshold: float, criterion: InfluenceLoo) -> None:
         """Evaluate every kernel and lambda with one loss."""
         size = len(self.found)
         values, reasons = np.empty(size), [""] * size
@@ -219,9 +220,11 @@ class _Table:
                 values[list(machine.indices)] = found
                 for i, remark in zip(machine.indices, remarks, strict=True):
                     reasons[i] = remark
-        chosen = {"loss": "squared"} if np.isinf(b) else {"loss": "huber", "b": b}
+        chosen: dict[str, Any] = {"loss": "squared"}
+        if np.isfinite(threshold):
+            chosen = {"loss": "huber", "threshold": threshold}
         self.params += [candidate | chosen for candidate in self.found]
-        self.b += [b] * size
+        self.thresholds += [threshold] * size
         self.values += values.tolist()
         self.reasons += reasons
 
@@ -236,7 +239,7 @@ class _Table:
         """The table."""
         return {
             "params": self.params,
-            "b": np.array(self.b),
+            "threshold": np.array(self.thresholds),
             "criterion": np.array(self.values),
             "reason": self.reasons,
         }

@@ -26,7 +26,7 @@ __all__ = ["select"]
 LABELS = 20
 #: residuals beyond this many scales are outliers, and this part of them calls for a robust loss
 FAR, PART = 5.0, 0.01
-#: b of the Huber loss in units of the scale (JMLR 2008, section 5.2)
+#: threshold of the Huber loss in units of the scale (JMLR 2008, section 5.2)
 MULTIPLES = (1.0, 2.0, 3.0)
 #: the widest column over the narrowest from which scaling is advised
 UNEVEN = 100.0
@@ -59,8 +59,8 @@ def select(
        from their median than 5 times their scale (the MAD, JMLR 2008 eq. 18; for normal errors one
        in 1.7 million is), the score is the mean absolute error instead, in which an outlier is not
        squared: by it the squared loss is searched again, for the kernel and the scale of its
-       residuals, and then, with that kernel, the squared loss and Huber's with b = 1, 2 and 3
-       times the scale, by ``method="race"``. That last search is returned.
+       residuals, and then, with that kernel, the squared loss and Huber's with a threshold of 1, 2
+       and 3 times the scale, by ``method="race"``. That last search is returned.
 
        How often that leads to Huber's loss, in 100 simulated sets a law (50 of Friedman's function
        with n = 100, 50 of a sine with n = 200; ``benchmarks/outlier_rule.py``): normal noise 0,
@@ -209,7 +209,7 @@ def _robust(search: KernelSearchCV, X: Any, y: Array, sample_weight: Any) -> Ker
         return least
     kernel = least.best_params_["kernel"]
     (grid,) = [part for part in least.param_grid if part["kernel"] == [kernel]]
-    huber = {"loss": ["huber"], "b": [c * scale for c in MULTIPLES]}
+    huber = {"loss": ["huber"], "threshold": [c * scale for c in MULTIPLES]}
     robust: KernelSearchCV = clone(least)
     robust.set_params(param_grid=[grid | {"loss": ["squared"]}, grid | huber], method="race")
     robust.fit(X, y, **params)

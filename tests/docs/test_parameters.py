@@ -115,11 +115,12 @@ def test_linear_machines(scaling, size):
 
 
 def test_svr_without_a_tube():
-    """C = b / Lambda, reached as b falls."""
+    """C = threshold / Lambda, reached as the threshold falls."""
     theirs = SVR(gamma=0.5, C=1.5, epsilon=0.0, tol=1e-10).fit(X, y).predict(new)
+    common = {"loss": "huber", "gamma": 0.5, "scaling": "total"}
     gaps = [
-        np.abs(regressor(loss="huber", gamma=0.5, b=b, lam=b / 1.5, scaling="total") - theirs).max()
-        for b in (1e-1, 1e-2, 1e-3, 1e-4)
+        np.abs(regressor(threshold=t, lam=t / 1.5, **common) - theirs).max()
+        for t in (1e-1, 1e-2, 1e-3, 1e-4)
     ]
     assert gaps == sorted(gaps, reverse=True)
     assert gaps[-1] < 1e-3

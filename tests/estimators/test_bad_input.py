@@ -127,11 +127,16 @@ def test_losses_of_the_other_task():
         KernelClassifier("huber").fit(X, np.sign(y))
 
 
+def test_b_is_the_intercept_and_no_parameter():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'b'"):
+        KernelRegressor("huber", b=1.0)
+
+
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan])
 def test_loss_parameters(value):
     X, y = sample("regression")
-    with pytest.raises(ValueError, match="b must be a positive finite number"):
-        KernelRegressor("huber", b=value).fit(X, y)
+    with pytest.raises(ValueError, match="threshold must be a positive finite number"):
+        KernelRegressor("huber", threshold=value).fit(X, y)
     with pytest.raises(ValueError, match="delta must be a positive finite number"):
         KernelClassifier("smoothed_hinge", delta=value).fit(X, np.sign(y))
     if value != 0.0:

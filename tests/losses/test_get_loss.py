@@ -24,7 +24,7 @@ from onefit.losses import (
     require,
 )
 
-PARAMETERS = {"b": 0.3, "epsilon": 0.2, "delta": 0.05}
+PARAMETERS = {"threshold": 0.3, "epsilon": 0.2, "delta": 0.05}
 
 
 @pytest.mark.parametrize("name", BY_NAME)
@@ -74,7 +74,7 @@ def test_a_name_of_the_other_task_is_refused():
     with pytest.raises(ValueError, match="Known for regression: 'squared', 'huber'"):
         get_loss("log", "regression")
     with pytest.raises(ValueError, match="Known for classification: 'squared', 'smoothed_hinge'"):
-        get_loss("huber", "classification", b=1.0)
+        get_loss("huber", "classification", threshold=1.0)
 
 
 def test_a_loss_of_labels_cannot_regress():
@@ -95,7 +95,8 @@ def test_an_object_without_the_members_is_refused(loss):
 
 def test_require_names_what_is_missing():
     require(Huber(), "x", "value", "gradient")
-    with pytest.raises(MissingDerivativeError, match=r"'order 2' needs 'third' .* Huber\(b=1.0\)"):
+    message = r"'order 2' needs 'third' .* Huber\(threshold=1.0\)"
+    with pytest.raises(MissingDerivativeError, match=message):
         require(Huber(), "order 2", "gradient", "third")
 
 
@@ -103,7 +104,7 @@ BAD = [0.0, -1.0, np.nan, np.inf, "1", None, True]
 
 
 @pytest.mark.parametrize("value", BAD)
-@pytest.mark.parametrize(("cls", "name"), [(Huber, "b"), (SmoothedHinge, "delta")])
+@pytest.mark.parametrize(("cls", "name"), [(Huber, "threshold"), (SmoothedHinge, "delta")])
 def test_widths_must_be_positive(cls, name, value):
     with pytest.raises(ValueError, match=f"{name} must be a positive finite number, got .*; .*use"):
         cls(value)

@@ -9,9 +9,9 @@ def squared(y, u):
     return (y - u) ** 2
 
 
-def huber(y, u, b):
+def huber(y, u, threshold):
     size = abs(y - u)
-    return size**2 if size <= b else 2 * b * size - b**2
+    return size**2 if size <= threshold else 2 * threshold * size - threshold**2
 
 
 def epsilon_quadratic(y, u, epsilon):
@@ -48,7 +48,7 @@ def log(y, u):
 def value(loss, y, u):
     """V(y, u) of a loss object, by its name and parameters alone."""
     parameters = {
-        "huber": ("b",),
+        "huber": ("threshold",),
         "epsilon_quadratic": ("epsilon",),
         "smoothed_hinge": ("delta",),
     }.get(loss.name, ())

@@ -7,6 +7,7 @@ import pytest
 from sklearn.datasets import make_friedman1
 
 from onefit import KernelRegressor, KernelSearchCV
+from onefit.heldout import Influence
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -43,7 +44,7 @@ def test_curve_alone():
 
 
 def test_doubtful_cells_are_marked():
-    search = KernelSearchCV(KernelRegressor(), GRID, cv=3, method="influence", order=1).fit(X, y)
+    search = KernelSearchCV(KernelRegressor(), GRID, cv=3, method=Influence(order=1)).fit(X, y)
     marks = {one.get_label(): one for one in search.plot()[0].collections}
     assert len(marks["not exact"].get_offsets()) == (~search.cv_results_["exact"]).sum()
 

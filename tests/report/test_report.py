@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.datasets import load_iris, make_friedman1
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, influence
+from onefit.heldout import Influence
 from onefit.report import compare_criteria, write_report
 from onefit.report.html import _as_script
 from onefit.report.sections import Section
@@ -137,7 +138,7 @@ def test_nothing_is_fetched(regression, tmp_path):
 
 
 def test_doubtful_cells_are_marked(tmp_path):
-    search = KernelSearchCV(KernelRegressor(), GRID, cv=3, method="influence", order=1).fit(X, y)
+    search = KernelSearchCV(KernelRegressor(), GRID, cv=3, method=Influence(order=1)).fit(X, y)
     page, text = make(tmp_path, search, y=y)
     marks = {one["name"]: one for one in page.figures["surface-0"]["data"]}
     doubtful = ~search.cv_results_["exact"]

@@ -11,12 +11,19 @@ from hypothesis import strategies as st
 from sklearn.datasets import make_classification, make_friedman1
 from sklearn.model_selection import KFold, LeaveOneOut
 
-from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV, linalg
+from onefit import (
+    Interval,
+    KernelClassifier,
+    KernelRegressor,
+    KernelSearchCV,
+    coarse_to_fine,
+    linalg,
+)
 from onefit.criteria import HatSpectrum
 from onefit.heldout import Eigen
 from onefit.kernels import Gaussian
 from onefit.search import explore, workers
-from onefit.search.continuous import brackets, coarse_to_fine
+from onefit.search.continuous import brackets
 
 X, y = make_friedman1(60, noise=1.0, random_state=0)
 SPAN = Interval(1e-8, 1e2)

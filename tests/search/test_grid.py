@@ -25,7 +25,7 @@ def test_candidates_come_in_the_order_of_scikit_learn():
 
 
 def test_every_candidate_is_in_one_machine_and_lams_descend():
-    grid = {"gamma": [0.1, 1.0], "b": [1.0, 2.0], "loss": ["huber"], "lam": [1.0, 3.0, 2.0]}
+    grid = {"gamma": [0.1, 1.0], "threshold": [1.0, 2.0], "loss": ["huber"], "lam": [1.0, 3.0, 2.0]}
     found = candidates(KernelRegressor(), grid)
     work = group(grid)
     assert len(work) == 2
@@ -36,7 +36,7 @@ def test_every_candidate_is_in_one_machine_and_lams_descend():
         for lam, index in zip(machine.lams, machine.indices, strict=True):
             expected = found[index]
             assert lam == expected["lam"]
-            assert machine.estimator.b == expected["b"]
+            assert machine.estimator.threshold == expected["threshold"]
             seen.append(index)
     assert sorted(seen) == list(range(len(found)))
 
@@ -78,7 +78,7 @@ def test_an_empty_grid_is_refused():
     [
         ({"lam": [1.0, -1.0]}, "lam must be a positive"),
         ({"scaling": ["meen"]}, "did you mean 'mean'"),
-        ({"loss": ["huber"], "b": [0.0]}, "b must be"),
+        ({"loss": ["huber"], "threshold": [0.0]}, "threshold must be"),
     ],
 )
 def test_bad_values_are_refused(grid, message):

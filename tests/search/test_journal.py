@@ -26,12 +26,11 @@ from sklearn.datasets import make_classification, make_friedman1
 from sklearn.model_selection import KFold
 
 import onefit
-from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV, coarse_to_fine
 from onefit.cli.run import Diary
-from onefit.heldout import Block, Prepared
+from onefit.heldout import Block, Influence, Prepared
 from onefit.linalg import LinAlgError
 from onefit.search import journal, workers
-from onefit.search.continuous import coarse_to_fine
 from onefit.search.describe import describe
 from onefit.search.journal import JournalError
 
@@ -374,7 +373,7 @@ def test_lams_by_another_method_are_not_mixed(tmp_path, ran, monkeypatch):
         {"n_jobs": 2},
         {"method": "eigen"},
         {"method": "exact"},
-        {"method": "influence", "order": 2},
+        {"method": Influence(order=2)},
     ],
     ids=str,
 )

@@ -271,7 +271,6 @@ def test_explain_runs_nothing(no_work, capsys):
         ({"param_grid": {"lam": [0.0]}}, "lam must be a positive"),
         ({"criterion": "cvv"}, "did you mean 'cv'"),
         ({"method": "eigon"}, "did you mean 'eigen'"),
-        ({"method": "eigen", "order": 2}, "order=2 is for method='influence'"),
         ({"aggregate": "pool"}, "did you mean 'pooled'"),
         ({"rule": "one_sd"}, "did you mean 'one_se'"),
         ({"keep_heldout": "al"}, "did you mean 'all'"),

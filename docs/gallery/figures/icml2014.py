@@ -14,6 +14,7 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
 from onefit import KernelRegressor, heldout_predict
+from onefit.heldout import Influence
 from onefit.reproduce.results import Results
 
 LAMS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
@@ -29,10 +30,9 @@ def series(out: Path) -> None:
     for lam, colour in zip(LAMS, COLOURS, strict=False):
         model = KernelRegressor(gamma=0.03, lam=lam)
         honest = heldout_predict(model, X, y, cv=cv, method="refit").predictions
-        options = [{"method": "influence", "order": order} for order in ORDERS]
         errors = []
-        for option in [*options, {"method": "limit"}]:
-            u = heldout_predict(model, X, y, cv=cv, **option).predictions
+        for method in (*(Influence(order=order) for order in ORDERS), "limit"):
+            u = heldout_predict(model, X, y, cv=cv, method=method).predictions
             errors.append(max(np.linalg.norm(u - honest) / np.linalg.norm(honest), 1e-16))
         axis.semilogy(errors, "o-", ms=3, color=colour, label=f"λ = {lam:g}")
     axis.set_xticks(range(len(ORDERS) + 1), [*map(str, ORDERS), "limit"])

@@ -13,7 +13,9 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import MinMaxScaler
 
-from onefit import KernelClassifier, KernelSearchCV, granularity
+from onefit import KernelClassifier, KernelSearchCV
+from onefit.criteria import granularity
+from onefit.heldout import Exact, Influence
 from onefit.reproduce.results import Results
 
 LAMS = 2.0 ** np.arange(-10, 4)
@@ -30,15 +32,13 @@ def approximation(out: Path) -> None:
     for axis, accuracy, colour in zip(axes, ACCURACIES, COLOURS, strict=False):
         folds, order = granularity(accuracy, 1.0)
         cv = StratifiedKFold(folds)
-        for method, options in (("exact", {}), ("influence", {"order": order})):
-            search = KernelSearchCV(
-                model, {"lam": LAMS}, cv=cv, method=method, refit=False, **options
-            ).fit(X, y)
-            errors = 100 * (1 - search.cv_results_["mean_test_score"])
-            style = (
-                {"color": GREY, "lw": 3, "alpha": 0.5} if method == "exact" else {"color": colour}
-            )
-            axis.semilogx(LAMS, errors, base=2, label=method, **style)
+        for method, style in (
+            (Exact(), {"color": GREY, "lw": 3, "alpha": 0.5}),
+            (Influence(order=order), {"color": colour}),
+        ):
+            search = KernelSearchCV(model, {"lam": LAMS}, cv=cv, method=method, refit=False)
+            errors = 100 * (1 - search.fit(X, y).cv_results_["mean_test_score"])
+            axis.semilogx(LAMS, errors, base=2, label=method.name, **style)
         axis.set(title=f"ε = {accuracy:g}: {folds} folds, order {order}", xlabel="λ")
         axis.legend()
     axes[0].set_ylabel("cross-validated error (%)")

@@ -14,6 +14,7 @@ from sklearn.model_selection import LeaveOneOut as EachRow
 
 from onefit import KernelRegressor, KernelSearchCV, heldout_predict, influence, robust_select
 from onefit.criteria import CvHat, InfluenceLoo, LeaveOneOut
+from onefit.heldout import Influence
 
 LAM = 1e-3
 SIGMAS = np.linspace(0.5, 4.0, 36)
@@ -104,7 +105,7 @@ def figure2(out: Path, X: Any, y: Any) -> None:
 
 
 def _left_out(X: Any, y: Any, order: int, sigma: float, lam: float) -> Any:
-    held = heldout_predict(machine(sigma, lam), X, y, cv=EachRow(), method="influence", order=order)
+    held = heldout_predict(machine(sigma, lam), X, y, cv=EachRow(), method=Influence(order=order))
     return held.predictions
 
 
@@ -114,7 +115,7 @@ def figure3(out: Path, X: Any, y: Any) -> None:
     axis.plot(X[:-1, 0], y[:-1], "o", ms=3, color=GREY)
     for options, style, name in (
         ({}, "--", "squared loss"),
-        ({"loss": "huber", "b": 0.2}, "-", "Huber, b = 0.2"),
+        ({"loss": "huber", "threshold": 0.2}, "-", "Huber, threshold 0.2"),
     ):
         axis.plot(AT, machine(**options).fit(X, y).predict(AT[:, None]), style, label=name)
     axis.set(title="an outlier at (4, 5)", xlabel="x", ylabel="y", ylim=(-2.0, 2.0))
@@ -124,7 +125,7 @@ def figure3(out: Path, X: Any, y: Any) -> None:
 
 def figure4(out: Path, X: Any, y: Any) -> None:
     """The width that each judge chooses for one and the same robust fit."""
-    huber = {"loss": "huber", "b": 0.2}
+    huber = {"loss": "huber", "threshold": 0.2}
     figure, axes = plt.subplots(1, 3, figsize=(9.0, 2.8))
     chosen = {}
     for axis, judged in zip(axes, ("squared", "absolute"), strict=False):
@@ -153,16 +154,17 @@ def figure4(out: Path, X: Any, y: Any) -> None:
 
 
 def figure5(out: Path, clean: Any, spoilt: Any) -> None:
-    """C_IF^5 along the width for several b."""
+    """C_IF^5 along the width for several thresholds."""
     figure, axes = plt.subplots(1, 2, figsize=(8.0, 2.8))
     for axis, (X, y), title in zip(
         axes, (clean, spoilt), ("clean", "with the outlier"), strict=True
     ):
-        for b, colour in zip((0.1, 0.2, 0.5, np.inf), COLOURS, strict=False):
-            options = {"loss": "huber", "b": b} if np.isfinite(b) else {}
+        for threshold, colour in zip((0.1, 0.2, 0.5, np.inf), COLOURS, strict=False):
+            robust = np.isfinite(threshold)
+            options = {"loss": "huber", "threshold": threshold} if robust else {}
             judged = InfluenceLoo(order=5, loss="absolute", guard=False)
             values = along(X, y, judged, SIGMAS, [LAM], **options)
-            name = f"b = {b:g}" if np.isfinite(b) else "squared loss"
+            name = f"threshold {threshold:g}" if robust else "squared loss"
             axis.plot(SIGMAS, values, color=colour, label=name)
         axis.set(title=title, xlabel="σ", ylabel="C_IF^5")
     axes[1].legend()
@@ -173,15 +175,16 @@ def one_call(out: Path, clean: Any, spoilt: Any) -> None:
     """What robust_select makes of both samples."""
     grid = {"gamma": 1.0 / SIGMAS[::5] ** 2, "lam": LAMS[::5]}
     lines = [
-        "| sample | loss | b | scale of the errors | distance from the sine |",
+        "| sample | loss | threshold | scale of the errors | distance from the sine |",
         "|---|---|---|---|---|",
     ]
     for name, (X, y) in (("clean", clean), ("with the outlier", spoilt)):
         found = robust_select(X, y, KernelRegressor(fit_intercept=False), grid)
         gap = np.sqrt(np.mean((found.estimator.predict(AT[:, None]) - np.sin(AT)) ** 2))
-        b = f"{found.params['b']:.2f}" if "b" in found.params else "-"
+        threshold = found.params.get("threshold")
+        shown = "-" if threshold is None else f"{threshold:.2f}"
         lines.append(
-            f"| {name} | {found.params['loss']} | {b} | {found.sigma_err:.2f} | {gap:.2f} |"
+            f"| {name} | {found.params['loss']} | {shown} | {found.sigma_err:.2f} | {gap:.2f} |"
         )
     (out / "one_call.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 

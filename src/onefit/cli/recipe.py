@@ -252,10 +252,10 @@ def _grid(task: str, loss: str, kernels: tuple[str, ...], Z: Any, y: Array) -> l
 
 
 def _thresholds(loss: str, y: Array) -> dict[str, Any]:
-    """Values of b or epsilon in units of the spread of y, robustly measured."""
+    """Values of threshold or epsilon in units of the spread of y, robustly measured."""
     spread = mad(y) or float(y.std())
     if loss == "huber":
-        return {"b": spread * np.array([0.3, 1.0, 3.0])}
+        return {"threshold": spread * np.array([0.3, 1.0, 3.0])}
     if loss == "epsilon_quadratic":
         return {"epsilon": spread * np.array([0.03, 0.1, 0.3])}
     return {}

@@ -27,8 +27,9 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
     ----------
     loss : {"squared", "huber", "epsilon_quadratic", "logistic"} or loss object, default="squared"
         "squared" is kernel ridge regression (LS-SVM regression with the intercept), "huber" is
-        straight beyond ``b``, "epsilon_quadratic" is zero within ``epsilon``, "logistic" is the
-        smooth robust loss of Debruyne et al. (2008). An object: see :class:`onefit.losses.Loss`.
+        straight beyond ``threshold``, "epsilon_quadratic" is zero within ``epsilon``, "logistic" is
+        the smooth robust loss of Debruyne et al. (2008). An object: see
+        :class:`onefit.losses.Loss`.
     kernel : str, Kernel or callable, default="rbf"
         "rbf", "laplacian", "matern12", "matern32", "matern52", "poly", "linear", "precomputed"; a
         kernel object such as :class:`onefit.kernels.WeightedSum`; or a function ``k(X, Y)`` that
@@ -41,8 +42,8 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         Constant of the polynomial kernel.
     lam : float, default=1e-3
         Weight of the penalty ``||f||^2``.
-    b : float, default=1.0
-        Threshold of the Huber loss.
+    threshold : float, default=1.0
+        Where "huber" stops squaring residuals, in units of y.
     epsilon : float, default=0.1
         Half width of the tube of "epsilon_quadratic".
     fit_intercept : bool, default=True
@@ -66,7 +67,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
 
     See Also
     --------
-    KernelSearchCV : chooses kernel, lam and b by cross-validation.
+    KernelSearchCV : chooses kernel, lam and threshold by cross-validation.
 
     Examples
     --------
@@ -86,7 +87,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         degree: int = 3,
         coef0: float = 1,
         lam: float = 1e-3,
-        b: float = 1.0,
+        threshold: float = 1.0,
         epsilon: float = 0.1,
         fit_intercept: bool = True,
         scaling: str = "mean",
@@ -98,7 +99,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         self.degree = degree
         self.coef0 = coef0
         self.lam = lam
-        self.b = b
+        self.threshold = threshold
         self.epsilon = epsilon
         self.fit_intercept = fit_intercept
         self.scaling = scaling
@@ -130,7 +131,12 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         return values.ravel() if self._y_ndim == 1 else values
 
     def _make_loss(self) -> Loss:
-        return get_loss(self.loss, "regression", b=self.b, epsilon=self.epsilon)
+        threshold = self._resolve_threshold()
+        return get_loss(self.loss, "regression", threshold=threshold, epsilon=self.epsilon)
+
+    def _resolve_threshold(self) -> float:
+        """What the parameter ``threshold`` means in units of y; asked nowhere else."""
+        return self.threshold
 
     def _targets(self, y: Any, dtype: Any) -> Array:
         if y is None:

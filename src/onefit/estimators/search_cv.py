@@ -62,16 +62,7 @@ class KernelSearchCV(BaseSearchCV):
         method ``rvs``, as scipy's), of which ``n_iter`` says how many settings to draw; and for lam
         an :class:`Interval`, or "continuous" for that from 1e-8 to 1e2, which is searched inside
         each kernel on one preparation, see :mod:`onefit.search.continuous`.
-    cv : int, splitter, iterable of splits, or "granularity", default=5
-        "granularity" is the epsilon-BIF of Liu and Liao 2016 for the rounded hinge: method
-        "influence" on as many folds t, and to the order r, as :func:`granularity` gives for
-        ``accuracy``, the estimator's delta (the largest one tried), and lam = kappa = 1, as in the
-        paper's Table 1; folds are stratified. The paper has ``fit_intercept=False``; an intercept
-        has no influence function where no row lies in the rounded corner, and such a candidate has
-        no score but a reason. One (t, r) serves all candidates: the paper's bound is ``accuracy``
-        for lam >= max K(x, x) (mean scaling), and its part ``accuracy`` - delta/2 is max K(x, x) /
-        lam times larger below. It is for mean hinge losses, not for error rates; a bound for each
-        candidate's own held-out values is ``cv_results_["error"]`` of method="limit".
+    cv : int, splitter, or iterable of splits, default=5
     scoring : str, callable, list, tuple, dict or None, default=None
         As in scikit-learn; None is R^2 or accuracy. Any scorer that is content with held-out
         decision values, and what follows from them, will do.
@@ -81,10 +72,8 @@ class KernelSearchCV(BaseSearchCV):
     method : {"auto", "refit", "block", "eigen", "influence", "limit", "exact", "race"} or object
         How held-out values are computed; "auto" asks the cost model, kernel by kernel. "race" takes
         the limit of every candidate and repairs those that can win, see :mod:`onefit.search.race`.
-    order : int, default=None
-        Where to cut the series of method="influence".
-    accuracy : float, default=0.1
-        For ``cv="granularity"``, above delta/2.
+        What belongs to one method alone is given to its object: ``Influence(order=3)`` of
+        :mod:`onefit.heldout`.
     n_iter : int, default=None
         How many settings of ``param_grid`` to draw at random; None tries them all. An interval for
         lam is not drawn: it is searched in each setting of the others.
@@ -156,8 +145,6 @@ class KernelSearchCV(BaseSearchCV):
         scoring: Any = None,
         criterion: str | Criterion = "cv",
         method: str | HeldOutMethod = "auto",
-        order: int | None = None,
-        accuracy: float = 0.1,
         n_iter: int | None = None,
         random_state: Any = None,
         refit: bool | str | Callable[..., int] = True,
@@ -175,8 +162,6 @@ class KernelSearchCV(BaseSearchCV):
         self.scoring = scoring
         self.criterion = criterion
         self.method = method
-        self.order = order
-        self.accuracy = accuracy
         self.n_iter = n_iter
         self.random_state = random_state
         self.refit = refit
@@ -225,7 +210,7 @@ class KernelSearchCV(BaseSearchCV):
 
         context = self._init_callback_context(max_subtasks=1 + (self.refit is not False))
         context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=_metadata(params))
-        about = partial(self._about, X, y, weight, setup, metric)
+        about = partial(settings, self, X, y, weight, setup, metric)
         with journalled(self.journal, about, task, setup.crew) as run:
             explorer = Explorer(task, setup.crew, metric, run, self.journal is not None)
             outcomes = self._run(setup, explorer if setup.continuous else run, context)
@@ -240,13 +225,6 @@ class KernelSearchCV(BaseSearchCV):
         self._replace_fitted(fitted)  # all at once: an interrupted fit changes nothing
         context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=_metadata(params))
         return self
-
-    def _about(self, X: Any, y: Any, weight: Any, setup: Setup, metric: Any) -> dict[str, str]:
-        """Data and settings for the journal; granularity, which sets a method, is one."""
-        about = settings(self, X, y, weight, setup, metric)
-        if isinstance(self.cv, str):
-            about["cv"] = self.cv
-        return about
 
     def _replace_fitted(self, fitted: dict[str, Any]) -> None:
         for name in [name for name in self.__dict__ if name.endswith("_") and name[0] != "_"]:

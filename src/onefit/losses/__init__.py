@@ -25,7 +25,7 @@ __all__ = [
 #: name -> (class, the one parameter it takes from the estimator)
 LOSSES: dict[str, tuple[type, str | None]] = {
     "squared": (Squared, None),
-    "huber": (Huber, "b"),
+    "huber": (Huber, "threshold"),
     "epsilon_quadratic": (EpsilonQuadratic, "epsilon"),
     "logistic": (Logistic, None),
     "smoothed_hinge": (SmoothedHinge, "delta"),
@@ -39,8 +39,8 @@ def get_loss(loss: str | Loss, task: str, **parameters: float) -> Loss:
 
     Examples
     --------
-    >>> get_loss("huber", "regression", b=0.5)
-    Huber(b=0.5)
+    >>> get_loss("huber", "regression", threshold=0.5)
+    Huber(threshold=0.5)
     >>> get_loss("hubber", "regression")
     Traceback (most recent call last):
         ...

@@ -73,7 +73,7 @@ def require(loss: object, method: str, *members: str) -> None:
     Traceback (most recent call last):
         ...
     onefit.losses.base.MissingDerivativeError: method 'influence of order 2' needs 'third' of \
-the loss, which Huber(b=1.0) does not have; add it to the loss or choose another method
+the loss, which Huber(threshold=1.0) does not have; add it to the loss or choose another method
     """
     missing = [name for name in members if not hasattr(loss, name)]
     if missing:

@@ -4,15 +4,15 @@
 loss           V                                     g = dV/du             d = d2V/du2
 =============  ====================================  ====================  =================
 squared        r^2                                   -2 r                  2
-Huber, b       r^2 if |r| <= b else 2 b |r| - b^2    -2 clip(r, -b, b)     2 where |r| <= b
+Huber, t       r^2 if |r| <= t else 2 t |r| - t^2    -2 clip(r, -t, t)     2 where |r| <= t
 eps-quadratic  max(|r| - eps, 0)^2                   -2 sign(r)(|r|-eps)+  2 where |r| > eps
 logistic       -log(4 s(r)(1 - s(r))), s = sigmoid   -(2 s(r) - 1)         2 s(r)(1 - s(r))
 =============  ====================================  ====================  =================
 
-The Huber and logistic losses are those of Debruyne, Hubert and Suykens (JMLR 2008, section 3.1);
-the derivative of the logistic loss is misprinted there (section 3.2): it is 2/(1 + e^-r) - 1 in r.
-The quadratic epsilon-insensitive loss is that of Liu, Jiang and Liao (ICML 2014, section 4.2.2),
-with the sign of r restored for r < -eps.
+The Huber loss (threshold t, b in the paper) and the logistic one are those of Debruyne, Hubert and
+Suykens (JMLR 2008, section 3.1); the derivative of the logistic loss is misprinted there (section
+3.2): it is 2/(1 + e^-r) - 1 in r. The quadratic epsilon-insensitive loss is that of Liu, Jiang and
+Liao (ICML 2014, section 4.2.2), with the sign of r restored for r < -eps.
 """
 
 from __future__ import annotations
@@ -57,36 +57,36 @@ class Squared(PiecewiseQuadratic):
 
 @dataclass(frozen=True)
 class Huber(PiecewiseQuadratic):
-    """Quadratic within b of the target, straight beyond: bounded influence."""
+    """Quadratic within a threshold of the target, straight beyond: bounded influence."""
 
-    b: float = 1.0
+    threshold: float = 1.0
     name = "huber"
     max_curvature = 2.0
     of_residual = True
     task = "regression"
 
     def __post_init__(self) -> None:
-        b = check_positive("b", self.b, "use loss='squared' for a Huber loss without a threshold")
-        object.__setattr__(self, "b", b)
+        hint = "use loss='squared' for a Huber loss without a threshold"
+        object.__setattr__(self, "threshold", check_positive("threshold", self.threshold, hint))
 
     def value(self, y: Array, u: Array) -> Array:
         size = np.abs(y - u)
-        inside = np.minimum(size, self.b)
+        inside = np.minimum(size, self.threshold)
         return np.asarray(inside * (2.0 * size - inside))
 
     def gradient(self, y: Array, u: Array) -> Array:
-        return np.asarray(-2.0 * np.clip(y - u, -self.b, self.b))
+        return np.asarray(-2.0 * np.clip(y - u, -self.threshold, self.threshold))
 
     def curvature(self, y: Array, u: Array) -> Array:
         r = y - u
-        return np.where(np.abs(r) <= self.b, 2.0, 0.0).astype(r.dtype, copy=False)
+        return np.where(np.abs(r) <= self.threshold, 2.0, 0.0).astype(r.dtype, copy=False)
 
     def piece(self, y: Array, u: Array) -> Array:
         r = y - u
-        return np.where(np.abs(r) <= self.b, 0, np.sign(r)).astype(np.int8)
+        return np.where(np.abs(r) <= self.threshold, 0, np.sign(r)).astype(np.int8)
 
     def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
-        return self.b / np.maximum(np.abs(y - u), self.b), y
+        return self.threshold / np.maximum(np.abs(y - u), self.threshold), y
 
 
 @dataclass(frozen=True)

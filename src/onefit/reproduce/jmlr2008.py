@@ -2,8 +2,9 @@
 
 Table 1: kernel regression without intercept, lambda and sigma chosen by exact leave-one-out, by CV
 (equation 22) and by C_IF^5, the last with the Huber loss at b = 3, 2, 1 times the scale of the
-residuals and with b optimised (section 5.2); absolute errors judge in all of them. Figures 1 to 5:
-:mod:`onefit.reproduce.jmlr2008_toy`.
+residuals and with b optimised (section 5.2); absolute errors judge in all of them. The paper's b is
+the parameter ``threshold`` of this package; tables and results keep the paper's letter. Figures 1
+to 5: :mod:`onefit.reproduce.jmlr2008_toy`.
 
 Not in the paper, and set here (`config.toml`): features are standardised by the training rows; the
 noise of Friedman's functions has his own standard deviations, 1, 125 (before the division by 3000)

@@ -32,7 +32,7 @@ __all__ = ["measure", "sections", "units", "verdicts"]
 
 #: panels of figure 2: what is fixed
 PANELS = {"a": ("lam", 0.001), "b": ("lam", 0.005), "c": ("sigma", 1.0), "d": ("sigma", 2.0)}
-#: b of figures 3 to 5; infinity is least squares
+#: Huber's threshold, the paper's b, in figures 3 to 5; infinity is least squares
 BOUNDS = (0.1, 0.2, 0.5, float("inf"))
 
 

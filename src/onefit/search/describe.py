@@ -32,8 +32,6 @@ def settings(search: Any, X: Any, y: Any, weight: Any, setup: Any, metric: Any) 
         "scoring": describe(search.scoring),
         "criterion": describe(search.criterion),
         "method": describe(search.method),
-        # cv="granularity" sets one
-        "order": describe(getattr(setup.jobs[0].machines[0].method, "order", search.order)),
         "aggregate": search.aggregate,
         "lam_per_target": f"{search.lam_per_target}" + (f" by {metric}" if metric else ""),
     }

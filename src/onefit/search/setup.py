@@ -14,12 +14,10 @@ from sklearn.model_selection import LeaveOneOut, check_cv
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from onefit import plan
-from onefit.criteria import granularity
 from onefit.estimators._base import check_weights
 from onefit.folds import Folds, leave_one_out
-from onefit.heldout import METHODS, HeldOutMethod, Influence
+from onefit.heldout import METHODS, HeldOutMethod
 from onefit.kernels import Kernel, check_precomputed
-from onefit.losses import SmoothedHinge
 from onefit.predict import check_training, make_method, ridge_weights
 from onefit.problem import Problem
 from onefit.search.continuous import apart, expand, listed
@@ -30,10 +28,7 @@ from onefit.search.workers import Crew
 
 Array = NDArray[Any]
 
-__all__ = ["GRANULARITY", "Choice", "Setup", "set_up"]
-
-#: the value of ``cv`` that chooses folds and order from the wanted accuracy
-GRANULARITY = "granularity"
+__all__ = ["Choice", "Setup", "set_up"]
 
 
 @dataclass(frozen=True)
@@ -115,14 +110,12 @@ def set_up(
     drawn = candidates(search.estimator, grid, search.n_iter, search.random_state)
     found, intervals = expand(drawn)
     # a race begins with the limit of every candidate
-    chosen = make_method("limit" if search.method == "race" else search.method, search.order)
+    chosen = make_method("limit" if search.method == "race" else search.method)
     group = [
         replace(one, continuous=any(index in intervals for index in one.indices))
         for one in machines(search.estimator, found)
     ]
-    machine, cv = group[0].estimator, search.cv
-    if isinstance(cv, str) and cv == GRANULARITY:
-        cv, chosen = _granularity(search, group)
+    machine = group[0].estimator
     _check_one_kind(group)
     rows = machine._validate_X(X, ensure_min_samples=2)
     Y = machine._targets(y, rows.dtype)
@@ -130,7 +123,7 @@ def set_up(
     s = check_weights(sample_weight, rows)
     if machine._precomputed:
         check_precomputed(rows)
-    folds = _draw(cv, machine, X, y, split_params)
+    folds = _draw(search.cv, machine, X, y, split_params)
     check_training(folds, s, y, getattr(machine, "classes_", None))
     _remember(machine, group)
     work = apart(jobs(group, rows, s))
@@ -148,25 +141,6 @@ def _check_one_kind(group: list[Machine]) -> None:
             "param_grid mixes kernel='precomputed', for which X is a kernel matrix, with kernels "
             "that are computed from X; search them separately"
         )
-
-
-def _granularity(search: Any, group: list[Machine]) -> tuple[int, HeldOutMethod]:
-    """The folds and the series of epsilon-BIF, of the widest rounded corner in the grid."""
-    losses = [machine.estimator._make_loss() for machine in group]
-    for loss in losses:
-        if not isinstance(loss, SmoothedHinge):
-            raise ValueError(
-                f"cv='granularity' is for the rounded hinge, not for {loss!r}; use "
-                "loss='smoothed_hinge', or method='influence' with cv and order of your choice"
-            )
-    if search.method not in ("auto", "influence") or search.order is not None:
-        raise ValueError(
-            "cv='granularity' sets the order of method='influence' itself, but got "
-            f"method={search.method!r} and order={search.order!r}; leave both out"
-        )
-    delta = max(loss.delta for loss in losses)
-    folds, order = granularity(search.accuracy, lam=1.0, delta=delta)
-    return folds, Influence(order=order)
 
 
 def _draw(cv: Any, machine: Any, X: Any, y: Any, split_params: Mapping[str, Any]) -> Folds:
