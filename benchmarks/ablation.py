@@ -45,7 +45,7 @@ def no_shared_spectrum() -> None:
 def no_fits_by_shared_spectrum() -> None:
     from onefit.heldout.path import FullPath
 
-    FullPath._along = lambda self, lam, past: None
+    FullPath._along = lambda self, problem, lam, past: None
 
 
 def no_carried_predictions() -> None:
@@ -61,22 +61,11 @@ def no_warm_folds() -> None:
     leave_out._start = lambda columns, system, full, last: honest(columns, system, full, None)
 
 
-def no_extrapolated_fits() -> None:
-    from onefit.heldout.path import FullPath
-
-    FullPath._start = lambda self, lam, past: past[-1][1] if past else None
-
-
 def no_warm_fits() -> None:
-    from onefit.heldout.path import FullPath
+    from onefit.heldout import path
 
-    FullPath._start = lambda self, lam, past: None
-
-
-def no_intercept_first() -> None:
-    from onefit.heldout import leave_out
-
-    leave_out.FEW = 0.0
+    honest = path.fit
+    path.fit = lambda problem, lam, start=None: honest(problem, lam)
 
 
 def no_factor_update() -> None:
@@ -117,9 +106,7 @@ PATHS = {
     "no fits by shared spectrum": no_fits_by_shared_spectrum,
     "no carried predictions": no_carried_predictions,
     "no warm folds": no_warm_folds,
-    "no extrapolated fits": no_extrapolated_fits,
     "no warm fits": no_warm_fits,
-    "no intercept first": no_intercept_first,
     "no factor update": no_factor_update,
     "no more digits": no_more_digits,
     "no sharper bound": no_sharper_bound,

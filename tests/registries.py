@@ -28,6 +28,7 @@ from onefit.losses import (
     SquaredHinge,
 )
 from onefit.problem import Problem
+from onefit.systems import Base, Cholesky, SharedSpectrum, Update
 
 SCALINGS = ("mean", "total")
 
@@ -78,6 +79,20 @@ CLASSIFIERS = [
     {"loss": "squared_hinge"},
     {"loss": "log"},
 ]
+
+
+def _update(problem, d, ridge, spectrum=None):
+    each, which = np.unique(ridge, return_inverse=True)
+    return Update([Base(problem, d, float(one), spectrum) for one in each], which)
+
+
+#: name -> what makes a system, of a problem, curvatures (n,) near those of its columns, and their
+#: Lambda (k,)
+SYSTEMS = {
+    "cholesky": lambda problem, d, ridge: Cholesky(problem, ridge),
+    "update": _update,
+    "spectral": lambda problem, d, ridge: _update(problem, d, ridge, SharedSpectrum(problem, d)),
+}
 
 
 def kinks(loss: object) -> list[float]:

@@ -13,9 +13,9 @@ from scipy.optimize import brentq
 
 from onefit.certificate import Candidates
 from onefit.heldout.refit import refit_fold
-from onefit.losses import EpsilonQuadratic, Huber, Log, SmoothedHinge, Squared, SquaredHinge
-from onefit.metric import Metric
-from onefit.problem import Norms, Problem
+from onefit.losses import Huber, SmoothedHinge, Squared
+from onefit.norms import Norms
+from onefit.problem import Problem
 
 N = 18
 TRAIN, TEST = np.arange(13), np.arange(13, 18)
@@ -56,13 +56,13 @@ def near_misses(draw, kernel=gaussian):
     random = np.random.default_rng(seed)
     found = refit_fold(problem, lam, TRAIN, TEST).solution
     far = 10.0 ** draw(st.floats(-12.0, 1.0))
-    size = np.abs(found.coef[:, 0]).max() + 1e-300
-    a = found.coef[:, 0] + far * size * random.normal(size=TRAIN.size)
+    size = np.abs(found.a[TRAIN, 0]).max() + 1e-300
+    a = found.a[TRAIN, 0] + far * size * random.normal(size=TRAIN.size)
     if not problem.fit_intercept:
         return problem, lam, a, 0.0
     if draw(st.booleans()):
         a -= a.mean()
-    b = found.intercept[0] + far * random.normal()
+    b = found.b[0] + far * random.normal()
     return problem, lam, a, centred(problem, a, b) if draw(st.booleans()) else b
 
 
@@ -113,17 +113,18 @@ def test_bounds_are_of_some_use(loss, task, fit_intercept):
     problem = make_problem(loss, task, N, fit_intercept=fit_intercept, scaling="total")
     lam, random = 1e-2, np.random.default_rng(0)
     solution = refit_fold(problem, lam, TRAIN, TEST).solution
-    best = problem.K[np.ix_(TEST, TRAIN)] @ solution.coef[:, 0] + solution.intercept[0]
+    best_a, best_b = solution.a[TRAIN, 0], solution.b[0]
+    best = problem.K[np.ix_(TEST, TRAIN)] @ best_a + best_b
     ratios = []
     for _ in range(20):
         # what a perturbation of the targets would do: all of it is seen by the residual
         push = random.normal(size=TRAIN.size)
         change = 1e-9 * np.linalg.solve(problem.K[np.ix_(TRAIN, TRAIN)] + lam * np.eye(13), push)
         change -= change.mean() if fit_intercept else 0.0
-        a = solution.coef[:, 0] + change * (np.abs(solution.coef[:, 0]) > 0)
+        a = best_a + change * (np.abs(best_a) > 0)
         if fit_intercept:
             a -= a.mean()
-        values, _, sharp = both_bounds(problem, lam, a, solution.intercept[0])
+        values, _, sharp = both_bounds(problem, lam, a, best_b)
         ratios.append(sharp / max(np.abs(values - best).max(), 1e-12))
     assert np.median(ratios) < 200.0
 
@@ -197,57 +198,3 @@ def test_a_nearly_flat_middle_is_no_certificate():
     assert truth.decided
     assert np.abs(found.values[:, 0] - truth.values).max() <= found.error[0]
     assert found.error[0] > 1e-6 * problem.scale[0] or abs(found.values[0, 0] - truth.values) < 1e-4
-
-
-@pytest.mark.parametrize("centred", [True, False])
-def test_the_metric_is_that_of_its_matrix(centred):
-    random = np.random.default_rng(0)
-    K = gaussian(random.normal(size=(N, 2))) + (5.0 if centred else 0.0)
-    c = random.uniform(0.1, 1.0, TRAIN.size)
-    metric = Metric.of(Norms.of(K), TRAIN, c, centred)
-    part = K[np.ix_(TRAIN, TRAIN)]
-    mean = part.mean(axis=1) - 0.5 * part.mean() if centred else np.zeros(TRAIN.size)
-    part = part - mean - mean[:, None]
-    inverse = np.linalg.inv(part + np.diag(c))
-    q = random.normal(size=(TRAIN.size, 2))
-    np.testing.assert_allclose(metric.dual(q) ** 2, np.einsum("ij,ik,kj->j", q, inverse, q))
-    np.testing.assert_allclose(metric.unit**2, np.diagonal(inverse))
-    np.testing.assert_allclose(metric.pull**2, np.diagonal(part @ inverse @ part), atol=1e-12)
-    ones = np.ones(TRAIN.size)
-    best = q - np.outer(ones, (ones @ inverse @ q) / (ones @ inverse @ ones))
-    expected = np.einsum("ij,ik,kj->j", best, inverse, best)
-    np.testing.assert_allclose(metric.dual(q, np.ones_like(q, dtype=bool)) ** 2, expected)
-    rows, there = metric.at(TEST)
-    expected = K[np.ix_(TEST, TRAIN)]
-    if centred:
-        expected = expected - there[:, None] - mean
-    np.testing.assert_allclose(rows, expected)
-
-
-def test_a_matrix_that_rounding_makes_doubtful_has_no_metric():
-    K = np.ones((N, N))
-    assert Metric.of(Norms.of(K), TRAIN, np.full(13, 1e-18)) is None
-    assert Metric.of(Norms.of(K), TRAIN, np.full(13, 1e-3)) is not None
-
-
-@pytest.mark.parametrize(
-    ("loss", "Y", "expected"),
-    [
-        (Squared(), [[1.0], [2.0], [4.0]], np.std([1.0, 2.0, 4.0])),
-        (Squared(), [[1.0], [-1.0], [-1.0]], 1.0),
-        (Log(), [[1.0], [-1.0], [1.0]], 1.0),
-        (Huber(1.0), [[3.0], [3.0], [3.0]], 3.0),
-        (Huber(1.0), [[0.0], [0.0], [0.0]], 1.0),
-        (EpsilonQuadratic(0.1), [[1e-6], [2e-6], [4e-6]], 1e-6 * np.std([1.0, 2.0, 4.0])),
-    ],
-)
-def test_the_scale_of_a_target(loss, Y, expected):
-    problem = Problem(np.eye(3), np.array(Y), np.ones(3), loss)
-    assert problem.scale[0] == pytest.approx(expected)
-
-
-def test_the_scale_weighs_rows_as_the_loss_does():
-    Y = np.array([[1.0, 5.0], [2.0, 7.0], [9.0, 7.0]])
-    problem = Problem(np.eye(3), Y, np.array([3.0, 1.0, 0.0]), SquaredHinge())
-    spread = np.sqrt(np.average((Y - np.average(Y, 0, [3, 1, 0])) ** 2, 0, [3, 1, 0]))
-    np.testing.assert_allclose(problem.scale, spread)

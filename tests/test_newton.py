@@ -9,14 +9,14 @@ import naive.machines
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from onefit.solvers import solve_newton, solve_reweight
+from onefit.solvers.newton import Machine, State, minimise
 from registries import LOSS_IDS, LOSSES, SCALINGS, cases, sample
 from sklearn.exceptions import ConvergenceWarning
 
 from onefit.losses import EpsilonQuadratic, Huber, Log, Logistic, SmoothedHinge, SquaredHinge
 from onefit.losses.base import MissingDerivativeError
 from onefit.problem import Problem
-from onefit.solvers import solve_newton, solve_reweight
-from onefit.solvers.newton import Machine, State, minimise
 
 each_loss = pytest.mark.parametrize(("loss", "task"), LOSSES, ids=LOSS_IDS)
 each_form = pytest.mark.parametrize(

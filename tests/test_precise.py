@@ -17,7 +17,7 @@ from onefit._precise import (
     two_product,
     two_sum,
 )
-from onefit.problem import Norms
+from onefit.norms import Norms
 
 NUMBERS = st.floats(-1e100, 1e100).filter(lambda x: x == 0.0 or abs(x) > 1e-100)
 

@@ -19,12 +19,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onefit import linalg
-from onefit.problem import Norms
-
-Array = NDArray[Any]
+from onefit._types import Array
+from onefit.norms import Norms
 
 __all__ = [
     "EPSILON",

@@ -73,15 +73,13 @@ from math import fsum
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onefit import linalg
 from onefit._precise import EPSILON, predictions, summation, two_product, two_sum
-from onefit.losses.base import Loss
+from onefit._types import Array
+from onefit.losses.base import Loss, loss_of
 from onefit.metric import Metric
-from onefit.problem import Norms
-
-Array = NDArray[Any]
+from onefit.norms import Norms
 
 __all__ = ["EXACT", "Bound", "Candidates"]
 
@@ -322,12 +320,17 @@ class Candidates:
             cheap[rough] = np.minimum(cheap[rough], np.sqrt(sharp))
         return np.asarray(cheap)
 
+    def _loss_of(self, columns: Any) -> Loss:
+        """The loss of some columns."""
+        return self.loss if self.y.shape[1] == 1 else loss_of(self.loss, columns)
+
     def _bracket(self, v: Array, far: Array) -> tuple[Array, Array]:
         """beta, and the width of a flat stretch."""
         s, y = self.weights, self.y
 
         def slope(shift: Array, some: Any) -> tuple[Array, Array]:
-            terms = _some(s, some) * self.loss.gradient(_some(y, some), v[:, some] + shift)
+            loss = self._loss_of(some)
+            terms = _some(s, some) * loss.gradient(_some(y, some), v[:, some] + shift)
             return terms.sum(axis=0), summation(s.shape[0]) * np.abs(terms).sum(axis=0)
 
         every = np.arange(v.shape[1])
@@ -355,23 +358,23 @@ class Candidates:
 
         Both are infinite where there is no such stretch.
         """
-        s, y = _some(self.weights, [k])[:, 0], _some(self.y, [k])[:, 0]
+        s, y, loss = _some(self.weights, [k])[:, 0], _some(self.y, [k])[:, 0], self._loss_of([k])
         train = s > 0.0
         y, v, s = y[train], v[train], s[train]
-        if self.loss.curvature(y, v).any() or fsum(s * self.loss.gradient(y, v)) != 0.0:
+        if loss.curvature(y, v).any() or fsum(s * loss.gradient(y, v)) != 0.0:
             return np.inf, np.inf
-        pieces = self.loss.piece(y, v)
+        pieces = loss.piece(y, v)
 
         def end(sign: float) -> float:
             """How far one may go before a row changes its piece."""
             inside, outside = 0.0, float(1.0 + np.abs(y - v).max())
-            while np.array_equal(self.loss.piece(y, v + sign * outside), pieces):
+            while np.array_equal(loss.piece(y, v + sign * outside), pieces):
                 inside, outside = outside, 2.0 * outside
                 if outside > 1e6 * (1.0 + float(np.abs(y).max())):
                     return np.inf
             for _ in range(60):
                 middle = 0.5 * (inside + outside)
-                same = np.array_equal(self.loss.piece(y, v + sign * middle), pieces)
+                same = np.array_equal(loss.piece(y, v + sign * middle), pieces)
                 inside, outside = (middle, outside) if same else (inside, middle)
             return outside
 

@@ -14,18 +14,14 @@ from math import fsum
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onefit import linalg
 from onefit._precise import EPSILON, precise_summation, predictions, summation, two_sum
+from onefit._types import Array, Indices, Mask
 from onefit.certificate import EXACT, Candidates
 from onefit.newton import Batch
 from onefit.problem import Columns, Solution
 from onefit.systems import Model, System
-
-Array = NDArray[Any]
-Mask = NDArray[np.bool_]
-Rows = NDArray[np.intp]
 
 __all__ = ["WANTED", "bound", "certify", "refine"]
 
@@ -73,7 +69,9 @@ def bound(batch: Batch, tested: Mask) -> None:
     batch.at = replace(batch.at, u=u)
 
 
-def refine(batch: Batch, tested: Mask, some: Rows, wanted: float, steps: int = MORE_STEPS) -> None:
+def refine(
+    batch: Batch, tested: Mask, some: Indices, wanted: float, steps: int = MORE_STEPS
+) -> None:
     """Give some columns more digits, wherever that makes their bound smaller."""
     if some.size == 0 or batch.columns.epsilon > EPSILON:
         return

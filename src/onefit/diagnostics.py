@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from onefit import linalg
-from onefit.fit import fit
+from onefit.fit import fit, resolved
 from onefit.heldout.series import Operator, check_order
 from onefit.kernels import Geometry
 
@@ -64,6 +64,7 @@ def influence(
     order = check_order(order, problem.loss)
     if not (problem.s > 0).all():
         raise ValueError("sample_weight must be positive on every row; leave rows of weight 0 out")
+    problem = resolved(problem, model.lam)
     solution = fit(problem, model.lam)
     K_at = problem.K
     if at is not None:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from onefit import linalg
+from onefit._types import Mask
+from onefit.losses import Squared
 from onefit.newton import Batch, minimise
 from onefit.problem import Columns, Problem, Solution
 from onefit.reweight import solve_reweight
 from onefit.systems import Cholesky
 
-Array = NDArray[Any]
-
-__all__ = ["SOLVERS", "fit", "solve_columns"]
+__all__ = ["SOLVERS", "fit", "resolved", "solve_columns"]
 
 SOLVERS = ("auto", "newton", "reweight")
 #: Newton steps of a fit; ridges between a very large one and that of a fit that would not converge
@@ -39,6 +37,7 @@ def fit(
     start : Solution, default=None
         Where to begin, near the minimiser; at zero by default.
     """
+    problem = resolved(problem, lam)
     if solver == "reweight":
         return solve_reweight(problem, lam)
     columns = problem.targets(problem.positive, problem.ridge(lam))
@@ -52,6 +51,15 @@ def fit(
             stacklevel=3,
         )
     return found
+
+
+def resolved(problem: Problem, lam: float) -> Problem:
+    """The problem with a loss that no longer waits for the residuals of the squared loss."""
+    if not getattr(problem.loss, "relative", False):
+        return problem
+    squared = fit(problem.with_loss(Squared()), lam)
+    loss = problem.loss.resolve(problem.Y - squared.u, problem.s)  # type: ignore[attr-defined]
+    return problem.with_loss(loss)
 
 
 def solve_columns(columns: Columns, start: Solution | None = None) -> Solution:
@@ -104,7 +112,7 @@ def _descend(columns: Columns) -> tuple[Batch, int]:
     return batch, steps
 
 
-def _stationary(batch: Batch) -> NDArray[np.bool_]:
+def _stationary(batch: Batch) -> Mask:
     """Whether 2 Lambda a = -s g holds, up to what rounding in u = K a makes of it."""
     columns, at = batch.columns, batch.at
     s, loss, epsilon = columns.weights, columns.loss, columns.epsilon

@@ -15,10 +15,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.model_selection import check_cv
 
-Indices = NDArray[np.intp]
+from onefit._types import Array, Indices
 
 __all__ = ["Folds", "leave_one_out"]
 
@@ -103,7 +102,7 @@ class Folds:
         """The part of :attr:`rows` that belongs to split ``k``."""
         return slice(int(self.offsets[k]), int(self.offsets[k + 1]))
 
-    def largest(self, values: NDArray[Any]) -> NDArray[Any]:
+    def largest(self, values: Array) -> Array:
         """The largest absolute value of each split and target, (n_splits, q).
 
         Values are in the order of :attr:`rows`, (N, q).

@@ -11,14 +11,10 @@ quadratically. Columns are independent rays (folds), searched together.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from onefit._types import Array
 from onefit.losses.base import Loss
-
-Array = NDArray[Any]
 
 __all__ = ["line_search"]
 

@@ -8,16 +8,13 @@ of all kernel values, which the intercept takes care of, no longer makes norms l
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onefit import linalg
 from onefit._precise import EPSILON, summation
-from onefit.problem import Norms
-
-Array = NDArray[Any]
+from onefit._types import Array
+from onefit.norms import Norms
 
 __all__ = ["Metric"]
 

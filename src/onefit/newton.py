@@ -32,17 +32,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onefit import linalg
 from onefit._precise import EPSILON, summation
+from onefit._types import Array, Indices, Mask
 from onefit.line_search import line_search
 from onefit.problem import Columns, Solution
 from onefit.systems import Model, System
-
-Array = NDArray[Any]
-Mask = NDArray[np.bool_]
-Rows = NDArray[np.intp]
 
 __all__ = ["Batch", "minimise"]
 
@@ -95,7 +91,7 @@ class Batch:
     at: Solution
     base: Solution
     pieces: Array
-    steps: NDArray[np.intp]
+    steps: Indices
     settled: Mask
     stuck: Mask
     change: Array
@@ -243,10 +239,10 @@ class Batch:
 
     def _look(self, columns: Any) -> None:
         """Which pieces some of the columns are on."""
-        y = self.columns.y_of(columns)
-        self.pieces[:, columns] = self.columns.loss.piece(y, self.at.u[:, columns])
+        y, loss = self.columns.y_of(columns), self.columns.loss_of(columns)
+        self.pieces[:, columns] = loss.piece(y, self.at.u[:, columns])
 
-    def _lengths(self, some: Rows, changed: Mask, g: Array, d: Array, move: Array) -> Array:
+    def _lengths(self, some: Indices, changed: Mask, g: Array, d: Array, move: Array) -> Array:
         """1 where the full step brings enough of what its slope promises, else the minimum.
 
         A point that keeps its piece (gradient g, curvature d) is on one parabola all the way, and
@@ -271,12 +267,12 @@ class Batch:
         if search.size:
             y = np.broadcast_to(y, u.shape)
             t[search] = line_search(
-                loss, y[:, search], u[:, search], step[:, search], s[:, search],
+                columns.loss_of(search), y[:, search], u[:, search], step[:, search], s[:, search],
                 linear[search], quadratic[search], tolerance=LEFT,
             )  # fmt: skip
         return t
 
-    def slide(self, some: Rows) -> Mask:
+    def slide(self, some: Indices) -> Mask:
         """Move the intercepts of some columns to where sum s g vanishes; which of them moved."""
         columns, u = self.columns.take(some), self.at.u[:, some]
         g = columns.weights * columns.loss.gradient(columns.y, u)
@@ -332,7 +328,7 @@ class Batch:
         alone = np.logical_or.reduce([~one.any(axis=0) for one in curved])
         return np.asarray(alone & columns.problem.fit_intercept)
 
-    def centre(self, some: Rows) -> None:
+    def centre(self, some: Indices) -> None:
         """Take columns that are flat in b to the middle of the flat stretch.
 
         Where no training point has curvature there, stationarity gives the coefficients outright.

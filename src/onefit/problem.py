@@ -26,71 +26,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onefit import linalg
-from onefit.folds import Indices
-from onefit.losses.base import Loss
+from onefit._types import Array, Indices
+from onefit.losses.base import Loss, loss_of
+from onefit.norms import Norms, target_scale
 
-Array = NDArray[Any]
-
-__all__ = ["Columns", "Norms", "Problem", "Solution"]
-
-
-@dataclass(frozen=True)
-class Norms:
-    """Sizes of a kernel matrix, which error bounds are made of.
-
-    Attributes
-    ----------
-    roots : (n,) array
-        Roots of the diagonal: |K_ij| <= roots_i roots_j.
-    """
-
-    K: Array = field(repr=False)
-    roots: Array = field(repr=False)
-
-    @classmethod
-    def of(cls, K: Array) -> Norms:
-        """Of a kernel matrix, which is kept."""
-        diagonal = np.einsum("ii->i", K).astype(np.float64)
-        return cls(K, np.sqrt(np.maximum(diagonal, 0.0)))
-
-    @cached_property
-    def row_sum(self) -> float:
-        """The largest absolute row sum, no less than the largest eigenvalue."""
-        K = self.K
-        return max(float(np.abs(K[i : i + 512]).sum(axis=1).max()) for i in range(0, len(K), 512))
-
-    @property
-    def diagonal(self) -> float:
-        """The largest diagonal entry."""
-        return float(self.roots.max() ** 2)
-
-    @property
-    def root(self) -> float:
-        """The largest root of the diagonal, 1 for a matrix of zeros."""
-        return float(self.roots.max()) or 1.0
-
-    @cached_property
-    def negative(self) -> float:
-        """How far below zero the smallest eigenvalue may be.
-
-        A Cholesky factor of K shifted by what rounding makes of one proves that it is no further
-        below than twice that; only where there is none is the eigenvalue itself computed.
-        """
-        n = self.K.shape[0]
-        epsilon = float(np.finfo(self.K.dtype).eps)
-        shift = max(
-            (8.0 + 6.0 * n**0.5) * epsilon * self.diagonal, float(np.finfo(np.float32).tiny)
-        )
-        shifted = linalg.fortran(self.K)
-        shifted[np.diag_indices_from(shifted)] += self.K.dtype.type(shift)
-        try:
-            linalg.cholesky(shifted, overwrite=True)
-        except linalg.LinAlgError:
-            return float(max(0.0, -linalg.smallest_eigenvalue(self.K)) + shift)
-        return float(2.0 * shift)
+__all__ = ["Columns", "Problem", "Solution"]
 
 
 @dataclass(frozen=True)
@@ -130,6 +72,13 @@ class Problem:
         """Whether the loss is (y - u)^2: one linear system solves it."""
         return bool(getattr(self.loss, "quadratic", False))
 
+    def with_loss(self, loss: Loss) -> Problem:
+        """The same with another loss."""
+        other = replace(self, loss=loss)
+        cached = ("norms", "scale")
+        vars(other).update({name: x for name, x in vars(self).items() if name in cached})
+        return other
+
     @property
     def positive(self) -> Indices:
         """The rows of positive weight."""
@@ -149,19 +98,8 @@ class Problem:
 
     @cached_property
     def scale(self) -> Array:
-        """The unit in which an error is judged, one number per target.
-
-        It is 1 for labels -1 and +1, whose margin is 1, and the weighted standard deviation of any
-        other target. A constant target has its size for a unit.
-        """
-        weighted = self.s > 0
-        Y, s = self.Y[weighted].astype(np.float64), self.s[weighted].astype(np.float64)
-        size = np.abs(Y).max(axis=0)
-        mean = np.average(Y, axis=0, weights=s)
-        spread = np.sqrt(np.average(np.square(Y - mean), axis=0, weights=s))
-        constant = (Y[0] == Y).all(axis=0)
-        labels = np.all(np.abs(Y) == 1.0, axis=0)
-        return np.where(labels | (size == 0.0), 1.0, np.where(constant, size, spread))
+        """The unit in which an error is judged, one number per target."""
+        return target_scale(self.Y, self.s)
 
     @cached_property
     def double(self) -> Problem:
@@ -181,7 +119,8 @@ class Problem:
     def columns(self, j: int, train: Array, ridge: Array) -> Columns:
         """Target ``j`` on the rows of several masks, (n, k), each with a Lambda of its own."""
         weights, scale = self.s[:, None] * train, np.full(ridge.size, self.scale[j])
-        return Columns(self, self.Y[:, [j]], weights > 0, weights, ridge, scale)
+        loss = loss_of(self.loss, [j])
+        return Columns(self, loss, self.Y[:, [j]], weights > 0, weights, ridge, scale)
 
     def targets(self, rows: Indices, ridge: float) -> Columns:
         """All targets on some of the rows, a column each."""
@@ -189,7 +128,7 @@ class Problem:
         weights[rows, 0] = self.s[rows]
         weights = np.repeat(weights, self.Y.shape[1], axis=1)
         ridges = np.full(self.Y.shape[1], ridge)
-        return Columns(self, self.Y, weights > 0, weights, ridges, self.scale)
+        return Columns(self, self.loss, self.Y, weights > 0, weights, ridges, self.scale)
 
 
 @dataclass(frozen=True)
@@ -199,6 +138,7 @@ class Columns:
     Attributes
     ----------
     problem : Problem
+    loss : Loss
     y : (n, k) array, or (n, 1) if all have one target
     train : (n, k) bool array
         The rows of positive weight that each problem is trained on.
@@ -211,16 +151,12 @@ class Columns:
     """
 
     problem: Problem
+    loss: Loss
     y: Array
     train: Array
     weights: Array
     ridge: Array
     scale: Array
-
-    @property
-    def loss(self) -> Loss:
-        """The loss they share."""
-        return self.problem.loss
 
     @property
     def K(self) -> Array:
@@ -241,7 +177,7 @@ class Columns:
         """Some of the problems."""
         names = ("train", "weights", "ridge", "scale")
         taken = {name: getattr(self, name)[..., columns] for name in names}
-        return replace(self, y=self.y_of(columns), **taken)
+        return replace(self, loss=self.loss_of(columns), y=self.y_of(columns), **taken)
 
     @property
     def double(self) -> Columns:
@@ -254,6 +190,10 @@ class Columns:
     def y_of(self, columns: Any) -> Array:
         """The targets of some of the problems."""
         return self.y if self.y.shape[1] == 1 else self.y[:, columns]
+
+    def loss_of(self, columns: Any) -> Loss:
+        """The loss of some of the problems."""
+        return self.loss if self.y.shape[1] == 1 else loss_of(self.loss, columns)
 
     def objective(self, at: Solution) -> Array:
         """The normal form at a point for each column, or at one for all."""

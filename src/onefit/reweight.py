@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from onefit import linalg
-from onefit.losses.base import require
+from onefit.losses.base import loss_of, require
 from onefit.problem import Problem, Solution
 from onefit.systems.cholesky import Factor
 
@@ -38,9 +38,9 @@ def solve_reweight(
     found = Solution.zero(problem.n, problem.Y.shape[1], problem.Y.dtype)
     steps = 0
     for j, y in enumerate(problem.Y.T):
-        u = np.zeros_like(y)
+        u, loss = np.zeros_like(y), loss_of(problem.loss, [j])
         for _step in range(1, max_steps + 1):
-            weight, z = problem.loss.reweight(y, u)  # type: ignore[attr-defined]
+            weight, z = loss.reweight(y, u)  # type: ignore[attr-defined]
             root = np.sqrt(problem.s * weight / ridge).astype(y.dtype, copy=False)
             factor = Factor(problem.K, rows, root[rows])
             a, b = np.zeros_like(y), 0.0

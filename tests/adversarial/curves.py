@@ -103,7 +103,7 @@ def _curve(loss, y):
     match loss:
         case Squared() | EpsilonQuadratic(epsilon=0.0):
             return Pieces((Piece(None, None, -2 * y, two),), two)
-        case Huber(b=b):
+        case Huber(threshold=b):
             low, high, edge = y - b, y + b, 2 * arb(b)
             pieces = (
                 Piece(None, low, -edge, zero),

@@ -21,13 +21,11 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
+from onefit.fit import fit
 from onefit.folds import Folds
-from onefit.heldout.full import Target
-from onefit.heldout.model import Model
 from onefit.losses import SmoothedHinge
 from onefit.losses.base import PiecewiseQuadratic
 from onefit.problem import Problem
-from onefit.solvers import solve
 
 #: losses of adversarial problems; a hinge nearly sharp among them
 HARD = [*LOSSES, (SmoothedHinge(0.01), "classification")]
@@ -89,15 +87,15 @@ def pairs_left_out(n):
 
 def predict(method, problem, folds, lam):
     """Held-out values at one lambda."""
-    return method.prepare(problem, folds, np.array([lam])).predict(lam)
+    return method.prepare(problem, folds).predict(np.array([lam]))[0]
 
 
 def at_weights(problem, w, lam, j=0):
     """Predictions of the machine whose losses weigh w and whose penalty is lam ||f||^2."""
     plain = Problem(problem.K, problem.Y[:, [j]], w, problem.loss, problem.fit_intercept, "total")
-    solution = solve(plain, lam)
+    solution = fit(plain, lam)
     assert solution.converged
-    return solution.decision[:, 0]
+    return solution.u[:, 0]
 
 
 def loss_weights(problem, train=None):
@@ -130,8 +128,8 @@ def taylor_terms(problem, lam, change, orders, degree=9):
 def full_predictions(problem, lam):
     """Predictions on all rows by the machine of the rows with weight, (n, q)."""
     kept = np.flatnonzero(problem.s)
-    full = solve(problem.take(kept), lam)
-    return problem.K[:, kept] @ full.coef + full.intercept
+    full = fit(problem.take(kept), lam)
+    return problem.K[:, kept] @ full.a + full.b
 
 
 def newton_step(problem, lam, train, u, j=0):
@@ -153,50 +151,6 @@ def newton_step(problem, lam, train, u, j=0):
         system[m, m] = 1.0
     solution = np.linalg.solve(system, right)
     return problem.K[:, train] @ solution[:m] + solution[m]
-
-
-def small_target(loss, task, n, lam=1e-2, **options):
-    """The full solution of a problem, by the solver."""
-    problem = make_problem(loss, task, n, **options)
-    kept = np.flatnonzero(problem.s)
-    solution = solve(problem.take(kept), lam)
-    coef = np.zeros((n, 1))
-    coef[kept] = solution.coef
-    decision = problem.K @ coef + solution.intercept
-    full = type(solution)(coef, solution.intercept, decision)
-    return Target.at(problem, lam, full, 0)
-
-
-def random_models(target, random, k, change):
-    """Models with rows left out, curvature lost, gained and changed."""
-    n = target.y.size
-    use = (random.random((n, k)) < 0.8) & (target.problem.s > 0)[:, None]
-    d = np.repeat(target.d[:, None], k, axis=1)
-    flip = random.random((n, k)) < change
-    d = np.where(flip, np.where(d > 0, 0.0, 2.0), d)
-    new = random.random((n, k)) < change
-    d = np.where(new, random.uniform(0.5, 3.0, (n, k)), d) * use
-    fixed = np.where((d == 0) & use, random.normal(size=(n, k)), 0.0)
-    response = np.where(d > 0, random.normal(size=(n, k)) - target.problem.K @ fixed, 0.0)
-    return Model(d, response, fixed, fixed.sum(axis=0))
-
-
-def dense_minimiser(target, ridge, model, c):
-    """Changes of coefficients and intercept in one model, by its bordered system."""
-    problem, rows = target.problem, np.flatnonzero(model.d[:, c])
-    m = rows.size
-    system = np.zeros((m + 1, m + 1))
-    system[:m, :m] = problem.K[np.ix_(rows, rows)]
-    system[:m, :m] += np.diag(2.0 * ridge / (problem.s[rows] * model.d[rows, c]))
-    right = np.append(model.missing[rows, c], -model.total[c])
-    if problem.fit_intercept:
-        system[:m, m] = system[m, :m] = 1.0
-    else:
-        system[m, m], right[m] = 1.0, 0.0
-    x = np.linalg.solve(system, right)
-    a = np.zeros(model.fixed.shape[0])
-    a[rows] = x[:m]
-    return a, x[m]
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from types import SimpleNamespace
+from dataclasses import dataclass
 
 import joblib
 import numpy as np
@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.folds import Folds, leave_one_out
-from onefit.heldout import Block, Eigen, HeldOut
+from onefit.heldout import Block, Eigen, HeldOutMethod, HeldOutPath, Prepared
 from onefit.kernels import Gaussian
 from onefit.kernels.distances import METRICS
 from onefit.search import workers
@@ -139,16 +139,16 @@ def test_a_worker_keeps_the_distances_of_one_small_sample(monkeypatch):
     assert first.keep
     other = workers._distances("another", X)
     assert other is not first
-    assert list(workers._shelf) == ["another"]
+    assert list(workers._geometries) == ["another"]
     monkeypatch.setattr(workers, "KEPT", len(X) - 1)
     assert not workers._distances("a third", X).keep
-    workers._shelf.clear()
+    workers._geometries.clear()
 
 
 def test_threads_leave_no_distances_behind():
     with joblib.parallel_config("threading"):
         make(n_jobs=2).fit(X, y)
-    assert not workers._shelf
+    assert not workers._geometries
 
 
 def test_leave_one_out_travels_to_workers_in_few_bytes():
@@ -319,14 +319,43 @@ def test_too_little_memory_is_refused_with_advice(no_work, monkeypatch):
     assert "block" in make().explain(X, y)
 
 
-def test_counts_of_any_size_come_back_whole():
+@dataclass
+class Counting(HeldOutMethod):
+    """Says that ``most`` points have moved in the second of two splits."""
+
+    most: int
+    name = "counting"
+
+    def prepare(self, problem, folds):
+        return _Counting(problem, folds, self.most)
+
+
+@dataclass
+class _Counting(Prepared):
+    problem: object
+    folds: Folds
+    most: int
+
+    def predict(self, lams):
+        path = HeldOutPath.empty(self.problem, self.folds, "counting", lams)
+        path.values[:], path.moved[:], path.steps[:] = 0.0, [0, self.most], [self.most, 0]
+        path.fail(1, "the second fails")
+        return path
+
+
+@pytest.mark.filterwarnings("ignore:1 of 2 candidates have no score")
+@pytest.mark.parametrize("most", [0, 255, 256, 70_000])
+def test_counts_of_any_size_come_back_whole(monkeypatch, most):
     """Outcomes hold them in as few bytes as they need."""
-    folds = Folds.draw(2, np.zeros((4, 1)))
-    none, sample = np.zeros(2), SimpleNamespace(folds=folds, Y=np.zeros((4, 1)))
-    for most in (0, 255, 256, 70_000):
-        counts = np.array([0, most])
-        held = HeldOut(np.zeros((4, 1)), folds, "exact", none == 0, none, counts, counts[::-1])
-        stacked = workers._stack(sample, [held, None])
-        np.testing.assert_array_equal(stacked["moved"], [counts, [0, 0]])
-        np.testing.assert_array_equal(stacked["steps"], [counts[::-1], [0, 0]])
-        assert stacked["moved"].dtype.itemsize <= (1 if most < 256 else 4)
+    outcomes, run_machine = [], workers.run_machine
+    monkeypatch.setattr(
+        workers, "run_machine", lambda *a: outcomes.append(run_machine(*a)) or outcomes[-1]
+    )
+    search = make(cv=2, method=Counting(most), keep_heldout="all")
+    first, second = search.set_params(param_grid={"lam": [1e-1, 1e-3]}).fit(X, y).heldouts_
+    np.testing.assert_array_equal(first.moved, [0, most])
+    np.testing.assert_array_equal(first.steps, [most, 0])
+    assert not second.moved.any()
+    assert not second.steps.any()
+    (outcome,) = outcomes
+    assert outcome.moved.dtype.itemsize <= (1 if most < 256 else 4)

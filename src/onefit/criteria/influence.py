@@ -40,7 +40,7 @@ from onefit import linalg
 from onefit.criteria.base import Criterion, positive, weighted_mean
 from onefit.criteria.pointwise import Pointwise, pointwise
 from onefit.criteria.spectrum import HatSpectrum
-from onefit.fit import fit
+from onefit.fit import fit, resolved
 from onefit.folds import leave_one_out
 from onefit.heldout.series import Influence, Operator, check_order
 from onefit.problem import Problem, Solution
@@ -100,6 +100,7 @@ def influence_predictions(
     if problem.quadratic:
         spectrum = shared if isinstance(shared, HatSpectrum) else HatSpectrum(problem)
         return problem.Y - _least_squares(spectrum, lam, order)
+    problem = resolved(problem, lam)
     if not problem.loss.piecewise_quadratic:
         folds = leave_one_out(problem.n)
         series = Influence(order, tail=True).prepare(problem, folds)

@@ -53,13 +53,16 @@ POINTWISE: dict[str, Pointwise] = {
 def pointwise(loss: str | Pointwise | None, problem: Problem) -> Pointwise:
     """The function behind a name; None is the machine's own loss.
 
+    A Huber loss whose threshold depends on lambda is judged by absolute errors instead.
+
     Parameters
     ----------
     loss : {"squared", "absolute", "zero_one", "hinge"}, callable or None
     problem : Problem
     """
     if loss is None:
-        return problem.loss.value
+        # thresholds that differ from lambda to lambda are no common measure
+        return _absolute if getattr(problem.loss, "relative", False) else problem.loss.value
     if not isinstance(loss, str):
         return loss
     check_choice("loss", loss, POINTWISE)

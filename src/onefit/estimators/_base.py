@@ -20,7 +20,7 @@ from sklearn.utils.validation import (
 
 from onefit import linalg, plan
 from onefit._validation import check_choice, check_positive
-from onefit.fit import SOLVERS, fit
+from onefit.fit import SOLVERS, fit, resolved
 from onefit.kernels import Geometry, Kernel, Precomputed, check_precomputed, resolve_kernel
 from onefit.losses import Loss
 from onefit.problem import Problem, Solution
@@ -129,7 +129,9 @@ class KernelMachine(BaseEstimator):
 
     def _solve(self, problem: Problem) -> None:
         """Solve on the rows of positive weight and set the fitted attributes."""
+        problem = resolved(problem, float(self.lam))
         solution = fit(problem, float(self.lam), self.solver)
+        self._loss = problem.loss
         self._remember(solution)
         _warn_of_lost_digits(problem, solution)
 

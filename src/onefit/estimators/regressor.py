@@ -42,8 +42,10 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         Constant of the polynomial kernel.
     lam : float, default=1e-3
         Weight of the penalty ``||f||^2``.
-    threshold : float, default=1.0
-        Where "huber" stops squaring residuals, in units of y.
+    threshold : float or "mad", default="mad"
+        Where "huber" stops squaring residuals, in units of y. "mad" takes it from the data: about
+        two median absolute deviations of the residuals that the squared loss leaves at the same
+        kernel and ``lam`` on all rows. Cross-validation keeps it fixed across folds.
     epsilon : float, default=0.1
         Half width of the tube of "epsilon_quadratic".
     fit_intercept : bool, default=True
@@ -61,6 +63,8 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         Coefficients a of f.
     intercept_ : float or array of shape (q,)
     X_fit_ : the training rows (the kernel matrix when precomputed)
+    threshold_ : float or array of shape (q,)
+        The threshold of "huber", in units of y.
     n_iter_ : int
         Steps of the solver.
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
@@ -87,7 +91,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         degree: int = 3,
         coef0: float = 1,
         lam: float = 1e-3,
-        threshold: float = 1.0,
+        threshold: float | str = "mad",
         epsilon: float = 0.1,
         fit_intercept: bool = True,
         scaling: str = "mean",
@@ -120,6 +124,10 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         """
         problem = self._prepare(X, y, sample_weight)
         self._solve(problem)
+        threshold = getattr(self._loss, "threshold", None)
+        if threshold is not None:
+            one = self._y_ndim == 1 or np.ndim(threshold) == 0
+            self.threshold_ = float(np.ravel(threshold)[0]) if one else threshold
         if self._y_ndim == 1:
             self.dual_coef_ = self.dual_coef_.ravel()
             self.intercept_ = float(self.intercept_[0])
@@ -131,12 +139,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         return values.ravel() if self._y_ndim == 1 else values
 
     def _make_loss(self) -> Loss:
-        threshold = self._resolve_threshold()
-        return get_loss(self.loss, "regression", threshold=threshold, epsilon=self.epsilon)
-
-    def _resolve_threshold(self) -> float:
-        """What the parameter ``threshold`` means in units of y; asked nowhere else."""
-        return self.threshold
+        return get_loss(self.loss, "regression", threshold=self.threshold, epsilon=self.epsilon)
 
     def _targets(self, y: Any, dtype: Any) -> Array:
         if y is None:

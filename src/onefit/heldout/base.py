@@ -13,15 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onefit import linalg
+from onefit._types import Array, Indices, Mask
 from onefit.certificate import EXACT
 from onefit.folds import Folds
 from onefit.losses.base import require
 from onefit.problem import Problem
-
-Array = NDArray[Any]
 
 __all__ = ["HeldOut", "HeldOutMethod", "HeldOutPath", "Prepared"]
 
@@ -55,10 +53,10 @@ class HeldOut:
     values: Array = field(repr=False)
     folds: Folds
     method: str
-    exact: NDArray[np.bool_]
+    exact: Mask
     error: Array = field(repr=False)
-    moved: NDArray[np.intp] = field(repr=False)
-    steps: NDArray[np.intp] = field(repr=False)
+    moved: Indices = field(repr=False)
+    steps: Indices = field(repr=False)
     order: int | None = None
     seconds: float = 0.0
 
@@ -108,9 +106,9 @@ class HeldOutPath:
     method: str
     values: Array = field(repr=False)
     bounds: Array = field(repr=False)
-    exact: NDArray[np.bool_] = field(repr=False)
-    moved: NDArray[np.intp] = field(repr=False)
-    steps: NDArray[np.intp] = field(repr=False)
+    exact: Mask = field(repr=False)
+    moved: Indices = field(repr=False)
+    steps: Indices = field(repr=False)
     reasons: list[str]
     order: int | None = None
 
@@ -133,7 +131,7 @@ class HeldOutPath:
         return np.asarray(self.bounds.max(axis=2))
 
     @property
-    def done(self) -> NDArray[np.bool_]:
+    def done(self) -> Mask:
         """Which lambdas have values."""
         return np.array([not reason for reason in self.reasons], dtype=bool)
 
@@ -197,7 +195,7 @@ class HeldOutMethod(ABC):
 
     def check(self, problem: Problem) -> None:
         """Refuse a loss that the method cannot serve, naming both."""
-        if self.quadratic_only and not problem.quadratic:
+        if self.quadratic_only and not (problem.quadratic and problem.loss.max_curvature == 2.0):
             raise ValueError(
                 f"method {self.name!r} works for the squared loss only, not for "
                 f"{problem.loss!r}; use 'limit', 'exact' or 'refit'"

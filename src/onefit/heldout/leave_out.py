@@ -16,15 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onefit import linalg
+from onefit._types import Array, Indices, Mask
 from onefit.certificate import EXACT
 from onefit.certify import certify
-from onefit.folds import Folds, Indices
+from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
 from onefit.heldout.path import FullPath, curvature
 from onefit.heldout.refit import cheap_to_refit, fill_refits, refit_columns, refit_fold
@@ -33,15 +32,11 @@ from onefit.newton import Batch, minimise
 from onefit.problem import Columns, Problem, Solution
 from onefit.systems import Update
 
-Array = NDArray[Any]
-
 __all__ = ["Exact", "Limit"]
 
 #: the most by which solutions are multiplied on their way along the lambdas: their rounding errors
 #: grow with it
 NEAR = 32.0
-#: the part of the points with curvature below which the model says too little of the intercept
-FEW = 1.0 / 12.0
 
 
 class Limit(HeldOutMethod):
@@ -98,9 +93,10 @@ class LeaveOutNewton(Prepared):
                 path.fail(i, solution)
                 continue
             try:
-                for j, batch, members in self._batches(full, float(path.lams[i]), solution, last):
+                mine = full.problems[i]
+                for j, batch, members in self._batches(full, mine, path.lams[i], solution, last):
                     self._fill(path, i, j, batch, members, solution)
-                fill_refits(path, i, problem, splits.positive, splits.by_refit)
+                fill_refits(path, i, mine, splits.positive, splits.by_refit)
             except linalg.LinAlgError as error:
                 path.fail(i, str(error))
         return path.judged(problem)
@@ -119,10 +115,14 @@ class LeaveOutNewton(Prepared):
             path.steps[i, k] = max(path.steps[i, k], batch.steps[column])
 
     def _batches(
-        self, path: FullPath, lam: float, solution: Solution, last: dict[tuple[int, int], _Last]
+        self,
+        path: FullPath,
+        problem: Problem,
+        lam: float,
+        solution: Solution,
+        last: dict[tuple[int, int], _Last],
     ) -> Iterator[tuple[int, Batch, Indices]]:
         """The splits of every target, some at a time, at their solutions or limits."""
-        problem = self.splits.problem
         for j in range(problem.Y.shape[1]):
             full = solution.take([j])
             d = curvature(problem, j, full.u[:, 0])
@@ -133,22 +133,20 @@ class LeaveOutNewton(Prepared):
                     batch = _limit(_start(columns, system, full, None))
                 else:
                     batch = _start(columns, system, full, last.get((j, place)))
-                    _solve(batch, int(np.count_nonzero(d)))
+                    _solve(batch)
                     last[j, place] = _Last(batch.at, full, ridge)
                 yield j, batch, members
 
     def machines(self, lam: float) -> list[Solution]:
         """The machines of all splits as columns, per target; weights must be positive."""
-        splits, problem = self.splits, self.splits.problem
-        path = FullPath(splits)
+        splits, path = self.splits, FullPath(self.splits)
         (solution,) = path.solutions(np.array([lam]))
         if isinstance(solution, str):
             raise linalg.LinAlgError(solution)
-        found = [
-            Solution.zero(problem.n, len(splits.folds), np.float64)
-            for _ in range(problem.Y.shape[1])
-        ]
-        for j, batch, members in self._batches(path, lam, solution, {}):
+        problem = path.problems[0]
+        zero = Solution.zero(problem.n, len(splits.folds), np.float64)
+        found = [zero.copy() for _ in range(problem.Y.shape[1])]
+        for j, batch, members in self._batches(path, problem, lam, solution, {}):
             found[j].put(splits.by_formula[members], batch.at)
         for k in splits.by_refit:
             refitted = refit_fold(problem, lam, splits.folds.train[k], splits.folds.test[k])
@@ -182,11 +180,9 @@ def _limit(batch: Batch) -> Batch:
     return batch
 
 
-def _solve(batch: Batch, curved: int) -> None:
+def _solve(batch: Batch) -> None:
     """Newton steps, refinement, and refits for what these do not bring home."""
     columns, n = batch.columns, batch.columns.problem.n
-    if columns.loss.piecewise_quadratic and columns.problem.fit_intercept and curved < FEW * n:
-        batch.slide(np.arange(columns.ridge.size))
     minimise(batch)
     certify(batch, ~columns.train)
     rough = ~(batch.error <= EXACT * columns.scale)
@@ -194,7 +190,7 @@ def _solve(batch: Batch, curved: int) -> None:
     _refit(batch, np.flatnonzero(cheap | _lost(batch) | (~batch.settled & rough)))
 
 
-def _lost(batch: Batch) -> NDArray[np.bool_]:
+def _lost(batch: Batch) -> Mask:
     """Columns without a bound, or at one side of what is flat in b, in whose middle a refit is."""
     rough = np.flatnonzero(batch.settled & ~(batch.error <= EXACT * batch.columns.scale))
     lost = np.isinf(batch.error)

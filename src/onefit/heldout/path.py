@@ -9,23 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from math import log
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onefit import linalg
+from onefit._types import Array, Indices
 from onefit.certificate import EXACT
 from onefit.certify import certify
-from onefit.fit import fit
-from onefit.folds import Indices
+from onefit.fit import fit, resolved
 from onefit.heldout.splits import Splits
+from onefit.losses.base import loss_of
 from onefit.newton import Batch, minimise
 from onefit.problem import Problem, Solution
 from onefit.systems import Base, SharedSpectrum, Update
-
-Array = NDArray[Any]
 
 __all__ = ["FullPath", "curvature"]
 
@@ -34,8 +30,8 @@ __all__ = ["FullPath", "curvature"]
 STEADY, SERVED = 0.02, 0.06
 #: with fewer points with curvature a decomposition saves nothing
 FEWEST = 200
-#: a decomposition costs as much as so many inverses
-PRICE = 4.0
+#: a decomposition costs as much as so many inverses, and helps folds no larger than n / LARGE
+PRICE, LARGE = 4.0, 4
 #: numbers that decompositions may hold, in n^2
 ROOM = 2.0
 #: leave-out problems solved side by side; n times this many numbers are held a few times over
@@ -46,7 +42,7 @@ FEW = 2
 
 def curvature(problem: Problem, j: int, u: Array) -> Array:
     """That of the loss of target ``j`` at predictions u, (n,), zero where the weight is."""
-    d = problem.loss.curvature(problem.Y[:, j], u)
+    d = loss_of(problem.loss, [j]).curvature(problem.Y[:, j], u)
     return np.where(problem.s > 0, d, np.zeros_like(d))
 
 
@@ -71,6 +67,7 @@ class FullPath:
 
     splits: Splits
     share: bool = False
+    problems: list[Problem] = field(init=False)
     spectra: list[list[SharedSpectrum]] = field(init=False)
     batches: list[tuple[Array, Indices, Indices]] = field(init=False)
 
@@ -87,29 +84,36 @@ class FullPath:
 
     @linalg.overflowing
     def solutions(self, lams: Array) -> list[Solution | str]:
-        """The solution at every lambda, or why there is none."""
+        """The solution at every lambda, or why there is none.
+
+        The loss of a problem may depend on lambda: ``problems`` are those that were solved.
+        """
         found: list[Solution | str] = [""] * len(lams)
-        past: list[tuple[float, Solution]] = []
+        self.problems = [self.problem] * len(lams)
+        past: tuple[float, Solution] | None = None
         order = np.argsort(-np.asarray(lams), kind="stable")
         for turn, i in enumerate(order):
             lam = float(lams[i])
             try:
-                one = self._along(lam, past) or fit(self.problem, lam, start=self._start(lam, past))
+                self.problems[i] = problem = resolved(self.problem, lam)
+                start = past[1] if past else None
+                one = self._along(problem, lam, past) or fit(problem, lam, start=start)
             except linalg.LinAlgError as error:
                 found[i] = str(error)
                 continue
             found[i] = one
             if self.share and past:
-                self._look_ahead(one, past[-1][1], len(order) - turn + 1)
-            past = [*past[-1:], (lam, one)]
+                self._look_ahead(problem, one, past[1], len(order) - turn + 1)
+            past = lam, one
         return found
 
-    def _along(self, lam: float, past: list[tuple[float, Solution]]) -> Solution | None:
+    def _along(
+        self, problem: Problem, lam: float, past: tuple[float, Solution] | None
+    ) -> Solution | None:
         """The solution by a decomposition that serves the last one; None if it does not do."""
         if not self.share or not past:
             return None
-        last, start = past[-1]
-        problem, parts = self.problem, []
+        (last, start), parts = past, []
         for j in range(problem.Y.shape[1]):
             at = start.take([j])
             d = curvature(problem, j, at.u[:, 0])
@@ -129,30 +133,10 @@ class FullPath:
             parts.append(replace(batch.at, steps=int(batch.steps[0])))
         return Solution.stack(parts)
 
-    def _start(self, lam: float, past: list[tuple[float, Solution]]) -> Solution | None:
-        """The last solution, or the line in log lam through the last two, whichever is lower."""
-        if len(past) < 2 or self.problem.quadratic:
-            return past[-1][1] if past else None
-        (before, older), (last, newer) = past
-        theta = min(1.0, log(last / lam) / log(before / last))
-        ahead = replace(
-            newer,
-            **{
-                name: getattr(newer, name) + theta * (getattr(newer, name) - getattr(older, name))
-                for name in ("a", "b", "u")
-            },
-            drift=newer.drift + theta * (newer.drift + older.drift),
-        )
-        columns = self.problem.targets(self.problem.positive, self.problem.ridge(lam))
-        better = np.flatnonzero(columns.objective(ahead) < columns.objective(newer))
-        start = newer.copy()
-        start.put(better, ahead.take(better))
-        return start
-
-    def _look_ahead(self, found: Solution, before: Solution, rest: int) -> None:
+    def _look_ahead(self, problem: Problem, found: Solution, before: Solution, rest: int) -> None:
         """Decompose where the points with curvature have come to rest, with lambdas to come."""
         for j, spectra in enumerate(self.spectra):
-            d, last = (curvature(self.problem, j, one.u[:, j]) for one in (found, before))
+            d, last = (curvature(problem, j, one.u[:, j]) for one in (found, before))
             p = int(np.count_nonzero(d))
             held = sum(one.size**2 for several in self.spectra for one in several)
             if (
@@ -160,20 +144,16 @@ class FullPath:
                 and np.count_nonzero(d != last) <= STEADY * p
                 and held + p**2 <= ROOM * self.problem.n**2
                 and self.spectrum(d, j) is None
-                and self._worthwhile(p, rest)
+                and self._worthwhile(rest)
             ):
                 spectra.append(SharedSpectrum(self.problem, d))
 
-    def _worthwhile(self, p: int, lams: int) -> bool:
-        """Whether a decomposition costs less than the inverses of the lambdas."""
-        inverses = blocks = 0.0
-        sizes = np.array([rows.size for rows in self.splits.removed])
-        for _, members in self.splits.groups:
-            removed = sizes[members] * (p / self.problem.n)
-            small, alone = (removed**3).sum() / 3.0, ((p - removed) ** 3).sum() / 3.0
-            inverses += min(float(p) ** 3 + small, alone)
-            blocks += p * (removed**2).sum() + small
-        return bool(PRICE * p**3 + lams * blocks < lams * inverses)
+    def _worthwhile(self, lams: int) -> bool:
+        """Whether a decomposition costs less than the inverses of the lambdas; where folds are
+        large, factors of their own cost less than either.
+        """
+        largest = max((rows.size for rows in self.splits.removed), default=0)
+        return lams > PRICE and LARGE * largest <= self.problem.n
 
     def spectrum(self, d: Array, j: int) -> SharedSpectrum | None:
         """The decomposition that serves a solution of target ``j`` best, if any does."""

@@ -8,22 +8,20 @@ solution it is believed as far as its certificate goes (onefit.certify).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onefit import linalg
+from onefit._types import Array, Indices
 from onefit.certificate import EXACT
 from onefit.certify import WANTED, certify
-from onefit.fit import fit, solve_columns
-from onefit.folds import Folds, Indices
+from onefit.fit import resolved, solve_columns
+from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
 from onefit.newton import Batch
 from onefit.problem import Columns, Problem, Solution
 from onefit.systems import Cholesky
-
-Array = NDArray[Any]
 
 __all__ = ["Refit", "Refitted", "cheap_to_refit", "fill_refits", "refit_columns", "refit_fold"]
 
@@ -37,23 +35,14 @@ def cheap_to_refit(n: int, folds: int) -> bool:
 
 
 class Refit(HeldOutMethod):
-    """Fit again on every training set.
-
-    Parameters
-    ----------
-    warm : bool, default=False
-        Start each fold's Newton iteration from the full-sample solution instead of from zero.
-    """
+    """Fit again on every training set."""
 
     name = "refit"
-
-    def __init__(self, warm: bool = False) -> None:
-        self.warm = warm
 
     def prepare(self, problem: Problem, folds: Folds) -> Prepared:
         self.check(problem)
         positive = folds.without(np.flatnonzero(problem.s == 0))
-        return _Refit(problem, folds, positive, self.warm)
+        return _Refit(problem, folds, positive)
 
 
 @dataclass
@@ -61,14 +50,13 @@ class _Refit(Prepared):
     problem: Problem
     folds: Folds
     positive: Folds
-    warm: bool
 
     def predict(self, lams: Array) -> HeldOutPath:
-        path, start = HeldOutPath.empty(self.problem, self.folds, "refit", lams), None
+        path = HeldOutPath.empty(self.problem, self.folds, "refit", lams)
         for i, lam in enumerate(path.lams):
             try:
-                start = fit(self.problem, lam, start=start) if self.warm else None
-                fill_refits(path, i, self.problem, self.positive, range(len(self.folds)), start)
+                problem = resolved(self.problem, lam)
+                fill_refits(path, i, problem, self.positive, range(len(self.folds)))
             except linalg.LinAlgError as error:
                 path.fail(i, str(error))
         return path.judged(self.problem)
@@ -80,18 +68,16 @@ def fill_refits(
     problem: Problem,
     folds: Folds,
     splits: Any,
-    start: Solution | None = None,
 ) -> None:
     """Refit some splits at the i-th lambda of a path, and put in what they predict."""
     for k in splits:
         train, test = folds.train[k], folds.test[k]
-        found = refit_fold(problem, float(path.lams[i]), train, test, start)
+        found = refit_fold(problem, float(path.lams[i]), train, test)
         path.fill(i, k, slice(None), found.values, found.error)
         path.steps[i, k] = found.solution.steps
 
 
-@dataclass(frozen=True)
-class Refitted:
+class Refitted(NamedTuple):
     """A machine of some rows.
 
     Attributes

@@ -35,19 +35,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onefit import linalg
-from onefit.folds import Folds, Indices
+from onefit._types import Array, Indices
+from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
 from onefit.heldout.path import WIDTH, FullPath, curvature
 from onefit.heldout.refit import fill_refits
 from onefit.heldout.splits import Splits
-from onefit.losses.base import require
+from onefit.losses.base import loss_of, require
 from onefit.problem import Problem
 from onefit.systems.cholesky import Factor
-
-Array = NDArray[Any]
 
 __all__ = ["Influence", "Operator", "check_order"]
 
@@ -110,15 +108,16 @@ class _Influence(Prepared):
     def predict(self, lams: Array) -> HeldOutPath:
         splits, problem = self.splits, self.splits.problem
         path = HeldOutPath.empty(problem, splits.folds, "influence", lams, self.order)
-        solutions = FullPath(splits).solutions(path.lams)
-        for i, solution in enumerate(solutions):
+        full = FullPath(splits)
+        for i, solution in enumerate(full.solutions(path.lams)):
             if isinstance(solution, str):
                 path.fail(i, solution)
                 continue
             try:
-                for j in range(problem.Y.shape[1]):
-                    self._fill(path, i, j, Operator(problem, path.lams[i], j, solution.u[:, j]))
-                fill_refits(path, i, problem, splits.positive, splits.by_refit)
+                mine = full.problems[i]
+                for j, u in enumerate(solution.u.T):
+                    self._fill(path, i, j, Operator(mine, path.lams[i], j, u))
+                fill_refits(path, i, mine, splits.positive, splits.by_refit)
             except linalg.LinAlgError as error:
                 path.fail(i, str(error))
         path.steps[:] = 0
@@ -170,7 +169,8 @@ class Operator:
 
     def __init__(self, problem: Problem, lam: float, j: int, u: Array) -> None:
         self.problem, self.lam, self.y, self.u = problem, float(lam), problem.Y[:, j], u
-        self.g = np.where(problem.s > 0, problem.loss.gradient(self.y, u), 0.0)
+        self.loss = loss_of(problem.loss, [j])
+        self.g = np.where(problem.s > 0, self.loss.gradient(self.y, u), 0.0)
         self.d = curvature(problem, j, u)
         self.active = A = np.flatnonzero(self.d > 0.0)
         self.w = problem.s / problem.ridge(1.0)
@@ -221,9 +221,8 @@ class Operator:
         if not terms:
             return change * self.g[:, None]
         h = change * self.d[:, None] * terms[-1]
-        loss = self.problem.loss
-        if not loss.piecewise_quadratic:
-            third = loss.third(self.y, self.u)  # type: ignore[attr-defined]
+        if not self.loss.piecewise_quadratic:
+            third = self.loss.third(self.y, self.u)  # type: ignore[attr-defined]
             h += 0.5 * (self.w * third)[:, None] * terms[-1] ** 2
         return np.asarray(h)
 

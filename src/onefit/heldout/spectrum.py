@@ -32,17 +32,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onefit import linalg
-from onefit.folds import Indices
+from onefit._types import Array, Indices
 from onefit.linalg.partial_eigh import PartialEigh
 from onefit.linalg.shift_interpolation import interpolate_shifts
-
-Array = NDArray[Any]
 
 __all__ = ["Shifts", "Spectrum"]
 

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from onefit.folds import Folds, Indices
+from onefit._types import Array, Indices, Mask
+from onefit.folds import Folds
 from onefit.problem import Problem
-
-Array = NDArray[Any]
 
 __all__ = ["Splits"]
 
@@ -66,7 +63,7 @@ class Splits:
         """Splits by formula with one value of Lambda / lam, which share a factorisation."""
         return [(float(w), np.flatnonzero(self.weight == w)) for w in np.unique(self.weight)]
 
-    def train(self, members: Indices) -> NDArray[np.bool_]:
+    def train(self, members: Indices) -> Mask:
         """The rows that some of the splits by formula are trained on, (n, k)."""
         mask = np.ones((self.problem.n, members.size), dtype=bool)
         for column, i in enumerate(members):

@@ -34,21 +34,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onefit import linalg
+from onefit._types import Array, Indices
 from onefit.certificate import EXACT
-from onefit.folds import Folds, Indices
+from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
 from onefit.heldout.refit import cheap_to_refit, fill_refits, refit_fold
 from onefit.heldout.spectrum import Shifts, Spectrum
 from onefit.heldout.splits import Splits
 from onefit.problem import Problem, Solution
-
-Array = NDArray[Any]
 
 __all__ = ["Block", "Eigen"]
 
@@ -273,7 +271,14 @@ class _Triangular:
 
     def __init__(self, scaled: Scaled, ridge: float) -> None:
         self.ridge = ridge
-        factor = linalg.cholesky_or_raise(scaled.matrix(ridge), ridge)
+        try:
+            factor = linalg.cholesky(scaled.matrix(ridge), overwrite=True)
+        except linalg.LinAlgError as error:
+            raise linalg.LinAlgError(
+                f"the kernel matrix plus {ridge:.3g} on its diagonal is singular to working "
+                f"precision ({error}); raise lam, centre and scale X, or use method='eigen', which "
+                "needs no such factor"
+            ) from error
         self.W = linalg.triangular_inverse(factor, overwrite=True)
         half = linalg.matmul(self.W, np.column_stack([scaled.targets, scaled.root]))
         solved = linalg.matmul(self.W.T, half)

@@ -14,10 +14,9 @@ from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, blas, lapack
 
-Array = NDArray[Any]
+from onefit._types import Array, Indices
 
 __all__ = [
     "Array",
@@ -26,9 +25,7 @@ __all__ = [
     "accumulate",
     "add_gram",
     "cholesky",
-    "cholesky_or_raise",
     "eigh",
-    "eigh_stack",
     "eigh_tridiagonal",
     "fortran",
     "gram",
@@ -86,7 +83,7 @@ def fortran(a: Array) -> Array:
 _GATHERED = 64
 
 
-def submatrix(a: Array, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Array:
+def submatrix(a: Array, rows: Indices, columns: Indices) -> Array:
     """``a[np.ix_(rows, columns)]``, gathered in pieces, which is several times as fast."""
     out = np.empty((rows.size, columns.size), dtype=a.dtype)
     for first in range(0, rows.size, _GATHERED):
@@ -131,18 +128,6 @@ def cholesky(a: Array, overwrite: bool = False) -> Array:
     if info > 0:
         raise LinAlgError(f"the leading minor of order {info} is not positive definite")
     return np.asarray(factor)
-
-
-def cholesky_or_raise(a: Array, ridge: float) -> Array:
-    """Overwrite a kernel matrix with ridge by its factor; say what to do where there is none."""
-    try:
-        return cholesky(a, overwrite=True)
-    except LinAlgError as error:
-        raise LinAlgError(
-            f"the kernel matrix plus {ridge:.3g} on its diagonal is singular to working precision "
-            f"({error}); raise lam, centre and scale X, or use method='eigen', which needs no such "
-            "factor"
-        ) from error
 
 
 def triangular_inverse(lower: Array, overwrite: bool = False) -> Array:
@@ -204,7 +189,7 @@ def solve_upper(upper: Array, b: Array) -> Array:
     return np.asarray(x)
 
 
-def pivoted_qr(a: Array) -> tuple[Array, NDArray[np.intp]]:
+def pivoted_qr(a: Array) -> tuple[Array, Indices]:
     """U of a[:, pivots] = Q U, its diagonal falling, and the pivots."""
     factored, pivots, _, _, _ = _lapack("geqp3", a)(_column_major(a))
     rows = min(a.shape)
@@ -326,13 +311,6 @@ def smallest_tridiagonal(diagonal: Array, beside: Array) -> float:
     if info > 0:
         raise LinAlgError("the bisection for an eigenvalue did not converge")
     return float(values[0])
-
-
-def eigh_stack(a: Array) -> tuple[Array, Array]:
-    """Eigenvalues and eigenvectors of many symmetric matrices of a few rows."""
-    # NumPy's: so small that no thread is woken
-    values, vectors = np.linalg.eigh(a)
-    return values, vectors
 
 
 def gram(a: Array, rows: bool = False, out: Array | None = None) -> Array:

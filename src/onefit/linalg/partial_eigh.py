@@ -28,14 +28,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onefit._types import Array, Indices
 from onefit.linalg import blas as linalg
-
-Array = NDArray[Any]
 
 __all__ = ["PartialEigh"]
 
@@ -110,7 +107,8 @@ class PartialEigh:
             return np.empty((damped.shape[0], 0, n), U.dtype)
         pairs = np.asfortranarray((U[:, :, None] * U[:, None, :]).reshape(n, p * p))
         inner = linalg.matmul(damped, pairs).reshape(-1, p, p)
-        sigma, V = linalg.eigh_stack(np.eye(p, dtype=U.dtype) - inner)
+        # NumPy's: so small that no thread is woken
+        sigma, V = np.linalg.eigh(np.eye(p, dtype=U.dtype) - inner)
         V /= np.sqrt(np.maximum(sigma, np.finfo(sigma.dtype).eps))[:, None, :]
         return np.asarray(V.transpose(0, 2, 1) @ (damped[:, None, :] * U.T))
 
@@ -119,7 +117,7 @@ class PartialEigh:
         return np.asarray(self.corrections(np.array([c]))[0].T)
 
 
-def _places(beside: Array, blocks: int) -> NDArray[np.intp]:
+def _places(beside: Array, blocks: int) -> Indices:
     """Ends of blocks of about equal size, each at the smallest element thereabouts."""
     n = beside.size + 1
     slack = n // (8 * blocks)

@@ -19,14 +19,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onefit._types import Array, Indices
 from onefit.linalg import blas as linalg
-
-Array = NDArray[Any]
 
 __all__ = ["ShiftGroup", "interpolate_shifts", "shift_groups"]
 
@@ -57,7 +54,7 @@ class ShiftGroup:
     """
 
     group: slice
-    chosen: NDArray[np.intp]
+    chosen: Indices
     combine: Array
 
 
@@ -79,7 +76,7 @@ def shift_groups(values: Array, ridges: Array) -> list[ShiftGroup]:
     return [ShiftGroup(group, *_interpolate(values[group], ridges)) for group in groups]
 
 
-def _interpolate(values: Array, ridges: Array) -> tuple[NDArray[np.intp], Array]:
+def _interpolate(values: Array, ridges: Array) -> tuple[Indices, Array]:
     """J and T of one group."""
     low, high = float(values[0]), float(values[-1])
     # evenly by logarithm; from zero, evenly

@@ -34,7 +34,7 @@ LOSSES: dict[str, tuple[type, str | None]] = {
 }
 
 
-def get_loss(loss: str | Loss, task: str, **parameters: float) -> Loss:
+def get_loss(loss: str | Loss, task: str, **parameters: float | str) -> Loss:
     """Turn an estimator's ``loss`` (a name or an object) into a loss for ``task``.
 
     Examples

@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-__all__ = ["Array", "Loss", "MissingDerivativeError", "PiecewiseQuadratic", "SmoothLoss", "require"]
+__all__ = [
+    "Array",
+    "Loss",
+    "MissingDerivativeError",
+    "PiecewiseQuadratic",
+    "SmoothLoss",
+    "loss_of",
+    "require",
+]
 
 
 @runtime_checkable
@@ -82,6 +90,13 @@ the loss, which Huber(threshold=1.0) does not have; add it to the loss or choose
             f"method {method!r} needs {names} of the loss, which {loss!r} does not have; "
             "add it to the loss or choose another method"
         )
+
+
+def loss_of(loss: Loss, columns: Any) -> Loss:
+    """The loss of some of the targets, which may have thresholds of their own."""
+    take = getattr(loss, "take", None)
+    found: Loss = loss if take is None else take(columns)
+    return found
 
 
 class PiecewiseQuadratic:

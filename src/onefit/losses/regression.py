@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -27,6 +28,9 @@ from onefit._validation import check_positive
 from onefit.losses.base import Array, PiecewiseQuadratic, SmoothLoss
 
 __all__ = ["EpsilonQuadratic", "Huber", "Logistic", "Squared"]
+
+#: a threshold in median absolute deviations: 1.345 standard deviations of normal errors
+MULTIPLE = 1.345 * 1.4826
 
 
 @dataclass(frozen=True)
@@ -57,17 +61,52 @@ class Squared(PiecewiseQuadratic):
 
 @dataclass(frozen=True)
 class Huber(PiecewiseQuadratic):
-    """Quadratic within a threshold of the target, straight beyond: bounded influence."""
+    """Quadratic within a threshold of the target, straight beyond: bounded influence.
 
-    threshold: float = 1.0
+    Parameters
+    ----------
+    threshold : float, or "mad", default="mad"
+        In units of the targets. "mad" is about twice the median absolute deviation of the residuals
+        that the squared loss leaves at the same kernel and lambda on all rows, for every target by
+        itself (Huber's 1.345 standard deviations, if errors are normal). Folds do not change it.
+    """
+
+    threshold: Any = "mad"
     name = "huber"
     max_curvature = 2.0
     of_residual = True
     task = "regression"
 
     def __post_init__(self) -> None:
-        hint = "use loss='squared' for a Huber loss without a threshold"
-        object.__setattr__(self, "threshold", check_positive("threshold", self.threshold, hint))
+        hint = "or 'mad'; use loss='squared' for a Huber loss without a threshold"
+        if not self.relative and not isinstance(self.threshold, np.ndarray):
+            object.__setattr__(self, "threshold", check_positive("threshold", self.threshold, hint))
+
+    @property
+    def relative(self) -> bool:
+        """Whether the threshold is still to be taken from residuals."""
+        return isinstance(self.threshold, str) and self.threshold == "mad"
+
+    def resolve(self, residuals: Array, s: Array) -> Huber:
+        """The loss with a threshold for each column of the residuals of the squared loss.
+
+        Parameters
+        ----------
+        residuals : (n, q) array
+        s : (n,) array
+            Sample weights.
+        """
+        deviation = np.abs(residuals - _median(residuals, s))
+        found = MULTIPLE * _median(deviation, s)
+        # where more than half of the rows are fitted exactly, the others decide
+        rest = np.average(deviation, axis=0, weights=s)
+        found = np.where(found > 0.0, found, np.where(rest > 0.0, rest, 1.0))
+        return Huber(found.astype(residuals.dtype))
+
+    def take(self, columns: Any) -> Huber:
+        """The loss of some of the targets; a threshold alone serves them all."""
+        several = isinstance(self.threshold, np.ndarray) and self.threshold.size > 1
+        return Huber(self.threshold[columns]) if several else self
 
     def value(self, y: Array, u: Array) -> Array:
         size = np.abs(y - u)
@@ -158,6 +197,15 @@ class Logistic(SmoothLoss):
 
     def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
         return tanh_weight(y - u), y
+
+
+def _median(values: Array, s: Array) -> Array:
+    """The weighted median of every column."""
+    order = np.argsort(values, axis=0)
+    share = np.cumsum(s[order], axis=0)
+    place = (share >= 0.5 * share[-1]).argmax(axis=0)
+    columns = np.arange(values.shape[1])
+    return np.asarray(values[order[place, columns], columns])
 
 
 def tanh_weight(r: Array) -> Array:

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit.folds import Folds, Indices
+from onefit._types import Indices
+from onefit.folds import Folds
 
 Array = NDArray[Any]
 

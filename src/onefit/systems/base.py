@@ -17,13 +17,10 @@ from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
-Mask = NDArray[np.bool_]
-Rows = NDArray[np.intp]
+from onefit._types import Array, Indices, Mask
 
-__all__ = ["Array", "Mask", "Model", "Rows", "System", "by_column"]
+__all__ = ["Model", "System", "by_column"]
 
 
 @dataclass(frozen=True)
@@ -74,7 +71,7 @@ class System(Protocol):
         """
 
 
-def by_column(mask: Mask) -> list[Rows]:
+def by_column(mask: Mask) -> list[Indices]:
     """The rows where each column is true."""
     rows = np.nonzero(mask.T)[1]
     return [rows[first:last] for first, last in pairwise([0, *mask.sum(axis=0).cumsum()])]

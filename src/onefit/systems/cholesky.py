@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from onefit import linalg
+from onefit._types import Array, Indices, Mask
 from onefit.problem import Problem
-from onefit.systems.base import Array, Mask, Model, Rows, by_column
+from onefit.systems.base import Model, by_column
 
 __all__ = ["Cholesky", "Factor"]
 
@@ -65,7 +66,7 @@ class Factor:
         The diagonal of R, a number for each of the rows.
     """
 
-    def __init__(self, K: Array, rows: Rows, root: Array) -> None:
+    def __init__(self, K: Array, rows: Indices, root: Array) -> None:
         self.rows, self.root = rows, root
         self.K = K if rows.size == K.shape[0] else linalg.submatrix(K, rows, rows)
         self.lower: Array | None = None
@@ -78,7 +79,7 @@ class Factor:
             values, self.vectors = linalg.eigh(M, overwrite=True)
             self.shifted = linalg.without_rounding(values) + values.dtype.type(1.0)
 
-    def serves(self, rows: Rows, root: Array) -> bool:
+    def serves(self, rows: Indices, root: Array) -> bool:
         """Whether this is the factor of that matrix."""
         return np.array_equal(rows, self.rows) and np.array_equal(root, self.root)
 

@@ -22,9 +22,9 @@ from math import sqrt
 import numpy as np
 
 from onefit import linalg
+from onefit._types import Array, Indices
 from onefit.linalg.partial_eigh import PartialEigh
 from onefit.problem import Problem
-from onefit.systems.base import Array, Rows
 
 __all__ = ["SharedSpectrum", "Shifted"]
 
@@ -76,7 +76,7 @@ class Shifted:
         mended = self.columns @ (self.columns.T @ inside)
         return linalg.matmul(self.vectors, np.asfortranarray(weight * inside + mended))
 
-    def block(self, rows: Rows) -> Array:
+    def block(self, rows: Indices) -> Array:
         """Rows and columns of M^-1 (its lower triangle)."""
         some = self.vectors[rows]
         mended = some @ self.columns

@@ -27,15 +27,15 @@ The first step, from the full solution with E empty, is the sum of the whole inf
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from onefit import linalg
+from onefit._types import Array, Indices, Mask
 from onefit.problem import Problem
-from onefit.systems.base import Array, Mask, Model, Rows, by_column
+from onefit.systems.base import Model, by_column
 from onefit.systems.cholesky import Cholesky
 from onefit.systems.spectral import SharedSpectrum, Shifted
 
@@ -92,18 +92,8 @@ class Base:
     @cached_property
     def tail(self) -> Array:
         """T'M^-1 T - Z: columns for A, the border and the entrants, rows for the latter two."""
-        return self._border(self.inverse.apply(self.rho))
-
-    def _border(self, solved: Array) -> Array:
+        solved = self.inverse.apply(self.rho)
         return np.concatenate([solved, [self.rho @ solved]])[None, :]
-
-    def _apply(self, beta: Array) -> Array:
-        """M^-1 beta, and that of the border with it if it is not known yet."""
-        if "tail" in self.__dict__:
-            return self.inverse.apply(beta)
-        both = self.inverse.apply(np.asfortranarray(np.column_stack([beta, self.rho])))
-        self.tail = self._border(both[:, -1])
-        return np.asarray(both[:, :-1])
 
     def solve(self, model: Model) -> tuple[Array, Array, Mask]:
         """Changes da and db of columns with this Lambda, and which intercepts are determined."""
@@ -146,14 +136,15 @@ class Base:
             columns = slice(None)
         missing, d, total = model.missing[:, columns], model.d[:, columns], model.total[columns]
         beta = np.asfortranarray(self.rho[:, None] * missing[self.active])
-        solved = self._apply(beta)
+        solved = self.inverse.apply(beta)
         inner = linalg.matmul(self.entered.T, solved) - missing[self.entrants]
         right = np.asfortranarray(np.vstack([self.rho @ solved + total, inner]))
         y = np.zeros_like(right)
         with np.errstate(divide="ignore"):
             c = 2.0 * self.ridge / (self.s[self.entrants, None] * d[self.entrants])
         for j, change in enumerate(changes):
-            places, m = self._places(change), change.leaving.size
+            entering, m = np.sort(self.entry[change.entering]), change.leaving.size
+            places = np.concatenate([_BORDER, entering]) if self.fit_intercept else entering
             part = self._small_solution(change.leaving, places, solved[:, j], right[:, j], c[:, j])
             beta[change.leaving, j] -= part[:m]
             y[places, j] = part[m:]
@@ -167,15 +158,10 @@ class Base:
         whole[self.entrants] += y[1:]
         a[:, columns], b[columns] = whole, y[0]
 
-    def _places(self, change: _Change) -> Rows:
-        """The rows of `tail` that a change needs: the border and its entering points, in order."""
-        entering = np.sort(self.entry[change.entering])
-        return np.concatenate([_BORDER, entering]) if self.fit_intercept else entering
-
     def _small_solution(
-        self, out: Rows, places: Rows, solved: Array, right: Array, c: Array
+        self, out: Indices, places: Indices, solved: Array, right: Array, c: Array
     ) -> Array:
-        """t, db and da_E of one column."""
+        """t, db and da_E of one column, which needs some ``places`` of the tail."""
         m, size = out.size, out.size + places.size
         if size == 0:
             return np.empty(0)
@@ -190,7 +176,7 @@ class Base:
         solver = linalg.solve_symmetric if entering else linalg.solve_spd
         return solver(matrix, np.concatenate([solved[out], right[places]])[:, None])[:, 0]
 
-    def _enter(self, rows: Rows) -> None:
+    def _enter(self, rows: Indices) -> None:
         """Give the points that enter for the first time their `entered` and rows of `tail`."""
         new = rows[self.entry[rows] < 0]
         if new.size == 0:
@@ -219,7 +205,7 @@ class Dense:
         """M^-1 B."""
         return linalg.matmul(self.matrix, B)
 
-    def block(self, rows: Rows) -> Array:
+    def block(self, rows: Indices) -> Array:
         """Rows and columns of M^-1."""
         return linalg.submatrix(self.matrix.T, rows, rows)
 
@@ -235,7 +221,7 @@ class Update:
         The base of each column.
     """
 
-    def __init__(self, bases: list[Base], which: Rows) -> None:
+    def __init__(self, bases: list[Base], which: Indices) -> None:
         self.bases, self.which = bases, which
 
     @property
@@ -260,19 +246,12 @@ class Update:
         return a, b, determined
 
 
-@dataclass(frozen=True)
-class _Change:
-    """How the active set of one column differs from that of its base.
-
-    Attributes
-    ----------
-    entering : rows of the sample
-    leaving : numbers in the active set
-    """
+class _Change(NamedTuple):
+    """How the active set of a column differs from that of its base: rows, and places in A."""
 
     column: int
-    entering: Rows
-    leaving: Rows
+    entering: Indices
+    leaving: Indices
 
     @property
     def size(self) -> int:

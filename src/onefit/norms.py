@@ -1,0 +1,84 @@
+"""Sizes that error bounds are made of: those of a kernel matrix, and of targets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from onefit import linalg
+from onefit._types import Array
+
+__all__ = ["Norms", "target_scale"]
+
+
+@dataclass(frozen=True)
+class Norms:
+    """Sizes of a kernel matrix, which error bounds are made of.
+
+    Attributes
+    ----------
+    roots : (n,) array
+        Roots of the diagonal: |K_ij| <= roots_i roots_j.
+    """
+
+    K: Array = field(repr=False)
+    roots: Array = field(repr=False)
+
+    @classmethod
+    def of(cls, K: Array) -> Norms:
+        """Of a kernel matrix, which is kept."""
+        diagonal = np.einsum("ii->i", K).astype(np.float64)
+        return cls(K, np.sqrt(np.maximum(diagonal, 0.0)))
+
+    @cached_property
+    def row_sum(self) -> float:
+        """The largest absolute row sum, no less than the largest eigenvalue."""
+        K = self.K
+        return max(float(np.abs(K[i : i + 512]).sum(axis=1).max()) for i in range(0, len(K), 512))
+
+    @property
+    def diagonal(self) -> float:
+        """The largest diagonal entry."""
+        return float(self.roots.max() ** 2)
+
+    @property
+    def root(self) -> float:
+        """The largest root of the diagonal, 1 for a matrix of zeros."""
+        return float(self.roots.max()) or 1.0
+
+    @cached_property
+    def negative(self) -> float:
+        """How far below zero the smallest eigenvalue may be.
+
+        A Cholesky factor of K shifted by what rounding makes of one proves that it is no further
+        below than twice that; only where there is none is the eigenvalue itself computed.
+        """
+        n = self.K.shape[0]
+        epsilon = float(np.finfo(self.K.dtype).eps)
+        shift = max(
+            (8.0 + 6.0 * n**0.5) * epsilon * self.diagonal, float(np.finfo(np.float32).tiny)
+        )
+        shifted = linalg.fortran(self.K)
+        shifted[np.diag_indices_from(shifted)] += self.K.dtype.type(shift)
+        try:
+            linalg.cholesky(shifted, overwrite=True)
+        except linalg.LinAlgError:
+            return float(max(0.0, -linalg.smallest_eigenvalue(self.K)) + shift)
+        return float(2.0 * shift)
+
+
+def target_scale(Y: Array, s: Array) -> Array:
+    """The unit in which an error is judged, one number per target.
+
+    It is 1 for labels -1 and +1, whose margin is 1, and the weighted standard deviation of any
+    other target. A constant target has its size for a unit.
+    """
+    Y, s = Y[s > 0].astype(np.float64), s[s > 0].astype(np.float64)
+    size = np.abs(Y).max(axis=0)
+    mean = np.average(Y, axis=0, weights=s)
+    spread = np.sqrt(np.average(np.square(Y - mean), axis=0, weights=s))
+    constant = (Y[0] == Y).all(axis=0)
+    labels = np.all(np.abs(Y) == 1.0, axis=0)
+    return np.where(labels | (size == 0.0), 1.0, np.where(constant, size, spread))

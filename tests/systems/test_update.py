@@ -1,0 +1,132 @@
+"""Rows that leave and enter a shared inverse."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from heldout._twins import Expectile
+from systems._twins import assert_minimises, random_models, small_problem
+
+from onefit import linalg
+from onefit.losses import EpsilonQuadratic, Huber, Squared
+from onefit.problem import Problem
+from onefit.systems import Base, Model, SharedSpectrum, Update
+
+
+def held(base):
+    """Whether the inverse was made: a small change is an update, any other a factor of its own."""
+    return "inverse" in vars(base)
+
+
+def leave(problem, d, *parts):
+    """Models that each leave some rows out."""
+    random, k = np.random.default_rng(0), len(parts)
+    curvature = np.repeat(d[:, None], k, axis=1)
+    for c, rows in enumerate(parts):
+        curvature[rows, c] = 0.0
+    missing = random.normal(size=(problem.n, k)) * (curvature > 0)
+    return Model(curvature, missing, np.zeros_like(missing), random.normal(size=k))
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("change", [0.0, 0.1])
+def test_many_columns_are_worth_an_inverse_and_one_is_not(fit_intercept, change):
+    for loss in (Huber(0.3), EpsilonQuadratic(0.3), Expectile(0.8)):
+        problem, d = small_problem(loss, fit_intercept=fit_intercept)
+        for k in (1, 20):
+            base = Base(problem, d, 0.2)
+            model = random_models(problem, d, np.random.default_rng(0), k, change)
+            assert_minimises(problem, 0.2, model, base.solve(model))
+            assert held(base) == (k > 1)
+
+
+def test_columns_with_many_changes_have_factors_of_their_own():
+    problem, d = small_problem(Squared())
+    few, many = [[i] for i in range(20)], [np.arange(22)]
+    base = Base(problem, d, 0.2)
+    model = leave(problem, d, *few, *many)
+    assert_minimises(problem, 0.2, model, base.solve(model))
+    assert held(base)
+    alone = Base(problem, d, 0.2)
+    model = leave(problem, d, *(20 * many))
+    assert_minimises(problem, 0.2, model, alone.solve(model))
+    assert not held(alone)
+
+
+def test_a_decomposition_is_used_for_a_single_column():
+    problem, d = small_problem(EpsilonQuadratic(0.05), n=60)
+    base = Base(problem, d, 0.2, SharedSpectrum(problem, d))
+    model = leave(problem, d, [3])
+    assert_minimises(problem, 0.2, model, base.solve(model))
+    assert held(base)
+
+
+def test_the_curvature_of_a_base_is_that_of_its_decomposition():
+    problem, d = small_problem(Huber(0.3))
+    other = d.copy()
+    other[np.flatnonzero(d)[:2]] = 0.0
+    base = Base(problem, other, 0.2, SharedSpectrum(problem, d))
+    np.testing.assert_array_equal(base.d, d)
+    model = leave(problem, other, *[[i] for i in range(20)])
+    assert_minimises(problem, 0.2, model, base.solve(model))
+
+
+def test_points_whose_curvature_changed_leave_and_enter():
+    problem, d = small_problem(Expectile(0.8))
+    curvature = np.repeat(d[:, None], 20, axis=1)
+    for c in range(20):
+        curvature[c, c] = 4.0 * d[c]
+        curvature[(c + 5) % 26, c] = 0.0
+    missing = np.random.default_rng(0).normal(size=curvature.shape) * (curvature > 0)
+    model = Model(curvature, missing, np.zeros_like(missing), np.ones(20))
+    base = Base(problem, d, 0.2)
+    assert_minimises(problem, 0.2, model, base.solve(model))
+    assert held(base)
+    np.testing.assert_array_equal(np.sort(base.entrants), np.arange(20))
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_points_enter_in_any_order_and_once(fit_intercept):
+    problem, d = small_problem(Huber(0.1), fit_intercept=fit_intercept)
+    outside = np.flatnonzero(d == 0)
+    assert outside.size >= 6
+    base, random = Base(problem, d, 0.2), np.random.default_rng(0)
+    seen = set()
+    for _ in range(4):
+        curvature = np.repeat(d[:, None], 12, axis=1)
+        for c in range(12):
+            some = random.permutation(outside)[:2]
+            curvature[some, c] = 2.0
+            seen |= set(some.tolist())
+        missing = random.normal(size=curvature.shape) * (curvature > 0)
+        model = Model(curvature, missing, np.zeros_like(missing), random.normal(size=12))
+        assert_minimises(problem, 0.2, model, base.solve(model))
+    assert held(base)
+    assert sorted(base.entrants.tolist()) == sorted(seen)
+
+
+def test_an_inverse_that_rounding_denies_gives_way_to_factors():
+    """K of rank two and a Lambda below the rounding of its norm: M has no Cholesky factor."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(20, 2))
+    problem = Problem(X @ X.T, random.normal(size=(20, 1)), np.ones(20), Squared(), False, "total")
+    d, ridge = np.full(20, 2.0), 1e-17
+    base = Base(problem, d, ridge)
+    with pytest.raises(linalg.LinAlgError):
+        _ = base.inverse
+    model = leave(problem, d, *[[i] for i in range(20)])
+    a, b, determined = base.solve(model)
+    assert np.isfinite(a).all()
+    assert np.isfinite(b).all()
+    assert determined.all()
+
+
+def test_every_column_is_solved_by_its_own_base():
+    problem, d = small_problem(Huber(0.3))
+    ridges = np.array([0.1, 5.0, 0.7])
+    which = np.array([2, 0, 1, 1, 0, 2, 2, 2, 0, 1])
+    model = random_models(problem, d, np.random.default_rng(0), which.size, 0.1)
+    system = Update([Base(problem, d, ridge) for ridge in ridges], which)
+    assert_minimises(problem, ridges[which], model, system.solve(model))
+    one = np.array([3])
+    assert_minimises(problem, 5.0, model.take(one), system.take(one).solve(model.take(one)))
