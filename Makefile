@@ -25,6 +25,7 @@ test-slow: $(VENV)/.with-dev  ## the long tests
 lint: $(VENV)/.with-dev  ## style, without changing anything
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 
 format: $(VENV)/.with-dev  ## mend style
 	$(BIN)/ruff check --fix .
@@ -52,8 +53,8 @@ clean:  ## everything make has made, .venv too
 	rm -rf .pytest_cache .mypy_cache .ruff_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# .venv with one of the extras of pyproject.toml; __init__.py holds the version.
-$(VENV)/.with-%: pyproject.toml src/onefit/__init__.py | $(VENV)/.created
+# .venv with one of the extras of pyproject.toml; _version.py holds the version.
+$(VENV)/.with-%: pyproject.toml src/onefit/_version.py | $(VENV)/.created
 	$(BIN)/python -m pip install --quiet --editable '.[$*]'
 	@touch $@
 

@@ -1,250 +1,355 @@
-"""Newton's method against brute force, reweighting, other starts, and rows left out."""
+"""Newton's method for many columns: every step, and where the columns end."""
 
 from __future__ import annotations
 
-import warnings
+from dataclasses import replace
 
-import naive.losses
-import naive.machines
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from onefit.solvers import solve_newton, solve_reweight
-from onefit.solvers.newton import Machine, State, minimise
-from registries import LOSS_IDS, LOSSES, SCALINGS, cases, sample
-from sklearn.exceptions import ConvergenceWarning
+from heldout._twins import WEIGHTS, Expectile, make_problem, newton_step
+from registries import LOSS_IDS, LOSSES, SYSTEMS
 
-from onefit.losses import EpsilonQuadratic, Huber, Log, Logistic, SmoothedHinge, SquaredHinge
-from onefit.losses.base import MissingDerivativeError
-from onefit.problem import Problem
+from onefit import newton
+from onefit.fit import fit
+from onefit.heldout.path import curvature
+from onefit.losses import (
+    EpsilonQuadratic,
+    Huber,
+    Log,
+    Logistic,
+    SmoothedHinge,
+    Squared,
+    SquaredHinge,
+)
+from onefit.newton import Batch, minimise
+from onefit.problem import Problem, Solution
+from onefit.systems import Cholesky
 
+N = 26
+LAM = 1e-2
+PIECEWISE = [
+    (Huber(0.3), "regression"),
+    (EpsilonQuadratic(0.3), "regression"),
+    (Expectile(0.8), "regression"),
+    (SquaredHinge(), "classification"),
+    (SmoothedHinge(0.1), "classification"),
+]
 each_loss = pytest.mark.parametrize(("loss", "task"), LOSSES, ids=LOSS_IDS)
-each_form = pytest.mark.parametrize(
-    ("fit_intercept", "scaling"), [(b, c) for b in (False, True) for c in SCALINGS]
-)
+each_piecewise = pytest.mark.parametrize(("loss", "task"), PIECEWISE)
+each_system = pytest.mark.parametrize("make", SYSTEMS.values(), ids=SYSTEMS)
 
 
-def problem_of(loss, task, n=30, weighted=False, fit_intercept=True, scaling="mean", seed=0):
-    X, y = sample(task, n=n, seed=seed)
-    K = np.exp(-0.5 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
-    s = np.random.default_rng(1).uniform(0.2, 2.0, n) if weighted else np.ones(n)
-    return Problem(K, y[:, None].astype(float), s, loss, fit_intercept, scaling)
+def masks(n=N):
+    """All rows, and three times some of them."""
+    train = np.ones((n, 4), dtype=bool)
+    train[:5, 1] = train[5:12, 2] = train[::3, 3] = False
+    return train
 
 
+def columns_of(problem, train, lam=LAM):
+    ridge = [problem.ridge(lam, np.flatnonzero(one)) for one in train.T]
+    return problem.columns(0, train, np.array(ridge))
+
+
+def batch_of(loss, task, make=SYSTEMS["cholesky"], lam=LAM, at=None, **options):
+    """Four columns at the full solution, or at another point."""
+    problem = make_problem(loss, task, N, **options)
+    full = fit(problem, lam)
+    columns = columns_of(problem, masks(), lam)
+    system = make(problem, curvature(problem, 0, full.u[:, 0]), columns.ridge)
+    at = full.take(np.zeros(4, dtype=np.intp)) if at is None else at(problem)
+    return problem, Batch.start(columns, system, at)
+
+
+def somewhere(problem):
+    """Points at random, on the rows that each column is trained on."""
+    random, train = np.random.default_rng(0), masks() & (problem.s > 0)[:, None]
+    a, b = random.normal(scale=0.3, size=train.shape) * train, random.normal(size=4)
+    b *= problem.fit_intercept
+    return Solution(a, b, problem.K @ a + b, np.zeros(4))
+
+
+def zero(problem):
+    return Solution.zero(problem.n, 4, problem.K.dtype)
+
+
+def fitted(problem, train, lam=LAM):
+    """Predictions on all rows by fits to some of them."""
+    found = []
+    for one in train.T:
+        rows = np.flatnonzero(one & (problem.s > 0))
+        part = fit(problem.take(rows), lam)
+        found.append(problem.K[:, rows] @ part.a[:, 0] + part.b[0])
+    return np.array(found).T
+
+
+# where columns end
+
+
+@each_system
 @each_loss
-@each_form
-def test_brute_force_finds_nothing_lower(loss, task, fit_intercept, scaling):
-    problem = problem_of(loss, task, 8, True, fit_intercept, scaling)
-    for lam in (1e-2, 1.0):
-        solution = solve_newton(problem, lam)
-        ours = naive.machines.objective_of(problem, lam, solution)
-        lowest, u = naive.machines.brute_force(
-            problem.K,
-            problem.Y[:, 0],
-            problem.s,
-            lambda y, v: naive.losses.value(loss, y, v),
-            lam,
-            fit_intercept,
-            scaling,
-        )
-        assert ours <= lowest + 1e-12
-        assert ours == pytest.approx(lowest, rel=1e-5, abs=1e-9)  # brute force did arrive
-        assert problem.objective(lam, solution)[0] == pytest.approx(
-            ours * (problem.s.sum() if scaling == "mean" else 1.0), rel=1e-10
-        )
-        if loss.name not in ("smoothed_hinge", "epsilon_quadratic", "squared_hinge"):
-            # the others may be flat in b
-            assert solution.decision[:, 0] == pytest.approx(u, abs=1e-3)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_columns_end_where_fits_do(make, loss, task, fit_intercept):
+    problem, batch = batch_of(loss, task, make, weight="random", fit_intercept=fit_intercept)
+    minimise(batch)
+    # with the curvature of another point a column may be given up, which it says
+    done = batch.settled
+    assert done.all() or batch.kept
+    assert done.any()
+    expected = fitted(problem, masks())
+    scale = 1.0 + np.abs(expected).max()
+    np.testing.assert_allclose(batch.at.u[:, done], expected[:, done], rtol=0, atol=1e-7 * scale)
+    np.testing.assert_allclose(problem.K @ batch.at.a + batch.at.b, batch.at.u, atol=1e-8 * scale)
+    assert not (batch.at.a * ~batch.columns.train)[:, done].any()
+    np.testing.assert_array_equal(batch.pieces, loss.piece(problem.Y, batch.at.u))
 
 
-@each_loss
-@each_form
-def test_reweighting_agrees(loss, task, fit_intercept, scaling):
-    problem = problem_of(loss, task, 20, True, fit_intercept, scaling)
-    lam = 0.05 * (1.0 if scaling == "mean" else problem.s.sum())
-    if loss == SmoothedHinge(1e-3):
-        lam *= 10.0  # its steps are of the size of delta
-    newton, other = solve_newton(problem, lam), solve_reweight(problem, lam)
-    assert other.converged
-    assert other.decision == pytest.approx(newton.decision, abs=2e-6)
-    assert problem.objective(lam, other) == pytest.approx(problem.objective(lam, newton), rel=1e-9)
+@each_piecewise
+@pytest.mark.parametrize("weight", WEIGHTS)
+def test_columns_end_at_the_same_point_from_anywhere(loss, task, weight):
+    _, near = batch_of(loss, task, weight=weight)
+    minimise(near)
+    for start in (somewhere, zero):
+        _, batch = batch_of(loss, task, weight=weight, at=start)
+        minimise(batch)
+        assert batch.settled.all()
+        np.testing.assert_allclose(batch.at.u, near.at.u, atol=1e-8)
 
 
-@settings(max_examples=60)
-@given(case=cases(powers=(-3.0, 3.0), max_rows=12))
-def test_reweighting_is_never_lower(case):
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        other = solve_reweight(case.problem, case.lam, max_steps=300)
-        newton = solve_newton(case.problem, case.lam)
-    ours, theirs = (case.problem.objective(case.lam, each)[0] for each in (newton, other))
-    assert ours <= theirs + 1e-8 * abs(theirs) + 1e-12
+def test_the_squared_loss_takes_one_step():
+    _, batch = batch_of(Squared(), "regression", at=somewhere)
+    minimise(batch)
+    np.testing.assert_array_equal(batch.steps, np.ones(4))
+    assert batch.settled.all()
 
 
-def test_reweighting_says_when_it_is_not_done():
-    problem = problem_of(SmoothedHinge(1e-3), "classification")
-    with pytest.warns(ConvergenceWarning, match="has not converged in 5 steps.*use Newton's"):
-        assert not solve_reweight(problem, 1e-4, max_steps=5).converged
+def test_settled_columns_are_left_alone():
+    _, batch = batch_of(Huber(0.3), "regression", at=somewhere)
+    minimise(batch)
+    steps, u = batch.steps.copy(), batch.at.u.copy()
+    minimise(batch)
+    np.testing.assert_array_equal(batch.steps, steps)
+    np.testing.assert_array_equal(batch.at.u, u)
+    batch.settled[2] = False
+    minimise(batch)
+    assert batch.steps.tolist() == [*steps[:2], steps[2] + 1, steps[3]]
+    np.testing.assert_allclose(batch.at.u, u, atol=1e-9)
 
 
-def test_reweighting_ends_in_single_precision():
-    problem = problem_of(Huber(0.3), "regression")
-    single = Problem(
-        problem.K.astype("f"), problem.Y.astype("f"), problem.s.astype("f"), Huber(0.3)
+def test_the_start_is_not_written_to():
+    _, batch = batch_of(SmoothedHinge(0.1), "classification", at=somewhere)
+    start = batch.at
+    kept = start.copy()
+    minimise(batch)
+    batch.slide(np.array([1]))
+    batch.recompute()
+    for name in ("a", "b", "u", "drift"):
+        np.testing.assert_array_equal(getattr(start, name), getattr(kept, name))
+
+
+def test_a_base_other_than_the_start_does_no_harm():
+    """A solution at another lambda, scaled by the ratio, spares work and changes nothing."""
+    for loss, task in PIECEWISE:
+        problem, batch = batch_of(loss, task)
+        other = fit(problem, 2.0 * LAM).take(np.zeros(4, dtype=np.intp)).scaled(np.full(4, 2.0))
+        moved = Batch.start(batch.columns, batch.system, batch.at, other)
+        minimise(batch)
+        minimise(moved)
+        np.testing.assert_allclose(moved.at.u, batch.at.u, atol=1e-9)
+
+
+def test_too_few_steps_leave_columns_unsettled():
+    _, batch = batch_of(Logistic(), "regression", at=zero, lam=1e-4)
+    minimise(batch, 2)
+    np.testing.assert_array_equal(batch.steps, np.full(4, 2))
+    assert not batch.settled.any()
+    assert np.isfinite(batch.at.u).all()
+
+
+def test_columns_that_converge_too_slowly_are_given_up():
+    """A smooth loss with the curvature of a solution far away."""
+    _, batch = batch_of(Log(), "classification", SYSTEMS["update"], lam=1e-7)
+    minimise(batch)
+    assert not batch.settled.all()
+    assert batch.steps.max() < newton.MAX_STEPS
+    _, near = batch_of(Log(), "classification", SYSTEMS["update"], lam=1.0)
+    minimise(near)
+    assert near.settled.all()
+
+
+def test_single_precision_stays_single():
+    _, batch = batch_of(Huber(0.3), "regression", dtype=np.float32)
+    minimise(batch)
+    assert batch.settled.all()
+    assert batch.at.a.dtype == batch.at.u.dtype == np.float32
+    double = make_problem(Huber(0.3), "regression", N)
+    np.testing.assert_allclose(batch.at.u, fitted(double, masks()), atol=1e-3)
+
+
+# a step
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("weight", WEIGHTS)
+@each_piecewise
+def test_steps_are_as_long_as_the_objective_falls(loss, task, weight, fit_intercept):
+    """In full where that brings enough; else to where, along the way, the objective is lowest."""
+    problem, batch = batch_of(
+        loss, task, lam=1e-4, at=somewhere, fit_intercept=fit_intercept, weight=weight
     )
-    solution = solve_reweight(single, 0.1)
-    assert solution.steps < 200
-    assert solution.decision == pytest.approx(solve_reweight(problem, 0.1).decision, abs=1e-4)
+    columns, y = batch.columns, problem.Y
 
+    def along(point, step, t):
+        parts = {name: getattr(point, name) + t * getattr(step, name) for name in "abu"}
+        return columns.objective(replace(point, **parts))
 
-def test_reweighting_needs_a_majorant():
-    class Bare:
-        name, task, piecewise_quadratic = "bare", "regression", True
+    def slope(point, step, t):
+        h = 1e-6 * np.maximum(t, 1.0)
+        return (along(point, step, t + h) - along(point, step, t - h)) / (2.0 * h)
 
-    with pytest.raises(MissingDerivativeError, match="method 'reweight' needs 'reweight'"):
-        solve_reweight(problem_of(Bare(), "regression"), 1.0)
-
-
-@each_loss
-@each_form
-def test_warm_starts_reach_the_same_solution(loss, task, fit_intercept, scaling):
-    problem = problem_of(loss, task, 30, True, fit_intercept, scaling)
-    lams = np.logspace(-4, 2, 7) * (1.0 if scaling == "mean" else 30.0)
-    start = None
-    for lam in [*lams, *lams[::-1]]:
-        cold, warm = solve_newton(problem, lam), solve_newton(problem, lam, start)
-        size = 1.0 + np.abs(cold.decision).max()
-        assert warm.decision == pytest.approx(cold.decision, abs=1e-8 * size)
-        assert warm.coef == pytest.approx(cold.coef, abs=1e-7 * np.abs(cold.coef).max())
-        assert warm.intercept == pytest.approx(cold.intercept, abs=1e-8 * size)
-        start = cold
-
-
-@pytest.mark.parametrize(
-    ("make", "task", "widths"),
-    [
-        (SmoothedHinge, "classification", [1.0, 0.3, 0.1, 0.03, 0.01, 1e-3]),
-        (Huber, "regression", [3.0, 1.0, 0.3, 0.1, 0.03, 1e-3]),
-        (EpsilonQuadratic, "regression", [1.0, 0.3, 0.1, 0.03, 0.0]),
-    ],
-)
-def test_warm_starts_along_the_width(make, task, widths):
-    for order in (widths, widths[::-1]):
-        start = None
-        for width in order:
-            problem = problem_of(make(width), task)
-            cold = solve_newton(problem, 1e-2)
-            start = solve_newton(problem, 1e-2, start)
-            assert start.decision == pytest.approx(cold.decision, abs=1e-8)
+    shortened = 0
+    for _ in range(6):
+        before = batch.at
+        some = ((loss.curvature(y, before.u) > 0) & columns.train).any(axis=0)
+        batch.step()
+        assert (batch.pieces == loss.piece(y, batch.at.u)).all()
+        end = batch.base
+        step = replace(end, **{x: getattr(end, x) - getattr(before, x) for x in "abu"})
+        length = np.maximum((step.u**2).sum(axis=0), 1e-30)
+        t = ((batch.at.u - before.u) * step.u).sum(axis=0) / length
+        first, there = slope(before, step, 0.0 * t), slope(before, step, t)
+        falls = columns.objective(before) - along(before, step, t)
+        full = (batch.at.u == end.u).all(axis=0)
+        tiny = 1e-6 * (1.0 + np.abs(first))
+        found = np.abs(there) <= 0.11 * np.abs(first) + tiny
+        enough = full & (falls >= -0.29 * first - tiny)
+        assert (found | enough | ~some).all()
+        shortened += int((some & ~full).sum())
+    assert shortened or not isinstance(loss, (Huber, SmoothedHinge))
 
 
 @each_loss
-def test_a_start_at_the_solution_stays_and_is_not_written_to(loss, task):
-    problem = problem_of(loss, task)
-    there = solve_newton(problem, 1e-2)
-    before = there.coef.copy(), there.intercept.copy(), there.decision.copy()
-    again = solve_newton(problem, 1e-2, there)
-    assert again.steps <= 2
-    for old, kept in zip(before, (there.coef, there.intercept, there.decision), strict=True):
-        assert np.array_equal(old, kept)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_a_full_step_ends_at_the_minimum_of_the_model(loss, task, fit_intercept):
+    problem, batch = batch_of(loss, task, fit_intercept=fit_intercept, weight="random")
+    before = batch.at.u
+    batch.step(full=True)
+    for c, train in enumerate(masks().T):
+        curved = loss.curvature(problem.Y[train, 0], before[train, c]).any()
+        if curved or not fit_intercept:
+            expected = newton_step(problem, LAM, np.flatnonzero(train), before[:, c])
+            np.testing.assert_allclose(batch.at.u[:, c], expected, atol=1e-8)
+    assert batch.steps.tolist() == [1, 1, 1, 1]
 
 
 @each_loss
-def test_targets_are_independent_columns(loss, task):
-    one, other = (problem_of(loss, task, seed=seed) for seed in (0, 5))
-    Y = np.column_stack([one.Y, other.Y])
-    both = solve_newton(Problem(one.K, Y, one.s, loss), 1e-2)
-    for j in range(2):
-        alone = solve_newton(Problem(one.K, Y[:, [j]], one.s, loss), 1e-2)
-        assert np.array_equal(both.coef[:, [j]], alone.coef)
-        assert both.intercept[j] == alone.intercept[0]
+def test_a_step_lowers_the_objective(loss, task):
+    _, batch = batch_of(loss, task, at=somewhere, weight="zeros")
+    before = batch.columns.objective(batch.at)
+    for _ in range(4):
+        batch.step()
+        after = batch.columns.objective(batch.at)
+        assert (after <= before + 1e-9 * np.abs(before)).all()
+        before = after
 
 
-@each_loss
-@pytest.mark.parametrize("fit_intercept", [False, True])
-def test_rows_of_weight_zero_are_as_if_removed(loss, task, fit_intercept):
-    problem = problem_of(loss, task, 25, True, fit_intercept)
-    kept = np.arange(25) % 4 != 1
-    s = np.where(kept, problem.s, 0.0)
-    machine = Machine(problem.K, problem.Y[:, 0], s, 0.3, loss, fit_intercept)
-    state, _, converged = minimise(machine, State.zero(problem.Y[:, 0]), 60)
-    part = problem.take(np.flatnonzero(kept))
-    small = Machine(part.K, part.Y[:, 0], part.s, 0.3, loss, fit_intercept)
-    expected, _, _ = minimise(small, State.zero(part.Y[:, 0]), 60)
-    assert converged
-    assert state.a[kept] == pytest.approx(expected.a, abs=1e-9)
-    assert not state.a[~kept].any()
-    assert state.u[kept] == pytest.approx(expected.u, abs=1e-9)
+def test_drift_bounds_what_rounding_does_to_predictions():
+    """Over many steps, and anew after the predictions were computed from the coefficients."""
+    problem, batch = batch_of(SquaredHinge(), "classification", lam=1e-9, at=somewhere)
+    for _ in range(8):
+        batch.step()
+    roots = problem.norms.roots[:, None]
+
+    def gap():
+        a, b = batch.at.a.astype(np.longdouble), batch.at.b.astype(np.longdouble)
+        return np.abs(problem.K.astype(np.longdouble) @ a + b - batch.at.u)
+
+    carried = batch.at.drift.copy()
+    assert (gap() <= roots * carried).all()
+    batch.recompute()
+    assert (gap() <= roots * batch.at.drift).all()
+    assert (batch.at.drift < carried).all()
+    assert batch.base is batch.at
 
 
-def test_rows_of_weight_zero_do_not_bend_the_model():
-    """At the start only rows without weight have curvature."""
-    y = np.array([0.1, -0.2, 30.0, 31.0, 33.0])
-    s = np.array([0.0, 0.0, 1.0, 1.0, 1.0])
-    K = np.exp(-np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0))))
-    machine = Machine(K, y, s, 0.3, Huber(1.0), True)
-    state, _, converged = minimise(machine, State.zero(y), 60)
-    small = Machine(K[2:, 2:], y[2:], s[2:], 0.3, Huber(1.0), True)
-    expected, _, _ = minimise(small, State.zero(y[2:]), 60)
-    assert converged
-    assert state.a == pytest.approx(np.append([0.0, 0.0], expected.a), abs=1e-10)
-    assert state.b == pytest.approx(expected.b, abs=1e-10)
+# intercepts
 
 
-def test_the_piecewise_quadratic_losses_end_on_an_exact_step():
-    """Finite: a few steps, and stationary to rounding rather than to a tolerance."""
-    for loss, task in [(Huber(0.2), "regression"), (SquaredHinge(), "classification")]:
-        problem = problem_of(loss, task, n=60)
-        solution = solve_newton(problem, 1e-3)
-        assert solution.steps <= 15
-        gap = 2.0 * problem.ridge(1e-3) * solution.coef + loss.gradient(
-            problem.Y, solution.decision
-        )
-        assert np.abs(gap).max() < 1e-11
+@pytest.mark.parametrize("loss", [Huber(0.3), SmoothedHinge(0.1), Log()])
+def test_intercepts_slide_to_where_the_gradients_add_up_to_nothing(loss):
+    task = "regression" if isinstance(loss, Huber) else "classification"
+    problem, batch = batch_of(loss, task)
+    before = batch.at
+    moved = batch.slide(np.array([1, 2]))
+    assert moved.all()
+    g = batch.columns.weights * loss.gradient(problem.Y, batch.at.u)
+    np.testing.assert_allclose(g.sum(axis=0)[1:3], 0.0, atol=1e-9)
+    np.testing.assert_array_equal(batch.at.b[[0, 3]], before.b[[0, 3]])
+    assert (batch.at.b[1:3] != before.b[1:3]).all()
+    np.testing.assert_allclose(batch.at.u, problem.K @ batch.at.a + batch.at.b, atol=1e-9)
+    assert (batch.pieces == loss.piece(problem.Y, batch.at.u)).all()
+    assert not batch.slide(np.array([1, 2])).any()
 
 
-def test_the_middle_of_a_flat_stretch_is_taken_from_any_start():
-    """Two groups far apart, almost no f: every b between them is a minimiser."""
-    y = np.array([0.0] * 5 + [10.0] * 5)[:, None]
-    problem = Problem(np.eye(10), y, np.ones(10), Huber(1.0))
-    cold = solve_newton(problem, 1e9)
-    assert cold.intercept[0] == pytest.approx(5.0, abs=1e-6)
-    for b in (-3.0, 1.0, 2.0, 9.0, 9.5, 400.0):
-        start = type(cold)(np.zeros_like(y), np.array([b]), np.full_like(y, b))
-        assert solve_newton(problem, 1e9, start).intercept[0] == pytest.approx(5.0, abs=1e-6)
+def flat_problem(loss, gap=10.0):
+    """Two groups far apart and almost no f: every b between them is a minimiser."""
+    labels = np.repeat([0.0, gap], 5) if isinstance(loss, Huber) else np.repeat([-1.0, 1.0], 5)
+    return Problem(np.eye(10), labels[:, None], np.ones(10), loss, True, "total")
 
 
-def test_a_stretch_open_to_one_side_ends_at_its_end():
-    """One class only: any b beyond the margin has no loss, the nearest is taken."""
-    y = np.ones((6, 1))
-    for loss, end in [(SquaredHinge(), 1.0), (SmoothedHinge(0.1), 1.1)]:
-        solution = solve_newton(Problem(np.eye(6), y, np.ones(6), loss), 1.0)
-        assert solution.converged
-        assert solution.intercept[0] == pytest.approx(end, abs=1e-7)
-        assert solution.coef == pytest.approx(0.0, abs=1e-7)
+def flat_batch(loss, b):
+    problem = flat_problem(loss)
+    columns = problem.columns(0, np.ones((10, 2), dtype=bool), np.full(2, 1e6))
+    system, zero = Cholesky(problem, columns.ridge), np.zeros((10, 2))
+    return Batch.start(columns, system, Solution(zero, np.array(b), zero + b, np.zeros(2)))
 
 
-def test_without_a_minimiser_the_loss_still_falls_to_nothing():
-    """One class and the log loss: b has no end to run to, but no NaN on its way."""
-    problem = Problem(np.eye(6), np.ones((6, 1)), np.ones(6), Log())
-    solution = solve_newton(problem, 1.0)
-    assert np.isfinite(solution.decision).all()
-    assert problem.objective(1.0, solution)[0] < 1e-6
+@pytest.mark.parametrize(("loss", "middle"), [(Huber(1.0), 5.0), (SmoothedHinge(0.1), 0.0)])
+def test_a_flat_stretch_is_seen_and_its_middle_taken(loss, middle):
+    batch = flat_batch(loss, [middle, middle + 0.4])
+    assert batch.flat().all()
+    batch.centre(np.array([1]))
+    np.testing.assert_allclose(batch.at.b, middle, atol=1e-5)
+    g = loss.gradient(batch.columns.y, batch.at.u)
+    np.testing.assert_allclose(batch.at.a[:, 1], -g[:, 1] / 2e6, rtol=1e-12)
+    np.testing.assert_allclose(batch.at.u, batch.at.a + batch.at.b, atol=1e-12)
 
 
-def test_an_end_short_of_the_minimum_is_told():
-    problem = problem_of(SmoothedHinge(1e-3), "classification", n=60)
-    with pytest.warns(ConvergenceWarning, match=r"Newton's method stopped .* raise lam, or scale"):
-        solution = solve_newton(problem, 1e-6, max_steps=1)
-    assert not solution.converged
-    assert np.isfinite(solution.decision).all()
+def test_curvature_or_no_intercept_is_not_flat():
+    problem, batch = batch_of(Huber(0.3), "regression")
+    assert not batch.flat().any()
+    problem = replace(flat_problem(Huber(1.0)), fit_intercept=False)
+    columns = problem.columns(0, np.ones((10, 1), dtype=bool), np.ones(1))
+    free = Batch.start(columns, Cholesky(problem, columns.ridge), Solution.zero(10, 1, float))
+    assert not free.flat().any()
 
 
-def test_too_few_steps_are_told():
-    problem = problem_of(Logistic(), "regression")
-    machine = Machine(problem.K, 50.0 * problem.Y[:, 0], problem.s, 1e-3, Logistic(), True)
-    state, steps, converged = minimise(machine, State.zero(machine.y), 2)
-    assert steps == 2
-    assert not converged
-    assert np.isfinite(state.u).all()
+# some of the columns
+
+
+def test_some_columns_go_their_way_and_are_put_back():
+    _, batch = batch_of(Huber(0.3), "regression", at=somewhere, weight="random")
+    whole = batch.take(np.arange(4))
+    minimise(whole)
+    batch.own()
+    kept = batch.at.u.copy()
+    part = batch.take(np.array([3, 1]))
+    minimise(part)
+    batch.put(np.array([3, 1]), part)
+    np.testing.assert_array_equal(batch.at.u[:, [0, 2]], kept[:, [0, 2]])
+    np.testing.assert_allclose(batch.at.u[:, [1, 3]], whole.at.u[:, [1, 3]], atol=1e-10)
+    for name in ("steps", "settled", "stuck", "pieces"):
+        found, expected = getattr(batch, name), getattr(whole, name)
+        np.testing.assert_array_equal(found[..., [1, 3]], expected[..., [1, 3]])
+    assert batch.steps[0] == batch.steps[2] == 0
+    batch.put(np.array([0]), part, np.array([1]))
+    np.testing.assert_array_equal(batch.at.u[:, 0], part.at.u[:, 1])
+
+
+def test_every_target_may_have_a_threshold_of_its_own():
+    three = make_problem(Squared(), "regression", N, q=3, weight="random")
+    thresholds = np.array([0.1, 0.5, 3.0])
+    both = fit(three.with_loss(Huber(thresholds)), LAM)
+    for j, threshold in enumerate(thresholds):
+        alone = fit(replace(three, Y=three.Y[:, [j]], loss=Huber(threshold)), LAM)
+        np.testing.assert_allclose(both.u[:, [j]], alone.u, atol=1e-9)

@@ -13,40 +13,43 @@ import onefit
 
 OPTIONAL = ["torch", "dask", "plotly", "typer", "matplotlib", "rich", "pandas"]
 
-HIDE_OPTIONAL = f"""
+IMPORT = f"""
 import sys
+
+asked = set()
+
+def package(frame):
+    return frame.f_globals.get("__name__", "").partition(".")[0]
 
 class Absent:
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name.partition(".")[0] in {OPTIONAL}:
-            raise ModuleNotFoundError(name)
+        if name.partition(".")[0] not in {OPTIONAL}:
+            return
+        frame = sys._getframe(1)
+        while frame and package(frame) not in ("sklearn", "onefit"):
+            frame = frame.f_back
+        if frame is None or package(frame) == "onefit":
+            asked.add(name.partition(".")[0])
+        raise ModuleNotFoundError(name)
 
 sys.meta_path.insert(0, Absent)
+import onefit
+print("asked", *asked)
+print("loaded", *sys.modules)
 """
 
 
-def modules_after(program: str) -> set[str]:
-    """Names of the modules a fresh interpreter has loaded once it has run `program`."""
-    done = subprocess.run(
-        [sys.executable, "-c", f"{program}\nimport sys; print(*sys.modules)"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return set(done.stdout.split())
-
-
 @pytest.fixture(scope="module")
-def brought_along() -> set[str]:
-    """What `import onefit` loads beyond the parts of scikit-learn it uses.
+def fresh() -> dict[str, set[str]]:
+    """`import onefit` without the optional packages: which of them it asked for, what it loaded.
 
-    scikit-learn loads pandas and rich by itself where they are installed.
+    scikit-learn asks for pandas and rich by itself.
     """
-    loaded = modules_after("import onefit")
-    assert "onefit" in loaded
-    parts = sorted(name for name in loaded if name.partition(".")[0] == "sklearn")
-    return loaded - modules_after("\n".join(f"import {name}" for name in parts))
+    program = [sys.executable, "-c", IMPORT]
+    done = subprocess.run(program, capture_output=True, text=True, check=True)
+    asked, loaded = (set(line.split()[1:]) for line in done.stdout.splitlines())
+    return {"asked": asked, "loaded": loaded}
 
 
 def test_version_equals_the_installed_metadata() -> None:
@@ -58,14 +61,13 @@ def test_version_equals_the_installed_metadata() -> None:
 
 
 @pytest.mark.parametrize("name", OPTIONAL)
-def test_import_leaves_optional_packages_alone(name: str, brought_along: set[str]) -> None:
-    assert name not in brought_along
+def test_import_leaves_optional_packages_alone(name: str, fresh: dict[str, set[str]]) -> None:
+    assert name not in fresh["asked"]
 
 
-def test_import_works_without_the_optional_packages() -> None:
-    loaded = modules_after(f"{HIDE_OPTIONAL}\nimport onefit")
-    assert "onefit" in loaded
-    assert not loaded.intersection(OPTIONAL)
+def test_import_works_without_the_optional_packages(fresh: dict[str, set[str]]) -> None:
+    assert "onefit" in fresh["loaded"]
+    assert not fresh["loaded"].intersection(OPTIONAL)
 
 
 def test_the_package_is_marked_as_typed() -> None:

@@ -177,8 +177,7 @@ def test_rank():
     assert np.ceil(_rank(0.45, 99)) == 55  # 0.55 * 100 is 55.00000000000001
 
 
-@pytest.mark.parametrize("alpha", [0.1, 0.3])
-@pytest.mark.parametrize("method", ["cv+", "jackknife+"])
+@pytest.mark.parametrize(("method", "alpha"), [("cv+", 0.3), ("jackknife+", 0.1)])
 def test_coverage(method, alpha):
     found, error = coverage(method, alpha, 150)
     assert error < 0.01

@@ -1,12 +1,14 @@
 """onefit: choose kernel machines by cross-validation, from one fit."""
 
+from onefit._version import __version__
 from onefit.diagnostics import influence
-from onefit.estimators import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.estimators import KernelClassifier, KernelRegressor
 from onefit.grids import default_grid
 from onefit.heldout import HeldOut
 from onefit.predict import heldout_predict
 from onefit.robust import robust_select
 from onefit.search.continuous import Interval, coarse_to_fine
+from onefit.search_cv import KernelSearchCV
 from onefit.selection import select
 from onefit.uncertainty import nested_cv, predict_interval
 
@@ -16,6 +18,7 @@ __all__ = [
     "KernelClassifier",
     "KernelRegressor",
     "KernelSearchCV",
+    "__version__",
     "coarse_to_fine",
     "default_grid",
     "heldout_predict",
@@ -25,5 +28,3 @@ __all__ = [
     "robust_select",
     "select",
 ]
-
-__version__ = "0.1.0"

@@ -8,8 +8,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import _check_sample_weight
 
-__all__ = ["check_choice", "check_positive", "suggest"]
+from onefit._types import Array
+
+__all__ = ["check_choice", "check_positive", "check_weights", "suggest"]
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
@@ -32,3 +35,17 @@ def check_positive(name: str, value: Any, hint: str) -> float:
     if not ok or not np.isfinite(value) or not value > 0:
         raise ValueError(f"{name} must be a positive finite number, got {value!r}; {hint}")
     return float(value)
+
+
+def check_weights(sample_weight: Any, X: Any) -> Array:
+    """Sample weights as an array of ones by default; finite, not negative, not all zero."""
+    s: Array = _check_sample_weight(sample_weight, X, dtype=X.dtype)
+    if (s < 0).any():
+        worst = int(np.argmin(s))
+        raise ValueError(
+            f"sample_weight must not be negative, found {s[worst]:g} in row {worst}; "
+            "use 0 to leave a row out"
+        )
+    if np.count_nonzero(s) < 2:
+        raise ValueError("sample_weight is positive in fewer than 2 rows; a fit needs two at least")
+    return s

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from onefit import linalg
+from onefit.estimators import inside
 from onefit.fit import fit, resolved
 from onefit.heldout.series import Operator, check_order
 from onefit.kernels import Geometry
@@ -60,7 +61,7 @@ def influence(
     20
     """
     model = clone(estimator)
-    problem = model._prepare(X, y, sample_weight)
+    problem = inside.prepare(model, X, y, sample_weight)
     order = check_order(order, problem.loss)
     if not (problem.s > 0).all():
         raise ValueError("sample_weight must be positive on every row; leave rows of weight 0 out")
@@ -68,8 +69,8 @@ def influence(
     solution = fit(problem, model.lam)
     K_at = problem.K
     if at is not None:
-        at = model._validate_X(at, reset=False)
-        K_at = model._kernel.matrix(Geometry(at, model.X_fit_, keep=False))
+        at = inside.check_rows(model, at, reset=False)
+        K_at = inside.kernel_of(model).matrix(Geometry(at, model.X_fit_, keep=False))
     values = [
         _of_target(Operator(problem, model.lam, j, u), order, K_at)
         for j, u in enumerate(solution.u.T)

@@ -198,6 +198,7 @@ class Batch:
         K, base = self.columns.K, self.base
         model, pull = self._model(g, d)
         da, db, determined = self.system.solve(model)
+        db = np.where(determined, db, self.at.b - base.b)
         u = linalg.row_product(K, da)
         da += model.fixed
         size = self._sizes(da)

@@ -12,13 +12,14 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import indexable
 
 from onefit._validation import check_choice
+from onefit.estimators import inside
 from onefit.folds import Folds
 from onefit.heldout import METHODS
 from onefit.heldout.base import HeldOut, HeldOutMethod
 
 Array = NDArray[Any]
 
-__all__ = ["check_machine", "check_training", "heldout_predict", "make_method", "ridge_weights"]
+__all__ = ["check_training", "heldout_predict", "make_method", "ridge_weights"]
 
 
 def heldout_predict(
@@ -65,33 +66,17 @@ def heldout_predict(
     ((442,), True)
     """
     start = perf_counter()
-    check_machine(estimator, "heldout_predict")
+    inside.check_machine(estimator, "heldout_predict")
     chosen = make_method(method)
     X, y = indexable(X, y)
     machine = clone(estimator)
-    rows, Y, s = machine._check_data(X, y, sample_weight)
+    rows, Y, s = inside.checked_data(machine, X, y, sample_weight)
     folds = Folds.draw(cv, X, y, groups, classifier=is_classifier(machine))
     check_training(folds, s, y, getattr(machine, "classes_", None))
     chosen = _within_memory(chosen, machine, Y, s, folds)
-    problem, lam = machine._make_problem(rows, Y, s), float(machine.lam)
+    problem, lam = inside.make_problem(machine, rows, Y, s), float(machine.lam)
     held = chosen.prepare(problem, folds).predict(np.array([lam]))[0]
     return replace(held, seconds=perf_counter() - start)
-
-
-def check_machine(estimator: Any, caller: str) -> None:
-    """Refuse anything but one of the package's estimators, and say what to do instead."""
-    if hasattr(estimator, "_prepare") and hasattr(estimator, "_make_loss"):
-        return
-    name = type(estimator).__name__
-    if hasattr(estimator, "steps"):
-        raise TypeError(
-            f"{caller} does not take a {name}: held-out predictions come from one fit to all rows, "
-            "so that its steps would see the test rows. Transform X first if that does no harm (a "
-            "scaler without targets, say), or use GridSearchCV on the pipeline"
-        )
-    if hasattr(estimator, "best_estimator_"):
-        raise TypeError(f"{caller} needs an estimator, not a search; pass its best_estimator_")
-    raise TypeError(f"{caller} needs a KernelRegressor or KernelClassifier, got {name}")
 
 
 def make_method(method: str | HeldOutMethod) -> HeldOutMethod | None:
@@ -148,7 +133,7 @@ def _within_memory(
     from onefit import plan
 
     work = replace(
-        machine._workload(Y, s),
+        inside.workload_of(machine, Y, s),
         removed=tuple(rows.size for rows in folds.removed),
         ridges=ridge_weights(folds, s, machine.scaling),
     )

@@ -26,15 +26,14 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length
 
-from onefit._validation import check_positive
+from onefit._validation import check_positive, check_weights
+from onefit.criteria.evidence import Evidence
 from onefit.criteria.influence import InfluenceLoo
-from onefit.estimators import KernelRegressor
-from onefit.estimators._base import check_weights
+from onefit.estimators import KernelRegressor, inside
 from onefit.grids import default_grid
 from onefit.kernels import Geometry
 from onefit.losses import Huber, Loss, Squared
 from onefit.problem import Problem
-from onefit.search.criterion import Evidence
 from onefit.search.grid import Job, candidates, jobs, machines
 
 Array = NDArray[Any]
@@ -191,8 +190,8 @@ class _Table:
         self.found = candidates(base, grid)
         group = machines(base, self.found)
         first = group[0].estimator
-        X = first._validate_X(X, ensure_min_samples=2)
-        self.Y = first._targets(y, X.dtype)
+        X = inside.check_rows(first, X, ensure_min_samples=2)
+        self.Y = inside.check_targets(first, y, X.dtype)
         check_consistent_length(X, self.Y)
         if self.Y.shape[1] != 1:
             raise ValueError(

@@ -14,9 +14,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples
 
-from onefit.estimators import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.estimators import KernelClassifier, KernelRegressor
 from onefit.grids import default_grid
 from onefit.robust import mad
+from onefit.search_cv import KernelSearchCV
 
 Array = NDArray[Any]
 

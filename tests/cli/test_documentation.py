@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import doctest
+import io
 import json
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-import onefit
 from onefit.cli import errors
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "command_line.md").read_text("utf-8")
@@ -21,26 +19,32 @@ FENCE = re.compile(r"^```(sh|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SAME = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
-def in_a_shell(command: str) -> str:
-    """Run a line with the interpreter of this test as python, and its onefit."""
-    python = shlex.quote(sys.executable)
-    command = re.sub(r"\bpython -c", f"{python} -c", command)
-    command = re.sub(r"^onefit ", f"{python} -m onefit.cli ", command)
-    source = str(Path(onefit.__file__).parents[1])
-    environment = os.environ | {"PYTHONPATH": source}
-    done = subprocess.run(command, shell=True, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 @pytest.fixture
-def run(onefit):
-    def call(line: str) -> str:
-        if line.startswith("onefit ") and not re.search(r"[|>]", line):
-            return onefit(*shlex.split(line)[1:]).output
-        return in_a_shell(line)
+def run(onefit, monkeypatch):
+    """Do in this process what a shell would: calls of onefit and python -c, | and >."""
 
-    return call
+    def call(words: list[str], given: str, quiet: bool) -> str:
+        if words[0] == "onefit":
+            done = onefit(*words[1:])
+            assert done.exit_code == 0 or not quiet, done.stderr
+            return done.stdout if quiet else done.output
+        assert words[:2] == ["python", "-c"]
+        monkeypatch.setattr("sys.stdin", io.StringIO(given))
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(words[2], {})
+        return printed.getvalue()
+
+    def shell(line: str) -> str:
+        line, _, file = line.partition(" > ")
+        commands, printed = line.split(" | "), ""
+        for command in commands:
+            last = command is commands[-1] and not file
+            printed = call(shlex.split(command), printed, quiet=not last)
+        if file:
+            Path(file).write_text(printed)
+        return printed
+
+    return shell
 
 
 def test_commands_print_what_the_page_says(run, tmp_path, monkeypatch):

@@ -39,10 +39,10 @@ def kept(journal: Path) -> int:
 @pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_interrupted_and_resumed(onefit, tmp_path, jobs):
     random = np.random.default_rng(0)
-    X = random.normal(size=(700, 4))
+    X = random.normal(size=(450, 4))
     csv, journal = tmp_path / "data.csv", tmp_path / "journal.sqlite"
     frame = pd.DataFrame(X, columns=list("abcd"))
-    frame.assign(t=X[:, 0] * X[:, 1] + random.normal(size=700)).to_csv(csv, index=False)
+    frame.assign(t=X[:, 0] * X[:, 1] + random.normal(size=450)).to_csv(csv, index=False)
     select = ["select", csv, "--target", "t", "--format", "json", "--jobs", jobs]
     select = [str(one) for one in (*select, "--journal", journal)]
     environment = os.environ | {"PYTHONPATH": str(Path(package.__file__).parents[1])}

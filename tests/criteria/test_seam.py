@@ -28,11 +28,12 @@ from onefit.criteria import (
     span,
     sv_count,
 )
+from onefit.criteria.evidence import Evidence
 from onefit.folds import Folds
 from onefit.heldout import METHODS
 from onefit.kernels import Gaussian, Linear
 from onefit.losses import Huber, SmoothedHinge, Squared
-from onefit.search.criterion import Criterion, Evidence
+from onefit.search.criterion import Criterion
 
 LAMS = (0.1, 0.03, 0.01)
 FUNCTIONS = {

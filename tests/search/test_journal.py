@@ -26,7 +26,14 @@ from sklearn.datasets import make_classification, make_friedman1
 from sklearn.model_selection import KFold
 
 import onefit
-from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV, coarse_to_fine
+from onefit import (
+    Interval,
+    KernelClassifier,
+    KernelRegressor,
+    KernelSearchCV,
+    _version,
+    coarse_to_fine,
+)
 from onefit.cli.run import Diary
 from onefit.heldout import Block, Influence, Prepared
 from onefit.linalg import LinAlgError
@@ -560,7 +567,7 @@ def test_journals_of_another_version_are_refused(tmp_path, monkeypatch):
     path = tmp_path / "journal.sqlite"
     make(path).fit(X, y)
     here = onefit.__version__
-    monkeypatch.setattr(onefit, "__version__", "99.1")
+    monkeypatch.setattr(_version, "__version__", "99.1")
     with pytest.raises(JournalError, match="another version of onefit") as caught:
         make(path).fit(X, y)
     assert f"({here}), this is 99.1" in str(caught.value)

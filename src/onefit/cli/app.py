@@ -191,7 +191,7 @@ def demo(
 ) -> None:
     """Run a full model selection on a bundled data set, and write its report."""
     with clear_errors(traceback):
-        from onefit.demo import run
+        from onefit.cli.demo import run
 
         run(report)
 

@@ -23,6 +23,7 @@ from sklearn.preprocessing import MaxAbsScaler
 import onefit
 from onefit import KernelClassifier, KernelRegressor, kernels
 from onefit.cli.encode import as_trained
+from onefit.estimators import inside
 from onefit.files import DataError, shortened
 from onefit.plan.memory import GIB, available_memory
 from onefit.tables import Table, is_sparse
@@ -165,9 +166,9 @@ def _check_machine(model: Model) -> None:
     _require(type(machine) in (KernelRegressor, KernelClassifier), "it has no kernel machine")
     n = machine.X_fit_.shape[0]
     clone(machine)._check_parameters()
-    machine._make_loss()
-    machine._resolve_kernel(machine.X_fit_, np.ones(n))
-    _require(isinstance(machine._kernel, kernels.Kernel), "its kernel is none")
+    inside.loss_of(machine)
+    inside.resolve_kernel(machine, machine.X_fit_, np.ones(n))
+    _require(isinstance(inside.kernel_of(machine), kernels.Kernel), "its kernel is none")
     _require(machine.dual_coef_.shape[0] == n, "its coefficients are not those of its rows")
     _require(bool(np.isfinite(machine.dual_coef_).all()), "its coefficients are not finite")
     if not is_classifier(machine):

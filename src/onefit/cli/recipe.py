@@ -14,6 +14,7 @@ from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, plan
 from onefit._validation import check_choice
 from onefit.cli.encode import make_encoder
 from onefit.criteria import CRITERIA
+from onefit.estimators import inside
 from onefit.files import DataError, shown
 from onefit.grids import LAMS_JMLR, default_grid
 from onefit.kernels import KERNELS as KNOWN_KERNELS
@@ -193,7 +194,7 @@ def _choose_criteria(
     search: KernelSearchCV, n: int, options: Options, told: bool
 ) -> tuple[str, ...]:
     """The criteria to compare; whatever does not fit is refused here, before any work."""
-    loss = search.estimator._make_loss()
+    loss = inside.loss_of(search.estimator)
     chosen = options.compare
     if chosen is None:
         chosen = CHEAP.get(loss.name, CHEAP_FOR_ANY) if told and n <= FEW_ROWS else ()

@@ -15,11 +15,11 @@ from onefit.linalg import LinAlgError
 from onefit.problem import Problem
 
 if TYPE_CHECKING:
-    from onefit.search.criterion import Evidence
+    from onefit.criteria.evidence import Evidence
 
 Array = NDArray[Any]
 
-__all__ = ["Criterion", "check_loss", "positive", "weighted_mean"]
+__all__ = ["Criterion", "check_loss", "weighted_mean"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,12 +90,6 @@ def check_loss(problem: Problem, name: str, losses: tuple[str, ...] | None) -> N
         f"criterion {name!r} fits machines with loss {wanted} only, not {problem.loss!r}; "
         f"use another criterion, such as {', '.join(fitting)}, or another loss"
     )
-
-
-def positive(problem: Problem) -> Problem:
-    """The problem on its rows of positive weight."""
-    kept = np.flatnonzero(problem.s > 0)
-    return problem if kept.size == problem.n else problem.take(kept)
 
 
 def weighted_mean(values: Array, s: Array) -> float:

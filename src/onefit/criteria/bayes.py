@@ -25,13 +25,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit.criteria.base import Criterion, check_loss, positive
+from onefit.criteria.base import Criterion, check_loss
+from onefit.criteria.solutions import positive
 from onefit.criteria.spectrum import HatSpectrum
 from onefit.kernels import Kernel
 from onefit.problem import Problem
 
 if TYPE_CHECKING:
-    from onefit.search.criterion import Evidence
+    from onefit.criteria.evidence import Evidence
 
 Array = NDArray[Any]
 

@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from onefit.criteria.base import Criterion, check_loss, positive, weighted_mean
+from onefit.criteria.base import Criterion, check_loss, weighted_mean
 from onefit.criteria.pointwise import Pointwise, pointwise
+from onefit.criteria.solutions import positive
 from onefit.criteria.spectrum import HatSpectrum
 from onefit.problem import Problem
 
 if TYPE_CHECKING:
-    from onefit.search.criterion import Evidence
+    from onefit.criteria.evidence import Evidence
 
 Array = NDArray[Any]
 

@@ -37,8 +37,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit import linalg
-from onefit.criteria.base import Criterion, positive, weighted_mean
+from onefit.criteria.base import Criterion, weighted_mean
 from onefit.criteria.pointwise import Pointwise, pointwise
+from onefit.criteria.solutions import positive
 from onefit.criteria.spectrum import HatSpectrum
 from onefit.fit import fit, resolved
 from onefit.folds import leave_one_out
@@ -46,7 +47,7 @@ from onefit.heldout.series import Influence, Operator, check_order
 from onefit.problem import Problem, Solution
 
 if TYPE_CHECKING:
-    from onefit.search.criterion import Evidence
+    from onefit.criteria.evidence import Evidence
 
 Array = NDArray[Any]
 
@@ -203,16 +204,3 @@ class InfluenceLoo(Criterion):
             return lambda i: influence_loo(kept, lams[i], self.order, self.loss, spectrum)
         path = evidence.solutions
         return lambda i: influence_loo(kept, lams[i], self.order, self.loss, path.at(lams[i]))
-
-
-class SolutionPath:
-    """Solutions along lambdas, each starting the next."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self.last: Solution | None = None
-
-    def at(self, lam: float) -> Solution:
-        """The solution at ``lam``."""
-        self.last = fit(self.problem, lam, start=self.last)
-        return self.last

@@ -18,16 +18,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit.criteria.base import Criterion, positive, weighted_mean
+from onefit.criteria.base import Criterion, weighted_mean
 from onefit.criteria.crossval import exact_method
 from onefit.criteria.pointwise import Pointwise, pointwise
+from onefit.criteria.solutions import positive
 from onefit.criteria.spectrum import HatSpectrum
 from onefit.folds import leave_one_out
 from onefit.heldout import HeldOutMethod
 from onefit.problem import Problem
 
 if TYPE_CHECKING:
-    from onefit.search.criterion import Evidence
+    from onefit.criteria.evidence import Evidence
 
 Array = NDArray[Any]
 

@@ -36,14 +36,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit import linalg
-from onefit.criteria.base import Criterion, check_loss, positive, weighted_mean
+from onefit.criteria.base import Criterion, check_loss, weighted_mean
 from onefit.criteria.pointwise import Pointwise, pointwise
+from onefit.criteria.solutions import positive
 from onefit.fit import fit
 from onefit.heldout.path import curvature
 from onefit.problem import Problem, Solution
 
 if TYPE_CHECKING:
-    from onefit.search.criterion import Evidence
+    from onefit.criteria.evidence import Evidence
 
 Array = NDArray[Any]
 

@@ -34,7 +34,7 @@ from onefit.heldout import HeldOutMethod
 from onefit.problem import Problem
 
 if TYPE_CHECKING:
-    from onefit.search.criterion import Evidence
+    from onefit.criteria.evidence import Evidence
 
 Array = NDArray[Any]
 

@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onefit.criteria.base import Criterion, check_loss, positive, weighted_mean
+from onefit.criteria.base import Criterion, check_loss, weighted_mean
+from onefit.criteria.solutions import positive
 from onefit.criteria.span import HINGES
 from onefit.fit import fit
 from onefit.problem import Problem, Solution
 
 if TYPE_CHECKING:
-    from onefit.search.criterion import Evidence
+    from onefit.criteria.evidence import Evidence
 
 __all__ = ["SvCount", "sv_count"]
 

@@ -1,7 +1,10 @@
-"""The scikit-learn face."""
+"""The machines as scikit-learn estimators.
+
+What the rest of the package needs of a machine beside scikit-learn's methods goes through
+:mod:`onefit.estimators.inside`.
+"""
 
 from onefit.estimators.classifier import KernelClassifier
 from onefit.estimators.regressor import KernelRegressor
-from onefit.estimators.search_cv import KernelSearchCV
 
-__all__ = ["KernelClassifier", "KernelRegressor", "KernelSearchCV"]
+__all__ = ["KernelClassifier", "KernelRegressor"]

@@ -12,14 +12,13 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import (
-    _check_sample_weight,
     check_consistent_length,
     check_is_fitted,
     validate_data,
 )
 
 from onefit import linalg, plan
-from onefit._validation import check_choice, check_positive
+from onefit._validation import check_choice, check_positive, check_weights
 from onefit.fit import SOLVERS, fit, resolved
 from onefit.kernels import Geometry, Kernel, Precomputed, check_precomputed, resolve_kernel
 from onefit.losses import Loss
@@ -27,7 +26,7 @@ from onefit.problem import Problem, Solution
 
 Array = NDArray[Any]
 
-__all__ = ["SCALINGS", "KernelMachine", "check_weights"]
+__all__ = ["SCALINGS", "KernelMachine"]
 
 SCALINGS = ("mean", "total")
 
@@ -176,17 +175,3 @@ def _warn_of_lost_digits(problem: Problem, solution: Solution) -> None:
             ConvergenceWarning,
             stacklevel=4,
         )
-
-
-def check_weights(sample_weight: Any, X: Any) -> Array:
-    """Sample weights as an array of ones by default; finite, not negative, not all zero."""
-    s: Array = _check_sample_weight(sample_weight, X, dtype=X.dtype)
-    if (s < 0).any():
-        worst = int(np.argmin(s))
-        raise ValueError(
-            f"sample_weight must not be negative, found {s[worst]:g} in row {worst}; "
-            "use 0 to leave a row out"
-        )
-    if np.count_nonzero(s) < 2:
-        raise ValueError("sample_weight is positive in fewer than 2 rows; a fit needs two at least")
-    return s

@@ -202,6 +202,10 @@ class HeldOutMethod(ABC):
             )
         require(problem.loss, self.name, *self.requires)
 
+    def __repr__(self) -> str:
+        options = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({options})"
+
     @abstractmethod
     def prepare(self, problem: Problem, folds: Folds) -> Prepared:
         """Do everything that the lambdas share."""

@@ -16,13 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length
 
+from onefit._validation import check_weights
 from onefit.criteria import CrossValidation, KernelStability
-from onefit.estimators._base import check_weights
+from onefit.criteria.evidence import Evidence
+from onefit.estimators import inside
 from onefit.kernels import Geometry
 from onefit.problem import Problem
 from onefit.report.facts import Facts
 from onefit.search.aggregate import standard_error
-from onefit.search.criterion import Criterion, Evidence, get_criterion
+from onefit.search.criterion import Criterion, get_criterion
 from onefit.search.grid import Machine, jobs, machines
 
 Array = NDArray[Any]
@@ -75,8 +77,8 @@ def compare_criteria(
     params = search.cv_results_["params"]
     group = machines(search.estimator, params)
     first = group[0].estimator
-    rows = first._validate_X(X, ensure_min_samples=2)
-    Y, s = first._targets(y, rows.dtype), check_weights(sample_weight, rows)
+    rows = inside.check_rows(first, X, ensure_min_samples=2)
+    Y, s = inside.check_targets(first, y, rows.dtype), check_weights(sample_weight, rows)
     check_consistent_length(rows, Y)
     heldouts = getattr(search, "heldouts_", [None] * len(params))
     for criterion in wanted.values():
@@ -104,7 +106,7 @@ def _evaluate(criterion: Criterion, evidence: Evidence) -> Array:
 
 def _problem(machine: Machine, K: Array, Y: Array, s: Array) -> Problem:
     estimator = machine.estimator
-    return Problem(K, Y, s, estimator._make_loss(), estimator.fit_intercept, estimator.scaling)
+    return Problem(K, Y, s, inside.loss_of(estimator), estimator.fit_intercept, estimator.scaling)
 
 
 def _check(

@@ -17,6 +17,7 @@ from scipy.stats import t as student
 from sklearn.base import is_classifier
 
 from onefit import plan
+from onefit.estimators import inside
 from onefit.search.aggregate import standard_error
 
 Array = NDArray[Any]
@@ -267,7 +268,7 @@ class Facts:
             itemsize=held.values.dtype.itemsize,
             kernels=len(choices),
         )
-        own = self.search.estimator._make_loss().name
+        own = inside.loss_of(self.search.estimator).name
         counts: dict[tuple[int, str], int] = {}
         for choice in choices:
             counts[choice.lams, choice.method] = counts.get((choice.lams, choice.method), 0) + 1

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-import onefit
+from onefit import _version
+from onefit.estimators import inside
 from onefit.report.facts import Facts
 from onefit.report.figures import settings
 
@@ -61,9 +62,9 @@ def methods(facts: Facts) -> str:
         "Student's, from the scores of the splits"
     )  # fmt: skip
     return (
-        f"{machine}s ({search.estimator._make_loss()!r}) were compared by cross-validation over "
+        f"{machine}s ({inside.loss_of(search.estimator)!r}) were compared by cross-validation over "
         f"{facts.scores.size} candidates and {search.n_splits_} splits ({splitter}) with onefit "
-        f"{onefit.__version__}. Held-out predictions were computed by {by}, {trust}. The kernel "
+        f"{_version.__version__}. Held-out predictions were computed by {by}, {trust}. The kernel "
         f"was fixed on all rows. The candidate was chosen by {chosen}{rule} "
         f"({facts.scale.label}, {search.aggregate} over the splits) and fitted to all rows. The "
         f"interval is {kind}; the splits share rows and the candidate was chosen by these scores, "

@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from onefit import linalg
 from onefit.criteria import Criterion
+from onefit.criteria.evidence import Evidence
 from onefit.fit import fit
 from onefit.folds import Folds
 from onefit.heldout import HeldOut, HeldOutMethod
 from onefit.kernels import Geometry, Kernel
 from onefit.losses import Loss
 from onefit.problem import Problem
-from onefit.search.criterion import Evidence
 
 Array = NDArray[Any]
 

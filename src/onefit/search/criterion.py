@@ -8,63 +8,22 @@ values, and returns one number per lambda, the smaller the better, with a reason
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onefit._validation import check_choice
-from onefit.criteria import CRITERIA, HatSpectrum
+from onefit.criteria import CRITERIA
 from onefit.criteria.base import Criterion as Own
-from onefit.criteria.base import positive
-from onefit.criteria.influence import SolutionPath
-from onefit.heldout import HeldOut
-from onefit.kernels import Kernel
+from onefit.criteria.evidence import Evidence
 from onefit.linalg import LinAlgError
 from onefit.problem import Problem
 
 Array = NDArray[Any]
 
-__all__ = ["CRITERIA", "Criterion", "Evidence", "get_criterion"]
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What a criterion may look at; rows are in one order throughout, not always the caller's.
-
-    Attributes
-    ----------
-    problem : Problem
-    kernel : Kernel
-    lams : tuple of float
-    heldouts : list of HeldOut or None
-        One per lambda, None where its computation failed.
-    kept : dict
-        What was decomposed or solved for other lambdas of this problem already.
-    """
-
-    problem: Problem = field(repr=False)
-    kernel: Kernel
-    lams: tuple[float, ...]
-    heldouts: list[HeldOut | None] = field(repr=False)
-    kept: dict[str, Any] = field(default_factory=dict, repr=False)
-
-    @property
-    def spectrum(self) -> HatSpectrum:
-        """Hat matrices of the rows of positive weight (squared loss); decomposed once."""
-        if "spectrum" not in self.kept:
-            self.kept["spectrum"] = HatSpectrum(positive(self.problem))
-        found: HatSpectrum = self.kept["spectrum"]
-        return found
-
-    @property
-    def solutions(self) -> SolutionPath:
-        """Solutions on the rows of positive weight, each starting the next."""
-        if "solutions" not in self.kept:
-            self.kept["solutions"] = SolutionPath(positive(self.problem))
-        found: SolutionPath = self.kept["solutions"]
-        return found
+__all__ = ["CRITERIA", "Criterion", "get_criterion"]
 
 
 @runtime_checkable

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
-import onefit
+from onefit import _version
 
 __all__ = ["describe", "digest", "settings"]
 
@@ -23,7 +23,7 @@ def settings(search: Any, X: Any, y: Any, weight: Any, setup: Any, metric: Any) 
     """Everything but the candidates that the outcomes of a search depend on, in words, by name."""
     folds = setup.folds
     about = {
-        "onefit": onefit.__version__,
+        "onefit": _version.__version__,
         "X": describe(X if hasattr(X, "shape") else np.asarray(X)),
         "y": describe(y if hasattr(y, "shape") else np.asarray(y)),
         "sample_weight": describe(weight if weight is None else np.asarray(weight)),

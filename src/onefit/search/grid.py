@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from onefit._validation import suggest
+from onefit.estimators import inside
 from onefit.heldout import HeldOutMethod
 from onefit.kernels import Kernel
 from onefit.search.random import settings
@@ -102,7 +103,7 @@ def _machine(fresh: Any, found: Sequence[dict[str, Any]], indices: list[int]) ->
         machine.lam = found[index].get("lam", fresh.lam)
         machine._check_parameters()
         lams[place] = machine.lam
-    machine._make_loss()
+    inside.loss_of(machine)
     order = np.argsort(-lams, kind="stable")
     return Machine(machine, tuple(lams[order].tolist()), tuple(indices[i] for i in order))
 
@@ -121,7 +122,7 @@ def jobs(found: Iterable[Machine], X: Any, s: Array) -> list[Job]:
     """Group machines by their kernel, resolved on the rows X with weights s."""
     groups: dict[Hashable, tuple[Kernel, list[Machine]]] = {}
     for machine in found:
-        kernel = machine.estimator._resolve_kernel(X, s)
+        kernel = inside.resolve_kernel(machine.estimator, X, s)
         groups.setdefault(_hashable(kernel), (kernel, []))[1].append(machine)
     return [Job(kernel, tuple(group)) for kernel, group in groups.values()]
 

@@ -31,7 +31,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import onefit
+from onefit import _version
 from onefit.search.describe import describe, digest
 from onefit.search.grid import Job, Machine
 from onefit.search.pack import join, pack, unpack
@@ -284,7 +284,7 @@ class _Journal:
     def _other_version(self, version: str) -> JournalError:
         return JournalError(
             f"journal={str(self.path)!r} was written by another version of onefit ({version}), "
-            f"this is {onefit.__version__}. Name another file, or remove this one"
+            f"this is {_version.__version__}. Name another file, or remove this one"
         )
 
     def _look_through(self) -> bool:
@@ -313,7 +313,7 @@ class _Journal:
                 known[name] = value
             else:
                 intact = False
-        if known.get("onefit", onefit.__version__) != onefit.__version__:
+        if known.get("onefit", _version.__version__) != _version.__version__:
             raise self._other_version(known["onefit"])
         names = {**self.about, **known} if intact else known
         others = [name for name in names if self.about.get(name) != known.get(name)]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onefit.estimators import inside
 from onefit.search.workers import Outcome
 
 Array = NDArray[Any]
@@ -41,12 +42,12 @@ def choose_lams(outcomes: list[Outcome], totals: Array, lams: Array) -> tuple[in
 
 def fit_targets(machine: Any, lams: Array, X: Any, y: Any, sample_weight: Any) -> None:
     """Fit every column of y with its own lambda; columns of one lambda share a factorisation."""
-    problem = machine._prepare(X, y, sample_weight)
+    problem = inside.prepare(machine, X, y, sample_weight)
     coef, intercept = np.zeros_like(problem.Y), np.zeros(lams.size, dtype=problem.Y.dtype)
     lam = machine.lam
     for value in np.unique(lams):
         columns = np.flatnonzero(lams == value)
         machine.lam = float(value)
-        machine._solve(replace(problem, Y=np.asfortranarray(problem.Y[:, columns])))
+        inside.solve(machine, replace(problem, Y=np.asfortranarray(problem.Y[:, columns])))
         coef[:, columns], intercept[columns] = machine.dual_coef_, machine.intercept_
     machine.lam, machine.dual_coef_, machine.intercept_ = lam, coef, intercept

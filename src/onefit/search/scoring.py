@@ -8,7 +8,6 @@ values is found out by a trial before any kernel matrix is built.
 
 from __future__ import annotations
 
-import copy
 import numbers
 import warnings
 from collections.abc import Mapping
@@ -26,6 +25,7 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, _num_samples
 
+from onefit.estimators import inside
 from onefit.folds import Folds
 from onefit.search.metrics import FAST, Metric, Truth
 
@@ -45,9 +45,7 @@ def look_up(machine: Any, values: Array) -> Any:
             )
         return values
 
-    proxy = copy.copy(machine)
-    proxy._decision = decision
-    return proxy
+    return inside.with_decision(machine, decision)
 
 
 @dataclass(frozen=True)
@@ -247,7 +245,7 @@ def _parts(
 
 def _plausible(machine: Any, y: Any, folds: Folds) -> Array:
     """Decision values for a trial: the mean of y, or perfect margins."""
-    Y = machine._targets(y, np.float64)
+    Y = inside.check_targets(machine, y, np.float64)
     if is_classifier(machine):
         return np.asarray(Y[folds.rows])
     return np.asarray(np.broadcast_to(Y.mean(axis=0), (folds.rows.size, Y.shape[1])))

@@ -14,7 +14,8 @@ from sklearn.model_selection import LeaveOneOut, check_cv
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from onefit import plan
-from onefit.estimators._base import check_weights
+from onefit._validation import check_weights
+from onefit.estimators import inside
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import METHODS, HeldOutMethod
 from onefit.kernels import Kernel, check_precomputed
@@ -117,25 +118,25 @@ def set_up(
     ]
     machine = group[0].estimator
     _check_one_kind(group)
-    rows = machine._validate_X(X, ensure_min_samples=2)
-    Y = machine._targets(y, rows.dtype)
+    rows = inside.check_rows(machine, X, ensure_min_samples=2)
+    Y = inside.check_targets(machine, y, rows.dtype)
     check_consistent_length(rows, Y)
     s = check_weights(sample_weight, rows)
-    if machine._precomputed:
+    if inside.is_precomputed(machine):
         check_precomputed(rows)
     folds = _draw(search.cv, machine, X, y, split_params)
     check_training(folds, s, y, getattr(machine, "classes_", None))
     _remember(machine, group)
     work = apart(jobs(group, rows, s))
     crew = Crew.hire(search.n_jobs, len(work))
-    sample = arrange(rows, Y, s, folds, machine._precomputed)
+    sample = arrange(rows, Y, s, folds, inside.is_precomputed(machine))
     criterion = get_criterion(search.criterion)
     planned, choices, works = _plan(work, chosen, criterion, sample, crew)
     return Setup(found, machine, planned, folds, sample, crew, choices, works)
 
 
 def _check_one_kind(group: list[Machine]) -> None:
-    kinds = {machine.estimator._precomputed for machine in group}
+    kinds = {inside.is_precomputed(machine.estimator) for machine in group}
     if len(kinds) > 1:
         raise ValueError(
             "param_grid mixes kernel='precomputed', for which X is a kernel matrix, with kernels "
@@ -182,7 +183,7 @@ def _plan(
         group = []
         for machine in job.machines:
             estimator = machine.estimator
-            loss = estimator._make_loss()
+            loss = inside.loss_of(estimator)
             load = replace(
                 shared,
                 lams=len(machine.lams),
@@ -220,7 +221,7 @@ def _check_method(
 ) -> None:
     estimator = machine.estimator
     empty = np.empty((0, 0), dtype=sample.Y.dtype)
-    loss = estimator._make_loss()
+    loss = inside.loss_of(estimator)
     problem = Problem(empty, sample.Y, sample.s, loss, estimator.fit_intercept, estimator.scaling)
     method.check(problem)
     if criterion is not None and hasattr(criterion, "check"):

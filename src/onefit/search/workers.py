@@ -23,13 +23,15 @@ from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
+from onefit.criteria.evidence import Evidence
+from onefit.estimators import inside
 from onefit.heldout import HeldOutPath
 from onefit.kernels import Geometry, Linear, Polynomial
 from onefit.kernels.stationary import Stationary
 from onefit.linalg import LinAlgError
 from onefit.problem import Problem
 from onefit.search.aggregate import aggregate
-from onefit.search.criterion import Criterion, Evidence
+from onefit.search.criterion import Criterion
 from onefit.search.grid import Job, Machine
 from onefit.search.rows import Sample
 from onefit.search.scoring import Scoring
@@ -137,7 +139,7 @@ def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outc
             K,
             sample.Y,
             sample.s,
-            estimator._make_loss(),
+            inside.loss_of(estimator),
             estimator.fit_intercept,
             estimator.scaling,
             may_overwrite=own and machine is job.machines[-1],

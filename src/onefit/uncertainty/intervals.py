@@ -43,10 +43,10 @@ from sklearn.utils import indexable
 
 from onefit import linalg
 from onefit._validation import check_choice
+from onefit.estimators import inside
 from onefit.fit import fit
 from onefit.folds import Folds, leave_one_out
 from onefit.kernels import Geometry
-from onefit.predict import check_machine
 from onefit.uncertainty.machines import leave_out
 
 Array = NDArray[Any]
@@ -111,26 +111,26 @@ def predict_interval(
     check_choice("method", method, ("cv+", "jackknife+"))
     machine = _machine(estimator)
     X_train, y_train = indexable(X_train, y_train)
-    problem = machine._prepare(X_train, y_train, sample_weight)
+    problem = inside.prepare(machine, X_train, y_train, sample_weight)
     alpha = _check_alpha(alpha, float(problem.s.sum()))
     fold_of = _fold_of(method, cv, X_train, y_train, problem.n, random_state)
-    X_new = machine._validate_X(X_new, reset=False)
-    K_new = np.ascontiguousarray(machine._kernel.matrix(Geometry(X_new, machine.X_fit_)))
+    X_new = inside.check_rows(machine, X_new, reset=False)
+    K_new = np.ascontiguousarray(inside.kernel_of(machine).matrix(Geometry(X_new, machine.X_fit_)))
     if not problem.s.all():
         rows = np.flatnonzero(problem.s)
         problem, K_new, fold_of = problem.take(rows), K_new[:, rows], fold_of[rows]
     left = leave_out(problem, _splits(fold_of), float(machine.lam))
     place = np.unique(fold_of, return_inverse=True)[1]
-    inside = [one.u[np.arange(problem.n), place] for one in left]
+    own = [one.u[np.arange(problem.n), place] for one in left]
     outside = [linalg.matmul(K_new, one.a.astype(K_new.dtype)) + one.b for one in left]
     bounds = [
-        _bounds(u, np.abs(y - own), place, problem.s, alpha)
-        for u, own, y in zip(outside, inside, problem.Y.T, strict=True)
+        _bounds(u, np.abs(y - mine), place, problem.s, alpha)
+        for u, mine, y in zip(outside, own, problem.Y.T, strict=True)
     ]
     lower, upper = (np.stack(side, axis=1) for side in zip(*bounds, strict=True))
     full = fit(problem, float(machine.lam))
     prediction = linalg.matmul(K_new, full.a) + full.b
-    if machine._y_ndim == 1:
+    if inside.has_one_target(machine):
         prediction, lower, upper = prediction[:, 0], lower[:, 0], upper[:, 0]
     return PredictionInterval(prediction, lower, upper, alpha, method)
 
@@ -144,7 +144,7 @@ def _machine(estimator: Any) -> Any:
                 "refit=True"
             )
         estimator = estimator.best_estimator_
-    check_machine(estimator, "predict_interval")
+    inside.check_machine(estimator, "predict_interval")
     if is_classifier(estimator):
         raise ValueError(
             "predict_interval is for regressors: classes have no intervals; use loss='log' and "

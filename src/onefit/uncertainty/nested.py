@@ -53,6 +53,7 @@ from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from onefit._validation import check_choice, suggest
 from onefit.criteria.pointwise import POINTWISE, Pointwise
+from onefit.estimators import inside
 from onefit.estimators._base import KernelMachine
 from onefit.predict import heldout_predict
 
@@ -239,7 +240,7 @@ def _from_one_fit(machine: KernelMachine, data: _Data, parts: list[list[Array]])
     splits = [(data.without(rows), rows) for rows in tests]
     held = heldout_predict(machine, data.X, data.y, cv=splits, sample_weight=data.sample_weight)
     named = clone(machine)
-    named._targets(data.y, np.float64)  # its classes
+    inside.check_targets(named, data.y, np.float64)  # its classes
     for part, values in zip(parts, held.by_fold, strict=True):
         found = named._labels(values) if is_classifier(machine) else values
         found = found.reshape(len(values), *np.shape(data.y)[1:])

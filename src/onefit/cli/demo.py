@@ -1,4 +1,4 @@
-"""A full model selection on a bundled data set: ``onefit demo``, or ``python -m onefit.demo``."""
+"""A full model selection on a bundled data set: ``onefit demo``."""
 
 from __future__ import annotations
 

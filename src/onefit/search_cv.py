@@ -19,8 +19,8 @@ from sklearn.utils.validation import _check_method_params
 
 from onefit import plan
 from onefit._validation import check_choice, suggest
+from onefit.estimators import inside
 from onefit.heldout import HeldOutMethod
-from onefit.predict import check_machine
 from onefit.search import continuous
 from onefit.search.aggregate import AGGREGATES, RULES, one_standard_error, standard_error
 from onefit.search.criterion import Criterion, get_criterion
@@ -257,7 +257,7 @@ class KernelSearchCV(BaseSearchCV):
 
     def _check_settings(self) -> None:
         """Everything that can be wrong without looking at the data."""
-        check_machine(self.estimator, "KernelSearchCV")
+        inside.check_machine(self.estimator, "KernelSearchCV")
         check_choice("aggregate", self.aggregate, AGGREGATES)
         check_choice("rule", self.rule, RULES)
         check_choice("keep_heldout", self.keep_heldout, KEEP)

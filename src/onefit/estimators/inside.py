@@ -1,0 +1,124 @@
+"""What searches, intervals and reports ask of a machine beside scikit-learn's methods.
+
+An estimator shows its users scikit-learn's names only. The steps of its ``fit`` are private, and
+these functions are the one way to them from outside this package.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from onefit import plan
+from onefit._types import Array
+from onefit.estimators._base import KernelMachine
+from onefit.kernels import Kernel
+from onefit.losses import Loss
+from onefit.problem import Problem
+
+__all__ = [
+    "check_machine",
+    "check_rows",
+    "check_targets",
+    "checked_data",
+    "has_one_target",
+    "is_machine",
+    "is_precomputed",
+    "kernel_of",
+    "loss_of",
+    "make_problem",
+    "prepare",
+    "resolve_kernel",
+    "solve",
+    "with_decision",
+    "workload_of",
+]
+
+
+def is_machine(estimator: Any) -> bool:
+    """Whether an object is one of the package's estimators."""
+    return isinstance(estimator, KernelMachine)
+
+
+def check_machine(estimator: Any, caller: str) -> None:
+    """Refuse anything but one of the package's estimators, and say what to do instead."""
+    if is_machine(estimator):
+        return
+    name = type(estimator).__name__
+    if hasattr(estimator, "steps"):
+        raise TypeError(
+            f"{caller} does not take a {name}: held-out predictions come from one fit to all rows, "
+            "so that its steps would see the test rows. Transform X first if that does no harm (a "
+            "scaler without targets, say), or use GridSearchCV on the pipeline"
+        )
+    if hasattr(estimator, "best_estimator_"):
+        raise TypeError(f"{caller} needs an estimator, not a search; pass its best_estimator_")
+    raise TypeError(f"{caller} needs a KernelRegressor or KernelClassifier, got {name}")
+
+
+def loss_of(machine: KernelMachine) -> Loss:
+    """The loss that its parameters mean."""
+    return machine._make_loss()
+
+
+def is_precomputed(machine: KernelMachine) -> bool:
+    """Whether X is the kernel matrix itself."""
+    return machine._precomputed
+
+
+def check_rows(machine: KernelMachine, X: Any, **options: Any) -> Any:
+    """X as scikit-learn validates it for this machine."""
+    return machine._validate_X(X, **options)
+
+
+def check_targets(machine: KernelMachine, y: Any, dtype: Any) -> Array:
+    """The (n, q) matrix of targets; the machine remembers what its predictions need."""
+    return machine._targets(y, dtype)
+
+
+def has_one_target(machine: KernelMachine) -> bool:
+    """Whether y was one-dimensional."""
+    return bool(machine._y_ndim == 1)
+
+
+def checked_data(machine: KernelMachine, X: Any, y: Any, weights: Any) -> tuple[Any, Array, Array]:
+    """Rows, targets and weights; nothing of the size of K is made yet."""
+    return machine._check_data(X, y, weights)
+
+
+def workload_of(machine: KernelMachine, Y: Array, s: Array) -> plan.Workload:
+    """What the memory of a fit depends on."""
+    return machine._workload(Y, s)
+
+
+def make_problem(machine: KernelMachine, X: Any, Y: Array, s: Array) -> Problem:
+    """The problem of checked data, which holds K."""
+    return machine._make_problem(X, Y, s)
+
+
+def prepare(machine: KernelMachine, X: Any, y: Any, sample_weight: Any) -> Problem:
+    """Everything of a fit but the solution."""
+    return machine._prepare(X, y, sample_weight)
+
+
+def solve(machine: KernelMachine, problem: Problem) -> None:
+    """The rest of a fit: solve, and set the fitted attributes."""
+    machine._solve(problem)
+
+
+def with_decision(machine: KernelMachine, decision: Callable[[Any], Array]) -> KernelMachine:
+    """A copy whose decision values come from a function."""
+    proxy: Any = copy.copy(machine)
+    proxy._decision = decision
+    return proxy  # type: ignore[no-any-return]
+
+
+def resolve_kernel(machine: KernelMachine, X: Any, s: Array) -> Kernel:
+    """The kernel that its parameters mean on rows X."""
+    return machine._resolve_kernel(X, s)
+
+
+def kernel_of(machine: KernelMachine) -> Kernel:
+    """The kernel that it was prepared with."""
+    return machine._kernel
