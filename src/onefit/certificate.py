@@ -320,16 +320,12 @@ class Candidates:
             cheap[rough] = np.minimum(cheap[rough], np.sqrt(sharp))
         return np.asarray(cheap)
 
-    def _loss_of(self, columns: Any) -> Loss:
-        """The loss of some columns."""
-        return self.loss if self.y.shape[1] == 1 else loss_of(self.loss, columns)
-
     def _bracket(self, v: Array, far: Array) -> tuple[Array, Array]:
         """beta, and the width of a flat stretch."""
         s, y = self.weights, self.y
 
         def slope(shift: Array, some: Any) -> tuple[Array, Array]:
-            loss = self._loss_of(some)
+            loss = loss_of(self.loss, some)
             terms = _some(s, some) * loss.gradient(_some(y, some), v[:, some] + shift)
             return terms.sum(axis=0), summation(s.shape[0]) * np.abs(terms).sum(axis=0)
 
@@ -358,7 +354,11 @@ class Candidates:
 
         Both are infinite where there is no such stretch.
         """
-        s, y, loss = _some(self.weights, [k])[:, 0], _some(self.y, [k])[:, 0], self._loss_of([k])
+        s, y, loss = (
+            _some(self.weights, [k])[:, 0],
+            _some(self.y, [k])[:, 0],
+            loss_of(self.loss, [k]),
+        )
         train = s > 0.0
         y, v, s = y[train], v[train], s[train]
         if loss.curvature(y, v).any() or fsum(s * loss.gradient(y, v)) != 0.0:

@@ -19,8 +19,10 @@ from onefit.systems import Cholesky
 __all__ = ["SOLVERS", "fit", "resolved", "solve_columns"]
 
 SOLVERS = ("auto", "newton", "reweight")
-#: Newton steps of a fit; ridges between a very large one and that of a fit that would not converge
-MAX_STEPS, SMALLER = 100, 100.0
+#: Newton steps of a fit
+MAX_STEPS = 100
+#: a fit that does not converge begins at a ridge so many times as large, at most, and falls by this
+FARTHEST, SMALLER = 1e100, 100.0
 
 
 @linalg.overflowing
@@ -103,7 +105,8 @@ def _descend(columns: Columns) -> tuple[Batch, int]:
     """From zero along falling Lambda: each solution starts the next, SMALLER times below."""
     n, k = columns.weights.shape
     top = columns.problem.norms.diagonal * float(columns.weights.sum(axis=0).max())
-    stages = np.ceil(np.log(max(1.0, top / float(columns.ridge.min()))) / np.log(SMALLER))
+    ratio = min(max(1.0, top / float(columns.ridge.min())), FARTHEST)
+    stages = np.ceil(np.log(ratio) / np.log(SMALLER))
     at, steps = Solution.zero(n, k, columns.K.dtype), 0
     for power in np.arange(stages, -1.0, -1.0):
         eased = replace(columns, ridge=columns.ridge * SMALLER**power)

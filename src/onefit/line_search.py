@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from onefit._types import Array
-from onefit.losses.base import Loss
+from onefit.losses.base import Loss, loss_of
 
 __all__ = ["line_search"]
 
@@ -50,9 +50,9 @@ def line_search(
 
     def slope(t: Array, columns: Array) -> tuple[Array, Array]:
         at = U[:, columns] + t * dU[:, columns]
-        y, m = Y[:, columns], moving[:, columns]
-        first = (m * loss.gradient(y, at)).sum(axis=0)
-        second = (m * dU[:, columns] * loss.curvature(y, at)).sum(axis=0)
+        y, m, own = Y[:, columns], moving[:, columns], loss_of(loss, columns)
+        first = (m * own.gradient(y, at)).sum(axis=0)
+        second = (m * dU[:, columns] * own.curvature(y, at)).sum(axis=0)
         q = quadratic[columns]
         return first + linear[columns] + t * q, second + q
 

@@ -37,6 +37,7 @@ from onefit import linalg
 from onefit._precise import EPSILON, summation
 from onefit._types import Array, Indices, Mask
 from onefit.line_search import line_search
+from onefit.losses.base import loss_of
 from onefit.problem import Columns, Solution
 from onefit.systems import Model, System
 
@@ -240,7 +241,7 @@ class Batch:
 
     def _look(self, columns: Any) -> None:
         """Which pieces some of the columns are on."""
-        y, loss = self.columns.y_of(columns), self.columns.loss_of(columns)
+        y, loss = self.columns.y_of(columns), loss_of(self.columns.loss, columns)
         self.pieces[:, columns] = loss.piece(y, self.at.u[:, columns])
 
     def _lengths(self, some: Indices, changed: Mask, g: Array, d: Array, move: Array) -> Array:
@@ -268,7 +269,7 @@ class Batch:
         if search.size:
             y = np.broadcast_to(y, u.shape)
             t[search] = line_search(
-                columns.loss_of(search), y[:, search], u[:, search], step[:, search], s[:, search],
+                loss_of(loss, search), y[:, search], u[:, search], step[:, search], s[:, search],
                 linear[search], quadratic[search], tolerance=LEFT,
             )  # fmt: skip
         return t

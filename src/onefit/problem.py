@@ -70,7 +70,7 @@ class Problem:
     @property
     def quadratic(self) -> bool:
         """Whether the loss is (y - u)^2: one linear system solves it."""
-        return bool(getattr(self.loss, "quadratic", False))
+        return bool(getattr(self.loss, "quadratic", False)) and self.loss.max_curvature == 2.0
 
     def with_loss(self, loss: Loss) -> Problem:
         """The same with another loss."""
@@ -177,7 +177,7 @@ class Columns:
         """Some of the problems."""
         names = ("train", "weights", "ridge", "scale")
         taken = {name: getattr(self, name)[..., columns] for name in names}
-        return replace(self, loss=self.loss_of(columns), y=self.y_of(columns), **taken)
+        return replace(self, loss=loss_of(self.loss, columns), y=self.y_of(columns), **taken)
 
     @property
     def double(self) -> Columns:
@@ -190,10 +190,6 @@ class Columns:
     def y_of(self, columns: Any) -> Array:
         """The targets of some of the problems."""
         return self.y if self.y.shape[1] == 1 else self.y[:, columns]
-
-    def loss_of(self, columns: Any) -> Loss:
-        """The loss of some of the problems."""
-        return self.loss if self.y.shape[1] == 1 else loss_of(self.loss, columns)
 
     def objective(self, at: Solution) -> Array:
         """The normal form at a point for each column, or at one for all."""

@@ -30,6 +30,15 @@ from onefit.problem import Problem
 #: losses of adversarial problems; a hinge nearly sharp among them
 HARD = [*LOSSES, (SmoothedHinge(0.01), "classification")]
 WEIGHTS = ("none", "random", "zeros")
+#: (fit_intercept, scaling, weights): every pair of values is in one of them
+FORMS = [
+    (True, "mean", "none"),
+    (False, "total", "none"),
+    (True, "total", "random"),
+    (False, "mean", "random"),
+    (True, "mean", "zeros"),
+    (False, "total", "zeros"),
+]
 
 
 def gaussian(X, gamma=0.7):
@@ -106,13 +115,13 @@ def loss_weights(problem, train=None):
     return w / w.sum() if problem.scaling == "mean" else w
 
 
-def taylor_terms(problem, lam, change, orders, degree=9):
+def taylor_terms(problem, lam, change, orders):
     """The first terms of the series of u(eps) at weights w + eps change, and u(0), by a fit.
 
     Chebyshev's interpolation over the widest of some intervals on which no point changes its piece.
     """
     w, y = loss_weights(problem), problem.Y[:, 0]
-    for radius in (0.1, 0.03, 0.01, 0.003, 0.001):
+    for radius, degree in ((0.1, 9), (0.03, 7), (0.01, 5), (0.003, 4), (0.001, 4)):
         nodes = radius * np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
         found = np.array([at_weights(problem, w + eps * change, lam) for eps in nodes])
         pieces = problem.loss.piece(np.broadcast_to(y, found.shape), found)

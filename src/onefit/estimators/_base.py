@@ -126,13 +126,13 @@ class KernelMachine(BaseEstimator):
         K = self._kernel.matrix(Geometry(X, keep=False))
         return Problem(K, Y, s, self._make_loss(), self.fit_intercept, self.scaling)
 
-    def _solve(self, problem: Problem) -> None:
-        """Solve on the rows of positive weight and set the fitted attributes."""
+    def _solve(self, problem: Problem) -> Loss:
+        """Solve on the rows of positive weight, set the fitted attributes, return the loss."""
         problem = resolved(problem, float(self.lam))
         solution = fit(problem, float(self.lam), self.solver)
-        self._loss = problem.loss
         self._remember(solution)
         _warn_of_lost_digits(problem, solution)
+        return problem.loss
 
     def _remember(self, solution: Solution) -> None:
         if not (np.isfinite(solution.a).all() and np.isfinite(solution.b).all()):

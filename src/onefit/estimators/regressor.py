@@ -11,7 +11,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_y
 
 from onefit.estimators._base import KernelMachine
-from onefit.losses import Loss, get_loss
+from onefit.losses import Huber, Loss, get_loss
 
 Array = NDArray[Any]
 
@@ -122,12 +122,10 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         -------
         self
         """
-        problem = self._prepare(X, y, sample_weight)
-        self._solve(problem)
-        threshold = getattr(self._loss, "threshold", None)
-        if threshold is not None:
-            one = self._y_ndim == 1 or np.ndim(threshold) == 0
-            self.threshold_ = float(np.ravel(threshold)[0]) if one else threshold
+        loss = self._solve(self._prepare(X, y, sample_weight))
+        if isinstance(loss, Huber):
+            one = self._y_ndim == 1 or np.ndim(loss.threshold) == 0
+            self.threshold_ = float(np.ravel(loss.threshold)[0]) if one else loss.threshold
         if self._y_ndim == 1:
             self.dual_coef_ = self.dual_coef_.ravel()
             self.intercept_ = float(self.intercept_[0])

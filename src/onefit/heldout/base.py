@@ -21,7 +21,11 @@ from onefit.folds import Folds
 from onefit.losses.base import require
 from onefit.problem import Problem
 
-__all__ = ["HeldOut", "HeldOutMethod", "HeldOutPath", "Prepared"]
+__all__ = ["HeldOut", "HeldOutError", "HeldOutMethod", "HeldOutPath", "Prepared"]
+
+
+class HeldOutError(linalg.LinAlgError, FloatingPointError):
+    """Held-out values could not be computed: a matrix is singular, or numbers overflow."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +174,7 @@ class HeldOutPath:
     def __getitem__(self, i: int) -> HeldOut:
         """The values at the i-th lambda; an error with the reason if there are none."""
         if self.reasons[i]:
-            raise linalg.LinAlgError(self.reasons[i])
+            raise HeldOutError(self.reasons[i])
         return HeldOut(
             self.values[i], self.folds, self.method, self.exact[i], self.error[i], self.moved[i],
             self.steps[i], self.order,
@@ -195,7 +199,7 @@ class HeldOutMethod(ABC):
 
     def check(self, problem: Problem) -> None:
         """Refuse a loss that the method cannot serve, naming both."""
-        if self.quadratic_only and not (problem.quadratic and problem.loss.max_curvature == 2.0):
+        if self.quadratic_only and not problem.quadratic:
             raise ValueError(
                 f"method {self.name!r} works for the squared loss only, not for "
                 f"{problem.loss!r}; use 'limit', 'exact' or 'refit'"

@@ -51,6 +51,7 @@ class _Refit(Prepared):
     folds: Folds
     positive: Folds
 
+    @linalg.overflowing
     def predict(self, lams: Array) -> HeldOutPath:
         path = HeldOutPath.empty(self.problem, self.folds, "refit", lams)
         for i, lam in enumerate(path.lams):

@@ -106,7 +106,7 @@ def test_jmlr_equation_8():
 def test_precomputed_kernels():
     X, y = sample("regression", n=N)
     at = sample("regression", n=6, seed=5)[0]
-    model = KernelRegressor(loss="huber", b=0.3, gamma=0.5, lam=LAM)
+    model = KernelRegressor(loss="huber", threshold=0.3, gamma=0.5, lam=LAM)
     kernel = clone(model).fit(X, y)._kernel
     plain = clone(model).set_params(kernel="precomputed")
     np.testing.assert_allclose(
@@ -121,7 +121,7 @@ def test_precomputed_kernels():
 def test_several_targets_are_each_their_own():
     X, y = sample("regression", n=N)
     Y = np.column_stack([y, np.roll(y, 4), X[:, 0]])
-    model = KernelRegressor(loss="huber", b=0.3, gamma=0.5, lam=LAM)
+    model = KernelRegressor(loss="huber", threshold=0.3, gamma=0.5, lam=LAM)
     both = influence(model, X, Y, 2)
     assert both.shape == (N, N, 3)
     for j in range(3):
@@ -154,7 +154,7 @@ def test_an_outlier_stands_out_and_a_bounded_loss_holds_it_back():
     squared = np.abs(influence(KernelRegressor(gamma=1.0, lam=1e-2), X, y)).max(axis=1)
     assert squared.argmax() == 20
     assert squared[20] > 3.0 * np.delete(squared, 20).max()
-    huber = KernelRegressor(loss="huber", b=0.1, gamma=1.0, lam=1e-2)
+    huber = KernelRegressor(loss="huber", threshold=0.1, gamma=1.0, lam=1e-2)
     held = np.abs(influence(huber, X, y)).max(axis=1)
     y[20] += 1000.0
     further = np.abs(influence(huber, X, y)).max(axis=1)
