@@ -2,7 +2,7 @@
 
 Every variant is a process of its own in which one path is replaced by the plain way round it; all
 of them run the same searches in turn, and medians are compared. A path that gains less than a tenth
-on every search does not earn its keep. One worker, one thread: patches do not reach other processes.
+on every search does not earn its keep. One worker, one thread: patches reach no other process.
 
 It also tells what the constants in the modules are worth: the variants "... = value" change one.
 """
@@ -37,12 +37,12 @@ def no_partial_eigendecomposition() -> None:
 
 
 def no_shared_spectrum() -> None:
-    from onefit.heldout import path
+    from onefit.heldout.path import FullPath
 
-    path.FEWEST = np.inf
+    FullPath._worthwhile = lambda self, lams: False
 
 
-def no_fits_by_shared_spectrum() -> None:
+def no_following() -> None:
     from onefit.heldout.path import FullPath
 
     FullPath._along = lambda self, problem, lam, past: None
@@ -103,7 +103,7 @@ PATHS = {
     "no shift interpolation": no_shift_interpolation,
     "no partial eigendecomposition": no_partial_eigendecomposition,
     "no shared spectrum": no_shared_spectrum,
-    "no fits by shared spectrum": no_fits_by_shared_spectrum,
+    "no following": no_following,
     "no carried predictions": no_carried_predictions,
     "no warm folds": no_warm_folds,
     "no warm fits": no_warm_fits,

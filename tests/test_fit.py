@@ -72,13 +72,13 @@ def assert_stationary(case, tolerance):
     return solution
 
 
-@settings(max_examples=200)
+@settings(max_examples=150)
 @given(case=cases())
 def test_stationary_or_warned(case):
     assert_stationary(case, DOUBLE)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(case=cases(powers=(-12.0, -8.0)))
 def test_nearly_no_penalty(case):
     assert_stationary(case, DOUBLE)

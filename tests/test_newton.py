@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from heldout._twins import WEIGHTS, Expectile, make_problem, newton_step
+from heldout._twins import WEIGHTS, Expectile, adversary, make_problem, newton_step
 from registries import LOSS_IDS, LOSSES, SYSTEMS
 
 from onefit import newton
@@ -250,6 +250,25 @@ def test_a_step_lowers_the_objective(loss, task):
         batch.step()
         after = batch.columns.objective(batch.at)
         assert (after <= before + 1e-9 * np.abs(before)).all()
+        before = after
+
+
+@pytest.mark.parametrize("seed", [633, 2684, 91, 39, 5, 7, 11])
+def test_a_step_never_raises_the_objective(seed):
+    """Even where it is a straight line that ends in a wall, at a tiny Lambda."""
+    problem, folds, lam = adversary(seed)
+    train = folds.train[0][problem.s[folds.train[0]] > 0]
+    columns = problem.targets(train, problem.ridge(lam, train))
+    start = Solution.zero(problem.n, 1, np.float64)
+    batch = Batch.start(columns, Cholesky(problem, columns.ridge), start)
+    before = columns.objective(batch.at)
+    for _ in range(12):
+        batch.step()
+        if batch.settled.all():
+            break
+        after = columns.objective(batch.at)
+        rounding = 1e-8 * (np.abs(before) + columns.scale)
+        assert (after <= before + rounding).all()
         before = after
 
 

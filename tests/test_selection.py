@@ -82,8 +82,9 @@ def test_outliers_bring_hubers_loss(robust):
 
 
 def test_one_outlier_in_a_hundred_does_not():
-    Z = random.normal(size=(100, 4))
-    t = Z.sum(axis=1) + 0.5 * random.normal(size=100)  # the linear kernel has the fewest candidates
+    draw = np.random.default_rng(0)
+    Z = draw.normal(size=(100, 8))
+    t = Z.sum(axis=1) + 0.5 * draw.normal(size=100)  # the linear kernel has the fewest candidates
     t[0] += 20.0
     search = select(Z, t, cv=3, random_state=0)
     assert search.best_estimator_.loss == "squared"

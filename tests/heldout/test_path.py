@@ -1,235 +1,243 @@
-"""Full-sample solutions along lambda, and decompositions that stretches of a path share."""
+"""Full-sample solutions along lambda, and decompositions that several of them share."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from heldout._twins import gaussian, make_problem, splits
+from heldout._twins import gaussian, make_problem, predict, splits
+from sklearn.model_selection import KFold
 
-from onefit import torn
-from onefit.heldout import Exact, Limit, Refit, path
-from onefit.heldout.follow import CHANGED, follow
-from onefit.heldout.full import Target
-from onefit.heldout.path import FullPath
-from onefit.heldout.stretch import Stretch
-from onefit.losses import EpsilonQuadratic, Huber, Log, SmoothedHinge, SquaredHinge
-from onefit.problem import Problem
-from onefit.solvers import solve
+from onefit.fit import fit
+from onefit.folds import Folds, leave_one_out
+from onefit.heldout import Exact, Limit, path
+from onefit.heldout.path import FEWEST, ROOM, FullPath, curvature
+from onefit.heldout.splits import Splits
+from onefit.losses import EpsilonQuadratic, Huber, Log, SmoothedHinge, Squared, SquaredHinge
+from onefit.systems import SharedSpectrum
 
-N = 60
-SPLITS = splits(N)
-LAMS = np.logspace(-1, -6, 12)
+#: enough rows for a decomposition to be worth its price, and for it to be torn
+N = 300
+LAMS = np.logspace(-1, -6, 16)
+FIVE = Folds.draw(KFold(5), np.zeros((N, 1)))
 PIECEWISE = [
     (Huber(0.3), "regression"),
-    (EpsilonQuadratic(0.1), "regression"),
+    (EpsilonQuadratic(0.02), "regression"),
     (SquaredHinge(), "classification"),
     (SmoothedHinge(0.5), "classification"),
 ]
+each_piecewise = pytest.mark.parametrize(("loss", "task"), PIECEWISE)
 
 
-@pytest.fixture(autouse=True)
-def small_samples_share(monkeypatch):
-    monkeypatch.setattr(path, "FEWEST", 10)
-    monkeypatch.setattr(path, "STEADY", 0.1)
-    monkeypatch.setattr(path, "SERVED", 0.2)
-    monkeypatch.setattr(torn, "SMALLEST", 8)
-
-
-def narrow(loss, task, **options):
+def narrow(loss, task, n=N, **options):
     """A problem whose points nearly all have curvature once lam is small."""
-    return make_problem(loss, task, N, kernel=lambda X: gaussian(X, 4.0), **options)
+    return make_problem(loss, task, n, kernel=lambda X: gaussian(X, 30.0), **options)
 
 
-@pytest.mark.parametrize(("loss", "task"), PIECEWISE)
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("weight", ["none", "random"])
-def test_a_path_of_small_steps_is_that_of_the_solver(loss, task, fit_intercept, weight):
-    problem = narrow(loss, task, fit_intercept=fit_intercept, weight=weight)
-    shared = FullPath(problem, SPLITS["kfold"], LAMS, share=True)
-    for lam in LAMS:
-        expected = solve(problem, lam)
-        found = shared.solution(float(lam))
-        assert found.converged
-        scale = 1.0 + np.abs(expected.decision).max()
-        np.testing.assert_allclose(found.decision, expected.decision, rtol=0, atol=1e-8 * scale)
-        np.testing.assert_allclose(found.intercept, expected.intercept, rtol=0, atol=1e-8 * scale)
+def full_path(problem, folds=FIVE, share=True):
+    return FullPath(Splits.sort(problem, folds), share=share)
 
 
-@pytest.mark.parametrize(("loss", "task"), PIECEWISE)
-@pytest.mark.parametrize("method", [Limit, Exact])
-@pytest.mark.parametrize("split", ["kfold", "loo", "repeated", "unequal"])
-@pytest.mark.parametrize("weight", ["none", "random"])
-def test_held_out_values_with_a_shared_decomposition(
-    monkeypatch, loss, task, method, split, weight
-):
-    problem, folds = narrow(loss, task, weight=weight), SPLITS[split]
-    monkeypatch.setattr(FullPath, "_worthwhile", lambda *_: True)
-    shared = method().prepare(problem, folds, LAMS)
-    assert shared.path.stretches[0]
-    monkeypatch.setattr(FullPath, "_worthwhile", lambda *_: False)
-    alone = method().prepare(problem, folds, LAMS)
-    assert not alone.path.stretches[0]
+# solutions
+
+
+@each_piecewise
+@pytest.mark.parametrize(("fit_intercept", "weight"), [(True, "none"), (False, "random")])
+def test_solutions_along_a_shared_decomposition_are_fits(loss, task, fit_intercept, weight):
+    problem = narrow(loss, task, fit_intercept=fit_intercept, weight=weight, scaling="total")
+    shared = full_path(problem)
+    found = shared.solutions(LAMS)
+    assert shared.spectra[0]
     served = 0
-    for lam in LAMS:
-        target = shared.path.target(lam, 0)
-        stretch = shared.path.stretch(target, 0)
-        served += stretch is not None
-        one, other = shared.predict(lam), alone.predict(lam)
-        scale = 1.0 + np.abs(other.values).max()
-        np.testing.assert_allclose(one.values, other.values, rtol=0, atol=1e-7 * scale)
-        if method is Exact:
-            assert one.exact.all()
-    assert served >= 3
+    for lam, one in zip(LAMS, found, strict=True):
+        served += shared.spectrum(curvature(problem, 0, one.u[:, 0]), 0) is not None
+        assert one.converged
+        expected = fit(problem, lam)
+        scale = 1.0 + np.abs(expected.u).max()
+        np.testing.assert_allclose(one.u, expected.u, rtol=0, atol=1e-7 * scale)
+        np.testing.assert_allclose(one.b, expected.b, rtol=0, atol=1e-7 * scale)
+    assert served >= 5
 
 
-def test_points_that_differ_from_the_stretch_leave_and_enter(monkeypatch):
-    monkeypatch.setattr(FullPath, "_worthwhile", lambda *_: True)
-    problem = narrow(*PIECEWISE[1])
-    shared = Exact().prepare(problem, SPLITS["kfold"], LAMS)
-    changes = []
-    for lam in LAMS:
-        target = shared.path.target(lam, 0)
-        stretch = shared.path.stretch(target, 0)
-        if stretch is not None:
-            changes.append(stretch.changes(target))
-            expected = Refit().prepare(problem, SPLITS["kfold"], LAMS).predict(lam).values
-            np.testing.assert_allclose(shared.predict(lam).values, expected, rtol=0, atol=1e-7)
-    assert max(changes) > 0
-    assert min(changes) == 0
+@pytest.mark.parametrize("loss", [Squared(), Huber(0.3), Log()])
+@pytest.mark.parametrize("share", [True, False])
+def test_solutions_come_in_the_order_of_the_lambdas(loss, share):
+    task = "classification" if isinstance(loss, Log) else "regression"
+    problem = make_problem(loss, task, 30, q=2, weight="zeros")
+    lams = np.array([1e-3, 1.0, 1e-2, 1e-3, 10.0])
+    found = full_path(problem, splits(30)["kfold"], share).solutions(lams)
+    for lam, one in zip(lams, found, strict=True):
+        np.testing.assert_allclose(one.u, fit(problem, lam).u, rtol=0, atol=1e-7)
 
 
-def test_a_new_factor_is_taken_where_many_points_change():
-    problem = make_problem(*PIECEWISE[3], N)
-    start = solve(problem, 1e-1)
-    target = Target.at(problem, 1e-1, start, 0)
-    front = follow(target, 1e-4, None)
-    assert front.settled[0]
-    assert np.count_nonzero(front.factor.each[0].d != target.d) > 0.1 * N
-    expected = solve(problem, 1e-4).decision[:, 0]
-    np.testing.assert_allclose(front.u[:, 0], expected, rtol=0, atol=1e-9)
+def test_solutions_start_where_the_last_one_ended(monkeypatch):
+    starts, honest = [], path.fit
+
+    def watched(problem, lam, **options):
+        starts.append((lam, options["start"]))
+        return honest(problem, lam, **options)
+
+    monkeypatch.setattr(path, "fit", watched)
+    problem = make_problem(Log(), "classification", 30)
+    first, last, middle = full_path(problem, splits(30)["kfold"]).solutions(
+        np.array([1.0, 1e-2, 1e-1])
+    )
+    assert [lam for lam, _ in starts] == [1.0, 1e-1, 1e-2]
+    assert starts[0][1] is None
+    assert starts[1][1] is first
+    assert starts[2][1] is middle
+    assert last.converged
 
 
-def test_every_target_has_factors_of_its_own():
-    problem = make_problem(*PIECEWISE[3], N, q=2)
-    start = solve(problem, 1e-1)
+def test_a_lambda_without_a_solution_has_a_reason_and_the_next_one_a_solution(monkeypatch):
+    honest = path.fit
+
+    def failing(problem, lam, **options):
+        if lam == 1e-1:
+            raise path.linalg.LinAlgError("no factor")
+        return honest(problem, lam, **options)
+
+    monkeypatch.setattr(path, "fit", failing)
+    problem = make_problem(Huber(0.3), "regression", 30)
+    lams = np.array([1e-2, 1e-1, 1.0])
+    found = full_path(problem, splits(30)["kfold"]).solutions(lams)
+    assert found[1] == "no factor"
+    np.testing.assert_allclose(found[0].u, fit(problem, 1e-2).u, atol=1e-8)
+
+
+def test_curvature_is_that_of_the_rows_with_weight():
+    problem = make_problem(Huber(0.3), "regression", 30, q=2, weight="zeros")
+    u = fit(problem, 1e-2).u
     for j in range(2):
-        target = Target.at(problem, 1e-1, start, j)
-        front = follow(target, 1e-4, None)
-        factor = front.factor.each[0]
-        curvature = problem.loss.curvature(target.y, front.u[:, 0])
-        assert np.count_nonzero(factor.d != target.d) > 0
-        assert np.count_nonzero(factor.d != curvature) <= CHANGED * factor.p
+        d = problem.loss.curvature(problem.Y[:, j], u[:, j])
+        np.testing.assert_array_equal(curvature(problem, j, u[:, j]), d * (problem.s > 0))
 
 
-def test_sharing_is_for_pieces_and_positive_weights(monkeypatch):
-    monkeypatch.setattr(FullPath, "_worthwhile", lambda *_: True)
-    for problem in (narrow(Log(), "classification"), narrow(*PIECEWISE[0], weight="zeros")):
-        assert not FullPath(problem, SPLITS["kfold"], LAMS, share=True).stretches[0]
+def test_a_threshold_from_the_data_is_that_of_its_lambda():
+    problem = make_problem(Huber("mad"), "regression", 30, q=2)
+    full, lams = full_path(problem, splits(30)["kfold"]), np.array([1e-3, 1.0])
+    found = full.solutions(lams)
+    for lam, one, solved in zip(lams, found, full.problems, strict=True):
+        np.testing.assert_allclose(one.u, fit(problem, lam).u, atol=1e-9)
+        np.testing.assert_allclose(one.u, fit(solved, lam).u, atol=1e-9)
+        assert solved.loss.threshold.shape == (2,)
+    assert (full.problems[0].loss.threshold < full.problems[1].loss.threshold).all()
 
 
-def test_decompositions_keep_to_their_room(monkeypatch):
-    monkeypatch.setattr(FullPath, "_worthwhile", lambda *_: True)
+# shared decompositions
+
+
+@pytest.fixture
+def decompositions(monkeypatch):
+    """The shared decompositions that were made."""
+    made = []
+
+    class Watched(SharedSpectrum):
+        def __init__(self, problem, d):
+            super().__init__(problem, d)
+            made.append(self)
+
+    monkeypatch.setattr(path, "SharedSpectrum", Watched)
+    return made
+
+
+@each_piecewise
+@pytest.mark.parametrize("method", [Limit, Exact])
+def test_held_out_values_with_a_shared_decomposition(decompositions, loss, task, method):
+    weight = "none" if method is Limit else "random"
+    problem = narrow(loss, task, weight=weight, scaling="total")
+    shared = method().prepare(problem, FIVE).predict(LAMS)
+    assert decompositions
+    made = len(decompositions)
+    for i in (0, 9, 15):
+        alone = predict(method(), problem, FIVE, LAMS[i])
+        scale = 1.0 + np.abs(alone.values).max()
+        np.testing.assert_allclose(shared.values[i], alone.values, rtol=0, atol=1e-7 * scale)
+        if method is Exact:
+            assert shared.exact[i].all()
+    assert len(decompositions) == made  # nothing is shared with nobody
+
+
+def test_leave_one_out_with_a_shared_decomposition(decompositions):
+    problem, folds = narrow(*PIECEWISE[1]), leave_one_out(N)
+    held = Exact().prepare(problem, folds).predict(LAMS[:9])
+    assert decompositions[0].partial.tears.shape[1] > 0
+    assert held.exact.all()
+    some = Folds(N, [folds.train[k] for k in range(3)], [folds.test[k] for k in range(3)])
+    for i in (0, 4, 8):
+        expected = predict(Exact(), problem, some, LAMS[i])
+        np.testing.assert_allclose(held.values[i][:3], expected.values, rtol=0, atol=1e-7)
+
+
+def test_points_that_differ_from_the_decomposition_leave_and_enter(decompositions):
+    """It serves lambdas at which a few points are on other pieces."""
+    problem = narrow(*PIECEWISE[0])
+    shared = full_path(problem)
+    changes = []
+    for one in shared.solutions(LAMS):
+        d = curvature(problem, 0, one.u[:, 0])
+        spectrum = shared.spectrum(d, 0)
+        if spectrum is not None:
+            changes.append(spectrum.changes(d))
+    assert min(changes) == 0
+    assert max(changes) > 0
+    assert max(changes) <= path.SERVED * max(one.size for one in decompositions)
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [narrow(Log(), "classification"), narrow(*PIECEWISE[1], weight="zeros")],
+    ids=["smooth", "weights of zero"],
+)
+def test_sharing_is_for_pieces_and_positive_weights(decompositions, problem):
+    full_path(problem).solutions(LAMS[8:])
+    assert not decompositions
+
+
+def test_nothing_is_shared_unless_asked_for_or_with_few_points(decompositions):
+    full_path(narrow(*PIECEWISE[1]), share=False).solutions(LAMS[8:])
+    small = narrow(*PIECEWISE[1], n=FEWEST - 1)
+    full_path(small, splits(FEWEST - 1)["kfold"]).solutions(LAMS)
+    assert not decompositions
+
+
+def test_every_target_has_decompositions_of_its_own_within_their_room():
     problem = narrow(*PIECEWISE[1], q=4)
-    full = FullPath(problem, SPLITS["kfold"], LAMS, share=True)
-    full.finish()
-    held = sum(one.active.size**2 for several in full.stretches for one in several)
-    assert 0 < held <= path.ROOM * N**2
-    monkeypatch.setattr(path, "ROOM", 0.0)
-    none = FullPath(problem, SPLITS["kfold"], LAMS, share=True)
-    none.finish()
-    assert not any(none.stretches)
+    full = full_path(problem)
+    full.solutions(LAMS)
+    held = sum(one.size**2 for several in full.spectra for one in several)
+    assert 0 < held <= ROOM * N**2
+    assert sum(bool(several) for several in full.spectra) > 1
+    assert not all(full.spectra)  # no room for all four
 
 
-def test_a_decomposition_must_pay():
+def test_a_decomposition_must_pay(decompositions):
+    """Over lambdas to come, and folds so small that they would not have factors of their own."""
     problem = narrow(*PIECEWISE[1])
-    full = FullPath(problem, SPLITS["kfold"], LAMS[:1])
-    assert not full._worthwhile(N, 2)
-    assert full._worthwhile(N, 100)
-    # large folds are better off with factors of their own
-    halves = FullPath(problem, splits(N)["groups"], LAMS[:1])
-    assert not halves._worthwhile(N, 100)
+    full_path(problem).solutions(LAMS[:3])
+    full_path(problem, Folds.draw(2, problem.K)).solutions(LAMS)
+    assert not decompositions
+    full_path(problem).solutions(LAMS[:8])
+    assert decompositions
 
 
-def test_a_stretch_in_single_precision():
-    problem = narrow(*PIECEWISE[1], dtype=np.float32)
-    target = Target.at(problem, 1e-3, solve(problem, 1e-3), 0)
-    inverse = Stretch(target).at(0.1)
-    B = np.ones((target.active.size, 2), dtype=np.float32)
-    assert inverse.apply(B).dtype == np.float32
-    assert inverse.block(np.arange(3)).dtype == np.float32
-
-
-def test_a_stretch_is_the_inverse_at_any_lambda():
-    problem = narrow(*PIECEWISE[0], weight="random")
-    target = Target.at(problem, 1e-3, solve(problem, 1e-3), 0)
-    A = target.active
-    root = np.sqrt(problem.s[A] * target.d[A])
-    for ridge in (1e-4, 1.0, 1e4):
-        M = np.eye(A.size) + root[:, None] * problem.K[np.ix_(A, A)] * root / (2 * ridge)
-        inverse = Stretch(target).at(ridge)
-        expected = np.linalg.inv(M)
-        np.testing.assert_allclose(inverse.apply(np.eye(A.size)), expected, atol=1e-9)
-        np.testing.assert_allclose(inverse.apply(root), expected @ root, atol=1e-8)
-        rows = np.array([4, 1, 7])
-        np.testing.assert_allclose(
-            np.tril(inverse.block(rows)), np.tril(expected[np.ix_(rows, rows)]), atol=1e-9
-        )
+# batches
 
 
 @pytest.mark.parametrize("split", ["kfold", "loo", "unequal"])
 @pytest.mark.parametrize("weight", ["none", "random"])
-def test_fronts_take_every_split_once_and_few_inverses(monkeypatch, split, weight):
+def test_batches_take_every_split_once_and_few_inverses(monkeypatch, split, weight):
     monkeypatch.setattr(path, "WIDTH", 7)
-    problem = narrow(*PIECEWISE[0], weight=weight)
-    full = FullPath(problem, SPLITS[split], LAMS[:1])
-    target = full.target(LAMS[0], 0)
+    problem, folds = make_problem(Huber(0.3), "regression", 60, weight=weight), splits(60)[split]
+    full = full_path(problem, folds)
+    d = curvature(problem, 0, fit(problem, 1e-2).u[:, 0])
     taken = []
-    for factors, members in full.fronts(target, 0):
+    for system, members in full.systems(1e-2, d, 0):
         assert members.size <= 7
-        np.testing.assert_allclose(factors.ridge, LAMS[0] * full.weight[members], rtol=1e-12)
-        sizes = [np.isclose(full.weight * LAMS[0], one.ridge).sum() for one in factors.each]
+        ridges = np.array([base.ridge for base in system.bases])
+        weights = full.splits.weight
+        np.testing.assert_allclose(ridges[system.which], 1e-2 * weights[members], rtol=1e-12)
+        sizes = [np.isclose(weights * 1e-2, ridge).sum() for ridge in ridges]
         assert sum(size > path.FEW for size in sizes) <= 2
+        np.testing.assert_array_equal(system.curvature[:, 0], d)
         taken.extend(members.tolist())
-    assert sorted(taken) == list(range(len(full.near)))
-
-
-@pytest.mark.parametrize("loss", [Huber(0.3), SquaredHinge(), SmoothedHinge(0.1), Log()])
-@pytest.mark.parametrize("lam", [3e-4, 1e-4, 1e-9])
-def test_a_path_starts_where_the_last_two_solutions_lead(loss, lam):
-    """On the line in log lam through the last two, where the objective is lower there."""
-    task = "regression" if isinstance(loss, Huber) else "classification"
-    problem = make_problem(loss, task, N)
-    past = [(at, solve(problem, at)) for at in (3e-3, 1e-3)]
-    (_, older), (_, newer) = past
-    theta = min(1.0, np.log(1e-3 / lam) / np.log(3.0))
-    ahead = newer.decision + theta * (newer.decision - older.decision)
-    start = path._start(problem, lam, past)
-    value, stay = problem.objective(lam, start), problem.objective(lam, newer)
-    assert (value <= stay).all()
-    np.testing.assert_allclose(problem.K @ start.coef + start.intercept, start.decision, atol=1e-9)
-    if value[0] < stay[0]:
-        np.testing.assert_allclose(start.decision, ahead)
-    else:
-        np.testing.assert_array_equal(start.decision, newer.decision)
-    assert path._start(problem, lam, past[:1]) is past[0][1]
-    assert path._start(problem, lam, []) is None
-
-
-def test_every_target_starts_where_it_is_lower():
-    two = make_problem(Huber(0.3), "regression", N)
-    Y = np.column_stack([two.Y[:, 0], np.roll(two.Y[:, 0], 7)])
-    two = Problem(two.K, np.asfortranarray(Y), two.s, two.loss, two.fit_intercept, two.scaling)
-    past = [(at, solve(two, at)) for at in (3e-3, 1e-3)]
-    start = path._start(two, 4e-4, past)
-    for j in range(2):
-        one = Problem(two.K, two.Y[:, [j]], two.s, two.loss, two.fit_intercept, two.scaling)
-        alone = path._start(one, 4e-4, [(at, solve(one, at)) for at in (3e-3, 1e-3)])
-        np.testing.assert_allclose(start.decision[:, [j]], alone.decision, atol=1e-9)
-
-
-def test_the_problem_is_not_touched():
-    problem = narrow(*PIECEWISE[0])
-    before = problem.K.copy()
-    Exact().prepare(problem, SPLITS["kfold"], LAMS).predict(float(LAMS[-1]))
-    np.testing.assert_array_equal(problem.K, before)
-    assert isinstance(problem, Problem)
+    assert sorted(taken) == list(range(full.splits.by_formula.size))

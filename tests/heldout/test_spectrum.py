@@ -100,8 +100,7 @@ def test_a_kernel_that_is_not_one_is_refused():
         spectrum_of(K - 0.5 * np.eye(30), root, Y, True)
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-def test_a_large_constant_costs_no_digits(fit_intercept):
+def test_a_large_constant_costs_no_digits():
     """It is set aside before anything is decomposed."""
     K, root, Y = sample_of(30, weighted=False, gamma=20.0)
     rows, ridges = np.array([1, 5, 9]), np.array([1e-3])

@@ -94,10 +94,10 @@ def test_an_object_without_the_members_is_refused(loss):
 
 
 def test_require_names_what_is_missing():
-    require(Huber(), "x", "value", "gradient")
+    require(Huber(1.0), "x", "value", "gradient")
     message = r"'order 2' needs 'third' .* Huber\(threshold=1.0\)"
     with pytest.raises(MissingDerivativeError, match=message):
-        require(Huber(), "order 2", "gradient", "third")
+        require(Huber(1.0), "order 2", "gradient", "third")
 
 
 BAD = [0.0, -1.0, np.nan, np.inf, "1", None, True]

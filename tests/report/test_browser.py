@@ -62,9 +62,12 @@ def pages(tmp_path_factory):
     return folder
 
 
-def open_page(browser, path):
+def open_page(browser, path, fresh=False):
+    """Show a page, unless it is shown already and need not be a fresh one."""
     from selenium.webdriver.support.ui import WebDriverWait
 
+    if browser.current_url == path.as_uri() and not fresh:
+        return
     browser.get_log("browser"), browser.get_log("performance")
     browser.get(path.as_uri())
     ready = "return document.documentElement.dataset.ready === 'yes'"
@@ -80,10 +83,10 @@ def requested(browser) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(("page", "figures"), [("regression", 5), ("classes", 6)])
+@pytest.mark.parametrize(("page", "figures"), [("classes", 6), ("regression", 5)])
 def test_the_page_is_quiet_and_whole(browser, pages, page, figures):
     path = pages / f"{page}.html"
-    open_page(browser, path)
+    open_page(browser, path, fresh=True)
     drawn = browser.execute_script("return document.querySelectorAll('.main-svg').length")
     places = browser.execute_script("return document.querySelectorAll('[data-figure]').length")
     assert places == figures
@@ -120,6 +123,23 @@ def test_markup_in_names_is_text(browser, pages, page):
     assert "<a href=" in text  # drawn literally
 
 
+def test_every_figure_has_a_description_a_title_and_a_size(browser, pages):
+    open_page(browser, pages / "classes.html")
+    found = browser.execute_script(
+        "return [...document.querySelectorAll('[data-figure]')].map(e => [e.getAttribute('role'),"
+        "e.getAttribute('aria-label'), e.closest('section').querySelector('h2').textContent,"
+        "e.getBoundingClientRect().width, e.getBoundingClientRect().height])"
+    )
+    for role, label, title, width, height in found:
+        assert role == "img"
+        assert len(label) > 20
+        assert title
+        assert width > 300
+        assert height > 150
+    tables = "return [...document.querySelectorAll('table')].every(t => t.caption.textContent)"
+    assert browser.execute_script(tables)
+
+
 def test_hovering_shows_the_candidate(browser, pages):
     from selenium.webdriver.common.action_chains import ActionChains
 
@@ -146,6 +166,17 @@ def test_the_legend_hides_and_shows(browser, pages):
     assert browser.execute_script(shown) == ["legendonly", True]
 
 
+def test_panels_do_not_overlap(browser, pages):
+    open_page(browser, pages / "regression.html")
+    domains = browser.execute_script(
+        "const l = document.getElementById('figure-criteria-curves')._fullLayout;"
+        "return ['', 2, 3].map(i => [l['xaxis' + i].domain, l['yaxis' + i].domain])"
+    )
+    places = [(round(x[0], 3), round(y[0], 3)) for x, y in domains]
+    assert len(set(places)) == 3
+    assert domains[0][0][1] < domains[1][0][0]
+
+
 @pytest.fixture
 def media(browser):
     """Emulate a colour scheme or print; undone at the end."""
@@ -166,7 +197,7 @@ def test_dark_mode_changes_page_and_figures(browser, pages, media):
     seen = []
     for scheme in ("light", "dark"):
         media(scheme)
-        open_page(browser, pages / "regression.html")
+        open_page(browser, pages / "regression.html", fresh=True)
         seen.append([browser.execute_script(one) for one in (ink, grid, paper)])
     assert seen == [
         ["#1b1f24", "#d5dae0", "rgb(255, 255, 255)"],
@@ -184,7 +215,7 @@ def luminance(colour: str) -> float:
 @pytest.mark.parametrize(("scheme", "medium"), [("light", ""), ("dark", ""), ("dark", "print")])
 def test_all_text_has_contrast(browser, pages, media, scheme, medium):
     media(scheme, medium)
-    open_page(browser, pages / "regression.html")
+    open_page(browser, pages / "regression.html", fresh=True)
     texts = "h1, h2, p, a, th, td, caption, figcaption, footer, svg text"
     colours = browser.execute_script(
         "return [...document.querySelectorAll(arguments[0])].filter(e => e.textContent.trim())"
@@ -198,37 +229,9 @@ def test_all_text_has_contrast(browser, pages, media, scheme, medium):
         assert (high + 0.05) / (low + 0.05) >= 4.5, colour
 
 
-def test_every_figure_has_a_description_a_title_and_a_size(browser, pages):
-    open_page(browser, pages / "classes.html")
-    found = browser.execute_script(
-        "return [...document.querySelectorAll('[data-figure]')].map(e => [e.getAttribute('role'),"
-        "e.getAttribute('aria-label'), e.closest('section').querySelector('h2').textContent,"
-        "e.getBoundingClientRect().width, e.getBoundingClientRect().height])"
-    )
-    for role, label, title, width, height in found:
-        assert role == "img"
-        assert len(label) > 20
-        assert title
-        assert width > 300
-        assert height > 150
-    tables = "return [...document.querySelectorAll('table')].every(t => t.caption.textContent)"
-    assert browser.execute_script(tables)
-
-
-def test_panels_do_not_overlap(browser, pages):
-    open_page(browser, pages / "regression.html")
-    domains = browser.execute_script(
-        "const l = document.getElementById('figure-criteria-curves')._fullLayout;"
-        "return ['', 2, 3].map(i => [l['xaxis' + i].domain, l['yaxis' + i].domain])"
-    )
-    places = [(round(x[0], 3), round(y[0], 3)) for x, y in domains]
-    assert len(set(places)) == 3
-    assert domains[0][0][1] < domains[1][0][0]
-
-
 def test_it_prints(browser, pages, media):
     media("dark")  # on paper it is light all the same
-    open_page(browser, pages / "regression.html")
+    open_page(browser, pages / "regression.html", fresh=True)
     pdf = browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"]
     assert len(pdf) > 10_000
     media("dark", "print")

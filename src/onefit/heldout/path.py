@@ -21,14 +21,14 @@ from onefit.heldout.splits import Splits
 from onefit.losses.base import loss_of
 from onefit.newton import Batch, minimise
 from onefit.problem import Problem, Solution
-from onefit.systems import Base, SharedSpectrum, Update
+from onefit.systems import Base, Follow, SharedSpectrum, Update
 
 __all__ = ["FullPath", "curvature"]
 
 #: part of the points with curvature that may differ from the last solution for a decomposition to
 #: be made, and from that of a decomposition for it to serve (benchmarks/ablation.py)
 STEADY, SERVED = 0.02, 0.06
-#: with fewer points with curvature a decomposition saves nothing
+#: with fewer points with curvature, neither following nor decompositions save anything
 FEWEST = 200
 #: a decomposition costs as much as so many inverses, and helps folds no larger than n / LARGE
 PRICE, LARGE = 4.0, 4
@@ -110,18 +110,17 @@ class FullPath:
     def _along(
         self, problem: Problem, lam: float, past: tuple[float, Solution] | None
     ) -> Solution | None:
-        """The solution by a decomposition that serves the last one; None if it does not do."""
+        """The solution by small changes of one factor from the last; None if that does not do."""
         if not self.share or not past:
             return None
         (last, start), parts = past, []
         for j in range(problem.Y.shape[1]):
             at = start.take([j])
             d = curvature(problem, j, at.u[:, 0])
-            spectrum = self.spectrum(d, j)
-            if spectrum is None:
+            if np.count_nonzero(d) < FEWEST:
                 return None
             ridge = np.array([problem.ridge(lam)])
-            system = Update([Base(problem, d, float(ridge[0]), spectrum)], np.zeros(1, np.intp))
+            system = Follow(Base(problem, d, float(ridge[0]), self.spectrum(d, j), alone=True))
             columns = problem.columns(j, np.ones((problem.n, 1), dtype=bool), ridge)
             scaled = at.scaled(np.array([last / lam], dtype=at.u.dtype))
             batch = Batch.start(columns, system, at, scaled)

@@ -330,7 +330,9 @@ class _Eigen(LeaveOut):
     def formula(self, ridges: Array, removed: list[Indices]) -> Found:
         shifts, reasons = self.spectrum.at(ridges), [""] * ridges.size
         if self.scaled.splits.one_row_each:
-            alone = shifts.leave_one_out(np.concatenate(removed))
+            rows = np.concatenate(removed)
+            order = np.argsort(rows)  # all rows in order are Q itself, not a copy
+            alone = shifts.leave_one_out(rows[order])[:, np.argsort(order)]
             residuals = list(alone.swapaxes(0, 1)[:, :, None])
         else:
             pieces = list(shifts.pieces(max(S.size for S in removed)))

@@ -39,6 +39,7 @@ __all__ = [
     "smallest_eigenvalue",
     "smallest_tridiagonal",
     "solve_cholesky",
+    "solve_lower",
     "solve_spd",
     "solve_symmetric",
     "solve_upper",
@@ -178,6 +179,14 @@ def solve_symmetric(a: Array, b: Array) -> Array:
     _, _, x, info = _lapack("sysv", a)(a, b, lower=1, lwork=size, overwrite_a=1, overwrite_b=1)
     if info > 0:
         raise LinAlgError(f"pivot {info} of a symmetric system is zero")
+    return np.asarray(x)
+
+
+def solve_lower(lower: Array, b: Array) -> Array:
+    """Solve L x = b for a lower triangular L; overwrites ``b``."""
+    x, info = _lapack("trtrs", lower)(lower, b, lower=1, overwrite_b=1)
+    if info > 0:
+        raise LinAlgError(f"diagonal element {info} of a triangular factor is zero")
     return np.asarray(x)
 
 

@@ -59,9 +59,9 @@ def _eigen(work: Workload) -> float:
 
 
 def _refit(work: Workload) -> float:
-    """K, its training part, and what a fit of that takes."""
+    """K, what a fit of its training part takes, and columns of predictions on all rows."""
     part = (work.n - min(work.removed, default=0)) / work.n
-    return 1.0 + _fit(work) * part**2
+    return 1.25 + _fit(work) * part**2
 
 
 def _fit(work: Workload) -> float:
@@ -91,7 +91,7 @@ def _columns(method: str) -> Callable[[Workload], float]:
 
     def matrices(work: Workload) -> float:
         shared = SHARED if method != "influence" and work.lams > PRICE else 0.0
-        return shared + max(_fit(work), 2.0 + COLUMNS[method] * work.folds / work.n)
+        return shared + max(0.1 + _fit(work), 2.1 + COLUMNS[method] * work.folds / work.n)
 
     return matrices
 

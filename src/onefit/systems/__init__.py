@@ -14,6 +14,6 @@ from __future__ import annotations
 from onefit.systems.base import Model, System
 from onefit.systems.cholesky import Cholesky
 from onefit.systems.spectral import SharedSpectrum
-from onefit.systems.update import Base, Update
+from onefit.systems.update import Base, Follow, Update
 
-__all__ = ["Base", "Cholesky", "Model", "SharedSpectrum", "System", "Update"]
+__all__ = ["Base", "Cholesky", "Follow", "Model", "SharedSpectrum", "System", "Update"]

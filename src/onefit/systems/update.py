@@ -39,7 +39,11 @@ from onefit.systems.base import Model, by_column
 from onefit.systems.cholesky import Cholesky
 from onefit.systems.spectral import SharedSpectrum, Shifted
 
-__all__ = ["Base", "Dense", "Update"]
+__all__ = ["Base", "Dense", "Factored", "Follow", "Update"]
+
+#: part of the points with curvature that may have changed before a new factor costs less than
+#: another change of the old one (benchmarks/ablation.py)
+CHANGED = 0.08
 
 #: the place of the border
 _BORDER = np.zeros(1, dtype=np.intp)
@@ -62,12 +66,19 @@ class Base:
         Lambda.
     spectrum : SharedSpectrum, default=None
         A decomposition that serves in place of an inverse; A and d are its own.
+    alone : bool, default=False
+        Whether there is one column: a factor costs less than an inverse then.
     """
 
     def __init__(
-        self, problem: Problem, d: Array, ridge: float, spectrum: SharedSpectrum | None = None
+        self,
+        problem: Problem,
+        d: Array,
+        ridge: float,
+        spectrum: SharedSpectrum | None = None,
+        alone: bool = False,
     ) -> None:
-        self.spectrum = spectrum
+        self.spectrum, self.alone = spectrum, alone
         self.problem, self.K, self.s = problem, problem.K, problem.s
         self.ridge, self.d = ridge, d if spectrum is None else spectrum.d
         self.fit_intercept = problem.fit_intercept
@@ -81,13 +92,13 @@ class Base:
         self.entry = np.full(problem.n, -1, dtype=np.intp)
 
     @cached_property
-    def inverse(self) -> Dense | Shifted:
+    def inverse(self) -> Dense | Factored | Shifted:
         """M^-1."""
         if self.spectrum is not None:
             return self.spectrum.at(self.ridge)
         whole = self.p == self.K.shape[0]
         K = self.K if whole else linalg.submatrix(self.K, self.active, self.active)
-        return Dense(linalg.unit_ridge(K, self.rho))
+        return (Factored if self.alone else Dense)(linalg.unit_ridge(K, self.rho))
 
     @cached_property
     def tail(self) -> Array:
@@ -122,9 +133,11 @@ class Base:
         p = self.p
         size = {c.column: p - c.leaving.size + c.entering.size for c in changes}
         fewer = [c for c in changes if c.size < 0.8 * size[c.column]]
-        update = 0.0 if self.spectrum or "inverse" in vars(self) else float(p) ** 3
-        each = 0.0 if self.spectrum is None else float(p)  # a block of the inverse, per row squared
-        update += sum(each * c.size**2 + c.size**3 / 3 for c in fewer)
+        have = self.spectrum is not None or "inverse" in vars(self)
+        update = 0.0 if have else float(p) ** 3 / (3.0 if self.alone else 1.0)
+        # what a block of the inverse costs, per row and per row squared
+        first, second = 2.0 * p**2 * self.alone, float(p) * (self.spectrum is not None)
+        update += sum(first * c.size + second * c.size**2 + c.size**3 / 3 for c in fewer)
         afresh = sum(size[c.column] ** 3 / 3 + 16 * size[c.column] ** 2 for c in fewer)
         return {c.column for c in fewer} if update < afresh else set()
 
@@ -208,6 +221,58 @@ class Dense:
     def block(self, rows: Indices) -> Array:
         """Rows and columns of M^-1."""
         return linalg.submatrix(self.matrix.T, rows, rows)
+
+
+class Factored:
+    """M^-1 by a Cholesky factor, M = L L': for one column, of which few rows are asked for."""
+
+    def __init__(self, M: Array) -> None:
+        self.lower = linalg.cholesky(M, overwrite=True)
+        self.known = np.empty((M.shape[0], 0), dtype=M.dtype, order="F")
+        self.place = np.full(M.shape[0], -1, dtype=np.intp)
+
+    def apply(self, B: Array) -> Array:
+        """M^-1 B."""
+        return linalg.solve_cholesky(self.lower, np.asfortranarray(B))
+
+    def block(self, rows: Indices) -> Array:
+        """Rows and columns of M^-1 (its lower triangle): W'W with W = L^-1 of these columns."""
+        new = rows[self.place[rows] < 0]
+        if new.size:
+            unit = np.zeros((self.place.size, new.size), dtype=self.lower.dtype, order="F")
+            unit[new, np.arange(new.size)] = 1.0
+            self.place[new] = self.known.shape[1] + np.arange(new.size)
+            solved = linalg.solve_lower(self.lower, unit)
+            self.known = np.asfortranarray(np.column_stack([self.known, solved]))
+        return linalg.gram(self.known[:, self.place[rows]])
+
+
+class Follow:
+    """One column on its way, whose base is renewed when many points have changed.
+
+    The steps of a fit change the points with curvature by many at first, when a new factor is due,
+    and by few in the end.
+
+    Parameters
+    ----------
+    base : Base
+    """
+
+    curvature: Array | None = None
+
+    def __init__(self, base: Base) -> None:
+        self.base = base
+
+    def take(self, columns: Any) -> Follow:
+        """The same: there is one column."""
+        return self
+
+    def solve(self, model: Model) -> tuple[Array, Array, Mask]:
+        """As :meth:`Base.solve`, from a new base where the old one is too far."""
+        base, d = self.base, model.d[:, 0]
+        if np.count_nonzero(d != base.d) > CHANGED * base.p:
+            self.base = Base(base.problem, d, base.ridge, alone=True)
+        return self.base.solve(model)
 
 
 class Update:

@@ -1,4 +1,4 @@
-"""Exact held-out predictions of every loss, and the one thing they must never do: lie."""
+"""The limit of the series, the Newton steps that make it exact, and that neither ever lies."""
 
 from __future__ import annotations
 
@@ -6,29 +6,27 @@ import numpy as np
 import pytest
 from adversarial.reference import reference
 from heldout._twins import (
+    FORMS,
     WEIGHTS,
     Expectile,
     adversaries,
     adversary,
-    dense_minimiser,
+    full_predictions,
     gaussian,
     make_problem,
+    newton_step,
     pairs_left_out,
     predict,
-    random_models,
-    small_target,
     splits,
 )
 from hypothesis import given, settings
-from registries import LOSS_IDS, LOSSES, SCALINGS
+from registries import LOSS_IDS, LOSSES
 
-from onefit import torn
+from onefit import newton
 from onefit.certificate import EXACT
+from onefit.fit import fit
 from onefit.folds import Folds
-from onefit.heldout import Exact, Limit, Refit, front, path, repair
-from onefit.heldout.downdate import Downdate, Factors
-from onefit.heldout.inverses import Dense, Factored
-from onefit.heldout.stretch import Stretch
+from onefit.heldout import Exact, Limit, Refit, leave_out, path
 from onefit.losses import (
     EpsilonQuadratic,
     Huber,
@@ -38,11 +36,17 @@ from onefit.losses import (
     Squared,
     SquaredHinge,
 )
+from onefit.newton import Batch
 from onefit.problem import Problem
-from onefit.solvers import solve
+from onefit.systems import Base
 
 N = 26
 SPLITS = splits(N)
+#: seeds of problems of which something false was said once
+ONCE_WRONG = [
+    39, 50, 91, 151, 155, 184, 239, 252, 273, 371, 426, 480, 509, 633, 648, 1102, 1486, 1651, 1652,
+    5353,
+]  # fmt: skip
 USERS = [*LOSSES, (Expectile(0.8), "regression")]
 USER_IDS = [*LOSS_IDS, "regression-Expectile(0.8)"]
 
@@ -60,16 +64,17 @@ def assert_equals_refit(problem, folds, lam, method=None):
 
 
 @pytest.mark.parametrize(("loss", "task"), USERS, ids=USER_IDS)
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("scaling", SCALINGS)
-def test_every_loss(loss, task, fit_intercept, scaling):
-    for weight in WEIGHTS:
-        problem = make_problem(
-            loss, task, N, weight=weight, fit_intercept=fit_intercept, scaling=scaling
-        )
-        for lam in (1e-1, 1e-3):
-            assert_equals_refit(problem, SPLITS["kfold"], lam)
-    assert_equals_refit(problem, SPLITS["loo"], 1e-2)
+@pytest.mark.parametrize("turn", [0, 1, 2])
+def test_every_loss(loss, task, turn):
+    """Halves of the sample have factors of their own, single rows change that of all rows."""
+    fit_intercept, scaling, weight = FORMS[2 * turn + USERS.index((loss, task)) % 2]
+    problem = make_problem(
+        loss, task, N, weight=weight, fit_intercept=fit_intercept, scaling=scaling
+    )
+    assert_equals_refit(problem, SPLITS["kfold"], 1e-3)
+    assert_equals_refit(problem, Folds.draw(2, problem.K), 1e-1)
+    if weight == "random":
+        assert_equals_refit(problem, SPLITS["loo"], 1e-2)
 
 
 @pytest.mark.parametrize(
@@ -77,8 +82,8 @@ def test_every_loss(loss, task, fit_intercept, scaling):
     [(Huber(0.3), "regression"), (SmoothedHinge(0.1), "classification"), (Log(), "classification")],
 )
 @pytest.mark.parametrize("name", SPLITS)
-@pytest.mark.parametrize("weight", WEIGHTS)
-def test_every_split(loss, task, name, weight):
+def test_every_split(loss, task, name):
+    weight = WEIGHTS[(list(SPLITS).index(name) + len(task)) % 3]
     # the second target of the first of the splits in time has one class only, hence no minimum
     problem = make_problem(loss, task, N, weight=weight, q=1 if name == "time" else 2)
     assert_equals_refit(problem, SPLITS[name], 1e-2)
@@ -92,19 +97,12 @@ def test_pairs_left_out(loss):
 @pytest.mark.parametrize(("loss", "task"), USERS, ids=USER_IDS)
 def test_a_path_of_lambdas_starts_each_from_the_last(loss, task):
     problem = make_problem(loss, task, N)
-    lams = np.logspace(-4, 1, 6)
-    prepared = Exact().prepare(problem, SPLITS["kfold"], lams)
-    for lam in lams[::-1]:
-        held = prepared.predict(lam)
-        expected = predict(Refit(), problem, SPLITS["kfold"], lam).values
-        scale = 1.0 + np.abs(expected).max()
-        assert np.abs(held.values - expected).max() <= 1e-7 * scale
-        assert held.exact.all()
-    # in any other order too, and a second time
-    for lam in (lams[2], lams[5], lams[0], lams[2]):
-        expected = predict(Refit(), problem, SPLITS["kfold"], lam).values
-        found = prepared.predict(lam).values
-        assert np.abs(found - expected).max() <= 1e-7 * (1.0 + np.abs(expected).max())
+    lams = np.logspace(-4, 1, 5)
+    held = Exact().prepare(problem, SPLITS["kfold"]).predict(lams)
+    expected = Refit().prepare(problem, SPLITS["kfold"]).predict(lams)
+    scale = 1.0 + np.abs(expected.values).max(axis=(1, 2))
+    assert (np.abs(held.values - expected.values).max(axis=(1, 2)) <= 1e-7 * scale).all()
+    assert held.exact.all()
 
 
 def test_folds_that_hold_all_points_of_a_class():
@@ -138,48 +136,46 @@ def assert_no_lie(case, method=None, stages=0):
     called exact. With stages, lam comes at the end of a path.
     """
     problem, folds, lam = case
-    lams = lam * 2.0 ** np.arange(stages + 1)
-    prepared = (method or Exact()).prepare(problem, folds, lams)
-    held = [prepared.predict(one) for one in lams[::-1]][-1]
+    lams = lam * 2.0 ** np.arange(stages, -1.0, -1.0)
+    held = (method or Exact()).prepare(problem, folds).predict(lams)[-1]
     assert np.isfinite(held.values).all()
     witnesses = called = 0
     for k, (train, test) in enumerate(folds):
-        for j in range(problem.Y.shape[1]):
-            truth = reference(problem, lam, train, test, j)
-            if not truth.decided:
-                continue
+        truth = reference(problem, lam, train, test)
+        if truth.decided:
             witnesses += 1
             called += bool(held.exact[k])
-            gap = np.abs(held.by_fold[k][:, j] - truth.values).max()
+            gap = np.abs(held.by_fold[k][:, 0] - truth.values).max()
             assert gap <= held.error[k] + truth.error, (k, gap, held.error[k])
-            if held.exact[k]:
-                assert gap <= EXACT * problem.scale[j] + truth.error, (k, gap, held.error[k])
+        assert held.exact[k] == (held.error[k] <= EXACT * problem.scale[0])
     return witnesses, called
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(adversaries(powers=(-10.0, 6.0)))
 def test_exact_is_never_said_of_what_is_not(case):
     assert_no_lie(case)
 
 
-@settings(max_examples=60)
+@settings(max_examples=15)
 @given(adversaries(powers=(-12.0, -5.0)))
 def test_exact_is_never_said_of_what_is_not_with_tiny_lambda(case):
     assert_no_lie(case)
 
 
-@settings(max_examples=60)
+@settings(max_examples=15)
 @given(adversaries(powers=(-12.0, 2.0)))
 def test_nor_at_the_end_of_a_path(case):
     assert_no_lie(case, stages=4)
 
 
+@settings(max_examples=30)
 @given(adversaries(powers=(-12.0, 6.0)))
 def test_nor_by_the_limit(case):
     assert_no_lie(case, Limit())
 
 
+@settings(max_examples=15)
 @given(adversaries(powers=(-10.0, 2.0), losses=[(SmoothedHinge(0.01), "classification")]))
 def test_nor_for_a_sharp_hinge(case):
     assert_no_lie(case)
@@ -194,14 +190,14 @@ def test_exact_is_never_said_of_what_is_not_in_many_problems(case):
     assert_no_lie(case, Limit())
 
 
-@pytest.mark.parametrize("seed", [39, 50, 155, 252, 371, 426, 480, 509, 633, 1651, 1652])
+@pytest.mark.parametrize("seed", ONCE_WRONG)
 def test_problems_that_once_were_lied_about(seed):
     """Duplicate rows and lam near 1e-7, where a downdated inverse has few digits left; lam near
 
-    1e-10, where predictions summed up over many steps drift from their coefficients.
+    1e-10, where predictions summed up over many steps drift from their coefficients; an intercept
+    flat (1486) or far away (5353) where it is taken.
     """
-    assert assert_no_lie(adversary(seed))[0] > 0
-    assert_no_lie(adversary(seed), stages=4)
+    assert_no_lie(adversary(seed), stages=2)
     assert_no_lie(adversary(seed), Limit())
 
 
@@ -209,12 +205,11 @@ def test_problems_that_once_were_lied_about(seed):
 def test_kernels_that_rounding_made_indefinite(seed):
     """An eigenvalue of -1e-16 times the largest, and a Lambda no larger: a refit serves them."""
     assert_no_lie(adversary(seed))
-    assert_no_lie(adversary(seed), Limit())
 
 
 def test_the_adversary_is_not_toothless():
     """Most of its folds have a witness, and nearly all of those are solved to the end."""
-    cases = [adversary(seed) for seed in range(1000, 1030)]
+    cases = [adversary(seed) for seed in range(1000, 1020)]
     counts = np.array([assert_no_lie(case) for case in cases])
     assert counts[:, 0].sum() > 0.6 * sum(len(folds) for _, folds, _ in cases)
     assert counts[:, 1].sum() > 0.9 * counts[:, 0].sum()
@@ -246,10 +241,8 @@ def test_points_exactly_on_a_kink():
 def test_a_solution_far_along_the_path_costs_no_digits(loss):
     """A step is measured from another lambda's solution only where the two are near."""
     problem, folds = make_problem(loss, "classification", 60), splits(60)["kfold"]
-    lams = np.array([1e-2, 1e-10])
-    prepared = Exact().prepare(problem, folds, lams)
-    prepared.predict(1e-2)
-    along, alone = prepared.predict(1e-10), predict(Exact(), problem, folds, 1e-10)
+    along = Exact().prepare(problem, folds).predict(np.array([1e-2, 1e-10]))[1]
+    alone = predict(Exact(), problem, folds, 1e-10)
     np.testing.assert_allclose(along.values, alone.values, rtol=1e-9, atol=1e-9)
     assert (along.error <= 100.0 * alone.error + 1e-9).all()
 
@@ -257,154 +250,37 @@ def test_a_solution_far_along_the_path_costs_no_digits(loss):
 @pytest.mark.parametrize("loss", [SquaredHinge(), SmoothedHinge(0.1)])
 def test_predictions_are_computed_anew_before_rounding_has_grown(monkeypatch, loss):
     """Along a fine path they are carried from lambda to lambda, but not for long."""
-    anew = []
-    honest = front.Front.recompute
+    anew, honest = [], Batch.recompute
 
-    def watched(self, precise=False):
-        anew.append(self.drift.max())
-        honest(self, precise)
+    def watched(self):
+        if self.at.drift.size > 1:  # folds, not the full sample
+            anew.append(self.at.drift.max())
+        honest(self)
 
-    monkeypatch.setattr(front.Front, "recompute", watched)
+    monkeypatch.setattr(Batch, "recompute", watched)
     problem, folds = make_problem(loss, "classification", 60), splits(60)["kfold"]
     lams = np.logspace(-1, -5, 41)
-    prepared = Exact().prepare(problem, folds, lams)
-    anew.clear()
-    for lam in lams:
-        along, alone = prepared.predict(lam), predict(Refit(), problem, folds, lam)
-        np.testing.assert_allclose(along.values, alone.values, rtol=1e-9, atol=1e-9)
+    along = Exact().prepare(problem, folds).predict(lams)
     assert 1 <= len(anew) <= 60
     assert max(anew) <= 1e-9
+    for i in range(0, 41, 4):
+        alone = predict(Refit(), problem, folds, lams[i])
+        np.testing.assert_allclose(along.values[i], alone.values, rtol=1e-9, atol=1e-9)
 
 
 # the parts
 
 
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("weight", WEIGHTS)
-@pytest.mark.parametrize(
-    ("loss", "task"),
-    [
-        (Huber(0.3), "regression"),
-        (EpsilonQuadratic(0.3), "regression"),
-        (Expectile(0.8), "regression"),
-        (SquaredHinge(), "classification"),
-        (SmoothedHinge(0.1), "classification"),
-    ],
-)
-def test_steps_are_as_long_as_the_objective_falls(loss, task, weight, fit_intercept):
-    """In full where that brings enough; else to where, along the way, the objective is lowest."""
-    target = small_target(loss, task, N, 1e-4, fit_intercept=fit_intercept, weight=weight)
-    K, y, s = target.problem.K, target.y[:, None], target.problem.s[:, None]
-    factor = Downdate(target, 1e-2)
-    train = np.repeat(s > 0, 4, axis=1)
-    train[:5, 1] = train[5:25, 2] = False
-    problems = front.Front.start(target, Factors([factor], np.zeros(4, np.intp)), train, None)
-    random = np.random.default_rng(0)
-    problems.a = random.normal(scale=0.3, size=train.shape) * train
-    problems.u = K @ problems.a + problems.b
-    problems.pieces = loss.piece(y, problems.u)
-
-    def objective(point, step, t):
-        a, b, u = (old + t * new for old, new in zip(point, step, strict=True))
-        fit = (s * train * loss.value(y, u)).sum(axis=0)
-        return fit + factor.ridge * (a * (u - b)).sum(axis=0)
-
-    def slope(point, step, t):
-        h = 1e-6 * np.maximum(t, 1.0)
-        return (objective(point, step, t + h) - objective(point, step, t - h)) / (2.0 * h)
-
-    shortened = 0
-    for _ in range(6):
-        before = problems.a, problems.b, problems.u
-        some = ((loss.curvature(y, problems.u) > 0) & train).any(axis=0)
-        problems.step()
-        assert (problems.pieces == loss.piece(y, problems.u)).all()
-        end = problems.base
-        step = end.a - before[0], end.b - before[1], end.u - before[2]
-        length = np.maximum((step[2] ** 2).sum(axis=0), 1e-30)
-        t = ((problems.u - before[2]) * step[2]).sum(axis=0) / length
-        first, there = slope(before, step, 0.0 * t), slope(before, step, t)
-        falls = objective(before, step, 0.0) - objective(before, step, t)
-        full = (problems.u == end.u).all(axis=0)
-        tiny = 1e-6 * (1.0 + np.abs(first))
-        found = np.abs(there) <= 0.11 * np.abs(first) + tiny
-        enough = full & (falls >= -0.29 * first - tiny)
-        assert (found | enough | ~some).all()
-        shortened += int((some & ~full).sum())
-    assert shortened or not isinstance(loss, (Huber, SmoothedHinge))
-
-
-@pytest.mark.parametrize("loss", [Huber(0.3), SmoothedHinge(0.1), Log()])
-def test_intercepts_slide_to_where_the_gradients_add_up_to_nothing(loss):
-    task = "regression" if isinstance(loss, Huber) else "classification"
-    target = small_target(loss, task, N)
-    y = target.y[:, None]
-    train = np.ones((N, 3), dtype=bool)
-    train[:6, 1] = train[6:12, 2] = False
-    factor = Downdate(target, 0.2)
-    problems = front.Front.start(target, Factors([factor], np.zeros(3, np.intp)), train, None)
-    before = problems.b.copy()
-    problems.slide(np.array([1, 2]))
-    total = (problems.weights * loss.gradient(y, problems.u)).sum(axis=0)
-    np.testing.assert_allclose(total[1:], 0.0, atol=1e-9)
-    assert problems.b[0] == before[0]
-    assert (problems.b[1:] != before[1:]).all()
-    np.testing.assert_allclose(problems.u, target.problem.K @ problems.a + problems.b, atol=1e-9)
-    assert (problems.pieces == loss.piece(y, problems.u)).all()
-
-
-@pytest.mark.parametrize("update", [True, False])
-@pytest.mark.parametrize("fit_intercept", [True, False])
-@pytest.mark.parametrize("weight", WEIGHTS)
-@pytest.mark.parametrize("change", [0.0, 0.1, 0.6])
-@pytest.mark.parametrize("way", ["dense", "factored", "whole stretch", "torn stretch"])
-def test_small_changes_of_the_factor_against_dense_systems(
-    monkeypatch, update, fit_intercept, weight, change, way
-):
-    if way == "torn stretch":
-        monkeypatch.setattr(torn, "SMALLEST", 5)
-    monkeypatch.setattr(
-        Downdate, "_worth_updating",
-        lambda self, changes: {c.column for c in changes} if update else set(),
-    )  # fmt: skip
-    random = np.random.default_rng(0)
-    for loss in (Huber(0.3), EpsilonQuadratic(0.3), Expectile(0.8)):
-        target = small_target(loss, "regression", N, fit_intercept=fit_intercept, weight=weight)
-        stretch = Stretch(target) if "stretch" in way else None
-        hold = Factored if way == "factored" else Dense
-        factor = Downdate(target, 0.2, stretch, hold)
-        # twice: rows that entered before are known the second time
-        for _ in range(2):
-            model = random_models(target, random, 6, change)
-            a, b, determined = factor.solve(model)
-            assert determined.all()
-            for c in range(6):
-                expected, intercept = dense_minimiser(target, 0.2, model, c)
-                np.testing.assert_allclose(a[:, c], expected, rtol=1e-8, atol=1e-8)
-                np.testing.assert_allclose(b[c], intercept, rtol=1e-8, atol=1e-8)
-        assert ("inverse" in factor.__dict__) == update
-
-
-def test_a_model_without_curvature_says_nothing_of_the_intercept():
-    for fit_intercept in (True, False):
-        target = small_target(Huber(0.3), "regression", N, fit_intercept=fit_intercept)
-        factor = Downdate(target, 0.2)
-        model = random_models(target, np.random.default_rng(0), 3, 0.1)
-        model.d[:, 1] = 0.0
-        _, _, determined = factor.solve(model)
-        assert determined.tolist() == [True, not fit_intercept, True]
-
-
 def test_updates_are_taken_where_they_cost_less(monkeypatch):
     taken = []
-    honest = Downdate._worth_updating
+    honest = Base._worth_updating
 
     def watched(self, changes):
         columns = honest(self, changes)
         taken.append((len(columns), len(changes)))
         return columns
 
-    monkeypatch.setattr(Downdate, "_worth_updating", watched)
+    monkeypatch.setattr(Base, "_worth_updating", watched)
     # leave-one-out of a loss with curvature nearly everywhere: small changes of a large factor
     problem = make_problem(EpsilonQuadratic(0.05), "regression", 60)
     assert_equals_refit(problem, splits(60)["loo"], 1e-2)
@@ -414,18 +290,6 @@ def test_updates_are_taken_where_they_cost_less(monkeypatch):
     halves = Folds.draw(2, problem.K)
     assert_equals_refit(problem, halves, 1e-2)
     assert taken[0][0] == 0
-
-
-@pytest.mark.parametrize("update", [True, False])
-@pytest.mark.parametrize(("loss", "task"), USERS, ids=USER_IDS)
-def test_both_ways_of_a_step_give_the_refit(monkeypatch, update, loss, task):
-    monkeypatch.setattr(
-        Downdate, "_worth_updating",
-        lambda self, changes: {c.column for c in changes} if update else set(),
-    )  # fmt: skip
-    for fit_intercept in (True, False):
-        problem = make_problem(loss, task, N, weight="random", fit_intercept=fit_intercept)
-        assert_equals_refit(problem, SPLITS["kfold"], 1e-2)
 
 
 @pytest.mark.parametrize("width", [1, 3])
@@ -442,14 +306,14 @@ def test_folds_in_parts(monkeypatch, width):
 
 def test_the_line_search_is_used_and_needed(monkeypatch):
     searches = []
-    honest = front.line_search
+    honest = newton.line_search
 
     def watched(*args, **kwargs):
         t = honest(*args, **kwargs)
         searches.append(t)
         return t
 
-    monkeypatch.setattr(front, "line_search", watched)
+    monkeypatch.setattr(newton, "line_search", watched)
     problem = make_problem(
         SmoothedHinge(0.01), "classification", 40, kernel=lambda X: gaussian(X, 3.0)
     )
@@ -459,28 +323,28 @@ def test_the_line_search_is_used_and_needed(monkeypatch):
     assert held.moved.max() > 0
 
 
-def test_a_fold_that_does_not_settle_is_refitted(monkeypatch):
-    refits = []
-    honest = front.Front.refit
+@pytest.fixture
+def refits(monkeypatch):
+    """The columns that were refitted."""
+    found, honest = [], leave_out._refit
 
-    def watched(self, column):
-        refits.append(column)
-        honest(self, column)
+    def watched(batch, some):
+        found.extend(some.tolist())
+        honest(batch, some)
 
-    monkeypatch.setattr(front.Front, "refit", watched)
-    monkeypatch.setattr(repair, "MAX_STEPS", 1)
+    monkeypatch.setattr(leave_out, "_refit", watched)
+    return found
+
+
+def test_a_fold_that_does_not_settle_is_refitted(monkeypatch, refits):
+    monkeypatch.setattr(leave_out, "minimise", lambda batch: newton.minimise(batch, 1))
     for loss, task in ((Huber(0.3), "regression"), (Log(), "classification")):
         refits.clear()
         assert_equals_refit(make_problem(loss, task, N), SPLITS["kfold"], 1e-3)
         assert refits
 
 
-def test_smooth_losses_far_from_home_are_refitted(monkeypatch):
-    refits = []
-    honest = front.Front.refit
-    monkeypatch.setattr(
-        front.Front, "refit", lambda self, c: (refits.append(c), honest(self, c))[1]
-    )
+def test_smooth_losses_far_from_home_are_refitted(refits):
     problem = make_problem(Log(), "classification", 40, kernel=lambda X: gaussian(X, 0.05))
     assert_equals_refit(problem, splits(40)["kfold"], 1e-6)
     assert refits
@@ -494,15 +358,11 @@ def test_moved_counts_the_training_points_on_another_piece():
         problem = make_problem(loss, task, N, weight="zeros")
         held = predict(Exact(), problem, SPLITS["kfold"], 1e-3)
         kept = np.flatnonzero(problem.s)
-        full = solve(problem.take(kept), 1e-3)
-        u = problem.K[:, kept] @ full.coef[:, 0] + full.intercept[0]
-        y = problem.Y[:, 0]
+        u, y = full_predictions(problem, 1e-3)[:, 0], problem.Y[:, 0]
         for k, train in enumerate(SPLITS["kfold"].train):
             train = np.intersect1d(train, kept)
-            solution = solve(problem.take(train), 1e-3)
-            changed = loss.piece(y[train], solution.decision[:, 0]) != loss.piece(
-                y[train], u[train]
-            )
+            after = fit(problem.take(train), 1e-3).u[:, 0]
+            changed = loss.piece(y[train], after) != loss.piece(y[train], u[train])
             assert held.moved[k] == changed.sum()
         assert held.moved.max() > 0
 
@@ -517,7 +377,6 @@ def test_steps_of_folds_that_need_none_beyond_the_limit():
 
 def test_weights_of_zero_are_rows_that_are_not_there():
     problem = make_problem(Huber(0.3), "regression", N, weight="zeros")
-    kept = np.flatnonzero(problem.s)
     other = problem.Y.copy()
     other[problem.s == 0] += 100.0
     changed = Problem(problem.K, other, problem.s, problem.loss)
@@ -525,4 +384,121 @@ def test_weights_of_zero_are_rows_that_are_not_there():
     np.testing.assert_allclose(
         predict(Exact(), changed, SPLITS["kfold"], 1e-2).values, ours, rtol=1e-10
     )
-    assert kept.size < N
+    assert not problem.s.all()
+
+
+# the limit
+
+
+@pytest.mark.parametrize(("loss", "task"), LOSSES, ids=LOSS_IDS)
+@pytest.mark.parametrize(("fit_intercept", "scaling"), [(True, "mean"), (False, "total")])
+def test_the_limit_is_one_newton_step_from_the_full_solution(loss, task, fit_intercept, scaling):
+    compared = 0
+    for weight, lam in zip(WEIGHTS, (0.3, 1e-2, 1e-3), strict=True):
+        problem = make_problem(
+            loss, task, N, weight=weight, q=2, fit_intercept=fit_intercept, scaling=scaling
+        )
+        before = full_predictions(problem, lam)
+        for name in ("kfold", "loo" if weight == "zeros" else "shuffle"):
+            held = predict(Limit(), problem, SPLITS[name], lam)
+            for k, (train, test) in enumerate(SPLITS[name]):
+                # one step, perhaps a refining one; a fold is refitted that leaves too few rows, or
+                # whose intercept is open
+                few = 2 * (problem.s[train] > 0).sum() < N
+                if few or held.steps[k] > 2 or not_determined(problem, train, before):
+                    continue
+                compared += 1
+                for j in range(2):
+                    u = newton_step(problem, lam, train, before[:, j], j)
+                    size = 1.0 + np.abs(u).max()
+                    np.testing.assert_allclose(held.by_fold[k][:, j], u[test], atol=1e-7 * size)
+    assert compared > 20
+
+
+def not_determined(problem, train, u):
+    d = problem.loss.curvature(problem.Y, u) * (problem.s > 0)[:, None]
+    return problem.fit_intercept and (d[train].max(axis=0) == 0.0).any()
+
+
+@pytest.mark.parametrize("name", SPLITS)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_limit_is_exact_for_the_squared_loss(name, fit_intercept):
+    problem = make_problem(
+        Squared(), "regression", N, weight="zeros", q=2, fit_intercept=fit_intercept
+    )
+    held = predict(Limit(), problem, SPLITS[name], 1e-3)
+    expected = predict(Refit(), problem, SPLITS[name], 1e-3).values
+    np.testing.assert_allclose(held.values, expected, rtol=1e-8, atol=1e-9)
+    assert held.exact.all()
+    assert (held.moved == 0).all()
+    assert (held.steps == 1).all()
+
+
+PIECEWISE = [
+    (Huber(0.3), "regression"),
+    (EpsilonQuadratic(0.3), "regression"),
+    (SmoothedHinge(0.5), "classification"),
+    (SquaredHinge(), "classification"),
+    (Expectile(0.8), "regression"),
+]
+
+
+@pytest.mark.parametrize(("loss", "task"), PIECEWISE)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_the_certificate_of_the_limit(loss, task, fit_intercept):
+    """No training point on another piece: the limit is the refit, and says so; and else not."""
+    kept, lost, folds = 0, 0, splits(20)
+    for seed in (0, 2):
+        problem = make_problem(
+            loss, task, 20, seed=seed, weight="random", fit_intercept=fit_intercept
+        )
+        for name in ("loo", "kfold"):
+            for lam in (1e-1, 1e-2):
+                held = predict(Limit(), problem, folds[name], lam)
+                expected = predict(Refit(), problem, folds[name], lam)
+                before = full_predictions(problem, lam)[:, 0]
+                for k, (train, _) in enumerate(folds[name]):
+                    after = newton_step(problem, lam, train, before)
+                    y = problem.Y[train, 0]
+                    changed = (loss.piece(y, after[train]) != loss.piece(y, before[train])).sum()
+                    gap = np.abs(held.by_fold[k] - expected.by_fold[k]).max()
+                    if held.steps[k] > 1:
+                        continue
+                    assert held.moved[k] == changed
+                    if changed == 0:
+                        kept += 1
+                        assert held.exact[k]
+                        assert gap <= 1e-8
+                    else:
+                        lost += 1
+                        assert gap <= held.error[k]
+    assert kept > 20
+    assert lost > 3
+
+
+@pytest.mark.parametrize(("loss", "task"), [(Log(), "classification"), (Logistic(), "regression")])
+def test_smooth_losses_are_close_but_not_exact(loss, task):
+    problem = make_problem(loss, task, N)
+    held = predict(Limit(), problem, SPLITS["loo"], 1e-2)
+    expected = predict(Refit(), problem, SPLITS["loo"], 1e-2)
+    gap = np.abs(held.values - expected.values)[:, 0]
+    assert (gap <= held.error).all()
+    assert not held.exact.all()
+    assert gap.max() < 0.2
+    assert (held.steps == 1).all()
+    assert (held.moved == 0).all()
+
+
+def test_the_bound_is_not_idle():
+    """It falls with what is wrong: over many folds it stays within some powers of ten of it."""
+    problem = make_problem(Huber(0.3), "regression", N)
+    ratios = []
+    for lam in (1e-1, 1e-2, 1e-3):
+        held = predict(Limit(), problem, SPLITS["loo"], lam)
+        expected = predict(Refit(), problem, SPLITS["loo"], lam).values
+        gap = np.abs(held.values - expected)[:, 0]
+        open_ = (gap > 1e-6) & ~held.exact
+        ratios.extend(held.error[open_] / gap[open_])
+    assert len(ratios) > 5
+    assert np.min(ratios) >= 1.0
+    assert np.median(ratios) < 1e4
