@@ -18,6 +18,8 @@ from onefit.losses.base import Loss, loss_of
 
 __all__ = ["line_search"]
 
+#: the part of the slope at zero that is as good as none
+FINE = 1e-13
 _MAX_STEP = 2.0**20
 _MAX_TRIALS = 60
 
@@ -30,7 +32,7 @@ def line_search(
     s: Array,
     linear: Array,
     quadratic: Array,
-    tolerance: float = 1e-13,
+    tolerance: float = FINE,
 ) -> Array:
     """The minimising t >= 0 for every column.
 
@@ -44,7 +46,7 @@ def line_search(
     linear, quadratic : (k,) arrays
         2 Lambda a'K da and 2 Lambda da'K da.
     tolerance : float
-        The part of the slope at zero that may be left.
+        The part of the slope at zero that may be left, on this side of the minimum.
     """
     moving = s * dU
 
@@ -66,7 +68,9 @@ def line_search(
             break
         t = done[left]
         value, curvature = slope(t, left)
-        finished = np.abs(value) <= tolerance * np.abs(start[left])
+        # on the far side of the minimum a small slope may be steep enough to have gone up again
+        allowed = np.where(value > 0, min(tolerance, FINE), tolerance)
+        finished = np.abs(value) <= allowed * np.abs(start[left])
         low[left] = np.where(value < 0, t, low[left])
         high[left] = np.where(value > 0, t, high[left])
         done[left] = np.where(finished, t, _propose(t, value, curvature, low[left], high[left]))

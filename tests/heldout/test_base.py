@@ -39,7 +39,7 @@ def make(name):
 @pytest.mark.parametrize("split", ["kfold", "loo", "unequal"])
 def test_lambdas_in_any_order_are_as_one_at_a_time(name, loss, task, split):
     problem = make_problem(loss, task, N, weight="random", q=2 if split == "kfold" else 1)
-    folds, lams = SPLITS[split], LAMS[:3] if split == "loo" else LAMS
+    folds, lams = SPLITS[split], LAMS[:2] if split == "loo" else LAMS[:4]
     prepared = make(name).prepare(problem, folds)
     path = prepared.predict(lams)
     for i in np.random.default_rng(0).permutation(lams.size):

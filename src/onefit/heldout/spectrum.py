@@ -47,7 +47,7 @@ HELD = 8
 #: numbers that the blocks of a fold may take for several c together, in n^2
 ROOM = 1.0
 #: rows whose squares are taken at a time
-PIECE = 256
+PIECE = 64
 
 
 class Spectrum:
