@@ -360,7 +360,7 @@ def command_line() -> str:
     words = iter(sys.argv[1:])
     kept = []
     for word in words:
-        if word in ("--data", "--out"):
+        if word in ("--data", "--out", "--other"):
             next(words, None)
             kept.extend([word, "DIR"])
         else:

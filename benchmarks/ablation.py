@@ -9,6 +9,7 @@ It also tells what the constants in the modules are worth: the variants "... = v
 
 from __future__ import annotations
 
+import re
 import statistics
 from functools import partial
 from pathlib import Path
@@ -180,7 +181,7 @@ def searches(flags) -> dict[str, Row]:
             key = f"{name}, smoothed hinge, {method}"
             tasks[key] = classes(name, method, "smoothed_hinge", delta=0.1)
     tasks["german.numer, log, exact"] = classes("german.numer", "exact", "log")
-    return {key: task for key, task in tasks.items() if flags.search in key}
+    return {key: task for key, task in tasks.items() if re.search(flags.search, key)}
 
 
 def gains(outcomes: list[Outcome], search: str) -> list[Row]:
@@ -209,7 +210,7 @@ def gains(outcomes: list[Outcome], search: str) -> list[Row]:
 def arguments():
     flags = harness.parser(__doc__, rounds=3)
     flags.add_argument("--data", type=Path, help="folder of the data sets (else ONEFIT_DATA_DIR)")
-    flags.add_argument("--search", default="", help="searches whose name contains this")
+    flags.add_argument("--search", default="", help="searches whose name matches this")
     flags.add_argument("--rows", type=int, default=0, help="use only so many rows (0: all)")
     flags.add_argument("--gammas", type=int, default=5, help="kernels of the classifiers' searches")
     given = flags.parse_args()

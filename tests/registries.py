@@ -81,9 +81,9 @@ CLASSIFIERS = [
 ]
 
 
-def _update(problem, d, ridge, spectrum=None):
+def _update(problem, d, ridge, **options):
     each, which = np.unique(ridge, return_inverse=True)
-    return Update([Base(problem, d, float(one), spectrum) for one in each], which)
+    return Update([Base(problem, d, float(one), **options) for one in each], which)
 
 
 #: name -> what makes a system, of a problem, curvatures (n,) near those of its columns, and their
@@ -91,7 +91,10 @@ def _update(problem, d, ridge, spectrum=None):
 SYSTEMS = {
     "cholesky": lambda problem, d, ridge: Cholesky(problem, ridge),
     "update": _update,
-    "spectral": lambda problem, d, ridge: _update(problem, d, ridge, SharedSpectrum(problem, d)),
+    "update alone": lambda problem, d, ridge: _update(problem, d, ridge, alone=True),
+    "spectral": lambda problem, d, ridge: _update(
+        problem, d, ridge, spectrum=SharedSpectrum(problem, d)
+    ),
 }
 
 

@@ -85,6 +85,19 @@ def test_more_digits_make_the_bound_small_enough(loss, task, fit_intercept):
     assert (rest <= batch.at.drift * problem.norms.root).all()
 
 
+@pytest.mark.parametrize("loss", [Squared(), Huber(0.3)])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_only_the_sharper_bound_knows_of_a_lambda_of_nothing(loss, fit_intercept):
+    """Below what rounding may have made negative of an eigenvalue."""
+    lam = 1e-14
+    problem, batch = batch_of(loss, "regression", lam, weight="random", fit_intercept=fit_intercept)
+    bound(batch, ~batch.columns.train)
+    assert np.isinf(batch.error).all()
+    certify(batch, ~batch.columns.train)
+    assert (batch.error <= EXACT * problem.scale[0]).all()
+    assert (gaps(problem, lam, batch) <= batch.error).all()
+
+
 def test_a_smaller_bound_may_be_wanted():
     problem, batch = batch_of(Huber(0.3), "regression", 1e-7)
     certify(batch, ~batch.columns.train)

@@ -8,7 +8,7 @@ import naive.losses
 import naive.machines
 import numpy as np
 import pytest
-from heldout._twins import make_problem, weights
+from heldout._twins import gaussian, make_problem, weights
 from hypothesis import given, settings
 from naive.machines import least_squares, stationarity_gaps
 from registries import LOSS_IDS, LOSSES, SCALINGS, Case, cases, sample
@@ -144,39 +144,45 @@ def test_targets_far_from_zero(loss, task, dtype, size):
     assert assert_stationary(case, DOUBLE if dtype == np.float64 else SINGLE) is not None
 
 
-def test_an_end_short_of_the_minimum_is_told():
-    """One class and the log loss has no minimum; a sharp hinge wants more digits than there are."""
-    one_class = Problem(np.eye(6), np.ones((6, 1)), np.ones(6), Log())
-    sharp = problem_of(SmoothedHinge(1e-3), "classification", n=60)
-    single = Problem(*(x.astype(np.float32) for x in (sharp.K, sharp.Y, sharp.s)), sharp.loss)
-    for problem, lam in ((one_class, 1.0), (single, 1e-8)):
-        with pytest.warns(ConvergenceWarning, match=r"Newton's method stopped .* raise lam"):
-            solution = fit(problem, lam)
-        assert not solution.converged
-        assert np.isfinite(solution.u).all()
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_an_end_short_of_the_minimum_is_told(dtype):
+    """One class and the log loss have no minimum."""
+    problem = Problem(*(x.astype(dtype) for x in (np.eye(6), np.ones((6, 1)), np.ones(6))), Log())
+    with pytest.warns(ConvergenceWarning, match=r"Newton's method stopped .* raise lam"):
+        solution = fit(problem, 1.0)
+    assert not solution.converged
+    assert np.isfinite(solution.u).all()
 
 
-def test_columns_that_do_not_converge_begin_again(monkeypatch):
+@each_loss
+def test_columns_that_a_start_leads_astray_begin_again(monkeypatch, loss, task):
     """From zero along falling Lambda, and those alone; the steps of both count."""
-    problem = problem_of(Log(), "classification")
+    again, honest = [], module._descend
+
+    def watched(columns):
+        again.append(columns.y[:, 0])
+        return honest(columns)
+
+    monkeypatch.setattr(module, "_descend", watched)
+    problem = make_problem(loss, task, 30, q=2)
     expected = fit(problem, 1e-2)
-    honest, starts = module._solved, []
-
-    def lazy(columns, start, max_steps=1):
-        starts.append((columns.ridge[0], start))
-        return honest(columns, start, max_steps)
-
-    monkeypatch.setattr(module, "_solved", lazy)
-    found = fit(problem, 1e-2)
+    assert not again
+    start = expected.copy()
+    start.a[:, 1] = start.u[:, 1] = 1e10
+    found = fit(problem, 1e-2, start=start)
+    assert len(again) == 1
+    np.testing.assert_array_equal(again[0], problem.Y[:, 1])
     assert found.converged
     assert found.steps > expected.steps
     np.testing.assert_allclose(found.u, expected.u, atol=1e-8)
-    ridges = [ridge for ridge, _ in starts[1:]]
-    assert len(ridges) > 1
-    assert ridges == sorted(ridges, reverse=True)
-    assert ridges[-1] == problem.ridge(1e-2)
-    assert not starts[1][1].a.any()
-    assert starts[2][1].a.any()
+
+
+def test_the_way_down_has_an_end():
+    """However large the kernel and small the penalty."""
+    problem = make_problem(Huber(0.3), "regression", 12, kernel=lambda X: 1e200 * gaussian(X))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        assert fit(problem, 1e-160).steps < 10_000
 
 
 # nothing is lower

@@ -67,6 +67,33 @@ def test_no_point_of_a_dense_scan_is_lower(loss, task):
         assert height(*ray, t) <= lowest + 1e-12 * abs(lowest)
 
 
+@each_loss
+@settings(max_examples=30)
+@given(seed=st.integers(0, 10**6), power=st.floats(-3, 8))
+def test_a_loose_search_never_goes_up(loss, task, seed, power):
+    """A slope may be small beside that at the start, and yet have come up a long way."""
+    Y, U, dU, s, linear, quadratic = rays(task, seed, 5, 10.0**power)
+    quadratic *= 10.0**-power
+    found = line_search(loss, Y, U, dU, s, linear, quadratic, tolerance=0.01)
+    for j, t in enumerate(found):
+        ray = (loss, Y[:, j], U[:, j], dU[:, j], s[:, j], linear[j], quadratic[j])
+        start, before = slope(*ray, 0.0), height(*ray, 0.0)
+        assert height(*ray, t) <= before + 1e-9 * abs(before)
+        if start < 0.0:
+            assert t > 0.0
+            assert -slope(*ray, t) <= 0.011 * abs(start)
+
+
+def test_columns_may_have_losses_of_their_own():
+    Y, U, dU, s, linear, quadratic = rays("regression", 1, 6, 1.0)
+    thresholds = np.array([0.05, 0.1, 0.3, 1.0, 2.0, 5.0])
+    together = line_search(Huber(thresholds), Y, U, dU, s, linear, quadratic)
+    for j, threshold in enumerate(thresholds):
+        one = [part[:, [j]] for part in (Y, U, dU, s)]
+        alone = line_search(Huber(threshold), *one, linear[[j]], quadratic[[j]])
+        assert alone[0] == together[j]
+
+
 def test_columns_do_not_disturb_each_other():
     Y, U, dU, s, linear, quadratic = rays("regression", 1, 6, 1.0)
     together = line_search(Huber(0.3), Y, U, dU, s, linear, quadratic)

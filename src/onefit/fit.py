@@ -79,14 +79,14 @@ def solve_columns(columns: Columns, start: Solution | None = None) -> Solution:
     return replace(batch.at, steps=steps, converged=bool(_stationary(batch).all()))
 
 
-def _solved(columns: Columns, start: Solution, max_steps: int = MAX_STEPS) -> Batch:
+def _solved(columns: Columns, start: Solution) -> Batch:
     """Newton steps from a point, to the middle of what is flat in b.
 
     Predictions that were carried along are computed anew in the end; where that shows a gap, one
     more step closes it.
     """
     batch = Batch.start(columns, Cholesky(columns.problem, columns.ridge), start)
-    minimise(batch, max_steps)
+    minimise(batch, MAX_STEPS)
     batch.recompute()
     batch.own()
     rough = np.flatnonzero(batch.settled & ~_stationary(batch))
@@ -110,7 +110,7 @@ def _descend(columns: Columns) -> tuple[Batch, int]:
     at, steps = Solution.zero(n, k, columns.K.dtype), 0
     for power in np.arange(stages, -1.0, -1.0):
         eased = replace(columns, ridge=columns.ridge * SMALLER**power)
-        batch = _solved(eased, at, 4 * MAX_STEPS)
+        batch = _solved(eased, at)
         at, steps = batch.at, steps + int(batch.steps.max())
     return batch, steps
 

@@ -74,7 +74,8 @@ def line_search(
         low[left] = np.where(value < 0, t, low[left])
         high[left] = np.where(value > 0, t, high[left])
         done[left] = np.where(finished, t, _propose(t, value, curvature, low[left], high[left]))
-        narrow = high[left] <= (1.0 + 4e-16) * low[left]
+        narrow = high[left] <= (1.0 + max(4e-16, 0.1 * tolerance)) * low[left]
+        done[left] = np.where(narrow & ~finished, low[left], done[left])
         left = left[~(finished | narrow | (done[left] >= _MAX_STEP))]
     return done
 

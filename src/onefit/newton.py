@@ -51,6 +51,8 @@ PATIENCE = 12
 DECREASE = 0.3
 #: the part of its slope that a line search may leave; less does not save steps
 LEFT = 0.01
+#: the end of a step that was cut shorter than this is no base for the next: digits would be lost
+NEARBY = 0.01
 #: steps of a smooth loss may go this many times as far as its points are from zero
 STRAY = 16.0
 #: predictions of a smooth loss with the curvature of another point move by less than this part of
@@ -156,7 +158,7 @@ class Batch:
         if search.size and not full and not self.kept:
             t[search] = self._lengths(search, bent, g, d, move)
         self._go(t, pieces)
-        self.steps, self.stuck = self.steps + 1, t == 0.0
+        self.steps, self.stuck = self.steps + 1, ~((t > 0.0) & np.isfinite(self.change))
         if not determined.all():
             lost = np.flatnonzero(~determined)
             self.settled[lost] &= ~self.slide(lost)
@@ -229,15 +231,17 @@ class Batch:
 
     def _go(self, t: Array, pieces: Array) -> None:
         """To the part t of the way to the base, which is on these pieces."""
-        base, at, rest, self.pieces = self.base, self.at, 1.0 - t, pieces
-        short = np.flatnonzero(rest)
+        base, at, short, self.pieces = self.base, self.at, np.flatnonzero(t != 1.0), pieces
         if short.size == 0:
             self.at = base
             return
-        a = base.a - rest * (base.a - at.a)
-        u = base.u - rest * (base.u - at.u)
-        self.at = Solution(a, base.b - rest * (base.b - at.b), u, t * base.drift + rest * at.drift)
+        a, b, u = (_between(getattr(at, x), getattr(base, x), t) for x in ("a", "b", "u"))
+        self.at = Solution(a, b, u, t * base.drift + np.abs(1.0 - t) * at.drift)
         self._look(short)
+        far = np.flatnonzero(~(t >= NEARBY))
+        if far.size:
+            self.base = base.copy()
+            self.base.put(far, self.at.take(far))
 
     def _look(self, columns: Any) -> None:
         """Which pieces some of the columns are on."""
@@ -397,6 +401,12 @@ def _middle(column: Columns, u: Array) -> float:
     if np.isinf(above):
         return -below
     return above if np.isinf(below) else 0.5 * (above - below)
+
+
+def _between(x: Array, y: Array, t: Array) -> Array:
+    """x + t (y - x), from the end that is nearer: t may be too small to be seen beside 1."""
+    way = y - x
+    return np.asarray(np.where(t < 0.5, x + t * way, y - (1.0 - t) * way))
 
 
 def _dots(A: Array, B: Array) -> Array:

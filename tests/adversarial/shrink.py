@@ -46,7 +46,7 @@ def _smaller(case):
             yield replace(case, folds=Folds(folds.n, [folds.train[k]], [folds.test[k]]))
     if len(case.lams) > 1:
         yield replace(case, lams=(case.lam,))
-    if problem.weighted:
+    if (problem.s != 1.0).any():
         yield _with(case, s=np.ones_like(problem.s))
         yield _with(case, s=(problem.s > 0).astype(problem.s.dtype))
     if problem.fit_intercept:

@@ -8,7 +8,18 @@ from heldout._twins import Expectile, make_problem, predict, splits
 
 from onefit import linalg
 from onefit.folds import Folds
-from onefit.heldout import METHODS, Block, Eigen, Exact, HeldOut, HeldOutPath, Influence, Refit
+from onefit.heldout import (
+    METHODS,
+    Block,
+    Eigen,
+    Exact,
+    HeldOut,
+    HeldOutPath,
+    Influence,
+    Refit,
+    refit,
+)
+from onefit.heldout import path as path_module
 from onefit.heldout.refit import refit_fold
 from onefit.losses import Huber, Log, SmoothedHinge, Squared
 from onefit.problem import Problem
@@ -136,6 +147,47 @@ def test_an_influence_that_is_not_defined_has_a_reason_and_other_lambdas_values(
     assert "no point has curvature" in path.reasons[0]
 
 
+@pytest.mark.parametrize("name", ["refit", "limit", "exact", "influence"])
+def test_numerics_that_fail_at_one_lambda_spare_the_others(monkeypatch, name):
+    """No matrix is known whose factors fail in all of them: a fit or a refit is made to."""
+    problem = make_problem(Huber(0.3), "regression", N)
+    expected = make(name).prepare(problem, SPLITS["kfold"]).predict(LAMS)
+    where, what = (refit, "refit_fold") if name == "refit" else (path_module, "fit")
+    honest = getattr(where, what)
+
+    def failing(problem, lam, *args, **options):
+        if lam == 1e-2:
+            raise linalg.LinAlgError("no factor")
+        return honest(problem, lam, *args, **options)
+
+    monkeypatch.setattr(where, what, failing)
+    prepared = make(name).prepare(problem, SPLITS["kfold"])
+    path = prepared.predict(LAMS)
+    assert path.reasons == ["", "", "", "no factor", ""]
+    for i in (0, 1, 2, 4):
+        np.testing.assert_allclose(path[i].values, expected[i].values, atol=1e-6)
+    if name == "exact":
+        with pytest.raises(linalg.LinAlgError, match="no factor"):
+            prepared.machines(1e-2)
+
+
+@pytest.mark.parametrize("name", ["limit", "exact", "influence"])
+def test_folds_that_fail_at_one_lambda_spare_the_others(monkeypatch, name):
+    """A split by refit fails beside those by formula."""
+    problem, folds = make_problem(Huber(0.3), "regression", N), SPLITS["time"]
+    honest = refit.refit_fold
+
+    def failing(problem, lam, *args, **options):
+        if lam == 3.0:
+            raise linalg.LinAlgError("no factor")
+        return honest(problem, lam, *args, **options)
+
+    monkeypatch.setattr(refit, "refit_fold", failing)
+    path = make(name).prepare(problem, folds).predict(LAMS)
+    assert path.reasons == ["", "", "no factor", "", ""]
+    assert np.isnan(path.values[2]).all()
+
+
 def test_block_fails_alone_where_its_factor_does():
     y = np.arange(12.0)[:, None]
     problem = Problem(np.ones((12, 12)), y, np.ones(12), Squared(), True, "total")
@@ -157,8 +209,9 @@ def test_machines_are_those_of_refits(method, split, fit_intercept):
     losses = [Huber(0.3), Expectile(0.8)] if method is Exact else [Squared()]
     for loss in losses:
         problem = make_problem(
-            loss, "regression", N, weight="random", q=2, fit_intercept=fit_intercept
-        )
+            loss, "regression", N, q=2, fit_intercept=fit_intercept,
+            weight="random" if fit_intercept else "none",
+        )  # fmt: skip
         folds = SPLITS[split]
         prepared = method().prepare(problem, folds)
         for lam in (1e-1, 1e-3)[: 1 if split == "loo" else 2]:
@@ -222,6 +275,8 @@ def test_other_losses_are_refused(name):
 
 def test_methods_are_known_by_their_names():
     assert [method.name for method in METHODS.values()] == list(METHODS)
+    assert repr(Exact()) == "Exact()"
+    assert repr(Influence(order=2)) == "Influence(order=2, tail=False)"
 
 
 # the values

@@ -88,6 +88,26 @@ def test_solutions_start_where_the_last_one_ended(monkeypatch):
     assert last.converged
 
 
+def test_solutions_follow_one_factor_where_many_points_have_curvature(monkeypatch):
+    """Three lambdas are too few for a decomposition; only the first of them is fitted."""
+    fitted, honest = [], path.fit
+
+    def watched(problem, lam, **options):
+        fitted.append(lam)
+        return honest(problem, lam, **options)
+
+    monkeypatch.setattr(path, "fit", watched)
+    for loss, task in PIECEWISE:
+        fitted.clear()
+        problem = narrow(loss, task, scaling="total", q=2)
+        full = full_path(problem)
+        found = full.solutions(LAMS[3:6])
+        assert not any(full.spectra)
+        assert fitted == [LAMS[3]]
+        for lam, one in zip(LAMS[3:6], found, strict=True):
+            np.testing.assert_allclose(one.u, honest(problem, lam).u, rtol=0, atol=1e-7)
+
+
 def test_a_lambda_without_a_solution_has_a_reason_and_the_next_one_a_solution(monkeypatch):
     honest = path.fit
 

@@ -10,7 +10,8 @@ from systems._twins import assert_minimises, random_models, small_problem
 from onefit import linalg
 from onefit.losses import EpsilonQuadratic, Huber, Squared
 from onefit.problem import Problem
-from onefit.systems import Base, Model, SharedSpectrum, Update
+from onefit.systems import Base, Follow, Model, SharedSpectrum, Update
+from onefit.systems.update import CHANGED, Dense, Factored
 
 
 def held(base):
@@ -130,3 +131,43 @@ def test_every_column_is_solved_by_its_own_base():
     assert_minimises(problem, ridges[which], model, system.solve(model))
     one = np.array([3])
     assert_minimises(problem, 5.0, model.take(one), system.take(one).solve(model.take(one)))
+
+
+@pytest.mark.parametrize("hold", [Dense, Factored])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_inverses_however_they_are_held(hold, dtype):
+    """Blocks are asked for in any order, some of their rows for the second time."""
+    random = np.random.default_rng(0)
+    A = random.normal(size=(30, 30))
+    M = np.asfortranarray(np.eye(30) + A @ A.T, dtype=dtype)
+    expected, tolerance = np.linalg.inv(M), 1e-10 if dtype == np.float64 else 1e-4
+    inverse = hold(M.copy(order="F"))
+    for rows in (np.array([7, 2, 19]), np.array([2, 4, 19, 0]), np.array([4])):
+        block = inverse.block(rows)
+        assert block.dtype == dtype
+        wanted = np.tril(expected[np.ix_(rows, rows)])
+        np.testing.assert_allclose(np.tril(block), wanted, atol=tolerance)
+    for B in (A[:, :3], A[:, 0]):
+        found = inverse.apply(np.asfortranarray(B, dtype=dtype))
+        np.testing.assert_allclose(found, expected @ B, atol=20 * tolerance)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_one_column_is_followed_from_base_to_base(fit_intercept):
+    """By changes of one factor while few points change, by a new one where many do."""
+    problem, d = small_problem(EpsilonQuadratic(0.05), n=120, fit_intercept=fit_intercept)
+    first = Base(problem, d, 0.2, alone=True)
+    follow, random = Follow(first), np.random.default_rng(0)
+    assert follow.curvature is None
+    for change, renewed in ((0.01, False), (0.02, False), (0.3, True), (0.01, None)):
+        before = follow.base
+        at = before.d.copy()
+        some = random.permutation(np.flatnonzero(at))[: int(change * before.p)]
+        at[some] = 0.0
+        model = leave(problem, at, [])
+        assert_minimises(problem, 0.2, model, follow.take([0]).solve(model))
+        if renewed is not None:
+            assert (follow.base is not before) == renewed
+        assert np.count_nonzero(follow.base.d != at) <= CHANGED * follow.base.p
+    assert held(first)
+    assert follow.base.alone
