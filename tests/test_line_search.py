@@ -68,20 +68,22 @@ def test_no_point_of_a_dense_scan_is_lower(loss, task):
 
 
 @each_loss
-@settings(max_examples=30)
+@settings(max_examples=60, derandomize=True)
 @given(seed=st.integers(0, 10**6), power=st.floats(-3, 8))
 def test_a_loose_search_never_goes_up(loss, task, seed, power):
     """A slope may be small beside that at the start, and yet have come up a long way."""
     Y, U, dU, s, linear, quadratic = rays(task, seed, 5, 10.0**power)
     quadratic *= 10.0**-power
     found = line_search(loss, Y, U, dU, s, linear, quadratic, tolerance=0.01)
+    exact = line_search(loss, Y, U, dU, s, linear, quadratic)
     for j, t in enumerate(found):
         ray = (loss, Y[:, j], U[:, j], dU[:, j], s[:, j], linear[j], quadratic[j])
         start, before = slope(*ray, 0.0), height(*ray, 0.0)
         assert height(*ray, t) <= before + 1e-9 * abs(before)
         if start < 0.0:
             assert t > 0.0
-            assert -slope(*ray, t) <= 0.011 * abs(start)
+            # little of the slope is left, or of the way
+            assert -slope(*ray, t) <= 0.011 * abs(start) or t >= 0.99 * exact[j]
 
 
 def test_columns_may_have_losses_of_their_own():
