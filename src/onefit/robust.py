@@ -40,6 +40,9 @@ Array = NDArray[Any]
 
 __all__ = ["RobustSelection", "mad", "robust_select"]
 
+#: relative difference of two criteria that is rounding
+TIE = 1e-9
+
 
 @dataclass(frozen=True)
 class RobustSelection:
@@ -229,8 +232,10 @@ class _Table:
 
     def best(self) -> int:
         """The candidate with the smallest criterion."""
-        best = int(np.argmin(self.values))
-        if not np.isfinite(self.values[best]):
+        values = np.array(self.values)
+        # where all residuals are within two thresholds the values differ by rounding: the first
+        best = int(np.argmax(values <= values.min() * (1.0 + TIE)))
+        if not np.isfinite(values[best]):
             raise FloatingPointError(f"no candidate could be evaluated: {self.reasons[best]}")
         return best
 
