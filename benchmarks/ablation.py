@@ -207,12 +207,17 @@ def gains(outcomes: list[Outcome], search: str) -> list[Row]:
     return rows
 
 
-def arguments():
-    flags = harness.parser(__doc__, rounds=3)
+def parser(about: str):
+    """The flags that choose the searches; those of `versions.py` too."""
+    flags = harness.parser(about, rounds=3)
     flags.add_argument("--data", type=Path, help="folder of the data sets (else ONEFIT_DATA_DIR)")
     flags.add_argument("--search", default="", help="searches whose name matches this")
     flags.add_argument("--rows", type=int, default=0, help="use only so many rows (0: all)")
-    flags.add_argument("--gammas", type=int, default=5, help="kernels of the classifiers' searches")
+    flags.add_argument("--gammas", type=int, default=4, help="kernels of the classifiers' searches")
+    return flags
+
+
+def arguments(flags):
     given = flags.parse_args()
     if given.quick:
         given.rows, given.rounds, given.gammas = 150, 1, 2
@@ -220,7 +225,7 @@ def arguments():
 
 
 def main() -> None:
-    flags, rows = arguments(), []
+    flags, rows = arguments(parser(__doc__)), []
     for search, task in searches(flags).items():
         print(search, flush=True)
         names = [name for name in PATHS if name in (RIDGE if task["set"] == "friedman" else NEWTON)]

@@ -27,21 +27,10 @@ def build(task: Row, checkout: str):
     return ablation.build(task, ablation.BASE)
 
 
-def arguments():
-    flags = harness.parser(__doc__, rounds=3)
-    flags.add_argument("--other", type=Path, required=True, help="checkout of another version")
-    flags.add_argument("--data", type=Path, help="folder of the data sets (else ONEFIT_DATA_DIR)")
-    flags.add_argument("--search", default="", help="searches whose name matches this")
-    flags.add_argument("--rows", type=int, default=0, help="use only so many rows (0: all)")
-    flags.add_argument("--gammas", type=int, default=4, help="kernels of the classifiers' searches")
-    given = flags.parse_args()
-    if given.quick:
-        given.rows, given.rounds, given.gammas = 150, 1, 2
-    return given
-
-
 def main() -> None:
-    flags, rows = arguments(), []
+    parser, rows = ablation.parser(__doc__), []
+    parser.add_argument("--other", type=Path, required=True, help="checkout of another version")
+    flags = ablation.arguments(parser)
     for search, task in ablation.searches(flags).items():
         print(search, flush=True)
         rivals = [

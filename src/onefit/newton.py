@@ -161,7 +161,8 @@ class Batch:
         self.steps, self.stuck = self.steps + 1, ~((t > 0.0) & np.isfinite(self.change))
         if not determined.all():
             lost = np.flatnonzero(~determined)
-            self.settled[lost] &= ~self.slide(lost)
+            # a smooth loss without curvature has run out into its tails: that is no minimum
+            self.settled[lost] &= ~self.slide(lost) & (not self.smooth)
 
     def _curvature(self, g: Array) -> Array:
         """That of the loss, zero where g / d would say nothing for rounding; or the system's."""

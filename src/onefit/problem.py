@@ -74,9 +74,12 @@ class Problem:
 
     def with_loss(self, loss: Loss) -> Problem:
         """The same with another loss."""
-        other = replace(self, loss=loss)
-        cached = ("norms", "scale")
-        vars(other).update({name: x for name, x in vars(self).items() if name in cached})
+        return self._changed(loss=loss)
+
+    def _changed(self, **changes: Any) -> Problem:
+        """The same numbers in another form, of the same sizes."""
+        other = replace(self, **changes)
+        vars(other).update(norms=self.norms, scale=self.scale)  # cached properties
         return other
 
     @property
@@ -107,9 +110,7 @@ class Problem:
         if self.K.dtype == np.float64:
             return self
         K, Y, s = (x.astype(np.float64) for x in (self.K, self.Y, self.s))
-        other = replace(self, K=K, Y=Y, s=s, may_overwrite=False)
-        vars(other).update(norms=self.norms, scale=self.scale)  # cached, and the same
-        return other
+        return self._changed(K=K, Y=Y, s=s, may_overwrite=False)
 
     def take(self, rows: Indices) -> Problem:
         """The problem on some of the rows."""
