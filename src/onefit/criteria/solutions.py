@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from onefit.fit import fit
 from onefit.problem import Problem, Solution
 
@@ -12,7 +10,7 @@ __all__ = ["SolutionPath", "positive"]
 
 def positive(problem: Problem) -> Problem:
     """The problem on its rows of positive weight."""
-    kept = np.flatnonzero(problem.s > 0)
+    kept = problem.positive
     return problem if kept.size == problem.n else problem.take(kept)
 
 
