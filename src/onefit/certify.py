@@ -159,6 +159,7 @@ class _Digits:
         self.error = candidates.bound().at(kappa, size)
         if not (self.error <= wanted * columns.scale).all():
             rows = [np.flatnonzero(one) for one in self.tested.T]
+            # values are rounded twice, once as seen from the origin
             self.error = np.minimum(self.error, candidates.sharp(rows, 2.0 * size))
         self.gap = candidates.gap()
 
