@@ -28,7 +28,7 @@ from onefit.losses import (
     SquaredHinge,
 )
 from onefit.problem import Problem
-from onefit.systems import Base, Cholesky, SharedSpectrum, Update
+from onefit.systems import Base, Cholesky, Iterative, SharedSpectrum, Update
 
 SCALINGS = ("mean", "total")
 
@@ -95,6 +95,7 @@ SYSTEMS = {
     "spectral": lambda problem, d, ridge: _update(
         problem, d, ridge, spectrum=SharedSpectrum(problem, d)
     ),
+    "iterative": lambda problem, d, ridge: Iterative(problem, ridge, tolerance=0.0),
 }
 
 

@@ -159,9 +159,9 @@ def test_columns_that_a_start_leads_astray_begin_again(monkeypatch, loss, task):
     """From zero along falling Lambda, and those alone; the steps of both count."""
     again, honest = [], module._descend
 
-    def watched(columns):
+    def watched(columns, system):
         again.append(columns.y[:, 0])
-        return honest(columns)
+        return honest(columns, system)
 
     monkeypatch.setattr(module, "_descend", watched)
     problem = make_problem(loss, task, 30, q=2)

@@ -131,21 +131,59 @@ def test_the_fastest_that_fits_into_memory():
 @pytest.mark.parametrize("method", sorted(COSTS))
 def test_a_given_method_is_respected(method):
     work = kfold(300, 5, 20)
-    assert choose(work, method, MACHINE, available=0.0) == estimate(work, method, MACHINE)
+    assert choose(work, method, MACHINE, available=math.inf) == estimate(work, method, MACHINE)
+    # tiles where a matrix does not fit and need not be held
+    without = replace(work, tiled=method == "iterative")
+    assert choose(work, method, MACHINE, available=0.0) == estimate(without, method, MACHINE)
+
+
+def test_many_rows_are_iterated():
+    """Unless a row is left out at a time, or K itself is needed."""
+    large = kfold(20_000, 10, 13)
+    assert auto(large) == "iterative"
+    assert not choose(large, rates=MACHINE, available=math.inf).tiled
+    assert choose(large, rates=MACHINE, available=2 * GIB).tiled
+    assert choose(large, rates=MACHINE, available=math.inf, products=False).method == "eigen"
+    assert auto(kfold(20_000, 20_000, 13)) == "eigen"
+    assert auto(kfold(2000, 10, 13)) != "iterative"
+    given = replace(large, given=True)
+    assert not choose(given, rates=MACHINE, available=2 * GIB).tiled
+    text = explain(large, choose(large, rates=MACHINE, available=2 * GIB), MACHINE)
+    assert "one iteration for 130 problems, each step a product with tiles" in text
+
+
+def test_the_way_of_a_fit(monkeypatch):
+    def way(n, room, solver="auto", **options):
+        monkeypatch.setattr(memory_module, "available_memory", lambda processes=1: room * GIB)
+        return plan.choose_fit(Workload(n, 1, (), **options), solver)
+
+    assert way(1000, 0.0) == ("auto", "matrix")
+    assert way(5000, 10.0) == ("auto", "matrix")
+    assert way(5000, 0.3) == ("iterative", "held")
+    assert way(5000, 0.15) == ("iterative", "tiles")
+    assert way(20_000, 10.0) == ("iterative", "held")
+    assert way(20_000, 2.0) == ("iterative", "tiles")
+    assert way(20_000, 10.0, "newton") == ("newton", "matrix")
+    assert way(1000, 1.0, "iterative") == ("iterative", "held")
+    assert way(20_000, 1.0, given=True) == ("iterative", "held")
+    with pytest.raises(MemoryError, match="a fit to n=20000 rows"):
+        way(20_000, 2.0, "newton")
+    with pytest.raises(MemoryError, match="a fit to n=1000000 rows"):
+        way(1_000_000, 1.0)
 
 
 def test_other_losses_take_exact():
     work = kfold(300, 5, 20, loss="huber")
     assert auto(work) == "exact"
     names = {one.method for one in candidates(work, MACHINE)}
-    assert names == {"exact", "limit", "influence", "refit"}
+    assert names == {"exact", "limit", "influence", "iterative", "refit"}
     with pytest.raises(ValueError, match=r"'eigen'.*squared loss only, not for 'huber'.*'exact'"):
         choose(work, "eigen", MACHINE)
 
 
 def test_candidates_of_the_squared_loss_come_fastest_first():
     known = candidates(kfold(500, 10, 20), MACHINE)
-    assert {one.method for one in known} == {"block", "eigen", "refit"}
+    assert {one.method for one in known} == {"block", "eigen", "iterative", "refit"}
     assert [one.seconds for one in known] == sorted(one.seconds for one in known)
 
 
@@ -590,7 +628,7 @@ def test_the_plan_shows_every_method_and_marks_the_choice():
     rows = table(text)
     assert chosen.method == "eigen"
     assert {name: row[-1] for name, row in rows.items()} == {
-        "eigen": ">", "block": " ", "refit": " ",
+        "eigen": ">", "block": " ", "iterative": " ", "refit": " ",
     }  # fmt: skip
     for one in candidates(work, MACHINE):
         row = rows[one.method]
@@ -621,7 +659,7 @@ def test_a_slower_choice_says_so():
     assert "Expected to be faster, but not taken: eigen (" in text
     # a method that is not among the candidates has a row of its own
     rows = table(explain(work, estimate(work, "exact", MACHINE), MACHINE))
-    assert set(rows) == {"block", "eigen", "refit", "exact"}
+    assert set(rows) == {"block", "eigen", "iterative", "refit", "exact"}
     assert rows["exact"][-1] == ">"
 
 
@@ -630,7 +668,7 @@ def test_the_plan_of_other_losses_says_that_it_is_rough(method):
     work = kfold(600, 5, 10, loss="smoothed_hinge")
     text = explain(work, choose(work, method, MACHINE), MACHINE)
     rows = table(text)
-    assert set(rows) == {"exact", "limit", "influence", "refit"}
+    assert set(rows) == {"exact", "limit", "influence", "iterative", "refit"}
     assert [name for name, row in rows.items() if row[-1] == ">"] == [method]
     assert "rough estimates" in text
     assert "smoothed_hinge loss" in text

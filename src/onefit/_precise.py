@@ -41,12 +41,14 @@ SLICE = 18
 ROWS = 256
 
 
-def summation(n: int) -> float:
+def summation(n: int, block: int = 0) -> float:
     """What rounding may make of a sum of n products, relative to the sum of their sizes.
 
     n roundings that all have one sign would make n times EPSILON / 2. Independent ones stay below
-    this with a probability that leaves no doubt (Higham and Mary 2019).
+    this with a probability that leaves no doubt (Higham and Mary 2019). Where blocks are added up
+    first, and then their sums, no term is rounded more often than both have terms.
     """
+    n = min(n, block + -(-n // block)) if block else n
     return float(EPSILON * min(float(n), 8.0 + 6.0 * n**0.5))
 
 
@@ -100,6 +102,10 @@ def predictions(
     without loss.
     """
     a = np.asarray(a, dtype=np.float64)
+    if not isinstance(norms.K, np.ndarray):
+        V = np.zeros((norms.roots.size, a.shape[1]))
+        V[columns] = a
+        return np.asarray((norms.K @ V)[rows] + plus)
     plus = np.broadcast_to(plus, (rows.size, a.shape[1]))
     out = np.empty(plus.shape)
     t = np.exp2(np.round(np.log2(np.where(norms.roots > 0.0, norms.roots, 1.0))))

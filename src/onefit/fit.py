@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from onefit import linalg
-from onefit._types import Mask
+from onefit._types import Array, Mask
+from onefit.linalg.tiles import Tiles
 from onefit.losses import Squared
 from onefit.newton import Batch, minimise
 from onefit.problem import Columns, Problem, Solution
 from onefit.reweight import solve_reweight
-from onefit.systems import Cholesky
+from onefit.systems import Cholesky, Iterative, System
 
 __all__ = ["SOLVERS", "fit", "resolved", "solve_columns"]
 
-SOLVERS = ("auto", "newton", "reweight")
+SOLVERS = ("auto", "newton", "reweight", "iterative")
+#: what makes the systems of some columns, of a problem and their Lambda
+Way = Callable[[Problem, Array], System]
 #: Newton steps of a fit
 MAX_STEPS = 100
 #: a fit that does not converge begins at a ridge so many times as large, at most, and falls by this
@@ -35,15 +39,19 @@ def fit(
     ----------
     problem : Problem
     lam : float
-    solver : {"auto", "newton", "reweight"}, default="auto"
+    solver : {"auto", "newton", "reweight", "iterative"}, default="auto"
+        "iterative" solves the systems of Newton's method by conjugate gradients, and is the only
+        one for a kernel matrix that is not held; "auto" is "newton" for any other.
     start : Solution, default=None
         Where to begin, near the minimiser; at zero by default.
     """
-    problem = resolved(problem, lam)
+    if isinstance(problem.K, Tiles):
+        solver = "iterative"
+    problem = resolved(problem, lam, solver)
     if solver == "reweight":
         return solve_reweight(problem, lam)
     columns = problem.targets(problem.positive, problem.ridge(lam))
-    found = solve_columns(columns, start)
+    found = solve_columns(columns, start, Iterative if solver == "iterative" else Cholesky)
     if not found.converged:
         warnings.warn(
             f"Newton's method stopped after {found.steps} steps short of a stationary point "
@@ -55,37 +63,39 @@ def fit(
     return found
 
 
-def resolved(problem: Problem, lam: float) -> Problem:
+def resolved(problem: Problem, lam: float, solver: str = "auto") -> Problem:
     """The problem with a loss that no longer waits for the residuals of the squared loss."""
     if not getattr(problem.loss, "relative", False):
         return problem
-    squared = fit(problem.with_loss(Squared()), lam)
+    squared = fit(problem.with_loss(Squared()), lam, solver)
     loss = problem.loss.resolve(problem.Y - squared.u, problem.s)  # type: ignore[attr-defined]
     return problem.with_loss(loss)
 
 
-def solve_columns(columns: Columns, start: Solution | None = None) -> Solution:
-    """The minimisers of some columns, by a factor per column and step.
+def solve_columns(
+    columns: Columns, start: Solution | None = None, system: Way = Cholesky
+) -> Solution:
+    """The minimisers of some columns, by a factor per column and step or another way of solving.
 
     Columns that do not converge start again from zero, along falling Lambda.
     """
     n, k = columns.weights.shape
-    batch = _solved(columns, start or Solution.zero(n, k, columns.K.dtype))
+    batch = _solved(columns, start or Solution.zero(n, k, columns.K.dtype), system)
     steps, failed = int(batch.steps.max()), np.flatnonzero(~_stationary(batch))
     if failed.size:
-        part, more = _descend(columns.take(failed))
+        part, more = _descend(columns.take(failed), system)
         batch.put(failed, part)
         steps += more
     return replace(batch.at, steps=steps, converged=bool(_stationary(batch).all()))
 
 
-def _solved(columns: Columns, start: Solution) -> Batch:
+def _solved(columns: Columns, start: Solution, system: Way) -> Batch:
     """Newton steps from a point, to the middle of what is flat in b.
 
     Predictions that were carried along are computed anew in the end; where that shows a gap, one
     more step closes it.
     """
-    batch = Batch.start(columns, Cholesky(columns.problem, columns.ridge), start)
+    batch = Batch.start(columns, system(columns.problem, columns.ridge), start)
     minimise(batch, MAX_STEPS)
     batch.recompute()
     batch.own()
@@ -101,7 +111,7 @@ def _solved(columns: Columns, start: Solution) -> Batch:
     return batch
 
 
-def _descend(columns: Columns) -> tuple[Batch, int]:
+def _descend(columns: Columns, system: Way) -> tuple[Batch, int]:
     """From zero along falling Lambda: each solution starts the next, SMALLER times below."""
     n, k = columns.weights.shape
     top = columns.problem.norms.diagonal * float(columns.weights.sum(axis=0).max())
@@ -110,7 +120,7 @@ def _descend(columns: Columns) -> tuple[Batch, int]:
     at, steps = Solution.zero(n, k, columns.K.dtype), 0
     for power in np.arange(stages, -1.0, -1.0):
         eased = replace(columns, ridge=columns.ridge * SMALLER**power)
-        batch = _solved(eased, at)
+        batch = _solved(eased, at, system)
         at, steps = batch.at, steps + int(batch.steps.max())
     return batch, steps
 

@@ -58,6 +58,8 @@ STRAY = 16.0
 #: predictions of a smooth loss with the curvature of another point move by less than this part of
 #: the scale in the last step; with its own, which squares what is left, the root of rounding does
 KEPT = 1e-9
+#: what a system that is not solved to rounding may leave of the last step, in units of the scale
+LEFT_OVER = 1e-9
 
 
 #: what is known of a column beside where it stands
@@ -153,7 +155,8 @@ class Batch:
         # points that are not on one parabola all the way: all of them if the loss is smooth
         bent = columns.train if self.smooth else (pieces != self.pieces) & columns.train
         self.base, self.change = there, np.abs(move).max(axis=0)
-        self.settled = (self.change <= self._small()) | ~bent.any(axis=0)
+        exact = self.system.tolerance * self.change <= LEFT_OVER * columns.scale
+        self.settled = (self.change <= self._small()) | (exact & ~bent.any(axis=0))
         t, search = np.ones(self.steps.size), np.flatnonzero(~self.settled)
         if search.size and not full and not self.kept:
             t[search] = self._lengths(search, bent, g, d, move)

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from onefit import linalg
 from onefit._types import Array
+from onefit.kernels.distances import CLOSE
+from onefit.linalg.tiles import Tiles
 
 __all__ = ["Norms", "target_scale"]
+
+#: rows up to which the smallest eigenvalue of a definite matrix is measured all the same
+FACTORED = 3000
 
 
 @dataclass(frozen=True)
@@ -21,21 +27,26 @@ class Norms:
     ----------
     roots : (n,) array
         Roots of the diagonal: |K_ij| <= roots_i roots_j.
+    definite : bool
+        Whether K is the matrix of a positive semidefinite function, but for rounding.
     """
 
-    K: Array = field(repr=False)
+    K: Any = field(repr=False)
     roots: Array = field(repr=False)
+    definite: bool = False
 
     @classmethod
-    def of(cls, K: Array) -> Norms:
+    def of(cls, K: Array | Tiles, definite: bool = False) -> Norms:
         """Of a kernel matrix, which is kept."""
-        diagonal = np.einsum("ii->i", K).astype(np.float64)
-        return cls(K, np.sqrt(np.maximum(diagonal, 0.0)))
+        diagonal = K.diagonal().astype(np.float64)
+        return cls(K, np.sqrt(np.maximum(diagonal, 0.0)), definite)
 
     @cached_property
     def row_sum(self) -> float:
         """The largest absolute row sum, no less than the largest eigenvalue."""
         K = self.K
+        if isinstance(K, Tiles):
+            return float(self.roots.max(initial=0.0) * self.roots.sum())
         return max(float(np.abs(K[i : i + 512]).sum(axis=1).max()) for i in range(0, len(K), 512))
 
     @property
@@ -53,10 +64,16 @@ class Norms:
         """How far below zero the smallest eigenvalue may be.
 
         A Cholesky factor of K shifted by what rounding makes of one proves that it is no further
-        below than twice that; only where there is none is the eigenvalue itself computed.
+        below than twice that; only where there is none is the eigenvalue itself computed. Of a
+        large matrix that is known to be definite but for rounding, only the latter is looked at:
+        its entries come from distances that are right to a rounding over CLOSE at worst
+        (onefit.kernels.distances).
         """
         n = self.K.shape[0]
         epsilon = float(np.finfo(self.K.dtype).eps)
+        if isinstance(self.K, Tiles) or (self.definite and n > FACTORED):
+            epsilon += float(np.finfo(np.float64).eps) / CLOSE
+            return float((8.0 + 6.0 * n**0.5) * epsilon * self.diagonal)
         shift = max(
             (8.0 + 6.0 * n**0.5) * epsilon * self.diagonal, float(np.finfo(np.float32).tiny)
         )

@@ -73,8 +73,9 @@ def heldout_predict(
     rows, Y, s = inside.checked_data(machine, X, y, sample_weight)
     folds = Folds.draw(cv, X, y, groups, classifier=is_classifier(machine))
     check_training(folds, s, y, getattr(machine, "classes_", None))
-    chosen = _within_memory(chosen, machine, Y, s, folds)
-    problem, lam = inside.make_problem(machine, rows, Y, s), float(machine.lam)
+    chosen, tiled = _within_memory(chosen, machine, Y, s, folds)
+    form = ("tiles" if tiled else "held") if chosen.products_only else "matrix"
+    problem, lam = inside.make_problem(machine, rows, Y, s, form), float(machine.lam)
     held = chosen.prepare(problem, folds).predict(np.array([lam]))[0]
     return replace(held, seconds=perf_counter() - start)
 
@@ -128,8 +129,11 @@ def ridge_weights(folds: Folds, s: Array, scaling: str) -> int:
 
 def _within_memory(
     method: HeldOutMethod | None, machine: Any, Y: Array, s: Array, folds: Folds
-) -> HeldOutMethod:
-    """The method, or the cheapest one for None; refused if it needs more memory than there is."""
+) -> tuple[HeldOutMethod, bool]:
+    """The method, or the cheapest one for None, and whether K is not to be held.
+
+    Refused if it needs more memory than there is.
+    """
     from onefit import plan
 
     work = replace(
@@ -137,9 +141,9 @@ def _within_memory(
         removed=tuple(rows.size for rows in folds.removed),
         ridges=ridge_weights(folds, s, machine.scaling),
     )
-    if method is not None:
+    if method is not None and not method.products_only:
         plan.check_method(work, method.name)
-        return method
-    cheapest = plan.choose(work)
+        return method, False
+    cheapest = plan.choose(work, "auto" if method is None else method.name)
     plan.check_memory(work, cheapest)
-    return METHODS[cheapest.method]()
+    return method or METHODS[cheapest.method](), cheapest.tiled

@@ -41,8 +41,8 @@ class Problem:
 
     Parameters
     ----------
-    K : (n, n) array
-        Kernel matrix.
+    K : (n, n) array or Tiles
+        Kernel matrix; one that is not held serves the methods that need its products only.
     Y : (n, q) array
         One column per target (regression) or a one-vs-rest coding in {-1, +1} (classification).
     s : (n,) array
@@ -52,15 +52,18 @@ class Problem:
     scaling : {"mean", "total"}
     may_overwrite : bool
         Whether a method may overwrite K, because nobody needs it afterwards.
+    definite : bool
+        Whether K is the matrix of a positive semidefinite function, but for rounding.
     """
 
-    K: Array = field(repr=False)
+    K: Any = field(repr=False)
     Y: Array = field(repr=False)
     s: Array = field(repr=False)
     loss: Loss
     fit_intercept: bool = True
     scaling: str = "mean"
     may_overwrite: bool = False
+    definite: bool = False
 
     @property
     def n(self) -> int:
@@ -97,7 +100,7 @@ class Problem:
     @cached_property
     def norms(self) -> Norms:
         """Sizes of the kernel matrix."""
-        return Norms.of(self.K)
+        return Norms.of(self.K, self.definite)
 
     @cached_property
     def scale(self) -> Array:
@@ -160,7 +163,7 @@ class Columns:
     scale: Array
 
     @property
-    def K(self) -> Array:
+    def K(self) -> Any:
         """The kernel matrix they share."""
         return self.problem.K
 

@@ -68,6 +68,9 @@ class KernelMachine(BaseEstimator):
     def _make_loss(self) -> Loss:
         raise NotImplementedError
 
+    def _check_weighted(self, Y: Array, s: Array) -> None:
+        """Refuse weights that leave nothing to be fitted."""
+
     def _targets(self, y: Any, dtype: Any) -> Array:
         """Check y, remember what predictions need, and return the (n, q) matrix of targets."""
         raise NotImplementedError
@@ -93,6 +96,13 @@ class KernelMachine(BaseEstimator):
         plan.check_fit(self._workload(Y, s))
         return self._make_problem(X, Y, s)
 
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Loss:
+        """Solve in the way that the plan finds best, and return the loss."""
+        X, Y, s = self._check_data(X, y, sample_weight)
+        self._check_weighted(Y, s)
+        solver, form = plan.choose_fit(self._workload(Y, s), self.solver)
+        return self._solve(self._make_problem(X, Y, s, form), solver)
+
     def _check_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
         """Rows, targets and weights, checked; nothing of the size of K is made yet."""
         self._check_parameters()
@@ -117,19 +127,33 @@ class KernelMachine(BaseEstimator):
             given=self._precomputed,
         )
 
-    def _make_problem(self, X: Any, Y: Array, s: Array) -> Problem:
-        """The problem of checked data, which holds K."""
+    def _make_problem(self, X: Any, Y: Array, s: Array, form: str = "matrix") -> Problem:
+        """The problem of checked data.
+
+        Parameters
+        ----------
+        form : {"matrix", "held", "tiles"}, default="matrix"
+            Of K: as the kernel makes it; the same, made by tiles in as many threads as there are;
+            or not at all, for problems of which only products with K are needed.
+        """
         if self._precomputed:
             check_precomputed(X)
-        self._kernel = self._resolve_kernel(X, s)
+        self._kernel = kernel = self._resolve_kernel(X, s)
         self.X_fit_ = X
-        K = self._kernel.matrix(Geometry(X, keep=False))
-        return Problem(K, Y, s, self._make_loss(), self.fit_intercept, self.scaling)
+        K: Any
+        if form == "matrix" or self._precomputed:
+            K = kernel.matrix(Geometry(X, keep=False))
+        else:
+            K = kernel.tiles(X) if form == "tiles" else kernel.tiles(X).whole()
+        return Problem(
+            K, Y, s, self._make_loss(), self.fit_intercept, self.scaling, definite=kernel.definite
+        )
 
-    def _solve(self, problem: Problem) -> Loss:
+    def _solve(self, problem: Problem, solver: str | None = None) -> Loss:
         """Solve on the rows of positive weight, set the fitted attributes, return the loss."""
-        problem = resolved(problem, float(self.lam))
-        solution = fit(problem, float(self.lam), self.solver)
+        solver = solver or self.solver
+        problem = resolved(problem, float(self.lam), solver)
+        solution = fit(problem, float(self.lam), solver)
         self._remember(solution)
         _warn_of_lost_digits(problem, solution)
         return problem.loss

@@ -48,7 +48,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         Half width of the rounded corner of "smoothed_hinge".
     fit_intercept : bool, default=True
     scaling : {"mean", "total"}, default="mean"
-    solver : {"auto", "newton", "reweight"}, default="auto"
+    solver : {"auto", "newton", "reweight", "iterative"}, default="auto"
 
     Attributes
     ----------
@@ -105,14 +105,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         -------
         self
         """
-        problem = self._prepare(X, y, sample_weight)
-        weighted = problem.Y[problem.s > 0]
-        if (weighted == weighted[:1]).all(axis=0).any():
-            raise ValueError(
-                "sample_weight is zero on every row of some class, or on all but one class; "
-                "give each class a row of positive weight"
-            )
-        self._solve(problem)
+        self._fit(X, y, sample_weight)
         return self
 
     def decision_function(self, X: Any) -> Array:
@@ -143,6 +136,14 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         nearest = decision == decision.max(axis=1, keepdims=True)
         p = np.where(p.any(axis=1, keepdims=True), p, nearest.astype(p.dtype))
         return np.asarray(p / p.sum(axis=1, keepdims=True))
+
+    def _check_weighted(self, Y: Array, s: Array) -> None:
+        weighted = Y[s > 0]
+        if (weighted == weighted[:1]).all(axis=0).any():
+            raise ValueError(
+                "sample_weight is zero on every row of some class, or on all but one class; "
+                "give each class a row of positive weight"
+            )
 
     def _make_loss(self) -> Loss:
         return get_loss(self.loss, "classification", delta=self.delta)

@@ -92,9 +92,11 @@ def workload_of(machine: KernelMachine, Y: Array, s: Array) -> plan.Workload:
     return machine._workload(Y, s)
 
 
-def make_problem(machine: KernelMachine, X: Any, Y: Array, s: Array) -> Problem:
-    """The problem of checked data, which holds K."""
-    return machine._make_problem(X, Y, s)
+def make_problem(
+    machine: KernelMachine, X: Any, Y: Array, s: Array, form: str = "matrix"
+) -> Problem:
+    """The problem of checked data, which has K as a matrix, or as what its products need."""
+    return machine._make_problem(X, Y, s, form)
 
 
 def prepare(machine: KernelMachine, X: Any, y: Any, sample_weight: Any) -> Problem:

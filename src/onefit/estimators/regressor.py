@@ -53,7 +53,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
     scaling : {"mean", "total"}, default="mean"
         ``w_i = 1/n`` (the papers') or ``w_i = 1``, so that with the squared loss and no intercept
         ``lam`` is the ``alpha`` of scikit-learn's KernelRidge. Sample weights multiply w.
-    solver : {"auto", "newton", "reweight"}, default="auto"
+    solver : {"auto", "newton", "reweight", "iterative"}, default="auto"
         "auto" factors once for the squared loss and takes Newton steps otherwise; "reweight" is the
         iteration of Debruyne et al. (2008), section 4.3.
 
@@ -122,7 +122,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         -------
         self
         """
-        loss = self._solve(self._prepare(X, y, sample_weight))
+        loss = self._fit(X, y, sample_weight)
         if isinstance(loss, Huber):
             one = self._y_ndim == 1 or np.ndim(loss.threshold) == 0
             self.threshold_ = float(np.ravel(loss.threshold)[0]) if one else loss.threshold

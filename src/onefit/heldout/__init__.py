@@ -9,6 +9,7 @@ method          losses                 what it gives
 "influence"     any                    the influence series, cut at an order
 "limit"         any                    the series' limit in closed form, with an error bound
 "exact"         any                    the limit, taken on by Newton steps where it must be
+"iterative"     any                    exact to a tolerance, by products with K alone
 "auto"          any                    "block" or "eigen" by cost; "exact" for other losses
 ==============  =====================  =====================================================
 """
@@ -16,6 +17,7 @@ method          losses                 what it gives
 from __future__ import annotations
 
 from onefit.heldout.base import HeldOut, HeldOutMethod, HeldOutPath, Prepared
+from onefit.heldout.iterative import Iterative
 from onefit.heldout.leave_out import Exact, Limit
 from onefit.heldout.refit import Refit
 from onefit.heldout.series import Influence
@@ -30,6 +32,7 @@ __all__ = [
     "HeldOutMethod",
     "HeldOutPath",
     "Influence",
+    "Iterative",
     "Limit",
     "Prepared",
     "Refit",
@@ -37,5 +40,5 @@ __all__ = [
 
 #: name -> class of every held-out method; how to add one: docs/extending.md
 METHODS: dict[str, type[HeldOutMethod]] = {
-    method.name: method for method in (Refit, Block, Eigen, Influence, Limit, Exact)
+    method.name: method for method in (Refit, Block, Eigen, Influence, Limit, Exact, Iterative)
 }

@@ -191,11 +191,14 @@ class HeldOutMethod(ABC):
         Members the loss must have.
     quadratic_only : bool
         Whether the loss must be quadratic.
+    products_only : bool
+        Whether it needs nothing of K but its products, so that K need not be held.
     """
 
     name: ClassVar[str]
     requires: ClassVar[tuple[str, ...]] = ("gradient", "curvature", "max_curvature")
     quadratic_only: ClassVar[bool] = False
+    products_only: ClassVar[bool] = False
 
     def check(self, problem: Problem) -> None:
         """Refuse a loss that the method cannot serve, naming both."""

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from onefit.kernels.distances import Array, Geometry, Points, as_points, row_blocks
+from onefit.linalg.tiles import Tiles
 
 
 class Kernel(ABC):
@@ -22,9 +23,11 @@ class Kernel(ABC):
     Attributes
     ----------
     metric : the pair quantity that the kernel maps, see `onefit.kernels.distances`; empty if none
+    definite : whether it is known to be positive semi-definite, and not only said to be
     """
 
     metric: ClassVar[str] = ""
+    definite: ClassVar[bool] = True
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -55,6 +58,15 @@ class Kernel(ABC):
         """The kernel matrix of the rows of `X` and of `Y` (default: `X`)."""
         return self.matrix(Geometry(X, Y, keep=False))
 
+    def tiles(self, X: Points) -> Tiles:
+        """The kernel matrix of the rows of `X`, not held but formed tile by tile when needed."""
+        points = as_points(X, "X")
+
+        def block(rows: Any, columns: Any) -> Array:
+            return self(points[rows], None if columns is None else points[columns])
+
+        return Tiles(block, self.diag(points))
+
 
 @dataclass(frozen=True)
 class CallableKernel(Kernel):
@@ -68,6 +80,8 @@ class CallableKernel(Kernel):
     params : mapping, default={}
         Keyword arguments for `func`.
     """
+
+    definite = False
 
     func: Callable[..., Any]
     params: Mapping[str, Any] = field(default_factory=dict, hash=False)

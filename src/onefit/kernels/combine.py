@@ -48,6 +48,11 @@ class WeightedSum(Kernel):
     def metrics(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for kernel in self.kernels for name in kernel.metrics))
 
+    @property
+    def definite(self) -> bool:  # type: ignore[override]
+        """Whether all parts are."""
+        return all(kernel.definite for kernel in self.kernels)
+
     def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
         out = geometry.output(out)
         out.fill(0.0)

@@ -19,6 +19,8 @@ class Precomputed(Kernel):
     columns are the points of the fit.
     """
 
+    definite = False
+
     def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
         """`geometry.X` itself, not a copy, unless `out` is given or it is symmetric up to noise."""
         n_columns, n_points = geometry.X.shape[1], geometry.shape[1]

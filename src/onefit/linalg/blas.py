@@ -106,7 +106,12 @@ def unit_ridge(a: Array, root: Array) -> Array:
 
 
 def row_product(a: Array, b: Array) -> Array:
-    """a b for a symmetric a, reading only the rows of a that some column of b needs."""
+    """a b for a symmetric a, reading only the rows of a that some column of b needs.
+
+    A matrix that is not held is multiplied as it can be.
+    """
+    if not isinstance(a, np.ndarray):
+        return np.asfortranarray(a @ b)
     rows = np.flatnonzero(b.any(axis=1))
     out = np.zeros(b.shape, dtype=a.dtype, order="F")
     some, gathered = b[rows], np.empty((_GATHERED, a.shape[0]), dtype=a.dtype)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from onefit.plan.choice import candidates, choose, estimate
 from onefit.plan.matrices import peak_bytes
-from onefit.plan.memory import available_memory, check_fit, check_memory, check_method
+from onefit.plan.memory import available_memory, check_fit, check_memory, check_method, choose_fit
 from onefit.plan.rates import Rates, calibrate
 from onefit.plan.text import explain
 from onefit.plan.workload import Estimate, Workload
@@ -26,6 +26,7 @@ __all__ = [
     "check_memory",
     "check_method",
     "choose",
+    "choose_fit",
     "estimate",
     "explain",
     "peak_bytes",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from onefit._validation import check_choice
 from onefit.plan.cost import COSTS
 from onefit.plan.matrices import peak_bytes
@@ -12,11 +14,13 @@ from onefit.plan.workload import Estimate, Workload
 __all__ = ["candidates", "choose", "estimate"]
 
 #: what "auto" chooses from, for the squared loss and for any other
-AUTO = {True: ("block", "eigen"), False: ("exact",)}
+AUTO = {True: ("block", "eigen", "iterative"), False: ("exact",)}
+#: rows from which an iteration is considered (benchmarks/iterative.py)
+LARGE = 4000
 #: what is shown beside the choice
 SHOWN = {
-    True: ("block", "eigen", "refit"),
-    False: ("exact", "limit", "influence", "refit"),
+    True: ("block", "eigen", "iterative", "refit"),
+    False: ("exact", "limit", "influence", "iterative", "refit"),
 }
 
 
@@ -26,7 +30,7 @@ def estimate(work: Workload, method: str, rates: Rates | None = None) -> Estimat
     Parameters
     ----------
     work : Workload
-    method : {"block", "eigen", "refit", "exact", "limit", "influence"}
+    method : {"block", "eigen", "refit", "exact", "limit", "influence", "iterative"}
         The first two are for the squared loss only.
     rates : Rates, default=None
         Speeds of the machine; measured (once) when None.
@@ -45,12 +49,14 @@ def estimate(work: Workload, method: str, rates: Rates | None = None) -> Estimat
         flops=work.kernels * cost.flops,
         nbytes=work.busy * peak_bytes(work, method),
         seconds=work.rounds * cost.seconds,
+        tiled=work.tiled,
     )
 
 
 def candidates(work: Workload, rates: Rates | None = None) -> list[Estimate]:
     """The estimates of every method that fits the loss, the fastest first."""
-    shown = [estimate(work, method, rates) for method in SHOWN[work.quadratic]]
+    available = available_memory(work.busy)
+    shown = [_fitting(work, method, rates, available) for method in SHOWN[work.quadratic]]
     return sorted(shown, key=lambda one: one.seconds)
 
 
@@ -59,20 +65,40 @@ def choose(
     method: str = "auto",
     rates: Rates | None = None,
     available: float | None = None,
+    products: bool = True,
 ) -> Estimate:
     """The estimate of the method to use.
 
     A ``method`` that is named is taken. "auto" takes the fastest exact method that fits into the
     memory available (asked of the system when None), or the smallest where none fits: it is
-    :func:`check_memory` that refuses.
+    :func:`check_memory` that refuses. ``products`` says whether products with K are all that is
+    needed.
     """
-    if method != "auto":
-        check_choice("method", method, ("auto", *COSTS))
-        return estimate(work, method, rates)
-    options = [estimate(work, name, rates) for name in AUTO[work.quadratic]]
     if available is None:
         available = available_memory(work.busy)
+    if method != "auto":
+        check_choice("method", method, ("auto", *COSTS))
+        return _fitting(work, method, rates, available)
+    names = [
+        name
+        for name in AUTO[work.quadratic]
+        if name != "iterative" or (products and _iterated(work))
+    ]
+    options = [_fitting(work, name, rates, available) for name in names]
     fitting = [one for one in options if one.nbytes <= available]
     if not fitting:
         return min(options, key=lambda one: one.nbytes)
     return min(fitting, key=lambda one: one.seconds)
+
+
+def _iterated(work: Workload) -> bool:
+    """Whether an iteration may be chosen: below some rows it is no faster, only less sure."""
+    return work.n >= LARGE and not work.one_row_each
+
+
+def _fitting(work: Workload, method: str, rates: Rates | None, available: float) -> Estimate:
+    """The estimate, with tiles in place of a matrix that does not fit, where there is a choice."""
+    found = estimate(work, method, rates)
+    if method == "iterative" and found.nbytes > available and not work.given:
+        return estimate(replace(work, tiled=True), method, rates)
+    return found

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 
 from onefit.plan.rates import Cost, Rates
 from onefit.plan.workload import Workload
 
-__all__ = ["COSTS", "active_share", "factorisation_ratio"]
+__all__ = ["COSTS", "active_share", "factorisation_ratio", "landmarks"]
 
 #: what Python and NumPy take beside the primitives, in calls of a tiny solve: per kernel, per split
 #: of a kernel, per lambda, per split of a lambda, and per row of a leave-one-out
@@ -23,6 +24,8 @@ PER_KERNEL, PER_LAYOUT, PER_LAMBDA, PER_FOLD, PER_ROW = 120.0, 3.0, 40.0, 16.0, 
 
 #: steps assumed of Newton's method and of the repair of a leave-out, orders of an influence series
 NEWTON_STEPS, REPAIRS, ORDERS = 10, 3, 3
+#: steps of an iteration, its landmarks, and passes over a tile to compute it
+STEPS, LANDMARKS, ENTRY = 45, 1000, 8.0
 #: assumed share of points with curvature, for losses that have straight pieces
 SHARES = {
     "smoothed_hinge": 0.3,
@@ -101,6 +104,28 @@ def exact(work: Workload, rates: Rates) -> Cost:
     return _from_one_fit(work, rates, 1 + REPAIRS, inverted=True)
 
 
+def iterative(work: Workload, rates: Rates) -> Cost:
+    """Landmarks, a small decomposition per split, and products with all columns at once."""
+    n, k, m = work.n, work.columns, landmarks(work.n)
+    if not work.quadratic:
+        # lambdas one after the other, and a set-up for every Newton step
+        one = replace(work, lams=1, quadratic=True)
+        return work.lams * NEWTON_STEPS * iterative(one, rates)
+    setup = 3 * rates.product(n, m, m)
+    setup += max(1, work.folds) * rates.eigendecomposition(3 * m)
+    step = rates.product(n, n, k) + 2 * rates.product(n, m, k) + rates.passes(n * k, 16)
+    if work.tiled:
+        step += rates.passes(n * n, ENTRY)
+    formed = Cost() if work.given else rates.passes(n * n, ENTRY)
+    calls = rates.calls(PER_KERNEL + STEPS * PER_FOLD * max(1, work.folds))
+    return formed + setup + STEPS * step + calls
+
+
+def landmarks(n: int) -> int:
+    """Landmarks that are assumed."""
+    return min(LANDMARKS, n // 3)
+
+
 #: method -> cost of one kernel
 COSTS: dict[str, Callable[[Workload, Rates], Cost]] = {
     "block": block,
@@ -109,6 +134,7 @@ COSTS: dict[str, Callable[[Workload, Rates], Cost]] = {
     "exact": exact,
     "limit": limit,
     "influence": influence,
+    "iterative": iterative,
 }
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from onefit.heldout.iterative import ROOM as COLUMN_ROOM
 from onefit.heldout.path import PRICE
 from onefit.heldout.path import ROOM as SHARED
 from onefit.heldout.spectrum import HELD, ROOM
 from onefit.linalg.partial_eigh import MOST, PIECE
-from onefit.plan.cost import active_share
+from onefit.plan.cost import active_share, landmarks
 from onefit.plan.workload import Workload
 
 __all__ = ["peak_bytes"]
@@ -29,7 +30,8 @@ def peak_bytes(work: Workload, method: str) -> int:
     not removed; of any other, no more is known than that it needs K.
     """
     # a single worker keeps the distances that its kernels share
-    distances = 1.0 if work.kernels > 1 and work.busy == 1 else 0.0
+    shared = work.kernels > 1 and work.busy == 1 and method != "iterative"
+    distances = 1.0 if shared else 0.0
     own = _MATRICES.get(method, _kernel)(work) - float(work.given)
     matrices = (own + distances) * work.n**2
     indices = sum(8 * (work.n - m) + SPLIT for m in work.removed)
@@ -86,6 +88,14 @@ def _fit_alone(work: Workload) -> float:
     return 1.0 + each * ((work.n - min(work.removed)) / work.n) ** 2
 
 
+def _iterative(work: Workload) -> float:
+    """K where it is held, the landmarks' columns twice, and a dozen arrays of the iteration."""
+    columns = min(work.columns, max(COLUMN_ROOM // work.n, work.lams * work.targets))
+    small = max(1, work.folds) * landmarks(work.n) ** 2 / work.n**2
+    rest = (2.0 * landmarks(work.n) + 14.0 * columns) / work.n + small
+    return rest + (float(work.given) if work.tiled else 1.0)
+
+
 def _columns(method: str) -> Callable[[Workload], float]:
     """The fit, or a factor beside arrays of a column per fold; and what lambdas share."""
 
@@ -101,5 +111,6 @@ _MATRICES: dict[str, Callable[[Workload], float]] = {
     "block": _block,
     "eigen": _eigen,
     "refit": _refit,
+    "iterative": _iterative,
     **{method: _columns(method) for method in COLUMNS},
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -15,11 +16,13 @@ import psutil
 from onefit.plan.matrices import peak_bytes
 from onefit.plan.workload import Estimate, Workload
 
-__all__ = ["available_memory", "check_fit", "check_memory", "check_method"]
+__all__ = ["available_memory", "check_fit", "check_memory", "check_method", "choose_fit"]
 
 GIB = 1024.0**3
 #: bytes that are taken without a question, which would take longer than a small fit
 UNASKED = 64 * 1024**2
+#: rows up to which a fit factors its matrix (benchmarks/iterative.py --fit)
+FACTORED = 6000
 
 
 def check_memory(work: Workload, estimate: Estimate, available: float | None = None) -> None:
@@ -52,6 +55,26 @@ def check_fit(work: Workload) -> None:
     Small fits are not looked at.
     """
     _ask(work, "a fit to", peak_bytes(work, "fit"))
+
+
+def choose_fit(work: Workload, solver: str = "auto") -> tuple[str, str]:
+    """The solver of a fit, and the form of its kernel matrix: "matrix", "held" or "tiles".
+
+    "auto" factors a matrix where that is quick and there is room for it, and iterates otherwise.
+    """
+    if solver not in ("auto", "iterative"):
+        check_fit(work)
+        return solver, "matrix"
+    nbytes = peak_bytes(work, "fit")
+    if solver == "auto" and nbytes <= UNASKED:
+        return solver, "matrix"
+    room = available_memory()
+    if solver == "auto" and work.n <= FACTORED and nbytes <= room:
+        return solver, "matrix"
+    if peak_bytes(work, "iterative") <= room or work.given:
+        return "iterative", "held"
+    _check(work, "a fit to", peak_bytes(replace(work, tiled=True), "iterative"), room)
+    return "iterative", "tiles"
 
 
 def _ask(work: Workload, what: str, nbytes: float) -> None:

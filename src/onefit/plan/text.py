@@ -68,6 +68,8 @@ def _reasons(work: Workload, chosen: Estimate, known: list[Estimate], rates: Rat
         "limit": f"one fit per lambda instead of {work.folds}; not exact where points change their "
         "piece of the loss",
         "influence": f"one fit per lambda instead of {work.folds}, and a series that is cut",
+        "iterative": f"one iteration for {_count(work.columns, 'problem')}, each step a product "
+        f"with {'tiles of the kernel matrix' if chosen.tiled else 'the kernel matrix'}",
         "refit": "the honest definition: a fit per lambda and split",
     }
     lines = [f"Why {chosen.method}: {reasons[chosen.method]}."]

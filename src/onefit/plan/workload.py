@@ -38,6 +38,8 @@ class Workload:
         BLAS threads of each of them.
     given : bool
         Whether the kernel matrix is there already, in the caller's memory.
+    tiled : bool
+        Whether the kernel matrix is formed anew for every product, not held.
 
     Examples
     --------
@@ -57,6 +59,12 @@ class Workload:
     workers: int = 1
     threads: int = 1
     given: bool = False
+    tiled: bool = False
+
+    @property
+    def columns(self) -> int:
+        """Problems that ride one iteration."""
+        return max(1, self.folds) * self.lams * self.targets
 
     @property
     def folds(self) -> int:
@@ -112,9 +120,12 @@ class Estimate:
         Peak memory beyond the data, all workers together.
     seconds : float
         Wall time, all kernels together, with the workers side by side.
+    tiled : bool
+        Whether the kernel matrix is not held.
     """
 
     method: str
     flops: float
     nbytes: int
     seconds: float
+    tiled: bool = False

@@ -108,7 +108,7 @@ def _extended(job: Job, new: list[tuple[float, int]]) -> Job:
     (machine,) = job.machines
     both = sorted([*zip(machine.lams, machine.indices, strict=True), *new], key=lambda p: -p[0])
     lams, indices = zip(*both, strict=True)
-    return Job(job.kernel, (replace(machine, lams=lams, indices=indices),))
+    return replace(job, machines=(replace(machine, lams=lams, indices=indices),))
 
 
 def _explore(
@@ -150,7 +150,7 @@ def _evaluate(task: Task, job: Job, lam: float) -> Outcome:
     alone = replace(machine, lams=(lam,), indices=(0,))
     assert isinstance(machine.method, _Kept)
     if machine.method.problem is None:  # the coarse grid came from a journal
-        (outcome,) = run_job(task, Job(job.kernel, (alone,)))
+        (outcome,) = run_job(task, replace(job, machines=(alone,)))
         return outcome
     return run_machine(task, job, alone, machine.method.problem, 0.0)
 
@@ -172,7 +172,7 @@ def _keeping(job: Job) -> Job:
     if not first.continuous:
         return job
     assert first.method is not None
-    return Job(job.kernel, (replace(first, method=_Kept(first.method)),))
+    return replace(job, machines=(replace(first, method=_Kept(first.method)),))
 
 
 class _Kept(HeldOutMethod):
@@ -181,6 +181,7 @@ class _Kept(HeldOutMethod):
     def __init__(self, method: HeldOutMethod) -> None:
         self.method = method
         self.name = method.name  # type: ignore[misc]
+        self.products_only = method.products_only  # type: ignore[misc]
         self.problem: Problem | None = None
         self.prepared: Prepared | None = None
 

@@ -58,6 +58,7 @@ class Job:
 
     kernel: Kernel
     machines: tuple[Machine, ...]
+    tiled: bool = False
 
 
 def candidates(

@@ -136,7 +136,7 @@ def _continue(
     journal.check_writable()
     wanted = [[one for one in recalled if one.missing.lams] for _, recalled in left]
     todo = [
-        Job(jobs[place].kernel, tuple(one.missing for one in some))
+        replace(jobs[place], machines=tuple(one.missing for one in some))
         for (place, _), some in zip(left, wanted, strict=True)
     ]
     for done, outcomes in run_jobs(task, todo, crew):

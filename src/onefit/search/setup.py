@@ -180,7 +180,7 @@ def _plan(
     name = "auto" if chosen is None else chosen.name
     known = chosen is None or isinstance(chosen, METHODS.get(name, ()))
     for job in work:
-        group = []
+        group, loads = [], []
         for machine in job.machines:
             estimator = machine.estimator
             loss = inside.loss_of(estimator)
@@ -192,12 +192,15 @@ def _plan(
                 quadratic=getattr(loss, "quadratic", False),
             )
             if known and load not in works:
-                works[load] = plan.choose(load, name)
+                # a criterion asks for K itself, and for n^3 operations on it
+                works[load] = plan.choose(load, name, products=criterion is None)
+            loads.append(load)
             method = chosen or METHODS[works[load].method]()
             _check_method(method, criterion, machine, sample)
             choices.append(Choice(job.kernel, method.name, load.lams, works.get(load)))
             group.append(replace(machine, method=method))
-        planned.append(Job(job.kernel, tuple(group)))
+        tiled = any(works[load].tiled for load in loads if load in works)
+        planned.append(Job(job.kernel, tuple(group), tiled))
     return planned, choices, works
 
 

@@ -26,7 +26,7 @@ from threadpoolctl import ThreadpoolController
 from onefit.criteria.evidence import Evidence
 from onefit.estimators import inside
 from onefit.heldout import HeldOutPath
-from onefit.kernels import Geometry, Linear, Polynomial
+from onefit.kernels import Geometry, Linear, Polynomial, Precomputed
 from onefit.kernels.stationary import Stationary
 from onefit.linalg import LinAlgError
 from onefit.problem import Problem
@@ -128,7 +128,7 @@ def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outc
     """Build the kernel matrix and evaluate every machine on it; the last one may overwrite it."""
     start = perf_counter()
     sample = task.sample
-    K = job.kernel.matrix(geometry or Geometry(sample.X, keep=False))
+    K = _matrix(job, sample, geometry)
     share = (perf_counter() - start) / len(job.machines)
     # matrices of these kernels are made for this job alone
     own = isinstance(job.kernel, (Stationary, Linear, Polynomial)) and task.criterion is None
@@ -143,9 +143,19 @@ def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outc
             estimator.fit_intercept,
             estimator.scaling,
             may_overwrite=own and machine is job.machines[-1],
+            definite=job.kernel.definite,
         )
         outcomes.append(run_machine(task, job, machine, problem, share))
     return outcomes
+
+
+def _matrix(job: Job, sample: Sample, geometry: Geometry | None) -> Any:
+    """The kernel matrix: by tiles, kept or not, for methods that need its products only."""
+    products = all(machine.method.products_only for machine in job.machines)  # type: ignore[union-attr]
+    if not products or isinstance(job.kernel, Precomputed):
+        return job.kernel.matrix(geometry or Geometry(sample.X, keep=False))
+    tiles = job.kernel.tiles(sample.X)
+    return tiles if job.tiled else tiles.whole()
 
 
 def run_machine(

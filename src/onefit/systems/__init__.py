@@ -1,19 +1,21 @@
 """Ways of solving the linear system of a Newton step for many columns.
 
-========  ================================================  ======================================
-module    what it holds                                     when it is the cheapest
-========  ================================================  ======================================
-cholesky  a factor per column, for one step                 one column, or columns far apart
-update    one inverse, from which rows leave and enter      many columns close to one base
-spectral  a decomposition in place of that inverse          lambdas with the same curvature
-========  ================================================  ======================================
+=========  ================================================  =====================================
+module     what it holds                                     when it is the cheapest
+=========  ================================================  =====================================
+cholesky   a factor per column, for one step                 one column, or columns far apart
+update     one inverse, from which rows leave and enter      many columns close to one base
+spectral   a decomposition in place of that inverse          lambdas with the same curvature
+iterative  a low-rank factor; otherwise products with K      ten thousand rows and more
+=========  ================================================  =====================================
 """
 
 from __future__ import annotations
 
 from onefit.systems.base import Model, System
 from onefit.systems.cholesky import Cholesky
+from onefit.systems.iterative import Iterative
 from onefit.systems.spectral import SharedSpectrum
 from onefit.systems.update import Base, Follow, Update
 
-__all__ = ["Base", "Cholesky", "Follow", "Model", "SharedSpectrum", "System", "Update"]
+__all__ = ["Base", "Cholesky", "Follow", "Iterative", "Model", "SharedSpectrum", "System", "Update"]

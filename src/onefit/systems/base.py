@@ -61,6 +61,10 @@ class System(Protocol):
     def curvature(self) -> Array | None:
         """Curvatures (n, 1) that smooth losses have to keep to; None where any will do."""
 
+    @property
+    def tolerance(self) -> float:
+        """The part of a residual that a solution leaves; zero where nothing but rounding is."""
+
     def take(self, columns: Any) -> System:
         """That of some of the columns."""
 

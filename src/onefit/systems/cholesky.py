@@ -31,6 +31,7 @@ class Cholesky:
     """
 
     curvature: Array | None = None
+    tolerance = 0.0
 
     def __init__(self, problem: Problem, ridge: Array) -> None:
         self.problem, self.ridge = problem, ridge

@@ -259,6 +259,7 @@ class Follow:
     """
 
     curvature: Array | None = None
+    tolerance = 0.0
 
     def __init__(self, base: Base) -> None:
         self.base = base
@@ -285,6 +286,8 @@ class Update:
     which : (k,) index array
         The base of each column.
     """
+
+    tolerance = 0.0
 
     def __init__(self, bases: list[Base], which: Indices) -> None:
         self.bases, self.which = bases, which

@@ -1,0 +1,354 @@
+"""Exact k-fold beyond n^3: all folds and lambdas ride one iteration that needs only products K V.
+
+A fold at a lambda is one system, K + c diag(1/s) on the rows T that it keeps. All of them are
+columns of preconditioned conjugate gradients (onefit.systems.iterative): a step costs one product
+with K for all, K is held where it fits and formed tile by tile where not, and the steps are few.
+
+**Certificate.** Whatever the iteration ends with, a machine (a, b) with 1'a = 0 has the residual
+
+    r = R (y - b - K a) - R^-1 a          on T,            R^2 = diag(s) / Lambda,
+
+which is computed from a at the end, in double precision, never carried along. With q = R 1
+projected out, M = P R K R P and w = s / sum(s) on T, b is the w-weighted mean of y - K a, so that
+
+    u(x) - u*(x) = (k_x - K w)' R (x - x*),   x - x* = -(I + M)^-1 P r,
+
+and because the root of an eigenvalue over one plus it is at most a half,
+
+    |u(x) - u*(x)| <= ||k_x - k_w|| ||r|| / 2,       ||k_x - k_w||^2 = K_xx - 2 (K w)_x + w'K w. (1)
+
+Without an intercept ||k_x - k_w|| is the root of K_xx. A kernel matrix with eigenvalues down to
+-nu, by rounding or otherwise, has 1 / (1 - nu max(R^2)) times that, and 2 nu more under the root.
+What rounding does to K a enters r and u(x) with its bound (onefit._precise.summation).
+
+A column whose bound is above what is wanted goes on from where it is, as a correction: so data in
+single precision are iterated in single precision, and certified in double. Where a cycle no longer
+halves the bound, that is what can be had, and the bound says so.
+
+**Other losses** take the Newton steps of onefit.newton with the same iteration inside, all folds of
+a lambda side by side from the fit to all rows, and the general certificate (onefit.certificate).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import fsum
+
+import numpy as np
+
+from onefit import linalg
+from onefit._precise import EPSILON, summation
+from onefit._types import Array, Indices
+from onefit.certificate import EXACT
+from onefit.certify import bound
+from onefit.fit import fit, resolved
+from onefit.folds import Folds
+from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
+from onefit.heldout.refit import cheap_to_refit, refit_fold
+from onefit.linalg.tiles import BLOCK, SIDE, Tiles, product
+from onefit.newton import Batch, minimise
+from onefit.problem import Problem, Solution
+from onefit.systems.iterative import (
+    MAX_STEPS,
+    Ridged,
+    Watch,
+    conjugate_gradients,
+)
+from onefit.systems.iterative import (
+    Iterative as System,
+)
+from onefit.systems.low_rank import LowRank
+
+__all__ = ["Iterative"]
+
+#: splits of one row each beyond which the closed forms are the only way
+MANY = 200
+#: numbers in one array of the iteration, and small matrices held at a time
+ROOM, SMALL = 2**25, 64
+#: the part of what rounding leaves of the bound wanted that the iteration may take
+MARGIN = 0.7
+#: cycles of an iteration and a residual
+CYCLES = 6
+
+
+class Iterative(HeldOutMethod):
+    """Exact k-fold by products with K alone.
+
+    Parameters
+    ----------
+    tol : float, default=1e-6
+        The bound on the error of a held-out value to be reached, in units of the targets' scale.
+        Values within 1e-6 are called exact; a looser one is faster, and its bounds say so.
+    max_steps : int, default=1000
+        Steps of conjugate gradients per cycle; a column that needs more is left with its bound.
+    """
+
+    name = "iterative"
+    products_only = True
+
+    def __init__(
+        self, tol: float = EXACT, max_steps: int = MAX_STEPS, watch: Watch | None = None
+    ) -> None:
+        self.tol, self.max_steps, self.watch = tol, max_steps, watch
+
+    def prepare(self, problem: Problem, folds: Folds) -> Prepared:
+        self.check(problem)
+        sizes = np.array([rows.size for rows in folds.removed])
+        if (sizes == 1).all() and sizes.size > MANY:
+            raise ValueError(
+                f"method 'iterative' solves a system for each of the {sizes.size} splits, one row "
+                "each; leave-one-out has closed forms: use method='eigen' or 'block', or a "
+                "splitter with fewer folds"
+            )
+        positive = folds.without(np.flatnonzero(problem.s == 0))
+        low_rank = LowRank(problem.K, problem.s)
+        prepared = _Squared if problem.quadratic else _AnyLoss
+        return prepared(self, problem, folds, positive, low_rank)
+
+
+@dataclass
+class _Iterative(Prepared):
+    method: Iterative
+    problem: Problem
+    folds: Folds
+    positive: Folds
+    low_rank: LowRank
+
+    @cached_property
+    def train(self) -> Array:
+        """The rows that each split is trained on, (n, k)."""
+        mask = np.ones((self.problem.n, len(self.folds)), dtype=bool)
+        for k, rows in enumerate(self.positive.removed):
+            mask[rows, k] = False
+        return mask
+
+    @cached_property
+    def weight(self) -> Array:
+        """Lambda / lam of each split."""
+        return np.array([self.problem.ridge(1.0, train) for train in self.positive.train])
+
+    def empty(self, lams: Array) -> HeldOutPath:
+        """No values yet."""
+        return HeldOutPath.empty(self.problem, self.folds, "iterative", lams)
+
+
+@dataclass
+class _Squared(_Iterative):
+    @linalg.overflowing
+    def predict(self, lams: Array) -> HeldOutPath:
+        path = self.empty(lams)
+        for splits in self._batches(len(path)):
+            self._fill(path, self._solved(path.lams, splits))
+        self._refit(path)
+        return path.judged(self.problem)
+
+    def _refit(self, path: HeldOutPath) -> None:
+        """Splits without a certificate, where the sample is so small that a refit costs nothing."""
+        problem = self.problem
+        rough = ~(path.bounds <= EXACT * problem.scale).all(axis=2) & (self.method.tol <= EXACT)
+        if isinstance(problem.K, Tiles) or not cheap_to_refit(problem.n, int(rough.sum())):
+            return
+        for i, k in np.argwhere(rough):
+            found = refit_fold(
+                problem, float(path.lams[i]), self.positive.train[k], self.folds.test[k]
+            )
+            better = np.flatnonzero(found.error < path.bounds[i, k])
+            path.fill(i, k, better, found.values[:, better], found.error[better])
+
+    def _batches(self, lams: int) -> Iterator[Indices]:
+        """Splits whose columns and small matrices fit the memory, as many as that at a time."""
+        q, k = self.problem.Y.shape[1], len(self.folds)
+        most = int(np.clip(ROOM // (self.problem.n * lams * q), 1, SMALL))
+        return iter(np.array_split(np.arange(k), -(-k // most)))
+
+    def _solved(self, lams: Array, splits: Indices) -> _Machines:
+        """The machines of some splits at all lambdas and for all targets."""
+        problem, q = self.problem, self.problem.Y.shape[1]
+        columns = np.stack(
+            [
+                x.ravel()
+                for x in np.meshgrid(splits, np.arange(lams.size), np.arange(q), indexing="ij")
+            ]
+        )
+        ridge = lams[columns[1]] * self.weight[columns[0]]
+        root = np.sqrt(problem.s[:, None] * self.train[:, splits]).astype(problem.K.dtype)
+        group = np.searchsorted(splits, columns[0])
+        size = (1.0 / np.sqrt(ridge)).astype(root.dtype)
+        F = self.low_rank.factor(ridge, splits.size)
+        systems = Ridged.prepare(problem.K, F, root, group, size, problem.fit_intercept)
+        wanted = self.method.tol * problem.scale[columns[2]]
+        machines = _Machines(problem, self.train, columns, ridge, self._reach(splits)[group])
+        machines.start()
+        machines.iterate(systems, wanted, self.method)
+        return machines
+
+    def _reach(self, splits: Indices) -> Array:
+        """The largest ||k_x - k_w|| of the test rows of some splits, nu and rounding included."""
+        problem = self.problem
+        norms, nu = problem.norms, problem.norms.negative
+        square = np.repeat(norms.roots[:, None] ** 2, splits.size, axis=1)
+        if problem.fit_intercept:
+            w = problem.s[:, None] * self.train[:, splits].astype(np.float64)
+            w /= w.sum(axis=0)
+            mean = product(problem.K, w)
+            square += (w * mean).sum(axis=0) - 2.0 * mean
+        square = np.maximum(square, 0.0) + 4.0 * summation(problem.n) * norms.diagonal + 2.0 * nu
+        tested = [square[self.folds.test[k], i].max() for i, k in enumerate(splits)]
+        return np.asarray(np.sqrt(tested))
+
+    def _fill(self, path: HeldOutPath, found: _Machines) -> None:
+        values = found.u + found.b
+        for c, (k, i, j) in enumerate(found.columns.T):
+            test = self.folds.test[k]
+            path.fill(i, k, j, values[test, c], found.error[c])
+            path.steps[i, k] = max(path.steps[i, k], found.steps[c])
+
+
+@dataclass
+class _Machines:
+    """Machines of the squared loss as columns, in double precision, and their certificate.
+
+    Attributes
+    ----------
+    columns : (3, k) int array
+        Split, lambda and target of each.
+    ridge : (k,) array
+        Lambda.
+    reach : (k,) array
+        ||k_x - k_w||, the largest of the rows tested.
+    residual : (n, k) array
+        r.
+    norm, far : (k,) arrays
+        Of r, and what it is multiplied by in (1).
+    rounding : (k,) array
+        What rounding adds to (1), by way of r and in the values themselves.
+    error : (k,) array
+        The bound, both together.
+    """
+
+    problem: Problem
+    train: Array
+    columns: Indices
+    ridge: Array
+    reach: Array
+    a: Array = field(init=False)
+    b: Array = field(init=False)
+    u: Array = field(init=False)
+    residual: Array = field(init=False)
+    norm: Array = field(init=False)
+    far: Array = field(init=False)
+    rounding: Array = field(init=False)
+    error: Array = field(init=False)
+    steps: Indices = field(init=False)
+
+    def start(self) -> None:
+        """At zero."""
+        k = self.ridge.size
+        self.a = np.zeros((self.problem.n, k))
+        self.u, self.residual = np.zeros_like(self.a), np.empty_like(self.a)
+        self.b, self.norm, self.far, self.rounding, self.error = np.zeros((5, k))
+        self.steps = np.zeros(k, dtype=np.intp)
+        self.certify(np.arange(k))
+
+    def iterate(self, systems: Ridged, wanted: Array, method: Iterative) -> None:
+        """Cycles of iteration and residual, for the columns whose bounds are not there yet."""
+        left = np.flatnonzero(~(self.error <= wanted))
+        for _ in range(CYCLES):
+            if left.size == 0:
+                return
+            before = self.error[left]
+            room = np.maximum(wanted[left] - self.rounding[left], 0.25 * self.rounding[left])
+            target = MARGIN * room / self.far[left]
+            self._correct(systems.take(left), left, target, method)
+            # where rounding is most of the bound, further steps do not lower it
+            hopeful = self.error[left] <= np.maximum(0.5 * before, 2.0 * self.rounding[left])
+            left = left[(self.error[left] > wanted[left]) & hopeful & (self.error[left] < before)]
+
+    def _correct(self, systems: Ridged, left: Indices, target: Array, method: Iterative) -> None:
+        R = systems.roots()
+        unit = np.where(self.norm[left] > 0.0, self.norm[left], 1.0)
+        z = (self.residual[:, left] / unit).astype(R.dtype)
+        found = conjugate_gradients(
+            systems, z, (target / unit).astype(R.dtype), method.max_steps, method.watch
+        )
+        a = self.a[:, left] + (R * found.x).astype(np.float64) * unit
+        self.a[:, left] = self._balanced(a, left) if systems.centred else a
+        self.steps[left] += found.steps
+        self.u[:, left] = product(self.problem.K, self.a[:, left], BLOCK)
+        self.certify(left)
+
+    def _balanced(self, a: Array, some: Indices) -> Array:
+        """The coefficients with a sum of zero, up to rounding in double precision."""
+        s = self.problem.s.astype(np.float64)[:, None] * self.train[:, self.columns[0, some]]
+        return np.asarray(a - s * (a.sum(axis=0) / s.sum(axis=0)))
+
+    def certify(self, some: Indices) -> None:
+        """Intercepts, residuals and bounds of some columns, from their a and u = K a."""
+        problem, norms = self.problem, self.problem.norms
+        k, _, j = self.columns[:, some]
+        a, u, ridge = self.a[:, some], self.u[:, some], self.ridge[some]
+        y, train = problem.Y[:, j].astype(np.float64), self.train[:, k]
+        s = problem.s.astype(np.float64)[:, None] * train
+        weight, off = s.sum(axis=0), np.zeros(some.size)
+        if problem.fit_intercept:
+            self.b[some] = (s * (y - u)).sum(axis=0) / weight
+            off = np.abs([fsum(column) for column in a.T])
+        R = np.sqrt(s / ridge)
+        x = a / np.where(train, R, 1.0)
+        r = R * (y - self.b[some] - u) - x
+        self.residual[:, some], self.norm[some] = r, _norms(r)
+        theta = norms.negative * np.square(R).max(axis=0)
+        with np.errstate(divide="ignore"):
+            self.far[some] = np.where(theta < 1.0, 0.5 * self.reach[some] / (1.0 - theta), np.inf)
+        # of a prediction, in units of the root of its K_xx; a part of it for 1'a, which is not zero
+        drift = self._summation * (np.abs(a).T @ norms.roots) + norms.root * off
+        size = np.abs(y).max(axis=0) + np.abs(u).max(axis=0) + np.abs(self.b[some])
+        each = norms.roots[:, None] * drift + 4.0 * EPSILON * size
+        rounding = _norms(R * each) + 4.0 * EPSILON * _norms(x) + off * np.sqrt(ridge / weight)
+        own = (2.0 if problem.fit_intercept else 1.0) * (norms.root * drift + 4.0 * EPSILON * size)
+        self.rounding[some] = self.far[some] * rounding + own
+        self.error[some] = self.far[some] * self.norm[some] + self.rounding[some]
+
+    @property
+    def _summation(self) -> float:
+        """What rounding makes of a product with K."""
+        block = SIDE if isinstance(self.problem.K, Tiles) else BLOCK
+        return summation(self.problem.n, block)
+
+
+@dataclass
+class _AnyLoss(_Iterative):
+    @linalg.overflowing
+    def predict(self, lams: Array) -> HeldOutPath:
+        path, full = self.empty(lams), None
+        for i, lam in enumerate(path.lams):
+            problem = resolved(self.problem.double, float(lam), "iterative")
+            full = fit(problem, float(lam), "iterative", full)
+            for j in range(problem.Y.shape[1]):
+                self._fold(path, i, j, problem, full.take([j]))
+        return path.judged(self.problem)
+
+    def _fold(self, path: HeldOutPath, i: int, j: int, problem: Problem, full: Solution) -> None:
+        """All splits at one lambda, from the fit to all rows."""
+        ridge = path.lams[i] * self.weight
+        columns = problem.columns(j, self.train, ridge)
+        a = full.a * self.train * (problem.ridge(float(path.lams[i])) / ridge)
+        at = Solution(a, np.repeat(full.b, ridge.size), np.zeros_like(a), np.zeros(ridge.size))
+        batch = Batch.start(columns, System(problem, ridge, self.low_rank), at)
+        batch.recompute()
+        minimise(batch)
+        batch.recompute()
+        tested = np.zeros_like(self.train)
+        for k, test in enumerate(self.folds.test):
+            tested[test, k] = True
+        bound(batch, tested)
+        for k, test in enumerate(self.folds.test):
+            path.fill(i, k, j, batch.at.u[test, k], batch.error[k])
+            path.steps[i, k] = max(path.steps[i, k], batch.steps[k])
+
+
+def _norms(A: Array) -> Array:
+    """Of the columns."""
+    return np.asarray(np.sqrt((A * A).sum(axis=0)))

@@ -1,0 +1,338 @@
+"""Conjugate gradients for many columns at once: nothing is needed of K but its products.
+
+With R = diag(c)^(-1/2) on the rows A of a column and zero elsewhere, its system reads
+
+    (I + R K R) x + db R 1 = R e,            a = R x,         1'R x = -total,
+
+and with q = R 1 / ||R 1|| projected out, P = I - q q', what is left without its border is
+
+    P (I + R K R) P x = P R e,               db from the part along q.
+
+Every fold, lambda and target is a column of one iteration whose steps take one product K V for all
+of them; a column that is done leaves. **Preconditioner**: with F F' below K
+(onefit.systems.low_rank),
+
+    (I + P R F F'R P)^-1 = I - P R F (I + F'R P R F)^-1 F'R P,
+
+and for columns whose R differ by a factor only, as those of one fold at several lambdas do, one
+decomposition of the small matrix serves all. F'R^2 F of a fold is that of all rows less that of the
+rows left out.
+
+What such an iteration says of its own residual drifts from the truth. Whoever needs to know how far
+a solution is off computes the residual from the solution (onefit.heldout.iterative does).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from onefit import linalg
+from onefit._types import Array, Indices, Mask
+from onefit.linalg.tiles import Tiles, product
+from onefit.problem import Problem
+from onefit.systems.base import Model
+from onefit.systems.low_rank import LowRank
+
+__all__ = ["Found", "Iterative", "Ridged", "Watch", "conjugate_gradients"]
+
+#: steps after which a column is given up
+MAX_STEPS = 1000
+#: operations between two looks at the signals of the user
+PANEL = 2**33
+#: what rounding leaves of a residual, in units of it
+FLOOR = 64.0
+#: the part of a Newton step's residual that may be left, for a loss with one step and for others
+SHARP, LOOSE = 1e-11, 1e-3
+
+#: called after every step with the residuals left, relative to what they have to be
+Watch = Callable[[Array], None]
+
+
+class Inner(Protocol):
+    """(I + size^2 G)^-1 of a small G."""
+
+    def solve(self, H: Array, size: Array) -> Array:
+        """Times the columns of H, each with a size of its own."""
+
+
+@dataclass(frozen=True)
+class Decomposed:
+    """For any sizes."""
+
+    values: Array
+    vectors: Array
+
+    @classmethod
+    def of(cls, G: Array) -> Decomposed:
+        """Negative eigenvalues are mere rounding."""
+        values, vectors = linalg.eigh(G, overwrite=True)
+        return cls(np.maximum(values, 0.0), vectors)
+
+    def solve(self, H: Array, size: Array) -> Array:
+        squares = size * size
+        inside = (self.vectors.T @ H) * (squares / (1.0 + squares * self.values[:, None]))
+        return np.asarray(self.vectors @ inside)
+
+
+@dataclass(frozen=True)
+class Inverted:
+    """For one size, which is multiplied into the matrix."""
+
+    matrix: Array
+
+    @classmethod
+    def of(cls, G: Array, size: float) -> Inverted | Decomposed:
+        """By way of a Cholesky factor; decomposed where rounding leaves none."""
+        M = np.asfortranarray(size * size * G)
+        M[np.diag_indices_from(M)] += 1.0
+        try:
+            return cls(size * size * linalg.inverse_spd(M))
+        except linalg.LinAlgError:
+            return Decomposed.of(np.asfortranarray(G))
+
+    def solve(self, H: Array, size: Array) -> Array:
+        return np.asarray(self.matrix @ H)
+
+
+@dataclass(frozen=True)
+class Ridged:
+    """Systems I + R K R side by side, R_j = size_j diag(root[:, group_j]).
+
+    Attributes
+    ----------
+    K : array or Tiles
+    F : (n, m) array
+    root : (n, g) array
+    group : (k,) int array
+    size : (k,) array
+    centred : bool
+        Whether R 1 is projected out.
+    inner : list of Inner
+        size^2 (I + F'R P R F)^-1, one for each column of ``root``; empty without F.
+    """
+
+    K: Array | Tiles
+    F: Array
+    root: Array
+    group: Indices
+    size: Array
+    centred: bool
+    inner: list[Inner]
+
+    @classmethod
+    def prepare(
+        cls, K: Array | Tiles, F: Array, root: Array, group: Indices, size: Array, centred: bool
+    ) -> Ridged:
+        """With the small matrices decomposed or inverted, whatever costs less."""
+        inner: list[Inner] = []
+        if F.shape[1]:
+            for g, G in enumerate(_grams(F, root * root, centred)):
+                sizes = np.unique(size[group == g])
+                one = sizes.size == 1
+                inner.append(Inverted.of(G, float(sizes[0])) if one else Decomposed.of(G))
+        return cls(K, F, root, group, size, centred, inner)
+
+    def take(self, columns: Any) -> Ridged:
+        """Some of the systems."""
+        return replace(self, group=self.group[columns], size=self.size[columns])
+
+    def roots(self) -> Array:
+        """The diagonals of R, (n, k)."""
+        return np.asarray(self.root[:, self.group] * self.size)
+
+    def project(self, V: Array, R: Array) -> Array:
+        """Make V to P V, and return the coefficients along R 1 that were taken out."""
+        if not self.centred:
+            return np.zeros(V.shape[1], dtype=V.dtype)
+        along = _dots(R, V) / _dots(R, R)
+        V -= R * along
+        return along
+
+    def apply(self, V: Array, R: Array) -> tuple[Array, Array]:
+        """P (I + R K R) V for V = P V, and the coefficients along R 1 that were taken out."""
+        out = R * product(self.K, R * V)
+        out += V
+        return out, self.project(out, R)
+
+    def precondition(self, V: Array, R: Array) -> Array:
+        """(I + P R F F'R P)^-1 V for V = P V."""
+        if not self.inner:
+            return V.copy()
+        root = self.root[:, self.group]
+        H = self.F.T @ (root * V)
+        for g in np.unique(self.group):
+            own = np.flatnonzero(self.group == g)
+            H[:, own] = self.inner[g].solve(H[:, own], self.size[own])
+        out = self.F @ H
+        out *= root
+        self.project(out, R)
+        return np.asarray(V - out)
+
+
+def _grams(F: Array, weights: Array, centred: bool) -> Iterator[Array]:
+    """F'W F for the columns of weights, less its part along W 1 if centred.
+
+    That of the largest weights is changed on the rows where others are smaller.
+    """
+    largest = weights.max(axis=1)
+    total = _gram(F, largest)
+    for w in weights.T:
+        rows = np.flatnonzero(w != largest)
+        if 2 * rows.size > w.size:
+            kept = np.flatnonzero(w)
+            G = _gram(F[kept], w[kept])
+        else:
+            G = total - _gram(F[rows], (largest - w)[rows])
+        if centred:
+            sums = F.T @ w
+            G -= np.outer(sums, sums / w.sum())
+        yield np.asfortranarray(G)
+
+
+def _gram(F: Array, w: Array) -> Array:
+    """F'diag(w) F."""
+    out = np.zeros((F.shape[1], F.shape[1]), dtype=F.dtype)
+    size = max(1, PANEL // max(1, F.shape[1]) ** 2)
+    for first in range(0, F.shape[0], size):
+        some = slice(first, first + size)
+        out += F[some].T @ (w[some, None] * F[some])
+    return out
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where an iteration ended.
+
+    Attributes
+    ----------
+    x : (n, k) array
+    along : (k,) array
+        The coefficients of (I + R K R) x along R 1.
+    steps : (k,) int array
+    """
+
+    x: Array
+    along: Array
+    steps: Indices
+
+
+def conjugate_gradients(
+    systems: Ridged, z: Array, target: Array, max_steps: int = MAX_STEPS, watch: Watch | None = None
+) -> Found:
+    """x with ||P z - P (I + R K R) x|| <= target in every column, by its own account.
+
+    Parameters
+    ----------
+    systems : Ridged
+    z : (n, k) array
+        Zero where R is.
+    target : (k,) array
+        No less than what rounding leaves.
+    max_steps : int
+    watch : callable, default=None
+    """
+    found = Found(np.zeros_like(z), np.zeros_like(target), np.zeros(target.size, dtype=np.intp))
+    left, R = np.arange(target.size), systems.roots()
+    r = z.copy()
+    systems.project(r, R)
+    size = np.sqrt(_dots(r, r))
+    target = np.maximum(target, FLOOR * float(np.finfo(z.dtype).eps) * size)
+    p = q = None
+    x, along, rz = found.x.copy(), found.along.copy(), np.ones_like(size)
+    on = size > target
+    for step in range(max_steps + 1):
+        if not on.all():
+            out = left[~on]
+            found.x[:, out], found.along[out], found.steps[out] = x[:, ~on], along[~on], step
+            left, x, r, R, along, rz, target = (
+                one[..., on] for one in (left, x, r, R, along, rz, target)
+            )
+            p = None if p is None else p[:, on]
+            systems = systems.take(on)
+        if left.size == 0 or step == max_steps:
+            break
+        q = systems.precondition(r, R)
+        before, rz = rz, _dots(r, q)
+        p = q if p is None else q + (rz / before) * p
+        Ap, part = systems.apply(p, R)
+        curvature = _dots(p, Ap)
+        # an indefinite matrix, or nothing left but rounding
+        bad = ~((curvature > 0.0) & (rz > 0.0))
+        length = np.where(bad, 0.0, rz / np.where(bad, 1.0, curvature))
+        x += length * p
+        r -= length * Ap
+        along += length * part
+        size = np.sqrt(_dots(r, r))
+        if watch is not None:
+            watch(size / target)
+        on = (size > target) & ~bad
+    found.x[:, left], found.along[left], found.steps[left] = x, along, max_steps
+    return found
+
+
+class Iterative:
+    """The systems of a Newton step by conjugate gradients.
+
+    Parameters
+    ----------
+    problem : Problem
+    ridge : (k,) array
+        Lambda of each column.
+    low_rank : LowRank, default=None
+        Of the kernel matrix, if it is there already.
+    tolerance : float, default=None
+        The part of a residual that may be left: little if one step is all it takes, more for losses
+        whose next Newton step takes care of it.
+    """
+
+    curvature: Array | None = None
+
+    def __init__(
+        self,
+        problem: Problem,
+        ridge: Array,
+        low_rank: LowRank | None = None,
+        tolerance: float | None = None,
+    ) -> None:
+        self.problem, self.ridge = problem, ridge
+        self.low_rank = low_rank or LowRank(problem.K, problem.s)
+        usual = SHARP if problem.quadratic else LOOSE
+        self.tolerance = usual if tolerance is None else tolerance
+
+    def take(self, columns: Any) -> Iterative:
+        """That of some of the columns."""
+        return Iterative(self.problem, self.ridge[columns], self.low_rank, self.tolerance)
+
+    def solve(self, model: Model) -> tuple[Array, Array, Mask]:
+        """Changes da and db of every column, and which intercepts are determined."""
+        problem, curved = self.problem, model.d > 0.0
+        some = np.flatnonzero(curved.any(axis=0))
+        a, b = np.zeros_like(model.fixed), np.zeros_like(model.total)
+        if some.size:
+            root = np.sqrt(problem.s[:, None] * model.d[:, some] / (2.0 * self.ridge[some]))
+            a[:, some], b[some] = self._solve(root.astype(problem.K.dtype), model.take(some))
+        return a, b, np.asarray(curved.any(axis=0) | (not problem.fit_intercept))
+
+    def _solve(self, root: Array, model: Model) -> tuple[Array, Array]:
+        k, centred = root.shape[1], self.problem.fit_intercept
+        F = self.low_rank.factor(1.0 / np.square(root).max(axis=0), k)
+        ones = np.ones(k, dtype=root.dtype)
+        systems = Ridged.prepare(self.problem.K, F, root, np.arange(k), ones, centred)
+        z, start = root * model.missing, np.zeros_like(root)
+        weight = _dots(root, root)
+        if centred and model.total.any():
+            start = -root * (model.total / weight)
+            z = z - start - root * product(self.problem.K, root * start)
+        size = np.sqrt(_dots(z, z))
+        found = conjugate_gradients(systems, z, self.tolerance * size)
+        db = _dots(root, z) / weight - found.along if centred else np.zeros(k)
+        return root * (found.x + start), db
+
+
+def _dots(A: Array, B: Array) -> Array:
+    """The inner product of every column of A with that of B."""
+    return np.asarray((A * B).sum(axis=0))

@@ -1,0 +1,182 @@
+"""The iteration for all folds and lambdas, against honest refits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from heldout._twins import FORMS, gaussian, make_problem, predict, splits
+from hypothesis import given
+from hypothesis import strategies as st
+from registries import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, cases
+from sklearn.model_selection import KFold
+
+from onefit.certificate import EXACT
+from onefit.folds import Folds, leave_one_out
+from onefit.heldout import Eigen, Iterative, Refit, iterative
+from onefit.kernels import Gaussian
+from onefit.losses import Huber, SmoothedHinge, Squared
+from onefit.problem import Problem
+from onefit.systems import low_rank
+
+N = 90
+SPLITS = {name: folds for name, folds in splits(N).items() if name != "pairs"}
+LAMS = np.array([1e-1, 1e-3, 1e-5])
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "preconditioned"])
+def rank(request, monkeypatch):
+    """With a factor of small blocks that cost nothing, or with none."""
+    monkeypatch.setattr(low_rank, "BLOCK", 10 if request.param else 10**6)
+    monkeypatch.setattr(low_rank, "DECOMPOSITION", 0.0)
+
+
+def assert_within_bounds(held, expected, problem, wanted=EXACT):
+    """Values as far apart as both bounds allow, and these as small as was wanted."""
+    for k, (mine, other) in enumerate(zip(held.by_fold, expected.by_fold, strict=True)):
+        gap = np.abs(mine.astype(float) - other).max()
+        assert gap <= held.error[k] + expected.error[k], (k, gap, held.error[k])
+        assert held.error[k] <= wanted * problem.scale.max(), (k, held.error[k])
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize(("fit_intercept", "scaling", "weight"), FORMS)
+def test_every_split(split, fit_intercept, scaling, weight, rank):
+    problem = make_problem(
+        Squared(), "regression", N, weight=weight, q=2, fit_intercept=fit_intercept,
+        scaling=scaling,
+    )  # fmt: skip
+    folds = SPLITS[split]
+    if len(folds) > 12:
+        folds = Folds.draw([(folds.train[k], folds.test[k]) for k in range(5)], np.empty((N, 1)))
+    path = Iterative().prepare(problem, folds).predict(LAMS)
+    for i, lam in enumerate(LAMS):
+        assert_within_bounds(path[i], predict(Refit(), problem, folds, lam), problem)
+        assert path[i].exact.all()
+        assert path[i].method == "iterative"
+        assert (path[i].steps > 0).all()
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_single_precision_is_certified_in_double(fit_intercept, rank):
+    problem = make_problem(
+        Squared(), "regression", N, dtype=np.float32, weight="random", fit_intercept=fit_intercept
+    )
+    folds = SPLITS["kfold"]
+    held = predict(Iterative(), problem, folds, 1e-3)
+    assert held.values.dtype == np.float32
+    assert_within_bounds(held, predict(Refit(), problem, folds, 1e-3), problem)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("loss", [*REGRESSION_LOSSES[1:], *CLASSIFICATION_LOSSES[1:]], ids=repr)
+def test_every_loss(loss, fit_intercept, rank):
+    task = loss.task or "regression"
+    problem = make_problem(loss, task, N, weight="random", fit_intercept=fit_intercept)
+    folds = SPLITS["kfold"]
+    path = Iterative().prepare(problem, folds).predict(np.array([1e-1, 1e-3]))
+    for i, lam in enumerate(path.lams):
+        assert_within_bounds(path[i], predict(Refit(), problem, folds, lam), problem)
+
+
+def test_a_threshold_that_waits_for_residuals():
+    problem = make_problem(Huber("mad"), "regression", N)
+    held = predict(Iterative(), problem, SPLITS["kfold"], 1e-3)
+    assert_within_bounds(held, predict(Refit(), problem, SPLITS["kfold"], 1e-3), problem)
+
+
+@pytest.mark.parametrize("loss", [Squared(), Huber(0.3), SmoothedHinge(0.1)], ids=repr)
+def test_a_matrix_that_is_not_held(loss):
+    random = np.random.default_rng(0)
+    X, kernel = random.normal(size=(N, 2)), Gaussian(0.7)
+    y = np.sign(X[:, 0]) if loss.task == "classification" else np.sin(X[:, 0])
+    s, folds = np.ones(N), SPLITS["kfold"]
+    whole = Problem(kernel(X), y[:, None], s, loss)
+    tiled = Problem(kernel.tiles(X), y[:, None], s, loss)
+    held = predict(Iterative(), tiled, folds, 1e-3)
+    assert_within_bounds(held, predict(Refit(), whole, folds, 1e-3), whole)
+
+
+def test_what_was_not_reached_is_said():
+    """On more rows than are refitted for the sake of a certificate alone."""
+    problem = make_problem(Squared(), "regression", 300)
+    folds = splits(300)["kfold"]
+    held = predict(Iterative(max_steps=2), problem, folds, 1e-6)
+    expected = predict(Refit(), problem, folds, 1e-6)
+    assert not held.exact.any()
+    assert (held.error > EXACT * problem.scale).all()
+    assert_within_bounds(held, expected, problem, np.inf)
+
+
+def test_a_looser_tolerance_takes_fewer_steps():
+    problem = make_problem(Squared(), "regression", N)
+    folds = SPLITS["kfold"]
+    loose, sharp = (predict(Iterative(tol=t), problem, folds, 1e-3) for t in (1e-3, 1e-9))
+    assert (loose.steps < sharp.steps).all()
+    assert not loose.exact.any()
+    assert sharp.exact.all()
+    for held, wanted in ((loose, 1e-3), (sharp, 1e-9)):
+        assert_within_bounds(held, predict(Refit(), problem, folds, 1e-3), problem, wanted)
+
+
+def test_leave_one_out_is_left_to_the_closed_forms():
+    problem = make_problem(Squared(), "regression", 250)
+    with pytest.raises(ValueError, match=r"250 splits, one row each; .* use method='eigen'"):
+        Iterative().prepare(problem, leave_one_out(250))
+
+
+def test_an_indefinite_matrix():
+    """Certified where the ridge makes up for it, with no claim where not, or an error."""
+    for n in (N, 300):
+        problem = make_problem(Squared(), "regression", n)
+        K = problem.K - 0.5 * np.eye(n)
+        problem = Problem(K, problem.Y, problem.s, Squared(), scaling="total")
+        folds = splits(n)["kfold"]
+        held = predict(Iterative(), problem, folds, 2.0)
+        assert_within_bounds(held, predict(Refit(), problem, folds, 2.0), problem)
+        if n == N:
+            with pytest.raises(ValueError, match="the kernel matrix is indefinite"):
+                predict(Iterative(), problem, folds, 0.1)
+        else:
+            assert not np.isfinite(predict(Iterative(), problem, folds, 0.1).error).any()
+
+
+def test_many_columns_go_in_batches(monkeypatch):
+    problem = make_problem(Squared(), "regression", N, q=2)
+    folds = SPLITS["repeated"]
+    expected = Iterative().prepare(problem, folds).predict(LAMS)
+    monkeypatch.setattr(iterative, "ROOM", 2 * N * LAMS.size * 2)
+    prepared = Iterative().prepare(problem, folds)
+    assert [part.size for part in prepared._batches(LAMS.size)] == [2, 2, 2]
+    held = prepared.predict(LAMS)
+    np.testing.assert_allclose(held.values, expected.values, atol=1e-6)
+
+
+def test_watching():
+    seen = []
+    problem = make_problem(Squared(), "regression", N)
+    predict(Iterative(watch=seen.append), problem, SPLITS["kfold"], 1e-3)
+    assert len(seen) > 3
+    assert seen[-1].max() <= 1.0 < seen[0].min()
+
+
+@given(cases(losses=[(Squared(), "regression")]), st.booleans())
+def test_bounds_hold_for_any_problem(case, tiled):
+    problem = case.problem
+    if problem.n < 4:
+        return
+    folds = Folds.draw(KFold(2, shuffle=True, random_state=0), np.empty((problem.n, 1)))
+    held = predict(Iterative(), problem, folds, case.lam)
+    assert_within_bounds(held, predict(Refit(), problem, folds, case.lam), problem, np.inf)
+
+
+def test_the_same_as_eigen_on_more_rows():
+    """Several kernels and lambdas; close wherever the condition number lets both be."""
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    Y = np.sin(X[:, :1]) + 0.1 * X[:, 1:2]
+    folds = Folds.draw(KFold(5), X)
+    for gamma in (0.01, 1.0, 30.0):
+        problem = Problem(gaussian(X, gamma), Y, np.ones(400), Squared())
+        lams = np.logspace(-6, 1, 5)
+        mine = Iterative(tol=1e-9).prepare(problem, folds).predict(lams)
+        other = Eigen().prepare(problem, folds).predict(lams)
+        assert np.abs(mine.values - other.values).max() <= 1e-8
