@@ -477,8 +477,8 @@ def test_the_refusal_advises_nothing_that_is_done_already():
 
 
 def test_a_million_rows_are_refused_on_this_machine():
-    work = kfold(4_000_000, 5, 20)
-    with pytest.raises(MemoryError, match="n=4000000"):
+    work = kfold(40_000_000, 5, 20)
+    with pytest.raises(MemoryError, match="n=40000000"):
         check_memory(work, choose(work, rates=MACHINE))
 
 

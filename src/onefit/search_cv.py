@@ -201,6 +201,9 @@ class KernelSearchCV(BaseSearchCV):
         routed = self._get_routed_params_for_fit(params)
         weight = _only_weight(routed.estimator.fit)
         setup = set_up(self, X, y, weight, routed.splitter.split)
+        for callback in getattr(self, "_skl_callbacks", ()):
+            if hasattr(callback, "on_iteration"):
+                setup = setup.watched(callback.on_iteration)
         task = self._task(setup, scorers, X, y, routed.scorer.score, metric)
         multimetric = hasattr(scorers, "_scorers") or task.scoring.names != ["score"]
         metric = self._metric(task, metric, multimetric)

@@ -17,6 +17,7 @@ from sklearn.utils.validation import _num_samples
 from onefit.estimators import KernelClassifier, KernelRegressor
 from onefit.grids import default_grid
 from onefit.robust import mad
+from onefit.search.announce import announce
 from onefit.search_cv import KernelSearchCV
 
 Array = NDArray[Any]
@@ -117,6 +118,7 @@ def select(
         n_jobs=n_jobs,
     )
     params = {"groups": groups, "sample_weight": sample_weight}
+    announce(search, X, y, sample_weight, groups)
     search.fit(X, y, **{name: one for name, one in params.items() if one is not None})
     if labels or y.squeeze().ndim > 1:
         return search

@@ -247,7 +247,7 @@ def test_a_million_rows(onefit, tmp_path, rows_):
         assert done.exit_code == 0, done.stderr
         assert "60 rows" in done.stdout
     else:
-        check(done, TOO_LARGE, "1,000,000 rows", "GiB", "nothing was run", "--rows N")
+        check(done, TOO_LARGE, "1,000,000 rows", "days", "nothing was run", "--rows N")
         check(onefit("explain", path, "--target", "t"), TOO_LARGE, "--rows N")
 
 

@@ -154,7 +154,7 @@ def test_many_columns_go_in_batches(monkeypatch):
 def test_watching():
     seen = []
     problem = make_problem(Squared(), "regression", N)
-    predict(Iterative(watch=seen.append), problem, SPLITS["kfold"], 1e-3)
+    predict(Iterative().watched(seen.append), problem, SPLITS["kfold"], 1e-3)
     assert len(seen) > 3
     assert seen[-1].max() <= 1.0 < seen[0].min()
 

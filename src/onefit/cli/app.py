@@ -54,6 +54,14 @@ Compare = Annotated[
     ),
 ]
 Method = Annotated[str, typer.Option(help="How held-out predictions are computed.")]
+Tol = Annotated[
+    float | None,
+    typer.Option(
+        help="Error bound that --method iterative has to reach, in units of the target's standard "
+        "deviation; 1e-6 by default.",
+        show_default=False,
+    ),
+]
 NFolds = Annotated[int, typer.Option(help="Splits of the cross-validation.")]
 Seed = Annotated[int, typer.Option(help="Of the splits, and of --rows.")]
 Jobs = Annotated[int | None, typer.Option(help="Kernels evaluated side by side.")]
@@ -92,6 +100,7 @@ def select(
     criterion: CriterionOption = "cv",
     compare: Compare = None,
     method: Method = "auto",
+    tol: Tol = None,
     folds: NFolds = 10,
     seed: Seed = 0,
     jobs: Jobs = None,
@@ -111,7 +120,7 @@ def select(
         from onefit.cli.run import Diary, Outputs, select_model
 
         kernels, criteria = tuple(kernel or ()), _listed(compare)
-        options = Options(task, loss, kernels, criterion, criteria, method, folds, seed, jobs)
+        options = Options(task, loss, kernels, criterion, criteria, method, folds, seed, jobs, tol)
         table = _read(data, target, delimiter, drop, rows, seed)
         outputs = Outputs(report, model, results, keep_formulas)
         diary = Diary(journal, resume)
@@ -127,6 +136,7 @@ def explain(
     loss: Loss = None,
     kernel: Kernels = None,
     method: Method = "auto",
+    tol: Tol = None,
     folds: NFolds = 10,
     jobs: Jobs = None,
     rows: Rows = None,
@@ -139,7 +149,9 @@ def explain(
     with clear_errors(traceback):
         from onefit.cli.run import explain_plan
 
-        options = Options(task, loss, tuple(kernel or ()), method=method, folds=folds, jobs=jobs)
+        options = Options(
+            task, loss, tuple(kernel or ()), method=method, folds=folds, jobs=jobs, tol=tol
+        )
         table = _read(data, target, delimiter, drop, rows, options.seed)
         document = explain_plan(table, options)
         if format_ is Format.json:

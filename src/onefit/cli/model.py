@@ -76,7 +76,13 @@ class Model:
 
 
 def make_model(encoder: Any, machine: Any, table: Table, y: Array) -> Model:
-    """Join a fitted encoder and a fitted machine."""
+    """Join a fitted encoder and a fitted machine.
+
+    A classifier keeps only the rows that have a coefficient; a regressor needs all of them for its
+    intervals.
+    """
+    if is_classifier(machine):
+        machine = inside.with_support(machine)
     columns = table.X.shape[1] if is_sparse(table.X) else list(table.X.columns)
     pipeline = Pipeline([("columns", encoder), ("machine", machine)])
     return Model(pipeline, table.target, columns, None if is_classifier(machine) else y)

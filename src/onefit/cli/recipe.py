@@ -17,6 +17,7 @@ from onefit.criteria import CRITERIA
 from onefit.estimators import inside
 from onefit.files import DataError, shown
 from onefit.grids import LAMS_JMLR, default_grid
+from onefit.heldout import Iterative
 from onefit.kernels import KERNELS as KNOWN_KERNELS
 from onefit.problem import Problem
 from onefit.robust import mad
@@ -26,6 +27,9 @@ from onefit.tables import Table, is_sparse
 Array = NDArray[Any]
 
 __all__ = ["Options", "Recipe", "check_rows", "make_recipe"]
+
+#: rows beyond which the time is looked at before anything is read, and kernels of a usual grid
+MANY_ROWS, USUAL = 50_000, 12
 
 TASKS = ("auto", "regression", "classification")
 #: kernels to try where a search over several is a matter of seconds, and beyond
@@ -52,6 +56,7 @@ class Options:
     folds: int = 10
     seed: int = 0
     jobs: int | None = None
+    tol: float | None = None
 
 
 @dataclass(frozen=True)
@@ -117,14 +122,23 @@ def _check_size(n: int, options: Options) -> None:
         raise ValueError("--jobs 0 would do nothing; use 1 or more, or -1 for every core")
     if options.folds > n:
         raise ValueError(f"--folds {options.folds} is more than the {n} rows; use at most {n}")
-    check_rows(n, (n // options.folds,) * options.folds)
+    if options.tol is not None and options.method not in ("auto", "iterative"):
+        raise ValueError(
+            f"--tol is for --method iterative, not for {options.method!r}, which has no tolerance"
+        )
+    check_rows(n, (n // options.folds,) * options.folds, options.loss in (None, "squared"))
 
 
-def check_rows(n: int, removed: tuple[int, ...] = ()) -> None:
-    """Refuse so many rows that no method could hold its matrices; splits take some more."""
-    work = plan.Workload(n=max(n, 1), lams=len(LAMS_JMLR), removed=removed)
-    needed, available = plan.peak_bytes(work, "block"), plan.available_memory()
+def check_rows(n: int, removed: tuple[int, ...] = (), squared: bool = True) -> None:
+    """Refuse so many rows that no method could hold its arrays; splits take some more.
+
+    The squared loss has a method that holds no matrix.
+    """
+    work = plan.Workload(n=max(n, 1), lams=len(LAMS_JMLR), removed=removed, tiled=True)
+    ways = ("block", "iterative") if squared else ("block",)
+    needed, available = min(plan.peak_bytes(work, way) for way in ways), plan.available_memory()
     if needed <= available:
+        _check_time(work, n)
         return
     rows = int(0.9 * n * np.sqrt(available / needed))
     raise MemoryError(
@@ -133,6 +147,20 @@ def check_rows(n: int, removed: tuple[int, ...] = ()) -> None:
         f"on a random sample of N rows (at most about {rows:,} here; {min(rows, 3000):,} takes "
         "minutes)"
     )
+
+
+def _check_time(work: plan.Workload, n: int) -> None:
+    """Refuse what takes longer than anybody waits for, whatever the memory."""
+    if n <= MANY_ROWS:
+        return
+    days = USUAL * plan.estimate(work, "iterative").seconds / 86400.0
+    if days > 1.0:
+        rows = int(n / np.sqrt(days))
+        raise MemoryError(
+            f"{n:,} rows are too many for one machine: a selection would take {days:,.0f} days; "
+            f"nothing was run: use --rows N to select on a random sample of N rows (about {rows:,} "
+            "take a day, 20,000 take minutes)"
+        )
 
 
 def _choose_task(table: Table, task: str) -> tuple[str, str]:
@@ -231,7 +259,7 @@ def _make_search(
         cv=splitter,
         scoring=scoring,
         criterion=options.criterion,
-        method=options.method,
+        method=options.method if options.tol is None else Iterative(options.tol),
         n_jobs=options.jobs,
     )
 

@@ -21,6 +21,7 @@ from onefit.cli.spreadsheet import write_csv
 from onefit.cli.summary import check_results_name, summarise, write_results
 from onefit.files import DataError
 from onefit.report.criteria import compare_criteria
+from onefit.search.announce import announce
 from onefit.search.setup import set_up
 from onefit.tables import Table, read_features
 from onefit.uncertainty import predict_interval
@@ -140,6 +141,7 @@ def select_model(
     start = perf_counter()
     recipe = make_recipe(table, options, told=outputs.report is not None)
     recipe.search.set_params(journal=diary.path)
+    announce(recipe.search, recipe.Z, recipe.y)
     with diary.told(), progress(recipe.search):
         recipe.search.fit(recipe.Z, recipe.y)
     seconds = perf_counter() - start

@@ -5,8 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import perf_counter
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -123,6 +125,7 @@ class Progressing:
 
     def __init__(self, bar: Progress) -> None:
         self.bar = bar
+        self.first: tuple[float, float] | None = None
 
     def setup(self, estimator: Any, context: Any) -> None:
         """Nothing to prepare: the number of kernels comes with the first task."""
@@ -133,7 +136,24 @@ class Progressing:
 
     def on_fit_task_end(self, estimator: Any, context: Any, **_: Any) -> None:
         if context.task_name == "kernel":
-            self.bar.advance(self.step)
+            self.first = None
+            self.bar.update(self.step, advance=1, description="kernels")
+
+    def on_iteration(self, above: Any) -> None:
+        """After a step of method "iterative": how far the residuals left are above their targets.
+
+        Residuals fall by about as much in every step, so that what is left of the largest one, in
+        logarithms, tells the time that is left.
+        """
+        now, left = perf_counter(), float(np.log(max(above.max(), 1.0)))
+        if self.first is None or left > self.first[1]:
+            self.first = now, left
+        begun, whole = self.first
+        gone = whole - left
+        rest = (now - begun) * left / gone if gone > 0.0 else 0.0
+        about = f", about {rest:.0f} s" if rest >= 1.0 else ""
+        note = f"kernels ({above.size} problems left in this one{about})"
+        self.bar.update(self.step, description=note)
 
     def teardown(self, estimator: Any, context: Any) -> None:
         """The bar is closed by whoever opened it."""

@@ -10,6 +10,8 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from onefit import plan
 from onefit._types import Array
 from onefit.estimators._base import KernelMachine
@@ -32,6 +34,7 @@ __all__ = [
     "resolve_kernel",
     "solve",
     "with_decision",
+    "with_support",
     "workload_of",
 ]
 
@@ -114,6 +117,18 @@ def with_decision(machine: KernelMachine, decision: Callable[[Any], Array]) -> K
     proxy: Any = copy.copy(machine)
     proxy._decision = decision
     return proxy  # type: ignore[no-any-return]
+
+
+def with_support(machine: KernelMachine) -> KernelMachine:
+    """A copy that predicts the same from the training rows with a coefficient alone."""
+    small: Any = copy.copy(machine)
+    if is_precomputed(machine):
+        return small  # type: ignore[no-any-return]
+    coef = small.dual_coef_
+    rows = np.flatnonzero(coef.reshape(coef.shape[0], -1).any(axis=1))
+    rows = rows if rows.size else np.arange(1)
+    small.X_fit_, small.dual_coef_ = small.X_fit_[rows], coef[rows]
+    return small  # type: ignore[no-any-return]
 
 
 def resolve_kernel(machine: KernelMachine, X: Any, s: Array) -> Kernel:

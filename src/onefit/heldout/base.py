@@ -210,7 +210,8 @@ class HeldOutMethod(ABC):
         require(problem.loss, self.name, *self.requires)
 
     def __repr__(self) -> str:
-        options = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        shown = {name: value for name, value in vars(self).items() if name[0] != "_"}
+        options = ", ".join(f"{name}={value!r}" for name, value in shown.items())
         return f"{type(self).__name__}({options})"
 
     @abstractmethod

@@ -32,6 +32,7 @@ a lambda side by side from the fit to all rows, and the general certificate (one
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import fsum
@@ -41,6 +42,7 @@ import numpy as np
 from onefit import linalg
 from onefit._precise import EPSILON, summation
 from onefit._types import Array, Indices
+from onefit._validation import check_positive
 from onefit.certificate import EXACT
 from onefit.certify import bound
 from onefit.fit import fit, resolved
@@ -88,10 +90,16 @@ class Iterative(HeldOutMethod):
     name = "iterative"
     products_only = True
 
-    def __init__(
-        self, tol: float = EXACT, max_steps: int = MAX_STEPS, watch: Watch | None = None
-    ) -> None:
-        self.tol, self.max_steps, self.watch = tol, max_steps, watch
+    def __init__(self, tol: float = EXACT, max_steps: int = MAX_STEPS) -> None:
+        self.tol = check_positive("tol", tol, "1e-6 makes held-out values exact")
+        self.max_steps = max_steps
+        self._watch: Watch | None = None
+
+    def watched(self, watch: Watch) -> Iterative:
+        """The same, which tells after every step how far the residuals are above their targets."""
+        other = copy(self)
+        other._watch = watch
+        return other
 
     def prepare(self, problem: Problem, folds: Folds) -> Prepared:
         self.check(problem)
@@ -271,7 +279,7 @@ class _Machines:
         unit = np.where(self.norm[left] > 0.0, self.norm[left], 1.0)
         z = (self.residual[:, left] / unit).astype(R.dtype)
         found = conjugate_gradients(
-            systems, z, (target / unit).astype(R.dtype), method.max_steps, method.watch
+            systems, z, (target / unit).astype(R.dtype), method.max_steps, method._watch
         )
         a = self.a[:, left] + (R * found.x).astype(np.float64) * unit
         self.a[:, left] = self._balanced(a, left) if systems.centred else a

@@ -12,13 +12,14 @@ from onefit.plan.choice import candidates, choose, estimate
 from onefit.plan.matrices import peak_bytes
 from onefit.plan.memory import available_memory, check_fit, check_memory, check_method, choose_fit
 from onefit.plan.rates import Rates, calibrate
-from onefit.plan.text import explain
+from onefit.plan.text import announce, explain
 from onefit.plan.workload import Estimate, Workload
 
 __all__ = [
     "Estimate",
     "Rates",
     "Workload",
+    "announce",
     "available_memory",
     "calibrate",
     "candidates",

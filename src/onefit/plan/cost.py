@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from onefit.plan.rates import Cost, Rates
 from onefit.plan.workload import Workload
+from onefit.systems.low_rank import ROOM
 
 __all__ = ["COSTS", "active_share", "factorisation_ratio", "landmarks"]
 
@@ -24,8 +25,9 @@ PER_KERNEL, PER_LAYOUT, PER_LAMBDA, PER_FOLD, PER_ROW = 120.0, 3.0, 40.0, 16.0, 
 
 #: steps assumed of Newton's method and of the repair of a leave-out, orders of an influence series
 NEWTON_STEPS, REPAIRS, ORDERS = 10, 3, 3
-#: steps of an iteration, its landmarks, and passes over a tile to compute it
-STEPS, LANDMARKS, ENTRY = 45, 1000, 8.0
+#: steps of an iteration (the mean over columns and kernels), columns of its low-rank factor, and
+#: passes over a tile to compute it
+STEPS, LANDMARKS, ENTRY = 15, 1000, 8.0
 #: assumed share of points with curvature, for losses that have straight pieces
 SHARES = {
     "smoothed_hinge": 0.3,
@@ -112,7 +114,8 @@ def iterative(work: Workload, rates: Rates) -> Cost:
         one = replace(work, lams=1, quadratic=True)
         return work.lams * NEWTON_STEPS * iterative(one, rates)
     setup = 3 * rates.product(n, m, m)
-    setup += max(1, work.folds) * rates.eigendecomposition(3 * m)
+    # a whole eigendecomposition takes about three times as long as a partial one
+    setup += 3 * max(1, work.folds) * rates.eigendecomposition(m)
     step = rates.product(n, n, k) + 2 * rates.product(n, m, k) + rates.passes(n * k, 16)
     if work.tiled:
         step += rates.passes(n * n, ENTRY)
@@ -123,7 +126,7 @@ def iterative(work: Workload, rates: Rates) -> Cost:
 
 def landmarks(n: int) -> int:
     """Landmarks that are assumed."""
-    return min(LANDMARKS, n // 3)
+    return min(LANDMARKS, n // 3, ROOM // n)
 
 
 #: method -> cost of one kernel

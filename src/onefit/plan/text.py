@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from onefit.plan.choice import candidates
+from collections.abc import Mapping
+from dataclasses import replace
+
+from onefit.plan.choice import candidates, estimate
 from onefit.plan.cost import factorisation_ratio
 from onefit.plan.memory import GIB
 from onefit.plan.rates import Rates, calibrate
 from onefit.plan.workload import Estimate, Workload
 
-__all__ = ["explain"]
+__all__ = ["announce", "explain"]
 
+#: seconds from which an estimate is told before the work begins
+LONG = 60.0
 #: methods that do not give what a refit gives
 APPROXIMATE = ("limit", "influence")
 
@@ -38,6 +43,30 @@ def explain(work: Workload, chosen: Estimate, rates: Rates | None = None) -> str
     if not work.quadratic:
         lines.append("The number of Newton steps depends on the data: these are rough estimates.")
     return "\n".join(lines)
+
+
+def announce(works: Mapping[Workload, Estimate]) -> str:
+    """How long it is expected to take and what would be faster; empty if that is not long."""
+    seconds = sum(one.seconds for one in works.values())
+    if seconds <= LONG:
+        return ""
+    (work, chosen), *_ = sorted(works.items(), key=lambda pair: -pair[1].seconds)
+    advice = []
+    if chosen.method == "iterative":
+        advice.append("a looser tolerance (Iterative(tol=1e-4))")
+    elif chosen.method in ("exact", "refit") and not work.quadratic:
+        limit = seconds * estimate(work, "limit").seconds / chosen.seconds
+        advice.append(f"method 'limit' ({_time(limit)})")
+    elif chosen.method in ("block", "eigen") and not work.one_row_each:
+        one = seconds * estimate(work, "iterative").seconds / chosen.seconds
+        advice += [f"method 'iterative' ({_time(one)})"] if one < seconds else []
+    half = replace(work, n=work.n // 2, removed=tuple(max(1, m // 2) for m in work.removed))
+    part = seconds * estimate(half, chosen.method).seconds / chosen.seconds
+    advice.append(f"a random half of the rows ({_time(part)})")
+    if work.kernels > 1:
+        advice.append(f"fewer kernels ({_time(seconds / work.kernels)} each)")
+    faster = ", or ".join(advice)
+    return f"expected to take {_time(seconds)} by method {chosen.method!r}; faster: {faster}"
 
 
 def _title(work: Workload) -> str:
@@ -101,4 +130,7 @@ def _memory(nbytes: float) -> str:
 def _time(seconds: float) -> str:
     if seconds < 1.0:
         return f"{1e3 * seconds:.3g} ms"
-    return f"{seconds:.3g} s" if seconds < 120.0 else f"{seconds / 60:.3g} min"
+    for unit, name in ((60.0, "s"), (3600.0, "min")):
+        if seconds < 2.0 * unit:
+            return f"{seconds / (unit / 60.0):.3g} {name}"
+    return f"{seconds / 3600.0:.3g} h" if seconds < 3.6e6 else f"{seconds / 3600.0:.1e} h"

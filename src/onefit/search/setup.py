@@ -17,7 +17,7 @@ from onefit import plan
 from onefit._validation import check_weights
 from onefit.estimators import inside
 from onefit.folds import Folds, leave_one_out
-from onefit.heldout import METHODS, HeldOutMethod
+from onefit.heldout import METHODS, HeldOutMethod, Iterative
 from onefit.kernels import Kernel, check_precomputed
 from onefit.predict import check_training, make_method, ridge_weights
 from onefit.problem import Problem
@@ -26,6 +26,7 @@ from onefit.search.criterion import Criterion, get_criterion
 from onefit.search.grid import Job, Machine, candidates, jobs, machines
 from onefit.search.rows import Sample, arrange, compact
 from onefit.search.workers import Crew
+from onefit.systems.iterative import Watch
 
 Array = NDArray[Any]
 
@@ -97,10 +98,26 @@ class Setup:
                 gammas[list(machine.indices)] = getattr(job.kernel, "gamma", np.inf)
         return gammas
 
+    def watched(self, watch: Watch) -> Setup:
+        """The same, with iterations that tell how far they are, if they run in this process."""
+        if self.crew.workers > 1:
+            return self
+        jobs = [
+            replace(job, machines=tuple(_watched(machine, watch) for machine in job.machines))
+            for job in self.jobs
+        ]
+        return replace(self, jobs=jobs)
+
     def check_memory(self) -> None:
         """Refuse, with advice, what would not fit into the memory that is available."""
         for load, estimate in self.works.items():
             plan.check_memory(load, estimate)
+
+
+def _watched(machine: Machine, watch: Watch) -> Machine:
+    if not isinstance(machine.method, Iterative):
+        return machine
+    return replace(machine, method=machine.method.watched(watch))
 
 
 def set_up(

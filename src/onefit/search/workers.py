@@ -4,6 +4,9 @@ BLAS calls hold the interpreter's lock, so workers are processes (joblib's defau
 share of the cores for BLAS. X travels to a worker, scores and held-out values come back, and a
 kernel matrix never leaves its process. Jobs of one process share the distances between the rows:
 all of them one after the other, those of a worker if the sample is small.
+
+A LAPACK call cannot be interrupted. So a single worker is a process of its own too where such a
+call may take long: whoever presses Ctrl-C is answered by this process, and what is finished stays.
 """
 
 from __future__ import annotations
@@ -40,6 +43,8 @@ Array = NDArray[Any]
 
 #: rows up to which BLAS threads spend more time waiting for each other than they save
 SMALL = 1000
+#: rows beyond which a LAPACK call may take longer than a user who presses Ctrl-C wants to wait
+LARGE = 3000
 #: rows up to which a worker keeps distances, a few megabytes, from job to job
 KEPT = 600
 
@@ -295,14 +300,17 @@ def _work(
 
 def run_jobs(task: Task, jobs: list[Job], crew: Crew) -> Iterator[tuple[int, list[Outcome]]]:
     """Yield (place, outcomes) of every job as it is done."""
-    if crew.workers == 1:
+    alone = crew.workers == 1
+    if alone and not _uninterruptible(task, jobs):
         with _limited(1 if task.sample.folds.n <= SMALL else None):
             yield from _in_turn(task, jobs)
         return
     backend, _ = get_active_backend()
     streams = bool(getattr(backend, "supports_return_generator", False))
     parallel = Parallel(
-        n_jobs=crew.workers,
+        # one job at a time needs a second worker, without which joblib stays in this process
+        n_jobs=max(2, crew.workers),
+        pre_dispatch=1 if alone else "2 * n_jobs",
         return_as="generator_unordered" if streams else "list",
         batch_size=1,
     )
@@ -315,6 +323,16 @@ def run_jobs(task: Task, jobs: list[Job], crew: Crew) -> Iterator[tuple[int, lis
             )
     finally:
         _geometries.pop(search, None)
+
+
+def _uninterruptible(task: Task, jobs: list[Job]) -> bool:
+    """Whether a call may take long that no signal reaches, and can be made in another process."""
+    machines = [machine for job in jobs for machine in job.machines]
+    return (
+        task.sample.folds.n > LARGE
+        and not any(machine.continuous for machine in machines)
+        and not all(machine.method.products_only for machine in machines)  # type: ignore[union-attr]
+    )
 
 
 def _in_turn(task: Task, jobs: list[Job]) -> Iterator[tuple[int, list[Outcome]]]:
