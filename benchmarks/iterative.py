@@ -134,7 +134,7 @@ def sizes(flags) -> tuple[str, list[Row]]:
         task, share = {"n": n, "kernels": some}, 15 / len(some)
         rivals = [
             Contestant(f"onefit {m}", "1 process", partial(build_onefit, method=m), CORES)
-            for m in ("iterative", "eigen")
+            for m in ("auto", "eigen")
         ]
         rivals.append(Contestant("GridSearchCV(KernelRidge)", "1 process", build_gridsearch, CORES))
         rivals = harness.chosen(rivals, flags.only)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import difflib
 import numbers
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from scipy.sparse import coo_array, issparse
 from sklearn.utils.validation import _check_sample_weight
 
 from onefit._types import Array
 
-__all__ = ["check_choice", "check_positive", "check_weights", "suggest"]
+__all__ = ["check_choice", "check_positive", "check_weights", "first_not_finite", "suggest"]
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
@@ -35,6 +36,23 @@ def check_positive(name: str, value: Any, hint: str) -> float:
     if not ok or not np.isfinite(value) or not value > 0:
         raise ValueError(f"{name} must be a positive finite number, got {value!r}; {hint}")
     return float(value)
+
+
+def first_not_finite(X: Any) -> tuple[int, int] | None:
+    """Row and column of the first NaN or infinity in a table of numbers; None if there is none."""
+    if issparse(X):
+        coo: Any = coo_array(cast(Any, X))
+        bad = np.flatnonzero(~np.isfinite(coo.data))
+        pairs = sorted(zip(coo.row[bad].tolist(), coo.col[bad].tolist(), strict=True))
+        return pairs[0] if pairs else None
+    try:
+        values = np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    if values.ndim != 2:
+        return None
+    where = np.argwhere(~np.isfinite(values))
+    return (int(where[0, 0]), int(where[0, 1])) if where.size else None
 
 
 def check_weights(sample_weight: Any, X: Any) -> Array:

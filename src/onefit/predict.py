@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils import indexable
 
+from onefit import plan
 from onefit._validation import check_choice
 from onefit.estimators import inside
 from onefit.folds import Folds
-from onefit.heldout import METHODS
+from onefit.heldout import METHODS, Iterative
 from onefit.heldout.base import HeldOut, HeldOutMethod
 
 Array = NDArray[Any]
@@ -88,6 +89,14 @@ def make_method(method: str | HeldOutMethod) -> HeldOutMethod | None:
     return None if method == "auto" else METHODS[method]()
 
 
+def make_planned(work: plan.Workload, estimate: plan.Estimate) -> HeldOutMethod:
+    """The method that a plan has chosen; an iteration may factor where there is room for it."""
+    if estimate.method != "iterative":
+        return METHODS[estimate.method]()
+    needed = work.busy * plan.peak_bytes(work, "block")
+    return Iterative(factor=needed <= plan.available_memory(work.busy))
+
+
 def check_training(folds: Folds, s: Array, y: Any, classes: Array | None) -> None:
     """Refuse splits on whose training part no machine could be fitted."""
     positive = folds.without(np.flatnonzero(s == 0))
@@ -134,8 +143,6 @@ def _within_memory(
 
     Refused if it needs more memory than there is.
     """
-    from onefit import plan
-
     work = replace(
         inside.workload_of(machine, Y, s),
         removed=tuple(rows.size for rows in folds.removed),
@@ -146,4 +153,4 @@ def _within_memory(
         return method, False
     cheapest = plan.choose(work, "auto" if method is None else method.name)
     plan.check_memory(work, cheapest)
-    return method or METHODS[cheapest.method](), cheapest.tiled
+    return method or make_planned(work, cheapest), cheapest.tiled

@@ -24,6 +24,7 @@ from onefit.heldout import HeldOutMethod
 from onefit.search import continuous
 from onefit.search.aggregate import AGGREGATES, RULES, one_standard_error, standard_error
 from onefit.search.criterion import Criterion, get_criterion
+from onefit.search.descend import descend
 from onefit.search.describe import settings
 from onefit.search.explore import Explorer
 from onefit.search.grid import Job
@@ -74,6 +75,10 @@ class KernelSearchCV(BaseSearchCV):
         the limit of every candidate and repairs those that can win, see :mod:`onefit.search.race`.
         What belongs to one method alone is given to its object: ``Influence(order=3)`` of
         :mod:`onefit.heldout`.
+    search : {"grid", "gradient"}, default="grid"
+        "gradient" takes an :class:`Interval` for gamma, of one value or of one per column, and one
+        for lam: from the best of a coarse grid it goes down the exact gradient of the
+        cross-validated score, see :mod:`onefit.search.descend`.
     n_iter : int, default=None
         How many settings of ``param_grid`` to draw at random; None tries them all. An interval for
         lam is not drawn: it is searched in each setting of the others.
@@ -119,6 +124,8 @@ class KernelSearchCV(BaseSearchCV):
         The method taken for each machine, and its expected cost.
     best_lam_, best_target_scores_ : arrays of shape (q,)
         With ``lam_per_target``: the lam of each target, and its score.
+    descents_ : list of Descent
+        With ``search="gradient"``: where each began and ended, and whether it converged.
     n_splits_, scorer_, multimetric_ : as in scikit-learn
     classes_, n_features_in_, feature_names_in_ : of the winner
 
@@ -145,6 +152,7 @@ class KernelSearchCV(BaseSearchCV):
         scoring: Any = None,
         criterion: str | Criterion = "cv",
         method: str | HeldOutMethod = "auto",
+        search: str = "grid",
         n_iter: int | None = None,
         random_state: Any = None,
         refit: bool | str | Callable[..., int] = True,
@@ -162,6 +170,7 @@ class KernelSearchCV(BaseSearchCV):
         self.scoring = scoring
         self.criterion = criterion
         self.method = method
+        self.search = search
         self.n_iter = n_iter
         self.random_state = random_state
         self.refit = refit
@@ -221,7 +230,14 @@ class KernelSearchCV(BaseSearchCV):
                 outcomes = self._race(setup, task, run, outcomes, metric)
         if setup.continuous:
             setup, outcomes = explorer.extend(setup, outcomes)
+        descents = None
+        if setup.ranges:
+            sizes, names = np.diff(setup.folds.offsets), task.scoring.names
+            totals = tabulate(setup.candidates, outcomes, names, sizes, self.aggregate).totals
+            setup, outcomes, descents = descend(setup, task, outcomes, totals[metric], metric)
         fitted = self._conclude(setup, task, outcomes, metric, multimetric)
+        if descents is not None:
+            fitted["descents_"] = descents
         fitted["scorer_"] = getattr(scorers, "_scorers", scorers)
         if self.refit is not False:
             fitted |= self._refit(X, y, weight, fitted, context)

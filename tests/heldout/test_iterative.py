@@ -180,3 +180,16 @@ def test_the_same_as_eigen_on_more_rows():
         mine = Iterative(tol=1e-9).prepare(problem, folds).predict(lams)
         other = Eigen().prepare(problem, folds).predict(lams)
         assert np.abs(mine.values - other.values).max() <= 1e-8
+
+
+def test_lambdas_that_a_factor_serves_better():
+    """Tiny ones on a rough kernel; few by a factor each, many by a decomposition."""
+    X = np.random.default_rng(0).normal(size=(200, 3))
+    problem = Problem(gaussian(X, 3.0), np.sin(X[:, :1]), np.ones(200), Squared())
+    folds = Folds.draw(KFold(4), X)
+    for lams in (np.array([1e-9, 1.0]), np.append(np.geomspace(1e-9, 1e-8, 8), 1.0)):
+        path = Iterative(factor=True).prepare(problem, folds).predict(lams)
+        assert (path.steps[-1] > 0).all()
+        assert (path.steps[:-1] == 0).all()
+        for i, lam in enumerate(lams):
+            assert_within_bounds(path[i], predict(Refit(), problem, folds, lam), problem, np.inf)

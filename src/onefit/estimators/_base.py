@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -18,7 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from onefit import linalg, plan
-from onefit._validation import check_choice, check_positive, check_weights
+from onefit._validation import check_choice, check_positive, check_weights, first_not_finite
 from onefit.fit import SOLVERS, fit, resolved
 from onefit.kernels import Geometry, Kernel, Precomputed, check_precomputed, resolve_kernel
 from onefit.losses import Loss
@@ -76,14 +77,21 @@ class KernelMachine(BaseEstimator):
         raise NotImplementedError
 
     def _validate_X(self, X: Any, **options: Any) -> Any:
-        return validate_data(
-            self,
-            X,
-            accept_sparse=False if self._precomputed else "csr",
-            accept_large_sparse=False,
-            dtype=[np.float64, np.float32],
-            **options,
-        )
+        try:
+            return validate_data(
+                self,
+                X,
+                accept_sparse=False if self._precomputed else "csr",
+                accept_large_sparse=False,
+                dtype=[np.float64, np.float32],
+                **options,
+            )
+        except ValueError as error:
+            where = first_not_finite(X) if re.search("NaN|infinity", str(error)) else None
+            if where is None:
+                raise
+            row, column = where
+            raise ValueError(f"{error}\nThe first is in row {row}, column {column}.") from error
 
     def _resolve_kernel(self, X: Any, s: Array) -> Kernel:
         """The kernel; gamma="scale" sees every row as often as its weight says."""

@@ -41,7 +41,7 @@ import numpy as np
 
 from onefit import linalg
 from onefit._precise import EPSILON, summation
-from onefit._types import Array, Indices
+from onefit._types import Array, Indices, Mask
 from onefit._validation import check_positive
 from onefit.certificate import EXACT
 from onefit.certify import bound
@@ -49,6 +49,7 @@ from onefit.fit import fit, resolved
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
 from onefit.heldout.refit import cheap_to_refit, refit_fold
+from onefit.heldout.squared import Block, Eigen
 from onefit.linalg.tiles import BLOCK, SIDE, Tiles, product
 from onefit.newton import Batch, minimise
 from onefit.problem import Problem, Solution
@@ -71,6 +72,9 @@ MANY = 200
 ROOM, SMALL = 2**25, 64
 #: the part of what rounding leaves of the bound wanted that the iteration may take
 MARGIN = 0.7
+#: n^2 operations of a step with few columns, in those of a factor, and the most factors that are
+#: cheaper than a decomposition
+NARROW, FEW = 4.0, 6
 #: cycles of an iteration and a residual
 CYCLES = 6
 
@@ -85,14 +89,20 @@ class Iterative(HeldOutMethod):
         Values within 1e-6 are called exact; a looser one is faster, and its bounds say so.
     max_steps : int, default=1000
         Steps of conjugate gradients per cycle; a column that needs more is left with its bound.
+    factor : bool, default=False
+        Whether lambdas that are expected to take more operations by iteration than by a Cholesky
+        factor go to method "block" or "eigen", which needs room for three matrices. "auto" asks
+        for it where there is room.
     """
 
     name = "iterative"
     products_only = True
 
-    def __init__(self, tol: float = EXACT, max_steps: int = MAX_STEPS) -> None:
+    def __init__(
+        self, tol: float = EXACT, max_steps: int = MAX_STEPS, factor: bool = False
+    ) -> None:
         self.tol = check_positive("tol", tol, "1e-6 makes held-out values exact")
-        self.max_steps = max_steps
+        self.max_steps, self.factor = max_steps, factor
         self._watch: Watch | None = None
 
     def watched(self, watch: Watch) -> Iterative:
@@ -147,15 +157,37 @@ class _Squared(_Iterative):
     @linalg.overflowing
     def predict(self, lams: Array) -> HeldOutPath:
         path = self.empty(lams)
-        for splits in self._batches(len(path)):
-            self._fill(path, self._solved(path.lams, splits))
+        slow = self._slow(path.lams)
+        quick = np.flatnonzero(~slow)
+        for splits in self._batches(quick.size) if quick.size else ():
+            self._fill(path, self._solved(path.lams[quick], splits), quick)
+        if slow.any():
+            self._factored(path, np.flatnonzero(slow))
         self._refit(path)
         return path.judged(self.problem)
+
+    def _slow(self, lams: Array) -> Mask:
+        """Lambdas that a factor is expected to serve with fewer operations than an iteration."""
+        if not self.method.factor or isinstance(self.problem.K, Tiles):
+            return np.zeros(lams.size, dtype=bool)
+        n, k = self.problem.n, len(self.folds)
+        steps = self.low_rank.steps(lams * float(self.weight.min()), k)
+        return np.asarray(NARROW * k * steps > n * np.unique(self.weight).size)
+
+    def _factored(self, path: HeldOutPath, some: Indices) -> None:
+        """Some lambdas by a factor each, or by one decomposition if they are many."""
+        method = Block() if some.size <= FEW else Eigen()
+        other = method.prepare(self.problem, self.folds).predict(path.lams[some])
+        for name in ("values", "bounds", "steps"):
+            getattr(path, name)[some] = getattr(other, name)
+        for i, reason in zip(some, other.reasons, strict=True):
+            path.reasons[i] = reason
 
     def _refit(self, path: HeldOutPath) -> None:
         """Splits without a certificate, where the sample is so small that a refit costs nothing."""
         problem = self.problem
         rough = ~(path.bounds <= EXACT * problem.scale).all(axis=2) & (self.method.tol <= EXACT)
+        rough &= path.done[:, None]
         if isinstance(problem.K, Tiles) or not cheap_to_refit(problem.n, int(rough.sum())):
             return
         for i, k in np.argwhere(rough):
@@ -206,10 +238,10 @@ class _Squared(_Iterative):
         tested = [square[self.folds.test[k], i].max() for i, k in enumerate(splits)]
         return np.asarray(np.sqrt(tested))
 
-    def _fill(self, path: HeldOutPath, found: _Machines) -> None:
+    def _fill(self, path: HeldOutPath, found: _Machines, lams: Indices) -> None:
         values = found.u + found.b
-        for c, (k, i, j) in enumerate(found.columns.T):
-            test = self.folds.test[k]
+        for c, (k, place, j) in enumerate(found.columns.T):
+            test, i = self.folds.test[k], lams[place]
             path.fill(i, k, j, values[test, c], found.error[c])
             path.steps[i, k] = max(path.steps[i, k], found.steps[c])
 
@@ -307,15 +339,20 @@ class _Machines:
         x = a / np.where(train, R, 1.0)
         r = R * (y - self.b[some] - u) - x
         self.residual[:, some], self.norm[some] = r, _norms(r)
-        theta = norms.negative * np.square(R).max(axis=0)
+        top, nu = R.max(axis=0), norms.negative
+        theta = nu * top**2
+        # a row that is tested and trained on has a part of nu in its own column
+        reach = 0.5 * self.reach[some] + nu * top
         with np.errstate(divide="ignore"):
-            self.far[some] = np.where(theta < 1.0, 0.5 * self.reach[some] / (1.0 - theta), np.inf)
+            self.far[some] = np.where(theta < 1.0, reach / (1.0 - theta), np.inf)
         # of a prediction, in units of the root of its K_xx; a part of it for 1'a, which is not zero
         drift = self._summation * (np.abs(a).T @ norms.roots) + norms.root * off
         size = np.abs(y).max(axis=0) + np.abs(u).max(axis=0) + np.abs(self.b[some])
         each = norms.roots[:, None] * drift + 4.0 * EPSILON * size
         rounding = _norms(R * each) + 4.0 * EPSILON * _norms(x) + off * np.sqrt(ridge / weight)
-        own = (2.0 if problem.fit_intercept else 1.0) * (norms.root * drift + 4.0 * EPSILON * size)
+        own = norms.root * drift + 4.0 * EPSILON * size
+        if problem.fit_intercept:
+            own = 2.0 * own + 2.0 * summation(problem.n) * size
         self.rounding[some] = self.far[some] * rounding + own
         self.error[some] = self.far[some] * self.norm[some] + self.rounding[some]
 

@@ -1,9 +1,10 @@
 """Kernels: a geometry computed once, a cheap map of it for each parameter."""
 
 from onefit.kernels.base import CallableKernel, Kernel
-from onefit.kernels.combine import WeightedSum
+from onefit.kernels.combine import Normalized, WeightedSum
 from onefit.kernels.distances import Geometry
 from onefit.kernels.dot import Linear, Polynomial
+from onefit.kernels.per_feature import PerFeature
 from onefit.kernels.precomputed import Precomputed, check_precomputed
 from onefit.kernels.resolve import KERNELS, kernel_parameters, resolve_kernel
 from onefit.kernels.stationary import Gaussian, Laplace, Matern12, Matern32, Matern52
@@ -19,6 +20,8 @@ __all__ = [
     "Matern12",
     "Matern32",
     "Matern52",
+    "Normalized",
+    "PerFeature",
     "Polynomial",
     "Precomputed",
     "WeightedSum",

@@ -58,6 +58,26 @@ class Kernel(ABC):
         """The kernel matrix of the rows of `X` and of `Y` (default: `X`)."""
         return self.matrix(Geometry(X, Y, keep=False))
 
+    def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
+        """The gradient of sum_k left_k' K right_k in the logarithms of the kernel's parameters.
+
+        Whatever is differentiated of a machine or of its cross-validation comes as such a sum, with
+        few columns (onefit.gradient); a kernel only adds what its own matrix does.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        left, right : arrays of shape (n, k)
+
+        Returns
+        -------
+        dict
+            A number, as an array of no dimension, or an array, for each parameter's name.
+        """
+        raise NotImplementedError(
+            f"kernel {self!r} gives no gradient: it has no method 'pullback'; search it by a grid"
+        )
+
     def tiles(self, X: Points) -> Tiles:
         """The kernel matrix of the rows of `X`, not held but formed tile by tile when needed."""
         points = as_points(X, "X")

@@ -1,4 +1,4 @@
-"""Sums of kernels with non-negative weights, as multiple kernel learning needs them."""
+"""Kernels made of kernels: sums with non-negative weights, and a kernel scaled to K(x, x) = 1."""
 
 from __future__ import annotations
 
@@ -63,6 +63,16 @@ class WeightedSum(Kernel):
             out += part
         return out
 
+    def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
+        """By the logarithms of the weights, and of each part's parameters as "0.gamma", ..."""
+        found: dict[str, Array] = {"weights": np.zeros(len(self.weights))}
+        for k, (kernel, weight) in enumerate(zip(self.kernels, self.weights, strict=True)):
+            value = float((left * (kernel(X) @ right)).sum())
+            found["weights"][k] = weight * value
+            for name, part in kernel.pullback(X, weight * left, right).items():
+                found[f"{k}.{name}"] = part
+        return found
+
     def diag(self, X: Points) -> Array:
         points = as_points(X, "X")
         total = np.zeros(points.shape[0], points.dtype)
@@ -75,3 +85,59 @@ class WeightedSum(Kernel):
 
     def _active(self) -> list[tuple[Kernel, float]]:
         return [pair for pair in zip(self.kernels, self.weights, strict=True) if pair[1] > 0]
+
+
+@dataclass(frozen=True)
+class Normalized(Kernel):
+    """``K(x, y) / sqrt(K(x, x) K(y, y))``: the cosine of the angle that a kernel sees.
+
+    Papers that bound K(x, x) by one take a polynomial kernel so.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With K(x, x) > 0 for every point.
+    """
+
+    kernel: Kernel
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        return self.kernel.metrics
+
+    @property
+    def definite(self) -> bool:  # type: ignore[override]
+        """Whether the kernel is."""
+        return self.kernel.definite
+
+    def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
+        out = self.kernel.matrix(geometry, geometry.output(out))
+        right = self._roots(geometry.Y)
+        out /= (right if geometry.symmetric else self._roots(geometry.X))[:, None]
+        out /= right
+        if geometry.symmetric:
+            np.fill_diagonal(out, 1.0)
+        return out
+
+    def diag(self, X: Points) -> Array:
+        points = as_points(X, "X")
+        return np.ones(points.shape[0], points.dtype)
+
+    def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
+        """That of the kernel, less what its diagonal takes away."""
+        roots = self._roots(as_points(X, "X").astype(np.float64))[:, None]
+        N = self(X).astype(np.float64)
+        pull = (left * (N @ right) + right * (N @ left)).sum(axis=1) / roots[:, 0] ** 2
+        found = self.kernel.pullback(X, left / roots, right / roots)
+        own = self.kernel.pullback(X, np.diag(0.5 * pull), np.eye(pull.size))
+        return {name: found[name] - own[name] for name in found}
+
+    def _roots(self, X: Points) -> Array:
+        values = self.kernel.diag(X)
+        if not (values > 0.0).all():
+            row = int(np.argmin(values > 0.0))
+            raise ValueError(
+                f"{self.kernel!r} is {values[row]:.3g} for row {row} and itself, so that it cannot "
+                "be normalised; leave the row out, or use a kernel with coef0 > 0."
+            )
+        return np.asarray(np.sqrt(values))

@@ -26,6 +26,9 @@ class Linear(Kernel):
     def diag(self, X: Points) -> Array:
         return squared_norms(as_points(X, "X"))
 
+    def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
+        return {}
+
 
 @dataclass(frozen=True)
 class Polynomial(Kernel):
@@ -69,6 +72,16 @@ class Polynomial(Kernel):
         values = self.gamma * squared_norms(as_points(X, "X"))
         self._map(values)
         return values
+
+    def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
+        points = as_points(X, "X").astype(np.float64)
+        dots, gamma, coef0 = Geometry(points, keep=False).take("dot", scale=self.gamma), 0.0, 0.0
+        for rows in row_blocks(dots.shape):
+            slope = self.degree * (dots[rows] + self.coef0) ** (self.degree - 1)
+            slope *= left[rows] @ right.T
+            gamma += float(np.vdot(slope, dots[rows]))
+            coef0 += self.coef0 * float(slope.sum())
+        return {"gamma": np.asarray(gamma), "coef0": np.asarray(coef0)}
 
     @staticmethod
     def scale_gamma(n_features: int, variance: float) -> float:

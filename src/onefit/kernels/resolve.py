@@ -12,8 +12,16 @@ import numpy as np
 from onefit.kernels.base import CallableKernel, Kernel, require_number
 from onefit.kernels.distances import Array, Points, as_points, is_sparse
 from onefit.kernels.dot import Linear, Polynomial
+from onefit.kernels.per_feature import PerFeature
 from onefit.kernels.precomputed import Precomputed
-from onefit.kernels.stationary import Gaussian, Laplace, Matern12, Matern32, Matern52
+from onefit.kernels.stationary import (
+    Gaussian,
+    Laplace,
+    Matern12,
+    Matern32,
+    Matern52,
+    Stationary,
+)
 
 KERNELS: dict[str, type[Kernel]] = {
     "rbf": Gaussian,
@@ -34,7 +42,7 @@ KERNELS: dict[str, type[Kernel]] = {
 def resolve_kernel(
     kernel: str | Kernel | Callable[..., Any],
     X: Points,
-    gamma: float | str = "scale",
+    gamma: Any = "scale",
     degree: int = 3,
     coef0: float = 1,
     sample_weight: Array | None = None,
@@ -48,7 +56,8 @@ def resolve_kernel(
         rows that returns the kernel matrix.
     X : array or sparse matrix of shape (n, d)
         The training points; only gamma="scale" and "auto" look at them.
-    gamma : float, "scale" or "auto", default="scale"
+    gamma : float, "scale", "auto" or array of shape (d,), default="scale"
+        An array has a value for each column (stationary kernels only).
         "auto" is 1/d. "scale" fits the unit of the kernel's distance: with v the variance of all
         entries of X, 1/(d v) for the Gaussian and polynomial kernels (as scikit-learn's SVC),
         1/(d sqrt(v)) for Laplace and 1/sqrt(d v) for Matern; 1 if v is zero.
@@ -73,6 +82,13 @@ def resolve_kernel(
     used = {name: given[name] for name in kernel_parameters(kernel)}
     if "gamma" in used:
         used["gamma"] = _resolve_gamma(gamma, kernel_class, X, sample_weight)
+    if isinstance(used.get("gamma"), tuple):
+        if not issubclass(kernel_class, Stationary):
+            raise ValueError(
+                f"kernel {kernel!r} takes a single gamma; one per column is for rbf, laplacian and "
+                "the Matern kernels."
+            )
+        return PerFeature(kernel_class, used["gamma"])
     return kernel_class(**used)
 
 
@@ -92,8 +108,16 @@ def _lookup(name: str) -> type[Kernel]:
 
 
 def _resolve_gamma(
-    gamma: float | str, kernel_class: Any, X: Points, sample_weight: Array | None
-) -> float:
+    gamma: Any, kernel_class: Any, X: Points, sample_weight: Array | None
+) -> float | tuple[float, ...]:
+    if np.ndim(gamma) == 1:
+        found = tuple(np.asarray(gamma, dtype=np.float64).tolist())
+        if len(found) != X.shape[1]:
+            raise ValueError(
+                f"gamma has {len(found)} values, one for each column, but X has {X.shape[1]} "
+                "columns."
+            )
+        return found
     if not isinstance(gamma, str):
         return require_number(gamma, "gamma", positive=True)
     if gamma not in ("scale", "auto"):

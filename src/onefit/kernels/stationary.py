@@ -43,6 +43,21 @@ class Stationary(Kernel):
         points = as_points(X, "X")
         return np.ones(points.shape[0], points.dtype)
 
+    def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
+        points = as_points(X, "X").astype(np.float64)
+        distances, total = Geometry(points, keep=False).take(self.metric), 0.0
+        distances *= -self.rate * self.gamma
+        for rows in row_blocks(distances.shape):
+            t = distances[rows]
+            # d K / d log gamma = t map'(t)
+            total += float(np.vdot(left[rows] @ right.T, t * self._slope(t)))
+        return {"gamma": np.asarray(total)}
+
+    @staticmethod
+    def _slope(t: Array) -> Array:
+        """The derivative of the map by t."""
+        return np.asarray(np.exp(t))
+
     @staticmethod
     @abstractmethod
     def scale_gamma(n_features: int, variance: float) -> float:
@@ -106,6 +121,10 @@ class Matern32(Matern12):
         np.subtract(1.0, t, out=t)
         t *= decay
 
+    @staticmethod
+    def _slope(t: Array) -> Array:
+        return np.asarray(-t * np.exp(t))
+
 
 @dataclass(frozen=True)
 class Matern52(Matern12):
@@ -118,6 +137,10 @@ class Matern52(Matern12):
         decay = _decay(t)
         decay *= 1.0 - t + t * t / 3.0
         t[...] = decay
+
+    @staticmethod
+    def _slope(t: Array) -> Array:
+        return np.asarray((t * t - t) / 3.0 * np.exp(t))
 
 
 def _decay(t: Array) -> Array:

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -31,18 +31,25 @@ __all__ = ["CONTINUOUS", "Interval", "apart", "brackets", "coarse_to_fine", "exp
 
 #: what ``{"lam": "continuous"}`` stands for
 CONTINUOUS = "continuous"
+#: values of gamma that a descent may start from
+COARSE = 6
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Values of lam from ``low`` to ``high``, for ``param_grid={"lam": Interval(1e-8, 1e2)}``.
+    """Values from ``low`` to ``high``, for ``param_grid={"lam": Interval(1e-8, 1e2)}``.
+
+    With ``search="gradient"`` gamma takes one too.
 
     Parameters
     ----------
     low, high : float
         Ends, positive.
     points : int, default=24
-        Of the coarse grid, even in log lam. Two minima closer than its spacing count as one.
+        Of the coarse grid, even in log lam. Two minima closer than its spacing count as one. The
+        coarse grid of gamma has six at most.
+    per_feature : bool, default=False
+        For gamma: whether every column of X gets one of its own.
 
     Examples
     --------
@@ -53,10 +60,11 @@ class Interval:
     low: float = 1e-8
     high: float = 1e2
     points: int = 24
+    per_feature: bool = False
 
     def __post_init__(self) -> None:
-        low = check_positive("low", self.low, "lam must be positive")
-        high = check_positive("high", self.high, "lam must be positive")
+        low = check_positive("low", self.low, "lam and gamma must be positive")
+        high = check_positive("high", self.high, "lam and gamma must be positive")
         if not low < high:
             raise ValueError(f"low={low:g} is not below high={high:g}; exchange them")
         if not isinstance(self.points, (int, np.integer)) or self.points < 3:
@@ -83,29 +91,39 @@ def _as_list(name: str, values: Any) -> Any:
         return [Interval()]
     if not isinstance(values, Interval):
         return values
-    if name != "lam":
+    if name not in ("lam", "gamma"):
         raise ValueError(
-            f"param_grid has an Interval for {name!r}; only lam is searched continuously, give "
-            f"{name!r} a list of values or, with n_iter, a distribution"
+            f"param_grid has an Interval for {name!r}; only lam and, by search='gradient', gamma "
+            f"are searched continuously, give {name!r} a list of values or, with n_iter, a "
+            "distribution"
         )
+    if values.per_feature and name == "lam":
+        raise ValueError("there is one lam for all features; per_feature=True is for gamma")
     return [values]
 
 
 def expand(
     settings: Sequence[dict[str, Any]],
-) -> tuple[list[dict[str, Any]], dict[int, Interval]]:
-    """Candidates with numbers for lam, and which of them are of an interval's coarse grid."""
+) -> tuple[list[dict[str, Any]], dict[int, dict[str, Interval]]]:
+    """Candidates with numbers alone, and the intervals whose coarse grids they are of."""
     found: list[dict[str, Any]] = []
-    intervals: dict[int, Interval] = {}
+    intervals: dict[int, dict[str, Interval]] = {}
     for setting in settings:
-        lam = setting.get("lam")
-        if not isinstance(lam, Interval):
-            found.append(setting)
-            continue
-        for value in lam.coarse():
-            intervals[len(found)] = lam
-            found.append(setting | {"lam": value})
+        own = {name: value for name, value in setting.items() if isinstance(value, Interval)}
+        grids = [
+            [(name, value) for value in _coarse(name, interval)] for name, interval in own.items()
+        ]
+        for values in product(*grids):
+            if own:
+                intervals[len(found)] = own
+            found.append(setting | dict(values))
     return found, intervals
+
+
+def _coarse(name: str, interval: Interval) -> list[float]:
+    if name == "gamma":
+        return replace(interval, points=min(interval.points, COARSE)).coarse()
+    return interval.coarse()
 
 
 def apart(jobs: Iterable[Job]) -> list[Job]:

@@ -14,14 +14,14 @@ from sklearn.model_selection import LeaveOneOut, check_cv
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from onefit import plan
-from onefit._validation import check_weights
+from onefit._validation import check_choice, check_weights
 from onefit.estimators import inside
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import METHODS, HeldOutMethod, Iterative
 from onefit.kernels import Kernel, check_precomputed
-from onefit.predict import check_training, make_method, ridge_weights
+from onefit.predict import check_training, make_method, make_planned, ridge_weights
 from onefit.problem import Problem
-from onefit.search.continuous import apart, expand, listed
+from onefit.search.continuous import Interval, apart, expand, listed
 from onefit.search.criterion import Criterion, get_criterion
 from onefit.search.grid import Job, Machine, candidates, jobs, machines
 from onefit.search.rows import Sample, arrange, compact
@@ -65,6 +65,7 @@ class Setup:
     crew : Crew
     choices : list of Choice, one a machine, in the order of the jobs
     works : the distinct workloads that the cost model knows, with what they are to cost
+    ranges : intervals of gamma and lam of the candidates that a descent may start from
     """
 
     candidates: list[dict[str, Any]] = field(repr=False)
@@ -75,6 +76,7 @@ class Setup:
     crew: Crew
     choices: list[Choice]
     works: dict[plan.Workload, plan.Estimate]
+    ranges: dict[int, dict[str, Interval]] = field(default_factory=dict)
 
     @property
     def continuous(self) -> bool:
@@ -129,8 +131,11 @@ def set_up(
     found, intervals = expand(drawn)
     # a race begins with the limit of every candidate
     chosen = make_method("limit" if search.method == "race" else search.method)
+    ranges = {i: own for i, own in intervals.items() if "gamma" in own}
+    _check_ranges(search, ranges)
+    # lam alone is refined kernel by kernel; with gamma it is a matter of a descent
     group = [
-        replace(one, continuous=any(index in intervals for index in one.indices))
+        replace(one, continuous=any(i in intervals and i not in ranges for i in one.indices))
         for one in machines(search.estimator, found)
     ]
     machine = group[0].estimator
@@ -149,7 +154,26 @@ def set_up(
     sample = arrange(rows, Y, s, folds, inside.is_precomputed(machine))
     criterion = get_criterion(search.criterion)
     planned, choices, works = _plan(work, chosen, criterion, sample, crew)
-    return Setup(found, machine, planned, folds, sample, crew, choices, works)
+    return Setup(found, machine, planned, folds, sample, crew, choices, works, ranges)
+
+
+def _check_ranges(search: Any, ranges: dict[int, dict[str, Interval]]) -> None:
+    check_choice("search", search.search, ("grid", "gradient"))
+    if ranges and search.search == "grid":
+        raise ValueError(
+            "param_grid has an Interval for 'gamma', which needs search='gradient'; or give gamma "
+            "a list of values or, with n_iter, a distribution"
+        )
+    if search.search == "gradient" and not ranges:
+        raise ValueError(
+            "search='gradient' needs an Interval for gamma in param_grid, such as "
+            "Interval(1e-4, 1e2), with per_feature=True for one gamma per column"
+        )
+    if search.search == "gradient" and (search.criterion != "cv" or search.lam_per_target):
+        raise ValueError(
+            "search='gradient' follows the cross-validated score; it goes with criterion='cv' and "
+            "without lam_per_target"
+        )
 
 
 def _check_one_kind(group: list[Machine]) -> None:
@@ -212,7 +236,7 @@ def _plan(
                 # a criterion asks for K itself, and for n^3 operations on it
                 works[load] = plan.choose(load, name, products=criterion is None)
             loads.append(load)
-            method = chosen or METHODS[works[load].method]()
+            method = chosen or make_planned(load, works[load])
             _check_method(method, criterion, machine, sample)
             choices.append(Choice(job.kernel, method.name, load.lams, works.get(load)))
             group.append(replace(machine, method=method))

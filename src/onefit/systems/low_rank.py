@@ -87,6 +87,12 @@ class LowRank:
 
     def factor(self, ridge: Array, folds: int) -> Array:
         """F (n, m) for columns with these Lambda, on so many different sets of rows."""
+        best = self._best(ridge, folds)
+        empty = np.empty((self.K.shape[0], 0), dtype=self.K.dtype)
+        return np.concatenate([empty, *self.blocks[:best]], axis=1)
+
+    def _best(self, ridge: Array, folds: int) -> int:
+        """How many blocks cost least; drawn as far as that takes."""
         best, lowest = 0, self._cost(0, ridge, folds)
         for count in range(1, self.most + 1):
             if count > len(self.blocks) and not self._grow():
@@ -96,8 +102,12 @@ class LowRank:
                 best, lowest = count, cost
             elif count - best >= PATIENCE:
                 break
-        empty = np.empty((self.K.shape[0], 0), dtype=self.K.dtype)
-        return np.concatenate([empty, *self.blocks[:best]], axis=1)
+        return best
+
+    def steps(self, ridge: Array, folds: int) -> Array:
+        """Steps of conjugate gradients that are expected of columns with these Lambda."""
+        best = self._best(ridge, folds)
+        return np.asarray(STEPS * np.sqrt(1.0 + self.sizes[best] / ridge))
 
     def _cost(self, count: int, ridge: Array, folds: int) -> float:
         """Of set-up and iteration with so many blocks, in operations of a product."""

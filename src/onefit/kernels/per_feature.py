@@ -1,0 +1,96 @@
+"""Stationary kernels with a gamma for every feature: automatic relevance determination.
+
+K(x, y) = base(x o s, y o s) with a kernel of gamma = 1 on columns multiplied by s: the root of
+gamma for the Gaussian, whose gamma multiplies squares, and gamma itself for the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from onefit.kernels.base import Kernel, require_number
+from onefit.kernels.distances import Array, Geometry, Points, as_points, is_sparse, row_blocks
+from onefit.kernels.stationary import Gaussian, Laplace, Stationary
+
+
+@dataclass(frozen=True)
+class PerFeature(Kernel):
+    """A stationary kernel with one gamma per column of X.
+
+    Parameters
+    ----------
+    kind : type
+        Gaussian, Laplace, Matern12, Matern32 or Matern52.
+    gamma : sequence of float
+        Non-negative, one for each column; a column with gamma 0 plays no part.
+    """
+
+    kind: type[Stationary]
+    gamma: Sequence[float]
+
+    def __post_init__(self) -> None:
+        gamma = tuple(
+            require_number(float(value), f"gamma[{f}]", positive=False)
+            for f, value in enumerate(self.gamma)
+        )
+        if not any(gamma):
+            raise ValueError("gamma is zero for every column: no column is left to tell rows by.")
+        object.__setattr__(self, "gamma", gamma)
+
+    @property
+    def _base(self) -> Stationary:
+        return self.kind(1.0)
+
+    @property
+    def _squared(self) -> bool:
+        """Whether gamma multiplies squared differences."""
+        return self.kind is Gaussian
+
+    def _scaled(self, X: Points) -> Points:
+        points = as_points(X, "X")
+        if points.shape[1] != len(self.gamma):
+            raise ValueError(
+                f"gamma has {len(self.gamma)} values, one for each column, but X has "
+                f"{points.shape[1]} columns."
+            )
+        scale = np.asarray(self.gamma, dtype=points.dtype)
+        scale = np.sqrt(scale) if self._squared else scale
+        return points.multiply(scale).tocsr() if is_sparse(points) else points * scale
+
+    def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
+        Y = None if geometry.symmetric else self._scaled(geometry.Y)
+        return self._base.matrix(Geometry(self._scaled(geometry.X), Y, keep=False), out)
+
+    def diag(self, X: Points) -> Array:
+        return self._base.diag(X)
+
+    def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
+        """One number per column.
+
+        With z = x o s and h_ij = (left right')_ij times the derivative of K_ij by the squared
+        distance of z_i and z_j, that by log gamma_f is sum_ij h_ij (z_if - z_jf)^2 (twice that
+        where gamma multiplies distances), for all f by one product with the matrix h.
+        """
+        Z = np.asarray(self._scaled(X), dtype=np.float64)
+        base = self._base
+        t = Geometry(Z, keep=False).take(base.metric)
+        t *= -base.rate
+        total = np.zeros(Z.shape[1])
+        for rows in row_blocks(t.shape):
+            h = (left[rows] @ right.T) * base._slope(t[rows])
+            if self.kind is Laplace:
+                for f in range(Z.shape[1]):
+                    total[f] -= float(np.vdot(h, np.abs(Z[rows, f][:, None] - Z[:, f])))
+                continue
+            if self._squared:
+                h = -h
+            else:
+                near = t[rows] == 0.0
+                h = base.rate**2 * np.where(near, 0.0, h / np.where(near, 1.0, t[rows]))
+            squares = np.square(Z)
+            total += h.sum(axis=1) @ squares[rows] + h.sum(axis=0) @ squares
+            total -= 2.0 * (Z[rows] * (h @ Z)).sum(axis=0)
+        return {"gamma": total}
