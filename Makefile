@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo browser test test-slow lint format types bench readme docs clean
+.PHONY: help demo browser test coverage test-slow lint format types bench readme docs clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -16,7 +16,10 @@ demo: $(VENV)/.with-cli,report  ## select a model on a bundled data set, and wri
 	@mkdir -p build
 	$(BIN)/onefit demo --report build/demo.html
 
-test: $(VENV)/.with-dev  ## tests and doctests, with coverage
+test: $(VENV)/.with-dev  ## tests and doctests
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
+
+coverage: $(VENV)/.with-dev  ## the same, with the lines that no test reaches
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --cov --cov-report=term
 
 test-slow: $(VENV)/.with-dev  ## the long tests

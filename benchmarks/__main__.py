@@ -16,13 +16,17 @@ SCRIPTS = (
     "svm_limit",
     "outlier_rule",
     "ablation",
+    "iterative",
 )
 
 
 def main() -> int:
     failed = []
     for script in SCRIPTS:
-        if script in ("svm_search", "ablation") and "ONEFIT_DATA_DIR" not in os.environ:
+        if (
+            script in ("svm_search", "ablation", "iterative")
+            and "ONEFIT_DATA_DIR" not in os.environ
+        ):
             print(f"{script} left out: set ONEFIT_DATA_DIR to the folder of the data sets")
             continue
         print(f"== {script}", flush=True)

@@ -135,3 +135,11 @@ def test_columns_that_say_nothing(make):
     found = search({"gamma": EACH, "lam": LAM}, cv=KFold(3)).fit(Z, Y[:30])
     assert np.isfinite(found.best_params_["gamma"]).all()
     assert found.best_score_ >= found.cv_results_["mean_test_score"][:48].max()
+
+
+def test_the_winner_by_one_standard_error_and_its_report(tmp_path):
+    found = search({"gamma": EACH, "lam": LAM}, rule="one_se").fit(X, Y)
+    path = tmp_path / "report.html"
+    found.report(path)
+    assert path.stat().st_size > 1000
+    assert found.plot() is not None

@@ -232,7 +232,9 @@ class Facts:
         params = self.table["params"]
         fixed = {k: v for k, v in params[group[0]].items() if k not in ("lam", "gamma")}
         lam, gamma = self.search.estimator.lam, None
-        cells = [(params[i].get("gamma", gamma), params[i].get("lam", lam)) for i in group]
+        cells = [
+            (_named(params[i].get("gamma", gamma), i), params[i].get("lam", lam)) for i in group
+        ]
         gammas, lams = (sorted({cell[i] for cell in cells}, key=_ascending) for i in (0, 1))
         index = np.full((len(gammas), len(lams)), -1)
         for i, (one, other) in zip(group, cells, strict=True):
@@ -268,13 +270,19 @@ class Facts:
             itemsize=held.values.dtype.itemsize,
             kernels=len(choices),
         )
-        own = inside.loss_of(self.search.estimator).name
+        loss = inside.loss_of(self.search.estimator)
+        squared = getattr(loss, "quadratic", False)
         counts: dict[tuple[int, str], int] = {}
         for choice in choices:
             counts[choice.lams, choice.method] = counts.get((choice.lams, choice.method), 0) + 1
         return [
             (
-                replace(base, lams=lams, loss=own, quadratic=method in OF_SQUARED_LOSS),
+                replace(
+                    base,
+                    lams=lams,
+                    loss=loss.name,
+                    quadratic=method in OF_SQUARED_LOSS or (squared and method == "iterative"),
+                ),
                 method,
                 count / len(choices),
             )
@@ -289,6 +297,11 @@ def _binomial(share: float, n: int) -> tuple[float, float]:
     low = float(beta.ppf(tail, count, n - count + 1)) if count > 0 else 0.0
     high = float(beta.ppf(1.0 - tail, count + 1, n - count)) if count < n else 1.0
     return low, high
+
+
+def _named(gamma: Any, candidate: int) -> Any:
+    """gamma, or a name for an array with a value for every column."""
+    return f"per column ({candidate})" if np.ndim(gamma) else gamma
 
 
 def _ascending(value: Any) -> tuple[int, float, str]:

@@ -93,11 +93,11 @@ class Setup:
 
     @cached_property
     def gammas(self) -> Array:
-        """The gamma of every candidate; infinite for kernels that have none."""
+        """The gamma of every candidate, the mean of several; infinite for kernels without one."""
         gammas = np.empty(len(self.candidates))
         for job in self.jobs:
             for machine in job.machines:
-                gammas[list(machine.indices)] = getattr(job.kernel, "gamma", np.inf)
+                gammas[list(machine.indices)] = np.mean(getattr(job.kernel, "gamma", np.inf))
         return gammas
 
     def watched(self, watch: Watch) -> Setup:
