@@ -17,16 +17,15 @@ SCRIPTS = (
     "outlier_rule",
     "ablation",
     "iterative",
+    "gradient",
 )
+NEED_DATA = ("svm_search", "ablation", "iterative", "gradient")
 
 
 def main() -> int:
     failed = []
     for script in SCRIPTS:
-        if (
-            script in ("svm_search", "ablation", "iterative")
-            and "ONEFIT_DATA_DIR" not in os.environ
-        ):
+        if script in NEED_DATA and "ONEFIT_DATA_DIR" not in os.environ:
             print(f"{script} left out: set ONEFIT_DATA_DIR to the folder of the data sets")
             continue
         print(f"== {script}", flush=True)

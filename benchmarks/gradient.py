@@ -2,8 +2,8 @@
 
 Two parts, chosen by ``--part`` (a pattern):
 
-cost    value and gradient in 50 bandwidths and lam, n = 1000, 10 folds, against a bare Cholesky factor
-        with its inverse of that n; squared loss and smoothed hinge
+cost    value and gradient in 50 bandwidths and lam, n = 1000, 10 folds, against a bare Cholesky
+        factor with its inverse of that n; squared loss and smoothed hinge
 search  gamma and lam in intervals against the 15 x 20 grid, on six data sets: time and score
 
 One thread.
@@ -102,11 +102,8 @@ def build(task: Row, how: str):
 def search(flags) -> tuple[str, list[Row]]:
     rows = []
     for name in SETS[: 1 if flags.quick else None]:
-        task = {
-            "set": name,
-            "data": str(data_folder(flags.data)),
-            "n": 150 if flags.quick else 1500,
-        }
+        n = 150 if flags.quick else 1500
+        task = {"set": name, "data": str(data_folder(flags.data)), "n": n}
         rivals = [
             Contestant(how, "1 process x 1 thread", partial(build, how=how))
             for how in ("grid", "gradient")
