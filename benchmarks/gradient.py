@@ -87,7 +87,7 @@ def build(task: Row, how: str):
     X, y = X[: task["n"]], y[: task["n"]]
     grid = {"gamma": np.geomspace(1e-4, 1e1, 15), "lam": np.geomspace(1e-7, 1e0, 20)}
     if how == "gradient":
-        grid = {"gamma": Interval(1e-4, 1e1), "lam": Interval(1e-7, 1e0, points=10)}
+        grid = {"gamma": Interval(1e-4, 1e1), "lam": Interval(1e-7, 1e0, points=8)}
     search = KernelSearchCV(
         KernelRegressor(), grid, cv=KFold(10, shuffle=True, random_state=0), search=how,
         scoring="neg_mean_squared_error", refit=False,

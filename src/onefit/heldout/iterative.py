@@ -151,6 +151,19 @@ class _Iterative(Prepared):
         """No values yet."""
         return HeldOutPath.empty(self.problem, self.folds, "iterative", lams)
 
+    def refit(self, path: HeldOutPath, i: int, problem: Problem) -> None:
+        """Splits without a certificate, where the sample is so small that a refit costs nothing."""
+        rough = np.flatnonzero(~(path.bounds[i] <= EXACT * problem.scale).all(axis=1))
+        cheap = cheap_to_refit(problem.n, rough.size) and not isinstance(problem.K, Tiles)
+        if not cheap or self.method.tol > EXACT:
+            return
+        for k in rough.tolist():
+            found = refit_fold(
+                problem, float(path.lams[i]), self.positive.train[k], self.folds.test[k]
+            )
+            better = np.flatnonzero(found.error < path.bounds[i, k])
+            path.fill(i, k, better, found.values[:, better], found.error[better])
+
 
 @dataclass
 class _Squared(_Iterative):
@@ -163,7 +176,8 @@ class _Squared(_Iterative):
             self._fill(path, self._solved(path.lams[quick], splits), quick)
         if slow.any():
             self._factored(path, np.flatnonzero(slow))
-        self._refit(path)
+        for i in np.flatnonzero(path.done).tolist():
+            self.refit(path, i, self.problem)
         return path.judged(self.problem)
 
     def _slow(self, lams: Array) -> Mask:
@@ -182,20 +196,6 @@ class _Squared(_Iterative):
             getattr(path, name)[some] = getattr(other, name)
         for i, reason in zip(some, other.reasons, strict=True):
             path.reasons[i] = reason
-
-    def _refit(self, path: HeldOutPath) -> None:
-        """Splits without a certificate, where the sample is so small that a refit costs nothing."""
-        problem = self.problem
-        rough = ~(path.bounds <= EXACT * problem.scale).all(axis=2) & (self.method.tol <= EXACT)
-        rough &= path.done[:, None]
-        if isinstance(problem.K, Tiles) or not cheap_to_refit(problem.n, int(rough.sum())):
-            return
-        for i, k in np.argwhere(rough):
-            found = refit_fold(
-                problem, float(path.lams[i]), self.positive.train[k], self.folds.test[k]
-            )
-            better = np.flatnonzero(found.error < path.bounds[i, k])
-            path.fill(i, k, better, found.values[:, better], found.error[better])
 
     def _batches(self, lams: int) -> Iterator[Indices]:
         """Splits whose columns and small matrices fit the memory, as many as that at a time."""
@@ -373,6 +373,7 @@ class _AnyLoss(_Iterative):
             full = fit(problem, float(lam), "iterative", full)
             for j in range(problem.Y.shape[1]):
                 self._fold(path, i, j, problem, full.take([j]))
+            self.refit(path, i, problem)
         return path.judged(self.problem)
 
     def _fold(self, path: HeldOutPath, i: int, j: int, problem: Problem, full: Solution) -> None:

@@ -32,7 +32,7 @@ __all__ = ["CONTINUOUS", "Interval", "apart", "brackets", "coarse_to_fine", "exp
 #: what ``{"lam": "continuous"}`` stands for
 CONTINUOUS = "continuous"
 #: values of gamma that a descent may start from
-COARSE = 6
+COARSE = 4
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Interval:
         Ends, positive.
     points : int, default=24
         Of the coarse grid, even in log lam. Two minima closer than its spacing count as one. The
-        coarse grid of gamma has six at most.
+        coarse grid of gamma has four at most.
     per_feature : bool, default=False
         For gamma: whether every column of X gets one of its own.
 

@@ -38,8 +38,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Descent", "descend"]
 
-#: descents for each kind of machine, and the most steps of one
-STARTS, STEPS = 3, 60
+#: descents for each kind of machine with a gamma per column, and with one; the most steps of one,
+#: and the relative gain of a step that ends it (benchmarks/gradient.py)
+STARTS, ALONE, STEPS, GAIN = 3, 2, 60, 1e-4
 #: the corner of Huber's loss that stands for the absolute error, in standard deviations, and the
 #: width of the step that stands for the error rate
 CORNER, WIDTH = 0.1, 0.3
@@ -110,7 +111,8 @@ def _starts(setup: Setup, totals: Array) -> Iterator[tuple[Machine, int]]:
         params = setup.candidates[index]
         kind = repr(sorted((k, repr(v)) for k, v in params.items() if k not in ("gamma", "lam")))
         gammas = taken.setdefault(kind, [])
-        if len(gammas) < STARTS and params["gamma"] not in gammas:
+        most = STARTS if setup.ranges[index]["gamma"].per_feature else ALONE
+        if len(gammas) < most and params["gamma"] not in gammas:
             gammas.append(params["gamma"])
             yield of[int(index)], int(index)
 
@@ -174,11 +176,15 @@ class _Way:
             values.append(value)
             if value < best[0]:
                 best = value, x
-            return (value, slope[free]) if np.isfinite(value) else (1e300, np.zeros(part.size))
+            if not np.isfinite(value):
+                return 1e300, np.zeros(part.size)
+            # in units of the first: the optimiser's tolerance is an absolute one below 1
+            unit = abs(values[0]) or 1.0
+            return value / unit, slope[free] / unit
 
         found = minimize(
             objective, begin[free], jac=True, method="L-BFGS-B", bounds=bounds,
-            options={"maxiter": STEPS},
+            options={"maxiter": STEPS, "ftol": GAIN},
         )  # fmt: skip
         value, x = best
         end = self._point(x)
