@@ -1,12 +1,13 @@
 """Exact cross-validation beyond n^3: the iteration for all folds and lambdas.
 
-Four parts, chosen by ``--part`` (a pattern):
+Five parts, chosen by ``--part`` (a pattern):
 
 cadata     all 20,640 rows with the default grid of ``onefit select``, at several tolerances
 sizes      15 kernels x 20 lams x 10 folds at n = 5,000 and 10,000, against "eigen" and against
            GridSearchCV(KernelRidge), of which a part is timed and the rest extrapolated
 rows       the time of a kernel as n grows, held and not held
-agreement  against "eigen" at n = 3,000, over kernels and lam from 1e-8 to 1e2
+agreement  against "block" at n = 3,000, over kernels and lam from 1e-8 to 1e2
+fits       one fit of every loss, by factors and by iteration, and of 50,000 rows
 
 One process, as many threads as there are cores.
 """
@@ -27,7 +28,7 @@ from threadpoolctl import threadpool_limits
 
 FOLDS = 10
 CORES = cpu_count()
-PARTS = ("agreement", "sizes", "rows", "cadata")
+PARTS = ("agreement", "fits", "sizes", "rows", "cadata")
 
 
 def standardised(X, y):
@@ -250,12 +251,49 @@ def agreement(flags) -> tuple[str, list[Row]]:
     return f"{about}\n\n{harness.table(rows)}", rows
 
 
+# fits
+
+
+def fits(flags) -> tuple[str, list[Row]]:
+    from onefit import KernelClassifier, KernelRegressor
+
+    rows = []
+    tasks = [(n, s) for n in (3000, 6000) for s in ("newton", "iterative")] + [(50000, "iterative")]
+    for n, solver in [(300, "newton"), (300, "iterative")] if flags.quick else tasks:
+        X, y = friedman(n)
+        losses = ("squared", "huber", "smoothed_hinge", "log")
+        for loss in losses if n < 50000 else losses[:3]:
+            kind = KernelRegressor if loss in ("squared", "huber") else KernelClassifier
+            machine = kind(loss=loss, gamma=0.3, lam=1e-4, solver=solver)
+            target = y if kind is KernelRegressor else y > np.median(y)
+            start = time.perf_counter()
+            machine.fit(X, target)
+            rows.append(
+                {
+                    "n": n,
+                    "loss": loss,
+                    "solver": solver,
+                    "seconds": time.perf_counter() - start,
+                    "Newton steps": machine.n_iter_,
+                }
+            )
+            print(harness.table(rows[-1:]), flush=True)
+    about = "One Gaussian kernel (gamma 0.3), lam 1e-4."
+    return f"{about}\n\n{harness.table(rows)}", rows
+
+
 def main() -> None:
     flags = harness.parser(__doc__, rounds=2)
     flags.add_argument("--data", type=Path, help="folder of the data sets (else ONEFIT_DATA_DIR)")
     flags.add_argument("--part", default="", help="parts whose name matches this")
     flags = flags.parse_args()
-    run = {"agreement": agreement, "sizes": sizes, "rows": rows_grow, "cadata": cadata}
+    run = {
+        "agreement": agreement,
+        "fits": fits,
+        "sizes": sizes,
+        "rows": rows_grow,
+        "cadata": cadata,
+    }
     threadpool_limits(CORES)
     for part in PARTS:
         if not re.search(flags.part, part):

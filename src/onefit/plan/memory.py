@@ -21,7 +21,7 @@ __all__ = ["available_memory", "check_fit", "check_memory", "check_method", "cho
 GIB = 1024.0**3
 #: bytes that are taken without a question, which would take longer than a small fit
 UNASKED = 64 * 1024**2
-#: rows up to which a fit factors its matrix (benchmarks/iterative.py --fit)
+#: rows up to which a fit factors its matrix (benchmarks/iterative.py, part "fits")
 FACTORED = 6000
 
 
