@@ -264,14 +264,14 @@ class Batch:
         g, du, a, u = g[:, some], move[:, some], self.at.a[:, some], self.at.u[:, some]
         da, db = self.base.a[:, some] - a, (self.base.b - self.at.b)[some]
         df, two = du - db, 2.0 * columns.penalty
-        linear, quadratic = two * _dots(a, df), two * _dots(da, df)
-        slope = _dots(g, du) + linear
+        linear, quadratic = two * linalg.dots(a, df), two * linalg.dots(da, df)
+        slope = linalg.dots(g, du) + linear
         bent = s * du
         bent *= d[:, some]
         y, u, step, s = y[rows], u[rows], du[rows], s[rows]
-        linear = slope - _dots(g[rows], step)
-        quadratic += _dots(bent, du) - _dots(bent[rows], step)
-        gain = _dots(s, loss.value(y, u + step) - loss.value(y, u))
+        linear = slope - linalg.dots(g[rows], step)
+        quadratic += linalg.dots(bent, du) - linalg.dots(bent[rows], step)
+        gain = linalg.dots(s, loss.value(y, u + step) - loss.value(y, u))
         t = np.ones(some.size)
         search = np.flatnonzero(~(gain + linear + 0.5 * quadratic <= DECREASE * slope))
         if search.size:
@@ -411,8 +411,3 @@ def _between(x: Array, y: Array, t: Array) -> Array:
     """x + t (y - x), from the end that is nearer: t may be too small to be seen beside 1."""
     way = y - x
     return np.asarray(np.where(t < 0.5, x + t * way, y - (1.0 - t) * way))
-
-
-def _dots(A: Array, B: Array) -> Array:
-    """The inner product of every column of A with that of B."""
-    return np.asarray(np.einsum("ij,ij->j", A, B))

@@ -197,8 +197,8 @@ class Columns:
 
     def objective(self, at: Solution) -> Array:
         """The normal form at a point for each column, or at one for all."""
-        fit = _dots(self.weights, self.loss.value(self.y, at.u))
-        return np.asarray(fit + self.penalty * _dots(at.a, at.u - at.b))
+        fit = linalg.dots(self.weights, self.loss.value(self.y, at.u))
+        return np.asarray(fit + self.penalty * linalg.dots(at.a, at.u - at.b))
 
 
 #: the arrays of a solution, each with a column or a number per machine
@@ -272,8 +272,3 @@ class Solution:
         """The machines with their functions, not their intercepts, each multiplied by a ratio."""
         u = ratio * (self.u - self.b) + self.b
         return Solution(ratio * self.a, self.b.copy(), u, np.abs(ratio) * self.drift)
-
-
-def _dots(A: Array, B: Array) -> Array:
-    """The inner product of every column of A with that of B."""
-    return np.asarray(np.einsum("ij,ij->j", A, B))

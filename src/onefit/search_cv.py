@@ -216,7 +216,7 @@ class KernelSearchCV(BaseSearchCV):
         task = self._task(setup, scorers, X, y, routed.scorer.score, metric)
         multimetric = hasattr(scorers, "_scorers") or task.scoring.names != ["score"]
         metric = self._metric(task, metric, multimetric)
-        if setup.continuous:
+        if setup.continuous or setup.ranges:
             continuous.check(self, metric)
         setup.check_memory()
 

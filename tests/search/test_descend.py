@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_score
 
@@ -117,6 +118,9 @@ def test_a_journal_goes_on(tmp_path, one):
         ({"gamma": GAMMA}, {"search": "descent"}, "search='descent' is not known"),
         ({"lam": EACH}, {}, "one lam for all features"),
         ({"degree": GAMMA}, {}, "has an Interval for 'degree'"),
+        ({"gamma": GAMMA, "kernel": ["linear"]}, {}, "which kernel='linear' does not take"),
+        ({"gamma": EACH, "kernel": ["poly"]}, {}, "takes a single gamma"),
+        ({"gamma": GAMMA}, {"refit": lambda results: 0}, "needs one score to refine"),
     ],
 )
 def test_what_cannot_be(grid, options, words):
@@ -143,3 +147,15 @@ def test_the_winner_by_one_standard_error_and_its_report(tmp_path):
     found.report(path)
     assert path.stat().st_size > 1000
     assert found.plot() is not None
+
+
+def test_rows_of_no_weight_are_refused():
+    with pytest.raises(ValueError, match="needs positive sample weights"):
+        search({"gamma": GAMMA, "lam": LAM}).fit(X, Y, sample_weight=np.arange(90.0))
+
+
+def test_sparse_rows():
+    dense, sparse = (
+        search({"gamma": EACH, "lam": LAM}).fit(Z, Y).best_score_ for Z in (X, csr_array(X))
+    )
+    assert sparse == pytest.approx(dense, rel=1e-3)

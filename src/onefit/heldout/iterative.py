@@ -48,7 +48,7 @@ from onefit.certify import bound
 from onefit.fit import fit, resolved
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
-from onefit.heldout.refit import cheap_to_refit, refit_fold
+from onefit.heldout.refit import cheap_to_refit, improve_by_refits
 from onefit.heldout.squared import Block, Eigen
 from onefit.linalg.tiles import BLOCK, SIDE, Tiles, product
 from onefit.newton import Batch, minimise
@@ -157,12 +157,7 @@ class _Iterative(Prepared):
         cheap = cheap_to_refit(problem.n, rough.size) and not isinstance(problem.K, Tiles)
         if not cheap or self.method.tol > EXACT:
             return
-        for k in rough.tolist():
-            found = refit_fold(
-                problem, float(path.lams[i]), self.positive.train[k], self.folds.test[k]
-            )
-            better = np.flatnonzero(found.error < path.bounds[i, k])
-            path.fill(i, k, better, found.values[:, better], found.error[better])
+        improve_by_refits(path, i, problem, self.positive, rough)
 
 
 @dataclass
@@ -338,7 +333,7 @@ class _Machines:
         R = np.sqrt(s / ridge)
         x = a / np.where(train, R, 1.0)
         r = R * (y - self.b[some] - u) - x
-        self.residual[:, some], self.norm[some] = r, _norms(r)
+        self.residual[:, some], self.norm[some] = r, np.linalg.norm(r, axis=0)
         top, nu = R.max(axis=0), norms.negative
         theta = nu * top**2
         # a row that is tested and trained on has a part of nu in its own column
@@ -349,7 +344,11 @@ class _Machines:
         drift = self._summation * (np.abs(a).T @ norms.roots) + norms.root * off
         size = np.abs(y).max(axis=0) + np.abs(u).max(axis=0) + np.abs(self.b[some])
         each = norms.roots[:, None] * drift + 4.0 * EPSILON * size
-        rounding = _norms(R * each) + 4.0 * EPSILON * _norms(x) + off * np.sqrt(ridge / weight)
+        rounding = (
+            np.linalg.norm(R * each, axis=0)
+            + 4.0 * EPSILON * np.linalg.norm(x, axis=0)
+            + off * np.sqrt(ridge / weight)
+        )
         own = norms.root * drift + 4.0 * EPSILON * size
         if problem.fit_intercept:
             own = 2.0 * own + 2.0 * summation(problem.n) * size
@@ -393,8 +392,3 @@ class _AnyLoss(_Iterative):
         for k, test in enumerate(self.folds.test):
             path.fill(i, k, j, batch.at.u[test, k], batch.error[k])
             path.steps[i, k] = max(path.steps[i, k], batch.steps[k])
-
-
-def _norms(A: Array) -> Array:
-    """Of the columns."""
-    return np.asarray(np.sqrt((A * A).sum(axis=0)))

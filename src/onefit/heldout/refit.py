@@ -23,7 +23,15 @@ from onefit.newton import Batch
 from onefit.problem import Columns, Problem, Solution
 from onefit.systems import Cholesky
 
-__all__ = ["Refit", "Refitted", "cheap_to_refit", "fill_refits", "refit_columns", "refit_fold"]
+__all__ = [
+    "Refit",
+    "Refitted",
+    "cheap_to_refit",
+    "fill_refits",
+    "improve_by_refits",
+    "refit_columns",
+    "refit_fold",
+]
 
 #: operations up to which folds are refitted for the sake of their certificate alone
 CHEAP = 1e8
@@ -76,6 +84,16 @@ def fill_refits(
         found = refit_fold(problem, float(path.lams[i]), train, test)
         path.fill(i, k, slice(None), found.values, found.error)
         path.steps[i, k] = found.solution.steps
+
+
+def improve_by_refits(
+    path: HeldOutPath, i: int, problem: Problem, folds: Folds, splits: Indices
+) -> None:
+    """Refit some splits at the i-th lambda, and keep what has the smaller bound."""
+    for k in splits.tolist():
+        found = refit_fold(problem, float(path.lams[i]), folds.train[k], folds.test[k])
+        better = np.flatnonzero(found.error < path.bounds[i, k])
+        path.fill(i, k, better, found.values[:, better], found.error[better])
 
 
 class Refitted(NamedTuple):

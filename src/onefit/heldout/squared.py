@@ -43,7 +43,12 @@ from onefit._types import Array, Indices
 from onefit.certificate import EXACT
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
-from onefit.heldout.refit import cheap_to_refit, fill_refits, refit_fold
+from onefit.heldout.refit import (
+    cheap_to_refit,
+    fill_refits,
+    improve_by_refits,
+    refit_fold,
+)
 from onefit.heldout.spectrum import Shifts, Spectrum
 from onefit.heldout.splits import Splits
 from onefit.problem import Problem, Solution
@@ -205,10 +210,7 @@ class LeaveOut(Prepared):
         rough = which[~(path.bounds[i, which] <= EXACT * problem.scale).all(axis=1)]
         if self.scaled.in_place or not cheap_to_refit(problem.n, rough.size):
             return
-        for k in rough:
-            found = refit_fold(problem, float(path.lams[i]), folds.train[k], folds.test[k])
-            better = np.flatnonzero(found.error < path.bounds[i, k])
-            path.fill(i, k, better, found.values[:, better], found.error[better])
+        improve_by_refits(path, i, problem, folds, rough)
 
     def machines(self, lam: float) -> list[Solution]:
         """The machines of all splits as columns, per target; weights must be positive."""

@@ -74,8 +74,9 @@ class PerFeature(Kernel):
         distance of z_i and z_j, that by log gamma_f is sum_ij h_ij (z_if - z_jf)^2 (twice that
         where gamma multiplies distances), for all f by one product with the matrix h.
         """
-        Z = np.asarray(self._scaled(X), dtype=np.float64)
-        base = self._base
+        scaled, base = self._scaled(X), self._base
+        Z = np.asarray(scaled.toarray() if is_sparse(scaled) else scaled, dtype=np.float64)
+        squares = np.square(Z)
         t = Geometry(Z, keep=False).take(base.metric)
         t *= -base.rate
         total = np.zeros(Z.shape[1])
@@ -90,7 +91,6 @@ class PerFeature(Kernel):
             else:
                 near = t[rows] == 0.0
                 h = base.rate**2 * np.where(near, 0.0, h / np.where(near, 1.0, t[rows]))
-            squares = np.square(Z)
             total += h.sum(axis=1) @ squares[rows] + h.sum(axis=0) @ squares
             total -= 2.0 * (Z[rows] * (h @ Z)).sum(axis=0)
         return {"gamma": total}

@@ -25,6 +25,7 @@ __all__ = [
     "accumulate",
     "add_gram",
     "cholesky",
+    "dots",
     "eigh",
     "eigh_tridiagonal",
     "fortran",
@@ -103,6 +104,11 @@ def unit_ridge(a: Array, root: Array) -> Array:
         out[piece] *= root[piece, None]
     out[np.diag_indices_from(out)] += 1.0
     return out.T
+
+
+def dots(a: Array, b: Array) -> Array:
+    """The inner product of every column of ``a`` with that of ``b``."""
+    return np.asarray(np.einsum("ij,ij->j", a, b))
 
 
 def row_product(a: Array, b: Array) -> Array:

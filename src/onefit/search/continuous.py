@@ -150,8 +150,8 @@ def check(search: Any, metric: str | None) -> None:
         )
     if metric is None and search.criterion == "cv":
         raise ValueError(
-            "an interval for lam needs one score to refine; name the metric in refit, or give lam "
-            "as a list"
+            "an Interval needs one score to refine; name the metric in refit, or give lists of "
+            "values"
         )
 
 

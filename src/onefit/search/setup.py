@@ -18,7 +18,7 @@ from onefit._validation import check_choice, check_weights
 from onefit.estimators import inside
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import METHODS, HeldOutMethod, Iterative
-from onefit.kernels import Kernel, check_precomputed
+from onefit.kernels import Kernel, check_precomputed, kernel_parameters
 from onefit.predict import check_training, make_method, make_planned, ridge_weights
 from onefit.problem import Problem
 from onefit.search.continuous import Interval, apart, expand, listed
@@ -149,6 +149,8 @@ def set_up(
     folds = _draw(search.cv, machine, X, y, split_params)
     check_training(folds, s, y, getattr(machine, "classes_", None))
     _remember(machine, group)
+    for one in group:
+        _check_gamma(one, ranges, s)
     work = apart(jobs(group, rows, s))
     crew = Crew.hire(search.n_jobs, len(work))
     sample = arrange(rows, Y, s, folds, inside.is_precomputed(machine))
@@ -173,6 +175,28 @@ def _check_ranges(search: Any, ranges: dict[int, dict[str, Interval]]) -> None:
         raise ValueError(
             "search='gradient' follows the cross-validated score; it goes with criterion='cv' and "
             "without lam_per_target"
+        )
+
+
+def _check_gamma(machine: Machine, ranges: dict[int, dict[str, Interval]], s: Array) -> None:
+    """Refuse a descent in a gamma that the kernel does not have, or with rows of no weight."""
+    own = [ranges[i]["gamma"] for i in machine.indices if i in ranges]
+    if not own:
+        return
+    kernel = machine.estimator.kernel
+    if "gamma" not in kernel_parameters(kernel):
+        raise ValueError(
+            f"param_grid has an Interval for gamma, which kernel={kernel!r} does not take; search "
+            "it apart, or give one of rbf, laplacian, matern12, matern32, matern52 and poly"
+        )
+    if own[0].per_feature and kernel in ("poly", "polynomial"):
+        raise ValueError(
+            f"kernel {kernel!r} takes a single gamma; per_feature=True is for rbf, laplacian and "
+            "the Matern kernels"
+        )
+    if (s == 0.0).any():
+        raise ValueError(
+            "search='gradient' needs positive sample weights; leave out the rows of weight zero"
         )
 
 

@@ -148,7 +148,7 @@ class Ridged:
         """Make V to P V, and return the coefficients along R 1 that were taken out."""
         if not self.centred:
             return np.zeros(V.shape[1], dtype=V.dtype)
-        along = _dots(R, V) / _dots(R, R)
+        along = linalg.dots(R, V) / linalg.dots(R, R)
         V -= R * along
         return along
 
@@ -239,9 +239,9 @@ def conjugate_gradients(
     left, R = np.arange(target.size), systems.roots()
     r = z.copy()
     systems.project(r, R)
-    size = np.sqrt(_dots(r, r))
+    size = np.sqrt(linalg.dots(r, r))
     target = np.maximum(target, FLOOR * float(np.finfo(z.dtype).eps) * size)
-    p = q = None
+    p = None
     x, along, rz = found.x.copy(), found.along.copy(), np.ones_like(size)
     on = size > target
     for step in range(max_steps + 1):
@@ -256,17 +256,17 @@ def conjugate_gradients(
         if left.size == 0 or step == max_steps:
             break
         q = systems.precondition(r, R)
-        before, rz = rz, _dots(r, q)
+        before, rz = rz, linalg.dots(r, q)
         p = q if p is None else q + (rz / before) * p
         Ap, part = systems.apply(p, R)
-        curvature = _dots(p, Ap)
+        curvature = linalg.dots(p, Ap)
         # an indefinite matrix, or nothing left but rounding
         bad = ~((curvature > 0.0) & (rz > 0.0))
         length = np.where(bad, 0.0, rz / np.where(bad, 1.0, curvature))
         x += length * p
         r -= length * Ap
         along += length * part
-        size = np.sqrt(_dots(r, r))
+        size = np.sqrt(linalg.dots(r, r))
         if watch is not None:
             watch(size / target)
         on = (size > target) & ~bad
@@ -323,16 +323,11 @@ class Iterative:
         ones = np.ones(k, dtype=root.dtype)
         systems = Ridged.prepare(self.problem.K, F, root, np.arange(k), ones, centred)
         z, start = root * model.missing, np.zeros_like(root)
-        weight = _dots(root, root)
+        weight = linalg.dots(root, root)
         if centred and model.total.any():
             start = -root * (model.total / weight)
             z = z - start - root * product(self.problem.K, root * start)
-        size = np.sqrt(_dots(z, z))
+        size = np.sqrt(linalg.dots(z, z))
         found = conjugate_gradients(systems, z, self.tolerance * size)
-        db = _dots(root, z) / weight - found.along if centred else np.zeros(k)
+        db = linalg.dots(root, z) / weight - found.along if centred else np.zeros(k)
         return root * (found.x + start), db
-
-
-def _dots(A: Array, B: Array) -> Array:
-    """The inner product of every column of A with that of B."""
-    return np.asarray((A * B).sum(axis=0))

@@ -4,15 +4,14 @@ F comes from a Cholesky factorisation of K whose pivots are drawn at random, in 
 E = K - F F' what is left of K, the next pivots Z are drawn in proportion to its diagonal, and the
 columns E_.Z E_ZZ^(-1/2) join F. So E stays positive semidefinite, and I + R F F'R is a
 preconditioner of I + R K R that makes no eigenvalue worse. Rows that F explains already are hardly
-ever drawn again: where rows are dense, or the kernel is smooth, a few hundred columns leave less
-than ten times as many drawn uniformly.
+ever drawn again, which columns drawn uniformly are.
 
 **When to stop.** Steps of conjugate gradients grow as the root of 1 + e R^2, with e the size of the
 eigenvalues of E that matter. Their mean weighted by themselves, tr(E^2) / tr(E), is known from
-the diagonal of E and from the squares of a small sample of its other entries; e is about twice that
-(benchmarks/iterative.py). The set-up grows as n m^2 + folds m^3. Blocks join F until the sum of
-both has risen for a while, and those that do not pay leave again. Where K is nearly diagonal that
-is all of them.
+the diagonal of E and from the squares of a small sample of its other entries; e is taken for twice
+that, as a few kernels on one data set had it. The set-up grows as n m^2 + folds m^3. Blocks join F
+until the sum of both has risen for a while, and those that do not pay leave again. Where K is
+nearly diagonal that is all of them.
 
 References
 ----------
@@ -22,6 +21,8 @@ References
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -64,18 +65,18 @@ class LowRank:
         e of R (K - F F') R, R^2 = diag(s), before the first block and after each.
     """
 
-    def __init__(self, K: Array | Tiles, s: Array) -> None:
+    def __init__(self, K: Any, s: Array) -> None:
         self.K, self.s = K, s.astype(np.float64)
         self.random = np.random.default_rng(0)
         positive = np.flatnonzero(s)
         self.rows = np.sort(self.random.permutation(positive)[:SAMPLE])
         root = np.sqrt(self.s[self.rows])
-        small = K[np.ix_(self.rows, self.rows)] if isinstance(K, np.ndarray) else None
-        small = K.block(self.rows, None) if small is None else small  # type: ignore[union-attr]
+        tiled = isinstance(K, Tiles)
+        small = K.block(self.rows, None) if tiled else K[np.ix_(self.rows, self.rows)]
         self.small = small * root[:, None] * root
         pairs = self.rows.size * (self.rows.size - 1)
         self.times = positive.size * (positive.size - 1) / max(1, pairs)
-        self.left = self.s * K.diagonal()
+        self.left = np.maximum(self.s * K.diagonal(), 0.0)
         self.blocks: list[Array] = []
         self.sizes = [self._size()]
 
