@@ -34,9 +34,10 @@ from __future__ import annotations
 from onefit.criteria.base import Criterion
 from onefit.criteria.bayes import BayesLoo, bayes_loo
 from onefit.criteria.crossval import CrossValidation, cross_validation
+from onefit.criteria.discrepancy import bifcv_discrepancy, bifcv_lipschitz_bound
 from onefit.criteria.gacv import Gacv, gacv
 from onefit.criteria.gcv import Gcv, gcv
-from onefit.criteria.granularity import granularity
+from onefit.criteria.granularity import Granularity, granularity, granularity_for
 from onefit.criteria.hat import CvHat, cv_hat
 from onefit.criteria.identity import near_identity
 from onefit.criteria.influence import InfluenceLoo, influence_loo
@@ -55,6 +56,7 @@ __all__ = [
     "CvHat",
     "Gacv",
     "Gcv",
+    "Granularity",
     "HatSpectrum",
     "InfluenceLoo",
     "KernelStability",
@@ -62,12 +64,15 @@ __all__ = [
     "Span",
     "SvCount",
     "bayes_loo",
+    "bifcv_discrepancy",
+    "bifcv_lipschitz_bound",
     "cross_validation",
     "cv_hat",
     "cv_variance_bound",
     "gacv",
     "gcv",
     "granularity",
+    "granularity_for",
     "influence_loo",
     "k_ks",
     "kernel_stability",

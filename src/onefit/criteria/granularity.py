@@ -1,7 +1,7 @@
 """Folds, and order of the influence series, for a wanted accuracy: Liu and Liao 2016.
 
-Their Theorem 2 bounds the difference between t-fold cross-validation of the SVM and that of its
-rounded hinge by the influence series of order r,
+Their Theorem 2 states a bound on the difference between t-fold cross-validation of the SVM and that
+of its rounded hinge by the influence series of order r (onefit.criteria.discrepancy),
 
     |t-CV - BIFCV| <= delta/2 + kappa / (lam (r + 1) (t - 1)),
 
@@ -13,10 +13,18 @@ burden:
 (Their equation 5 asks for the smallest t + r, which unequal factors reach with one less at times;
 equation 6 is what their Table 1 has, and what is done here.)
 
+**The lambdas of a search.** The right-hand side grows as lam falls, so that the smallest lam that
+is searched decides for all: :func:`granularity_for`, and
+:func:`onefit.search.granularity.search_granularity`, which reads lams, delta and kappa off a
+search. The paper takes the folds of lam = 1 for lams down to 1/8. For lams as small as one uses,
+equation 6 soon asks for more folds than there are rows. Leave-one-out, t = n, is then the finest
+granularity that there is: it is taken, with r = t - 2 as in equation 6, and the answer says that
+the end was reached, and what Theorem 2 gives there.
+
 **What this does not guarantee.** The proof treats the 0/1 loss as Lipschitz with constant 1, which
-it is not: two predictions as close as one likes may lie on two sides of zero. The bound holds for
-losses that are Lipschitz (the hinge); for error rates it is a rule of thumb. A fact, for every
-fold, is the error bound of ``method="limit"``, and ``method="exact"`` needs none.
+it is not: two predictions as close as one likes may lie on two sides of zero. For error rates, and
+for small lam for any loss, the bound is a rule of thumb. A fact, for every fold, is the error bound
+of ``method="limit"``, and ``method="exact"`` needs none.
 
 **No row in the corner.** The series needs rows with curvature, for the rounded hinge those with
 |1 - y u| <= delta. Without any, and with an intercept (the paper has none), the intercept has no
@@ -27,10 +35,16 @@ one size and a large lam. That candidate has no value then, with the reason, and
 from __future__ import annotations
 
 import math
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from onefit._validation import check_positive
+from onefit.criteria.discrepancy import bifcv_discrepancy, check_sizes
 
-__all__ = ["granularity"]
+__all__ = ["Granularity", "granularity", "granularity_for"]
 
 
 def granularity(
@@ -61,9 +75,7 @@ def granularity(
     [(4, 2), (5, 3), (6, 4), (16, 14)]
     """
     accuracy = check_positive("accuracy", accuracy, "try 0.1")
-    lam = check_positive("lam", lam, "it is the weight of the penalty")
-    delta = check_positive("delta", delta, "it is the half width of the hinge's corner")
-    kappa = check_positive("kappa", kappa, "it is the largest K(x, x), 1 for a Gaussian kernel")
+    lam, delta, kappa = check_sizes(lam, delta, kappa)
     if accuracy <= delta / 2:
         raise ValueError(
             f"accuracy={accuracy:g} is not above delta/2={delta / 2:g}, which rounding the hinge "
@@ -72,3 +84,79 @@ def granularity(
     root = math.sqrt(kappa / (lam * (accuracy - delta / 2)))
     steps = max(2, math.ceil(root * (1.0 - 1e-12)))  # a whole root stays whole
     return steps + 1, steps - 1
+
+
+@dataclass(frozen=True)
+class Granularity:
+    """Folds and order for all lambdas of a search.
+
+    Attributes
+    ----------
+    folds, order : int
+        t and r = t - 2.
+    lam : float
+        The smallest lam, which decides; in mean scaling.
+    accuracy : float
+        What Theorem 2 gives for these folds, this order and that lam.
+    capped : bool
+        Whether there are too few rows for the folds that equation 6 asks for: ``folds`` is n then,
+        and ``accuracy`` is not what was wanted.
+    """
+
+    folds: int
+    order: int
+    lam: float
+    accuracy: float
+    capped: bool
+
+
+def granularity_for(
+    accuracy: float, lams: Any, n: int, delta: float = 0.01, kappa: float = 1.0
+) -> Granularity:
+    """Folds and order that serve every one of the lambdas on n rows.
+
+    A warning is given, and ``capped`` is True, where the n rows allow fewer folds than wanted.
+
+    Parameters
+    ----------
+    accuracy : float
+        Greater than delta / 2.
+    lams : sequence of float
+        In mean scaling (those of total scaling over n).
+    n : int
+        Rows, at least 3: the most folds that there can be.
+    delta, kappa : float
+        As in :func:`granularity`.
+
+    Examples
+    --------
+    >>> granularity_for(0.1, [0.125, 1.0, 8.0], n=200)
+    Granularity(folds=11, order=9, lam=0.125, accuracy=0.085, capped=False)
+    """
+    lam = _smallest(lams)
+    if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or n < 3:
+        raise ValueError(
+            f"n must be a whole number of at least 3, got {n!r}: with two rows there is no third "
+            "fold, and equation 6 has three at least"
+        )
+    wanted, _ = granularity(accuracy, lam, delta, kappa)
+    folds = min(wanted, int(n))
+    reached = bifcv_discrepancy(folds, folds - 2, lam, delta, kappa)
+    if folds < wanted:
+        warnings.warn(
+            f"accuracy={accuracy:g} at lam={lam:.3g} asks for {wanted:,} folds, and there are "
+            f"{n:,} rows: leave-one-out is taken, for which Theorem 2 gives {reached:.3g}; raise "
+            "the smallest lam, or use method='exact', which needs no such choice",
+            stacklevel=2,
+        )
+    return Granularity(folds, folds - 2, lam, reached, folds < wanted)
+
+
+def _smallest(lams: Any) -> float:
+    values = np.ravel(np.asarray(lams, dtype=object))
+    if values.size == 0:
+        raise ValueError("lams is empty; give the lambdas that are searched")
+    return min(
+        check_positive(f"lams[{i}]", lam, "it is a weight of the penalty")
+        for i, lam in enumerate(values)
+    )
