@@ -20,6 +20,8 @@ name                  losses                 cost            what it is
 "gacv"                smoothed hinge         a fit a lambda  Wahba, Lin and Zhang's GACV
 "span"                hinges                 a fit a lambda  the span rule of Chapelle et al.
 "sv_count"            hinges                 a fit a lambda  part of support vectors
+"radius_margin"       squared hinge          a fit and the   R^2 |w|^2 / n, radius over margin
+                                             ball a lambda
 ====================  =====================  ==============  ====================================
 
 The eigenvalue-perturbation criterion "EP" of the papers' tables is not here: none of the papers
@@ -42,6 +44,7 @@ from onefit.criteria.hat import CvHat, cv_hat
 from onefit.criteria.identity import near_identity
 from onefit.criteria.influence import InfluenceLoo, influence_loo
 from onefit.criteria.loo import LeaveOneOut, loo
+from onefit.criteria.radius_margin import RadiusMargin, radius_margin
 from onefit.criteria.span import Span, span
 from onefit.criteria.spectrum import HatSpectrum
 from onefit.criteria.stability import KernelStability, k_ks, kernel_stability
@@ -61,6 +64,7 @@ __all__ = [
     "InfluenceLoo",
     "KernelStability",
     "LeaveOneOut",
+    "RadiusMargin",
     "Span",
     "SvCount",
     "bayes_loo",
@@ -78,6 +82,7 @@ __all__ = [
     "kernel_stability",
     "loo",
     "near_identity",
+    "radius_margin",
     "span",
     "sv_count",
 ]
@@ -95,5 +100,6 @@ CRITERIA: dict[str, Criterion | None] = {"cv": None} | {
         Gacv(),
         Span(),
         SvCount(),
+        RadiusMargin(),
     )
 }

@@ -83,6 +83,8 @@ def check_loss(problem: Problem, name: str, losses: tuple[str, ...] | None) -> N
     fitting = ["'loo'", "'influence_loo'", "'kernel_stability'"]
     if problem.loss.name in hinges:
         fitting += ["'span'", "'sv_count'"]
+    if problem.loss.name == "squared_hinge":
+        fitting += ["'radius_margin'"]
     if problem.quadratic:
         fitting += ["'cv_hat'", "'gcv'", "'bayes_loo'"]
     wanted = " and ".join(repr(loss) for loss in losses)
