@@ -83,3 +83,47 @@ def test_zero_one_agrees_with_predict_and_with_the_scores():
     )
     assert search.cv_results_["criterion"][0] == pytest.approx(wrong)
     assert search.best_score_ == pytest.approx(1.0 - wrong)
+
+
+def paper_errors(y, u):
+    """I(y u) of the 2016 paper, equation 1: one where y u < 0, otherwise zero."""
+    return np.array([1.0 if yi * ui < 0 else 0.0 for yi, ui in zip(y, u, strict=True)])
+
+
+def test_a_decision_of_zero_is_right_in_the_paper():
+    """Narrow kernels, no intercept: rows without a neighbour get exactly zero."""
+    random = np.random.default_rng(0)
+    X = 1e4 * random.normal(size=(40, 2))
+    X[30:] = X[:10] + 0.3 * random.normal(size=(10, 2))
+    y = np.where(random.uniform(size=40) > 0.4, 1.0, -1.0)
+    machine = KernelClassifier(loss="smoothed_hinge", gamma=1.0, fit_intercept=False)
+    problem, folds = machine._prepare(X, y, None), Folds.draw(4, X)
+    held = Refit().prepare(problem, folds).predict([0.02])[0]
+    assert 0 < np.count_nonzero(held.values == 0.0) < 40
+    means = [
+        paper_errors(y[b], u[:, 0]).mean() for (_, b), u in zip(folds, held.by_fold, strict=True)
+    ]
+    found = cross_validation(problem, 0.02, folds, "negative_margin")
+    assert found == pytest.approx(np.mean(means))
+    assert 0 < found < cross_validation(problem, 0.02, folds, "zero_one")
+    alone = Refit().prepare(problem, leave_one_out(40)).predict([0.02])[0].predictions
+    assert loo(problem, 0.02, "negative_margin") == pytest.approx(paper_errors(y, alone).mean())
+    # in a search
+    criterion = CrossValidation(loss="negative_margin", guard=False)
+    search = KernelSearchCV(machine, {"lam": [0.02]}, cv=folds, criterion=criterion).fit(X, y)
+    assert search.cv_results_["criterion"][0] == pytest.approx(found)
+
+
+def test_the_two_error_rates_agree_where_no_decision_is_zero(make_problem, folds):
+    problem = make_problem(SmoothedHinge(0.3))
+    rates = [
+        cross_validation(problem, 0.02, folds, loss) for loss in ("negative_margin", "zero_one")
+    ]
+    assert rates[0] == rates[1] > 0
+
+
+def test_a_kernel_that_predicts_nothing_makes_no_error_in_the_paper(make_problem):
+    problem = make_problem(SmoothedHinge(0.3), intercept=False, gamma=1e6)
+    assert loo(problem, 0.02, "negative_margin") == 0.0
+    with pytest.raises(ValueError, match=r"'negative_margin' is for labels -1 and \+1"):
+        loo(make_problem(), 0.02, "negative_margin")

@@ -44,7 +44,8 @@ def cross_validation(
     problem : Problem
     lam : float
     folds : Folds
-    loss : {"squared", "absolute", "zero_one", "hinge"}, callable or None, default=None
+    loss : str, callable or None, default=None
+        "squared", "absolute", "zero_one", "negative_margin" or "hinge".
         What to judge by; None is the machine's own loss.
     method : HeldOutMethod, default=None
         An exact one by default.
@@ -85,7 +86,8 @@ class CrossValidation(Criterion):
 
     Parameters
     ----------
-    loss : {"squared", "absolute", "zero_one", "hinge"}, callable or None, default=None
+    loss : str, callable or None, default=None
+        "squared", "absolute", "zero_one", "negative_margin" or "hinge".
     """
 
     loss: str | Pointwise | None = None

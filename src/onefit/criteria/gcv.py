@@ -51,7 +51,8 @@ class Gcv(CvHat):
 
     Parameters
     ----------
-    loss : {"squared", "absolute", "zero_one", "hinge"} or callable, default="squared"
+    loss : str or callable, default="squared"
+        "squared", "absolute", "zero_one", "negative_margin" or "hinge".
     """
 
     name = "gcv"

@@ -46,7 +46,8 @@ def cv_hat(
     problem : Problem
         With the squared loss.
     lam : float
-    loss : {"squared", "absolute", "zero_one", "hinge"} or callable, default="squared"
+    loss : str or callable, default="squared"
+        "squared", "absolute", "zero_one", "negative_margin" or "hinge".
     spectrum : HatSpectrum, default=None
         Of the rows of positive weight, to share it between lambdas.
     """
@@ -59,7 +60,8 @@ class CvHat(Criterion):
 
     Parameters
     ----------
-    loss : {"squared", "absolute", "zero_one", "hinge"} or callable, default="squared"
+    loss : str or callable, default="squared"
+        "squared", "absolute", "zero_one", "negative_margin" or "hinge".
     """
 
     loss: str | Pointwise = "squared"

@@ -69,7 +69,8 @@ def influence_loo(
     lam : float
     order : int, default=5
         k; at most 2 for the losses "log" and "logistic".
-    loss : {"squared", "absolute", "zero_one", "hinge"}, callable or None, default=None
+    loss : str, callable or None, default=None
+        "squared", "absolute", "zero_one", "negative_margin" or "hinge".
         None is the absolute value, or the machine's own loss if that is one of margins.
     shared : HatSpectrum (squared loss) or Solution (others), default=None
         Of the rows of positive weight: what is known already.
@@ -186,7 +187,8 @@ class InfluenceLoo(Criterion):
     Parameters
     ----------
     order : int, default=5
-    loss : {"squared", "absolute", "zero_one", "hinge"}, callable or None, default=None
+    loss : str, callable or None, default=None
+        "squared", "absolute", "zero_one", "negative_margin" or "hinge".
         None is the absolute value, or the machine's own loss if that is one of margins.
     """
 

@@ -65,7 +65,8 @@ class LeaveOneOut(Criterion):
 
     Parameters
     ----------
-    loss : {"squared", "absolute", "zero_one", "hinge"}, callable or None, default=None
+    loss : str, callable or None, default=None
+        "squared", "absolute", "zero_one", "negative_margin" or "hinge".
     """
 
     loss: str | Pointwise | None = None

@@ -4,8 +4,8 @@
 narrow kernel has died away. KernelClassifier.predict gives the second class (y = +1) for u > 0 and
 the first for u <= 0, and scores follow it. So does "zero_one": an error is a row whose *predicted*
 label is not y. The papers count y u < 0 (Liu and Liao 2016, equation 1, I(c) = 1 if c < 0; likewise
-the span rule), by which u = 0 is right for either label, and a kernel that predicts nothing at all
-makes no error; where no u is zero the two agree.
+the span rule): that is "negative_margin", by which u = 0 is right for either label, and a kernel
+that predicts nothing at all makes no error. Where no u is zero the two agree.
 """
 
 from __future__ import annotations
@@ -37,6 +37,10 @@ def _zero_one(y: Array, u: Array) -> Array:
     return np.asarray((u > 0.0) != (y > 0.0), dtype=np.float64)
 
 
+def _negative_margin(y: Array, u: Array) -> Array:
+    return np.asarray(y * u < 0.0, dtype=np.float64)
+
+
 def _hinge(y: Array, u: Array) -> Array:
     return np.asarray(np.maximum(1.0 - y * u, 0.0))
 
@@ -46,8 +50,11 @@ POINTWISE: dict[str, Pointwise] = {
     "squared": _squared,
     "absolute": _absolute,
     "zero_one": _zero_one,
+    "negative_margin": _negative_margin,
     "hinge": _hinge,
 }
+#: those of labels -1 and +1
+MARGINS = ("zero_one", "negative_margin", "hinge")
 
 
 def pointwise(loss: str | Pointwise | None, problem: Problem) -> Pointwise:
@@ -57,7 +64,8 @@ def pointwise(loss: str | Pointwise | None, problem: Problem) -> Pointwise:
 
     Parameters
     ----------
-    loss : {"squared", "absolute", "zero_one", "hinge"}, callable or None
+    loss : str, callable or None
+        "squared", "absolute", "zero_one", "negative_margin" or "hinge".
     problem : Problem
     """
     if loss is None:
@@ -66,7 +74,7 @@ def pointwise(loss: str | Pointwise | None, problem: Problem) -> Pointwise:
     if not isinstance(loss, str):
         return loss
     check_choice("loss", loss, POINTWISE)
-    if loss in ("zero_one", "hinge") and not np.isin(problem.Y, (-1.0, 1.0)).all():
+    if loss in MARGINS and not np.isin(problem.Y, (-1.0, 1.0)).all():
         raise ValueError(
             f"loss={loss!r} is for labels -1 and +1, but the targets have other values; "
             "use 'squared' or 'absolute'"

@@ -66,7 +66,8 @@ def span(
     problem : Problem
         With a smoothed or squared hinge.
     lam : float
-    loss : {"zero_one", "hinge", "squared", "absolute"} or callable, default="zero_one"
+    loss : str or callable, default="zero_one"
+        "squared", "absolute", "zero_one", "negative_margin" or "hinge".
     solution : Solution, default=None
         Of the rows of positive weight, where it is known already.
     """
@@ -119,7 +120,8 @@ class Span(Criterion):
 
     Parameters
     ----------
-    loss : {"zero_one", "hinge", "squared", "absolute"} or callable, default="zero_one"
+    loss : str or callable, default="zero_one"
+        "squared", "absolute", "zero_one", "negative_margin" or "hinge".
     """
 
     loss: str | Pointwise = "zero_one"

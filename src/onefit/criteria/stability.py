@@ -110,7 +110,8 @@ class KernelStability(Criterion):
     Parameters
     ----------
     eta : float, default=1.0
-    loss : {"squared", "absolute", "zero_one", "hinge"}, callable or None, default=None
+    loss : str, callable or None, default=None
+        "squared", "absolute", "zero_one", "negative_margin" or "hinge".
         What cross-validation judges by; None is the machine's own loss.
     """
 

@@ -93,8 +93,8 @@ def enclosing_ball(K: Array) -> Ball:
 def _rounding(K: Array) -> float:
     """How far below zero rounding may have put an eigenvalue of inner products."""
     largest = float(np.abs(np.einsum("ii->i", K)).max())
-    smallest = float(np.finfo(np.float64).tiny)
-    return max(K.shape[0] * float(np.finfo(K.dtype).eps) * largest, smallest)
+    epsilon, smallest = float(np.finfo(K.dtype).eps), float(np.finfo(np.float64).tiny)
+    return max(float(K.shape[0]) * epsilon * largest, smallest)
 
 
 def _moved(K: Array) -> Array:
