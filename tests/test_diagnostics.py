@@ -7,7 +7,16 @@ import pytest
 from registries import CLASSIFIERS, REGRESSORS, sample
 from sklearn.base import clone
 
-from onefit import KernelClassifier, KernelRegressor, influence
+from onefit import (
+    KernelClassifier,
+    KernelRegressor,
+    asymptotic_variance,
+    cv_loo_stability,
+    heldout_predict,
+    influence,
+)
+from onefit.folds import leave_one_out
+from onefit.heldout import Influence
 from onefit.losses import MissingDerivativeError
 
 N = 16
@@ -209,3 +218,157 @@ def test_a_users_loss_without_a_third_derivative():
     np.testing.assert_allclose(theirs, ours, rtol=1e-9)
     with pytest.raises(MissingDerivativeError, match="'third'"):
         influence(KernelRegressor(loss=mine), X, y, 2)
+
+
+SMOOTH = [("regression", {"loss": name}) for name in ("squared", "logistic")]
+SMOOTH += [("classification", {"loss": "log"})]
+
+
+@pytest.mark.parametrize(
+    ("task", "parameters", "weighted"),
+    [(task, p, p["loss"] != "logistic") for task, p in SMOOTH],
+    ids=[p["loss"] for _, p in SMOOTH],
+)
+def test_asymptotic_variance_by_its_definition(task, parameters, weighted):
+    """The integral of the squared derivative, every derivative by differences of refits."""
+    X, y = sample(task, n=N, seed=1)
+    at = sample(task, n=4, seed=2)[0]
+    model = machine(task, parameters)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, N) if weighted else np.ones(N)
+    squares = [differences(model, X, y, i, at, 1, weight) ** 2 for i in range(N)]
+    expected = np.average(squares, axis=0, weights=weight)
+    given = {"sample_weight": weight} if weighted else {}
+    found = asymptotic_variance(model, X, y, at=at, **given)
+    assert found.shape == (4,)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    assert asymptotic_variance(model, X, y).shape == (N,)
+
+
+def test_asymptotic_variance_of_a_location():
+    """Only the intercept is left: the mean has the variance, M-estimates mean psi^2 / (psi')^2."""
+    y = np.random.default_rng(0).standard_t(3, size=80)
+    X = np.arange(80.0)[:, None]
+    squared = asymptotic_variance(KernelRegressor(lam=1e10), X, y)
+    np.testing.assert_allclose(squared, y.var(), rtol=1e-6)
+    huber = KernelRegressor(loss="huber", threshold=0.5, lam=1e10)
+    psi = np.clip(y - clone(huber).fit(X, y).predict(X), -0.5, 0.5)
+    slope = np.mean(np.abs(psi) < 0.5)
+    expected = np.mean(psi**2) / slope**2
+    np.testing.assert_allclose(asymptotic_variance(huber, X, y), expected, rtol=1e-6)
+    assert expected < 0.8 * y.var()  # robust, hence efficient at heavy tails
+
+
+def spread_over_samples(loss, n, draws):
+    """n times the variance over independent samples, in units of what is claimed, at 5 points."""
+    random = np.random.default_rng(5)
+    model = KernelRegressor(loss=loss, gamma=0.5, lam=0.02, threshold=0.4)
+    at = np.linspace(-1.5, 1.5, 5)[:, None]
+    values, claimed = [], []
+    for i in range(draws):
+        X = random.uniform(-2, 2, size=(n, 1))
+        y = np.sin(2 * X[:, 0]) + 0.5 * random.normal(size=n)
+        values.append(clone(model).fit(X, y).predict(at))
+        if i % 10 == 0:
+            claimed.append(asymptotic_variance(model, X, y, at=at))
+    return n * np.var(values, axis=0) / np.mean(claimed, axis=0)
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_asymptotic_variance_is_that_of_many_samples(loss):
+    """Loosely: 200 samples tell a variance to a tenth, and 60 rows are not many."""
+    ratio = spread_over_samples(loss, 60, 200)
+    assert (np.abs(np.log(ratio)) < 0.5).all()
+    assert abs(np.log(ratio.mean())) < 0.25
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_asymptotic_variance_is_that_of_many_large_samples(loss):
+    ratio = spread_over_samples(loss, 500, 600)
+    assert (np.abs(np.log(ratio)) < 0.2).all()
+    assert abs(np.log(ratio.mean())) < 0.1
+
+
+def test_asymptotic_variance_of_several_targets():
+    X, y = sample("regression", n=N)
+    model = KernelRegressor(gamma=0.5, lam=LAM)
+    both = asymptotic_variance(model, X, np.column_stack([y, X[:, 0]]), at=X[:3])
+    assert both.shape == (3, 2)
+    np.testing.assert_allclose(both[:, 0], asymptotic_variance(model, X, y, at=X[:3]), rtol=1e-8)
+    weight = np.ones(N)
+    weight[0] = 0.0
+    with pytest.raises(ValueError, match="sample_weight must be positive on every row"):
+        asymptotic_variance(model, X, y, sample_weight=weight)
+
+
+def honest_stability(model, X, y, *losses, weight=None):
+    """Equation 2 by n refits, for several losses."""
+    rows = np.arange(len(y))
+    weight = np.ones(len(y)) if weight is None else weight
+    full = decision(clone(model).fit(X, y, sample_weight=weight), X)
+    changes = []
+    for i in rows[weight > 0]:
+        rest = rows != i
+        left = clone(model).fit(X[rest], y[rest], sample_weight=weight[rest])
+        u = decision(left, X[[i]])[0]
+        changes.append([abs(value(y[i], full[i]) - value(y[i], u)) for value in losses])
+    return np.max(changes, axis=0)
+
+
+@pytest.mark.parametrize(("task", "parameters"), EVERY, ids=[f"{t}-{p['loss']}" for t, p in EVERY])
+def test_cv_loo_stability_by_refits(task, parameters):
+    X, y = sample(task, n=N, seed=1)
+    # every option occurs with half of the losses
+    plain = parameters["loss"] in ("squared", "epsilon_quadratic", "smoothed_hinge")
+    options = {} if plain else {"fit_intercept": False, "scaling": "total"}
+    model = machine(task, parameters, **options)
+    margins = task == "classification" and parameters["loss"] != "squared"
+    own = model._make_loss().value if margins else lambda y, u: abs(y - u)
+    expected = honest_stability(model, X, y, own, lambda y, u: (y - u) ** 2)
+    found = [cv_loo_stability(model, X, y), cv_loo_stability(model, X, y, loss="squared")]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_cv_loo_stability_with_weights():
+    X, y = sample("regression", n=N)
+    weight = np.where(np.arange(N) % 5 == 0, 0.0, np.linspace(0.5, 2.0, N))
+    model = KernelRegressor(gamma=0.5, lam=LAM)
+    expected = honest_stability(model, X, y, lambda y, u: abs(y - u), weight=weight)[0]
+    assert cv_loo_stability(model, X, y, sample_weight=weight) == pytest.approx(expected, rel=1e-7)
+
+
+@pytest.mark.parametrize("order", [1, 5])
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_cv_loo_stability_from_influence_functions(loss, order):
+    """The series with its tail, and near the exact value at a large lam."""
+    X, y = sample("regression", n=N)
+    model = KernelRegressor(loss=loss, threshold=0.3, gamma=0.5, lam=LAM)
+    found = cv_loo_stability(model, X, y, order=order)
+    method = Influence(order, tail=True)
+    u = heldout_predict(model, X, y, cv=list(leave_one_out(N)), method=method).predictions
+    full = np.abs(y - clone(model).fit(X, y).predict(X))
+    assert found == pytest.approx(np.abs(full - np.abs(y - u)).max(), rel=1e-6)
+    assert found == pytest.approx(cv_loo_stability(model, X, y), rel=0.05)
+
+
+def test_the_mean_is_stable_if_no_row_is_far_off():
+    """The paper's example: |mean - mean without i| = |y_i - mean| / (n - 1)."""
+    X, y = sample("regression", n=N)
+    for shift in (0.0, 1000.0):
+        y[0] += shift
+        expected = np.abs(y - y.mean()).max() / (N - 1)
+        assert cv_loo_stability(KernelRegressor(lam=1e10), X, y) == pytest.approx(expected)
+
+
+def test_bad_input_of_cv_loo_stability():
+    X, y = sample("regression", n=N)
+    with pytest.raises(ValueError, match="there are 2 of positive weight; it needs three"):
+        cv_loo_stability(KernelRegressor(), X[:2], y[:2])
+    with pytest.raises(ValueError, match="order must be a whole number of at least 1"):
+        cv_loo_stability(KernelRegressor(), X, y, order=0)
+    with pytest.raises(ValueError, match="order=3"):
+        cv_loo_stability(KernelRegressor(loss="logistic"), X, y, order=3)
+    with pytest.raises(ValueError, match="did you mean 'absolute'"):
+        cv_loo_stability(KernelRegressor(), X, y, loss="absolut")
+    with pytest.raises(ValueError, match=r"'hinge' is for labels -1 and \+1"):
+        cv_loo_stability(KernelRegressor(), X, y, loss="hinge")

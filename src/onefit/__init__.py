@@ -1,7 +1,7 @@
 """onefit: choose kernel machines by cross-validation, from one fit."""
 
 from onefit._version import __version__
-from onefit.diagnostics import influence
+from onefit.diagnostics import asymptotic_variance, cv_loo_stability, influence
 from onefit.estimators import KernelClassifier, KernelRegressor
 from onefit.grids import default_grid
 from onefit.heldout import HeldOut
@@ -19,7 +19,9 @@ __all__ = [
     "KernelRegressor",
     "KernelSearchCV",
     "__version__",
+    "asymptotic_variance",
     "coarse_to_fine",
+    "cv_loo_stability",
     "default_grid",
     "heldout_predict",
     "influence",

@@ -5,6 +5,18 @@ machine trained on (1 - eps) P_n + eps Delta_{z_i} (Debruyne, Hubert and Suykens
 definitions 1 and 2; their Proposition 5 for k = 1). Its value at x is the pull, per unit of
 mass, of one more copy of z_i on the prediction at x: large values mark leverage points and,
 with a loss of unbounded derivative, outliers.
+
+Their section 2.2 reads two more things off it. The von Mises expansion T(P_n) - T(P) = (1/n) sum_i
+IF(z_i; T, P) + ... makes sqrt(n) (T(P_n) - T(P)) asymptotically normal with variance
+
+    ASV(T, P) = integral IF(z; T, P)^2 dP(z),
+
+and a machine is CV_loo-stable for a loss L (Poggio et al. 2004; equation 2) if
+
+    sup_i |L(y_i - T(P_n)(x_i)) - L(y_i - T(P_n^-i)(x_i))|
+
+vanishes as n grows. A bounded influence function keeps both small; the mean of a heavy-tailed
+sample, whose influence is not bounded, has neither.
 """
 
 from __future__ import annotations
@@ -17,6 +29,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from onefit import linalg
+from onefit.criteria.influence import influence_predictions, judge
+from onefit.criteria.loo import loo_predictions
+from onefit.criteria.pointwise import Pointwise, pointwise
+from onefit.criteria.solutions import positive
 from onefit.estimators import inside
 from onefit.fit import fit, resolved
 from onefit.heldout.series import Operator, check_order
@@ -24,7 +40,7 @@ from onefit.kernels import Geometry
 
 Array = NDArray[Any]
 
-__all__ = ["influence"]
+__all__ = ["asymptotic_variance", "cv_loo_stability", "influence"]
 
 
 def influence(
@@ -86,3 +102,95 @@ def _of_target(operator: Operator, order: int, K_at: Array) -> Array:
     a, b = operator.coefficients(operator.source(change, before))
     at = linalg.matmul(np.ascontiguousarray(K_at), np.asfortranarray(a)) + b
     return np.asarray(factorial(order) * at.T)
+
+
+def asymptotic_variance(
+    estimator: Any, X: Any, y: Any, at: Any = None, sample_weight: Any = None
+) -> Array:
+    """The asymptotic variance of each prediction: the mean square of its influence function.
+
+    sqrt(n) times the difference between the prediction of n rows and that of all rows there are
+    tends to a normal variable of this variance, hence ``np.sqrt(asymptotic_variance(...) / n)`` is
+    a standard error. Both machines have the kernel and the lam of the estimator (in mean scaling):
+    how far the penalty holds them from the truth is not in it. The integral is taken over the
+    sample itself, P = P_n, weighted where it is.
+
+    Parameters
+    ----------
+    estimator, X, y, at, sample_weight
+        As in :func:`influence`.
+
+    Returns
+    -------
+    array of shape (m,), or (m, q) for several targets or classes
+
+    Examples
+    --------
+    A penalty so large that the intercept alone is left is the mean of y, whose asymptotic variance
+    is the variance of y:
+
+    >>> import numpy as np
+    >>> from onefit import KernelRegressor, asymptotic_variance
+    >>> y = np.array([1.0, 2.0, 6.0])
+    >>> X = np.arange(3.0)[:, None]
+    >>> np.round(asymptotic_variance(KernelRegressor(lam=1e9), X, y, at=[[0.5]]), 6)
+    array([4.666667])
+    """
+    squares = influence(estimator, X, y, at=at, sample_weight=sample_weight) ** 2
+    s = np.ones(1) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    s = np.broadcast_to(s, squares.shape[0])
+    return np.asarray(np.tensordot(s / s.sum(), squares, axes=1))
+
+
+def cv_loo_stability(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    loss: str | Pointwise | None = None,
+    order: int | None = None,
+    sample_weight: Any = None,
+) -> float:
+    """The largest change of any row's loss when that row is left out: equation 2 at this n.
+
+    A machine is CV_loo-stable if it vanishes as n grows, with lam as it is (in mean scaling).
+
+    Parameters
+    ----------
+    estimator : KernelRegressor or KernelClassifier
+        Its parameters are used; it is not changed.
+    X, y : training rows and targets
+    loss : str, callable or None, default=None
+        "squared", "absolute", "zero_one", "negative_margin" or "hinge". None is the absolute value,
+        or the machine's own loss if that is one of margins.
+    order : int, default=None
+        Number of terms of the influence series, with its tail, that leave-one-out is taken from;
+        None leaves rows out exactly.
+    sample_weight : array of shape (n,), default=None
+        Rows of weight zero are not looked at.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onefit import KernelRegressor, cv_loo_stability
+    >>> X = np.linspace(0, 5, 40)[:, None]
+    >>> y = np.sin(X).ravel()
+    >>> y[20] += 3
+    >>> squared = KernelRegressor(gamma=1.0, lam=1e-2)
+    >>> robust = KernelRegressor(loss="huber", threshold=0.1, gamma=1.0, lam=1e-2)
+    >>> cv_loo_stability(squared, X, y) > 5 * cv_loo_stability(robust, X, y)
+    True
+    """
+    model = clone(estimator)
+    problem = positive(inside.prepare(model, X, y, sample_weight))
+    if problem.n < 3:
+        raise ValueError(
+            f"cv_loo_stability leaves out one row after the other, and there are {problem.n} of "
+            "positive weight; it needs three at least"
+        )
+    if order is None:
+        left_out = loo_predictions(problem, model.lam)
+    else:
+        left_out = influence_predictions(problem, model.lam, check_order(order, problem.loss))
+    value = pointwise(judge(loss, problem), problem)
+    change = value(problem.Y, fit(problem, model.lam).u) - value(problem.Y, left_out)
+    return float(np.abs(change).max())

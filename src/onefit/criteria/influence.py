@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-__all__ = ["InfluenceLoo", "influence_loo", "influence_predictions"]
+__all__ = ["InfluenceLoo", "influence_loo", "influence_predictions", "judge"]
 
 
 def influence_loo(
@@ -78,10 +78,11 @@ def influence_loo(
     kept = positive(problem)
     _check_order(order, kept)
     u = influence_predictions(kept, lam, order, shared)
-    return weighted_mean(pointwise(_judge(loss, kept), kept)(kept.Y, u), kept.s)
+    return weighted_mean(pointwise(judge(loss, kept), kept)(kept.Y, u), kept.s)
 
 
-def _judge(loss: str | Pointwise | None, problem: Problem) -> str | Pointwise | None:
+def judge(loss: str | Pointwise | None, problem: Problem) -> str | Pointwise | None:
+    """The loss itself; for None the absolute value, or None again for a machine of margins."""
     return "absolute" if loss is None and problem.loss.task != "classification" else loss
 
 

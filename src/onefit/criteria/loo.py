@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-__all__ = ["LeaveOneOut", "loo"]
+__all__ = ["LeaveOneOut", "loo", "loo_predictions"]
 
 
 def loo(
@@ -49,10 +49,15 @@ def loo(
         As in :func:`cross_validation`.
     """
     kept = positive(problem)
-    if method is None and kept.quadratic:
-        return _mean_loss(kept, kept.Y - HatSpectrum(kept).left_out(lam), loss)
-    prepared = (method or exact_method(kept)).prepare(kept, leave_one_out(kept.n))
-    return _mean_loss(kept, prepared.predict(np.array([lam]))[0].values, loss)
+    return _mean_loss(kept, loo_predictions(kept, lam, method), loss)
+
+
+def loo_predictions(problem: Problem, lam: float, method: HeldOutMethod | None = None) -> Array:
+    """The (n, q) leave-one-out predictions behind the criterion; weights must be positive."""
+    if method is None and problem.quadratic:
+        return problem.Y - HatSpectrum(problem).left_out(lam)
+    prepared = (method or exact_method(problem)).prepare(problem, leave_one_out(problem.n))
+    return prepared.predict(np.array([lam]))[0].values
 
 
 def _mean_loss(problem: Problem, u: Array, loss: str | Pointwise | None) -> float:
