@@ -75,15 +75,17 @@ def test_by_a_general_solver(gamma, ridge):
 
 
 @pytest.mark.parametrize("n", [60, 300])
-@pytest.mark.parametrize("kind", ["line", "cloud", "cube", "narrow", "poly"])
+@pytest.mark.parametrize("kind", ["line", "cloud", "cube", "ring", "narrow", "poly"])
 def test_primal_and_dual_meet(n, kind):
     """No other computation is needed: both bounds, written out from the points."""
     random = np.random.default_rng(n)
     X = random.normal(size=(n, 4))
+    ring = X * (1.0 + 1e-4 * random.normal(size=(n, 1))) / np.linalg.norm(X, axis=1)[:, None]
     K = {
         "line": np.outer(X[:, 0], X[:, 0]),
         "cloud": (X + 300.0) @ (X + 300.0).T,
         "cube": np.sign(X) @ np.sign(X).T,
+        "ring": ring @ ring.T,
         "narrow": np.exp(-30.0 * cdist(X, X, "sqeuclidean")),
         "poly": (X @ X.T + 1.0) ** 4,
     }[kind]
