@@ -102,6 +102,24 @@ def test_the_centre_is_free_only_with_an_intercept(make_problem):
         assert ratio == pytest.approx(1.0) if intercept else ratio > 10.0
 
 
+@pytest.mark.parametrize("gamma", [1e-3, 0.5, 5.0])
+def test_single_precision(make_problem, gamma):
+    problem = make_problem(SquaredHinge(), n=60, gamma=gamma)
+    K, Y, s = (part.astype(np.float32) for part in (problem.K, problem.Y, problem.s))
+    single = replace(problem, K=K, Y=Y, s=s)
+    for lam in (1e-3, 0.1):
+        assert squared_radius(single, lam) == pytest.approx(squared_radius(problem, lam), rel=1e-3)
+        assert radius_margin(single, lam) == pytest.approx(radius_margin(problem, lam), rel=1e-2)
+
+
+def test_rounding_that_spoils_the_ball_is_told(make_problem):
+    """A kernel that hardly tells points apart, in single precision, with next to no penalty."""
+    problem = make_problem(SquaredHinge(), n=60, gamma=1e-7)
+    K, Y, s = (part.astype(np.float32) for part in (problem.K, problem.Y, problem.s))
+    with pytest.raises(np.linalg.LinAlgError, match=r"at lam=1e-10 .*raise lam, or scale"):
+        squared_radius(replace(problem, K=K, Y=Y, s=s), 1e-10)
+
+
 def test_search_takes_it_by_name():
     random = np.random.default_rng(0)
     X = random.normal(size=(45, 2))

@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RadiusMargin", "radius_margin", "squared_radius"]
 
-#: a gap between primal and dual that a criterion bears, in units of R^2
-WIDEST_GAP = 1e-6
+#: a gap between primal and dual that a criterion bears, in units of R^2: this power of rounding
+WIDEST_GAP = 0.4
 
 
 def radius_margin(problem: Problem, lam: float, solution: Solution | None = None) -> float:
@@ -79,10 +79,10 @@ def squared_radius(problem: Problem, lam: float) -> float:
     slack = problem.ridge(lam) / problem.s
     if not problem.fit_intercept:
         return float((np.einsum("ii->i", problem.K) + slack).max())
-    K = linalg.fortran(problem.K.astype(np.float64, copy=False))
+    K = linalg.fortran(problem.K)
     K[np.diag_indices_from(K)] += slack
     ball = enclosing_ball(K)
-    if ball.gap > WIDEST_GAP * ball.squared_radius:
+    if ball.gap > float(np.finfo(K.dtype).eps) ** WIDEST_GAP * ball.squared_radius:
         raise linalg.LinAlgError(
             f"at lam={lam:g} rounding leaves {ball.gap / ball.squared_radius:.1g} of the squared "
             "radius of the smallest ball in doubt; raise lam, or scale the kernel"
