@@ -5,14 +5,18 @@ from onefit.diagnostics import asymptotic_variance, cv_loo_stability, influence
 from onefit.estimators import KernelClassifier, KernelRegressor
 from onefit.grids import default_grid
 from onefit.heldout import HeldOut
+from onefit.kernels import Bank
 from onefit.predict import heldout_predict
 from onefit.robust import robust_select
 from onefit.search.continuous import Interval, coarse_to_fine
+from onefit.search.objective import ByGradient
 from onefit.search_cv import KernelSearchCV
 from onefit.selection import select
 from onefit.uncertainty import nested_cv, predict_interval
 
 __all__ = [
+    "Bank",
+    "ByGradient",
     "HeldOut",
     "Interval",
     "KernelClassifier",

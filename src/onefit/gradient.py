@@ -82,6 +82,8 @@ class Gradient:
     ----------
     value : float
         The mean over splits of the mean over their test rows.
+    parts : (k,) array
+        The mean over the test rows of each split.
     lam : float
         The derivative by log lam.
     left, right : (n, m) arrays
@@ -89,6 +91,7 @@ class Gradient:
     """
 
     value: float
+    parts: Array
     lam: float
     left: Array
     right: Array
@@ -100,7 +103,11 @@ class Gradient:
 
 @linalg.overflowing
 def cv_gradient(
-    problem: Problem, lam: float, folds: Folds, criterion: Pointwise | None = None
+    problem: Problem,
+    lam: float,
+    folds: Folds,
+    criterion: Pointwise | None = None,
+    shares: Array | None = None,
 ) -> Gradient:
     """Exact cross-validation and its gradient in the kernel matrix and lam.
 
@@ -112,16 +119,21 @@ def cv_gradient(
     folds : Folds
     criterion : Pointwise, default=None
         Of targets and held-out values; the squared error, or the log loss for labels, by default.
+    shares : (k,) array, default=None
+        What each split counts in the mean over splits; equal shares by default.
     """
     problem = resolved(problem.double, lam)
-    found = _Criterion(problem, folds, criterion or _usual(problem))
+    k = len(folds)
+    shares = np.full(k, 1.0 / k) if shares is None else shares
+    found = _Criterion(problem, folds, criterion or _usual(problem), shares, np.zeros(k))
     splits = Splits.sort(problem, folds)
     if problem.quadratic and not splits.by_refit.size:
         parts = _by_inverse(problem, lam, splits, found)
     else:
         parts = _by_systems(problem, lam, folds, found)
     w, a, slopes = zip(*parts, strict=True)
-    return Gradient(found.total, sum(slopes), np.concatenate(w, axis=1), np.concatenate(a, axis=1))
+    left, right = (np.concatenate(one, axis=1) for one in (w, a))
+    return Gradient(float(shares @ found.parts), found.parts, sum(slopes), left, right)
 
 
 def _usual(problem: Problem) -> Pointwise:
@@ -135,13 +147,14 @@ class _Criterion:
     problem: Problem
     folds: Folds
     criterion: Pointwise
-    total: float = 0.0
+    shares: Array
+    parts: Array
 
     def slopes(self, k: int, j: int, u: Array) -> Array:
         """q of a split's test rows, predicted as u for target j, whose part joins J."""
         test = self.folds.test[k]
-        y, share = self.problem.Y[test, j], 1.0 / (len(self.folds) * test.size)
-        self.total += share * float(self.criterion.value(y, u).sum())
+        y, share = self.problem.Y[test, j], self.shares[k] / test.size
+        self.parts[k] += float(self.criterion.value(y, u).sum()) / test.size
         return np.asarray(share * self.criterion.gradient(y, u))
 
 

@@ -24,12 +24,13 @@ from onefit.heldout import HeldOutMethod
 from onefit.search import continuous
 from onefit.search.aggregate import AGGREGATES, RULES, one_standard_error, standard_error
 from onefit.search.criterion import Criterion, get_criterion
-from onefit.search.descend import descend
+from onefit.search.descend import Descent, descend
 from onefit.search.describe import settings
 from onefit.search.explore import Explorer
 from onefit.search.grid import Job
-from onefit.search.journal import Run, journalled
+from onefit.search.journal import Run, Runner, journalled
 from onefit.search.metrics import FAST
+from onefit.search.objective import ByGradient, by_gradient
 from onefit.search.per_target import choose_lams, fit_targets
 from onefit.search.race import race
 from onefit.search.results import Results, heldout_of, tabulate, warn_of_failures
@@ -75,10 +76,11 @@ class KernelSearchCV(BaseSearchCV):
         the limit of every candidate and repairs those that can win, see :mod:`onefit.search.race`.
         What belongs to one method alone is given to its object: ``Influence(order=3)`` of
         :mod:`onefit.heldout`.
-    search : {"grid", "gradient"}, default="grid"
-        "gradient" takes an :class:`Interval` for gamma, of one value or of one per column, and one
-        for lam: from the best of a coarse grid it goes down the exact gradient of the
-        cross-validated score, see :mod:`onefit.search.descend`.
+    search : {"grid", "gradient"} or ByGradient, default="grid"
+        "gradient" takes an :class:`Interval` for gamma, of one value or of one per column, or a
+        :class:`Bank` of kernels whose weights are to be learnt, and an interval for lam: from the
+        best of a coarse grid it goes down the exact gradient of the cross-validated score, or of
+        k-KS (``criterion=KernelStability(eta)``), see :mod:`onefit.search.descend`.
     n_iter : int, default=None
         How many settings of ``param_grid`` to draw at random; None tries them all. An interval for
         lam is not drawn: it is searched in each setting of the others.
@@ -152,7 +154,7 @@ class KernelSearchCV(BaseSearchCV):
         scoring: Any = None,
         criterion: str | Criterion = "cv",
         method: str | HeldOutMethod = "auto",
-        search: str = "grid",
+        search: str | ByGradient = "grid",
         n_iter: int | None = None,
         random_state: Any = None,
         refit: bool | str | Callable[..., int] = True,
@@ -228,13 +230,11 @@ class KernelSearchCV(BaseSearchCV):
             outcomes = self._run(setup, explorer if setup.continuous else run, context)
             if self.method == "race":
                 outcomes = self._race(setup, task, run, outcomes, metric)
+            descents = None
+            if setup.ranges:
+                setup, outcomes, descents = self._descend(setup, task, run, outcomes, metric)
         if setup.continuous:
             setup, outcomes = explorer.extend(setup, outcomes)
-        descents = None
-        if setup.ranges:
-            sizes, names = np.diff(setup.folds.offsets), task.scoring.names
-            totals = tabulate(setup.candidates, outcomes, names, sizes, self.aggregate).totals
-            setup, outcomes, descents = descend(setup, task, outcomes, totals[metric], metric)
         fitted = self._conclude(setup, task, outcomes, metric, multimetric)
         if descents is not None:
             fitted["descents_"] = descents
@@ -368,6 +368,16 @@ class KernelSearchCV(BaseSearchCV):
 
         return race(setup.jobs, outcomes, totals, repair)
 
+    def _descend(
+        self, setup: Setup, task: Task, run: Runner, outcomes: list[Outcome], metric: Any
+    ) -> tuple[Setup, list[Outcome], list[Descent]]:
+        """Further candidates, at the ends of descents from the best ones."""
+        how = by_gradient(self.search)
+        assert how is not None
+        sizes, names = np.diff(setup.folds.offsets), task.scoring.names
+        results = tabulate(setup.candidates, outcomes, names, sizes, self.aggregate)
+        return descend(setup, run, outcomes, _values(results, metric), metric, how)
+
     def _conclude(
         self,
         setup: Setup,
@@ -406,12 +416,10 @@ class KernelSearchCV(BaseSearchCV):
     def _winner(self, setup: Setup, results: Results, metric: Any) -> int:
         if callable(self.refit):
             return int(self._select_best_index(self.refit, metric, results.table))
-        values = results.totals[metric]
-        if "criterion" in results.table:
-            values = -results.table["criterion"]
-            if not np.isfinite(values).any():
-                reason = next(filter(None, results.table["reason"]), "no finite value")
-                raise ValueError(f"criterion={self.criterion!r} refused every candidate: {reason}")
+        values = _values(results, metric)
+        if "criterion" in results.table and not np.isfinite(values).any():
+            reason = next(filter(None, results.table["reason"]), "no finite value")
+            raise ValueError(f"criterion={self.criterion!r} refused every candidate: {reason}")
         if self.rule == "best":
             return int(np.nanargmax(values))
         errors = standard_error(results.scores[metric])
@@ -434,6 +442,12 @@ class KernelSearchCV(BaseSearchCV):
             found["feature_names_in_"] = best.feature_names_in_
         task.call_on_fit_task_end(estimator=self, X=X, y=y)
         return found
+
+
+def _values(results: Results, metric: Any) -> Array:
+    """What candidates are chosen by, the larger the better."""
+    table = results.table
+    return np.asarray(-table["criterion"] if "criterion" in table else results.totals[metric])
 
 
 def _only_weight(params: dict[str, Any]) -> Any:

@@ -18,6 +18,7 @@ from onefit.criteria import (
     kernel_stability,
     near_identity,
 )
+from onefit.criteria.stability import smoothed_stability
 from onefit.fit import fit
 from onefit.folds import Folds
 from onefit.heldout import Influence
@@ -45,6 +46,26 @@ def test_closed_form(kernel):
     for n, d in ((2, 1), (17, 3), (40, 2)):
         K = kernel(random.normal(size=(n, d)))
         assert kernel_stability(K) == pytest.approx(naive_stability(K), rel=1e-10)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(0.1), Gaussian(50.0), Linear(), Polynomial(1.0, 1.0)])
+def test_the_smoothed_maximum_and_its_derivative(kernel):
+    X, n = random.normal(size=(15, 2)), 15
+    K = kernel(X)
+    value, left, right = smoothed_stability(K)
+    assert kernel_stability(K) <= value <= n ** (1 / 64) * kernel_stability(K)
+    change, step = random.normal(size=(n, n)), 1e-6
+    change += change.T
+    ends = [smoothed_stability(K + h * change)[0] for h in (step, -step)]
+    slope = (left * (change @ right)).sum()
+    assert slope == pytest.approx((ends[0] - ends[1]) / (2 * step), rel=1e-6)
+
+
+def test_the_smoothed_maximum_of_nothing():
+    value, left, right = smoothed_stability(np.zeros((3, 3)))
+    assert value == 0.0
+    assert not left.any()
+    assert not right.any()
 
 
 def test_not_square():

@@ -1,9 +1,12 @@
 """Kernels: a geometry computed once, a cheap map of it for each parameter."""
 
+from onefit.kernels.bank import Bank
 from onefit.kernels.base import CallableKernel, Kernel
 from onefit.kernels.combine import Normalized, WeightedSum
 from onefit.kernels.distances import Geometry
 from onefit.kernels.dot import Linear, Polynomial
+from onefit.kernels.lookup import Lookup
+from onefit.kernels.on_columns import OnColumns
 from onefit.kernels.per_feature import PerFeature
 from onefit.kernels.precomputed import Precomputed, check_precomputed
 from onefit.kernels.resolve import KERNELS, kernel_parameters, resolve_kernel
@@ -11,16 +14,19 @@ from onefit.kernels.stationary import Gaussian, Laplace, Matern12, Matern32, Mat
 
 __all__ = [
     "KERNELS",
+    "Bank",
     "CallableKernel",
     "Gaussian",
     "Geometry",
     "Kernel",
     "Laplace",
     "Linear",
+    "Lookup",
     "Matern12",
     "Matern32",
     "Matern52",
     "Normalized",
+    "OnColumns",
     "PerFeature",
     "Polynomial",
     "Precomputed",

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from onefit._validation import check_positive
+from onefit.kernels import Bank
 from onefit.search.grid import Job
 from onefit.search.random import parts
 
@@ -89,6 +90,8 @@ def listed(param_grid: Any) -> Any:
 def _as_list(name: str, values: Any) -> Any:
     if name == "lam" and isinstance(values, str) and values == CONTINUOUS:
         return [Interval()]
+    if isinstance(values, Bank):
+        return [values]
     if not isinstance(values, Interval):
         return values
     if name not in ("lam", "gamma"):
@@ -104,12 +107,12 @@ def _as_list(name: str, values: Any) -> Any:
 
 def expand(
     settings: Sequence[dict[str, Any]],
-) -> tuple[list[dict[str, Any]], dict[int, dict[str, Interval]]]:
-    """Candidates with numbers alone, and the intervals whose coarse grids they are of."""
+) -> tuple[list[dict[str, Any]], dict[int, dict[str, Any]]]:
+    """Candidates with values alone, and the intervals and banks whose coarse grids they are of."""
     found: list[dict[str, Any]] = []
-    intervals: dict[int, dict[str, Interval]] = {}
+    intervals: dict[int, dict[str, Any]] = {}
     for setting in settings:
-        own = {name: value for name, value in setting.items() if isinstance(value, Interval)}
+        own = {name: one for name, one in setting.items() if isinstance(one, (Interval, Bank))}
         grids = [
             [(name, value) for value in _coarse(name, interval)] for name, interval in own.items()
         ]
@@ -120,10 +123,11 @@ def expand(
     return found, intervals
 
 
-def _coarse(name: str, interval: Interval) -> list[float]:
+def _coarse(name: str, interval: Any) -> list[Any]:
     if name == "gamma":
-        return replace(interval, points=min(interval.points, COARSE)).coarse()
-    return interval.coarse()
+        interval = replace(interval, points=min(interval.points, COARSE))
+    found: list[Any] = interval.coarse()
+    return found
 
 
 def apart(jobs: Iterable[Job]) -> list[Job]:

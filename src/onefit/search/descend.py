@@ -1,18 +1,19 @@
 """Kernel parameters by gradient: from the best of a coarse grid down to minima of cross-validation.
 
 ``{"gamma": Interval(1e-4, 1e2, per_feature=True), "lam": Interval(1e-8, 1e1)}`` has as many
-parameters as X has columns and one more, where a grid has no chance. A coarse grid with one gamma
-for all columns comes first, as any other search; from the best of its candidates L-BFGS-B follows
-the exact gradient (onefit.gradient) in the logarithms of the parameters, within their intervals.
+parameters as X has columns and one more, ``{"kernel": Bank([...])}`` as many as there are kernels:
+a grid has no chance. A coarse grid comes first, as any other search (one gamma for all columns; all
+kernels of the bank alike, and each alone); from the best of its candidates L-BFGS-B follows the
+exact gradient of a smooth objective (onefit.search.objective) in the variables of a direction
+(onefit.search.directions) and in log lam.
 
-What is followed is a smooth function of held-out values: the squared error where the score is one
-(R^2 and its root among them), Huber's loss for the absolute error, a softened error rate for the
-accuracy, the log loss for any other score of a classifier. Every point that a descent ends at is
-then scored as any candidate, beside those of the grid: the winner is never worse than the grid's.
+Every point that a descent ends at is then judged as any candidate, beside those of the grid: the
+winner is never worse than the grid's. Finished descents are kept in the journal, if there is one.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
@@ -20,30 +21,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.optimize import minimize
-from sklearn.base import is_classifier
 
 from onefit._types import Array
 from onefit.estimators import inside
-from onefit.gradient import Pointwise, SmoothedError, cv_gradient
-from onefit.linalg import LinAlgError
-from onefit.losses import Huber, Log, Squared
-from onefit.problem import Problem
-from onefit.search.continuous import Interval
+from onefit.search.describe import describe
 from onefit.search.grid import Job, Machine
-from onefit.search.metrics import absolute_error, accuracy
-from onefit.search.workers import Outcome, Task, run_job
+from onefit.search.journal import Runner
+from onefit.search.objective import ByGradient, Objective
+from onefit.search.workers import Outcome
 
 if TYPE_CHECKING:
     from onefit.search.setup import Setup
 
 __all__ = ["Descent", "descend"]
 
-#: descents for each kind of machine with a gamma per column, and with one; the most steps of one,
-#: and the relative gain of a step that ends it (benchmarks/gradient.py)
-STARTS, ALONE, STEPS, GAIN = 3, 2, 60, 1e-4
-#: the corner of Huber's loss that stands for the absolute error, in standard deviations, and the
-#: width of the step that stands for the error rate
-CORNER, WIDTH = 0.1, 0.3
+#: descents for each kind of machine with many parameters, and with one gamma; the relative gain of
+#: a step that ends one (benchmarks/gradient.py)
+STARTS, ALONE, GAIN = 3, 2, 1e-4
 
 
 @dataclass(frozen=True)
@@ -53,7 +47,7 @@ class Descent:
     Attributes
     ----------
     start, end : dict
-        gamma and lam.
+        Parameters, lam among them.
     first, last : float
         What was minimised, there and here.
     steps : int
@@ -73,147 +67,102 @@ class Descent:
 
 
 def descend(
-    setup: Setup, task: Task, outcomes: list[Outcome], totals: Array, metric: str
+    setup: Setup, run: Runner, outcomes: list[Outcome], values: Array, metric: str, how: ByGradient
 ) -> tuple[Setup, list[Outcome], list[Descent]]:
     """The search with the ends of its descents as candidates behind the others.
 
     Parameters
     ----------
     setup : Setup
-    task : Task
+    run : Runner
+        Runs jobs, and keeps descents that are finished.
     outcomes : list of Outcome
-    totals : (candidates,) array
-        Scores, the larger the better.
+    values : (candidates,) array
+        What the candidates are chosen by, the larger the better.
     metric : str
-        Their name.
+        The score.
+    how : ByGradient
     """
     candidates, outcomes, jobs = list(setup.candidates), list(outcomes), list(setup.jobs)
     descents = []
-    for machine, index in _starts(setup, totals):
-        way = _Way(machine, task, setup.ranges[index], _pointwise(task, metric, machine))
-        descent = way.down(candidates[index])
+    for machine, index in _starts(setup, values, how.starts):
+        objective = Objective.of(machine, run.task, setup.ranges[index], metric, how)
+        descent = _recalled(run, objective, candidates[index])
         descents.append(descent)
-        new = replace(machine, lams=(descent.end["lam"],), indices=(len(candidates),))
-        job = Job(way.kernel(descent.end["gamma"]), (way.at(new, descent.end["gamma"]),))
-        outcomes += run_job(task, job)
-        jobs.append(job)
+        new = _moved(machine, descent.end, len(candidates))
+        kernel = inside.resolve_kernel(new.estimator, run.task.sample.X, run.task.sample.s)
+        jobs.append(Job(kernel, (new,)))
+        ((_, found),) = run(jobs[-1:])
+        outcomes += found
         candidates.append(candidates[index] | descent.end)
     return replace(setup, candidates=candidates, jobs=jobs), outcomes, descents
 
 
-def _starts(setup: Setup, totals: Array) -> Iterator[tuple[Machine, int]]:
-    """The best candidates of every kind of machine, each with a gamma of its own."""
+def _moved(machine: Machine, params: dict[str, Any], index: int) -> Machine:
+    """The machine with parameters found, as candidate ``index``."""
+    estimator = copy(machine.estimator)
+    for name, value in params.items():
+        setattr(estimator, name, value)
+    return replace(machine, estimator=estimator, lams=(params["lam"],), indices=(index,))
+
+
+def _recalled(run: Runner, objective: Objective, start: dict[str, Any]) -> Descent:
+    """A descent that the journal knows, or a new one for it to know."""
+    about = "descent " + describe([start, objective.estimator, objective.ranges, objective.how])
+    known = run.recall(about)
+    if known is None:
+        x, known = _down(objective, objective.begin(start))
+        known["x"] = x.tolist()
+        run.note(about, known)
+        known = json.loads(json.dumps(known))
+    end = objective.params(np.asarray(known.pop("x")))
+    if "lam" not in objective.ranges:
+        end["lam"] = start.get("lam", objective.estimator.lam)
+    return Descent({name: start.get(name, value) for name, value in end.items()}, end, **known)
+
+
+def _starts(setup: Setup, values: Array, most: int | None) -> Iterator[tuple[Machine, int]]:
+    """The best candidates of every kind of machine, each with a kernel of its own."""
     of = {i: machine for job in setup.jobs for machine in job.machines for i in machine.indices}
     taken: dict[str, list[Any]] = {}
-    for index in np.argsort(-np.where(np.isfinite(totals), totals, -np.inf), kind="stable"):
-        if index not in setup.ranges or not np.isfinite(totals[index]):
+    for index in np.argsort(-np.where(np.isfinite(values), values, -np.inf), kind="stable"):
+        if index not in setup.ranges or not np.isfinite(values[index]):
             continue
-        params = setup.candidates[index]
-        kind = repr(sorted((k, repr(v)) for k, v in params.items() if k not in ("gamma", "lam")))
-        gammas = taken.setdefault(kind, [])
-        most = STARTS if setup.ranges[index]["gamma"].per_feature else ALONE
-        if len(gammas) < most and params["gamma"] not in gammas:
-            gammas.append(params["gamma"])
+        params, ranges = setup.candidates[index], setup.ranges[index]
+        varied = "kernel" if "kernel" in ranges else "gamma"
+        kind = repr(sorted((k, repr(v)) for k, v in params.items() if k not in (varied, "lam")))
+        kernels = taken.setdefault(kind, [])
+        single = varied == "gamma" and not ranges["gamma"].per_feature
+        if len(kernels) < (most or (ALONE if single else STARTS)) and params[varied] not in kernels:
+            kernels.append(params[varied])
             yield of[int(index)], int(index)
 
 
-def _pointwise(task: Task, metric: str, machine: Machine) -> Pointwise:
-    """The smooth function of held-out values that stands for a score."""
-    fast = task.scoring.fast.get(metric, (None,))[0]
-    if fast is accuracy:
-        return SmoothedError(WIDTH)
-    if is_classifier(machine.estimator):
-        return Log()
-    if fast is absolute_error:
-        return Huber(CORNER * float(np.std(task.sample.Y)))
-    return Squared()
+def _down(objective: Objective, begin: Array) -> tuple[Array, dict[str, Any]]:
+    """From a point to a minimum: the best variables, and what a Descent tells of the objective."""
+    free = np.append(np.ones(begin.size - 1, dtype=bool), "lam" in objective.ranges)
+    best: tuple[float, float, Array] = (np.inf, np.inf, begin)
+    values: list[float] = []
 
+    def scaled(part: Array) -> tuple[float, Array]:
+        nonlocal best
+        x = begin.copy()
+        x[free] = part
+        value, slope, watched = objective.evaluate(x)
+        values.append(value)
+        if watched < best[0]:
+            best = watched, value, x
+        if not np.isfinite(value):
+            return 1e300, np.zeros(part.size)
+        # in units of the first: the optimiser's tolerance is an absolute one below 1
+        unit = abs(values[0]) if values[0] and np.isfinite(values[0]) else 1.0
+        return value / unit, slope[free] / unit
 
-class _Way:
-    """Value and gradient for one kind of machine.
-
-    Parameters
-    ----------
-    machine : Machine
-    task : Task
-    ranges : dict
-        Intervals of gamma and, if it is not given, lam.
-    criterion : Pointwise
-    """
-
-    def __init__(
-        self, machine: Machine, task: Task, ranges: dict[str, Interval], criterion: Pointwise
-    ) -> None:
-        self.machine, self.sample, self.ranges = machine, task.sample, ranges
-        self.criterion, self.columns = criterion, 1
-        if ranges["gamma"].per_feature:
-            self.columns = int(task.sample.X.shape[1])
-
-    def at(self, machine: Machine, gamma: Any) -> Machine:
-        """The machine with a gamma."""
-        estimator = copy(machine.estimator)
-        estimator.gamma = gamma
-        return replace(machine, estimator=estimator)
-
-    def kernel(self, gamma: Any) -> Any:
-        """The kernel with a gamma."""
-        estimator = self.at(self.machine, gamma).estimator
-        return inside.resolve_kernel(estimator, self.sample.X, self.sample.s)
-
-    def down(self, start: dict[str, Any]) -> Descent:
-        """From a candidate to a minimum."""
-        begin = np.log(np.append(np.full(self.columns, start["gamma"]), start["lam"]))
-        free = np.append(np.ones(self.columns, dtype=bool), "lam" in self.ranges)
-        bounds = [(float(np.log(r.low)), float(np.log(r.high))) for r in self._intervals()]
-        best: tuple[float, Array] = (np.inf, begin)
-        values: list[float] = []
-
-        def objective(part: Array) -> tuple[float, Array]:
-            nonlocal best
-            x = begin.copy()
-            x[free] = part
-            value, slope = self._evaluate(x)
-            values.append(value)
-            if value < best[0]:
-                best = value, x
-            if not np.isfinite(value):
-                return 1e300, np.zeros(part.size)
-            # in units of the first: the optimiser's tolerance is an absolute one below 1
-            unit = abs(values[0]) or 1.0
-            return value / unit, slope[free] / unit
-
-        found = minimize(
-            objective, begin[free], jac=True, method="L-BFGS-B", bounds=bounds,
-            options={"maxiter": STEPS, "ftol": GAIN},
-        )  # fmt: skip
-        value, x = best
-        end = self._point(x)
-        if "lam" not in self.ranges:
-            end["lam"] = start["lam"]
-        return Descent(
-            {name: start[name] for name in ("gamma", "lam")}, end, values[0], value,
-            len(values), bool(found.success), str(found.message),
-        )  # fmt: skip
-
-    def _intervals(self) -> list[Interval]:
-        lam = [self.ranges["lam"]] if "lam" in self.ranges else []
-        return [self.ranges["gamma"]] * self.columns + lam
-
-    def _point(self, x: Array) -> dict[str, Any]:
-        gamma = np.exp(x[:-1]) if self.ranges["gamma"].per_feature else float(np.exp(x[0]))
-        return {"gamma": gamma, "lam": float(np.exp(x[-1]))}
-
-    def _evaluate(self, x: Array) -> tuple[float, Array]:
-        """Infinite where the numerics fail."""
-        point, sample, estimator = self._point(x), self.sample, self.machine.estimator
-        kernel = self.kernel(point["gamma"])
-        problem = Problem(
-            kernel(sample.X), sample.Y, sample.s, inside.loss_of(estimator),
-            estimator.fit_intercept, estimator.scaling, definite=kernel.definite,
-        )  # fmt: skip
-        try:
-            found = cv_gradient(problem, point["lam"], sample.folds, self.criterion)
-        except (LinAlgError, FloatingPointError):
-            return np.inf, np.zeros(x.size)
-        gamma = np.ravel(found.kernel(kernel, sample.X)["gamma"])
-        return found.value, np.append(gamma, found.lam)
+    found = minimize(
+        scaled, begin[free], jac=True, method="L-BFGS-B", bounds=objective.bounds(),
+        options={"maxiter": objective.how.steps, "ftol": GAIN},
+    )  # fmt: skip
+    return best[2], {
+        "first": values[0], "last": best[1], "steps": len(values),
+        "converged": bool(found.success), "message": str(found.message),
+    }  # fmt: skip

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 Run = Callable[[list[Job]], Iterator[tuple[int, list[Outcome]]]]
 
-__all__ = ["JournalError", "journalled"]
+__all__ = ["JournalError", "Runner", "journalled"]
 
 #: how long to wait for another process that is writing, in seconds
 PATIENCE = 30.0
@@ -67,10 +67,51 @@ class JournalError(ValueError):
     """A journal that cannot be used: of another search, damaged, in use, or out of reach."""
 
 
+class Runner:
+    """Runs jobs, and keeps nothing.
+
+    Parameters
+    ----------
+    task : Task
+    crew : Crew
+    """
+
+    def __init__(self, task: Task, crew: Crew) -> None:
+        self.task, self.crew = task, crew
+
+    def __call__(self, jobs: list[Job]) -> Iterator[tuple[int, list[Outcome]]]:
+        """Yield (place, outcomes) of every job."""
+        return run_jobs(self.task, jobs, self.crew)
+
+    def recall(self, about: str) -> Any:
+        """What was noted under these words, or None."""
+        return None
+
+    def note(self, about: str, value: Any) -> None:
+        """Keep something that is neither a kernel's nor a machine's, as JSON."""
+
+
+class _Journalling(Runner):
+    """Runs the jobs that a journal does not hold yet, and keeps them there."""
+
+    def __init__(self, journal: _Journal, task: Task, crew: Crew) -> None:
+        super().__init__(task, crew)
+        self.journal = journal
+
+    def __call__(self, jobs: list[Job]) -> Iterator[tuple[int, list[Outcome]]]:
+        return _continue(self.journal, self.task, jobs, self.crew)
+
+    def recall(self, about: str) -> Any:
+        return self.journal.noted(digest(about.encode()))
+
+    def note(self, about: str, value: Any) -> None:
+        self.journal.jot(digest(about.encode()), value)
+
+
 @contextmanager
 def journalled(
     path: Any, about: Callable[[], dict[str, str]], task: Task, crew: Crew
-) -> Iterator[Run]:
+) -> Iterator[Runner]:
     """What runs jobs: all of them, or those that the journal at ``path`` does not hold yet.
 
     Parameters
@@ -83,11 +124,11 @@ def journalled(
     crew : Crew
     """
     if path is None:
-        yield lambda jobs: run_jobs(task, jobs, crew)
+        yield Runner(task, crew)
         return
     with closing(_Journal(_place(path), about())) as journal:
         journal.begin()
-        yield lambda jobs: _continue(journal, task, jobs, crew)
+        yield _Journalling(journal, task, crew)
 
 
 def _place(path: Any) -> Path:
@@ -239,6 +280,21 @@ class _Journal:
                 new.append((entry, row or 0))
         for entry, row in new:
             self._note(entry, row)
+
+    def noted(self, name: str) -> Any:
+        """What was jotted down last under a name, or None."""
+        for _, row in reversed(self.rows.get(name, [])):
+            entry = self._read(row)
+            if entry is not None:
+                return json.loads(entry.outcome)
+        return None
+
+    def jot(self, name: str, value: Any) -> None:
+        """Keep a value that JSON knows."""
+        entry = _Entry(name, "[]", json.dumps(value).encode().ljust(SMALLEST))
+        with self._telling(), self.connection:
+            row = _insert(self.connection, "jobs", entry.sealed(self.seal)).lastrowid or 0
+        self._note(entry, row)
 
     def _name(self, job: Job, machine: Machine) -> str:
         """A machine's name: kernel, parameters but lam, and method.

@@ -9,21 +9,23 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.model_selection import LeaveOneOut, check_cv
 from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from onefit import plan
 from onefit._validation import check_choice, check_weights
+from onefit.criteria import KernelStability
 from onefit.estimators import inside
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import METHODS, HeldOutMethod, Iterative
-from onefit.kernels import Kernel, check_precomputed, kernel_parameters
+from onefit.kernels import Bank, Kernel, check_precomputed, kernel_parameters
 from onefit.predict import check_training, make_method, make_planned, ridge_weights
 from onefit.problem import Problem
-from onefit.search.continuous import Interval, apart, expand, listed
+from onefit.search.continuous import apart, expand, listed
 from onefit.search.criterion import Criterion, get_criterion
 from onefit.search.grid import Job, Machine, candidates, jobs, machines
+from onefit.search.objective import by_gradient
 from onefit.search.rows import Sample, arrange, compact
 from onefit.search.workers import Crew
 from onefit.systems.iterative import Watch
@@ -65,7 +67,7 @@ class Setup:
     crew : Crew
     choices : list of Choice, one a machine, in the order of the jobs
     works : the distinct workloads that the cost model knows, with what they are to cost
-    ranges : intervals of gamma and lam of the candidates that a descent may start from
+    ranges : intervals and banks of the candidates that a descent may start from
     """
 
     candidates: list[dict[str, Any]] = field(repr=False)
@@ -76,7 +78,7 @@ class Setup:
     crew: Crew
     choices: list[Choice]
     works: dict[plan.Workload, plan.Estimate]
-    ranges: dict[int, dict[str, Interval]] = field(default_factory=dict)
+    ranges: dict[int, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def continuous(self) -> bool:
@@ -128,10 +130,10 @@ def set_up(
     """Check the data and the grid, draw the splits, group the candidates and choose methods."""
     grid = listed(search.param_grid)
     drawn = candidates(search.estimator, grid, search.n_iter, search.random_state)
-    found, intervals = expand(drawn)
+    found, intervals = expand(_settled(drawn, search, X))
     # a race begins with the limit of every candidate
     chosen = make_method("limit" if search.method == "race" else search.method)
-    ranges = {i: own for i, own in intervals.items() if "gamma" in own}
+    ranges = {i: own for i, own in intervals.items() if own.keys() & {"gamma", "kernel"}}
     _check_ranges(search, ranges)
     # lam alone is refined kernel by kernel; with gamma it is a matter of a descent
     group = [
@@ -159,44 +161,74 @@ def set_up(
     return Setup(found, machine, planned, folds, sample, crew, choices, works, ranges)
 
 
-def _check_ranges(search: Any, ranges: dict[int, dict[str, Interval]]) -> None:
-    check_choice("search", search.search, ("grid", "gradient"))
-    if ranges and search.search == "grid":
+def _settled(drawn: list[dict[str, Any]], search: Any, X: Any) -> list[dict[str, Any]]:
+    """Candidates whose banks know the rows of the fit."""
+    found = []
+    for setting in drawn:
+        bank = setting.get("kernel")
+        if isinstance(bank, Bank):
+            machine = clone(search.estimator).set_params(kernel=bank.kernels[0])
+            setting = setting | {"kernel": bank.settled(inside.check_rows(machine, X))}
+        found.append(setting)
+    return found
+
+
+def _check_ranges(search: Any, ranges: dict[int, dict[str, Any]]) -> None:
+    how = by_gradient(search.search)
+    if how is None:
+        check_choice("search", search.search, ("grid", "gradient"))
+    if ranges and how is None:
+        bank = "kernel" in next(iter(ranges.values()))
+        name, what = ("kernel", "a Bank") if bank else ("gamma", "an Interval")
         raise ValueError(
-            "param_grid has an Interval for 'gamma', which needs search='gradient'; or give gamma "
-            "a list of values or, with n_iter, a distribution"
+            f"param_grid has {what} for {name!r}, which needs search='gradient'; or give {name} a "
+            "list of values or, with n_iter, a distribution"
         )
-    if search.search == "gradient" and not ranges:
+    if how is not None and not ranges:
         raise ValueError(
             "search='gradient' needs an Interval for gamma in param_grid, such as "
-            "Interval(1e-4, 1e2), with per_feature=True for one gamma per column"
+            "Interval(1e-4, 1e2), with per_feature=True for one gamma per column, or a Bank for "
+            "kernel"
         )
-    if search.search == "gradient" and (search.criterion != "cv" or search.lam_per_target):
+    if how is not None and (not _followable(search.criterion) or search.lam_per_target):
         raise ValueError(
-            "search='gradient' follows the cross-validated score; it goes with criterion='cv' and "
-            "without lam_per_target"
+            "search='gradient' follows the cross-validated score or k-KS; it goes with "
+            "criterion='cv' or 'kernel_stability' (whose loss is a name or None), and without "
+            "lam_per_target"
         )
 
 
-def _check_gamma(machine: Machine, ranges: dict[int, dict[str, Interval]], s: Array) -> None:
+def _followable(criterion: Any) -> bool:
+    found = get_criterion(criterion)
+    return found is None or (isinstance(found, KernelStability) and not callable(found.loss))
+
+
+def _check_gamma(machine: Machine, ranges: dict[int, dict[str, Any]], s: Array) -> None:
     """Refuse a descent in a gamma that the kernel does not have, or with rows of no weight."""
-    own = [ranges[i]["gamma"] for i in machine.indices if i in ranges]
+    own = [ranges[i] for i in machine.indices if i in ranges]
     if not own:
         return
-    kernel = machine.estimator.kernel
+    if (s == 0.0).any():
+        raise ValueError(
+            "search='gradient' needs positive sample weights; leave out the rows of weight zero"
+        )
+    if "kernel" in own[0]:
+        if "gamma" in own[0]:
+            raise ValueError(
+                "param_grid has an Interval for gamma beside a Bank, whose kernels have parameters "
+                "of their own; put kernels with several gammas into the bank"
+            )
+        return
+    kernel, interval = machine.estimator.kernel, own[0]["gamma"]
     if "gamma" not in kernel_parameters(kernel):
         raise ValueError(
             f"param_grid has an Interval for gamma, which kernel={kernel!r} does not take; search "
             "it apart, or give one of rbf, laplacian, matern12, matern32, matern52 and poly"
         )
-    if own[0].per_feature and kernel in ("poly", "polynomial"):
+    if interval.per_feature and kernel in ("poly", "polynomial"):
         raise ValueError(
             f"kernel {kernel!r} takes a single gamma; per_feature=True is for rbf, laplacian and "
             "the Matern kernels"
-        )
-    if (s == 0.0).any():
-        raise ValueError(
-            "search='gradient' needs positive sample weights; leave out the rows of weight zero"
         )
 
 

@@ -1,0 +1,187 @@
+"""What a descent minimises: cross-validation made smooth, and what keeps it from over-fitting.
+
+A smooth function of held-out values stands for the score: the squared error where the score is one
+(R^2 and its root among them), Huber's loss for the absolute error, a softened error rate for the
+accuracy, the log loss for any other score of a classifier. With ``criterion=KernelStability(eta)``
+it is k-KS, its maximum smoothed (onefit.criteria.stability).
+
+**Over-fitting.** Cross-validation of many parameters can be over-fitted like any other error, the
+more the fewer the rows (docs, "Many parameters"). Three things restrain it: k-KS; the prior of
+Cawley and Talbot (JMLR 2007), log Q + (d / n) log (sum of squared gammas / 2) in place of the
+error Q, which is what is left when the weights of both terms are integrated out; and early
+stopping, where every other split is watched instead of followed and a descent ends where these,
+which its parameters have not seen, are best.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+
+from onefit._types import Array
+from onefit.criteria import KernelStability
+from onefit.criteria.stability import smoothed_stability
+from onefit.estimators import inside
+from onefit.gradient import Pointwise, SmoothedError, cv_gradient
+from onefit.linalg import LinAlgError
+from onefit.losses import Huber, Log, SmoothedHinge, Squared
+from onefit.problem import Problem
+from onefit.search.directions import Bandwidths, Direction, make_direction
+from onefit.search.grid import Machine
+from onefit.search.metrics import absolute_error, accuracy
+from onefit.search.workers import Task
+
+__all__ = ["ByGradient", "Objective", "by_gradient"]
+
+#: the corner of Huber's loss that stands for the absolute error, in standard deviations, and the
+#: width of the step that stands for the error rate
+CORNER, WIDTH = 0.1, 0.3
+
+
+@dataclass(frozen=True)
+class ByGradient:
+    """How a search goes down the gradient: ``search=ByGradient(...)``; "gradient" is the default.
+
+    Parameters
+    ----------
+    starts : int, default=None
+        Descents for each kind of machine; None is 3 for many parameters and 2 for one gamma.
+    steps : int, default=60
+        Of a descent, at most.
+    prior : bool, default=False
+        Whether many gammas are restrained by the prior of Cawley and Talbot (JMLR 2007).
+    early_stopping : bool, default=False
+        Whether every other split is watched, and a descent ends where these are best.
+    """
+
+    starts: int | None = None
+    steps: int = 60
+    prior: bool = False
+    early_stopping: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("starts", "steps"):
+            value = getattr(self, name)
+            if value is None and name == "starts":
+                continue
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+                raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+
+
+def by_gradient(search: Any) -> ByGradient | None:
+    """What a search's parameter says; None for a grid."""
+    if isinstance(search, ByGradient):
+        return search
+    return ByGradient() if search == "gradient" else None
+
+
+def _pointwise(task: Task, metric: str, machine: Machine) -> Pointwise:
+    """The smooth function of held-out values that stands for a score, or for k-KS's own loss."""
+    corner = CORNER * float(np.std(task.sample.Y)) or 1.0
+    criterion = task.criterion
+    if isinstance(criterion, KernelStability):
+        known: dict[Any, Pointwise] = {
+            None: inside.loss_of(machine.estimator), "squared": Squared(), "hinge": SmoothedHinge(),
+            "absolute": Huber(corner), "zero_one": SmoothedError(WIDTH),
+        }  # fmt: skip
+        return known[criterion.loss]
+    fast = task.scoring.fast.get(metric, (None,))[0]
+    if fast is accuracy:
+        return SmoothedError(WIDTH)
+    if is_classifier(machine.estimator):
+        return Log()
+    return Huber(corner) if fast is absolute_error else Squared()
+
+
+@dataclass(frozen=True)
+class Objective:
+    """What is minimised for one kind of machine: a function of a direction's variables and log lam.
+
+    Attributes
+    ----------
+    estimator : KernelMachine
+    task : Task
+    ranges : dict
+        An interval for gamma or a bank and, if it is not given, an interval for lam.
+    direction : Direction
+    pointwise : Pointwise
+    eta : float
+        Of k-KS.
+    how : ByGradient
+    """
+
+    estimator: Any
+    task: Task
+    ranges: dict[str, Any]
+    direction: Direction
+    pointwise: Pointwise
+    eta: float
+    how: ByGradient
+
+    @classmethod
+    def of(
+        cls, machine: Machine, task: Task, ranges: dict[str, Any], metric: str, how: ByGradient
+    ) -> Objective:
+        """For a machine of a search."""
+        criterion, estimator = task.criterion, machine.estimator
+        eta = criterion.eta if isinstance(criterion, KernelStability) else 0.0
+        direction = make_direction(estimator, task.sample, ranges)
+        return cls(estimator, task, ranges, direction, _pointwise(task, metric, machine), eta, how)
+
+    def begin(self, candidate: dict[str, Any]) -> Array:
+        """The variables of a candidate, log lam the last."""
+        lam = np.log(candidate.get("lam", self.estimator.lam))
+        return np.append(self.direction.begin(candidate), lam)
+
+    def params(self, x: Array) -> dict[str, Any]:
+        """The parameters that variables stand for."""
+        return self.direction.params(x[:-1]) | {"lam": float(np.exp(x[-1]))}
+
+    def bounds(self) -> list[tuple[float, float]]:
+        """Of the variables that may move."""
+        lam = self.ranges.get("lam")
+        ends = [] if lam is None else [(float(np.log(lam.low)), float(np.log(lam.high)))]
+        return [*self.direction.bounds, *ends]
+
+    def evaluate(self, x: Array) -> tuple[float, Array, float]:
+        """Value, gradient, and what the best point is known by; infinite where numerics fail."""
+        try:
+            return self._evaluate(x)
+        except (LinAlgError, FloatingPointError):
+            return np.inf, np.zeros(x.size), np.inf
+
+    def _evaluate(self, x: Array) -> tuple[float, Array, float]:
+        sample, estimator = self.task.sample, self.estimator
+        K, followed = self.direction.matrix(x[:-1]), self._followed()
+        problem = Problem(
+            K, sample.Y, sample.s, inside.loss_of(estimator), estimator.fit_intercept,
+            estimator.scaling,
+        )  # fmt: skip
+        found = cv_gradient(problem, np.exp(x[-1]), sample.folds, self.pointwise, followed)
+        value, left, right, lam = found.value, found.left, found.right, found.lam
+        watched = value if followed is None else float(np.mean(found.parts[followed == 0.0]))
+        if self.eta:
+            stability, one, other = smoothed_stability(K)
+            share = self.eta / len(K)
+            value, watched = value + share * stability, watched + share * stability
+            left, right = np.hstack([left, share * one]), np.hstack([right, other])
+        slope = np.append(self.direction.pull(x[:-1], left, right), lam)
+        if self.how.prior and isinstance(self.direction, Bandwidths):
+            value, slope = self._with_prior(x, value, slope)
+        return value, slope, value if followed is None else watched
+
+    def _followed(self) -> Array | None:
+        """The shares of splits when every other one is watched."""
+        if not self.how.early_stopping:
+            return None
+        even = np.arange(len(self.task.sample.folds)) % 2 == 0
+        return np.asarray(even / even.sum())
+
+    def _with_prior(self, x: Array, value: float, slope: Array) -> tuple[float, Array]:
+        assert isinstance(self.direction, Bandwidths)
+        prior, own = self.direction.prior(x[:-1])
+        share = own.size / len(self.task.sample.Y)
+        return float(np.log(value) + share * prior), slope / value + share * np.append(own, 0.0)
