@@ -7,6 +7,7 @@ from onefit.grids import default_grid
 from onefit.heldout import HeldOut
 from onefit.kernels import Bank
 from onefit.predict import heldout_predict
+from onefit.relevance import relevance
 from onefit.robust import robust_select
 from onefit.search.continuous import Interval, coarse_to_fine
 from onefit.search.objective import ByGradient
@@ -31,6 +32,7 @@ __all__ = [
     "influence",
     "nested_cv",
     "predict_interval",
+    "relevance",
     "robust_select",
     "select",
 ]

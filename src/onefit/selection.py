@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
@@ -16,8 +16,11 @@ from sklearn.utils.validation import _num_samples
 
 from onefit.estimators import KernelClassifier, KernelRegressor
 from onefit.grids import default_grid
+from onefit.relevance import Relevance
+from onefit.relevance import relevance as find_relevance
 from onefit.robust import mad
 from onefit.search.announce import announce
+from onefit.search.continuous import Interval
 from onefit.search_cv import KernelSearchCV
 
 Array = NDArray[Any]
@@ -43,6 +46,7 @@ def select(
     cv: Any = 5,
     n_jobs: int | None = None,
     random_state: Any = None,
+    relevance: bool = False,
 ) -> KernelSearchCV:
     """Choose a kernel machine for the data, and return the fitted search.
 
@@ -87,6 +91,11 @@ def select(
         As in :class:`KernelSearchCV`.
     random_state : int, RandomState or None, default=None
         For the folds, and the pairs of rows that give the bandwidths.
+    relevance : bool, default=False
+        Whether to look, too, for the columns that matter: a second search, with the kernel chosen
+        (the Gaussian in place of the linear one) and a gamma per column, is followed by gradient
+        and repeated without each of five parts of the rows. The search that is returned then has
+        an attribute ``relevance_``, see :func:`onefit.relevance`; the choice itself stays.
 
     Returns
     -------
@@ -120,11 +129,35 @@ def select(
     params = {"groups": groups, "sample_weight": sample_weight}
     announce(search, X, y, sample_weight, groups)
     search.fit(X, y, **{name: one for name, one in params.items() if one is not None})
-    if labels or y.squeeze().ndim > 1:
-        return search
-    residuals = _residuals(search, y)
-    far = np.abs(residuals - np.median(residuals)) > FAR * mad(residuals)
-    return _robust(search, X, y, sample_weight) if far.mean() > PART else search
+    if not labels and y.squeeze().ndim == 1:
+        residuals = _residuals(search, y)
+        far = np.abs(residuals - np.median(residuals)) > FAR * mad(residuals)
+        if far.mean() > PART:
+            search = _robust(search, X, y, sample_weight)
+    if relevance:
+        search.relevance_ = _relevance(search, X, y, seed, params)
+    return search
+
+
+def _relevance(
+    search: KernelSearchCV, X: Any, y: Array, seed: int, params: dict[str, Any]
+) -> Relevance:
+    """Of the columns, by the kernel that was chosen with a gamma for each of them."""
+    best, labels = search.best_params_, is_classifier(search.estimator)
+    kernel = "rbf" if best["kernel"] == "linear" else best["kernel"]
+    (grid,) = default_grid(X, y if labels else None, kernel, random_state=seed)
+    gammas, lams = grid["gamma"], grid["lam"]
+    wide = {
+        "gamma": Interval(1e-2 * min(gammas), max(gammas), per_feature=True),
+        "lam": Interval(min(lams), max(lams), points=8),
+        "kernel": [kernel],
+    }
+    loss = {name: [best[name]] for name in ("loss", "threshold") if name in best}
+    splitter = _splitter(5, labels, params.get("groups") is not None, seed)
+    again: KernelSearchCV = clone(search)
+    again.set_params(param_grid=wide | loss, search="gradient", cv=splitter, method="auto")
+    given = {name: one for name, one in params.items() if one is not None}
+    return find_relevance(again.fit(X, y, **given), X, y, cv=splitter, **given)
 
 
 def _is_labels(y: Array) -> bool:

@@ -37,7 +37,7 @@ def test_no_worse_than_a_fine_grid(one):
 
 
 def test_the_ends_are_candidates_beside_the_grid(one):
-    grid = 4 * 8
+    grid = 5 * 8
     assert len(one.cv_results_["params"]) == grid + len(one.descents_)
     scores = one.cv_results_["mean_test_score"]
     assert one.best_index_ >= grid
@@ -88,7 +88,7 @@ def test_classes(loss):
         {"gamma": EACH, "lam": Interval(1e-5, 1.0, points=5)}, KernelClassifier(loss=loss),
         scoring="accuracy",
     ).fit(X, labels)  # fmt: skip
-    assert found.best_score_ >= found.cv_results_["mean_test_score"][:20].max()
+    assert found.best_score_ >= found.cv_results_["mean_test_score"][:25].max()
     assert all(descent.last <= descent.first for descent in found.descents_)
 
 
@@ -100,7 +100,7 @@ def test_a_given_lam_stays():
 def test_each_kind_of_machine_has_its_own_descents():
     found = search({"gamma": GAMMA, "lam": LAM, "kernel": ["rbf", "laplacian"]}).fit(X, Y)
     kernels = [params["kernel"] for params in found.cv_results_["params"][-len(found.descents_) :]]
-    assert {kernels.count(name) for name in ("rbf", "laplacian")} == {2}
+    assert {kernels.count(name) for name in ("rbf", "laplacian")} == {1}
 
 
 def test_a_journal_goes_on(tmp_path, one):
@@ -138,7 +138,7 @@ def test_columns_that_say_nothing(make):
         Z = np.column_stack([X[:30], extra])
     found = search({"gamma": EACH, "lam": LAM}, cv=KFold(3)).fit(Z, Y[:30])
     assert np.isfinite(found.best_params_["gamma"]).all()
-    assert found.best_score_ >= found.cv_results_["mean_test_score"][:32].max()
+    assert found.best_score_ >= found.cv_results_["mean_test_score"][:40].max()
 
 
 def test_the_winner_by_one_standard_error_and_its_report(tmp_path):

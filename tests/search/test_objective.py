@@ -22,6 +22,7 @@ Y = np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.2 * RANDOM.normal(size=N)
 LABELS = np.where(Y > 0.0, 1, -1)
 BANK = [Gaussian(0.05), Gaussian(0.5), Gaussian(5.0), Linear()]
 GAMMA, LAM = Interval(1e-3, 1e1, per_feature=True), Interval(1e-5, 1.0, points=4)
+PLAIN = ByGradient(prior=False)
 
 
 def search(grid, estimator=None, **options):
@@ -46,13 +47,13 @@ def difference(found, x, step=1e-5):
 
 
 CASES = {
-    "gammas": ({"gamma": GAMMA, "lam": LAM}, {}),
-    "k-KS": ({"gamma": GAMMA, "lam": LAM}, {"criterion": KernelStability(2.0)}),
-    "prior": ({"gamma": GAMMA, "lam": LAM}, {"search": ByGradient(prior=True)}),
+    "gammas": ({"gamma": GAMMA, "lam": LAM}, {"search": PLAIN}),
+    "k-KS": ({"gamma": GAMMA, "lam": LAM}, {"search": PLAIN, "criterion": KernelStability(2.0)}),
+    "prior": ({"gamma": GAMMA, "lam": LAM}, {}),
     "stopping": ({"gamma": GAMMA, "lam": LAM}, {"search": ByGradient(early_stopping=True)}),
     "laplacian": (
         {"gamma": GAMMA, "lam": LAM, "kernel": ["laplacian"]},
-        {"search": ByGradient(prior=True), "criterion": "kernel_stability"},
+        {"criterion": "kernel_stability"},
     ),
     "bank, p = 1": ({"kernel": Bank(BANK), "lam": LAM}, {}),
     "bank, p = 2": ({"kernel": Bank(BANK, 2), "lam": LAM}, {"criterion": KernelStability(0.5)}),
@@ -85,7 +86,8 @@ def test_derivatives_for_classes(loss, own):
 
 def test_k_ks_by_its_definition():
     """The mean squared error of refits, and eta / n times a maximum that is a little smoothed."""
-    found, x = objective(search({"gamma": GAMMA, "lam": LAM}, criterion=KernelStability(3.0)))
+    grid = {"gamma": GAMMA, "lam": LAM}
+    found, x = objective(search(grid, search=PLAIN, criterion=KernelStability(3.0)))
     params = found.params(x)
     machine = KernelRegressor(**params)
     error = -cross_val_score(machine, X, Y, cv=KFold(4), scoring="neg_mean_squared_error").mean()
@@ -96,9 +98,8 @@ def test_k_ks_by_its_definition():
 
 
 def test_what_is_watched_is_not_followed():
-    found, x = objective(
-        search({"gamma": GAMMA, "lam": LAM}, search=ByGradient(early_stopping=True))
-    )
+    stopping = ByGradient(prior=False, early_stopping=True)
+    found, x = objective(search({"gamma": GAMMA, "lam": LAM}, search=stopping))
     value, _, watched = found.evaluate(x)
     held = cross_val_predict(KernelRegressor(**found.params(x)), X, Y, cv=KFold(4))
     means = [np.mean((held[test] - Y[test]) ** 2) for _, test in KFold(4).split(X)]

@@ -26,6 +26,7 @@ __all__ = [
     "number",
     "panels",
     "picks",
+    "relevance",
     "roc",
     "scatter",
     "settings",
@@ -229,6 +230,27 @@ def confusion(y: Array, labels: Array, classes: Array) -> tuple[Figure, Array]:
     }  # fmt: skip
     rows = {"title": "truth", "type": "category", "autorange": "reversed"}
     return _figure([heat], {"title": "held-out label", "type": "category"}, rows), counts
+
+
+def relevance(found: Any, columns: Array) -> Figure:
+    """Bars of some columns, with the range over parts of the rows."""
+    values, low, high = (one[columns].tolist() for one in (found.values, found.low, found.high))
+    bars = {
+        "type": "bar",
+        "orientation": "h",
+        "x": values,
+        "y": [clean(found.names[f]) for f in columns],
+        "marker": {"color": BLUE},
+        "error_x": {
+            "type": "data",
+            "symmetric": False,
+            "array": [max(h - v, 0.0) for h, v in zip(high, values, strict=True)],
+            "arrayminus": [max(v - w, 0.0) for w, v in zip(low, values, strict=True)],
+        },
+    }
+    height = 120 + 22 * len(values)
+    y = {"title": "column", "autorange": "reversed", "type": "category"}
+    return _figure([bars], {"title": "relevance"}, y, height)
 
 
 def picks(facts: Facts, found: list[Verdict]) -> Figure:

@@ -12,7 +12,10 @@ from onefit.report.figures import number
 
 Array = NDArray[Any]
 
-__all__ = ["plot_search"]
+__all__ = ["plot_relevance", "plot_search"]
+
+#: columns drawn
+DRAWN = 30
 
 
 def plot_search(search: Any) -> Array:
@@ -41,6 +44,28 @@ def plot_search(search: Any) -> Array:
         _surface(found[0], facts, family)
     _curve(found[-1], facts, family)
     return found
+
+
+def plot_relevance(found: Any) -> Any:
+    """Draw the relevance of columns as bars, with their range over parts of the rows.
+
+    Parameters
+    ----------
+    found : Relevance
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    from matplotlib import pyplot
+
+    top = found.order[:DRAWN][::-1]
+    size = (6.0, 1.0 + 0.25 * top.size)
+    _, axis = pyplot.subplots(figsize=size, layout="constrained")
+    axis.barh([_literal(found.names[f]) for f in top], found.values[top], color="#3b7dd8")
+    axis.hlines(range(top.size), found.low[top], found.high[top], color="black")
+    axis.set_xlabel("relevance (line: range without each part of the rows)")
+    return axis
 
 
 def _surface(axis: Any, facts: Facts, family: Family) -> None:

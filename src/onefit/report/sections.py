@@ -23,6 +23,8 @@ __all__ = ["Section", "sections"]
 SHOWN = 12
 #: influence functions of more rows than this take too long for a report
 MOST_ROWS = 1500
+#: columns in the section on relevance
+COLUMNS = 30
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ def sections(facts: Facts, y: Array | None, target: str) -> list[Section]:
     if y is not None and held is not None:
         parts += _heldout(facts, y, held.predictions, target)
         parts += _influential(facts, y, held.predictions)
+    parts += _relevance(facts)
     parts += _criteria(facts)
     parts.append(_plan(facts))
     return parts
@@ -171,6 +174,28 @@ def _influential(facts: Facts, y: Array, held: Array) -> list[Section]:
 
 def _value(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
+
+
+def _relevance(facts: Facts) -> list[Section]:
+    """The columns that matter, where :func:`onefit.relevance` was asked."""
+    found = getattr(facts.search, "relevance_", None)
+    if found is None:
+        return []
+    top = found.order[:COLUMNS]
+    text = (
+        "gamma of a column times its spread, as a share of the sum; lines show the range when the "
+        "search is repeated without each part of the rows. Correlated columns share theirs in "
+        "any proportion, and a column that acts in a straight line needs little."
+    )
+    first = found.names[top[0]]
+    alt = f"Bars of the relevance of {top.size} columns; {first} has the most."
+    rows = [
+        [found.names[f], f"{found.values[f]:.1%}", f"{found.low[f]:.1%} to {found.high[f]:.1%}"]
+        for f in top
+    ]
+    head = ["column", "relevance", "range"]
+    figure = figures.relevance(found, top)
+    return [Section("relevance", "Relevance of the columns", text, figure, alt, head, rows)]
 
 
 def _criteria(facts: Facts) -> list[Section]:

@@ -33,7 +33,7 @@ __all__ = ["CONTINUOUS", "Interval", "apart", "brackets", "coarse_to_fine", "exp
 #: what ``{"lam": "continuous"}`` stands for
 CONTINUOUS = "continuous"
 #: values of gamma that a descent may start from
-COARSE = 4
+COARSE = 5
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Interval:
         Ends, positive.
     points : int, default=24
         Of the coarse grid, even in log lam. Two minima closer than its spacing count as one. The
-        coarse grid of gamma has four at most.
+        coarse grid of gamma has five at most.
     per_feature : bool, default=False
         For gamma: whether every column of X gets one of its own.
 

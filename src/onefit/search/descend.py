@@ -5,7 +5,8 @@ parameters as X has columns and one more, ``{"kernel": Bank([...])}`` as many as
 a grid has no chance. A coarse grid comes first, as any other search (one gamma for all columns; all
 kernels of the bank alike, and each alone); from the best of its candidates L-BFGS-B follows the
 exact gradient of a smooth objective (onefit.search.objective) in the variables of a direction
-(onefit.search.directions) and in log lam.
+(onefit.search.directions) and in log lam. On the way from the best one to a gamma per column the
+best single gamma is found first.
 
 Every point that a descent ends at is then judged as any candidate, beside those of the grid: the
 winner is never worse than the grid's. Finished descents are kept in the journal, if there is one.
@@ -37,7 +38,7 @@ __all__ = ["Descent", "descend"]
 
 #: descents for each kind of machine with many parameters, and with one gamma; the relative gain of
 #: a step that ends one (benchmarks/gradient.py)
-STARTS, ALONE, GAIN = 3, 2, 1e-4
+STARTS, ALONE, GAIN = 3, 1, 1e-4
 
 
 @dataclass(frozen=True)
@@ -84,18 +85,28 @@ def descend(
     how : ByGradient
     """
     candidates, outcomes, jobs = list(setup.candidates), list(outcomes), list(setup.jobs)
-    descents = []
-    for machine, index in _starts(setup, values, how.starts):
-        objective = Objective.of(machine, run.task, setup.ranges[index], metric, how)
-        descent = _recalled(run, objective, candidates[index])
-        descents.append(descent)
-        new = _moved(machine, descent.end, len(candidates))
-        kernel = inside.resolve_kernel(new.estimator, run.task.sample.X, run.task.sample.s)
-        jobs.append(Job(kernel, (new,)))
-        ((_, found),) = run(jobs[-1:])
-        outcomes += found
-        candidates.append(candidates[index] | descent.end)
+    descents: list[Descent] = []
+    for machine, index, first in _starts(setup, values, how.starts):
+        start = candidates[index]
+        for ranges in _stages(setup.ranges[index], first):
+            objective = Objective.of(machine, run.task, ranges, metric, how)
+            descents.append(_recalled(run, objective, start))
+            start = start | descents[-1].end
+            new = _moved(machine, descents[-1].end, len(candidates))
+            kernel = inside.resolve_kernel(new.estimator, run.task.sample.X, run.task.sample.s)
+            jobs.append(Job(kernel, (new,)))
+            ((_, found),) = run(jobs[-1:])
+            outcomes += found
+            candidates.append(start)
     return replace(setup, candidates=candidates, jobs=jobs), outcomes, descents
+
+
+def _stages(ranges: dict[str, Any], first: bool) -> list[dict[str, Any]]:
+    """One gamma for all columns before one for each, on the way from the best candidate."""
+    gamma = ranges.get("gamma")
+    if not first or gamma is None or not gamma.per_feature:
+        return [ranges]
+    return [ranges | {"gamma": replace(gamma, per_feature=False)}, ranges]
 
 
 def _moved(machine: Machine, params: dict[str, Any], index: int) -> Machine:
@@ -121,8 +132,11 @@ def _recalled(run: Runner, objective: Objective, start: dict[str, Any]) -> Desce
     return Descent({name: start.get(name, value) for name, value in end.items()}, end, **known)
 
 
-def _starts(setup: Setup, values: Array, most: int | None) -> Iterator[tuple[Machine, int]]:
-    """The best candidates of every kind of machine, each with a kernel of its own."""
+def _starts(setup: Setup, values: Array, most: int | None) -> Iterator[tuple[Machine, int, bool]]:
+    """The best candidates of every kind of machine, each with a kernel of its own.
+
+    With the machine, and whether it is the best of its kind.
+    """
     of = {i: machine for job in setup.jobs for machine in job.machines for i in machine.indices}
     taken: dict[str, list[Any]] = {}
     for index in np.argsort(-np.where(np.isfinite(values), values, -np.inf), kind="stable"):
@@ -135,7 +149,7 @@ def _starts(setup: Setup, values: Array, most: int | None) -> Iterator[tuple[Mac
         single = varied == "gamma" and not ranges["gamma"].per_feature
         if len(kernels) < (most or (ALONE if single else STARTS)) and params[varied] not in kernels:
             kernels.append(params[varied])
-            yield of[int(index)], int(index)
+            yield of[int(index)], int(index), len(kernels) == 1
 
 
 def _down(objective: Objective, begin: Array) -> tuple[Array, dict[str, Any]]:

@@ -1,0 +1,155 @@
+"""Which columns matter: bandwidths per column, made comparable, and how far they can be trusted.
+
+A kernel with a gamma for every column counts a column the more, the larger its gamma times its
+spread: the variance where gamma multiplies squares (Gaussian), the standard deviation elsewhere.
+Those products, divided by their sum, are the relevance of the columns. It is a statement about one
+sample; how much of it is chance shows when the whole search is repeated without each part of the
+rows in turn. A column with little relevance need not be without use: correlated columns share
+theirs in any proportion, and one that acts in a straight line needs only a small gamma.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
+
+from onefit._types import Array
+
+__all__ = ["Relevance", "relevance"]
+
+#: columns that a repr lists
+LISTED = 10
+
+
+@dataclass(frozen=True)
+class Relevance:
+    """Shares of the columns, summing to one.
+
+    Attributes
+    ----------
+    names : list of str
+    values : (d,) array
+        Of the search on all rows.
+    folds : (k, d) array
+        Of the searches without each part of the rows.
+    """
+
+    names: list[str]
+    values: Array
+    folds: Array = field(repr=False)
+
+    @property
+    def low(self) -> Array:
+        """The smallest value over the parts."""
+        return np.asarray(self.folds.min(axis=0))
+
+    @property
+    def high(self) -> Array:
+        """The largest value over the parts."""
+        return np.asarray(self.folds.max(axis=0))
+
+    @property
+    def order(self) -> Array:
+        """Columns from the most relevant to the least."""
+        return np.argsort(-self.values, kind="stable")
+
+    def __str__(self) -> str:
+        width = max(map(len, self.names))
+        lines = [
+            f"{self.names[f]:{width}}  {self.values[f]:6.1%}  ({self.low[f]:.1%} to "
+            f"{self.high[f]:.1%} without a part of the rows)"
+            for f in self.order[:LISTED]
+        ]
+        left = len(self.names) - LISTED
+        return "\n".join(lines + ([f"and {left} more columns"] if left > 0 else []))
+
+    def plot(self) -> Any:
+        """Draw it as bars with the range over the parts; returns matplotlib's axes."""
+        from onefit.report.plot import plot_relevance
+
+        return plot_relevance(self)
+
+
+def relevance(
+    search: Any, X: Any, y: Any, *, cv: Any = 5, n_jobs: int | None = None, **fit_params: Any
+) -> Relevance:
+    """The relevance of every column, and its range when parts of the rows are left out.
+
+    Parameters
+    ----------
+    search : KernelSearchCV
+        With ``gamma=Interval(..., per_feature=True)`` and ``search="gradient"``, fitted to X and y.
+    X, y : rows and targets
+    cv : int, splitter or iterable, default=5
+        The parts: the search is repeated on the training rows of each split. Its own ``cv`` must
+        be a number or a splitter, as a list of splits knows all rows only.
+    n_jobs : int, default=None
+        Searches side by side.
+    **fit_params
+        For the fits: ``sample_weight``, ``groups``.
+
+    Returns
+    -------
+    Relevance
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onefit import Interval, KernelRegressor, KernelSearchCV, relevance
+    >>> X = np.random.default_rng(0).normal(size=(80, 3))
+    >>> y = np.sin(2 * X[:, 1])
+    >>> grid = {"gamma": Interval(1e-3, 1e1, per_feature=True), "lam": Interval(1e-6, 1.0, 5)}
+    >>> search = KernelSearchCV(KernelRegressor(), grid, search="gradient").fit(X, y)
+    >>> found = relevance(search, X, y, cv=3)
+    >>> int(found.order[0]), bool(found.low[1] > 0.9)
+    (1, True)
+    """
+    check_is_fitted(search, "best_params_")
+    X, y = indexable(X, y)
+    columns, units = _columns(X), _units(search, X)
+    values = _shares(search, units)
+    splitter = check_cv(cv, y, classifier=is_classifier(search.estimator))
+    groups = fit_params.get("groups")
+    parts = [train for train, _ in splitter.split(X, y, groups)]
+    found = Parallel(n_jobs=n_jobs)(
+        delayed(_part)(clone(search), units, X, y, rows, fit_params) for rows in parts
+    )
+    return Relevance(columns, values, np.array(found))
+
+
+def _part(search: Any, units: Array, X: Any, y: Any, rows: Array, params: dict[str, Any]) -> Array:
+    """Of a search on some of the rows."""
+    some = {name: None if v is None else _safe_indexing(v, rows) for name, v in params.items()}
+    search.fit(_safe_indexing(X, rows), _safe_indexing(y, rows), **some)
+    return _shares(search, units)
+
+
+def _shares(search: Any, units: Array) -> Array:
+    gamma = search.best_params_.get("gamma")
+    if not isinstance(gamma, (int, float, np.ndarray)) or units.size == 0:
+        raise ValueError(
+            f"relevance needs a search for one gamma per column, but the winner has gamma={gamma!r}"
+            "; search gamma=Interval(..., per_feature=True) with search='gradient'"
+        )
+    found = np.broadcast_to(gamma, units.size) * units
+    return np.asarray(found / found.sum())
+
+
+def _units(search: Any, X: Any) -> Array:
+    """What multiplies gamma: the spread of each column."""
+    dense = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+    spread = dense.std(axis=0)
+    kernel = search.best_params_.get("kernel", search.estimator.kernel)
+    return np.asarray(spread**2 if kernel in ("rbf", "gaussian") else spread)
+
+
+def _columns(X: Any) -> list[str]:
+    names = getattr(X, "columns", None)
+    return [str(name) for name in (range(X.shape[1]) if names is None else names)]

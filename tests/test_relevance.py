@@ -1,0 +1,90 @@
+"""Which columns matter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+
+from onefit import Interval, KernelRegressor, KernelSearchCV, relevance, select
+
+RANDOM = np.random.default_rng(0)
+#: columns of very different widths, the second and the third of use
+X = RANDOM.normal(size=(90, 4)) * np.array([1.0, 100.0, 0.1, 1.0])
+Y = np.sin(X[:, 1] / 50.0) + np.cos(X[:, 2] / 0.05) + 0.1 * RANDOM.normal(size=90)
+GRID = {"gamma": Interval(1e-6, 1e4, per_feature=True), "lam": Interval(1e-6, 1.0, points=5)}
+
+
+@pytest.fixture(scope="module")
+def search():
+    return KernelSearchCV(KernelRegressor(), GRID, search="gradient").fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def found(search):
+    return relevance(search, X, Y, cv=3)
+
+
+def test_shares(search, found):
+    expected = search.best_params_["gamma"] * X.var(axis=0)
+    np.testing.assert_allclose(found.values, expected / expected.sum())
+    assert found.folds.shape == (3, 4)
+    np.testing.assert_allclose(found.folds.sum(axis=1), 1.0)
+    assert set(found.order[:2]) == {1, 2}
+    assert (found.low <= found.high).all()
+
+
+def test_parts_are_searches_on_fewer_rows(found):
+    """The first part leaves out the first third of the rows."""
+    honest = KernelSearchCV(KernelRegressor(), GRID, search="gradient").fit(X[30:], Y[30:])
+    shares = honest.best_params_["gamma"] * X.var(axis=0)
+    np.testing.assert_allclose(found.folds[0], shares / shares.sum())
+
+
+def test_words_and_picture(found):
+    assert str(found).splitlines()[0].startswith(str(found.order[0]))
+    assert found.plot().get_xlabel().startswith("relevance")
+
+
+def test_the_unit_is_a_length_for_other_kernels():
+    grid = GRID | {"kernel": ["laplacian"]}
+    search = KernelSearchCV(KernelRegressor(), grid, search="gradient").fit(X, Y)
+    expected = search.best_params_["gamma"] * X.std(axis=0)
+    some = relevance(search, X, Y, cv=2)
+    np.testing.assert_allclose(some.values, expected / expected.sum())
+
+
+def test_weights_groups_and_sparse_rows():
+    groups, weight = np.repeat(np.arange(9), 10), np.linspace(1.0, 2.0, 90)
+    from sklearn.model_selection import GroupKFold
+
+    search = KernelSearchCV(KernelRegressor(), GRID, cv=GroupKFold(3), search="gradient")
+    search.fit(csr_array(X), Y, groups=groups, sample_weight=weight)
+    found = relevance(
+        search, csr_array(X), Y, cv=GroupKFold(2), groups=groups, sample_weight=weight
+    )
+    assert found.folds.shape == (2, 4)
+
+
+def test_one_gamma_by_name_is_refused():
+    search = KernelSearchCV(KernelRegressor(), {"lam": [1e-2]}).fit(X, Y)
+    with pytest.raises(ValueError, match="needs a search for one gamma per column"):
+        relevance(search, X, Y)
+
+
+def test_select(tmp_path):
+    Z = pd.DataFrame(X / X.std(axis=0), columns=["a", "b", "c", "d"])
+    search = select(Z, Y, random_state=0, relevance=True)
+    plain = select(Z, Y, random_state=0)
+    assert search.best_params_ == plain.best_params_
+    assert not hasattr(plain, "relevance_")
+    names = [search.relevance_.names[f] for f in search.relevance_.order]
+    assert set(names[:2]) == {"b", "c"}
+    page = search.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Relevance of the columns" in page
+
+
+def test_select_for_classes():
+    search = select(X / X.std(axis=0), Y > 0.0, random_state=0, relevance=True)
+    assert search.relevance_.values.shape == (4,)
