@@ -10,10 +10,10 @@ from scipy.sparse import csr_array
 from onefit import Interval, KernelRegressor, KernelSearchCV, relevance, select
 
 RANDOM = np.random.default_rng(0)
-#: columns of very different widths, the second and the third of use
-X = RANDOM.normal(size=(90, 4)) * np.array([1.0, 100.0, 0.1, 1.0])
-Y = np.sin(X[:, 1] / 50.0) + np.cos(X[:, 2] / 0.05) + 0.1 * RANDOM.normal(size=90)
-GRID = {"gamma": Interval(1e-6, 1e4, per_feature=True), "lam": Interval(1e-6, 1.0, points=5)}
+#: columns of different widths, the second and the third of use
+X = RANDOM.normal(size=(90, 4)) * np.array([1.0, 2.0, 0.5, 1.0])
+Y = np.sin(X[:, 1]) + np.cos(4.0 * X[:, 2]) + 0.1 * RANDOM.normal(size=90)
+GRID = {"gamma": Interval(1e-4, 1e2, per_feature=True), "lam": Interval(1e-6, 1.0, points=5)}
 
 
 @pytest.fixture(scope="module")

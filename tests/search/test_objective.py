@@ -37,7 +37,10 @@ def objective(model, y=Y, metric="score"):
     task = model._task(setup, scorers, X, y, {}, metric)
     machine = setup.jobs[0].machines[0]
     index = machine.indices[0]
-    found = Objective.of(machine, task, setup.ranges[index], metric, by_gradient(model.search))
+    how, usual = by_gradient(model.search), None
+    if "gamma" in setup.ranges[index]:
+        usual = setup.candidates[index]
+    found = Objective.of(machine, task, setup.ranges[index], metric, how, usual)
     return found, found.begin(setup.candidates[index])
 
 

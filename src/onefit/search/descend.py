@@ -15,7 +15,6 @@ winner is never worse than the grid's. Finished descents are kept in the journal
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -86,27 +85,36 @@ def descend(
     """
     candidates, outcomes, jobs = list(setup.candidates), list(outcomes), list(setup.jobs)
     descents: list[Descent] = []
-    for machine, index, first in _starts(setup, values, how.starts):
-        start = candidates[index]
-        for ranges in _stages(setup.ranges[index], first):
-            objective = Objective.of(machine, run.task, ranges, metric, how)
-            descents.append(_recalled(run, objective, start))
-            start = start | descents[-1].end
-            new = _moved(machine, descents[-1].end, len(candidates))
-            kernel = inside.resolve_kernel(new.estimator, run.task.sample.X, run.task.sample.s)
-            jobs.append(Job(kernel, (new,)))
-            ((_, found),) = run(jobs[-1:])
-            outcomes += found
-            candidates.append(start)
+
+    def follow(machine: Machine, ranges: dict[str, Any], start: dict[str, Any], usual: Any) -> Any:
+        """Add a descent, and its end as a candidate."""
+        objective = Objective.of(machine, run.task, ranges, metric, how, usual)
+        descents.append(_recalled(run, objective, start))
+        new = _moved(machine, descents[-1].end, len(candidates))
+        kernel = inside.resolve_kernel(new.estimator, run.task.sample.X, run.task.sample.s)
+        jobs.append(Job(kernel, (new,)))
+        ((_, found),) = run(jobs[-1:])
+        outcomes.extend(found)
+        candidates.append(start | descents[-1].end)
+        return candidates[-1]
+
+    for group in _starts(setup, values, how.starts):
+        machine, index = group[0]
+        ranges, best = setup.ranges[index], candidates[index]
+        single = _single(ranges)
+        usual = None if single is None else follow(machine, single, best, None)
+        for place, (machine, index) in enumerate(group):
+            start = candidates[index] if place or usual is None else usual
+            follow(machine, ranges, start, usual)
     return replace(setup, candidates=candidates, jobs=jobs), outcomes, descents
 
 
-def _stages(ranges: dict[str, Any], first: bool) -> list[dict[str, Any]]:
-    """One gamma for all columns before one for each, on the way from the best candidate."""
+def _single(ranges: dict[str, Any]) -> dict[str, Any] | None:
+    """One gamma for all columns in place of one for each."""
     gamma = ranges.get("gamma")
-    if not first or gamma is None or not gamma.per_feature:
-        return [ranges]
-    return [ranges | {"gamma": replace(gamma, per_feature=False)}, ranges]
+    if gamma is None or not gamma.per_feature:
+        return None
+    return ranges | {"gamma": replace(gamma, per_feature=False)}
 
 
 def _moved(machine: Machine, params: dict[str, Any], index: int) -> Machine:
@@ -132,24 +140,21 @@ def _recalled(run: Runner, objective: Objective, start: dict[str, Any]) -> Desce
     return Descent({name: start.get(name, value) for name, value in end.items()}, end, **known)
 
 
-def _starts(setup: Setup, values: Array, most: int | None) -> Iterator[tuple[Machine, int, bool]]:
-    """The best candidates of every kind of machine, each with a kernel of its own.
-
-    With the machine, and whether it is the best of its kind.
-    """
+def _starts(setup: Setup, values: Array, most: int | None) -> list[list[tuple[Machine, int]]]:
+    """The best candidates of every kind of machine, each with a kernel of its own."""
     of = {i: machine for job in setup.jobs for machine in job.machines for i in machine.indices}
-    taken: dict[str, list[Any]] = {}
+    groups: dict[str, dict[str, tuple[Machine, int]]] = {}
     for index in np.argsort(-np.where(np.isfinite(values), values, -np.inf), kind="stable"):
         if index not in setup.ranges or not np.isfinite(values[index]):
             continue
         params, ranges = setup.candidates[index], setup.ranges[index]
         varied = "kernel" if "kernel" in ranges else "gamma"
         kind = repr(sorted((k, repr(v)) for k, v in params.items() if k not in (varied, "lam")))
-        kernels = taken.setdefault(kind, [])
+        group = groups.setdefault(kind, {})
         single = varied == "gamma" and not ranges["gamma"].per_feature
-        if len(kernels) < (most or (ALONE if single else STARTS)) and params[varied] not in kernels:
-            kernels.append(params[varied])
-            yield of[int(index)], int(index), len(kernels) == 1
+        if len(group) < (most or (ALONE if single else STARTS)):
+            group.setdefault(repr(params[varied]), (of[int(index)], int(index)))
+    return [list(group.values()) for group in groups.values()]
 
 
 def _down(objective: Objective, begin: Array) -> tuple[Array, dict[str, Any]]:

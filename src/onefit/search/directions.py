@@ -77,14 +77,9 @@ class Bandwidths:
     def pull(self, x: Array, left: Array, right: Array) -> Array:
         return np.ravel(self._kernel(x).pullback(self.sample.X, left, right)["gamma"])
 
-    def prior(self, x: Array) -> tuple[float, Array]:
-        """The logarithm of half the sum of squared gammas, and its derivative.
-
-        Columns count as if they had standard deviation one.
-        """
-        squares = np.exp(2.0 * x) * self._units()
-        total = float(squares.sum())
-        return float(np.log(0.5 * total)), 2.0 * squares / total
+    def squares(self, x: Array) -> Array:
+        """The squared gammas, as if columns had standard deviation one."""
+        return np.asarray(np.exp(2.0 * x) * self._units())
 
     def _kernel(self, x: Array) -> Kernel:
         estimator = copy(self.estimator)

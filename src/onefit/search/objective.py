@@ -6,11 +6,15 @@ accuracy, the log loss for any other score of a classifier. With ``criterion=Ker
 it is k-KS, its maximum smoothed (onefit.criteria.stability).
 
 **Over-fitting.** Cross-validation of many parameters can be over-fitted like any other error, the
-more the fewer the rows (docs, "Many parameters"). Three things restrain it: k-KS; the prior of
-Cawley and Talbot (JMLR 2007), log Q + (d / n) log (sum of squared gammas / 2) in place of the
-error Q, which is what is left when the weights of both terms are integrated out; and early
-stopping, where every other split is watched instead of followed and a descent ends where these,
-which its parameters have not seen, are best. The prior did best (benchmarks/overfitting.py) and is
+more the fewer the rows (docs, "Many parameters"). Three things restrain it: k-KS; a prior; and
+early stopping, where every other split is watched instead of followed, and a descent ends where
+these, which its parameters have not seen, are best.
+
+The prior is that of Cawley and Talbot (JMLR 2007), who weigh the error Q and W = sum of squared
+gammas / 2 (of standardised columns), and integrate the weights out: log Q + (d / n) log W is left.
+That falls without end as all gammas go to zero, where with a small lam the kernel turns into a
+polynomial one and Q need not rise. Here W_0 is added to W, that of the best single gamma: growing
+gammas cost as before, vanishing ones gain little. It did best (benchmarks/overfitting.py) and is
 the default for gammas per column.
 """
 
@@ -113,6 +117,8 @@ class Objective:
     eta : float
         Of k-KS.
     how : ByGradient
+    usual : dict or None
+        The candidate with the best single gamma, which the prior compares with.
     """
 
     estimator: Any
@@ -122,16 +128,24 @@ class Objective:
     pointwise: Pointwise
     eta: float
     how: ByGradient
+    usual: dict[str, Any] | None = None
 
     @classmethod
     def of(
-        cls, machine: Machine, task: Task, ranges: dict[str, Any], metric: str, how: ByGradient
+        cls,
+        machine: Machine,
+        task: Task,
+        ranges: dict[str, Any],
+        metric: str,
+        how: ByGradient,
+        usual: dict[str, Any] | None = None,
     ) -> Objective:
         """For a machine of a search."""
         criterion, estimator = task.criterion, machine.estimator
         eta = criterion.eta if isinstance(criterion, KernelStability) else 0.0
         direction = make_direction(estimator, task.sample, ranges)
-        return cls(estimator, task, ranges, direction, _pointwise(task, metric, machine), eta, how)
+        pointwise = _pointwise(task, metric, machine)
+        return cls(estimator, task, ranges, direction, pointwise, eta, how, usual)
 
     def begin(self, candidate: dict[str, Any]) -> Array:
         """The variables of a candidate, log lam the last."""
@@ -171,14 +185,9 @@ class Objective:
             value, watched = value + share * stability, watched + share * stability
             left, right = np.hstack([left, share * one]), np.hstack([right, other])
         slope = np.append(self.direction.pull(x[:-1], left, right), lam)
-        if self._many and self.how.prior:
+        if self.usual is not None and self.how.prior:
             value, slope = self._with_prior(x, value, slope)
         return value, slope, value if followed is None else watched
-
-    @property
-    def _many(self) -> bool:
-        """Whether there is a gamma for every column."""
-        return isinstance(self.direction, Bandwidths) and self.direction.each
 
     def _followed(self) -> Array | None:
         """The shares of splits when every other one is watched."""
@@ -189,6 +198,9 @@ class Objective:
 
     def _with_prior(self, x: Array, value: float, slope: Array) -> tuple[float, Array]:
         assert isinstance(self.direction, Bandwidths)
-        prior, own = self.direction.prior(x[:-1])
-        share = own.size / len(self.task.sample.Y)
-        return float(np.log(value) + share * prior), slope / value + share * np.append(own, 0.0)
+        assert self.usual is not None
+        squares = self.direction.squares(x[:-1])
+        usual = float(self.direction.squares(self.direction.begin(self.usual)).sum())
+        share, total = squares.size / len(self.task.sample.Y), usual + float(squares.sum())
+        own = np.append(share * 2.0 * squares / total, 0.0)
+        return float(np.log(value) + share * np.log(total / usual)), slope / value + own
