@@ -1,10 +1,15 @@
 """Gradients of exact cross-validation: what one costs, and what a search by them finds.
 
-Two parts, chosen by ``--part`` (a pattern):
+Parts, chosen by ``--part`` (a pattern):
 
 cost    value and gradient in 50 bandwidths and lam, n = 1000, 10 folds, against a bare Cholesky
         factor with its inverse of that n; squared loss and smoothed hinge
 search  gamma and lam in intervals against the 15 x 20 grid, on six data sets: time and score
+mkl     weights of a bank of kernels against himalaya's MultipleKernelRidgeCV, by random search and
+        by hyper-gradients, on the same bank and folds: time, and the exact cross-validated error
+        of the weights found
+gp      a gamma per column against scikit-learn's GaussianProcessRegressor with a length scale per
+        column: time, and error over five outer folds
 
 One thread.
 """
@@ -125,12 +130,169 @@ def search(flags) -> tuple[str, list[Row]]:
     return f"{about}\n\n{harness.table(rows)}", rows
 
 
+def rows_of(task: Row):
+    """Columns and target with mean zero and standard deviation one."""
+    X, y = load(Path(task["data"]), task["set"])
+    keep = np.random.default_rng(0).permutation(len(y))[: task["n"]]
+    X, y = X[keep], y[keep]
+    X = X[:, X.std(axis=0) > 0]
+    return (X - X.mean(axis=0)) / X.std(axis=0), (y - y.mean()) / y.std()
+
+
+def bank_of(X):
+    """One kernel per column, five bandwidths of all columns, a linear one."""
+    from onefit import Bank
+    from onefit.kernels import Gaussian, Linear, OnColumns
+
+    p = X.shape[1]
+    alone = [OnColumns(Gaussian(0.5), [column]) for column in range(p)]
+    return Bank([*alone, *(Gaussian(g / p) for g in np.geomspace(0.03, 10.0, 5)), Linear()])
+
+
+def build_ours(task: Row):
+    from sklearn.model_selection import KFold
+
+    from onefit import Interval, KernelRegressor, KernelSearchCV
+
+    X, y = rows_of(task)
+    search = KernelSearchCV(
+        KernelRegressor(fit_intercept=False),
+        {"kernel": bank_of(X), "lam": Interval(1e-6, 1e1, points=8)},
+        cv=KFold(5), search="gradient", scoring="neg_mean_squared_error", refit=False,
+    )  # fmt: skip
+    return lambda: {"error": -float(search.fit(X, y).best_score_), "n": len(y)}
+
+
+def build_himalaya(task: Row, solver: str):
+    from himalaya.kernel_ridge import MultipleKernelRidgeCV
+    from sklearn.model_selection import KFold
+
+    from onefit import KernelRegressor, heldout_predict
+
+    X, y = rows_of(task)
+    bank = bank_of(X).settled(X)
+    folds = KFold(5)
+    machine = KernelRegressor(kernel="precomputed", lam=1.0, scaling="total", fit_intercept=False)
+
+    def run() -> Row:
+        Ks = np.array([bank.mixed(one)(X) for one in np.eye(len(bank.kernels))])
+        params = {"progress_bar": False}
+        if solver == "random_search":
+            params["alphas"] = np.geomspace(1e-3, 1e4, 12)
+        model = MultipleKernelRidgeCV(
+            kernels="precomputed", solver=solver, cv=folds, solver_params=params, random_state=0
+        ).fit(Ks, y)
+        K = np.einsum("m,mij->ij", np.exp(np.ravel(model.deltas_)), Ks)
+        held = heldout_predict(machine, K, y, cv=folds).predictions
+        errors = [np.mean((held[test] - y[test]) ** 2) for _, test in folds.split(X)]
+        return {"error": float(np.mean(errors)), "n": len(y)}
+
+    return run
+
+
+def mkl(flags) -> tuple[str, list[Row]]:
+    rows = []
+    for name in ("housing", "mpg", "ozone", "triazines")[: 1 if flags.quick else None]:
+        task = {"set": name, "data": str(data_folder(flags.data)), "n": 80 if flags.quick else 500}
+        rivals = [Contestant("ours", "1 process x 1 thread", build_ours)]
+        rivals += [
+            Contestant(solver, "1 process x 1 thread", partial(build_himalaya, solver=solver))
+            for solver in ("random_search", "hyper_gradient")
+        ]
+        found = harness.compete(rivals, task, {**task, "n": 40}, flags.rounds)
+        row: Row = {"set": name, "n": found[0].value["n"]}
+        for one in found:
+            row |= {f"{one.name} s": one.best, f"{one.name} error": one.value["error"]}
+        for one in found[1:]:
+            row[f"{one.name} / ours"] = one.best / found[0].best
+        rows.append(row)
+        print(harness.table(rows[-1:]), flush=True)
+    about = (
+        "A bank of one kernel per column, five of all columns and a linear one; 5 folds, no "
+        "intercept. The error is the exact cross-validated one of the weights found."
+    )
+    return f"{about}\n\n{harness.table(rows)}", rows
+
+
+def outer_error(model, X, y) -> float:
+    from sklearn.model_selection import KFold, cross_val_predict
+
+    held = cross_val_predict(model, X, y, cv=KFold(5, shuffle=True, random_state=0))
+    return float(np.mean((held - y) ** 2))
+
+
+def build_ard(task: Row):
+    from sklearn.model_selection import KFold
+
+    from onefit import Interval, KernelRegressor, KernelSearchCV
+
+    X, y = rows_of(task)
+    grid = {
+        "gamma": Interval(1e-5, 1e1, per_feature=True),
+        "lam": Interval(1e-6, 1e1, points=8),
+    }
+    search = KernelSearchCV(
+        KernelRegressor(), grid, cv=KFold(5, shuffle=True, random_state=1), search="gradient",
+        scoring="neg_mean_squared_error",
+    )  # fmt: skip
+    return lambda: {"error": outer_error(search, X, y), "n": len(y), "p": X.shape[1]}
+
+
+def build_gp(task: Row):
+    import warnings
+
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+
+    X, y = rows_of(task)
+    kernel = ConstantKernel(1.0) * RBF(np.full(X.shape[1], np.sqrt(X.shape[1]))) + WhiteKernel(0.1)
+    model = GaussianProcessRegressor(kernel, n_restarts_optimizer=2, random_state=0)
+
+    def run() -> Row:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return {"error": outer_error(model, X, y), "n": len(y), "p": X.shape[1]}
+
+    return run
+
+
+def gp(flags) -> tuple[str, list[Row]]:
+    rows = []
+    for name in ("housing", "mpg", "ozone", "triazines", "pyrim")[: 1 if flags.quick else None]:
+        task = {"set": name, "data": str(data_folder(flags.data)), "n": 80 if flags.quick else 400}
+        rivals = [
+            Contestant("ours", "1 process x 1 thread", build_ard),
+            Contestant("gp", "1 process x 1 thread", build_gp),
+        ]
+        ours, peer = harness.compete(rivals, task, {**task, "n": 30}, 1)
+        rows.append(
+            {
+                "set": name,
+                "n": ours.value["n"],
+                "columns": ours.value["p"],
+                "ours s": ours.best,
+                "gp s": peer.best,
+                "gp / ours": peer.best / ours.best,
+                "error of ours": ours.value["error"],
+                "error of gp": peer.value["error"],
+            }
+        )
+        print(harness.table(rows[-1:]), flush=True)
+    about = (
+        "Five outer folds; a search with a gamma per column over five inner folds, three starts, "
+        "against the marginal likelihood with a length scale per column, three starts. Errors are "
+        "mean squared ones over the variance."
+    )
+    return f"{about}\n\n{harness.table(rows)}", rows
+
+
 def main() -> None:
     flags = harness.parser(__doc__, rounds=3)
     flags.add_argument("--data", type=Path, help="folder of the data sets (else ONEFIT_DATA_DIR)")
     flags.add_argument("--part", default="", help="parts whose name matches this")
     flags = flags.parse_args()
-    for part, run in (("cost", cost), ("search", search)):
+    for part, run in (("cost", cost), ("search", search), ("mkl", mkl), ("gp", gp)):
         if not re.search(flags.part, part):
             continue
         print(part, flush=True)

@@ -87,6 +87,10 @@ def test_coarse_kernels_have_unit_length_and_mean_diagonal(p):
     assert [k.weights[m] > 0 for m, k in enumerate(kernels[1:])] == [True] * 3
 
 
+def test_many_kernels_begin_alike():
+    assert len(Bank.of_bandwidths(np.geomspace(0.1, 1.0, 17)).settled(X).coarse()) == 1
+
+
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_score
 
-from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit import ByGradient, Interval, KernelClassifier, KernelRegressor, KernelSearchCV
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(90, 4))
@@ -86,7 +86,7 @@ def test_classes(loss):
     labels = np.where(Y > 0.0, "yes", "no")
     found = search(
         {"gamma": EACH, "lam": Interval(1e-5, 1.0, points=5)}, KernelClassifier(loss=loss),
-        scoring="accuracy",
+        scoring="accuracy", search=ByGradient(starts=1, steps=6),
     ).fit(X, labels)  # fmt: skip
     assert found.best_score_ >= found.cv_results_["mean_test_score"][:25].max()
     assert all(descent.last <= descent.first for descent in found.descents_)

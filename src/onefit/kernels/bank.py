@@ -25,6 +25,9 @@ from onefit.kernels.stationary import Gaussian, Stationary
 
 __all__ = ["Bank"]
 
+#: kernels up to which a search begins with each of them alone, too
+FEW = 16
+
 
 @dataclass(frozen=True)
 class Bank:
@@ -104,7 +107,7 @@ class Bank:
         return np.multiply(kernel.weights, self._means)
 
     def coarse(self) -> list[WeightedSum]:
-        """All kernels alike, and each of them alone."""
+        """All kernels alike and, if they are few, each of them alone."""
         m = len(self.kernels)
         alike = np.full(m, m ** (-1.0 / self.p))
-        return [self.mixed(mu) for mu in ([alike, *np.eye(m)] if m > 1 else [alike])]
+        return [self.mixed(mu) for mu in ([alike, *np.eye(m)] if 1 < m <= FEW else [alike])]
