@@ -6,8 +6,8 @@ ard   one gamma per column against one for all, on ten data sets (400 rows at mo
       outer folds of a search by gradient over five inner ones; plain, with k-KS (eta = 1), with the
       prior of Cawley and Talbot (the default), with early stopping, with both
 mkl   a bank of kernels (one per column, six of all columns, one linear), 60 training rows, ten
-      draws: the best single kernel against weights by CV (eta = 0), by k-KS (eta = 1), by k-KS
-      with eta from nested cross-validation, and with p = 2
+      draws: the best single kernel against weights by CV (eta = 0), with early stopping, by k-KS
+      (eta = 1), by k-KS with p = 2, and by k-KS with eta from nested cross-validation
 
 Regression: mean squared errors over the variance of y; classes: error rates. A difference is judged
 by the resampled t-test with the correction of Nadeau and Bengio (2003) for overlapping training
@@ -75,16 +75,16 @@ def bandwidths():
     from onefit import ByGradient, Interval
     from onefit.criteria import KernelStability
 
-    lam, plain = Interval(1e-6, 1e1, points=8), ByGradient(prior=False)
+    lam, plain = Interval(1e-6, 1e1, points=8), ByGradient(prior=False, early_stopping=False)
     one = {"gamma": Interval(1e-4, 1e1), "lam": lam}
     each = {"gamma": Interval(1e-5, 1e1, per_feature=True), "lam": lam}
     return {
         "one gamma": partial(make, one),
         "plain": partial(make, each, search=plain),
         "k-KS": partial(make, each, search=plain, criterion=KernelStability(1.0)),
-        "prior": partial(make, each),
+        "prior": partial(make, each, search=replace(plain, prior=True)),
         "stopping": partial(make, each, search=replace(plain, early_stopping=True)),
-        "both": partial(make, each, search=ByGradient(early_stopping=True)),
+        "both": partial(make, each),
     }
 
 
@@ -139,14 +139,16 @@ def bank(p: int, norm: float = 1.0):
 
 def mixtures(p: int):
     """How weights of the bank are searched, by name."""
-    from onefit import Interval
+    from onefit import ByGradient, Interval
     from onefit.criteria import KernelStability
 
+    stopped = ByGradient(early_stopping=True)
     lam = {"lam": Interval(1e-5, 1e1, points=8)}
     single = {"kernel": list(bank(p).kernels), "lam": np.geomspace(1e-5, 1e1, 8)}
     return {
         "best single": partial(make, single, search="grid"),
         "eta 0": partial(make, {"kernel": bank(p)} | lam),
+        "stopped": partial(make, {"kernel": bank(p)} | lam, search=stopped),
         "eta 1": partial(make, {"kernel": bank(p)} | lam, criterion=KernelStability(1.0)),
         "eta 1, p = 2": partial(make, {"kernel": bank(p, 2.0)} | lam, criterion=KernelStability()),
         "eta nested": partial(by_nested_cv, {"kernel": bank(p)} | lam),

@@ -28,11 +28,12 @@ from onefit.search.descend import Descent, descend
 from onefit.search.describe import settings
 from onefit.search.explore import Explorer
 from onefit.search.grid import Job
+from onefit.search.intervals import interval_columns, supports
 from onefit.search.journal import Run, Runner, journalled
 from onefit.search.metrics import FAST
 from onefit.search.objective import ByGradient, by_gradient
 from onefit.search.per_target import choose_lams, fit_targets
-from onefit.search.race import race
+from onefit.search.race import Race, prove, race, racing
 from onefit.search.results import Results, heldout_of, tabulate, warn_of_failures
 from onefit.search.scoring import build_scoring
 from onefit.search.setup import Setup, set_up
@@ -73,7 +74,8 @@ class KernelSearchCV(BaseSearchCV):
         :class:`onefit.search.criterion.Criterion`.
     method : {"auto", "refit", "block", "eigen", "influence", "limit", "exact", "race"} or object
         How held-out values are computed; "auto" asks the cost model, kernel by kernel. "race" takes
-        the limit of every candidate and repairs those that can win, see :mod:`onefit.search.race`.
+        the limit of every candidate and repairs those that can win, by an estimate or, with
+        ``Race(proven=True)``, by proof: see :mod:`onefit.search.race`.
         What belongs to one method alone is given to its object: ``Influence(order=3)`` of
         :mod:`onefit.heldout`.
     search : {"grid", "gradient"} or ByGradient, default="grid"
@@ -114,7 +116,9 @@ class KernelSearchCV(BaseSearchCV):
     ----------
     cv_results_ : dict
         scikit-learn's table, and the columns ``se_test_<metric>`` (standard error of the mean over
-        the splits, as if they were independent), ``method``, ``exact``, ``error`` and ``reason``;
+        the splits, as if they were independent), ``low_test_<metric>`` and ``high_test_<metric>``
+        (the interval that the bounds of the held-out values prove for the score of honest refits;
+        not for every metric), ``method``, ``exact``, ``error`` and ``reason``;
         times are a candidate's share of its kernel's. ``rank_test_<metric>`` follows the aggregate,
         which has a column ``<aggregate>_test_<metric>`` if it is not the mean.
     best_index_, best_params_, best_score_, best_estimator_, refit_time_ : as in scikit-learn
@@ -153,7 +157,7 @@ class KernelSearchCV(BaseSearchCV):
         cv: Any = 5,
         scoring: Any = None,
         criterion: str | Criterion = "cv",
-        method: str | HeldOutMethod = "auto",
+        method: str | HeldOutMethod | Race = "auto",
         search: str | ByGradient = "grid",
         n_iter: int | None = None,
         random_state: Any = None,
@@ -220,6 +224,13 @@ class KernelSearchCV(BaseSearchCV):
         metric = self._metric(task, metric, multimetric)
         if setup.continuous or setup.ranges:
             continuous.check(self, metric)
+        how = racing(self.method)
+        if how is not None and how.proven and not supports(task.scoring, metric):
+            known = ", ".join(func.__name__ for func in FAST)
+            raise ValueError(
+                f"Race(proven=True) needs a score whose interval follows from bounds of held-out "
+                f"values ({known}), not scoring={self.scoring!r}; use method='exact'"
+            )
         setup.check_memory()
 
         context = self._init_callback_context(max_subtasks=1 + (self.refit is not False))
@@ -228,7 +239,7 @@ class KernelSearchCV(BaseSearchCV):
         with journalled(self.journal, about, task, setup.crew) as run:
             explorer = Explorer(task, setup.crew, metric, run, self.journal is not None)
             outcomes = self._run(setup, explorer if setup.continuous else run, context)
-            if self.method == "race":
+            if racing(self.method):
                 outcomes = self._race(setup, task, run, outcomes, metric)
             descents = None
             if setup.ranges:
@@ -291,7 +302,7 @@ class KernelSearchCV(BaseSearchCV):
                     )
         if self.rule == "one_se" and callable(self.refit):
             raise ValueError("rule='one_se' and a callable refit both choose the winner; use one")
-        if self.method == "race" and (callable(self.refit) or self.criterion != "cv"):
+        if racing(self.method) and (callable(self.refit) or self.criterion != "cv"):
             raise ValueError(
                 "method='race' repairs the candidates with the best scores; it goes with "
                 "criterion='cv' and a refit that is not a function"
@@ -366,6 +377,10 @@ class KernelSearchCV(BaseSearchCV):
         def repair(jobs: list[Job]) -> list[Outcome]:
             return [one for _, found in run(jobs) for one in found]
 
+        how = racing(self.method)
+        assert how is not None
+        if how.proven:
+            return prove(setup.jobs, outcomes, totals, repair, task, metric, self.rule)
         return race(setup.jobs, outcomes, totals, repair)
 
     def _descend(
@@ -390,8 +405,9 @@ class KernelSearchCV(BaseSearchCV):
         sizes = np.diff(setup.folds.offsets)
         results = tabulate(setup.candidates, outcomes, task.scoring.names, sizes, self.aggregate)
         warn_of_failures(results)
+        intervals = interval_columns(task, outcomes, len(setup.candidates))
         fitted: dict[str, Any] = {
-            "cv_results_": results.table,
+            "cv_results_": results.table | intervals,
             "n_splits_": len(setup.folds),
             "multimetric_": multimetric,
             "plan_": setup.choices,

@@ -22,7 +22,7 @@ Y = np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.2 * RANDOM.normal(size=N)
 LABELS = np.where(Y > 0.0, 1, -1)
 BANK = [Gaussian(0.05), Gaussian(0.5), Gaussian(5.0), Linear()]
 GAMMA, LAM = Interval(1e-3, 1e1, per_feature=True), Interval(1e-5, 1.0, points=4)
-PLAIN = ByGradient(prior=False)
+PLAIN = ByGradient(prior=False, early_stopping=False)
 
 
 def search(grid, estimator=None, **options):
@@ -52,8 +52,8 @@ def difference(found, x, step=1e-5):
 CASES = {
     "gammas": ({"gamma": GAMMA, "lam": LAM}, {"search": PLAIN}),
     "k-KS": ({"gamma": GAMMA, "lam": LAM}, {"search": PLAIN, "criterion": KernelStability(2.0)}),
-    "prior": ({"gamma": GAMMA, "lam": LAM}, {}),
-    "stopping": ({"gamma": GAMMA, "lam": LAM}, {"search": ByGradient(early_stopping=True)}),
+    "prior": ({"gamma": GAMMA, "lam": LAM}, {"search": ByGradient(early_stopping=False)}),
+    "both": ({"gamma": GAMMA, "lam": LAM}, {}),
     "laplacian": (
         {"gamma": GAMMA, "lam": LAM, "kernel": ["laplacian"]},
         {"criterion": "kernel_stability"},

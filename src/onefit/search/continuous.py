@@ -24,6 +24,7 @@ from sklearn.base import clone
 from onefit._validation import check_positive
 from onefit.kernels import Bank
 from onefit.search.grid import Job
+from onefit.search.race import racing
 from onefit.search.random import parts
 
 Array = NDArray[Any]
@@ -142,7 +143,7 @@ def apart(jobs: Iterable[Job]) -> list[Job]:
 
 def check(search: Any, metric: str | None) -> None:
     """Refuse, before any work, what cannot go with an interval."""
-    if search.method == "race":
+    if racing(search.method):
         raise ValueError(
             "method='race' repairs a list of candidates, and an interval for lam has none; use "
             "method='exact' or 'limit', or give lam as a list"

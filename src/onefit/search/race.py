@@ -1,35 +1,66 @@
 """A race: the limit of the influence series for all, exact values for those that can win.
 
 The limit costs little more than the full-sample fit, and its score differs from the exact one
-only where points change their piece of the loss. How much, the race finds out as it goes. It
-repairs the leaders, takes twice the largest difference seen between a repaired score and its
-limit as the error of all other limits, and repairs whoever is within that of the best exact
-score, until nobody is. The winner and everybody near it end with exact scores;
-``cv_results_["exact"]`` and ``["method"]`` tell who.
+only where points change their piece of the loss. Two ways to tell how much:
 
-The error is an estimate, not a bound: a candidate whose limit is further off than twice the
-worst one seen among the leaders can be missed.
+**Estimated** (``method="race"``). The leaders are repaired, twice the largest difference seen
+between a repaired score and its limit is taken for the error of all other limits, and whoever is
+within that of the best exact score is repaired, until nobody is. That is an estimate, no bound: a
+candidate whose limit is further off than twice the worst one seen among the leaders can be missed.
+
+**Proven** (``method=Race(proven=True)``). Every limit has a bound, hence every candidate's score is
+an interval (onefit.search.intervals). Whoever's upper end reaches the best lower end is repaired,
+those with the best upper ends first, until nobody is left who could win: the winner is then that
+of the search by method "exact", ties going to the first in the grid as there. For the
+one-standard-error rule the candidates whose intervals contain its threshold are repaired, too,
+once the winner's score and standard error are exact.
+
+Either way ``cv_results_["exact"]`` and ``["method"]`` tell whose scores are exact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onefit.heldout import Exact
+from onefit.search.aggregate import standard_error
 from onefit.search.grid import Job
-from onefit.search.workers import Outcome
+from onefit.search.intervals import score_interval
+from onefit.search.workers import Outcome, Task
 
 Array = NDArray[Any]
 
-__all__ = ["race"]
+__all__ = ["Race", "prove", "race", "racing"]
 
-#: leaders that are repaired before anything is known about the error of the limit
+#: leaders that are repaired before anything is known about the error of the limit, and candidates
+#: that are repaired at a time where a proof is wanted
 LEADERS = 5
+
+
+@dataclass(frozen=True)
+class Race:
+    """``KernelSearchCV(method=Race(...))``: the limit of all candidates, exact values of a few.
+
+    Parameters
+    ----------
+    proven : bool, default=False
+        Whether candidates are passed over only where bounds prove that they cannot win; else where
+        an estimate of the limit's error says so. A proof repairs more of them.
+    """
+
+    proven: bool = False
+
+
+def racing(method: Any) -> Race | None:
+    """The race that a search's method asks for, if any."""
+    if isinstance(method, Race):
+        return method
+    return Race() if isinstance(method, str) and method == "race" else None
 
 
 def race(
@@ -38,7 +69,7 @@ def race(
     totals: Callable[[list[Outcome]], Array],
     run: Callable[[list[Job]], list[Outcome]],
 ) -> list[Outcome]:
-    """Repair the outcomes that can win.
+    """Repair the outcomes that can win, by an estimate of the limit's error.
 
     Parameters
     ----------
@@ -58,13 +89,79 @@ def race(
         contenders = contenders[~exact[contenders] & scored[contenders]]
         if contenders.size == 0:
             return outcomes
-        repaired = run(_only(jobs, set(contenders.tolist())))
-        outcomes = [*_without(outcomes, repaired), *repaired]
+        outcomes = _repaired(jobs, outcomes, contenders, run)
         now = totals(outcomes)
         exact[contenders] = True
         error = 2.0 * float(np.nanmax(np.abs(now - first)[exact & scored], initial=0.0))
         best = float(np.nanmax(now[exact & scored]))
         contenders = np.flatnonzero(now >= best - error)
+
+
+def prove(
+    jobs: list[Job],
+    outcomes: list[Outcome],
+    totals: Callable[[list[Outcome]], Array],
+    run: Callable[[list[Job]], list[Outcome]],
+    task: Task,
+    metric: str,
+    rule: str,
+) -> list[Outcome]:
+    """Repair the outcomes that bounds do not exclude.
+
+    Parameters
+    ----------
+    jobs, outcomes, totals, run
+        As in :func:`race`.
+    task : Task
+    metric : str
+        The score.
+    rule : {"best", "one_se"}
+    """
+    done = np.zeros(totals(outcomes).size, dtype=bool)
+    while True:
+        now = totals(outcomes)
+        low, high = _ends(task, outcomes, metric, now, done)
+        contenders = np.flatnonzero(~done & (high >= np.nanmax(low)))
+        if contenders.size == 0 and rule == "one_se":
+            contenders = _near(outcomes, metric, now, low, high, done)
+        if contenders.size == 0:
+            return outcomes
+        contenders = contenders[np.argsort(-high[contenders], kind="stable")][:LEADERS]
+        outcomes = _repaired(jobs, outcomes, contenders, run)
+        done[contenders] = True
+
+
+def _ends(task: Task, outcomes: list[Outcome], metric: str, now: Array, done: Array) -> Any:
+    """Intervals of all candidates; a score that is repaired is its own."""
+    low, high = now.copy(), now.copy()
+    for outcome in outcomes:
+        rows = np.array(outcome.indices)
+        rough = ~done[rows]
+        ends = score_interval(task, outcome, metric)
+        low[rows[rough]], high[rows[rough]] = (end[rough] for end in ends)
+    return low, high
+
+
+def _near(
+    outcomes: list[Outcome], metric: str, now: Array, low: Array, high: Array, done: Array
+) -> Array:
+    """Candidates of which it is open whether they are within one standard error of the best."""
+    best = int(np.nanargmax(np.where(done, now, -np.inf)))
+    outcome = next(one for one in outcomes if best in one.indices)
+    scores = outcome.scores[metric][outcome.indices.index(best)]
+    threshold = now[best] - float(standard_error(scores))
+    return np.flatnonzero(~done & (low < threshold) & (high >= threshold))
+
+
+def _repaired(
+    jobs: list[Job],
+    outcomes: list[Outcome],
+    some: Array,
+    run: Callable[[list[Job]], list[Outcome]],
+) -> list[Outcome]:
+    """The outcomes, exact for some of the candidates."""
+    new = run(_only(jobs, set(some.tolist())))
+    return [*_without(outcomes, new), *new]
 
 
 def _exact(outcomes: list[Outcome], size: int) -> NDArray[np.bool_]:

@@ -26,6 +26,7 @@ from onefit.search.continuous import apart, expand, listed
 from onefit.search.criterion import Criterion, get_criterion
 from onefit.search.grid import Job, Machine, candidates, jobs, machines
 from onefit.search.objective import by_gradient
+from onefit.search.race import racing
 from onefit.search.rows import Sample, arrange, compact
 from onefit.search.workers import Crew
 from onefit.systems.iterative import Watch
@@ -132,7 +133,7 @@ def set_up(
     drawn = candidates(search.estimator, grid, search.n_iter, search.random_state)
     found, intervals = expand(_settled(drawn, search, X))
     # a race begins with the limit of every candidate
-    chosen = make_method("limit" if search.method == "race" else search.method)
+    chosen = make_method("limit" if racing(search.method) else search.method)
     ranges = {i: own for i, own in intervals.items() if own.keys() & {"gamma", "kernel"}}
     _check_ranges(search, ranges)
     # lam alone is refined kernel by kernel; with gamma it is a matter of a descent

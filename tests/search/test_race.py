@@ -1,0 +1,136 @@
+"""Scores as intervals, and a race whose winner is proven."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.model_selection import KFold, ShuffleSplit, cross_val_score
+
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.heldout import Influence
+from onefit.search.race import Race
+
+LAMS = np.geomspace(1e-4, 1.0, 6)
+GRID = {"gamma": [0.05, 0.5, 5.0], "lam": LAMS}
+
+
+def data(seed, n=60, classes=2):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 3))
+    u = np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.5 * random.normal(size=n)
+    return X, u, np.digitize(u, np.quantile(u, np.arange(1, classes) / classes))
+
+
+def fitted(loss, X, y, method="exact", grid=GRID, **options):
+    kind = KernelRegressor if loss in ("huber", "squared_error") else KernelClassifier
+    options = {"cv": 4} | options
+    return KernelSearchCV(kind(loss=loss), grid, method=method, **options).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "scoring", ["neg_mean_squared_error", "neg_root_mean_squared_error", "r2",
+                "neg_mean_absolute_error"],
+)  # fmt: skip
+@pytest.mark.parametrize("aggregate", ["mean", "weighted", "pooled", "median"])
+def test_intervals_hold_for_refits(scoring, aggregate):
+    """A rough series of low order has wide intervals, a limit narrow ones; refits are inside."""
+    X, y, _ = data(0)
+    options = {"scoring": scoring, "aggregate": aggregate, "cv": KFold(4)}
+    honest = fitted("huber", X, y, "refit", **options)
+    column = f"{aggregate}_test_score"
+    widths = []
+    for method in ("limit", "exact"):
+        found = fitted("huber", X, y, method, **options)
+        low, high = (found.cv_results_[f"{end}_test_score"] for end in ("low", "high"))
+        assert (low <= honest.cv_results_[column]).all()
+        assert (honest.cv_results_[column] <= high).all()
+        assert (low <= found.cv_results_[column]).all()
+        widths.append(high - low)
+    assert widths[0].max() > 100.0 * widths[1].max()
+    assert widths[1].max() < 1e-4
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("loss", ["smoothed_hinge", "log", "squared"])
+def test_intervals_of_error_rates(loss, classes):
+    X, _, y = data(1, 80, classes)
+    honest = fitted(loss, X, y, "refit")
+    found = fitted(loss, X, y, "limit")
+    low, high = (found.cv_results_[f"{end}_test_score"] for end in ("low", "high"))
+    scores = honest.cv_results_["mean_test_score"]
+    assert (low <= scores + 1e-12).all()
+    assert (scores <= high + 1e-12).all()
+    assert (high <= 1.0).all()
+    if loss == "squared":
+        np.testing.assert_array_equal(low, high)
+
+
+def test_a_value_on_the_border_is_in_doubt():
+    """All values are zero up to rounding: nothing is known of the labels."""
+    X, _, y = data(2)
+    found = fitted("squared", X, y, "exact", {"lam": [1e12]}, cv=KFold(3))
+    low, high = (found.cv_results_[f"{end}_test_score"][0] for end in ("low", "high"))
+    assert low <= found.cv_results_["mean_test_score"][0] <= high
+
+
+def test_no_bound_is_no_knowledge():
+    X, _, y = data(3)
+    with pytest.warns(UserWarning, match="have no score"):
+        found = fitted("smoothed_hinge", X, y, Influence(order=1))
+    table = found.cv_results_
+    scored = table["reason"] == ""
+    assert (table["low_test_score"][scored] == 0.0).all()
+    assert (table["high_test_score"][scored] == 1.0).all()
+    assert np.isnan(table["high_test_score"][~scored]).all()
+
+
+def test_scores_without_intervals():
+    X, _, y = data(4)
+    found = fitted("smoothed_hinge", X, y, scoring="f1")
+    assert "low_test_score" not in found.cv_results_
+    with pytest.raises(ValueError, match=r"Race\(proven=True\) needs a score"):
+        fitted("smoothed_hinge", X, y, Race(proven=True), scoring="f1")
+
+
+LOSSES = ("smoothed_hinge", "log", "squared_hinge", "huber")
+
+
+def compare(seed):
+    """The proven winner, that of all-exact, and how many candidates were repaired."""
+    random = np.random.default_rng(seed)
+    loss = LOSSES[seed % len(LOSSES)]
+    X, u, labels = data(seed, int(random.integers(30, 60)), int(random.integers(2, 4)))
+    y = u if loss == "huber" else labels
+    grid = {
+        "gamma": np.geomspace(0.01, 10.0, int(random.integers(2, 5))),
+        "lam": np.geomspace(10.0 ** random.uniform(-6, -3), 1.0, int(random.integers(3, 8))),
+    }
+    scoring = random.choice(["r2", "neg_mean_absolute_error"]) if loss == "huber" else "accuracy"
+    cv = KFold(4) if random.random() < 0.7 else ShuffleSplit(5, random_state=0)
+    options = {"scoring": str(scoring), "cv": cv, "rule": str(random.choice(["best", "one_se"]))}
+    exact = fitted(loss, X, y, "exact", grid, **options)
+    proven = fitted(loss, X, y, Race(proven=True), grid, **options)
+    share = float(np.mean(proven.cv_results_["method"] == "exact"))
+    return exact.best_index_, proven.best_index_, share
+
+
+@pytest.mark.parametrize("start", range(0, 12, 4))
+def test_the_proven_winner_is_that_of_exact_search(start):
+    found = [compare(seed) for seed in range(start, start + 4)]
+    assert [proven for _, proven, _ in found] == [exact for exact, _, _ in found]
+    assert np.mean([share for *_, share in found]) < 1.0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(12, 212, 20))
+def test_the_proven_winner_is_that_of_exact_search_in_two_hundred(start):
+    found = [compare(seed) for seed in range(start, start + 20)]
+    assert [proven for _, proven, _ in found] == [exact for exact, _, _ in found]
+
+
+def test_the_winner_scores_as_refits_do():
+    X, _, y = data(7)
+    found = fitted("smoothed_hinge", X, y, Race(proven=True), cv=KFold(4))
+    honest = cross_val_score(found.best_estimator_, X, y, cv=KFold(4)).mean()
+    assert found.best_score_ == pytest.approx(honest)
+    assert found.cv_results_["exact"][found.best_index_]
