@@ -31,6 +31,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 SOURCE = ROOT / "src"
 REFERENCE = re.compile(r"<!-- reference: ([\w. ]+) -->")
 CLAIMS = re.compile(r"<!-- claims: (\w+) -->")
+TABLE = re.compile(r"<!-- table: (\w+): (.+?) -->")
 PART = re.compile(r"<!-- part: ([\w/.]+) -->")
 PICTURE = re.compile(r"!\[([^\]]*)\]\((\w+)/(\w+\.svg)\)")
 ROLE = re.compile(r":(?:class|func|meth|attr|data|mod):(?=<code)")
@@ -64,6 +65,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     markdown = markdown.replace("<!-- headlines -->", findings.headlines())
     markdown = markdown.replace("<!-- verdicts -->", findings.verdicts())
     markdown = CLAIMS.sub(lambda found: findings.claims(found[1]), markdown)
+    markdown = TABLE.sub(lambda found: findings.columns(found[1], found[2].split(", ")), markdown)
     markdown = PART.sub(lambda found: made[found[1]].read_text(encoding="utf-8"), markdown)
     if page.file.src_uri.startswith("gallery/"):
         markdown = PICTURE.sub(picture, markdown)

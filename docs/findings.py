@@ -105,6 +105,21 @@ def headlines(results: Path = RESULTS) -> str:
     return "\n\n".join(parts) or "No benchmark is committed at this version."
 
 
+def columns(name: str, wanted: Sequence[str], results: Path = RESULTS) -> str:
+    """Some columns of a committed table, numbers in three digits, and a link to all of it."""
+    if not (results / f"{name}.csv").exists():
+        return f"The results of `{name}` are not committed at this version."
+    rows = [[_brief(row[column]) for column in wanted] for row in _read(results, name)]
+    return f"{table(wanted, rows)}\n\n[The whole table](results/{name}.md)."
+
+
+def _brief(cell: str) -> str:
+    try:
+        return cell if cell.lstrip("-").isdigit() else f"{float(cell):.3g}"
+    except ValueError:
+        return cell
+
+
 def _read(results: Path, name: str) -> list[Row]:
     with (results / f"{name}.csv").open(encoding="utf-8", newline="") as file:
         return list(csv.DictReader(file))

@@ -48,6 +48,14 @@ def experiments(tmp_path):
     return tmp_path
 
 
+def test_columns_of_a_table(findings, tmp_path):
+    (tmp_path / "some.csv").write_text("set,rows,error,time\nx.y,10,0.123456,1\n")
+    text = findings.columns("some", ["set", "rows", "error"], tmp_path)
+    assert "| x.y | 10 | 0.123 |" in text
+    assert "(results/some.md)" in text
+    assert "not committed" in findings.columns("other", ["set"], tmp_path)
+
+
 def test_claims_of_a_paper(findings, experiments):
     text = findings.claims("jmlr2008", experiments)
     assert text.startswith("Of 3 claims: 2 held, 1 not held, 0 not testable.")
