@@ -152,13 +152,14 @@ def bank_of(X):
 def build_ours(task: Row):
     from sklearn.model_selection import KFold
 
-    from onefit import Interval, KernelRegressor, KernelSearchCV
+    from onefit import ByGradient, Interval, KernelRegressor, KernelSearchCV
 
     X, y = rows_of(task)
     search = KernelSearchCV(
         KernelRegressor(fit_intercept=False),
         {"kernel": bank_of(X), "lam": Interval(1e-6, 1e1, points=8)},
-        cv=KFold(5), search="gradient", scoring="neg_mean_squared_error", refit=False,
+        cv=KFold(5), search=ByGradient(early_stopping=False), scoring="neg_mean_squared_error",
+        refit=False,
     )  # fmt: skip
     return lambda: {"error": -float(search.fit(X, y).best_score_), "n": len(y)}
 

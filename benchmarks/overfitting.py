@@ -4,7 +4,7 @@ Two parts, chosen by ``--part`` (a pattern):
 
 ard   one gamma per column against one for all, on ten data sets (400 rows at most): error over ten
       outer folds of a search by gradient over five inner ones; plain, with k-KS (eta = 1), with the
-      prior of Cawley and Talbot (the default), with early stopping, with both
+      prior of Cawley and Talbot, with early stopping, with both (the default)
 mkl   a bank of kernels (one per column, six of all columns, one linear), 60 training rows, ten
       draws: the best single kernel against weights by CV (eta = 0), with early stopping, by k-KS
       (eta = 1), by k-KS with p = 2, and by k-KS with eta from nested cross-validation
@@ -142,15 +142,19 @@ def mixtures(p: int):
     from onefit import ByGradient, Interval
     from onefit.criteria import KernelStability
 
-    stopped = ByGradient(early_stopping=True)
+    stopped, plain = ByGradient(early_stopping=True), ByGradient(early_stopping=False)
     lam = {"lam": Interval(1e-5, 1e1, points=8)}
     single = {"kernel": list(bank(p).kernels), "lam": np.geomspace(1e-5, 1e1, 8)}
     return {
         "best single": partial(make, single, search="grid"),
-        "eta 0": partial(make, {"kernel": bank(p)} | lam),
+        "eta 0": partial(make, {"kernel": bank(p)} | lam, search=plain),
         "stopped": partial(make, {"kernel": bank(p)} | lam, search=stopped),
-        "eta 1": partial(make, {"kernel": bank(p)} | lam, criterion=KernelStability(1.0)),
-        "eta 1, p = 2": partial(make, {"kernel": bank(p, 2.0)} | lam, criterion=KernelStability()),
+        "eta 1": partial(
+            make, {"kernel": bank(p)} | lam, search=plain, criterion=KernelStability(1.0)
+        ),
+        "eta 1, p = 2": partial(
+            make, {"kernel": bank(p, 2.0)} | lam, search=plain, criterion=KernelStability()
+        ),
         "eta nested": partial(by_nested_cv, {"kernel": bank(p)} | lam),
     }
 
@@ -164,15 +168,18 @@ class by_nested_cv:  # noqa: N801
     def fit(self, X, y):
         from sklearn.model_selection import KFold
 
+        from onefit import ByGradient
         from onefit.criteria import KernelStability
 
+        plain = ByGradient(early_stopping=False)
+
         def error(eta: float) -> float:
-            model = partial(make, self.grid, criterion=KernelStability(eta))
+            model = partial(make, self.grid, search=plain, criterion=KernelStability(eta))
             splits = KFold(3, shuffle=True, random_state=2).split(X)
             return float(np.mean([fold_error(model(y), X, y, *split)[0] for split in splits]))
 
         eta = min(ETAS, key=error)
-        self.model = make(self.grid, y, criterion=KernelStability(eta)).fit(X, y)
+        self.model = make(self.grid, y, search=plain, criterion=KernelStability(eta)).fit(X, y)
         self.best_score_ = self.model.best_score_
 
     def predict(self, X):

@@ -49,7 +49,7 @@ class Descent:
     start, end : dict
         Parameters, lam among them.
     first, last : float
-        What was minimised, there and here.
+        What was minimised, there and here; on the splits that were watched, if any were.
     steps : int
         Evaluations of value and gradient.
     converged : bool
@@ -160,28 +160,29 @@ def _starts(setup: Setup, values: Array, most: int | None) -> list[list[tuple[Ma
 def _down(objective: Objective, begin: Array) -> tuple[Array, dict[str, Any]]:
     """From a point to a minimum: the best variables, and what a Descent tells of the objective."""
     free = np.append(np.ones(begin.size - 1, dtype=bool), "lam" in objective.ranges)
-    best: tuple[float, float, Array] = (np.inf, np.inf, begin)
-    values: list[float] = []
+    best: tuple[float, Array] = (np.inf, begin)
+    judged: list[float] = []
+    unit = 0.0
 
     def scaled(part: Array) -> tuple[float, Array]:
-        nonlocal best
+        nonlocal best, unit
         x = begin.copy()
         x[free] = part
         value, slope, watched = objective.evaluate(x)
-        values.append(value)
+        judged.append(watched)
         if watched < best[0]:
-            best = watched, value, x
+            best = watched, x
         if not np.isfinite(value):
             return 1e300, np.zeros(part.size)
         # in units of the first: the optimiser's tolerance is an absolute one below 1
-        unit = abs(values[0]) if values[0] and np.isfinite(values[0]) else 1.0
+        unit = unit or abs(value) or 1.0
         return value / unit, slope[free] / unit
 
     found = minimize(
         scaled, begin[free], jac=True, method="L-BFGS-B", bounds=objective.bounds(),
         options={"maxiter": objective.how.steps, "ftol": GAIN},
     )  # fmt: skip
-    return best[2], {
-        "first": values[0], "last": best[1], "steps": len(values),
+    return best[1], {
+        "first": judged[0], "last": best[0], "steps": len(judged),
         "converged": bool(found.success), "message": str(found.message),
     }  # fmt: skip
