@@ -194,13 +194,13 @@ def build_himalaya(task: Row, solver: str):
 def mkl(flags) -> tuple[str, list[Row]]:
     rows = []
     for name in ("housing", "mpg", "ozone", "triazines")[: 1 if flags.quick else None]:
-        task = {"set": name, "data": str(data_folder(flags.data)), "n": 80 if flags.quick else 500}
+        task = {"set": name, "data": str(data_folder(flags.data)), "n": 80 if flags.quick else 250}
         rivals = [Contestant("ours", "1 process x 1 thread", build_ours)]
         rivals += [
             Contestant(solver, "1 process x 1 thread", partial(build_himalaya, solver=solver))
             for solver in ("random_search", "hyper_gradient")
         ]
-        found = harness.compete(rivals, task, {**task, "n": 40}, flags.rounds)
+        found = harness.compete(rivals, task, {**task, "n": 40}, 1)
         row: Row = {"set": name, "n": found[0].value["n"]}
         for one in found:
             row |= {f"{one.name} s": one.best, f"{one.name} error": one.value["error"]}
@@ -261,7 +261,7 @@ def build_gp(task: Row):
 def gp(flags) -> tuple[str, list[Row]]:
     rows = []
     for name in ("housing", "mpg", "ozone", "triazines", "pyrim")[: 1 if flags.quick else None]:
-        task = {"set": name, "data": str(data_folder(flags.data)), "n": 80 if flags.quick else 400}
+        task = {"set": name, "data": str(data_folder(flags.data)), "n": 80 if flags.quick else 250}
         rivals = [
             Contestant("ours", "1 process x 1 thread", build_ard),
             Contestant("gp", "1 process x 1 thread", build_gp),
