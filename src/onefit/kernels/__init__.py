@@ -2,7 +2,7 @@
 
 from onefit.kernels.base import CallableKernel, Kernel
 from onefit.kernels.combine import Normalized, WeightedSum
-from onefit.kernels.distances import Geometry
+from onefit.kernels.distances import Geometry, as_rows, is_objects, number_type
 from onefit.kernels.dot import Linear, Polynomial
 from onefit.kernels.per_feature import PerFeature
 from onefit.kernels.precomputed import Precomputed, check_precomputed
@@ -25,7 +25,10 @@ __all__ = [
     "Polynomial",
     "Precomputed",
     "WeightedSum",
+    "as_rows",
     "check_precomputed",
+    "is_objects",
     "kernel_parameters",
+    "number_type",
     "resolve_kernel",
 ]

@@ -59,12 +59,20 @@ class Geometry:
     X, Y : the points, as arrays or CSR (`Y` is `X` when none was given)
     shape : (n, m)
     dtype : float32 when all points are, else float64
+    vectors : whether the points are vectors of numbers; others have no pair quantities
     """
 
     def __init__(self, X: Points, Y: Points | None = None, *, keep: bool = True) -> None:
         self.X = as_points(X, "X")
         self.symmetric = Y is None or Y is X
         self.Y = self.X if self.symmetric else as_points(Y, "Y")
+        self.keep = keep
+        self._cache: dict[str, Array] = {}
+        self.shape: tuple[int, int] = (self.X.shape[0], self.Y.shape[0])
+        self.dtype = np.result_type(number_type(self.X), number_type(self.Y))
+        self.vectors = not (is_objects(self.X) or is_objects(self.Y))
+        if not self.vectors:
+            return
         if self.X.shape[1] != self.Y.shape[1]:
             raise ValueError(
                 f"X has {self.X.shape[1]} columns but Y has {self.Y.shape[1]}: "
@@ -72,11 +80,7 @@ class Geometry:
             )
         if is_sparse(self.X) != is_sparse(self.Y):
             self.X, self.Y = sp.csr_array(self.X), sp.csr_array(self.Y)
-        self.dtype = np.result_type(self.X.dtype, self.Y.dtype)
         self.X, self.Y = (Z.astype(self.dtype, copy=False) for Z in (self.X, self.Y))
-        self.shape: tuple[int, int] = (self.X.shape[0], self.Y.shape[0])
-        self.keep = keep
-        self._cache: dict[str, Array] = {}
 
     @property
     def nbytes(self) -> int:
@@ -87,6 +91,11 @@ class Geometry:
         """The (n, m) array of `metric`: the cache itself, read-only, or a new array if not kept."""
         if metric not in METRICS:
             raise ValueError(f"metric must be one of {sorted(METRICS)}, got {metric!r}.")
+        if not self.vectors:
+            raise TypeError(
+                f"the points are not vectors of numbers, between which the kernel's {metric!r} is "
+                "computed; use a function of your own as kernel."
+            )
         if metric in self._cache:
             return self._cache[metric]
         with np.errstate(over="ignore", invalid="ignore"):  # found by _require_representable
@@ -127,8 +136,50 @@ def is_sparse(X: Points) -> bool:
     return bool(sp.issparse(X))
 
 
+def is_objects(X: Points) -> bool:
+    """Whether `X` is an array of anything but numbers: strings, graphs, sequences."""
+    return isinstance(X, np.ndarray) and X.dtype.kind not in "fiubc"
+
+
+def number_type(X: Points) -> Any:
+    """The precision of what is computed from points: float32 if they are, else float64."""
+    return np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
+
+
+def as_rows(X: Points) -> Points:
+    """`X` as it is if it is a table of numbers, else its rows as an array of objects.
+
+    An array or a data frame of strings keeps its columns; any other sequence becomes an array with
+    one object, whatever it is, for each row.
+    """
+    if is_sparse(X):
+        return X
+    if hasattr(X, "to_numpy") and not _numbers(X):
+        X = X.to_numpy()
+    if _numbers(X) or is_objects(X):
+        return X
+    if not hasattr(X, "__len__"):
+        raise TypeError(f"X must be a sequence of rows, got {X!r}.")
+    rows = np.empty(len(X), dtype=object)
+    for i, row in enumerate(X):
+        rows[i] = row
+    return rows
+
+
+def _numbers(X: Any) -> bool:
+    """Whether `X` is a table (or a column) of numbers, those of an array of objects included."""
+    try:
+        found = np.asarray(X.tolist() if is_objects(X) else X)
+    except (TypeError, ValueError):
+        return False
+    return found.ndim in (1, 2) and not is_objects(found)
+
+
 def as_points(X: Points, name: str) -> Points:
-    """`X` as a float array or canonical CSR, copied only when its type must change."""
+    """`X` as a float array or canonical CSR, copied only when its type must change.
+
+    An array of objects stays as it is, unless it is a table of numbers.
+    """
     if is_sparse(X):
         points = X.tocsr()
         if not points.has_canonical_format:
@@ -136,6 +187,8 @@ def as_points(X: Points, name: str) -> Points:
             points.sum_duplicates()
     else:
         points = np.asarray(X)
+        if is_objects(points) and not _numbers(points):
+            return points
         if points.ndim != 2:
             raise ValueError(
                 f"{name} must be two-dimensional (rows are points), got shape {points.shape}; "
