@@ -93,9 +93,13 @@ class KernelMachine(BaseEstimator):
         """Check y, remember what predictions need, and return the (n, q) matrix of targets."""
         raise NotImplementedError
 
-    def _columns(self, Y: Array, s: Array) -> tuple[Array, Array]:
-        """Targets and weights of this machine, of those that :meth:`_targets` gives for any."""
-        return Y, s
+    def _columns(self, Y: Array) -> Array:
+        """The targets of this machine's columns, of those that :meth:`_targets` gives for any."""
+        return Y
+
+    def _weights(self, Y: Array, s: Array) -> Array:
+        """The sample weights of this machine, of those that are given for any."""
+        return s
 
     def _validate_X(self, X: Any, **options: Any) -> Any:
         if not self._needs_vectors:
@@ -144,7 +148,8 @@ class KernelMachine(BaseEstimator):
         X = self._validate_X(X, ensure_min_samples=2)
         Y = self._targets(y, number_type(X))
         check_consistent_length(X, Y)
-        return X, *self._columns(Y, check_weights(sample_weight, X))
+        s = self._weights(Y, check_weights(sample_weight, X))
+        return X, self._columns(Y), s
 
     def _workload(self, Y: Array, s: Array) -> plan.Workload:
         """What the memory of a fit depends on; rows of weight zero are left out of it."""

@@ -227,12 +227,13 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         each = np.arange(len(self.classes_))
         return np.where(self._codes[:, None] == each, 1.0, -1.0).astype(dtype)
 
-    def _columns(self, Y: Array, s: Array) -> tuple[Array, Array]:
+    def _columns(self, Y: Array) -> Array:
+        return _pairs(Y) if self._in_pairs else Y
+
+    def _weights(self, Y: Array, s: Array) -> Array:
         codes = Y.argmax(axis=1) if Y.shape[1] > 1 else (Y[:, 0] > 0).astype(int)
-        if self.class_weight is not None:
-            s = s * self._weigh(codes[s > 0])[codes].astype(s.dtype)
         self.class_weight_ = self._weigh(codes[s > 0])
-        return (_pairs(Y) if self._in_pairs else Y), s
+        return s if self.class_weight is None else s * self.class_weight_[codes].astype(s.dtype)
 
     def _weigh(self, codes: Array) -> Array:
         """The weight of every class, of rows that have one; rows of weight zero do not count."""
@@ -252,6 +253,8 @@ def _check_labels(y: Array) -> None:
     try:
         check_classification_targets(y)
     except ValueError as error:
+        if "continuous" not in str(error):
+            raise
         raise ValueError(
             f"{error} A KernelClassifier needs a class for each row, and y holds numbers that "
             "are not whole; use KernelRegressor, or turn y into classes first"

@@ -192,16 +192,16 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         widths = {name: getattr(self, name) for name in ("threshold", "epsilon", "level", "delta")}
         return get_loss(self.loss, "regression", **widths)
 
-    def _columns(self, Y: Array, s: Array) -> tuple[Array, Array]:
+    def _columns(self, Y: Array) -> Array:
         several = len(levels_of(self))
         if several <= 1:
-            return Y, s
+            return Y
         if Y.shape[1] > 1:
             raise ValueError(
                 f"level has {several} values and y has {Y.shape[1]} columns; several levels are "
                 "for one target, fit each column by itself"
             )
-        return np.asfortranarray(np.repeat(Y, several, axis=1)), s
+        return np.asfortranarray(np.repeat(Y, several, axis=1))
 
     def _targets(self, y: Any, dtype: Any) -> Array:
         if y is None:

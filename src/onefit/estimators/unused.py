@@ -7,7 +7,7 @@ or searches one of them has something else in mind than what will be computed.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from inspect import signature
 from typing import Any
 
@@ -43,22 +43,33 @@ def _why(what: str, values: Iterable[Any], used: list[tuple[str, ...]], name: st
     return f"{name!r} does nothing with {' and '.join(dict.fromkeys(words))}"
 
 
-def warn_of_unused(machine: Any) -> None:
-    """Warn of every parameter that is not at its default and has no effect."""
+def warn_of_unused(
+    machine: Any, kernels: Sequence[Any] = (), losses: Sequence[Any] = (), level: int = 5
+) -> None:
+    """Warn of every parameter that is not at its default and has no effect.
+
+    Parameters
+    ----------
+    machine : KernelMachine
+    kernels, losses : sequences
+        What it may come to have; its own by default.
+    level : int, default=5
+        How far up the caller is who is to be told.
+    """
     for name, value in _changed(machine):
-        why = useless(name, [machine.kernel], [machine.loss])
+        why = useless(name, kernels or [machine.kernel], losses or [machine.loss])
         if why:
             warnings.warn(
                 f"{name}={value!r} was set, but {why}; leave it at its default",
                 UnusedParameterWarning,
-                stacklevel=5,
+                stacklevel=level,
             )
 
 
 def _changed(machine: Any) -> Iterator[tuple[str, Any]]:
     """Parameters with another value than their default."""
     for name, parameter in signature(type(machine)).parameters.items():
-        value = getattr(machine, name)
+        value = getattr(machine, name, parameter.default)
         if value is parameter.default or name not in OF_KERNEL + OF_LOSS:
             continue
         if np.ndim(value) > 0 or value != parameter.default:

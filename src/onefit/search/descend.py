@@ -6,8 +6,9 @@ for all columns comes first, as any other search; from the best of its candidate
 the exact gradient (onefit.gradient) in the logarithms of the parameters, within their intervals.
 
 What is followed is a smooth function of held-out values: the squared error where the score is one
-(R^2 and its root among them), Huber's loss for the absolute error, a softened error rate for the
-accuracy, the log loss for any other score of a classifier. Every point that a descent ends at is
+(R^2 and its root among them), Huber's loss for the absolute error, the rounded loss of its levels
+for any other score of a machine of quantiles, a softened error rate for the accuracy, the log loss
+for any other score of a classifier. Every point that a descent ends at is
 then scored as any candidate, beside those of the grid: the winner is never worse than the grid's.
 """
 
@@ -26,8 +27,7 @@ from onefit._types import Array
 from onefit.estimators import inside
 from onefit.gradient import Pointwise, SmoothedError, cv_gradient
 from onefit.linalg import LinAlgError
-from onefit.losses import Huber, Log, Squared
-from onefit.problem import Problem
+from onefit.losses import Huber, Log, Quantile, Squared
 from onefit.search.continuous import Interval
 from onefit.search.grid import Job, Machine
 from onefit.search.metrics import absolute_error, accuracy
@@ -124,8 +124,11 @@ def _pointwise(task: Task, metric: str, machine: Machine) -> Pointwise:
         return SmoothedError(WIDTH)
     if is_classifier(machine.estimator):
         return Log()
+    corner = CORNER * float(np.std(task.sample.Y))
     if fast is absolute_error:
-        return Huber(CORNER * float(np.std(task.sample.Y)))
+        return Huber(corner)
+    if fast is None and machine.estimator.loss == "quantile":
+        return Quantile(machine.estimator.level, corner)
     return Squared()
 
 
@@ -158,7 +161,8 @@ class _Way:
     def kernel(self, gamma: Any) -> Any:
         """The kernel with a gamma."""
         estimator = self.at(self.machine, gamma).estimator
-        return inside.resolve_kernel(estimator, self.sample.X, self.sample.s)
+        s = inside.weights_of(estimator, self.sample.Y, self.sample.s)
+        return inside.resolve_kernel(estimator, self.sample.X, s)
 
     def down(self, start: dict[str, Any]) -> Descent:
         """From a candidate to a minimum."""
@@ -207,10 +211,8 @@ class _Way:
         """Infinite where the numerics fail."""
         point, sample, estimator = self._point(x), self.sample, self.machine.estimator
         kernel = self.kernel(point["gamma"])
-        problem = Problem(
-            kernel(sample.X), sample.Y, sample.s, inside.loss_of(estimator),
-            estimator.fit_intercept, estimator.scaling, definite=kernel.definite,
-        )  # fmt: skip
+        K = kernel(sample.X)
+        problem = inside.problem_of(estimator, K, sample.Y, sample.s, definite=kernel.definite)
         try:
             found = cv_gradient(problem, point["lam"], sample.folds, self.criterion)
         except (LinAlgError, FloatingPointError):
