@@ -20,8 +20,8 @@ from sklearn.utils.validation import (
 
 from onefit import linalg, plan
 from onefit._validation import check_choice, check_positive, check_weights, first_not_finite
-from onefit.fit import SOLVERS, fit, resolved
 from onefit.estimators.unused import warn_of_unused
+from onefit.fit import SOLVERS, fit, resolved
 from onefit.kernels import (
     Geometry,
     Kernel,

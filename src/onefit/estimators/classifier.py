@@ -206,7 +206,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     def _make_loss(self) -> Loss:
         loss = get_loss(self.loss, "classification", delta=self.delta)
-        return InPairs(loss) if self._in_pairs else loss
+        return InPairs(loss) if self._in_pairs else loss  # type: ignore[return-value]
 
     def _targets(self, y: Any, dtype: Any) -> Array:
         if y is None:

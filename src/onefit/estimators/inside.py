@@ -39,8 +39,8 @@ __all__ = [
     "problem_of",
     "resolve_kernel",
     "solve",
-    "with_decision",
     "weights_of",
+    "with_decision",
     "with_support",
     "workload_of",
 ]

@@ -159,7 +159,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
 
     def _remember_width(self, name: str, loss: Loss) -> None:
         """The width that the loss has come to have, as a fitted attribute."""
-        vars(self).pop(f"{name}_", None)
+        self.__dict__.pop(f"{name}_", None)
         if not hasattr(loss, name):
             return
         width = np.asarray(getattr(loss, name))

@@ -39,7 +39,7 @@ def useless(name: str, kernels: Iterable[Any], losses: Iterable[Any]) -> str:
 def _why(what: str, values: Iterable[Any], used: list[tuple[str, ...]], name: str) -> str:
     if any(name in one for one in used):
         return ""
-    words = [f"{what}={v!r}" if isinstance(v, str) else f"a {what} that is an object" for v in values]
+    words = [f"{what}={v!r}" if isinstance(v, str) else f"a {what} that is no name" for v in values]
     return f"{name!r} does nothing with {' and '.join(dict.fromkeys(words))}"
 
 

@@ -103,10 +103,8 @@ def loss_of(loss: Loss, columns: Any) -> Loss:
     return found
 
 
-def of_columns(parameter: Any, columns: Any) -> Any:
-    """A parameter of some of the targets: a number serves them all, a tuple has one for each."""
-    if not isinstance(parameter, tuple):
-        return parameter
+def of_columns(parameter: tuple[float, ...], columns: Any) -> float | tuple[float, ...]:
+    """A parameter of some of the targets, of a tuple that has one for each."""
     some = np.asarray(parameter)[columns]
     return tuple(some.tolist()) if some.size > 1 else float(some[0])
 

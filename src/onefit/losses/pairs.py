@@ -51,7 +51,8 @@ class InPairs:
 
     def take(self, columns: Any) -> InPairs:
         """The loss of some of the targets."""
-        return InPairs(loss_of(self.loss, columns))
+        some = loss_of(self.loss, columns)
+        return self if some is self.loss else InPairs(some)
 
     def value(self, y: Array, u: Array) -> Array:
         return np.where(y == 0.0, 0.0, self.loss.value(y, u))

@@ -194,7 +194,9 @@ class Expectile(PiecewiseQuadratic):
         return 4.0 * float(np.max(np.maximum(self.level, np.subtract(1.0, self.level))))
 
     def take(self, columns: Any) -> Expectile:
-        """The loss of some of the targets."""
+        """The loss of some of the targets; a level alone serves them all."""
+        if not isinstance(self.level, tuple):
+            return self
         return replace(self, level=of_columns(self.level, columns))
 
     def _weight(self, r: Array) -> Array:

@@ -71,10 +71,11 @@ class _Rounded(PiecewiseQuadratic):
         return replace(self, delta=delta)  # type: ignore[type-var]
 
     def take(self, columns: Any) -> Self:
-        """The loss of some of the targets."""
-        names = [name for name in ("delta", "level") if hasattr(self, name)]
-        taken = {name: of_columns(getattr(self, name), columns) for name in names}
-        return replace(self, **taken)  # type: ignore[type-var]
+        """The loss of some of the targets; numbers alone serve them all."""
+        given = {name: getattr(self, name, None) for name in ("delta", "level")}
+        several = {name: one for name, one in given.items() if isinstance(one, tuple)}
+        taken = {name: of_columns(one, columns) for name, one in several.items()}
+        return replace(self, **taken) if taken else self  # type: ignore[type-var]
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,8 @@ class Quantile(_Rounded):
     def piece(self, y: Array, u: Array) -> Array:
         r = y - u
         level, delta = in_type_of(r, self.level), in_type_of(r, self.delta)
-        return np.subtract(r > level * delta, r < (level - 1.0) * delta, dtype=np.int8)
+        above, below = r > level * delta, r < (level - 1.0) * delta
+        return np.asarray(np.subtract(above, below, dtype=np.int8))
 
     def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
         # V is the rounded |x| / 2 at x = r - delta (level - 1/2), and straight in r besides

@@ -25,7 +25,7 @@ def settings(search: Any, X: Any, y: Any, weight: Any, setup: Any, metric: Any) 
     folds = setup.folds
     about = {
         "onefit": _version.__version__,
-        "X": describe(X if hasattr(X, "shape") else as_rows(X)),
+        "X": describe(X if hasattr(X, "shape") else np.asarray(as_rows(X))),
         "y": describe(y if hasattr(y, "shape") else np.asarray(y)),
         "sample_weight": describe(weight if weight is None else np.asarray(weight)),
         "splits": f"{len(folds)} splits ({digest(folds.rows, folds.offsets, *folds.removed)})",
