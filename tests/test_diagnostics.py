@@ -118,7 +118,7 @@ def test_precomputed_kernels():
     at = sample("regression", n=6, seed=5)[0]
     model = KernelRegressor(loss="huber", threshold=0.3, gamma=0.5, lam=LAM)
     kernel = clone(model).fit(X, y)._kernel
-    plain = clone(model).set_params(kernel="precomputed")
+    plain = clone(model).set_params(kernel="precomputed", gamma="scale")
     np.testing.assert_allclose(
         influence(plain, kernel(X), y), influence(model, X, y), rtol=1e-8, atol=1e-10
     )

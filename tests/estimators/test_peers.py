@@ -135,7 +135,8 @@ def test_named_kernels_are_scikit_learns(kernel):
     X, y = sample("regression", n=20)
     name = NAMES.get(kernel, kernel)
     K = pairwise_kernels(X, metric=name, filter_params=True, gamma=0.4, degree=3, coef0=1)
-    direct = KernelRegressor("huber", kernel, gamma=0.4, lam=0.01).fit(X, y)
+    gamma = {} if kernel == "linear" else {"gamma": 0.4}
+    direct = KernelRegressor("huber", kernel, **gamma, lam=0.01).fit(X, y)
     given = KernelRegressor("huber", "precomputed", lam=0.01).fit(K, y)
     assert direct.predict(X) == pytest.approx(given.predict(K), abs=1e-8)
 

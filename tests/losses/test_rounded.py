@@ -64,8 +64,8 @@ def test_the_width_is_a_tenth_of_the_standard_deviation_of_normal_residuals():
 def test_columns_have_their_own_levels():
     y, u = np.random.default_rng(0).normal(size=(2, 9, 3))
     for several, alone in [
-        (Quantile((0.1, 0.5, 0.9), (0.1, 0.2, 0.3)), lambda l, d: Quantile(l, d)),
-        (Expectile((0.1, 0.5, 0.9)), lambda l, d: Expectile(l)),
+        (Quantile((0.1, 0.5, 0.9), (0.1, 0.2, 0.3)), lambda level, delta: Quantile(level, delta)),
+        (Expectile((0.1, 0.5, 0.9)), lambda level, delta: Expectile(level)),
     ]:
         for j, (level, delta) in enumerate(zip((0.1, 0.5, 0.9), (0.1, 0.2, 0.3), strict=True)):
             for name in ("value", "gradient", "curvature", "piece"):
