@@ -54,8 +54,8 @@ class KernelSearchCV(BaseSearchCV):
     predictions come from fits to the whole sample (:func:`heldout_predict`), kernel matrices are
     built once for each kernel, and all lam ride on them.
 
-    The kernel is fixed on all rows: ``gamma="scale"`` looks at the whole X, not at each training
-    part. Randomness enters through the splitter and ``n_iter`` only.
+    The kernel and weights of classes are fixed on all rows: ``gamma="scale"`` looks at the whole X,
+    and ``class_weight="balanced"`` at the whole y, not at each training part. Randomness enters through the splitter and ``n_iter`` only.
 
     Parameters
     ----------
@@ -67,7 +67,8 @@ class KernelSearchCV(BaseSearchCV):
         each kernel on one preparation, see :mod:`onefit.search.continuous`.
     cv : int, splitter, or iterable of splits, default=5
     scoring : str, callable, list, tuple, dict or None, default=None
-        As in scikit-learn; None is R^2 or accuracy. Any scorer that is content with held-out
+        As in scikit-learn; None is R^2 or accuracy, or minus the pinball loss for several levels.
+        Any scorer that is content with held-out
         decision values, and what follows from them, will do.
     criterion : str or object, default="cv"
         What to choose by: "cv" is the cross-validated score itself. See
