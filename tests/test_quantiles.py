@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from sklearn.metrics import make_scorer, mean_pinball_loss
 
-from onefit import KernelRegressor, KernelSearchCV, heldout_predict, influence, predict_interval
+from onefit import (
+    KernelRegressor,
+    KernelSearchCV,
+    heldout_predict,
+    influence,
+    nested_cv,
+    predict_interval,
+)
 from onefit.losses import Quantile
 from onefit.quantiles import crossings, levels_of, neg_pinball_loss, pinball_loss, rearrange
 from onefit.search.continuous import Interval
@@ -181,3 +188,9 @@ def test_sorting_never_harms():
     assert crossings(P, [0.4, 0.5, 0.6]).share > 0
     mended = rearrange(P, [0.4, 0.5, 0.6])
     assert pinball_loss(y, mended, [0.4, 0.5, 0.6]) <= pinball_loss(y, P, [0.4, 0.5, 0.6]) + 1e-12
+
+
+def test_nested_cross_validation_tells_the_pinball_loss():
+    X, y = data(36)
+    found = nested_cv(machine([0.2, 0.8], delta=0.3), X, y, cv=3, repeats=1)
+    assert 0.0 < found.error < 0.3

@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-__all__ = ["Crossings", "crossings", "levels_of", "neg_pinball_loss", "pinball_loss", "rearrange"]
+__all__ = [
+    "Crossings",
+    "crossings",
+    "levels_of",
+    "neg_pinball_loss",
+    "pinball_loss",
+    "pinball_losses",
+    "rearrange",
+]
 
 
 class Crossings(NamedTuple):
@@ -90,6 +98,11 @@ def pinball_loss(y: Any, predictions: Any, level: Any, sample_weight: Any = None
     >>> pinball_loss([1.0, 2.0], [[0.0, 2.0], [2.0, 4.0]], level=[0.5, 0.9])
     0.2
     """
+    return float(np.average(pinball_losses(y, predictions, level), weights=sample_weight))
+
+
+def pinball_losses(y: Any, predictions: Any, level: Any) -> Array:
+    """The mean over levels for each row."""
     target = np.asarray(y, dtype=float).reshape(-1, 1)
     values = np.asarray(predictions, dtype=float).reshape(len(target), -1)
     levels = np.atleast_1d(np.asarray(level, dtype=float))
@@ -99,8 +112,7 @@ def pinball_loss(y: Any, predictions: Any, level: Any, sample_weight: Any = None
             "one for each"
         )
     r = target - values
-    each = np.maximum(levels * r, (levels - 1.0) * r).mean(axis=1)
-    return float(np.average(each, weights=sample_weight))
+    return np.asarray(np.maximum(levels * r, (levels - 1.0) * r).mean(axis=1))
 
 
 def neg_pinball_loss(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -68,8 +68,8 @@ class KernelSearchCV(BaseSearchCV):
     cv : int, splitter, or iterable of splits, default=5
     scoring : str, callable, list, tuple, dict or None, default=None
         As in scikit-learn; None is R^2 or accuracy, or minus the pinball loss for several levels.
-        Any scorer that is content with held-out
-        decision values, and what follows from them, will do.
+        Any scorer that is content with held-out decision values, and what follows from them, will
+        do.
     criterion : str or object, default="cv"
         What to choose by: "cv" is the cross-validated score itself. See
         :class:`onefit.search.criterion.Criterion`.

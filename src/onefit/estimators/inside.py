@@ -168,6 +168,7 @@ def with_support(machine: KernelMachine) -> KernelMachine:
     rows = np.flatnonzero(coef.reshape(coef.shape[0], -1).any(axis=1))
     rows = rows if rows.size else np.arange(1)
     small.X_fit_, small.dual_coef_ = small.X_fit_[rows], coef[rows]
+    small.support_ = np.arange(rows.size)
     return small  # type: ignore[no-any-return]
 
 
