@@ -1,4 +1,4 @@
-"""Quantiles: pinball loss and time of onefit, QuantileRegressor on Nystroem features, boosted trees.
+"""Quantiles: pinball loss and time, beside QuantileRegressor on Nystroem features and boosted trees.
 
 Half of the rows to train and choose on, the other half to test, some splits of each set. onefit
 searches gamma and lam by five folds for three levels at once; the others, for each level by itself,
@@ -93,8 +93,9 @@ def halves(task: Row, name: str, split: int):
 
 
 def one_run(fit, X, y, X_test, y_test) -> Row:
-    from onefit.quantiles import crossings, pinball_loss, rearrange
     from sklearn.model_selection import KFold
+
+    from onefit.quantiles import crossings, pinball_loss, rearrange
 
     folds = list(KFold(5, shuffle=True, random_state=0).split(X))
     start = time.perf_counter()
@@ -137,8 +138,8 @@ def main() -> None:
     harness.write_csv(given.out, stem, rows)
     about = (
         f"Levels {LEVELS}; test pinball loss (the mean over levels, targets of unit variance) of "
-        f"machines chosen by five folds, means over {given.rounds} random halves; the share of test "
-        "targets between the outer quantiles, 0.8 if all is well; the share of test rows in which "
+        f"machines chosen by five folds, means over {given.rounds} random halves; the share of "
+        "test targets between the outer quantiles, 0.8 if all is well; the share of test rows in which "
         "quantiles cross; the best time of search and fit, one process, one thread."
     )
     title = "Quantiles beside linear programming on Nystroem features and boosted trees"

@@ -55,7 +55,8 @@ class KernelSearchCV(BaseSearchCV):
     built once for each kernel, and all lam ride on them.
 
     The kernel and weights of classes are fixed on all rows: ``gamma="scale"`` looks at the whole X,
-    and ``class_weight="balanced"`` at the whole y, not at each training part. Randomness enters through the splitter and ``n_iter`` only.
+    and ``class_weight="balanced"`` at the whole y, not at each training part. Randomness enters
+    through the splitter and ``n_iter`` only.
 
     Parameters
     ----------
