@@ -1,4 +1,4 @@
-"""Quantiles: pinball loss and time, beside QuantileRegressor on Nystroem features and boosted trees.
+"""Quantiles: losses and times, beside QuantileRegressor on Nystroem features and boosted trees.
 
 Half of the rows to train and choose on, the other half to test, some splits of each set. onefit
 searches gamma and lam by five folds for three levels at once; the others, for each level by itself,
@@ -139,8 +139,8 @@ def main() -> None:
     about = (
         f"Levels {LEVELS}; test pinball loss (the mean over levels, targets of unit variance) of "
         f"machines chosen by five folds, means over {given.rounds} random halves; the share of "
-        "test targets between the outer quantiles, 0.8 if all is well; the share of test rows in which "
-        "quantiles cross; the best time of search and fit, one process, one thread."
+        "test targets between the outer quantiles, 0.8 if all is well; the share of test rows in "
+        "which quantiles cross; the best time of search and fit, one process, one thread."
     )
     title = "Quantiles beside linear programming on Nystroem features and boosted trees"
     parts = [("Test losses and times", f"{about}\n\n{harness.table(rows)}")]

@@ -14,7 +14,7 @@ from onefit import (
     nested_cv,
     predict_interval,
 )
-from onefit.losses import Quantile
+from onefit.losses import Expectile, Quantile
 from onefit.quantiles import crossings, levels_of, neg_pinball_loss, pinball_loss, rearrange
 from onefit.search.continuous import Interval
 
@@ -74,6 +74,16 @@ def test_the_rounded_machine_is_within_half_of_delta_of_the_best_pinball_loss():
     best = objective(1e-6)
     for delta in (0.3, 0.1, 0.01):
         assert best - 1e-7 <= objective(delta) <= best + delta / 2
+
+
+def test_several_expectiles_are_scored_by_their_own_loss():
+    X, y = data()
+    several = machine(LEVELS, "expectile").fit(X, y)
+    P = several.predict(X)
+    each = [Expectile(level).value(y, P[:, j]).mean() for j, level in enumerate(LEVELS)]
+    assert several.score(X, y) == pytest.approx(-np.mean(each))
+    search = KernelSearchCV(machine(LEVELS, "expectile"), {"lam": [1e-3, 1e-2]}, cv=3).fit(X, y)
+    assert search.best_score_ < 0.0
 
 
 def test_several_levels_take_one_target():

@@ -12,7 +12,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_y
 
 from onefit.estimators._base import KernelMachine
-from onefit.losses import Loss, get_loss
+from onefit.losses import Loss, Quantile, get_loss
 from onefit.quantiles import levels_of, pinball_loss
 
 Array = NDArray[Any]
@@ -182,11 +182,14 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         return values.ravel() if self._one_column else values
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """R^2; minus the mean pinball loss, the larger the better, for several levels."""
+        """R^2; for several levels, minus the mean pinball loss, or the mean loss of expectiles."""
         levels = levels_of(self)
-        if len(levels) > 1:
+        if len(levels) <= 1:
+            return float(super().score(X, y, sample_weight))
+        if self.loss == "quantile" or isinstance(self.loss, Quantile):
             return -pinball_loss(y, self.predict(X), levels, sample_weight)
-        return float(super().score(X, y, sample_weight))
+        value = self._make_loss().value(np.asarray(y, dtype=float).reshape(-1, 1), self.predict(X))
+        return -float(np.average(value.mean(axis=1), weights=sample_weight))
 
     def _make_loss(self) -> Loss:
         widths = {name: getattr(self, name) for name in ("threshold", "epsilon", "level", "delta")}
