@@ -102,39 +102,38 @@ class EpsilonInsensitive(_Rounded):
         object.__setattr__(self, "epsilon", epsilon)
         self._check_delta()
 
-    def _excess(self, r: Array) -> Array:
-        return np.asarray(np.maximum(np.abs(r) - self.epsilon, 0.0), dtype=r.dtype)
+    def _slope(self, e: Array) -> Array:
+        """|dV/dr| where |r| exceeds epsilon by e."""
+        return np.asarray(np.clip(e / in_type_of(e, self.delta), 0.0, 1.0), dtype=e.dtype)
 
     def value(self, y: Array, u: Array) -> Array:
-        r = y - u
-        e, delta = self._excess(r), in_type_of(r, self.delta)
-        slope = np.minimum(e / delta, 1.0)
-        return np.asarray(slope * (e - 0.5 * delta * slope))
+        e = np.abs(y - u) - self.epsilon
+        slope = self._slope(e)
+        return np.asarray(slope * (e - 0.5 * in_type_of(e, self.delta) * slope))
 
     def gradient(self, y: Array, u: Array) -> Array:
         r = y - u
-        slope = np.minimum(self._excess(r) / in_type_of(r, self.delta), 1.0)
-        return np.asarray(-np.sign(r) * slope)
-
-    def _corner(self, r: Array) -> Array:
-        e = self._excess(r)
-        # a tube without width has one corner, which its middle is part of
-        return np.asarray((e <= in_type_of(r, self.delta)) & ((e > 0.0) | (self.epsilon == 0.0)))
+        return np.asarray(-np.copysign(self._slope(np.abs(r) - self.epsilon), r))
 
     def curvature(self, y: Array, u: Array) -> Array:
         r = y - u
-        return np.asarray(self._corner(r) / in_type_of(r, self.delta), dtype=r.dtype)
+        # a tube without width has one corner, on both sides
+        corner = np.abs(self.piece(y, u)) == (1 if self.epsilon else 0)
+        return np.asarray(corner / in_type_of(r, self.delta), dtype=r.dtype)
 
     def piece(self, y: Array, u: Array) -> Array:
         r = y - u
-        beyond = self._excess(r) > in_type_of(r, self.delta)
-        inside = self._corner(r) & (self.epsilon > 0.0)
-        return np.asarray(np.sign(r) * (2 * beyond + inside)).astype(np.int8)
+        far = self.epsilon + in_type_of(r, self.delta)
+        found = np.subtract(r > far, r < -far, dtype=np.int8)
+        if self.epsilon:
+            found += np.subtract(r > self.epsilon, r < -self.epsilon, dtype=np.int8)
+        return np.asarray(found)
 
     def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
         r = y - u
-        e = self._excess(r)
-        return 0.5 / np.maximum(e, in_type_of(r, self.delta)), u + np.sign(r) * e
+        e = np.maximum(np.abs(r) - self.epsilon, 0.0)
+        weight = 0.5 / np.maximum(e, in_type_of(r, self.delta))
+        return np.asarray(weight, dtype=r.dtype), np.asarray(u + np.sign(r) * e)
 
 
 @dataclass(frozen=True)
