@@ -3,7 +3,7 @@
 Half of the rows to train and choose on, the other half to test, some splits of each set. onefit
 searches gamma and lam by five folds for three levels at once; the others, for each level by itself,
 search what decides about their smoothness by GridSearchCV over the same folds: alpha and gamma of
-QuantileRegressor on 200 Nystroem features, learning rate and leaves of
+QuantileRegressor on 100 Nystroem features, learning rate and leaves of
 HistGradientBoostingRegressor.
 """
 
@@ -21,7 +21,7 @@ from _harness import Row
 
 LEVELS = (0.1, 0.5, 0.9)
 GAMMAS = 2.0 ** np.linspace(-7, 1, 5)
-LANDMARKS = 200
+LANDMARKS = 100
 
 
 # The call into onefit.

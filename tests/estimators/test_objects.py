@@ -103,6 +103,35 @@ def test_rows_of_other_shapes():
     )
 
 
+class Graph:
+    """What looks like a sequence to NumPy, and is none."""
+
+    def __init__(self, edges):
+        self.edges = edges
+
+    def __len__(self):
+        return len(self.edges)
+
+    def __getitem__(self, node):
+        raise KeyError(node)
+
+
+def test_graphs():
+    random = np.random.default_rng(0)
+    edges = [
+        {tuple(sorted(random.integers(0, 5, 2).tolist())) for _ in range(6)} for _ in range(30)
+    ]
+    y = np.array([len(one) for one in edges], dtype=float)
+
+    def common(A, B):
+        return np.array([[len(a.edges & b.edges) for b in B] for a in A], dtype=float)
+
+    graphs = [Graph(one) for one in edges]
+    search = KernelSearchCV(KernelRegressor(kernel=common), {"lam": [1e-3, 1e-2]}).fit(graphs, y)
+    assert search.cv_results_["exact"].all()
+    assert search.predict(graphs[:4]).shape == (4,)
+
+
 def test_kernel_objects_of_functions():
     words, y = letters()
     one = CallableKernel(matches)

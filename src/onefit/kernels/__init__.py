@@ -2,11 +2,12 @@
 
 from onefit.kernels.base import CallableKernel, Kernel
 from onefit.kernels.combine import Normalized, WeightedSum
-from onefit.kernels.distances import Geometry, as_rows, is_objects, number_type
+from onefit.kernels.distances import Geometry
 from onefit.kernels.dot import Linear, Polynomial
 from onefit.kernels.per_feature import PerFeature
 from onefit.kernels.precomputed import Precomputed, check_precomputed
 from onefit.kernels.resolve import KERNELS, kernel_parameters, resolve_kernel
+from onefit.kernels.rows import as_rows, is_objects, number_type
 from onefit.kernels.stationary import Gaussian, Laplace, Matern12, Matern32, Matern52
 
 __all__ = [

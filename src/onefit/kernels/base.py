@@ -15,9 +15,9 @@ from onefit.kernels.distances import (
     Geometry,
     Points,
     as_points,
-    number_type,
     row_blocks,
 )
+from onefit.kernels.rows import number_type
 from onefit.linalg.tiles import Tiles
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from onefit.kernels.base import Kernel, require_number
-from onefit.kernels.distances import Array, Geometry, Points, as_points, number_type
+from onefit.kernels.distances import Array, Geometry, Points, as_points
+from onefit.kernels.rows import number_type
 
 
 @dataclass(frozen=True)

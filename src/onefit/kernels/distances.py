@@ -33,6 +33,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
+from onefit.kernels.rows import is_objects, is_table, number_type
+
 Array = npt.NDArray[Any]
 Points = Any
 """A dense (n, d) array or a CSR matrix."""
@@ -136,45 +138,6 @@ def is_sparse(X: Points) -> bool:
     return bool(sp.issparse(X))
 
 
-def is_objects(X: Points) -> bool:
-    """Whether `X` is an array of anything but numbers: strings, graphs, sequences."""
-    return isinstance(X, np.ndarray) and X.dtype.kind not in "fiubc"
-
-
-def number_type(X: Points) -> Any:
-    """The precision of what is computed from points: float32 if they are, else float64."""
-    return np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
-
-
-def as_rows(X: Points) -> Points:
-    """`X` as it is if it is a table of numbers, else its rows as an array of objects.
-
-    An array or a data frame of strings keeps its columns; any other sequence becomes an array with
-    one object, whatever it is, for each row.
-    """
-    if is_sparse(X):
-        return X
-    if hasattr(X, "to_numpy") and not _numbers(X):
-        X = X.to_numpy()
-    if _numbers(X) or is_objects(X):
-        return X
-    if not hasattr(X, "__len__"):
-        raise TypeError(f"X must be a sequence of rows, got {X!r}.")
-    rows = np.empty(len(X), dtype=object)
-    for i, row in enumerate(X):
-        rows[i] = row
-    return rows
-
-
-def _numbers(X: Any) -> bool:
-    """Whether `X` is a table (or a column) of numbers, those of an array of objects included."""
-    try:
-        found = np.asarray(X.tolist() if is_objects(X) else X)
-    except (TypeError, ValueError):
-        return False
-    return found.ndim in (1, 2) and not is_objects(found)
-
-
 def as_points(X: Points, name: str) -> Points:
     """`X` as a float array or canonical CSR, copied only when its type must change.
 
@@ -187,7 +150,7 @@ def as_points(X: Points, name: str) -> Points:
             points.sum_duplicates()
     else:
         points = np.asarray(X)
-        if is_objects(points) and not _numbers(points):
+        if is_objects(points) and not is_table(points):
             return points
         if points.ndim != 2:
             raise ValueError(
