@@ -95,8 +95,8 @@ def pinball_loss(y: Any, predictions: Any, level: Any, sample_weight: Any = None
 
     Examples
     --------
-    >>> pinball_loss([1.0, 2.0], [[0.0, 2.0], [2.0, 4.0]], level=[0.5, 0.9])
-    0.2
+    >>> pinball_loss([1.0, 2.0], [[0.0, 2.0], [2.0, 4.0]], level=[0.5, 0.75])
+    0.3125
     """
     return float(np.average(pinball_losses(y, predictions, level), weights=sample_weight))
 

@@ -9,7 +9,7 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.multiclass import OneVsOneClassifier
 from sklearn.svm import SVC
-from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
 
 from onefit import KernelClassifier, KernelSearchCV, heldout_predict, influence
 from onefit.estimators import inside
@@ -123,8 +123,10 @@ def test_class_weights_are_sample_weights(parameters, multi_class):
     for given in ("balanced", {"ash": 2.0, "birch": 1.0, "cedar": 0.25, "oak": 4.0}):
         ours = machine(parameters, multi_class=multi_class, class_weight=given, gamma="scale")
         plain = machine(parameters, multi_class=multi_class, gamma="scale")
-        by_class = compute_sample_weight(given, y)
         for weight in (None, s):
+            names = ours.fit(X, y).classes_
+            found = compute_class_weight(given, classes=names, y=y, sample_weight=weight)
+            by_class = found[np.searchsorted(names, y)]
             explicit = by_class if weight is None else weight * by_class
             a = ours.fit(X, y, weight).decision_function(X)
             assert a == pytest.approx(plain.fit(X, y, explicit).decision_function(X), abs=1e-9)

@@ -55,8 +55,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         Half width of the rounded corner of "smoothed_hinge".
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, which multiply the sample weights; "balanced" is n / (classes times
-        rows of the class). They are fixed on all rows, as ``gamma="scale"`` is: the parts of a
-        cross-validation do not change them.
+        rows of the class), rows counted as their weights say. They are fixed on all rows, as
+        ``gamma="scale"`` is: the parts of a cross-validation do not change them.
     multi_class : {"ovr", "ovo"}, default="ovr"
         Several classes: one machine for each against the rest, or one for each pair, which vote,
         as in SVC. All pairs have one penalty, ``C = 1 / (2 n lam)`` with n all training rows.
@@ -232,11 +232,11 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     def _weights(self, Y: Array, s: Array) -> Array:
         codes = Y.argmax(axis=1) if Y.shape[1] > 1 else (Y[:, 0] > 0).astype(int)
-        self.class_weight_ = self._weigh(codes[s > 0])
+        self.class_weight_ = self._weigh(codes, s)
         return s if self.class_weight is None else s * self.class_weight_[codes].astype(s.dtype)
 
-    def _weigh(self, codes: Array) -> Array:
-        """The weight of every class, of rows that have one; rows of weight zero do not count."""
+    def _weigh(self, codes: Array, s: Array) -> Array:
+        """The weight of every class; a row counts as often as its own weight says."""
         given, classes = self.class_weight, self.classes_
         if isinstance(given, Mapping) and not all(
             np.isfinite(value) and value > 0 for value in given.values()
@@ -245,7 +245,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
                 f"class_weight must have positive finite values, got {given!r}; leave the rows of "
                 "a class out to do without it"
             )
-        return np.asarray(compute_class_weight(given, classes=classes, y=classes[codes]))
+        found = compute_class_weight(given, classes=classes, y=classes[codes], sample_weight=s)
+        return np.asarray(found)
 
 
 def _check_labels(y: Array) -> None:

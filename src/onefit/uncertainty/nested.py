@@ -245,7 +245,8 @@ def _from_one_fit(machine: KernelMachine, data: _Data, parts: list[list[Array]])
     inside.check_targets(named, data.y, np.float64)  # its classes
     for part, values in zip(parts, held.by_fold, strict=True):
         found = named._labels(values) if is_classifier(machine) else values
-        found = found.reshape(len(values), *np.shape(data.y)[1:])
+        if inside.plain_columns(named):
+            found = found.reshape(len(values), *np.shape(data.y)[1:])
         yield np.split(found, np.cumsum([rows.size for rows in part])[:-1])
 
 
