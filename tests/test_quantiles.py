@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.metrics import make_scorer, mean_pinball_loss
+from sklearn.model_selection import LeaveOneOut
 
 from onefit import (
     KernelRegressor,
@@ -204,3 +205,23 @@ def test_nested_cross_validation_tells_the_pinball_loss():
     X, y = data(36)
     found = nested_cv(machine([0.2, 0.8], delta=0.3), X, y, cv=3, repeats=1)
     assert 0.0 < found.error < 0.3
+
+
+@pytest.mark.parametrize("criterion", ["loo", "influence_loo"])
+@pytest.mark.parametrize("delta", ["mad", 0.3])
+def test_criteria_judge_a_quantile_by_its_level(criterion, delta):
+    X, y = data(30)
+    base = KernelRegressor("quantile", level=0.9, delta=delta, gamma=1.0)
+    grid = {"lam": [1e-2, 1e-1]}
+    search = KernelSearchCV(
+        base,
+        grid,
+        cv=LeaveOneOut(),
+        criterion=criterion,
+        keep_heldout="all",
+        scoring=neg_pinball_loss,
+    ).fit(X, y)
+    pinball = [pinball_loss(y, held.predictions, 0.9) for held in search.heldouts_]
+    assert search.cv_results_["criterion"] == pytest.approx(pinball, abs=0.12)
+    if criterion == "loo" and delta == "mad":
+        assert search.cv_results_["criterion"] == pytest.approx(pinball, abs=1e-6)

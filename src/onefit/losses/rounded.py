@@ -111,6 +111,10 @@ class EpsilonInsensitive(_Rounded):
         slope = self._slope(e)
         return np.asarray(slope * (e - 0.5 * in_type_of(e, self.delta) * slope))
 
+    def unrounded(self, y: Array, u: Array) -> Array:
+        """V_0, whatever the width."""
+        return np.asarray(np.maximum(np.abs(y - u) - self.epsilon, 0.0))
+
     def gradient(self, y: Array, u: Array) -> Array:
         r = y - u
         return np.asarray(-np.copysign(self._slope(np.abs(r) - self.epsilon), r))
@@ -166,6 +170,12 @@ class Quantile(_Rounded):
         r = y - u
         slope = self._slope(r)
         return np.asarray(slope * (r - 0.5 * in_type_of(r, self.delta) * slope))
+
+    def unrounded(self, y: Array, u: Array) -> Array:
+        """V_0, whatever the width."""
+        r = y - u
+        level = in_type_of(r, self.level)
+        return np.asarray(np.maximum(level * r, (level - 1.0) * r))
 
     def gradient(self, y: Array, u: Array) -> Array:
         return -self._slope(y - u)
