@@ -207,21 +207,19 @@ def test_nested_cross_validation_tells_the_pinball_loss():
     assert 0.0 < found.error < 0.3
 
 
-@pytest.mark.parametrize("criterion", ["loo", "influence_loo"])
-@pytest.mark.parametrize("delta", ["mad", 0.3])
+@pytest.mark.parametrize(
+    ("criterion", "delta"), [("loo", "mad"), ("loo", 0.3), ("influence_loo", 0.3)]
+)
 def test_criteria_judge_a_quantile_by_its_level(criterion, delta):
+    """By the pinball loss where the width differs from lambda to lambda, else by the rounded one."""
     X, y = data(30)
     base = KernelRegressor("quantile", level=0.9, delta=delta, gamma=1.0)
-    grid = {"lam": [1e-2, 1e-1]}
-    search = KernelSearchCV(
-        base,
-        grid,
-        cv=LeaveOneOut(),
-        criterion=criterion,
-        keep_heldout="all",
-        scoring=neg_pinball_loss,
-    ).fit(X, y)
+    options = {"cv": LeaveOneOut(), "scoring": neg_pinball_loss, "keep_heldout": "all"}
+    search = KernelSearchCV(base, {"lam": [1e-2, 1e-1]}, criterion=criterion, **options).fit(X, y)
     pinball = [pinball_loss(y, held.predictions, 0.9) for held in search.heldouts_]
-    assert search.cv_results_["criterion"] == pytest.approx(pinball, abs=0.12)
-    if criterion == "loo" and delta == "mad":
-        assert search.cv_results_["criterion"] == pytest.approx(pinball, abs=1e-6)
+    gap = pinball - search.cv_results_["criterion"]
+    if delta == "mad":
+        assert gap == pytest.approx(0.0, abs=1e-6)
+    else:
+        assert (gap > 0.0).all()
+        assert (gap < 0.3 / 2).all()
