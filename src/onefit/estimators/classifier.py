@@ -245,8 +245,9 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
                 f"class_weight must have positive finite values, got {given!r}; leave the rows of "
                 "a class out to do without it"
             )
-        found = compute_class_weight(given, classes=classes, y=classes[codes], sample_weight=s)
-        return np.asarray(found)
+        with np.errstate(divide="ignore"):
+            found = compute_class_weight(given, classes=classes, y=classes[codes], sample_weight=s)
+        return np.where(np.isfinite(found), found, 1.0)  # no row of the class has any weight
 
 
 def _check_labels(y: Array) -> None:
