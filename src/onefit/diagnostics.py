@@ -223,7 +223,7 @@ def cv_loo_stability(
     X, y : training rows and targets
     loss : str, callable or None, default=None
         "squared", "absolute", "zero_one", "negative_margin" or "hinge". None is the absolute value,
-        or the machine's own loss if that is one of margins.
+        or the machine's own loss if that is one of margins or of a level.
     order : int, default=None
         Number of terms of the influence series, with its tail, that leave-one-out is taken from;
         None leaves rows out exactly.
