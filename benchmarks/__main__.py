@@ -18,8 +18,10 @@ SCRIPTS = (
     "ablation",
     "iterative",
     "gradient",
+    "svr_search",
+    "quantiles",
 )
-NEED_DATA = ("svm_search", "ablation", "iterative", "gradient")
+NEED_DATA = ("svm_search", "ablation", "iterative", "gradient", "svr_search", "quantiles")
 
 
 def main() -> int:

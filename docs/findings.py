@@ -92,6 +92,8 @@ def headlines(results: Path = RESULTS) -> str:
         "exact_search": exact_search,
         "influence_path": influence_path,
         "svm_search": svm_search,
+        "svr_search": svr_search,
+        "quantiles": quantiles,
         "accuracy": accuracy,
         "svm_limit": svm_limit,
     }
@@ -175,6 +177,25 @@ def svm_search(results: Path) -> str:
     ]
     head = ["set", "n", "search", "times faster than `GridSearchCV(SVC)`"]
     return table(head, lines)
+
+
+def svr_search(results: Path) -> str:
+    """How many times faster than the grid search of the SVR."""
+    lines = [
+        [row["set"], row["n"], row["contestant"], _short(row["faster_than_svr"])]
+        for row in _read(results, "svr_search")
+        if row["contestant"].startswith("onefit")
+    ]
+    return table(["set", "n", "search", "times faster than `GridSearchCV(SVR)`"], lines)
+
+
+def quantiles(results: Path) -> str:
+    """Test pinball losses, and times as multiples of ours."""
+    lines = [
+        [row["set"], row["contestant"], _short(row["rearranged"]), _short(row["times_onefit"])]
+        for row in _read(results, "quantiles")
+    ]
+    return table(["set", "contestant", "test pinball loss, sorted", "time, onefit's is 1"], lines)
 
 
 def accuracy(results: Path) -> str:

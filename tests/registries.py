@@ -19,10 +19,13 @@ from onefit.kernels import (
     WeightedSum,
 )
 from onefit.losses import (
+    EpsilonInsensitive,
     EpsilonQuadratic,
+    Expectile,
     Huber,
     Log,
     Logistic,
+    Quantile,
     SmoothedHinge,
     Squared,
     SquaredHinge,
@@ -39,6 +42,11 @@ REGRESSION_LOSSES = [
     EpsilonQuadratic(0.1),
     EpsilonQuadratic(0.0),
     EpsilonQuadratic(1.0),
+    EpsilonInsensitive(0.1, 0.05),
+    EpsilonInsensitive(0.0, 0.5),
+    Quantile(0.8, 0.3),
+    Quantile(0.5, 0.02),
+    Expectile(0.9),
     Logistic(),
 ]
 CLASSIFICATION_LOSSES = [
@@ -71,6 +79,9 @@ REGRESSORS = [
     {"loss": "squared"},
     {"loss": "huber", "threshold": 0.3},
     {"loss": "epsilon_quadratic", "epsilon": 0.2},
+    {"loss": "epsilon_insensitive", "epsilon": 0.2, "delta": 0.1},
+    {"loss": "quantile", "level": 0.7, "delta": 0.2},
+    {"loss": "expectile", "level": 0.8},
     {"loss": "logistic"},
 ]
 CLASSIFIERS = [
@@ -106,6 +117,13 @@ def kinks(loss: object) -> list[float]:
             return [-threshold, threshold]
         case EpsilonQuadratic(epsilon):
             return [-epsilon, epsilon] if epsilon else [0.0]
+        case EpsilonInsensitive(epsilon, delta):
+            tube = [-epsilon, epsilon] if epsilon else []
+            return [-epsilon - delta, *tube, epsilon + delta]
+        case Quantile(level, delta):
+            return [(level - 1.0) * delta, level * delta]
+        case Expectile():
+            return [0.0]
         case SmoothedHinge(delta):
             return [1.0 - delta, 1.0 + delta]
         case SquaredHinge():

@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 
 from onefit.certificate import Candidates
 from onefit.heldout.refit import refit_fold
-from onefit.losses import Huber, SmoothedHinge, Squared
+from onefit.losses import Huber, Logistic, SmoothedHinge, Squared
 from onefit.norms import Norms
 from onefit.problem import Problem
 
@@ -191,7 +191,7 @@ def test_the_middle_of_a_flat_stretch(loss, shift):
 def test_a_nearly_flat_middle_is_no_certificate():
     """Curvature that underflows leaves the intercept open, however small the steps have become."""
     y = np.array([-767.0, -292, -268, -198, -192, 105, 183, 428, 538])[:, None]
-    problem = Problem(np.eye(9), y, np.ones(9), LOSSES[6][0], True, "mean")
+    problem = Problem(np.eye(9), y, np.ones(9), Logistic(), True, "mean")
     assert problem.loss.name == "logistic"
     found = refit_fold(problem, 1e-3, np.arange(1, 9), np.array([0]))
     truth = reference(problem, 1e-3, np.arange(1, 9), np.array([0]))

@@ -10,6 +10,7 @@ from sklearn.base import clone
 from onefit import (
     KernelClassifier,
     KernelRegressor,
+    KernelSearchCV,
     asymptotic_variance,
     cv_loo_stability,
     heldout_predict,
@@ -117,7 +118,7 @@ def test_precomputed_kernels():
     at = sample("regression", n=6, seed=5)[0]
     model = KernelRegressor(loss="huber", threshold=0.3, gamma=0.5, lam=LAM)
     kernel = clone(model).fit(X, y)._kernel
-    plain = clone(model).set_params(kernel="precomputed")
+    plain = clone(model).set_params(kernel="precomputed", gamma="scale")
     np.testing.assert_allclose(
         influence(plain, kernel(X), y), influence(model, X, y), rtol=1e-8, atol=1e-10
     )
@@ -323,7 +324,8 @@ def test_cv_loo_stability_by_refits(task, parameters):
     options = {} if plain else {"fit_intercept": False, "scaling": "total"}
     model = machine(task, parameters, **options)
     margins = task == "classification" and parameters["loss"] != "squared"
-    own = model._make_loss().value if margins else lambda y, u: abs(y - u)
+    level = parameters["loss"] in ("quantile", "expectile")
+    own = model._make_loss().value if margins or level else lambda y, u: abs(y - u)
     expected = honest_stability(model, X, y, own, lambda y, u: (y - u) ** 2)
     found = [cv_loo_stability(model, X, y), cv_loo_stability(model, X, y, loss="squared")]
     np.testing.assert_allclose(found, expected, rtol=1e-6)
@@ -372,3 +374,84 @@ def test_bad_input_of_cv_loo_stability():
         cv_loo_stability(KernelRegressor(), X, y, loss="absolut")
     with pytest.raises(ValueError, match=r"'hinge' is for labels -1 and \+1"):
         cv_loo_stability(KernelRegressor(), X, y, loss="hinge")
+
+
+OUTSIDE = np.array([0.4, -0.9])
+
+
+def contaminated(model, X, y, point, eps):
+    """The machine of (1 - eps) P_n + eps Delta_z, with a row more."""
+    x, target = point
+    weight = np.append(np.full(len(y), 1.0 - eps), eps * len(y))
+    return clone(model).fit(np.vstack([X, x]), np.append(y, target), sample_weight=weight)
+
+
+@pytest.mark.parametrize(("task", "parameters"), EVERY, ids=[f"{t}-{p['loss']}" for t, p in EVERY])
+def test_a_point_outside_the_sample_against_a_little_mass_on_it(task, parameters):
+    X, y = sample(task, n=N, seed=1)
+    model = machine(task, parameters)
+    point = (OUTSIDE, 1.7 if task == "regression" else 1)
+    eps = 1e-6
+    fits = [contaminated(model, X, y, point, mass) for mass in (0.0, eps)]
+    assert decision(fits[0], X) == pytest.approx(decision(clone(model).fit(X, y), X), abs=1e-9)
+    expected = (decision(fits[1], X) - decision(fits[0], X)) / eps
+    pull = influence(model, X, y, point=point)
+    assert pull.shape == (N,)
+    np.testing.assert_allclose(pull, expected, atol=2e-3 * np.abs(pull).max())
+    there = influence(model, X, y, at=X[:3], point=point)
+    np.testing.assert_allclose(there, pull[:3], rtol=1e-9)
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_copy_of_a_training_point_has_its_influence(order):
+    X, y = sample("regression", n=N)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, N)
+    for parameters in REGRESSORS:
+        model = machine("regression", parameters)
+        every = influence(model, X, y, order, sample_weight=weight)
+        one = influence(model, X, y, order, sample_weight=weight, point=(X[4], y[4]))
+        np.testing.assert_allclose(one, every[4], atol=1e-7 * np.abs(every).max())
+
+
+def test_second_order_of_a_point_outside():
+    X, y = sample("regression", n=N)
+    model = KernelRegressor("logistic", gamma=0.5, lam=LAM)
+    point, eps = (OUTSIDE, 2.5), 1e-3
+    fits = [contaminated(model, X, y, point, mass).predict(X) for mass in (0.0, eps, 2 * eps)]
+    expected = (fits[2] - 2 * fits[1] + fits[0]) / eps**2
+    found = influence(model, X, y, 2, point=point)
+    np.testing.assert_allclose(found, expected, atol=2e-2 * np.abs(found).max())
+
+
+def test_jmlr_figure_1():
+    """Moving the target of a point away: the pull of squares grows with it, Huber's stays."""
+    X, y = sample("regression", n=N)
+    for loss, bounded in (("squared", False), ("huber", True), ("epsilon_insensitive", True)):
+        options = {"huber": {"threshold": 0.3}, "epsilon_insensitive": {"delta": 0.3}}
+        model = KernelRegressor(loss, gamma=0.5, lam=LAM, **options.get(loss, {}))
+        near, far = (np.abs(influence(model, X, y, point=(OUTSIDE, t))).max() for t in (10.0, 1e4))
+        assert far == pytest.approx(near, rel=1e-9) if bounded else far > 500.0 * near
+
+
+def test_a_fitted_search_stands_for_its_winner():
+    X, y = sample("regression", n=N)
+    search = KernelSearchCV(KernelRegressor(gamma=0.5), {"lam": [0.01, 0.1]}, cv=4)
+    with pytest.raises(ValueError, match="influence needs the winner of a search: fit the search"):
+        influence(search, X, y)
+    search.fit(X, y)
+    np.testing.assert_array_equal(influence(search, X, y), influence(search.best_estimator_, X, y))
+
+
+def test_bad_points():
+    X, y = sample("regression", n=N)
+    with pytest.raises(ValueError, match=r"point must be a pair \(x, y\)"):
+        influence(KernelRegressor(), X, y, point=[1.0, 2.0])
+    with pytest.raises(ValueError, match="features"):
+        influence(KernelRegressor(), X, y, point=(np.ones(5), 2.0))
+    with pytest.raises(ValueError, match="a precomputed kernel does not have"):
+        influence(KernelRegressor(kernel="precomputed"), X @ X.T, y, point=(X[0], 2.0))
+    X, y = sample("classification", n=N)
+    with pytest.raises(ValueError, match="point has the label 7, which no row of y has"):
+        influence(KernelClassifier(), X, y, point=(X[0], 7))
+    with pytest.raises(TypeError, match="influence needs a KernelRegressor or KernelClassifier"):
+        influence(object(), X, y)

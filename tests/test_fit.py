@@ -11,7 +11,7 @@ import pytest
 from heldout._twins import gaussian, make_problem, weights
 from hypothesis import given, settings
 from naive.machines import least_squares, stationarity_gaps
-from registries import LOSS_IDS, LOSSES, SCALINGS, Case, cases, sample
+from registries import LOSS_IDS, LOSSES, REGRESSION_LOSSES, SCALINGS, Case, cases, sample
 from sklearn.exceptions import ConvergenceWarning
 
 from onefit import fit as module
@@ -31,7 +31,9 @@ SINGLE, DOUBLE = 1e-3, 1e-8
 SQUARED = [(Squared(), "regression")]
 each_loss = pytest.mark.parametrize(("loss", "task"), LOSSES, ids=LOSS_IDS)
 each_regression = pytest.mark.parametrize(
-    ("loss", "task"), [pair for pair in LOSSES if pair[1] == "regression"], ids=LOSS_IDS[:7]
+    ("loss", "task"),
+    [pair for pair in LOSSES if pair[1] == "regression"],
+    ids=LOSS_IDS[: len(REGRESSION_LOSSES)],
 )
 each_form = pytest.mark.parametrize(
     ("fit_intercept", "scaling"), [(b, c) for b in (False, True) for c in SCALINGS]

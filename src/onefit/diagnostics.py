@@ -4,7 +4,8 @@ The influence function of order k at the point z_i is the k-th derivative, at ep
 machine trained on (1 - eps) P_n + eps Delta_{z_i} (Debruyne, Hubert and Suykens, JMLR 2008,
 definitions 1 and 2; their Proposition 5 for k = 1). Its value at x is the pull, per unit of
 mass, of one more copy of z_i on the prediction at x: large values mark leverage points and,
-with a loss of unbounded derivative, outliers.
+with a loss of unbounded derivative, outliers. The point need not be in the sample: a row of weight
+zero changes no fit, and the mass moves to it all the same.
 
 Their section 2.2 reads two more things off it. The von Mises expansion T(P_n) - T(P) = (1/n) sum_i
 IF(z_i; T, P) + ... makes sqrt(n) (T(P_n) - T(P)) asymptotically normal with variance
@@ -26,9 +27,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from scipy.sparse import issparse, vstack
+from sklearn.base import clone, is_classifier
 
 from onefit import linalg
+from onefit._validation import check_weights
 from onefit.criteria.influence import influence_predictions, judge
 from onefit.criteria.loo import loo_predictions
 from onefit.criteria.pointwise import Pointwise, pointwise
@@ -37,6 +40,7 @@ from onefit.estimators import inside
 from onefit.fit import fit, resolved
 from onefit.heldout.series import Operator, check_order
 from onefit.kernels import Geometry
+from onefit.problem import Problem
 
 Array = NDArray[Any]
 
@@ -44,14 +48,20 @@ __all__ = ["asymptotic_variance", "cv_loo_stability", "influence"]
 
 
 def influence(
-    estimator: Any, X: Any, y: Any, order: int = 1, at: Any = None, sample_weight: Any = None
+    estimator: Any,
+    X: Any,
+    y: Any,
+    order: int = 1,
+    at: Any = None,
+    sample_weight: Any = None,
+    point: tuple[Any, Any] | None = None,
 ) -> Array:
-    """The effect of each training point on each prediction.
+    """The effect of each training point, or of any other point, on each prediction.
 
     Parameters
     ----------
-    estimator : KernelRegressor or KernelClassifier
-        Its parameters are used; it is not changed.
+    estimator : KernelRegressor or KernelClassifier, or a fitted search over one
+        Its parameters are used, of a search those of the winner; it is not changed.
     X, y : training rows and targets
     order : int, default=1
         Order of the derivative; 1 or 2 for the losses "log" and "logistic".
@@ -59,11 +69,15 @@ def influence(
         Where to evaluate (kernel values against X when the kernel is precomputed); the training
         rows by default.
     sample_weight : array of shape (n,), default=None
+    point : (x, y), default=None
+        A point that need not be in the sample: a row, and its target or label. Its influence alone
+        is returned, as in Figure 1 of Debruyne et al.
 
     Returns
     -------
     array of shape (n, m), or (n, m, q) for several targets or classes
-        Entry [i, j] is the influence of training point i on the prediction at point j.
+        Entry [i, j] is the influence of training point i on the prediction at point j. Without the
+        first axis for a ``point``.
 
     Examples
     --------
@@ -75,33 +89,82 @@ def influence(
     >>> pull = influence(KernelRegressor(lam=1e-2), X, y)
     >>> int(np.abs(pull).max(axis=1).argmax())
     20
+    >>> influence(KernelRegressor(lam=1e-2), X, y, point=([2.5], 10.0)).shape
+    (40,)
     """
-    model = clone(estimator)
-    problem = inside.prepare(model, X, y, sample_weight)
+    model = _machine(estimator)
+    if point is None:
+        problem = inside.prepare(model, X, y, sample_weight)
+        rows = np.arange(problem.n)
+    else:
+        problem = _with_point(model, X, y, sample_weight, point)
+        rows = np.arange(problem.n - 1)
     order = check_order(order, problem.loss)
-    if not (problem.s > 0).all():
+    if not (problem.s[rows] > 0).all():
         raise ValueError("sample_weight must be positive on every row; leave rows of weight 0 out")
     problem = resolved(problem, model.lam)
     solution = fit(problem, model.lam)
-    K_at = problem.K
+    K_at = problem.K[rows]
     if at is not None:
         at = inside.check_rows(model, at, reset=False)
         K_at = inside.kernel_of(model).matrix(Geometry(at, model.X_fit_, keep=False))
     values = [
-        _of_target(Operator(problem, model.lam, j, u), order, K_at)
+        _of_target(Operator(problem, model.lam, j, u), order, K_at, point is not None)
         for j, u in enumerate(solution.u.T)
     ]
-    return values[0] if len(values) == 1 else np.stack(values, axis=2)
+    return values[0] if len(values) == 1 else np.stack(values, axis=-1)
 
 
-def _of_target(operator: Operator, order: int, K_at: Array) -> Array:
-    total = float(operator.w.sum())
-    change = -np.repeat(operator.w[:, None], operator.y.size, axis=1)
-    change[np.diag_indices_from(change)] += total
+def _machine(estimator: Any) -> Any:
+    """A fresh machine with the parameters of ``estimator``, or of a search's winner."""
+    if getattr(estimator, "lam_per_target", False):
+        raise ValueError(
+            "influence takes one lam, and the search has one per target; call it with an estimator "
+            "and a column of y at a time"
+        )
+    if hasattr(estimator, "param_grid") and not hasattr(estimator, "best_estimator_"):
+        raise ValueError(
+            "influence needs the winner of a search: fit the search first, with refit=True"
+        )
+    estimator = getattr(estimator, "best_estimator_", estimator)
+    inside.check_machine(estimator, "influence")
+    return clone(estimator)
+
+
+def _with_point(model: Any, X: Any, y: Any, sample_weight: Any, point: Any) -> Problem:
+    """The problem with one row more, of weight zero: it changes nothing, and is in K."""
+    if inside.is_precomputed(model):
+        raise ValueError(
+            "point=(x, y) needs the kernel of a new row and itself, which a precomputed kernel "
+            "does not have; add the row to X, y and sample_weight, and take its influence"
+        )
+    if not isinstance(point, tuple) or len(point) != 2:
+        raise ValueError(f"point must be a pair (x, y) of a row and its target, got {point!r}")
+    rows = inside.check_rows(model, X, ensure_min_samples=2)
+    row = inside.check_rows(model, inside.one_row(model, point[0]), reset=False)
+    stack = vstack if issparse(rows) else np.concatenate
+    targets = np.concatenate([np.asarray(y), np.asarray([point[1]])])
+    if is_classifier(model) and point[1] not in np.asarray(y):
+        raise ValueError(f"point has the label {point[1]!r}, which no row of y has")
+    s = np.append(check_weights(sample_weight, rows), 0.0)
+    return inside.prepare(model, stack([rows, row]), targets, s)
+
+
+def _of_target(operator: Operator, order: int, K_at: Array, added: bool) -> Array:
+    total, n = float(operator.w.sum()), operator.y.size
+    change = -np.repeat(operator.w[:, None], 1 if added else n, axis=1)
+    if added:
+        # the row that was added has no weight, but the mass moves to it
+        y, u, last = operator.y[-1:], operator.u[-1:], slice(n - 1, n)
+        operator.g[last] = operator.loss.gradient(y, u)
+        operator.d[last] = operator.loss.curvature(y, u)
+        change[-1] += total
+    else:
+        change[np.diag_indices_from(change)] += total
     before = operator.terms(change, order - 1)
     a, b = operator.coefficients(operator.source(change, before))
     at = linalg.matmul(np.ascontiguousarray(K_at), np.asfortranarray(a)) + b
-    return np.asarray(factorial(order) * at.T)
+    return np.asarray(factorial(order) * (at[:, 0] if added else at.T))
 
 
 def asymptotic_variance(
@@ -137,8 +200,7 @@ def asymptotic_variance(
     array([4.666667])
     """
     squares = influence(estimator, X, y, at=at, sample_weight=sample_weight) ** 2
-    s = np.ones(1) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    s = np.broadcast_to(s, squares.shape[0])
+    _, _, s = inside.checked_data(_machine(estimator), X, y, sample_weight)
     return np.asarray(np.tensordot(s / s.sum(), squares, axes=1))
 
 
@@ -161,7 +223,7 @@ def cv_loo_stability(
     X, y : training rows and targets
     loss : str, callable or None, default=None
         "squared", "absolute", "zero_one", "negative_margin" or "hinge". None is the absolute value,
-        or the machine's own loss if that is one of margins.
+        or the machine's own loss if that is one of margins or of a level.
     order : int, default=None
         Number of terms of the influence series, with its tail, that leave-one-out is taken from;
         None leaves rows out exactly.

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -42,7 +42,7 @@ from onefit.folds import Folds
 from onefit.heldout import Block, Exact
 from onefit.heldout.splits import Splits
 from onefit.kernels import Kernel
-from onefit.losses import Log, Squared
+from onefit.losses import InPairs, Log, Squared
 from onefit.losses.base import loss_of
 from onefit.problem import Problem
 from onefit.systems import Cholesky, Model
@@ -137,6 +137,8 @@ def cv_gradient(
 
 
 def _usual(problem: Problem) -> Pointwise:
+    if isinstance(problem.loss, InPairs):
+        return InPairs(Log())
     return Log() if (np.abs(problem.Y) == 1.0).all() else Squared()
 
 
@@ -154,8 +156,9 @@ class _Criterion:
         """q of a split's test rows, predicted as u for target j, whose part joins J."""
         test = self.folds.test[k]
         y, share = self.problem.Y[test, j], self.shares[k] / test.size
-        self.parts[k] += float(self.criterion.value(y, u).sum()) / test.size
-        return np.asarray(share * self.criterion.gradient(y, u))
+        criterion: Any = loss_of(self.criterion, [j])  # type: ignore[arg-type]
+        self.parts[k] += float(criterion.value(y, u).sum()) / test.size
+        return np.asarray(share * criterion.gradient(y, u))
 
 
 def _by_inverse(

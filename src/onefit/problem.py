@@ -30,6 +30,7 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.losses.base import Loss, loss_of
+from onefit.losses.pairs import InPairs
 from onefit.norms import Norms, target_scale
 
 __all__ = ["Columns", "Problem", "Solution"]
@@ -44,7 +45,8 @@ class Problem:
     K : (n, n) array or Tiles
         Kernel matrix; one that is not held serves the methods that need its products only.
     Y : (n, q) array
-        One column per target (regression) or a one-vs-rest coding in {-1, +1} (classification).
+        One column per target (regression) or a one-vs-rest coding in {-1, +1} (classification);
+        for pairs of classes also 0, see :mod:`onefit.losses.pairs`.
     s : (n,) array
         Sample weights; all ones by default.
     loss : Loss
@@ -105,6 +107,8 @@ class Problem:
     @cached_property
     def scale(self) -> Array:
         """The unit in which an error is judged, one number per target."""
+        if isinstance(self.loss, InPairs):
+            return np.ones(self.Y.shape[1])
         return target_scale(self.Y, self.s)
 
     @cached_property

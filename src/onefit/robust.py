@@ -31,7 +31,7 @@ from onefit.criteria.evidence import Evidence
 from onefit.criteria.influence import InfluenceLoo
 from onefit.estimators import KernelRegressor, inside
 from onefit.grids import default_grid
-from onefit.kernels import Geometry
+from onefit.kernels import Geometry, number_type
 from onefit.losses import Huber, Loss, Squared
 from onefit.problem import Problem
 from onefit.search.grid import Job, candidates, jobs, machines
@@ -194,14 +194,14 @@ class _Table:
         group = machines(base, self.found)
         first = group[0].estimator
         X = inside.check_rows(first, X, ensure_min_samples=2)
-        self.Y = inside.check_targets(first, y, X.dtype)
+        self.Y = inside.check_targets(first, y, number_type(X))
         check_consistent_length(X, self.Y)
         if self.Y.shape[1] != 1:
             raise ValueError(
                 f"y has {self.Y.shape[1]} columns; robust_select takes one target, call it for each"
             )
         self.s = check_weights(sample_weight, X)
-        self.jobs: list[Job] = jobs(group, X, self.s)
+        self.jobs: list[Job] = jobs(group, X, self.Y, self.s)
         self.geometry = Geometry(X)
         self.params: list[dict[str, Any]] = []
         self.thresholds: list[float] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
@@ -20,6 +21,7 @@ from sklearn.utils.validation import _check_method_params
 from onefit import plan
 from onefit._validation import check_choice, suggest
 from onefit.estimators import inside
+from onefit.estimators.unused import UnusedParameterWarning
 from onefit.heldout import HeldOutMethod
 from onefit.search import continuous
 from onefit.search.aggregate import AGGREGATES, RULES, one_standard_error, standard_error
@@ -54,8 +56,9 @@ class KernelSearchCV(BaseSearchCV):
     predictions come from fits to the whole sample (:func:`heldout_predict`), kernel matrices are
     built once for each kernel, and all lam ride on them.
 
-    The kernel is fixed on all rows: ``gamma="scale"`` looks at the whole X, not at each training
-    part. Randomness enters through the splitter and ``n_iter`` only.
+    The kernel and weights of classes are fixed on all rows: ``gamma="scale"`` looks at the whole X,
+    and ``class_weight="balanced"`` at the whole y, not at each training part. Randomness enters
+    through the splitter and ``n_iter`` only.
 
     Parameters
     ----------
@@ -67,8 +70,9 @@ class KernelSearchCV(BaseSearchCV):
         each kernel on one preparation, see :mod:`onefit.search.continuous`.
     cv : int, splitter, or iterable of splits, default=5
     scoring : str, callable, list, tuple, dict or None, default=None
-        As in scikit-learn; None is R^2 or accuracy. Any scorer that is content with held-out
-        decision values, and what follows from them, will do.
+        As in scikit-learn; None is R^2 or accuracy, or minus the pinball loss for several levels.
+        Any scorer that is content with held-out decision values, and what follows from them, will
+        do.
     criterion : str or object, default="cv"
         What to choose by: "cv" is the cross-validated score itself. See
         :class:`onefit.search.criterion.Criterion`.
@@ -312,12 +316,13 @@ class KernelSearchCV(BaseSearchCV):
 
     def _task(self, setup: Setup, scorers: Any, X: Any, y: Any, params: Any, metric: Any) -> Task:
         """What the workers need, every scorer tried once."""
+        build = partial(
+            build_scoring, scorers, setup.machine, X, y, params, setup.folds, plain=setup.plain
+        )
         pooled = None
         if self.aggregate == "pooled":
-            pooled = build_scoring(scorers, setup.machine, X, y, params, setup.folds, pooled=True)
-        scoring = build_scoring(
-            scorers, setup.machine, X, y, params, setup.folds, undefined=pooled is not None
-        )
+            pooled = build(pooled=True)
+        scoring = build(undefined=pooled is not None)
         per_target = None
         if self.lam_per_target:
             if metric not in scoring.fast:
@@ -452,7 +457,10 @@ class KernelSearchCV(BaseSearchCV):
         if self.lam_per_target:
             fit_targets(best, fitted["best_lam_"], X, y, weight)
         else:
-            best.fit(X, y, sample_weight=weight)
+            with warnings.catch_warnings():
+                # a grid may pair a kernel with parameters of another, which the winner has too
+                warnings.simplefilter("ignore", UnusedParameterWarning)
+                best.fit(X, y, sample_weight=weight)
         found = {"best_estimator_": best, "refit_time_": time.perf_counter() - start}
         if hasattr(best, "feature_names_in_"):
             found["feature_names_in_"] = best.feature_names_in_

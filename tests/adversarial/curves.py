@@ -12,10 +12,13 @@ from dataclasses import dataclass
 from flint import arb
 
 from onefit.losses import (
+    EpsilonInsensitive,
     EpsilonQuadratic,
+    Expectile,
     Huber,
     Log,
     Logistic,
+    Quantile,
     SmoothedHinge,
     Squared,
     SquaredHinge,
@@ -119,6 +122,30 @@ def _curve(loss, y):
                 Piece(high, None, -2 * high, two),
             )
             return Pieces(pieces, two)
+        case EpsilonInsensitive(epsilon=epsilon, delta=delta):
+            steep, low, high = 1 / arb(delta), y - arb(epsilon), y + arb(epsilon)
+            ends = low - arb(delta), high + arb(delta)
+            pieces = (
+                Piece(None, ends[0], arb(-1), zero),
+                Piece(ends[0], low, -low * steep, steep),
+                Piece(low, high, zero, zero),
+                Piece(high, ends[1], -high * steep, steep),
+                Piece(ends[1], None, arb(1), zero),
+            )
+            return Pieces(pieces, steep)
+        case Quantile(level=level, delta=delta):
+            level, width, steep = arb(level), arb(delta), 1 / arb(delta)
+            low, high = y - level * width, y + (1 - level) * width
+            pieces = (
+                Piece(None, low, -level, zero),
+                Piece(low, high, -y * steep, steep),
+                Piece(high, None, 1 - level, zero),
+            )
+            return Pieces(pieces, steep)
+        case Expectile(level=level):
+            above, below = 4 * arb(level), 4 * (1 - arb(level))
+            pieces = Piece(None, y, -above * y, above), Piece(y, None, -below * y, below)
+            return Pieces(pieces, above if level > 0.5 else below)
         case SquaredHinge():
             flat, bent = Piece(y, None, zero, zero), Piece(None, y, -2 * y, two)
             return Pieces(_facing(y, (bent, flat)), two)

@@ -15,10 +15,13 @@ from sklearn.model_selection import TimeSeriesSplit
 
 from onefit.folds import Folds, leave_one_out
 from onefit.losses import (
+    EpsilonInsensitive,
     EpsilonQuadratic,
+    Expectile,
     Huber,
     Log,
     Logistic,
+    Quantile,
     SmoothedHinge,
     Squared,
     SquaredHinge,
@@ -286,7 +289,10 @@ def named_cases():
     cases |= {f"asymmetric{side}": _case_asymmetric(side == " transposed") for side in _SIDES}
     cases["float32 squared hinge"] = _case_narrow()
     cases["float32 squared hinge, rank one"] = _case_rank_one()
-    losses = (Squared(), Huber(1.0), EpsilonQuadratic(0.1), EpsilonQuadratic(0.0), Logistic())
+    losses = (
+        Squared(), Huber(1.0), EpsilonQuadratic(0.1), EpsilonQuadratic(0.0), Logistic(),
+        EpsilonInsensitive(0.1, 0.01), Quantile(0.8, 0.05), Expectile(0.9),
+    )  # fmt: skip
     return cases | {f"tiny targets {loss!r}": _case_tiny(loss) for loss in losses}
 
 

@@ -126,6 +126,19 @@ def test_svr_without_a_tube():
     assert gaps[-1] < 1e-3
 
 
+@scalings
+def test_svr(scaling, size):
+    """C = 1 / (2 Lambda), reached as delta falls."""
+    theirs = SVR(gamma=0.5, C=1.5, epsilon=0.1, tol=1e-10).fit(X, y).predict(new)
+    common = {"loss": "epsilon_insensitive", "epsilon": 0.1, "gamma": 0.5, "scaling": scaling}
+    gaps = [
+        np.abs(regressor(delta=delta, lam=1 / (3.0 * size), **common) - theirs).max()
+        for delta in (1e-1, 1e-2, 1e-3, 1e-4)
+    ]
+    assert gaps == sorted(gaps, reverse=True)
+    assert gaps[-1] < 1e-3
+
+
 def by_hand(K_new, K, Lambda):
     return K_new @ np.linalg.solve(K + Lambda * np.eye(n), y)
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from registries import CLASSIFIERS, REGRESSORS, sample
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, QuantileRegressor
+from sklearn.metrics import mean_pinball_loss
 from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
-from sklearn.svm import SVC
+from sklearn.svm import SVC, SVR
 
 from onefit import KernelClassifier, KernelRegressor
 from onefit.losses import get_loss
@@ -134,6 +135,51 @@ def test_named_kernels_are_scikit_learns(kernel):
     X, y = sample("regression", n=20)
     name = NAMES.get(kernel, kernel)
     K = pairwise_kernels(X, metric=name, filter_params=True, gamma=0.4, degree=3, coef0=1)
-    direct = KernelRegressor("huber", kernel, gamma=0.4, lam=0.01).fit(X, y)
+    gamma = {} if kernel == "linear" else {"gamma": 0.4}
+    direct = KernelRegressor("huber", kernel, **gamma, lam=0.01).fit(X, y)
     given = KernelRegressor("huber", "precomputed", lam=0.01).fit(K, y)
     assert direct.predict(X) == pytest.approx(given.predict(K), abs=1e-8)
+
+
+def svr_risk(K, y, lam, epsilon, a, b):
+    """Mean epsilon-insensitive loss + lam ||f||^2."""
+    u = K @ a + b
+    return naive.machines.objective(
+        lambda target, v: naive.losses.tube(target, v, epsilon),
+        y, np.ones(len(y)), "mean", lam, u, a @ K @ a,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.5])
+@pytest.mark.parametrize("lam", [1e-4, 1e-2, 1.0])
+def test_the_rounded_tube_is_within_half_delta_of_libsvm(lam, epsilon):
+    X, y = sample("regression", n=60)
+    K, n = rbf_kernel(X, gamma=0.5), 60
+    svr = SVR(kernel="precomputed", C=1.0 / (2.0 * n * lam), epsilon=epsilon, tol=1e-8).fit(K, y)
+    a = np.zeros(n)
+    a[svr.support_] = svr.dual_coef_[0]
+    lowest = svr_risk(K, y, lam, epsilon, a, svr.intercept_[0])
+    for delta in (0.1, 1e-2, 1e-4):
+        model = KernelRegressor(
+            "epsilon_insensitive", "precomputed", lam=lam, epsilon=epsilon, delta=delta
+        ).fit(K, y)
+        reached = svr_risk(K, y, lam, epsilon, model.dual_coef_, model.intercept_)
+        assert lowest - 1e-7 <= reached <= lowest + delta / 2
+    assert model.predict(K) == pytest.approx(svr.predict(K), abs=0.02)
+    assert np.isin(svr.support_, model.support_).mean() > 0.95
+
+
+def test_an_expectile_of_one_half_is_kernel_ridge():
+    X, y = sample("regression")
+    half = KernelRegressor("expectile", level=0.5, lam=0.01).fit(X, y)
+    assert half.predict(X) == pytest.approx(KernelRegressor(lam=0.01).fit(X, y).predict(X))
+
+
+def test_quantiles_of_a_linear_kernel_are_scikit_learns():
+    """Without a penalty to speak of, the hyperplane of QuantileRegressor."""
+    X, y = sample("regression", n=80, d=2)
+    for level in (0.2, 0.5, 0.9):
+        theirs = QuantileRegressor(quantile=level, alpha=0.0).fit(X, y)
+        ours = KernelRegressor("quantile", "linear", level=level, delta=1e-5, lam=1e-7).fit(X, y)
+        best, found = (mean_pinball_loss(y, m.predict(X), alpha=level) for m in (theirs, ours))
+        assert best - 1e-9 <= found <= best + 1e-5

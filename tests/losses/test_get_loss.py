@@ -24,18 +24,18 @@ from onefit.losses import (
     require,
 )
 
-PARAMETERS = {"threshold": 0.3, "epsilon": 0.2, "delta": 0.05}
+PARAMETERS = {"threshold": 0.3, "epsilon": 0.2, "delta": 0.05, "level": 0.7}
 
 
 @pytest.mark.parametrize("name", BY_NAME)
 def test_every_name_gives_its_loss(name):
-    cls, parameter = BY_NAME[name]
+    cls, parameters = BY_NAME[name]
     task = "regression" if cls.task == "any" else cls.task
     loss = get_loss(name, task, **PARAMETERS)
     assert type(loss) is cls
     assert loss.name == name
     assert isinstance(loss, Loss)
-    if parameter is not None:
+    for parameter in parameters:
         assert getattr(loss, parameter) == PARAMETERS[parameter]
 
 

@@ -19,6 +19,35 @@ def epsilon_quadratic(y, u, epsilon):
     return (size - epsilon) ** 2 if size > epsilon else 0.0
 
 
+def epsilon_insensitive(y, u, epsilon, delta):
+    excess = abs(y - u) - epsilon
+    if excess <= 0:
+        return 0.0
+    return excess**2 / (2 * delta) if excess <= delta else excess - delta / 2
+
+
+def tube(y, u, epsilon):
+    """The loss of the SVR, as libsvm has it."""
+    return max(abs(y - u) - epsilon, 0.0)
+
+
+def pinball(y, u, level):
+    return level * (y - u) if y > u else (1 - level) * (u - y)
+
+
+def quantile(y, u, level, delta):
+    r = y - u
+    if r > level * delta:
+        return level * r - level**2 * delta / 2
+    if r < (level - 1) * delta:
+        return (level - 1) * r - (1 - level) ** 2 * delta / 2
+    return r**2 / (2 * delta)
+
+
+def expectile(y, u, level):
+    return 2 * (level if y > u else 1 - level) * (y - u) ** 2
+
+
 def logistic(y, u):
     r = y - u
     return -math.log(4 / (1 + math.exp(-r)) / (1 + math.exp(r)))
@@ -50,6 +79,9 @@ def value(loss, y, u):
     parameters = {
         "huber": ("threshold",),
         "epsilon_quadratic": ("epsilon",),
+        "epsilon_insensitive": ("epsilon", "delta"),
+        "quantile": ("level", "delta"),
+        "expectile": ("level",),
         "smoothed_hinge": ("delta",),
     }.get(loss.name, ())
     return globals()[loss.name](y, u, *(getattr(loss, name) for name in parameters))

@@ -118,7 +118,7 @@ def test_a_journal_goes_on(tmp_path, one):
         ({"gamma": GAMMA}, {"search": "descent"}, "search='descent' is not known"),
         ({"lam": EACH}, {}, "one lam for all features"),
         ({"degree": GAMMA}, {}, "has an Interval for 'degree'"),
-        ({"gamma": GAMMA, "kernel": ["linear"]}, {}, "which kernel='linear' does not take"),
+        ({"gamma": GAMMA, "kernel": ["linear"]}, {}, "does nothing with kernel='linear'"),
         ({"gamma": EACH, "kernel": ["poly"]}, {}, "takes a single gamma"),
         ({"gamma": GAMMA}, {"refit": lambda results: 0}, "needs one score to refine"),
     ],

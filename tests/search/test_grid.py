@@ -16,7 +16,7 @@ ONES = np.ones(8)
 
 def group(param_grid, estimator=None):
     estimator = estimator or KernelRegressor()
-    return jobs(machines(estimator, candidates(estimator, param_grid)), X, ONES)
+    return jobs(machines(estimator, candidates(estimator, param_grid)), X, ONES[:, None], ONES)
 
 
 def test_candidates_come_in_the_order_of_scikit_learn():
@@ -44,7 +44,7 @@ def test_every_candidate_is_in_one_machine_and_lams_descend():
 @pytest.mark.parametrize(
     ("grid", "kernels"),
     [
-        ({"kernel": ["linear"], "gamma": [1.0, 2.0]}, 1),
+        ({"kernel": ["linear", "rbf"], "gamma": [1.0, 2.0]}, 3),
         ({"kernel": ["rbf", "gaussian"], "gamma": [1.0]}, 1),
         ({"kernel": ["rbf"], "gamma": ["auto", 0.5]}, 1),
         ({"kernel": ["rbf"], "gamma": [1, 1.0, np.float64(1)]}, 1),

@@ -285,6 +285,6 @@ def _thresholds(loss: str, y: Array) -> dict[str, Any]:
     spread = mad(y) or float(y.std())
     if loss == "huber":
         return {"threshold": spread * np.array([0.3, 1.0, 3.0])}
-    if loss == "epsilon_quadratic":
+    if loss in ("epsilon_quadratic", "epsilon_insensitive"):
         return {"epsilon": spread * np.array([0.03, 0.1, 0.3])}
     return {}

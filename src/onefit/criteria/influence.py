@@ -82,8 +82,12 @@ def influence_loo(
 
 
 def judge(loss: str | Pointwise | None, problem: Problem) -> str | Pointwise | None:
-    """The loss itself; for None the absolute value, or None again for a machine of margins."""
-    return "absolute" if loss is None and problem.loss.task != "classification" else loss
+    """The loss itself; for None the absolute value, or None again where that says nothing.
+
+    A machine of margins or of a level, which may be far from the middle, is judged by its own loss.
+    """
+    own = problem.loss.task == "classification" or hasattr(problem.loss, "level")
+    return "absolute" if loss is None and not own else loss
 
 
 def _check_order(order: int, problem: Problem) -> None:

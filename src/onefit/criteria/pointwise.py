@@ -60,7 +60,8 @@ MARGINS = ("zero_one", "negative_margin", "hinge")
 def pointwise(loss: str | Pointwise | None, problem: Problem) -> Pointwise:
     """The function behind a name; None is the machine's own loss.
 
-    A Huber loss whose threshold depends on lambda is judged by absolute errors instead.
+    A Huber loss whose threshold depends on lambda is judged by absolute errors instead, and a loss
+    whose corners are rounded over a width that does by what it rounds.
 
     Parameters
     ----------
@@ -70,7 +71,9 @@ def pointwise(loss: str | Pointwise | None, problem: Problem) -> Pointwise:
     """
     if loss is None:
         # thresholds that differ from lambda to lambda are no common measure
-        return _absolute if getattr(problem.loss, "relative", False) else problem.loss.value
+        if not getattr(problem.loss, "relative", False):
+            return problem.loss.value
+        return getattr(problem.loss, "unrounded", _absolute)
     if not isinstance(loss, str):
         return loss
     check_choice("loss", loss, POINTWISE)

@@ -20,8 +20,18 @@ from sklearn.utils.validation import (
 
 from onefit import linalg, plan
 from onefit._validation import check_choice, check_positive, check_weights, first_not_finite
+from onefit.estimators.unused import warn_of_unused
 from onefit.fit import SOLVERS, fit, resolved
-from onefit.kernels import Geometry, Kernel, Precomputed, check_precomputed, resolve_kernel
+from onefit.kernels import (
+    Geometry,
+    Kernel,
+    Precomputed,
+    as_rows,
+    check_precomputed,
+    is_objects,
+    number_type,
+    resolve_kernel,
+)
 from onefit.losses import Loss
 from onefit.problem import Problem, Solution
 
@@ -61,6 +71,13 @@ class KernelMachine(BaseEstimator):
             isinstance(self.kernel, str) and self.kernel == "precomputed"
         )
 
+    @property
+    def _needs_vectors(self) -> bool:
+        """Whether rows must be numbers: a user's function may compare anything."""
+        if isinstance(self.kernel, Kernel):
+            return self.kernel.vectors
+        return not callable(self.kernel)
+
     def _check_parameters(self) -> None:
         check_positive("lam", self.lam, "the penalty must be positive, try 1e-12 for almost none")
         check_choice("scaling", self.scaling, SCALINGS)
@@ -76,7 +93,19 @@ class KernelMachine(BaseEstimator):
         """Check y, remember what predictions need, and return the (n, q) matrix of targets."""
         raise NotImplementedError
 
+    def _columns(self, Y: Array) -> Array:
+        """The targets of this machine's columns, of those that :meth:`_targets` gives for any."""
+        return Y
+
+    def _weights(self, Y: Array, s: Array) -> Array:
+        """The sample weights of this machine, of those that are given for any."""
+        return s
+
     def _validate_X(self, X: Any, **options: Any) -> Any:
+        if not self._needs_vectors:
+            X = as_rows(X)
+            if is_objects(X):
+                return _check_objects(X, int(options.get("ensure_min_samples", 1)))
         try:
             return validate_data(
                 self,
@@ -115,10 +144,12 @@ class KernelMachine(BaseEstimator):
         """Rows, targets and weights, checked; nothing of the size of K is made yet."""
         self._check_parameters()
         self._make_loss()
+        warn_of_unused(self)
         X = self._validate_X(X, ensure_min_samples=2)
-        Y = self._targets(y, X.dtype)
+        Y = self._targets(y, number_type(X))
         check_consistent_length(X, Y)
-        return X, Y, check_weights(sample_weight, X)
+        s = self._weights(Y, check_weights(sample_weight, X))
+        return X, self._columns(Y), s
 
     def _workload(self, Y: Array, s: Array) -> plan.Workload:
         """What the memory of a fit depends on; rows of weight zero are left out of it."""
@@ -172,6 +203,7 @@ class KernelMachine(BaseEstimator):
                 f"the solution at lam={self.lam:g} is not finite; raise lam, or scale X and y"
             )
         self.dual_coef_ = solution.a
+        self.support_ = np.flatnonzero(solution.a.any(axis=1))
         self.intercept_ = solution.b
         self.n_iter_ = solution.steps
 
@@ -188,6 +220,16 @@ class KernelMachine(BaseEstimator):
             for block in gen_batches(X.shape[0], rows)
         ]
         return np.asarray(np.concatenate(values) + self.intercept_)
+
+
+def _check_objects(X: Array, least: int) -> Array:
+    """Rows that only a user's function understands: all that can be checked is their number."""
+    if X.shape[0] < least:
+        raise ValueError(
+            f"Found array with {X.shape[0]} sample(s) (shape={X.shape}) while a minimum of {least} "
+            "is required."
+        )
+    return X
 
 
 def _warn_of_lost_digits(problem: Problem, solution: Solution) -> None:

@@ -1,18 +1,21 @@
-"""Kernel classification with any of the margin losses, one machine a class."""
+"""Kernel classification with any of the margin losses, one machine a class or a pair of classes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from onefit._validation import check_choice
 from onefit.estimators._base import KernelMachine
-from onefit.losses import Loss, get_loss
+from onefit.losses import InPairs, Loss, get_loss
 
 Array = NDArray[Any]
 
@@ -20,6 +23,10 @@ __all__ = ["KernelClassifier"]
 
 
 def _gives_probabilities(estimator: KernelClassifier) -> bool:
+    if estimator.multi_class == "ovo":
+        raise AttributeError(
+            "multi_class='ovo' gives votes of pairs and no probabilities; use multi_class='ovr'"
+        )
     if hasattr(estimator._make_loss(), "probability"):
         return True
     raise AttributeError(
@@ -33,7 +40,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
 
     Minimises ``sum_i w_i V(y_i (f(x_i) + b)) + lam ||f||^2`` with y in {-1, +1}; several classes
     are separated one against the rest, on one kernel matrix and, for the squared loss, one
-    factorisation.
+    factorisation, or one against one.
 
     Parameters
     ----------
@@ -46,6 +53,16 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         Weight of the penalty ``||f||^2``.
     delta : float, default=0.1
         Half width of the rounded corner of "smoothed_hinge".
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, which multiply the sample weights; "balanced" is n / (classes times
+        rows of the class), rows counted as their weights say. They are fixed on all rows, as
+        ``gamma="scale"`` is: the parts of a cross-validation do not change them.
+    multi_class : {"ovr", "ovo"}, default="ovr"
+        Several classes: one machine for each against the rest, or one for each pair, which vote,
+        as in SVC. All pairs have one penalty, ``C = 1 / (2 n lam)`` with n all training rows.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        With ``multi_class="ovo"``: whether ``decision_function`` has a column for each class, of
+        votes and confidences, or for each pair, as in SVC.
     fit_intercept : bool, default=True
     scaling : {"mean", "total"}, default="mean"
     solver : {"auto", "newton", "reweight", "iterative"}, default="auto"
@@ -53,8 +70,14 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
+    class_weight_ : array of shape (n_classes,)
     dual_coef_ : array of shape (n, n_classes), or (n, 1) for two classes
-    intercept_ : array of shape (n_classes,) or (1,)
+        A column for each pair, 0 against 1, 0 against 2, ..., with ``multi_class="ovo"``.
+    intercept_ : array of shape (n_classes,) or (1,), or one for each pair
+    support_ : array of shape (n_support,)
+        The rows with a coefficient in some column; with a hinge, not all of them.
+    n_support_ : array of shape (n_classes,)
+        How many of them each class has.
     X_fit_ : the training rows (the kernel matrix when precomputed)
     n_iter_ : int
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
@@ -77,6 +100,9 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         coef0: float = 1,
         lam: float = 1e-3,
         delta: float = 0.1,
+        class_weight: Mapping[Any, float] | str | None = None,
+        multi_class: str = "ovr",
+        decision_function_shape: str = "ovr",
         fit_intercept: bool = True,
         scaling: str = "mean",
         solver: str = "auto",
@@ -88,6 +114,9 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self.coef0 = coef0
         self.lam = lam
         self.delta = delta
+        self.class_weight = class_weight
+        self.multi_class = multi_class
+        self.decision_function_shape = decision_function_shape
         self.fit_intercept = fit_intercept
         self.scaling = scaling
         self.solver = solver
@@ -106,22 +135,45 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self
         """
         self._fit(X, y, sample_weight)
+        counts = np.bincount(self._codes[self.support_], minlength=len(self.classes_))
+        self.n_support_ = counts.astype(np.int32)
         return self
 
+    @property
+    def _in_pairs(self) -> bool:
+        """Whether every column is a pair of classes; two classes are one pair anyway."""
+        return self.multi_class == "ovo" and len(getattr(self, "classes_", ())) > 2
+
     def decision_function(self, X: Any) -> Array:
-        """f(x) + b: one value a row for two classes (positive for the second), else one a class."""
+        """f(x) + b: one value a row for two classes (positive for the second), else one a class.
+
+        With ``decision_function_shape="ovo"`` one a pair, positive for the first class of the pair,
+        as in SVC.
+        """
         values = self._decision(X)
-        return values.ravel() if len(self.classes_) == 2 else values
+        if len(self.classes_) == 2:
+            return values.ravel()
+        if self._in_pairs:
+            return -values if self.decision_function_shape == "ovo" else self._votes(values)
+        return values
 
     def predict(self, X: Any) -> Array:
-        """The class with the largest decision value."""
+        """The class with the largest decision value, or with most votes of the pairs.
+
+        Of classes with as many votes, the one whose pairs are surer has it.
+        """
         return self._labels(self._decision(X))
 
     def _labels(self, decision: Array) -> Array:
         """Labels for an (m, q) array of decision values."""
         if len(self.classes_) == 2:
             return np.asarray(self.classes_[(decision[:, 0] > 0).astype(int)])
-        return np.asarray(self.classes_[decision.argmax(axis=1)])
+        values = self._votes(decision) if self._in_pairs else decision
+        return np.asarray(self.classes_[values.argmax(axis=1)])
+
+    def _votes(self, decision: Array) -> Array:
+        """Votes of the pairs, and what they are sure of, below one vote, in a column per class."""
+        return np.asarray(_ovr_decision_function(decision > 0, decision, len(self.classes_)))
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X: Any) -> Array:
@@ -137,16 +189,24 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         p = np.where(p.any(axis=1, keepdims=True), p, nearest.astype(p.dtype))
         return np.asarray(p / p.sum(axis=1, keepdims=True))
 
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("multi_class", self.multi_class, ("ovr", "ovo"))
+        check_choice("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
+        if isinstance(self.class_weight, str):
+            check_choice("class_weight", self.class_weight, ("balanced",))
+
     def _check_weighted(self, Y: Array, s: Array) -> None:
         weighted = Y[s > 0]
-        if (weighted == weighted[:1]).all(axis=0).any():
+        if not all(np.isin((-1.0, 1.0), column).all() for column in weighted.T):
             raise ValueError(
                 "sample_weight is zero on every row of some class, or on all but one class; "
                 "give each class a row of positive weight"
             )
 
     def _make_loss(self) -> Loss:
-        return get_loss(self.loss, "classification", delta=self.delta)
+        loss = get_loss(self.loss, "classification", delta=self.delta)
+        return InPairs(loss) if self._in_pairs else loss  # type: ignore[return-value]
 
     def _targets(self, y: Any, dtype: Any) -> Array:
         if y is None:
@@ -155,13 +215,57 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
                 "but the target y is None."
             )
         y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-        self.classes_, index = np.unique(y, return_inverse=True)
+        _check_labels(y)
+        self.classes_, self._codes = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"y holds one class only, {self.classes_[0]!r}; "
                 "a classifier needs rows of at least two classes"
             )
         if len(self.classes_) == 2:
-            return np.where(index == 1, 1.0, -1.0).astype(dtype)[:, None]
-        return np.where(index[:, None] == np.arange(len(self.classes_)), 1.0, -1.0).astype(dtype)
+            return np.where(self._codes == 1, 1.0, -1.0).astype(dtype)[:, None]
+        each = np.arange(len(self.classes_))
+        return np.where(self._codes[:, None] == each, 1.0, -1.0).astype(dtype)
+
+    def _columns(self, Y: Array) -> Array:
+        return _pairs(Y) if self._in_pairs else Y
+
+    def _weights(self, Y: Array, s: Array) -> Array:
+        codes = Y.argmax(axis=1) if Y.shape[1] > 1 else (Y[:, 0] > 0).astype(int)
+        self.class_weight_ = self._weigh(codes, s)
+        return s if self.class_weight is None else s * self.class_weight_[codes].astype(s.dtype)
+
+    def _weigh(self, codes: Array, s: Array) -> Array:
+        """The weight of every class; a row counts as often as its own weight says."""
+        given, classes = self.class_weight, self.classes_
+        if isinstance(given, Mapping) and not all(
+            np.isfinite(value) and value > 0 for value in given.values()
+        ):
+            raise ValueError(
+                f"class_weight must have positive finite values, got {given!r}; leave the rows of "
+                "a class out to do without it"
+            )
+        with np.errstate(divide="ignore"):
+            found = compute_class_weight(given, classes=classes, y=classes[codes], sample_weight=s)
+        return np.where(np.isfinite(found), found, 1.0)  # no row of the class has any weight
+
+
+def _check_labels(y: Array) -> None:
+    """Refuse what is no label, in plain words."""
+    try:
+        check_classification_targets(y)
+    except ValueError as error:
+        if "continuous" not in str(error):
+            raise
+        raise ValueError(
+            f"{error} A KernelClassifier needs a class for each row, and y holds numbers that "
+            "are not whole; use KernelRegressor, or turn y into classes first"
+        ) from error
+
+
+def _pairs(Y: Array) -> Array:
+    """A column for each pair of classes: -1 for the first, +1 for the second, 0 for the others."""
+    first, second = np.triu_indices(Y.shape[1], 1)
+    member = Y > 0
+    signs = member[:, second].astype(Y.dtype) - member[:, first].astype(Y.dtype)
+    return np.asfortranarray(signs)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from onefit import plan
 from onefit._types import Array
@@ -18,21 +19,27 @@ from onefit.estimators._base import KernelMachine
 from onefit.kernels import Kernel
 from onefit.losses import Loss
 from onefit.problem import Problem
+from onefit.quantiles import levels_of
 
 __all__ = [
     "check_machine",
     "check_rows",
     "check_targets",
     "checked_data",
+    "columns_of",
     "has_one_target",
     "is_machine",
     "is_precomputed",
     "kernel_of",
     "loss_of",
     "make_problem",
+    "one_row",
+    "plain_columns",
     "prepare",
+    "problem_of",
     "resolve_kernel",
     "solve",
+    "weights_of",
     "with_decision",
     "with_support",
     "workload_of",
@@ -75,14 +82,47 @@ def check_rows(machine: KernelMachine, X: Any, **options: Any) -> Any:
     return machine._validate_X(X, **options)
 
 
+def one_row(machine: KernelMachine, x: Any) -> Any:
+    """Rows that are the row x alone."""
+    if issparse(x):
+        return x
+    return np.asarray(x, dtype=np.float64).reshape(1, -1) if machine._needs_vectors else [x]
+
+
 def check_targets(machine: KernelMachine, y: Any, dtype: Any) -> Array:
     """The (n, q) matrix of targets; the machine remembers what its predictions need."""
     return machine._targets(y, dtype)
 
 
+def columns_of(machine: KernelMachine, Y: Array) -> Array:
+    """The targets of its columns, of those that machines of its kind share."""
+    return machine._columns(Y)
+
+
+def weights_of(machine: KernelMachine, Y: Array, s: Array) -> Array:
+    """The weights of rows with some targets, those of their classes multiplied in."""
+    return machine._weights(Y, s)
+
+
+def problem_of(machine: KernelMachine, K: Any, Y: Array, s: Array, **options: Any) -> Problem:
+    """The problem of a machine on a kernel matrix, with targets and weights that others share.
+
+    Several levels, pairs of classes and weights of classes make its own columns and weights.
+    """
+    return Problem(
+        K, columns_of(machine, Y), weights_of(machine, Y, s), loss_of(machine),
+        machine.fit_intercept, machine.scaling, **options,
+    )  # fmt: skip
+
+
+def plain_columns(machine: KernelMachine) -> bool:
+    """Whether its decision values have the columns of the targets: no levels, no pairs."""
+    return not getattr(machine, "_in_pairs", False) and len(levels_of(machine)) <= 1
+
+
 def has_one_target(machine: KernelMachine) -> bool:
-    """Whether y was one-dimensional."""
-    return bool(machine._y_ndim == 1)
+    """Whether predictions are one number a row: y was one-dimensional, and there is one level."""
+    return bool(machine._one_column)
 
 
 def checked_data(machine: KernelMachine, X: Any, y: Any, weights: Any) -> tuple[Any, Array, Array]:
@@ -128,6 +168,7 @@ def with_support(machine: KernelMachine) -> KernelMachine:
     rows = np.flatnonzero(coef.reshape(coef.shape[0], -1).any(axis=1))
     rows = rows if rows.size else np.arange(1)
     small.X_fit_, small.dual_coef_ = small.X_fit_[rows], coef[rows]
+    small.support_ = np.arange(rows.size)
     return small  # type: ignore[no-any-return]
 
 

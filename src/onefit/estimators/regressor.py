@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_y
 
 from onefit.estimators._base import KernelMachine
-from onefit.losses import Huber, Loss, get_loss
+from onefit.losses import Loss, Quantile, get_loss
+from onefit.quantiles import levels_of, pinball_loss
 
 Array = NDArray[Any]
 
@@ -19,23 +21,28 @@ __all__ = ["KernelRegressor"]
 
 
 class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
-    """Regression in the space of a kernel: kernel ridge, LS-SVM, Huber, quadratic SVR.
+    """Regression in the space of a kernel: ridge, LS-SVM, Huber, SVR, quantiles, expectiles.
 
     Minimises ``sum_i w_i V(y_i - f(x_i) - b) + lam ||f||^2``.
 
     Parameters
     ----------
-    loss : {"squared", "huber", "epsilon_quadratic", "logistic"} or loss object, default="squared"
+    loss : {"squared", "huber", "epsilon_insensitive", "epsilon_quadratic", "quantile", \
+"expectile", "logistic"} or loss object, default="squared"
         "squared" is kernel ridge regression (LS-SVM regression with the intercept), "huber" is
-        straight beyond ``threshold``, "epsilon_quadratic" is zero within ``epsilon``, "logistic" is
-        the smooth robust loss of Debruyne et al. (2008). An object: see
-        :class:`onefit.losses.Loss`.
+        straight beyond ``threshold``; "epsilon_insensitive", the SVR, is zero within ``epsilon``,
+        straight beyond, its corners rounded over ``delta``; "epsilon_quadratic" is the square of
+        what exceeds ``epsilon``; "quantile" fits the quantile of ``level``, its corner rounded over
+        ``delta``, and "expectile" the expectile of ``level``; "logistic" is the smooth robust loss
+        of Debruyne et al. (2008). An object: see :class:`onefit.losses.Loss`.
     kernel : str, Kernel or callable, default="rbf"
         "rbf", "laplacian", "matern12", "matern32", "matern52", "poly", "linear", "precomputed"; a
         kernel object such as :class:`onefit.kernels.WeightedSum`; or a function ``k(X, Y)`` that
-        returns the kernel matrix.
-    gamma : float, "scale" or "auto", default="scale"
-        Inverse scale of the kernel; ``exp(-gamma ||x - y||^2)`` for "rbf".
+        returns the kernel matrix. A function may compare rows of any kind, strings or graphs:
+        what is no table of numbers reaches it as an array of objects.
+    gamma : float, "scale", "auto" or array of shape (d,), default="scale"
+        Inverse scale of the kernel; ``exp(-gamma ||x - y||^2)`` for "rbf". An array has one for
+        each column of X, for "rbf", "laplacian" and the Matern kernels.
     degree : int, default=3
         Degree of the polynomial kernel.
     coef0 : float, default=1
@@ -47,7 +54,16 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         two median absolute deviations of the residuals that the squared loss leaves at the same
         kernel and ``lam`` on all rows. Cross-validation keeps it fixed across folds.
     epsilon : float, default=0.1
-        Half width of the tube of "epsilon_quadratic".
+        Half width of the tube of "epsilon_insensitive" and "epsilon_quadratic", in units of y.
+    level : float or list of float, default=0.5
+        Of "quantile" and "expectile", between 0 and 1. Several levels are fitted side by side to
+        one target, and predictions have a column for each (:mod:`onefit.quantiles` tells where they
+        cross, and sorts them).
+    delta : float or "mad", default="mad"
+        Width of the rounded corners of "epsilon_insensitive" and "quantile", in units of y. "mad"
+        takes it from the data: a tenth of the standard deviation of the residuals that the squared
+        loss leaves at the same kernel and ``lam`` on all rows, as their median absolute deviation
+        tells it. Cross-validation keeps it fixed across folds.
     fit_intercept : bool, default=True
         Whether to add the unpenalised constant b.
     scaling : {"mean", "total"}, default="mean"
@@ -61,10 +77,16 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
     ----------
     dual_coef_ : array of shape (n,) or (n, q)
         Coefficients a of f.
+    support_ : array of shape (n_support,)
+        The rows with a coefficient; with a loss that is flat near the target, not all of them.
+    n_support_ : array of shape (1,)
+        Their number, in an array as scikit-learn's SVR has it.
     intercept_ : float or array of shape (q,)
     X_fit_ : the training rows (the kernel matrix when precomputed)
     threshold_ : float or array of shape (q,)
         The threshold of "huber", in units of y.
+    delta_ : float or array of shape (q,)
+        The width of the rounded corners, in units of y.
     n_iter_ : int
         Steps of the solver.
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
@@ -93,6 +115,8 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         lam: float = 1e-3,
         threshold: float | str = "mad",
         epsilon: float = 0.1,
+        level: float | Sequence[float] = 0.5,
+        delta: float | str = "mad",
         fit_intercept: bool = True,
         scaling: str = "mean",
         solver: str = "auto",
@@ -105,6 +129,8 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         self.lam = lam
         self.threshold = threshold
         self.epsilon = epsilon
+        self.level = level
+        self.delta = delta
         self.fit_intercept = fit_intercept
         self.scaling = scaling
         self.solver = solver
@@ -123,21 +149,62 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         self
         """
         loss = self._fit(X, y, sample_weight)
-        if isinstance(loss, Huber):
-            one = self._y_ndim == 1 or np.ndim(loss.threshold) == 0
-            self.threshold_ = float(np.ravel(loss.threshold)[0]) if one else loss.threshold
-        if self._y_ndim == 1:
+        self._remember_width("threshold", loss)
+        self._remember_width("delta", loss)
+        self.n_support_ = np.array([self.support_.size], dtype=np.int32)
+        if self._one_column:
             self.dual_coef_ = self.dual_coef_.ravel()
             self.intercept_ = float(self.intercept_[0])
         return self
 
-    def predict(self, X: Any) -> Array:
-        """Predictions f(x) + b for the rows of X."""
+    def _remember_width(self, name: str, loss: Loss) -> None:
+        """The width that the loss has come to have, as a fitted attribute."""
+        self.__dict__.pop(f"{name}_", None)
+        if not hasattr(loss, name):
+            return
+        width = np.asarray(getattr(loss, name))
+        one = self._one_column or width.ndim == 0
+        setattr(self, f"{name}_", float(width.ravel()[0]) if one else width)
+
+    @property
+    def _one_column(self) -> bool:
+        """Whether predictions are one number a row."""
+        return self._y_ndim == 1 and len(levels_of(self)) <= 1
+
+    def predict(self, X: Any, return_std: bool = False) -> Array:
+        """Predictions f(x) + b for the rows of X; a column for each of several levels."""
+        if return_std:
+            raise TypeError(
+                "a kernel machine has no standard deviation of its predictions; "
+                "onefit.predict_interval gives intervals that hold with a probability you choose"
+            )
         values = self._decision(X)
-        return values.ravel() if self._y_ndim == 1 else values
+        return values.ravel() if self._one_column else values
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """R^2; for several levels, minus the mean pinball loss, or the mean loss of expectiles."""
+        levels = levels_of(self)
+        if len(levels) <= 1:
+            return float(super().score(X, y, sample_weight))
+        if self.loss == "quantile" or isinstance(self.loss, Quantile):
+            return -pinball_loss(y, self.predict(X), levels, sample_weight)
+        value = self._make_loss().value(np.asarray(y, dtype=float).reshape(-1, 1), self.predict(X))
+        return -float(np.average(value.mean(axis=1), weights=sample_weight))
 
     def _make_loss(self) -> Loss:
-        return get_loss(self.loss, "regression", threshold=self.threshold, epsilon=self.epsilon)
+        widths = {name: getattr(self, name) for name in ("threshold", "epsilon", "level", "delta")}
+        return get_loss(self.loss, "regression", **widths)
+
+    def _columns(self, Y: Array) -> Array:
+        several = len(levels_of(self))
+        if several <= 1:
+            return Y
+        if Y.shape[1] > 1:
+            raise ValueError(
+                f"level has {several} values and y has {Y.shape[1]} columns; several levels are "
+                "for one target, fit each column by itself"
+            )
+        return np.asfortranarray(np.repeat(Y, several, axis=1))
 
     def _targets(self, y: Any, dtype: Any) -> Array:
         if y is None:

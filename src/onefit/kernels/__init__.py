@@ -10,6 +10,7 @@ from onefit.kernels.on_columns import OnColumns
 from onefit.kernels.per_feature import PerFeature
 from onefit.kernels.precomputed import Precomputed, check_precomputed
 from onefit.kernels.resolve import KERNELS, kernel_parameters, resolve_kernel
+from onefit.kernels.rows import as_rows, is_objects, number_type
 from onefit.kernels.stationary import Gaussian, Laplace, Matern12, Matern32, Matern52
 
 __all__ = [
@@ -31,7 +32,10 @@ __all__ = [
     "Polynomial",
     "Precomputed",
     "WeightedSum",
+    "as_rows",
     "check_precomputed",
+    "is_objects",
     "kernel_parameters",
+    "number_type",
     "resolve_kernel",
 ]

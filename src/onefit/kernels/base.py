@@ -10,7 +10,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from onefit.kernels.distances import Array, Geometry, Points, as_points, row_blocks
+from onefit.kernels.distances import (
+    Array,
+    Geometry,
+    Points,
+    as_points,
+    row_blocks,
+)
+from onefit.kernels.rows import number_type
 from onefit.linalg.tiles import Tiles
 
 
@@ -24,10 +31,12 @@ class Kernel(ABC):
     ----------
     metric : the pair quantity that the kernel maps, see `onefit.kernels.distances`; empty if none
     definite : whether it is known to be positive semi-definite, and not only said to be
+    vectors : whether its points must be vectors of numbers
     """
 
     metric: ClassVar[str] = ""
     definite: ClassVar[bool] = True
+    vectors: ClassVar[bool] = True
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -90,18 +99,19 @@ class Kernel(ABC):
 
 @dataclass(frozen=True)
 class CallableKernel(Kernel):
-    """A user's function of two matrices.
+    """A user's function of two matrices, or of two arrays of any objects.
 
     Parameters
     ----------
     func : callable
         ``func(X, Y, **params)`` returns the (n, m) matrix of K(x_i, y_j), for X of shape (n, d) and
-        Y of shape (m, d).
+        Y of shape (m, d); for X of shape (n,) and Y of shape (m,) where rows are not vectors.
     params : mapping, default={}
         Keyword arguments for `func`.
     """
 
     definite = False
+    vectors = False
 
     func: Callable[..., Any]
     params: Mapping[str, Any] = field(default_factory=dict, hash=False)
@@ -119,7 +129,7 @@ class CallableKernel(Kernel):
         points = as_points(X, "X")
         rows = (points[[i]] for i in range(points.shape[0]))
         values = [self._evaluate(row, row, (1, 1))[0, 0] for row in rows]
-        return np.array(values, dtype=points.dtype)
+        return np.array(values, dtype=number_type(points))
 
     @property
     def _name(self) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from onefit.kernels.base import Kernel, require_number
 from onefit.kernels.distances import Array, Geometry, Points, as_points
+from onefit.kernels.rows import number_type
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,11 @@ class WeightedSum(Kernel):
         """Whether all parts are."""
         return all(kernel.definite for kernel in self.kernels)
 
+    @property
+    def vectors(self) -> bool:  # type: ignore[override]
+        """Whether any part needs them."""
+        return any(kernel.vectors for kernel in self.kernels)
+
     def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
         out = geometry.output(out)
         out.fill(0.0)
@@ -75,7 +81,7 @@ class WeightedSum(Kernel):
 
     def diag(self, X: Points) -> Array:
         points = as_points(X, "X")
-        total = np.zeros(points.shape[0], points.dtype)
+        total = np.zeros(points.shape[0], number_type(points))
         for kernel, weight in self._active():
             total += weight * kernel.diag(points)
         return total
@@ -110,6 +116,11 @@ class Normalized(Kernel):
         """Whether the kernel is."""
         return self.kernel.definite
 
+    @property
+    def vectors(self) -> bool:  # type: ignore[override]
+        """Whether the kernel needs them."""
+        return self.kernel.vectors
+
     def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
         out = self.kernel.matrix(geometry, geometry.output(out))
         right = self._roots(geometry.Y)
@@ -121,7 +132,7 @@ class Normalized(Kernel):
 
     def diag(self, X: Points) -> Array:
         points = as_points(X, "X")
-        return np.ones(points.shape[0], points.dtype)
+        return np.ones(points.shape[0], number_type(points))
 
     def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
         """That of the kernel, less what its diagonal takes away."""

@@ -33,6 +33,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
+from onefit.kernels.rows import is_objects, is_table, number_type
+
 Array = npt.NDArray[Any]
 Points = Any
 """A dense (n, d) array or a CSR matrix."""
@@ -59,12 +61,20 @@ class Geometry:
     X, Y : the points, as arrays or CSR (`Y` is `X` when none was given)
     shape : (n, m)
     dtype : float32 when all points are, else float64
+    vectors : whether the points are vectors of numbers; others have no pair quantities
     """
 
     def __init__(self, X: Points, Y: Points | None = None, *, keep: bool = True) -> None:
         self.X = as_points(X, "X")
         self.symmetric = Y is None or Y is X
         self.Y = self.X if self.symmetric else as_points(Y, "Y")
+        self.keep = keep
+        self._cache: dict[str, Array] = {}
+        self.shape: tuple[int, int] = (self.X.shape[0], self.Y.shape[0])
+        self.dtype = np.result_type(number_type(self.X), number_type(self.Y))
+        self.vectors = not (is_objects(self.X) or is_objects(self.Y))
+        if not self.vectors:
+            return
         if self.X.shape[1] != self.Y.shape[1]:
             raise ValueError(
                 f"X has {self.X.shape[1]} columns but Y has {self.Y.shape[1]}: "
@@ -72,11 +82,7 @@ class Geometry:
             )
         if is_sparse(self.X) != is_sparse(self.Y):
             self.X, self.Y = sp.csr_array(self.X), sp.csr_array(self.Y)
-        self.dtype = np.result_type(self.X.dtype, self.Y.dtype)
         self.X, self.Y = (Z.astype(self.dtype, copy=False) for Z in (self.X, self.Y))
-        self.shape: tuple[int, int] = (self.X.shape[0], self.Y.shape[0])
-        self.keep = keep
-        self._cache: dict[str, Array] = {}
 
     @property
     def nbytes(self) -> int:
@@ -87,6 +93,11 @@ class Geometry:
         """The (n, m) array of `metric`: the cache itself, read-only, or a new array if not kept."""
         if metric not in METRICS:
             raise ValueError(f"metric must be one of {sorted(METRICS)}, got {metric!r}.")
+        if not self.vectors:
+            raise TypeError(
+                f"the points are not vectors of numbers, between which the kernel's {metric!r} is "
+                "computed; use a function of your own as kernel."
+            )
         if metric in self._cache:
             return self._cache[metric]
         with np.errstate(over="ignore", invalid="ignore"):  # found by _require_representable
@@ -128,7 +139,10 @@ def is_sparse(X: Points) -> bool:
 
 
 def as_points(X: Points, name: str) -> Points:
-    """`X` as a float array or canonical CSR, copied only when its type must change."""
+    """`X` as a float array or canonical CSR, copied only when its type must change.
+
+    An array of objects stays as it is, unless it is a table of numbers.
+    """
     if is_sparse(X):
         points = X.tocsr()
         if not points.has_canonical_format:
@@ -136,6 +150,8 @@ def as_points(X: Points, name: str) -> Points:
             points.sum_duplicates()
     else:
         points = np.asarray(X)
+        if is_objects(points) and not is_table(points):
+            return points
         if points.ndim != 2:
             raise ValueError(
                 f"{name} must be two-dimensional (rows are points), got shape {points.shape}; "

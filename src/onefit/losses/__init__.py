@@ -2,39 +2,56 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from onefit._validation import suggest
 from onefit.losses.base import Loss, MissingDerivativeError, require
 from onefit.losses.classification import Log, SmoothedHinge, SquaredHinge
-from onefit.losses.regression import EpsilonQuadratic, Huber, Logistic, Squared
+from onefit.losses.pairs import InPairs
+from onefit.losses.regression import EpsilonQuadratic, Expectile, Huber, Logistic, Squared
+from onefit.losses.rounded import EpsilonInsensitive, Quantile
 
 __all__ = [
     "LOSSES",
+    "EpsilonInsensitive",
     "EpsilonQuadratic",
+    "Expectile",
     "Huber",
+    "InPairs",
     "Log",
     "Logistic",
     "Loss",
     "MissingDerivativeError",
+    "Quantile",
     "SmoothedHinge",
     "Squared",
     "SquaredHinge",
     "get_loss",
+    "loss_parameters",
     "require",
 ]
 
-#: name -> (class, the one parameter it takes from the estimator)
-LOSSES: dict[str, tuple[type, str | None]] = {
-    "squared": (Squared, None),
-    "huber": (Huber, "threshold"),
-    "epsilon_quadratic": (EpsilonQuadratic, "epsilon"),
-    "logistic": (Logistic, None),
-    "smoothed_hinge": (SmoothedHinge, "delta"),
-    "squared_hinge": (SquaredHinge, None),
-    "log": (Log, None),
+#: name -> (class, the parameters it takes from the estimator)
+LOSSES: dict[str, tuple[type, tuple[str, ...]]] = {
+    "squared": (Squared, ()),
+    "huber": (Huber, ("threshold",)),
+    "epsilon_insensitive": (EpsilonInsensitive, ("epsilon", "delta")),
+    "epsilon_quadratic": (EpsilonQuadratic, ("epsilon",)),
+    "quantile": (Quantile, ("level", "delta")),
+    "expectile": (Expectile, ("level",)),
+    "logistic": (Logistic, ()),
+    "smoothed_hinge": (SmoothedHinge, ("delta",)),
+    "squared_hinge": (SquaredHinge, ()),
+    "log": (Log, ()),
 }
 
 
-def get_loss(loss: str | Loss, task: str, **parameters: float | str) -> Loss:
+def loss_parameters(loss: Any) -> tuple[str, ...]:
+    """Which of an estimator's parameters a loss, by its name or itself, is made of."""
+    return LOSSES[loss][1] if isinstance(loss, str) and loss in LOSSES else ()
+
+
+def get_loss(loss: str | Loss, task: str, **parameters: Any) -> Loss:
     """Turn an estimator's ``loss`` (a name or an object) into a loss for ``task``.
 
     Examples
@@ -45,7 +62,7 @@ def get_loss(loss: str | Loss, task: str, **parameters: float | str) -> Loss:
     Traceback (most recent call last):
         ...
     ValueError: loss='hubber' is not known; did you mean 'huber'? Known for regression: 'squared', \
-'huber', 'epsilon_quadratic', 'logistic'
+'huber', 'epsilon_insensitive', 'epsilon_quadratic', 'quantile', 'expectile', 'logistic'
     """
     if not isinstance(loss, str):
         return _check_object(loss, task)
@@ -55,8 +72,8 @@ def get_loss(loss: str | Loss, task: str, **parameters: float | str) -> Loss:
         raise ValueError(
             f"loss={loss!r} is not known{suggest(loss, fitting)} Known for {task}: {known}"
         )
-    cls, parameter = LOSSES[loss]
-    made: Loss = cls() if parameter is None else cls(parameters[parameter])
+    cls, names = LOSSES[loss]
+    made: Loss = cls(*(parameters[name] for name in names))
     return made
 
 

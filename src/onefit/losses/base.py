@@ -7,6 +7,7 @@ ones they need.
 
 from __future__ import annotations
 
+import numbers
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -20,7 +21,10 @@ __all__ = [
     "MissingDerivativeError",
     "PiecewiseQuadratic",
     "SmoothLoss",
+    "check_level",
+    "in_type_of",
     "loss_of",
+    "of_columns",
     "require",
 ]
 
@@ -97,6 +101,34 @@ def loss_of(loss: Loss, columns: Any) -> Loss:
     take = getattr(loss, "take", None)
     found: Loss = loss if take is None else take(columns)
     return found
+
+
+def of_columns(parameter: tuple[float, ...], columns: Any) -> float | tuple[float, ...]:
+    """A parameter of some of the targets, of a tuple that has one for each."""
+    some = np.asarray(parameter)[columns]
+    return tuple(some.tolist()) if some.size > 1 else float(some[0])
+
+
+def in_type_of(r: Array, parameter: Any) -> Any:
+    """A parameter that does not change the precision of what it meets."""
+    return np.asarray(parameter, dtype=r.dtype) if isinstance(parameter, tuple) else parameter
+
+
+def check_level(level: Any) -> float | tuple[float, ...]:
+    """A level between 0 and 1, or several."""
+    if np.ndim(level) == 1 and np.size(level) > 0:
+        return tuple(_one_level(one) for one in level) if len(level) > 1 else _one_level(level[0])
+    return _one_level(level)
+
+
+def _one_level(level: Any) -> float:
+    ok = isinstance(level, numbers.Real) and not isinstance(level, (bool, np.bool_))
+    if not ok or not 0.0 < float(level) < 1.0:
+        raise ValueError(
+            f"level must be a number between 0 and 1, or a list of such, got {level!r}; "
+            "0.5 is the median, 0.9 is exceeded by one target in ten"
+        )
+    return float(level)
 
 
 class PiecewiseQuadratic:

@@ -6,28 +6,38 @@ loss           V                                     g = dV/du             d = d
 squared        r^2                                   -2 r                  2
 Huber, t       r^2 if |r| <= t else 2 t |r| - t^2    -2 clip(r, -t, t)     2 where |r| <= t
 eps-quadratic  max(|r| - eps, 0)^2                   -2 sign(r)(|r|-eps)+  2 where |r| > eps
+expectile, l   2 w r^2, w = l if r > 0 else 1 - l    -4 w r                4 w
 logistic       -log(4 s(r)(1 - s(r))), s = sigmoid   -(2 s(r) - 1)         2 s(r)(1 - s(r))
 =============  ====================================  ====================  =================
 
 The Huber loss (threshold t, b in the paper) and the logistic one are those of Debruyne, Hubert and
 Suykens (JMLR 2008, section 3.1); the derivative of the logistic loss is misprinted there (section
 3.2): it is 2/(1 + e^-r) - 1 in r. The quadratic epsilon-insensitive loss is that of Liu, Jiang and
-Liao (ICML 2014, section 4.2.2), with the sign of r restored for r < -eps.
+Liao (ICML 2014, section 4.2.2), with the sign of r restored for r < -eps. The expectile of level l
+(Newey and Powell, Econometrica 1987) is the least asymmetrically weighted squares; the factor 2
+makes that of level 1/2 the squared loss itself, at the same lam.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
 from onefit._validation import check_positive
-from onefit.losses.base import Array, PiecewiseQuadratic, SmoothLoss
+from onefit.losses.base import (
+    Array,
+    PiecewiseQuadratic,
+    SmoothLoss,
+    check_level,
+    in_type_of,
+    of_columns,
+)
 
-__all__ = ["EpsilonQuadratic", "Huber", "Logistic", "Squared"]
+__all__ = ["EpsilonQuadratic", "Expectile", "Huber", "Logistic", "Squared", "deviation_of"]
 
 #: a threshold in median absolute deviations: 1.345 standard deviations of normal errors
 MULTIPLE = 1.345 * 1.4826
@@ -96,12 +106,7 @@ class Huber(PiecewiseQuadratic):
         s : (n,) array
             Sample weights.
         """
-        deviation = np.abs(residuals - _median(residuals, s))
-        found = MULTIPLE * _median(deviation, s)
-        # where more than half of the rows are fitted exactly, the others decide
-        rest = np.average(deviation, axis=0, weights=s)
-        found = np.where(found > 0.0, found, np.where(rest > 0.0, rest, 1.0))
-        return Huber(found.astype(residuals.dtype))
+        return Huber(deviation_of(residuals, s, MULTIPLE).astype(residuals.dtype))
 
     def take(self, columns: Any) -> Huber:
         """The loss of some of the targets; a threshold alone serves them all."""
@@ -166,6 +171,60 @@ class EpsilonQuadratic(PiecewiseQuadratic):
 
 
 @dataclass(frozen=True)
+class Expectile(PiecewiseQuadratic):
+    """Squares that weigh more on one side of the target: asymmetric least squares.
+
+    Parameters
+    ----------
+    level : float, or one per target, default=0.5
+        Between 0 and 1; residuals above zero weigh ``level``, those below ``1 - level``.
+    """
+
+    level: Any = 0.5
+    name = "expectile"
+    of_residual = True
+    task = "regression"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "level", check_level(self.level))
+
+    @property
+    def max_curvature(self) -> float:
+        """Of the heavier side."""
+        return 4.0 * float(np.max(np.maximum(self.level, np.subtract(1.0, self.level))))
+
+    def take(self, columns: Any) -> Expectile:
+        """The loss of some of the targets; a level alone serves them all."""
+        if not isinstance(self.level, tuple):
+            return self
+        return replace(self, level=of_columns(self.level, columns))
+
+    def _weight(self, r: Array) -> Array:
+        level = in_type_of(r, self.level)
+        return np.asarray(np.where(r > 0.0, level, 1.0 - level), dtype=r.dtype)
+
+    def value(self, y: Array, u: Array) -> Array:
+        r = y - u
+        return np.asarray(2.0 * self._weight(r) * r**2)
+
+    def gradient(self, y: Array, u: Array) -> Array:
+        r = y - u
+        return np.asarray(-4.0 * self._weight(r) * r)
+
+    def curvature(self, y: Array, u: Array) -> Array:
+        return np.asarray(4.0 * self._weight(y - u))
+
+    def piece(self, y: Array, u: Array) -> Array:
+        return np.asarray(y - u > 0.0).astype(np.int8)
+
+    def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
+        r = y - u
+        level = np.asarray(self.level, dtype=r.dtype)
+        weight = np.broadcast_to(2.0 * np.maximum(level, 1.0 - level), r.shape)
+        return weight, np.asarray(u - self.gradient(y, u) / (2.0 * weight))
+
+
+@dataclass(frozen=True)
 class Logistic(SmoothLoss):
     """-log(4 s(r)(1 - s(r))): smooth and with bounded derivative, JMLR 2008.
 
@@ -197,6 +256,15 @@ class Logistic(SmoothLoss):
 
     def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
         return tanh_weight(y - u), y
+
+
+def deviation_of(residuals: Array, s: Array, multiple: float) -> Array:
+    """So many median absolute deviations of every column of residuals, never zero."""
+    deviation = np.abs(residuals - _median(residuals, s))
+    found = multiple * _median(deviation, s)
+    # where more than half of the rows are fitted exactly, the others decide
+    rest = np.average(deviation, axis=0, weights=s)
+    return np.where(found > 0.0, found, np.where(rest > 0.0, rest, 1.0))
 
 
 def _median(values: Array, s: Array) -> Array:

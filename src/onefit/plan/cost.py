@@ -34,6 +34,8 @@ SHARES = {
     "squared_hinge": 0.3,
     "huber": 0.6,
     "epsilon_quadratic": 0.6,
+    "epsilon_insensitive": 0.2,
+    "quantile": 0.2,
 }
 
 

@@ -20,12 +20,12 @@ from onefit._validation import check_weights
 from onefit.criteria import CrossValidation, KernelStability
 from onefit.criteria.evidence import Evidence
 from onefit.estimators import inside
-from onefit.kernels import Geometry
+from onefit.kernels import Geometry, number_type
 from onefit.problem import Problem
 from onefit.report.facts import Facts
 from onefit.search.aggregate import standard_error
 from onefit.search.criterion import Criterion, get_criterion
-from onefit.search.grid import Machine, jobs, machines
+from onefit.search.grid import Machine, jobs, machines, remember
 
 Array = NDArray[Any]
 
@@ -78,13 +78,14 @@ def compare_criteria(
     group = machines(search.estimator, params)
     first = group[0].estimator
     rows = inside.check_rows(first, X, ensure_min_samples=2)
-    Y, s = inside.check_targets(first, y, rows.dtype), check_weights(sample_weight, rows)
+    Y, s = inside.check_targets(first, y, number_type(rows)), check_weights(sample_weight, rows)
     check_consistent_length(rows, Y)
+    remember(first, group)
     heldouts = getattr(search, "heldouts_", [None] * len(params))
     for criterion in wanted.values():
         _check(criterion, group, Y, s, heldouts)
     found = {name: np.full(len(params), np.nan) for name in wanted}
-    for job in jobs(group, rows, s):
+    for job in jobs(group, rows, Y, s):
         K = job.kernel.matrix(Geometry(rows, keep=False))
         for machine in job.machines:
             kept = [heldouts[i] for i in machine.indices]
@@ -105,8 +106,7 @@ def _evaluate(criterion: Criterion, evidence: Evidence) -> Array:
 
 
 def _problem(machine: Machine, K: Array, Y: Array, s: Array) -> Problem:
-    estimator = machine.estimator
-    return Problem(K, Y, s, inside.loss_of(estimator), estimator.fit_intercept, estimator.scaling)
+    return inside.problem_of(machine.estimator, K, Y, s)
 
 
 def _check(

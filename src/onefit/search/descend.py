@@ -85,13 +85,15 @@ def descend(
     """
     candidates, outcomes, jobs = list(setup.candidates), list(outcomes), list(setup.jobs)
     descents: list[Descent] = []
+    sample = run.task.sample
 
     def follow(machine: Machine, ranges: dict[str, Any], start: dict[str, Any], usual: Any) -> Any:
         """Add a descent, and its end as a candidate."""
         objective = Objective.of(machine, run.task, ranges, metric, how, usual)
         descents.append(_recalled(run, objective, start))
         new = _moved(machine, descents[-1].end, len(candidates))
-        kernel = inside.resolve_kernel(new.estimator, run.task.sample.X, run.task.sample.s)
+        weights = inside.weights_of(new.estimator, sample.Y, sample.s)
+        kernel = inside.resolve_kernel(new.estimator, sample.X, weights)
         jobs.append(Job(kernel, (new,)))
         ((_, found),) = run(jobs[-1:])
         outcomes.extend(found)

@@ -15,6 +15,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
 from onefit import _version
+from onefit.kernels import as_rows
 
 __all__ = ["describe", "digest", "settings"]
 
@@ -24,7 +25,7 @@ def settings(search: Any, X: Any, y: Any, weight: Any, setup: Any, metric: Any) 
     folds = setup.folds
     about = {
         "onefit": _version.__version__,
-        "X": describe(X if hasattr(X, "shape") else np.asarray(X)),
+        "X": describe(X if hasattr(X, "shape") else np.asarray(as_rows(X))),
         "y": describe(y if hasattr(y, "shape") else np.asarray(y)),
         "sample_weight": describe(weight if weight is None else np.asarray(weight)),
         "splits": f"{len(folds)} splits ({digest(folds.rows, folds.offsets, *folds.removed)})",

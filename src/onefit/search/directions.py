@@ -84,7 +84,8 @@ class Bandwidths:
     def _kernel(self, x: Array) -> Kernel:
         estimator = copy(self.estimator)
         estimator.gamma = self.params(x)["gamma"]
-        return inside.resolve_kernel(estimator, self.sample.X, self.sample.s)
+        weights = inside.weights_of(estimator, self.sample.Y, self.sample.s)
+        return inside.resolve_kernel(estimator, self.sample.X, weights)
 
     def _units(self) -> Array:
         """Squares of what gamma is multiplied by when the columns have standard deviation one."""

@@ -7,7 +7,7 @@ they ride on one kernel matrix, whatever their losses, thresholds, scalings and 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -18,13 +18,26 @@ from sklearn.base import clone
 
 from onefit._validation import suggest
 from onefit.estimators import inside
+from onefit.estimators.unused import useless, warn_of_unused
 from onefit.heldout import HeldOutMethod
 from onefit.kernels import Kernel
-from onefit.search.random import settings
+from onefit.search.random import parts, settings
 
 Array = NDArray[Any]
 
-__all__ = ["Job", "Machine", "candidates", "jobs", "machines"]
+#: what other libraries call the weight of the penalty, and how to come by ours
+CONVERSIONS = {
+    "C": (
+        "; its penalty is lam = 1 / (2 n C) with scaling='mean', n the rows that are trained on, "
+        "or lam = 1 / (2 C) with scaling='total'"
+    ),
+    "alpha": (
+        "; its penalty is lam = alpha / n with scaling='mean', n the rows that are trained on, or "
+        "lam = alpha with scaling='total'"
+    ),
+}
+
+__all__ = ["Job", "Machine", "candidates", "jobs", "machines", "remember"]
 
 
 @dataclass(frozen=True)
@@ -80,11 +93,32 @@ def candidates(
     known = estimator.get_params(deep=True)
     for name in dict.fromkeys(name for candidate in found for name in candidate):
         if name not in known:
+            hint = CONVERSIONS.get(name) or suggest(name, known)
             raise ValueError(
-                f"param_grid names {name!r}, which {type(estimator).__name__} does not have"
-                f"{suggest(name, known)}"
+                f"param_grid names {name!r}, which {type(estimator).__name__} does not have{hint}"
             )
+    for part in parts(param_grid):
+        _check_useful(estimator, part)
     return found
+
+
+def _check_useful(estimator: Any, part: Mapping[str, Any]) -> None:
+    """Refuse a parameter that does nothing with any kernel and loss of a part of the grid."""
+    kernels, losses = (
+        list(part[name]) if isinstance(part.get(name), (list, tuple, np.ndarray)) else
+        [getattr(estimator, name)] if name not in part else None
+        for name in ("kernel", "loss")
+    )  # fmt: skip
+    if kernels is None or losses is None:  # drawn from something that is no list
+        return
+    for name in part:
+        why = useless(name, kernels, losses)
+        if why:
+            raise ValueError(f"param_grid names {name!r}, but {why}; take it out of the grid")
+    fixed = copy(estimator)
+    for name in part:  # what the grid sets is not at the mercy of the estimator
+        vars(fixed).pop(name, None)
+    warn_of_unused(fixed, kernels, losses, level=7)
 
 
 def machines(estimator: Any, found: Sequence[dict[str, Any]]) -> list[Machine]:
@@ -119,11 +153,20 @@ def _set(fresh: Any, params: dict[str, Any]) -> Any:
     return machine
 
 
-def jobs(found: Iterable[Machine], X: Any, s: Array) -> list[Job]:
-    """Group machines by their kernel, resolved on the rows X with weights s."""
+def remember(machine: Any, group: Iterable[Machine]) -> None:
+    """Give every machine what the first one learnt of X and y (classes, numbers of columns)."""
+    own = set(machine.get_params(deep=False))
+    learnt = {name: value for name, value in vars(machine).items() if name not in own}
+    for other in group:
+        vars(other.estimator).update(learnt)
+
+
+def jobs(found: Iterable[Machine], X: Any, Y: Array, s: Array) -> list[Job]:
+    """Group machines by their kernel, resolved on the rows X, with targets Y and weights s."""
     groups: dict[Hashable, tuple[Kernel, list[Machine]]] = {}
     for machine in found:
-        kernel = inside.resolve_kernel(machine.estimator, X, s)
+        weights = inside.weights_of(machine.estimator, Y, s)
+        kernel = inside.resolve_kernel(machine.estimator, X, weights)
         groups.setdefault(_hashable(kernel), (kernel, []))[1].append(machine)
     return [Job(kernel, tuple(group)) for kernel, group in groups.values()]
 

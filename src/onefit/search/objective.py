@@ -1,8 +1,9 @@
 """What a descent minimises: cross-validation made smooth, and what keeps it from over-fitting.
 
 A smooth function of held-out values stands for the score: the squared error where the score is one
-(R^2 and its root among them), Huber's loss for the absolute error, a softened error rate for the
-accuracy, the log loss for any other score of a classifier. With ``criterion=KernelStability(eta)``
+(R^2 and its root among them), Huber's loss for the absolute error, the rounded loss of its levels
+for any other score of a machine of quantiles, a softened error rate for the accuracy, the log loss
+for any other score of a classifier. With ``criterion=KernelStability(eta)``
 it is k-KS, its maximum smoothed (onefit.criteria.stability).
 
 **Over-fitting.** Cross-validation of many parameters can be over-fitted like any other error, the
@@ -34,8 +35,7 @@ from onefit.criteria.stability import smoothed_stability
 from onefit.estimators import inside
 from onefit.gradient import Pointwise, SmoothedError, cv_gradient
 from onefit.linalg import LinAlgError
-from onefit.losses import Huber, Log, SmoothedHinge, Squared
-from onefit.problem import Problem
+from onefit.losses import Huber, Log, Quantile, SmoothedHinge, Squared
 from onefit.search.directions import Bandwidths, Direction, Mixture, make_direction
 from onefit.search.grid import Machine
 from onefit.search.metrics import absolute_error, accuracy
@@ -102,6 +102,8 @@ def _pointwise(task: Task, metric: str, machine: Machine) -> Pointwise:
         return SmoothedError(WIDTH)
     if is_classifier(machine.estimator):
         return Log()
+    if fast is None and machine.estimator.loss == "quantile":
+        return Quantile(machine.estimator.level, corner)
     return Huber(corner) if fast is absolute_error else Squared()
 
 
@@ -175,10 +177,7 @@ class Objective:
     def _evaluate(self, x: Array) -> tuple[float, Array, float]:
         sample, estimator = self.task.sample, self.estimator
         K, followed = self.direction.matrix(x[:-1]), self._followed()
-        problem = Problem(
-            K, sample.Y, sample.s, inside.loss_of(estimator), estimator.fit_intercept,
-            estimator.scaling,
-        )  # fmt: skip
+        problem = inside.problem_of(estimator, K, sample.Y, sample.s)
         found = cv_gradient(problem, np.exp(x[-1]), sample.folds, self.pointwise, followed)
         value, left, right, lam = found.value, found.left, found.right, found.lam
         watched = value if followed is None else float(np.mean(found.parts[followed == 0.0]))

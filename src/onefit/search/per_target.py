@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit.estimators import inside
+from onefit.losses.base import loss_of
 from onefit.search.workers import Outcome
 
 Array = NDArray[Any]
@@ -48,6 +49,9 @@ def fit_targets(machine: Any, lams: Array, X: Any, y: Any, sample_weight: Any) -
     for value in np.unique(lams):
         columns = np.flatnonzero(lams == value)
         machine.lam = float(value)
-        inside.solve(machine, replace(problem, Y=np.asfortranarray(problem.Y[:, columns])))
+        Y, loss = np.asfortranarray(problem.Y[:, columns]), loss_of(problem.loss, columns)
+        inside.solve(machine, replace(problem, Y=Y, loss=loss))
         coef[:, columns], intercept[columns] = machine.dual_coef_, machine.intercept_
     machine.lam, machine.dual_coef_, machine.intercept_ = lam, coef, intercept
+    machine.support_ = np.flatnonzero(coef.any(axis=1))
+    machine.n_support_ = np.array([machine.support_.size], dtype=np.int32)

@@ -25,8 +25,9 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, _num_samples
 
-from onefit.estimators import inside
+from onefit.estimators import KernelRegressor, inside
 from onefit.folds import Folds
+from onefit.quantiles import levels_of
 from onefit.search.metrics import FAST, Metric, Truth
 
 Array = NDArray[Any]
@@ -100,10 +101,17 @@ class Scoring:
                 return list(self._call(look_up(machine, values[part.place]), part))
         except Exception as error:
             loss = getattr(machine, "loss", None)
+            if "pos_label" in str(error):
+                raise ValueError(_positive(machine, self.slow)) from error
+            advice = (
+                "a scorer that needs predict or decision_function alone, or a loss that gives what "
+                "it needs"
+            )
+            if len(levels_of(machine)) > 1:
+                advice = "scoring=onefit.quantiles.neg_pinball_loss, for several levels at once"
             raise ValueError(
                 f"scoring={list(self.slow.values())!r} cannot be computed from held-out decision "
-                f"values of {type(machine).__name__}(loss={loss!r}): {error}. Choose a scorer that "
-                "needs predict or decision_function alone, or a loss that gives what it needs"
+                f"values of {type(machine).__name__}(loss={loss!r}): {error}. Choose {advice}"
             ) from error
 
     def _call(self, proxy: Any, part: Part) -> dict[str, float]:
@@ -113,6 +121,17 @@ class Scoring:
             found = found if isinstance(found, dict) else {name: found}
             scores |= {key: _number(value, key) for key, value in found.items()}
         return scores
+
+
+def _positive(machine: Any, scorers: dict[str, Any]) -> str:
+    """What to do where a metric asks which of two classes is the positive one."""
+    names = [getattr(getattr(one, "_score_func", None), "__name__", "") for one in scorers.values()]
+    metric = next((name for name in names if name), "f1_score")
+    return (
+        f"scoring by {metric} asks which class is the positive one, and takes 1 for it, but the "
+        f"classes are {machine.classes_.tolist()!r}: name it, as in scoring=make_scorer({metric}, "
+        f"pos_label={machine.classes_[-1].item()!r}) with sklearn.metrics.make_scorer"
+    )
 
 
 def _number(value: Any, name: str) -> float:
@@ -131,6 +150,7 @@ def build_scoring(
     folds: Folds,
     pooled: bool = False,
     undefined: bool = False,
+    plain: bool = True,
 ) -> Scoring:
     """Sort the scorers into fast and slow ones, and cut the sample for them.
 
@@ -145,13 +165,15 @@ def build_scoring(
         Whether all test rows are one part.
     undefined : bool, default=False
         Whether a metric may be undefined on a split (NaN), since the splits do not decide.
+    plain : bool, default=True
+        Whether held-out values have the columns of the targets, as fast metrics take for granted.
     """
     table: dict[str, Any] = getattr(scorers, "_scorers", {"score": scorers})
     routed = _route(scorers, params)
     starts = np.zeros(1, dtype=np.intp) if pooled else folds.offsets[:-1]
     fast: dict[str, tuple[Metric, int, Truth]] = {}
     for name, scorer in table.items():
-        metric, sign = _fast(scorer, machine)
+        metric, sign = _fast(scorer, machine) if plain else (None, 1)
         if metric is not None and set(routed[name]) <= {"sample_weight"}:
             weights = routed[name].get("sample_weight")
             fast[name] = metric, sign, _truth(machine, y, weights, folds, starts, name)
@@ -192,6 +214,8 @@ def _fast(scorer: Any, machine: Any) -> tuple[Metric | None, int]:
         score = type(machine).score
         defaults = {RegressorMixin.score: r2_score, ClassifierMixin.score: accuracy_score}
         func = defaults.get(score)
+        if score is KernelRegressor.score:  # several levels, of which it tells the pinball loss
+            func = r2_score
     elif getattr(scorer, "_kwargs", None) or getattr(scorer, "_response_method", "") != "predict":
         return None, 1
     metric, wanted = FAST.get(func, (None, ""))
@@ -245,7 +269,7 @@ def _parts(
 
 def _plausible(machine: Any, y: Any, folds: Folds) -> Array:
     """Decision values for a trial: the mean of y, or perfect margins."""
-    Y = inside.check_targets(machine, y, np.float64)
+    Y = inside.columns_of(machine, inside.check_targets(machine, y, np.float64))
     if is_classifier(machine):
         return np.asarray(Y[folds.rows])
     return np.asarray(np.broadcast_to(Y.mean(axis=0), (folds.rows.size, Y.shape[1])))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,12 @@ from onefit.criteria import KernelStability
 from onefit.estimators import inside
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import METHODS, HeldOutMethod, Iterative
-from onefit.kernels import Bank, Kernel, check_precomputed, kernel_parameters
+from onefit.kernels import Bank, Kernel, check_precomputed, kernel_parameters, number_type
 from onefit.predict import check_training, make_method, make_planned, ridge_weights
 from onefit.problem import Problem
 from onefit.search.continuous import apart, expand, listed
 from onefit.search.criterion import Criterion, get_criterion
-from onefit.search.grid import Job, Machine, candidates, jobs, machines
+from onefit.search.grid import Job, Machine, candidates, jobs, machines, remember
 from onefit.search.objective import by_gradient
 from onefit.search.race import racing
 from onefit.search.rows import Sample, arrange, compact
@@ -86,6 +86,11 @@ class Setup:
         """Whether any machine's lams are to be refined."""
         return any(machine.continuous for job in self.jobs for machine in job.machines)
 
+    @property
+    def plain(self) -> bool:
+        """Whether held-out values of every machine have the columns of the targets."""
+        return all(inside.plain_columns(one.estimator) for job in self.jobs for one in job.machines)
+
     @cached_property
     def lams(self) -> Array:
         """The lam of every candidate."""
@@ -144,17 +149,17 @@ def set_up(
     machine = group[0].estimator
     _check_one_kind(group)
     rows = inside.check_rows(machine, X, ensure_min_samples=2)
-    Y = inside.check_targets(machine, y, rows.dtype)
+    Y = inside.check_targets(machine, y, number_type(rows))
     check_consistent_length(rows, Y)
     s = check_weights(sample_weight, rows)
     if inside.is_precomputed(machine):
         check_precomputed(rows)
     folds = _draw(search.cv, machine, X, y, split_params)
     check_training(folds, s, y, getattr(machine, "classes_", None))
-    _remember(machine, group)
+    remember(machine, group)
     for one in group:
         _check_gamma(one, ranges, s)
-    work = apart(jobs(group, rows, s))
+    work = apart(jobs(group, rows, Y, s))
     crew = Crew.hire(search.n_jobs, len(work))
     sample = arrange(rows, Y, s, folds, inside.is_precomputed(machine))
     criterion = get_criterion(search.criterion)
@@ -254,14 +259,6 @@ def _draw(cv: Any, machine: Any, X: Any, y: Any, split_params: Mapping[str, Any]
     return compact(Folds.draw(list(splitter.split(X, y, **params)), X, y))
 
 
-def _remember(machine: Any, group: list[Machine]) -> None:
-    """Give every machine what the first one learnt of X and y (classes, numbers of columns)."""
-    own = set(machine.get_params(deep=False))
-    learnt = {name: value for name, value in vars(machine).items() if name not in own}
-    for other in group:
-        vars(other.estimator).update(learnt)
-
-
 def _plan(
     work: list[Job],
     chosen: HeldOutMethod | None,
@@ -274,27 +271,28 @@ def _plan(
     choices: list[Choice] = []
     works: dict[plan.Workload, plan.Estimate] = {}
     shared = _workload(sample, len(work), crew)
-    ridges = cache(lambda scaling: ridge_weights(sample.folds, sample.s, scaling))
+    ridges = cache(partial(_ridges, sample))
     name = "auto" if chosen is None else chosen.name
     known = chosen is None or isinstance(chosen, METHODS.get(name, ()))
     for job in work:
         group, loads = [], []
         for machine in job.machines:
             estimator = machine.estimator
-            loss = inside.loss_of(estimator)
+            problem = _outline(estimator, sample)
             load = replace(
                 shared,
                 lams=len(machine.lams),
-                ridges=ridges(estimator.scaling),
-                loss=loss.name,
-                quadratic=getattr(loss, "quadratic", False),
+                ridges=ridges(estimator.scaling, problem.s.tobytes()),
+                targets=problem.Y.shape[1],
+                loss=problem.loss.name,
+                quadratic=getattr(problem.loss, "quadratic", False),
             )
             if known and load not in works:
                 # a criterion asks for K itself, and for n^3 operations on it
                 works[load] = plan.choose(load, name, products=criterion is None)
             loads.append(load)
             method = chosen or make_planned(load, works[load])
-            _check_method(method, criterion, machine, sample)
+            _check_method(method, criterion, problem)
             choices.append(Choice(job.kernel, method.name, load.lams, works.get(load)))
             group.append(replace(machine, method=method))
         tiled = any(works[load].tiled for load in loads if load in works)
@@ -309,7 +307,6 @@ def _workload(sample: Sample, kernels: int, crew: Crew) -> plan.Workload:
         lams=1,
         removed=tuple(rows.size for rows in sample.folds.removed),
         ridges=1,
-        targets=sample.Y.shape[1],
         itemsize=sample.Y.dtype.itemsize,
         kernels=kernels,
         workers=crew.workers,
@@ -317,13 +314,17 @@ def _workload(sample: Sample, kernels: int, crew: Crew) -> plan.Workload:
     )
 
 
-def _check_method(
-    method: HeldOutMethod, criterion: Criterion | None, machine: Machine, sample: Sample
-) -> None:
-    estimator = machine.estimator
+def _outline(estimator: Any, sample: Sample) -> Problem:
+    """The problem of a machine, without a kernel matrix."""
     empty = np.empty((0, 0), dtype=sample.Y.dtype)
-    loss = inside.loss_of(estimator)
-    problem = Problem(empty, sample.Y, sample.s, loss, estimator.fit_intercept, estimator.scaling)
+    return inside.problem_of(estimator, empty, sample.Y, sample.s)
+
+
+def _ridges(sample: Sample, scaling: str, weights: bytes) -> int:
+    return ridge_weights(sample.folds, np.frombuffer(weights, dtype=sample.s.dtype), scaling)
+
+
+def _check_method(method: HeldOutMethod, criterion: Criterion | None, problem: Problem) -> None:
     method.check(problem)
     if criterion is not None and hasattr(criterion, "check"):
         criterion.check(problem)

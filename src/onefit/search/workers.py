@@ -139,14 +139,11 @@ def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outc
     own = isinstance(job.kernel, (Stationary, Linear, Polynomial)) and task.criterion is None
     outcomes = []
     for machine in job.machines:
-        estimator = machine.estimator
-        problem = Problem(
+        problem = inside.problem_of(
+            machine.estimator,
             K,
             sample.Y,
             sample.s,
-            inside.loss_of(estimator),
-            estimator.fit_intercept,
-            estimator.scaling,
             may_overwrite=own and machine is job.machines[-1],
             definite=job.kernel.definite,
         )

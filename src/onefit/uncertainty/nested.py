@@ -37,6 +37,7 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations
 from statistics import NormalDist
 from typing import Any
@@ -56,6 +57,7 @@ from onefit.criteria.pointwise import POINTWISE, Pointwise
 from onefit.estimators import inside
 from onefit.estimators._base import KernelMachine
 from onefit.predict import heldout_predict
+from onefit.quantiles import levels_of, pinball_losses
 
 Array = NDArray[Any]
 
@@ -118,7 +120,7 @@ def nested_cv(
     alpha : float, default=0.1
     loss : {"squared", "absolute", "zero_one"} or callable, default=None
         Pointwise, of targets and predictions; "zero_one" for classifiers and "squared" for
-        regressors by default.
+        regressors by default, the pinball loss for machines of several levels.
     random_state : int, RandomState or None, default=0
     n_jobs : int, default=None
         Training parts side by side, those of all repetitions.
@@ -243,7 +245,8 @@ def _from_one_fit(machine: KernelMachine, data: _Data, parts: list[list[Array]])
     inside.check_targets(named, data.y, np.float64)  # its classes
     for part, values in zip(parts, held.by_fold, strict=True):
         found = named._labels(values) if is_classifier(machine) else values
-        found = found.reshape(len(values), *np.shape(data.y)[1:])
+        if inside.plain_columns(named):
+            found = found.reshape(len(values), *np.shape(data.y)[1:])
         yield np.split(found, np.cumsum([rows.size for rows in part])[:-1])
 
 
@@ -304,6 +307,9 @@ LOSSES: dict[str, Pointwise] = {
 
 
 def _pointwise(loss: str | Pointwise | None, search: Any) -> Pointwise:
+    levels = levels_of(getattr(search, "estimator", search))
+    if loss is None and len(levels) > 1:
+        return partial(pinball_losses, level=levels)
     if loss is None:
         loss = "zero_one" if is_classifier(search) else "squared"
     if not isinstance(loss, str):

@@ -1,0 +1,74 @@
+"""A loss for targets that concern some of the rows only: one class against another.
+
+One machine for every pair of classes sees the rows of the two, labelled -1 and +1, and no others.
+With the label 0 for those, a loss that is zero where the label is leaves them out of the fit, of
+its gradient and of its curvature: all pairs are then targets of one problem, columns of the same
+kernel matrix and the same folds, and no weight or mask is needed.
+
+Lambda is the same for all pairs, as C is in libsvm. Under mean scaling that is lam times the
+weight of all training rows, not of the pair's: C = 1 / (2 n lam) holds for every pair.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onefit.losses.base import Array, Loss, loss_of
+
+__all__ = ["InPairs"]
+
+
+@dataclass(frozen=True)
+class InPairs:
+    """A loss on the rows with a label, nothing on those whose label is 0.
+
+    Parameters
+    ----------
+    loss : Loss
+    """
+
+    loss: Loss
+    task = "classification"
+    quadratic = False
+
+    @property
+    def name(self) -> str:
+        """That of the loss, and that it is for pairs."""
+        return f"{self.loss.name} in pairs"
+
+    @property
+    def piecewise_quadratic(self) -> bool:
+        """Whether the loss is."""
+        return self.loss.piecewise_quadratic
+
+    @property
+    def max_curvature(self) -> float:
+        """That of the loss."""
+        return float(self.loss.max_curvature)
+
+    def take(self, columns: Any) -> InPairs:
+        """The loss of some of the targets."""
+        some = loss_of(self.loss, columns)
+        return self if some is self.loss else InPairs(some)
+
+    def value(self, y: Array, u: Array) -> Array:
+        return np.where(y == 0.0, 0.0, self.loss.value(y, u))
+
+    def gradient(self, y: Array, u: Array) -> Array:
+        return np.where(y == 0.0, 0.0, self.loss.gradient(y, u))
+
+    def curvature(self, y: Array, u: Array) -> Array:
+        return np.where(y == 0.0, 0.0, self.loss.curvature(y, u))
+
+    def piece(self, y: Array, u: Array) -> Array:
+        return np.where(y == 0.0, np.int8(0), self.loss.piece(y, u))
+
+    def third(self, y: Array, u: Array) -> Array:
+        return np.where(y == 0.0, 0.0, self.loss.third(y, u))  # type: ignore[attr-defined]
+
+    def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
+        weight, z = self.loss.reweight(y, u)  # type: ignore[attr-defined]
+        return np.where(y == 0.0, 0.0, weight), np.where(y == 0.0, u, z)

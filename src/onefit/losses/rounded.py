@@ -1,0 +1,198 @@
+"""Losses of a residual r = y - u whose corners are rounded over a width delta.
+
+The epsilon-insensitive loss of the support vector machine for regression (Vapnik 1995) and the
+loss of a quantile (Koenker and Bassett, Econometrica 1978) are made of straight pieces, and have no
+curvature to follow. Both are replaced by their Moreau envelope,
+
+    V(r) = min over v of   V_0(v) + (r - v)^2 / (2 delta),
+
+which is V_0 with its slope clipped from a line of steepness 1 / delta: quadratic where V_0 has a
+corner, straight elsewhere, with V <= V_0 <= V + delta/2.
+
+===================  ==========================================  ==========================
+loss                 V                                           g = dV/du
+===================  ==========================================  ==========================
+epsilon-insensitive  0 if |r| <= eps;                            -sign(r) min(e / delta, 1),
+                     e^2 / (2 delta), e = |r| - eps <= delta;    e = max(|r| - eps, 0)
+                     e - delta / 2 beyond
+quantile, level l    c (r - delta c / 2)                         -c,
+                                                                 c = clip(r/delta, l - 1, l)
+===================  ==========================================  ==========================
+
+The curvature is 1 / delta on the rounded corners and zero elsewhere. As delta falls the machines
+tend to those of V_0 (libsvm's epsilon-SVR with C = 1 / (2 Lambda); a kernel quantile regression),
+and the mean of V_0 plus the penalty is within delta / 2 of its minimum: V_0 of the minimiser of V
+is at most V + delta / 2, and V of any other is at most its V_0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+
+from onefit._validation import check_positive
+from onefit.losses.base import Array, PiecewiseQuadratic, check_level, in_type_of, of_columns
+from onefit.losses.regression import deviation_of
+
+__all__ = ["EpsilonInsensitive", "Quantile"]
+
+#: the width "mad" in median absolute deviations: a tenth of the standard deviation of normal errors
+PART = 0.1 * 1.4826
+
+
+class _Rounded(PiecewiseQuadratic):
+    """What the two share: a width, which may wait for residuals to be taken from."""
+
+    delta: Any
+    of_residual = True
+    task = "regression"
+
+    def _check_delta(self) -> None:
+        hint = "or 'mad'; the loss itself (delta = 0) has no curvature, use a small width"
+        if not self.relative and not isinstance(self.delta, tuple):
+            object.__setattr__(self, "delta", check_positive("delta", self.delta, hint))
+
+    @property
+    def relative(self) -> bool:
+        """Whether the width is still to be taken from residuals."""
+        return isinstance(self.delta, str) and self.delta == "mad"
+
+    @property
+    def max_curvature(self) -> float:
+        """Of the rounded corners; unbounded as long as their width is not known."""
+        return np.inf if self.relative else 1.0 / float(np.min(self.delta))
+
+    def resolve(self, residuals: Array, s: Array) -> Self:
+        """The loss with a width for each column of the residuals of the squared loss."""
+        found = deviation_of(residuals, s, PART).tolist()
+        delta = tuple(found) if len(found) > 1 else found[0]
+        return replace(self, delta=delta)  # type: ignore[type-var]
+
+    def take(self, columns: Any) -> Self:
+        """The loss of some of the targets; numbers alone serve them all."""
+        given = {name: getattr(self, name, None) for name in ("delta", "level")}
+        several = {name: one for name, one in given.items() if isinstance(one, tuple)}
+        taken = {name: of_columns(one, columns) for name, one in several.items()}
+        return replace(self, **taken) if taken else self  # type: ignore[type-var]
+
+
+@dataclass(frozen=True)
+class EpsilonInsensitive(_Rounded):
+    """Nothing within epsilon of the target, quadratic over a width delta, then straight: the SVR.
+
+    Parameters
+    ----------
+    epsilon : float, default=0.1
+        Half width of the tube, in units of the targets.
+    delta : float, or "mad", default="mad"
+        Width of the rounded corners, in units of the targets. "mad" is a tenth of the standard
+        deviation, as the median absolute deviation tells it, of the residuals that the squared loss
+        leaves at the same kernel and lambda on all rows. Folds do not change it.
+    """
+
+    epsilon: float = 0.1
+    delta: Any = "mad"
+    name = "epsilon_insensitive"
+
+    def __post_init__(self) -> None:
+        hint = "or 0, for a tube without width"
+        epsilon = check_positive("epsilon", self.epsilon, hint) if self.epsilon != 0 else 0.0
+        object.__setattr__(self, "epsilon", epsilon)
+        self._check_delta()
+
+    def _slope(self, e: Array) -> Array:
+        """|dV/dr| where |r| exceeds epsilon by e."""
+        return np.asarray(np.clip(e / in_type_of(e, self.delta), 0.0, 1.0), dtype=e.dtype)
+
+    def value(self, y: Array, u: Array) -> Array:
+        e = np.abs(y - u) - self.epsilon
+        slope = self._slope(e)
+        return np.asarray(slope * (e - 0.5 * in_type_of(e, self.delta) * slope))
+
+    def unrounded(self, y: Array, u: Array) -> Array:
+        """V_0, whatever the width."""
+        return np.asarray(np.maximum(np.abs(y - u) - self.epsilon, 0.0))
+
+    def gradient(self, y: Array, u: Array) -> Array:
+        r = y - u
+        return np.asarray(-np.copysign(self._slope(np.abs(r) - self.epsilon), r))
+
+    def curvature(self, y: Array, u: Array) -> Array:
+        r = y - u
+        # a tube without width has one corner, on both sides
+        corner = np.abs(self.piece(y, u)) == (1 if self.epsilon else 0)
+        return np.asarray(corner / in_type_of(r, self.delta), dtype=r.dtype)
+
+    def piece(self, y: Array, u: Array) -> Array:
+        r = y - u
+        far = self.epsilon + in_type_of(r, self.delta)
+        found = np.subtract(r > far, r < -far, dtype=np.int8)
+        if self.epsilon:
+            found += np.subtract(r > self.epsilon, r < -self.epsilon, dtype=np.int8)
+        return np.asarray(found)
+
+    def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
+        r = y - u
+        e = np.maximum(np.abs(r) - self.epsilon, 0.0)
+        weight = 0.5 / np.maximum(e, in_type_of(r, self.delta))
+        return np.asarray(weight, dtype=r.dtype), np.asarray(u + np.sign(r) * e)
+
+
+@dataclass(frozen=True)
+class Quantile(_Rounded):
+    """The loss whose minimiser has a share ``level`` of the targets below it, corner rounded.
+
+    Parameters
+    ----------
+    level : float, or one per target, default=0.5
+        Between 0 and 1.
+    delta : float, or "mad", default="mad"
+        Width of the rounded corner, in units of the targets; "mad" as in
+        :class:`EpsilonInsensitive`.
+    """
+
+    level: Any = 0.5
+    delta: Any = "mad"
+    name = "quantile"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "level", check_level(self.level))
+        self._check_delta()
+
+    def _slope(self, r: Array) -> Array:
+        """dV/dr, which runs from level - 1 through the rounded corner to level."""
+        level, delta = in_type_of(r, self.level), in_type_of(r, self.delta)
+        return np.asarray(np.clip(r / delta, level - 1.0, level), dtype=r.dtype)
+
+    def value(self, y: Array, u: Array) -> Array:
+        r = y - u
+        slope = self._slope(r)
+        return np.asarray(slope * (r - 0.5 * in_type_of(r, self.delta) * slope))
+
+    def unrounded(self, y: Array, u: Array) -> Array:
+        """V_0, whatever the width."""
+        r = y - u
+        level = in_type_of(r, self.level)
+        return np.asarray(np.maximum(level * r, (level - 1.0) * r))
+
+    def gradient(self, y: Array, u: Array) -> Array:
+        return -self._slope(y - u)
+
+    def curvature(self, y: Array, u: Array) -> Array:
+        r = y - u
+        return np.asarray((self.piece(y, u) == 0) / in_type_of(r, self.delta), dtype=r.dtype)
+
+    def piece(self, y: Array, u: Array) -> Array:
+        r = y - u
+        level, delta = in_type_of(r, self.level), in_type_of(r, self.delta)
+        above, below = r > level * delta, r < (level - 1.0) * delta
+        return np.asarray(np.subtract(above, below, dtype=np.int8))
+
+    def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
+        # V is the rounded |x| / 2 at x = r - delta (level - 1/2), and straight in r besides
+        r = y - u
+        level, delta = in_type_of(r, self.level), in_type_of(r, self.delta)
+        weight = 0.5 / np.maximum(2.0 * np.abs(r - delta * (level - 0.5)), delta)
+        return weight, np.asarray(u + self._slope(r) / (2.0 * weight))

@@ -1,0 +1,129 @@
+"""Several quantiles of one target: how good they are, and where they cross.
+
+Machines for several levels are fitted one by one, and nothing keeps a lower quantile below a higher
+one where data are few. Sorting the predictions of every row mends that, and brings them nearer to
+the true quantiles, never farther away (Chernozhukov, Fernandez-Val and Galichon, Econometrica
+2010, proposition 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+__all__ = [
+    "Crossings",
+    "crossings",
+    "levels_of",
+    "neg_pinball_loss",
+    "pinball_loss",
+    "pinball_losses",
+    "rearrange",
+]
+
+
+class Crossings(NamedTuple):
+    """Rows in which a quantile is above one of a higher level.
+
+    Attributes
+    ----------
+    rows : index array
+    share : float
+        Of all rows.
+    largest : float
+        The most by which one is above the next, in units of y; 0 if none is.
+    """
+
+    rows: NDArray[np.intp]
+    share: float
+    largest: float
+
+
+def levels_of(estimator: Any) -> tuple[float, ...]:
+    """The levels of a machine: none, one or several."""
+    loss = getattr(estimator, "loss", None)
+    found = estimator.level if loss in ("quantile", "expectile") else getattr(loss, "level", ())
+    return tuple(np.atleast_1d(np.asarray(found, dtype=float)).tolist())
+
+
+def crossings(predictions: Any, level: Sequence[float]) -> Crossings:
+    """Where the columns of predictions, one for each level, are out of order.
+
+    Examples
+    --------
+    >>> crossings([[1.0, 2.0, 3.0], [1.0, 3.0, 2.5]], level=[0.1, 0.5, 0.9])
+    Crossings(rows=array([1]), share=0.5, largest=0.5)
+    """
+    values, order = _columns(predictions, level)
+    falls = -np.diff(values[:, order], axis=1)
+    rows = np.flatnonzero((falls > 0.0).any(axis=1))
+    return Crossings(rows, rows.size / len(values), float(falls.max(initial=0.0)))
+
+
+def rearrange(predictions: Any, level: Sequence[float]) -> Array:
+    """The predictions of every row sorted, so that none is above one of a higher level.
+
+    Examples
+    --------
+    >>> rearrange([[1.0, 3.0, 2.5]], level=[0.1, 0.5, 0.9])
+    array([[1. , 2.5, 3. ]])
+    """
+    values, order = _columns(predictions, level)
+    found = np.empty_like(values)
+    found[:, order] = np.sort(values, axis=1)
+    return found
+
+
+def _columns(predictions: Any, level: Sequence[float]) -> tuple[Array, Array]:
+    """The predictions as an array, and the order of its columns by level."""
+    values = np.asarray(predictions)
+    if values.ndim != 2 or values.shape[1] != len(level):
+        raise ValueError(
+            f"predictions must have a column for each of the {len(level)} levels, got shape "
+            f"{values.shape}"
+        )
+    return values, np.argsort(np.asarray(level), kind="stable")
+
+
+def pinball_loss(y: Any, predictions: Any, level: Any, sample_weight: Any = None) -> float:
+    """The mean over rows and levels of level r for r = y - u > 0, and of (level - 1) r below.
+
+    Examples
+    --------
+    >>> pinball_loss([1.0, 2.0], [[0.0, 2.0], [2.0, 4.0]], level=[0.5, 0.75])
+    0.3125
+    """
+    return float(np.average(pinball_losses(y, predictions, level), weights=sample_weight))
+
+
+def pinball_losses(y: Any, predictions: Any, level: Any) -> Array:
+    """The mean over levels for each row."""
+    target = np.asarray(y, dtype=float).reshape(-1, 1)
+    values = np.asarray(predictions, dtype=float).reshape(len(target), -1)
+    levels = np.atleast_1d(np.asarray(level, dtype=float))
+    if values.shape[1] != levels.size:
+        raise ValueError(
+            f"predictions have {values.shape[1]} columns for {levels.size} levels; there must be "
+            "one for each"
+        )
+    r = target - values
+    return np.asarray(np.maximum(levels * r, (levels - 1.0) * r).mean(axis=1))
+
+
+def neg_pinball_loss(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """A scorer: minus the pinball loss at the machine's own levels.
+
+    ``KernelSearchCV(..., scoring=neg_pinball_loss)`` chooses a machine of loss "quantile" by it.
+    """
+    levels = levels_of(estimator)
+    if not levels:
+        raise ValueError(
+            f"neg_pinball_loss needs a machine with levels, such as loss='quantile', not "
+            f"loss={getattr(estimator, 'loss', None)!r}"
+        )
+    return -pinball_loss(y, estimator.predict(X), levels, sample_weight)
