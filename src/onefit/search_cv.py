@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -19,10 +20,11 @@ from sklearn.utils.validation import _check_method_params
 
 from onefit import plan
 from onefit._validation import check_choice, suggest
+from onefit.decide.methods import Decisions
 from onefit.estimators import inside
-from onefit.heldout import HeldOutMethod
+from onefit.heldout import HeldOut, HeldOutMethod
 from onefit.search import continuous
-from onefit.search.aggregate import AGGREGATES, RULES, one_standard_error, standard_error
+from onefit.search.aggregate import AGGREGATES, RULES, one_standard_error
 from onefit.search.criterion import Criterion, get_criterion
 from onefit.search.descend import descend
 from onefit.search.describe import settings
@@ -36,6 +38,7 @@ from onefit.search.results import Results, heldout_of, tabulate, warn_of_failure
 from onefit.search.scoring import build_scoring
 from onefit.search.setup import Setup, set_up
 from onefit.search.workers import Outcome, Task
+from onefit.uncertainty.judge import Given, judge, pooled_errors, row_losses, warn_of_drift
 
 Array = NDArray[Any]
 
@@ -44,7 +47,7 @@ __all__ = ["KernelSearchCV"]
 KEEP = ("best", "all", "none")
 
 
-class KernelSearchCV(BaseSearchCV):
+class KernelSearchCV(Decisions, BaseSearchCV):
     """Choose a kernel machine's parameters by cross-validation, without refitting the splits.
 
     A drop-in for :class:`sklearn.model_selection.GridSearchCV` over :class:`KernelRegressor` and
@@ -117,7 +120,11 @@ class KernelSearchCV(BaseSearchCV):
         which has a column ``<aggregate>_test_<metric>`` if it is not the mean.
     best_index_, best_params_, best_score_, best_estimator_, refit_time_ : as in scikit-learn
     heldout_ : HeldOut
-        Out-of-fold predictions of the winner.
+        Out-of-fold predictions of the winner; of a classifier also ``labels`` and, where the loss
+        gives them, ``proba``.
+    headline_ : Headline
+        The winner's score on all held-out rows together, with an interval, beside that of a
+        baseline that does not look at X.
     heldouts_ : list of HeldOut
         Of every candidate, with ``keep_heldout="all"``.
     plan_ : list of Choice
@@ -235,7 +242,9 @@ class KernelSearchCV(BaseSearchCV):
             sizes, names = np.diff(setup.folds.offsets), task.scoring.names
             totals = tabulate(setup.candidates, outcomes, names, sizes, self.aggregate).totals
             setup, outcomes, descents = descend(setup, task, outcomes, totals[metric], metric)
-        fitted = self._conclude(setup, task, outcomes, metric, multimetric)
+        grouped = routed.splitter.split.get("groups") is not None
+        given = Given(scorers, X, y, weight, routed.scorer.score, grouped)
+        fitted = self._conclude(setup, task, outcomes, metric, multimetric, given)
         if descents is not None:
             fitted["descents_"] = descents
         fitted["scorer_"] = getattr(scorers, "_scorers", scorers)
@@ -375,11 +384,15 @@ class KernelSearchCV(BaseSearchCV):
         outcomes: list[Outcome],
         metric: Any,
         multimetric: bool,
+        given: Given,
     ) -> dict[str, Any]:
         """Table and winner, as fitted attributes."""
         sizes = np.diff(setup.folds.offsets)
         results = tabulate(setup.candidates, outcomes, task.scoring.names, sizes, self.aggregate)
         warn_of_failures(results)
+        rivals = row_losses(task, outcomes, metric)
+        if self.aggregate == "pooled" and rivals is not None:
+            results.table[f"se_test_{metric}"] = pooled_errors(rivals, setup.folds, given.grouped)
         fitted: dict[str, Any] = {
             "cv_results_": results.table,
             "n_splits_": len(setup.folds),
@@ -388,7 +401,7 @@ class KernelSearchCV(BaseSearchCV):
         }
         if self.keep_heldout == "all":
             indices = range(len(setup.candidates))
-            fitted["heldouts_"] = [heldout_of(i, outcomes, setup.folds) for i in indices]
+            fitted["heldouts_"] = [_heldout(i, outcomes, setup, given) for i in indices]
         if not self.refit and multimetric:
             return fitted
         if self.lam_per_target:
@@ -399,8 +412,15 @@ class KernelSearchCV(BaseSearchCV):
         fitted |= {"best_index_": best, "best_params_": setup.candidates[best]}
         if metric is not None:
             fitted["best_score_"] = results.totals[metric][best]
+        held = _heldout(best, outcomes, setup, given)
         if self.keep_heldout != "none":
-            fitted["heldout_"] = heldout_of(best, outcomes, setup.folds)
+            fitted["heldout_"] = held
+        if metric is not None and not self.lam_per_target:
+            machine = setup.machine
+            headline = judge(given, task, results, rivals, machine, metric, best, held)
+            fitted["headline_"] = headline
+            if self.aggregate == "mean":
+                warn_of_drift(headline, setup.folds)
         return fitted
 
     def _winner(self, setup: Setup, results: Results, metric: Any) -> int:
@@ -414,7 +434,7 @@ class KernelSearchCV(BaseSearchCV):
                 raise ValueError(f"criterion={self.criterion!r} refused every candidate: {reason}")
         if self.rule == "best":
             return int(np.nanargmax(values))
-        errors = standard_error(results.scores[metric])
+        errors = results.table[f"se_test_{metric}"]
         return one_standard_error(values, errors, setup.lams, setup.gammas)
 
     def _refit(
@@ -434,6 +454,13 @@ class KernelSearchCV(BaseSearchCV):
             found["feature_names_in_"] = best.feature_names_in_
         task.call_on_fit_task_end(estimator=self, X=X, y=y)
         return found
+
+
+def _heldout(index: int, outcomes: list[Outcome], setup: Setup, given: Given) -> HeldOut:
+    """The held-out values of a candidate, which know what they mean."""
+    held = heldout_of(index, outcomes, setup.folds)
+    known = inside.answers(setup.machine, setup.candidates[index])
+    return replace(held, targets=given.y, sample_weight=given.weight, **known)
 
 
 def _only_weight(params: dict[str, Any]) -> Any:
