@@ -12,7 +12,8 @@ those of the machine that has all rows, whose values are a little more extreme. 
 machine was chosen by a search on the same rows, it was chosen for doing well on them: its held-out
 values are somewhat too good, and the probabilities somewhat too sure. Both are small where there
 are many rows; new rows tell. ``heldout_proba_`` has, for every row, the probabilities by a map
-fitted without it: the calibration is then honest, the choice of the machine is not. """
+fitted without it: the calibration is then honest, the choice of the machine is not.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +37,12 @@ from onefit.predict import heldout_predict
 
 Array = NDArray[Any]
 
-__all__ = ["CALIBRATIONS", "CalibratedKernelClassifier", "calibration_map"]
+__all__ = [
+    "CALIBRATIONS",
+    "CalibratedKernelClassifier",
+    "calibration_map",
+    "heldout_probabilities",
+]
 
 CALIBRATIONS = ("sigmoid", "isotonic")
 #: parts of the rows that get their probabilities from a map fitted to the others
@@ -65,7 +71,46 @@ def calibration_map(method: str, values: Array, y: Array, sample_weight: Any = N
     whole = [(rows, rows)]  # every value is a held-out one already
     found = CalibratedClassifierCV(DecisionValues(), method=method, cv=whole, ensemble=False)
     with config_context(enable_metadata_routing=False):
-        return found.fit(values.astype(np.float64), y, sample_weight=sample_weight)
+        found.fit(values.astype(np.float64), y, sample_weight=sample_weight)
+    return found.set_params(cv=None)  # the rows are not needed any more
+
+
+def _known(held: HeldOut) -> tuple[Array, Array, Any]:
+    """Decision values, labels and weights of the rows that were held out."""
+    rows = held.tested
+    values = held.predictions.reshape(held.folds.n, -1)[rows]
+    weight = None if held.sample_weight is None else np.asarray(held.sample_weight)[rows]
+    return values, np.ravel(np.asarray(held.targets))[rows], weight
+
+
+def heldout_probabilities(held: HeldOut, method: str = "sigmoid") -> Array:
+    """Calibrated probabilities of the rows, each by a map fitted to values of other rows.
+
+    Parameters
+    ----------
+    held : HeldOut
+        Of a classifier.
+    method : {"sigmoid", "isotonic"}, default="sigmoid"
+
+    Returns
+    -------
+    (n, n_classes) array
+        NaN for rows that no split tests.
+    """
+    values, y, weight = _known(held)
+    classes, counts = np.unique(y, return_counts=True)
+    parts = min(PARTS, int(counts.min()))
+    if parts < 2:
+        raise ValueError(
+            f"class {classes[counts.argmin()]!r} has one row, so that no map can be fitted without "
+            "it; calibrated probabilities of held-out rows need two of each class"
+        )
+    found = np.full((held.folds.n, len(classes)), np.nan)
+    for others, mine in StratifiedKFold(parts).split(values, y):
+        own = None if weight is None else weight[others]
+        fitted = calibration_map(method, values[others], y[others], own)
+        found[held.tested[mine]] = fitted.predict_proba(values[mine])
+    return found
 
 
 class CalibratedKernelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
@@ -166,35 +211,14 @@ class CalibratedKernelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
             self.__dict__.pop(name, None)
             if hasattr(machine, name):
                 setattr(self, name, getattr(machine, name))
-        self.map_ = calibration_map(self.method, *self._known)
+        self.map_ = calibration_map(self.method, *_known(held))
         return self
-
-    @property
-    def _known(self) -> tuple[Array, Array, Any]:
-        """Decision values, labels and weights of the rows that were held out."""
-        held, rows = self.heldout_, self.heldout_.tested
-        values = held.predictions.reshape(held.folds.n, -1)[rows]
-        weight = held.sample_weight
-        weight = None if weight is None else np.asarray(weight)[rows]
-        return values, np.ravel(np.asarray(held.targets))[rows], weight
 
     @cached_property
     def heldout_proba_(self) -> Array:
         """Probabilities of held-out rows, by maps that had not seen them either."""
         check_is_fitted(self, "map_")
-        values, y, weight = self._known
-        parts = min(PARTS, int(np.unique(y, return_counts=True)[1].min()))
-        if parts < 2:
-            raise ValueError(
-                "a class has one row, so that no map can be fitted without it; heldout_proba_ "
-                "needs two of each"
-            )
-        found = np.full((self.heldout_.folds.n, len(self.classes_)), np.nan)
-        for others, mine in StratifiedKFold(parts).split(values, y):
-            own = None if weight is None else weight[others]
-            fitted = calibration_map(self.method, values[others], y[others], own)
-            found[self.heldout_.tested[mine]] = fitted.predict_proba(values[mine])
-        return found
+        return heldout_probabilities(self.heldout_, self.method)
 
     def predict_proba(self, X: Any) -> Array:
         """Probability of every class, (m, n_classes)."""

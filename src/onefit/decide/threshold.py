@@ -17,7 +17,8 @@ whatever the distribution (Tong, Feng and Li, Science Advances 4, 2018: the umbr
 smallest k for which that is at most 1 - confidence is taken. With ``confidence=None`` it is the
 smallest k whose share of the m rows is right, m - floor(alpha m): on new rows the rate is then
 above alpha as often as below. Both take held-out values for independent ones of the machine that is
-used; they are those of machines without a fold, of a winner that was chosen on these rows. """
+used; they are those of machines without a fold, of a winner that was chosen on these rows.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 scikit-learn calibrates, and tunes thresholds, by fitting a classifier to every training part and
 looking at its decision values on the test part. Here these values are known. A classifier that
-hands them on, in the place of X, lets scikit-learn's code do the rest. """
+hands them on, in the place of X, lets scikit-learn's code do the rest.
+"""
 
 from __future__ import annotations
 

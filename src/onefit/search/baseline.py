@@ -3,7 +3,8 @@
 For amounts it is the weighted mean of the training targets; for classes the shares of the training
 rows, and the most frequent class where a label is asked for. These are scikit-learn's
 ``DummyRegressor`` and ``DummyClassifier(strategy="prior")`` fitted to every training part, in
-closed form: totals of all rows, less those of the rows that a split removes. """
+closed form: totals of all rows, less those of the rows that a split removes.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ From the l_i of every candidate follow, without another prediction,
   as there are, with repetition; take the candidate that is best on them; look at its score on the
   rows that were not drawn. The mean over draws is what a winner chosen so scores on rows that did
   not choose it (bootstrap bias corrected cross-validation; Tsamardinos, Greasidou and Borboudakis,
-  Machine Learning 107, 2018), and the optimism is what the best score lies above it. """
+  Machine Learning 107, 2018), and the optimism is what the best score lies above it.
+"""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,16 +91,24 @@ class Headline:
         """Whether the mean over the splits is another number, by a standard error or more."""
         return abs(self.score - self.mean_of_splits) > self.standard_error
 
-    def verdict(self) -> str:
-        """A sentence where the winner is not clearly better than the baseline, else nothing."""
+    def verdict(self, shown: Callable[[float], float] = float, name: str = "score") -> str:
+        """A sentence where the winner is not clearly better than the baseline, else nothing.
+
+        Parameters
+        ----------
+        shown : callable, default=float
+            From scores to the numbers that are to be shown.
+        name : str, default="score"
+            What they are.
+        """
         if self.beats_baseline:
             return ""
-        worse = self.score - self.optimism <= self.baseline
+        worse = self.score <= self.baseline
+        low, high = sorted(map(shown, self.interval))
         return (
-            f"the choice {'does not beat' if worse else 'is not clearly better than'} the "
-            f"baseline ({self.baseline_name}): its score is {self.score:.4g}, that of the baseline "
-            f"{self.baseline:.4g}, and the 95% interval is {self.interval[0]:.4g} to "
-            f"{self.interval[1]:.4g}"
+            f"the choice {'does not beat' if worse else 'is not clearly better than'} the baseline "
+            f"({self.baseline_name}): its {name} is {shown(self.score):.4g}, 95% interval "
+            f"{low:.4g} to {high:.4g}, and the baseline's is {shown(self.baseline):.4g}"
         )
 
 
