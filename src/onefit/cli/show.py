@@ -118,7 +118,7 @@ def _beside(best: dict[str, Any]) -> Iterator[str]:
     said = "" if best["r2"] is None else f"; R² {best['r2']:.3f}"
     if best["shares"]:
         ranked = sorted(best["shares"].items(), key=lambda one: -one[1])[:SHARES]
-        said = f"; shares {', '.join(f'{name} {share:.1%}' for name, share in ranked)}"
+        said = f"; shares {', '.join(f'{name} ({share:.1%})' for name, share in ranked)}"
     name = best["baseline_name"]
     yield f"[bold]Baseline[/] ({name}): {best['baseline']:.4g}{escape(shortened(said))}"
     if best["warning"]:

@@ -94,7 +94,7 @@ def _expected(facts: Facts) -> list[Section]:
     )
     if found.reason:
         text += f" There is no baseline: {found.reason}."
-    return [Section("expected", f"Expected {facts.scale.label}", text, head=["", facts.scale.label],
+    return [Section("expected", f"Expected {facts.scale.label}", text, head=["number", facts.scale.label],
                     rows=rows)]  # fmt: skip
 
 

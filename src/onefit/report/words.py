@@ -65,7 +65,7 @@ def beside(facts: Facts) -> str:
 def shares(found: Headline) -> str:
     """The shares of the classes in words, the largest first."""
     ranked = sorted(found.shares.items(), key=lambda one: -one[1])
-    text = ", ".join(f"{name} {share:.1%}" for name, share in ranked[:SHOWN])
+    text = ", ".join(f"{name} ({share:.1%})" for name, share in ranked[:SHOWN])
     return text if len(ranked) <= SHOWN else f"{text} and {len(ranked) - SHOWN} more"
 
 
