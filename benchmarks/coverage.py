@@ -4,7 +4,7 @@ Simulated data sets with a known law. On each, a search over 4 bandwidths of the
 the linear kernel, all lams of the default grid, 10 folds; the winner is fitted to all rows, and its
 true score measured on 10,000 new ones. Columns:
 
-- covers: share of the data sets whose interval holds the true score; width: the median of its width;
+- covers: share of the data sets whose interval holds the true score; width: its median width;
 - plain: the same for the interval without the remedies (Student's, from the scores of the splits;
   Clopper and Pearson's, from the rows, for error rates), which is what was printed before;
 - above, below: share of the sets in which the truth is better, or worse, than the whole interval;

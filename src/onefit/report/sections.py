@@ -94,8 +94,8 @@ def _expected(facts: Facts) -> list[Section]:
     )
     if found.reason:
         text += f" There is no baseline: {found.reason}."
-    return [Section("expected", f"Expected {facts.scale.label}", text, head=["number", facts.scale.label],
-                    rows=rows)]  # fmt: skip
+    title, head = f"Expected {facts.scale.label}", ["number", facts.scale.label]
+    return [Section("expected", title, text, head=head, rows=rows)]
 
 
 def _ranking(facts: Facts) -> Section:
