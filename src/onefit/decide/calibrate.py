@@ -228,4 +228,5 @@ class CalibratedKernelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
 
     def predict(self, X: Any) -> Array:
         """The most probable class; it may differ from that of the machine itself."""
-        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
+        codes = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[codes])

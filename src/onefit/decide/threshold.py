@@ -77,6 +77,11 @@ def tune_threshold(
     y = np.ravel(np.asarray(held.targets))[folds.rows]
     places = [np.arange(*folds.place(k).indices(everything.size)) for k in range(len(folds))]
     parts = [everything] if aggregate == "pooled" else places
+    if min(part.size for part in parts) < 2:
+        raise ValueError(
+            "a threshold by the mean over splits needs test sets of two rows at least; use "
+            "aggregate='pooled', which takes all held-out rows together"
+        )
     found = TunedThresholdClassifierCV(
         DecisionValues(),
         scoring=scoring,
