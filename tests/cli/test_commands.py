@@ -207,8 +207,8 @@ def test_criteria_are_compared(onefit, csv, tmp_path):
     table = pd.read_parquet(results)
     row = table.loc[table["criterion_gcv"].idxmin()]
     assert found[1]["params"]["lam"] == row["param_lam"]
-    assert found[1]["error"] == pytest.approx(-row["mean_test_score"])
-    lost = table["mean_test_score"].max() - row["mean_test_score"]
+    assert found[1]["error"] == pytest.approx(-row["pooled_test_score"])
+    lost = table["pooled_test_score"].max() - row["pooled_test_score"]
     assert found[1]["regret"] == pytest.approx(lost, abs=1e-12)
     text = onefit(*select, *names).stdout
     assert "What other criteria would take" in text

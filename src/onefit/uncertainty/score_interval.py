@@ -120,4 +120,4 @@ def _wilson(share: float, n: float, quantile: float) -> tuple[float, float]:
     z = quantile**2 / n
     middle = (share + z / 2.0) / (1.0 + z)
     half = np.sqrt(z * share * (1.0 - share) + z**2 / 4.0) / (1.0 + z)
-    return max(0.0, float(middle - half)), min(1.0, float(middle + half))
+    return float(max(0.0, min(middle - half, share))), float(min(1.0, max(middle + half, share)))
