@@ -26,6 +26,8 @@ from _data import data_folder, load
 from _harness import Contestant, Row
 
 SETS = ("heart", "breast-cancer", "diabetes", "fourclass", "australian", "german.numer")
+#: the set of the picture
+SHOWN = "german.numer"
 HALVES = 3
 GRID = {"gamma": np.geomspace(0.01, 3.0, 5), "lam": np.geomspace(1e-4, 1e-1, 4)}
 
@@ -134,10 +136,52 @@ def row(name: str, flags) -> Row:
     }
 
 
+def draw(flags) -> None:
+    """Why held-out values: maps fitted to them, and one fitted to values of the training rows."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+    from sklearn.calibration import calibration_curve
+    from sklearn.metrics import log_loss
+
+    from onefit.decide.calibrate import calibration_map
+
+    task = {"set": SHOWN, "data": str(data_folder(flags.data)), "n": 10**6, "halves": 5}
+    said: dict[str, list[np.ndarray]] = {}
+    truth = []
+    for X, y, X_new, y_new in halves(task):
+        search = searched(X, y)
+        machine, truth = search.best_estimator_, [*truth, y_new]
+        own = calibration_map("sigmoid", machine.decision_function(X)[:, None], y)
+        new = machine.decision_function(X_new)[:, None]
+        for name, p in (
+            ("sigmoid, held-out values", search.calibrate("sigmoid").predict_proba(X_new)),
+            ("isotonic, held-out values", search.calibrate("isotonic").predict_proba(X_new)),
+            ("sigmoid, values of the training rows", own.predict_proba(new)),
+        ):
+            said.setdefault(name, []).append(p[:, 1])
+    y = np.concatenate(truth)
+    figure, axis = pyplot.subplots(figsize=(5.5, 4.2), layout="constrained")
+    for name, parts in said.items():
+        p = np.concatenate(parts)
+        happened, mean = calibration_curve(y, p, n_bins=10, strategy="quantile")
+        loss = log_loss(y, np.clip(p, 1e-3, 1 - 1e-3))
+        axis.plot(mean, happened, "o-", label=f"{name} (log loss {loss:.2f})")
+    axis.plot([0, 1], [0, 1], "--", color="grey")
+    axis.set(xlabel="probability that was said", ylabel="share that happened, new rows")
+    axis.legend(fontsize="small")
+    figure.savefig(flags.out / f"{harness.stem('calibration', flags.quick)}.png", dpi=120)
+
+
 def main() -> None:
     flags = harness.parser(__doc__, rounds=3)
     flags.add_argument("--data", type=Path, help="folder of the data sets (else ONEFIT_DATA_DIR)")
+    flags.add_argument("--plot", action="store_true", help="draw the calibration curves alone")
     flags = flags.parse_args()
+    draw(flags)
+    if flags.plot:
+        return
     rows = []
     for name in SETS[: 2 if flags.quick else None]:
         if not re.search(flags.only, name):
