@@ -147,6 +147,18 @@ def test_a_scorer_that_does_not_take_the_baseline():
     assert search.headline_.verdict() == ""
 
 
+def test_a_scorer_that_does_not_take_all_rows():
+    def few(estimator, rows, target):
+        if len(rows) > 60:
+            raise RuntimeError("too many rows")
+        return -float(np.abs(estimator.predict(rows) - target).mean())
+
+    with pytest.warns(UserWarning, match="no headline_.*too many rows"):
+        search = KernelSearchCV(KernelRegressor(), GRID, cv=5, scoring=few).fit(X, y)
+    assert not hasattr(search, "headline_")
+    assert search.best_score_ < 0
+
+
 def test_searches_without_a_headline():
     assert not hasattr(searched(lam_per_target=True), "headline_")
     assert not hasattr(searched(refit=lambda table: 0), "headline_")

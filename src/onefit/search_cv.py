@@ -418,8 +418,9 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         if metric is not None and not self.lam_per_target:
             machine = setup.machine
             headline = judge(given, task, results, rivals, machine, metric, best, held)
-            fitted["headline_"] = headline
-            if self.aggregate == "mean":
+            if headline is not None:
+                fitted["headline_"] = headline
+            if headline is not None and self.aggregate == "mean":
                 warn_of_drift(headline, setup.folds)
         return fitted
 

@@ -72,29 +72,32 @@ def judge(
     metric: str,
     best: int,
     held: HeldOut,
-) -> Headline:
-    """The headline of a winner."""
+) -> Headline | None:
+    """The headline of a winner; None, with a warning, where a scorer does not take all rows."""
     losses = None
     if metric in task.scoring.fast:
         losses = RowLosses.of(*task.scoring.fast[metric], [([0], held.values[None])], 1)
     weight = np.ones(held.folds.n) if given.weight is None else np.asarray(given.weight)
-    return make_headline(
-        Judged(
-            scorers=given.scorers,
-            metric=metric,
-            machine=machine,
-            X=given.X,
-            y=given.y,
-            params=given.params,
-            s=weight,
-            held=held,
-            splits=results.scores[metric],
-            best=best,
-            losses=losses,
-            rivals=rivals,
-            grouped=given.grouped,
-        )
+    judged = Judged(
+        scorers=given.scorers,
+        metric=metric,
+        machine=machine,
+        X=given.X,
+        y=given.y,
+        params=given.params,
+        s=weight,
+        held=held,
+        splits=results.scores[metric],
+        best=best,
+        losses=losses,
+        rivals=rivals,
+        grouped=given.grouped,
     )
+    try:
+        return make_headline(judged)
+    except Exception as error:  # a scorer of the caller's; the search is done, and stays
+        warnings.warn(f"there is no headline_: all rows together gave: {error}", stacklevel=5)
+        return None
 
 
 def warn_of_drift(headline: Headline, folds: Folds) -> None:
