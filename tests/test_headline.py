@@ -110,6 +110,22 @@ def test_rare_rows_do_not_beat_the_baseline():
     assert good.verdict() == ""
 
 
+def test_the_lead_is_paired_by_rows():
+    """Outliers that both miss by as much do not hide who is better."""
+    wild = y + 3000.0 * (np.arange(y.size) % 25 == 0)
+    search = searched(labels=wild, scoring="neg_mean_absolute_error", cv=KFold(5),
+                      machine=KernelRegressor(loss="huber", threshold=50.0))  # fmt: skip
+    found, held = search.headline_, search.heldout_.predictions
+    dummy = cross_val_predict(DummyRegressor(), X, wild, cv=KFold(5))
+    gain = np.abs(wild - dummy) - np.abs(wild - held)
+    assert found.score - found.baseline == pytest.approx(gain.mean(), rel=1e-5)
+    half = (found.lead[1] - found.lead[0]) / 2
+    expected = np.sqrt(1 + 1 / 0.8) * gain.std(ddof=1) / np.sqrt(y.size)
+    assert half / expected == pytest.approx(1.976, abs=0.01)  # Student's quantile
+    assert found.beats_baseline
+    assert found.interval[0] < found.baseline  # which the score's own interval would not tell
+
+
 def test_select_warns_where_there_is_nothing_to_choose_by():
     draw = np.random.default_rng(0)
     noise = draw.normal(size=80)

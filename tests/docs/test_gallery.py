@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 GALLERY = DOCS / "gallery"
 PAGES = [page for page in sorted(GALLERY.glob("*.md")) if page.stem != "index"]
-MARKS = {"results", "headlines", "verdicts", "claims", "part", "reference"}
+MARKS = {"results", "headlines", "verdicts", "coverage", "claims", "part", "reference"}
 SCRIPT = """
 import sys
 from pathlib import Path

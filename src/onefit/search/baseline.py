@@ -21,7 +21,7 @@ from onefit.search.scoring import look_up
 
 Array = NDArray[Any]
 
-__all__ = ["Shares", "baseline_of", "training_means"]
+__all__ = ["Shares", "baseline_of", "baseline_values", "training_means"]
 
 
 class Shares(ClassifierMixin, BaseEstimator):
@@ -60,6 +60,15 @@ def training_means(values: Array, s: Array, folds: Folds) -> Array:
     np.add.at(gone, split, weighted[removed])
     left = weighted.sum(axis=0) - gone
     return np.asarray(left[:, :-1] / left[:, -1:])
+
+
+def baseline_values(machine: Any, y: Any, s: Array, folds: Folds) -> Array:
+    """Decision values whose predictions are the baseline's, (N, q): means, or shares of classes."""
+    found = baseline_of(machine, y, s, folds)
+    if not is_classifier(machine):
+        return np.asarray(found._decision(folds.rows))
+    shares = found.shares
+    return np.asarray(shares[:, 1:] - shares[:, :1] if shares.shape[1] == 2 else shares)
 
 
 def baseline_of(machine: Any, y: Any, s: Array, folds: Folds) -> Any:

@@ -54,6 +54,10 @@ class Headline:
     baseline : float
         The score, on the same rows, of what is learnt without looking at X; NaN, with a reason,
         where the scorer does not take it.
+    lead : (float, float)
+        An interval, like the other, for what the score is above the baseline's. Both are of the
+        same rows, and row by row where the metric allows it: what makes a row hard for one often
+        does so for the other.
     baseline_name : str
     mean_of_splits : float
         The score as scikit-learn averages it.
@@ -73,6 +77,7 @@ class Headline:
     standard_error: float
     optimism: float
     baseline: float
+    lead: tuple[float, float]
     baseline_name: str
     mean_of_splits: float
     r2: float | None
@@ -83,8 +88,8 @@ class Headline:
 
     @property
     def beats_baseline(self) -> bool:
-        """Whether the whole interval lies above the baseline; unknown counts as yes."""
-        return not self.interval[0] <= self.baseline
+        """Whether the whole of :attr:`lead` is positive; unknown counts as yes."""
+        return not self.lead[0] <= 0.0
 
     @property
     def drifts(self) -> bool:
@@ -130,7 +135,7 @@ class Judged:
     best : int
         The winner.
     losses, rivals : RowLosses or None
-        Of the winner, and of all candidates, where the metric follows from them.
+        Of winner and baseline, and of all candidates, where the metric follows from them.
     grouped : bool
         Whether splits keep groups of rows together.
     """
@@ -167,7 +172,7 @@ def make_headline(judged: Judged) -> Headline:
     """The numbers of a winner."""
     held, random = judged.held, np.random.default_rng(SEED)
     rows = held.folds.rows
-    score, left = _score_and_left(judged)
+    score, left, ahead = _score_and_left(judged)
     error = float(jackknife_error(left))
     if judged.rivals is not None:
         optimism = judged.rivals.optimism(rows, random)
@@ -177,22 +182,28 @@ def make_headline(judged: Judged) -> Headline:
     tested = held.tested
     train = float(np.mean([part.size for part in held.folds.train]))
     shares = _shares(judged.y, tested) if classifier else {}
+    factor = inflation(tested.size, train)
     interval = score_interval(
         kind_of(judged.scorer, classifier),
         score,
         error,
         left.size,
         optimism=optimism,
-        factor=inflation(tested.size, train),
+        factor=factor,
         rows=float(tested.size) if judged.losses is not None else _rows_of(shares, tested.size),
     )
     baseline, reason = _baseline(judged)
+    lead = (interval[0] - baseline, interval[1] - baseline)
+    if ahead is not None:
+        gap = score - baseline, float(jackknife_error(ahead))
+        lead = score_interval("plain", *gap, ahead.size, optimism=optimism, factor=factor)
     return Headline(
         score=score,
         interval=interval,
         standard_error=error,
         optimism=optimism,
         baseline=baseline,
+        lead=lead,
         baseline_name=_name(judged.scorer, classifier),
         mean_of_splits=float(judged.splits[judged.best].mean()),
         r2=None if classifier else _r2(judged),
@@ -212,19 +223,19 @@ def blocks_of(folds: Folds, grouped: bool, most: int | None = None) -> Array:
     return place if most is None else place % min(most, int(place.max()) + 1)
 
 
-def _score_and_left(judged: Judged) -> tuple[float, Array]:
-    """The pooled score, and what it is without each block of rows."""
+def _score_and_left(judged: Judged) -> tuple[float, Array, Array | None]:
+    """The pooled score; it, and its lead over the baseline, without each block of rows."""
     folds, values = judged.held.folds, judged.held.values
     if judged.losses is not None:
         left = judged.losses.without(blocks_of(folds, judged.grouped))
-        return float(judged.losses.scores()[0, 0]), left[:, 0]
+        return float(judged.losses.scores()[0, 0]), left[:, 0], left[:, 0] - left[:, 1]
     blocks = blocks_of(folds, judged.grouped, BLOCKS)
     everything = np.ones(blocks.size, dtype=bool)
     parts = [everything, *(blocks != b for b in range(int(blocks.max()) + 1))]
     tests = [folds.rows[part] for part in parts]
     sets = Folds(folds.n, [folds.train[0]] * len(tests), tests)
     scores = judged.pooled(sets, np.concatenate([values[part] for part in parts]))
-    return float(scores[0]), scores[1:]
+    return float(scores[0]), scores[1:], None
 
 
 def _baseline(judged: Judged) -> tuple[float, str]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from onefit.folds import Folds
 from onefit.heldout import HeldOut
+from onefit.search.baseline import baseline_values
 from onefit.search.results import Results
 from onefit.search.rowwise import RowLosses
 from onefit.search.workers import Outcome, Task
@@ -75,9 +76,11 @@ def judge(
 ) -> Headline | None:
     """The headline of a winner; None, with a warning, where a scorer does not take all rows."""
     losses = None
-    if metric in task.scoring.fast:
-        losses = RowLosses.of(*task.scoring.fast[metric], [([0], held.values[None])], 1)
     weight = np.ones(held.folds.n) if given.weight is None else np.asarray(given.weight)
+    if metric in task.scoring.fast:
+        constant = baseline_values(machine, given.y, weight, held.folds)
+        both = [([0], held.values[None]), ([1], constant[None])]
+        losses = RowLosses.of(*task.scoring.fast[metric], both, 2)
     judged = Judged(
         scorers=given.scorers,
         metric=metric,
