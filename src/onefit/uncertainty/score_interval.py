@@ -104,7 +104,7 @@ def score_interval(
         return _wilson(min(max(middle, 0.0), 1.0), _rows_for(score, wide, rows / factor), quantile)
     top = {"error": 0.0, "explained": 1.0}.get(kind)
     if top is None or score >= top:
-        return middle - quantile * wide, middle + quantile * wide
+        return float(middle - quantile * wide), float(middle + quantile * wide)
     ratio = np.exp(quantile * wide / (top - score))
     return float(top - (top - middle) * ratio), float(top - (top - middle) / ratio)
 
