@@ -91,7 +91,7 @@ def score_interval(
     --------
     >>> low, high = score_interval("error", -1.0, 0.1, 100)
     >>> round(low, 3), round(high, 3)
-    (-1.22, -0.82)
+    (-1.219, -0.82)
     >>> low, high = score_interval("share", 1.0, 0.0, 100, rows=100)
     >>> round(low, 3), high
     (0.962, 1.0)
