@@ -5,6 +5,7 @@ on a page                                 becomes
 ========================================  =======================================================
 ``<!-- results -->``                      a list of the committed benchmark tables
 ``<!-- headlines -->``                    the ratios that matter, from these tables
+``<!-- coverage -->``                     how often intervals held the truth
 ``<!-- verdicts -->``                     how many claims of each paper held
 ``<!-- claims: PAPER -->``                the claims of a paper, with verdicts and evidence
 ``<!-- part: NAME/FILE.md -->``           a piece of text that a script of the gallery wrote
@@ -64,6 +65,7 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     markdown = markdown.replace("<!-- results -->", results())
     markdown = markdown.replace("<!-- headlines -->", findings.headlines())
     markdown = markdown.replace("<!-- verdicts -->", findings.verdicts())
+    markdown = markdown.replace("<!-- coverage -->", findings.coverage())
     markdown = CLAIMS.sub(lambda found: findings.claims(found[1]), markdown)
     markdown = TABLE.sub(lambda found: findings.columns(found[1], found[2].split(", ")), markdown)
     markdown = PART.sub(lambda found: made[found[1]].read_text(encoding="utf-8"), markdown)

@@ -33,6 +33,23 @@ def absent(paper: str) -> str:
     )
 
 
+def coverage(results: Path = RESULTS) -> str:
+    """How often intervals held the truth, a row per law and size, from ``coverage.csv``."""
+    path = results / "coverage.csv"
+    if not path.exists():
+        return "Not measured at this version; `benchmarks/coverage.py` does."
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    head = ["law", "rows", "data sets", "error", "covers", "width", "plain covers", "plain width"]
+    shares = ("covers", "plain covers")
+    lines = [
+        [one["law"], one["n"], one["sets"]]
+        + [f"{float(one[k]):.0%}" if k in shares else f"{float(one[k]):.3g}" for k in head[3:]]
+        for one in rows
+    ]
+    return table(head, lines)
+
+
 def claims(paper: str, experiments: Path = EXPERIMENTS) -> str:
     """A paper's claims with verdicts and evidence, and what made them, from its ``results.md``."""
     page = experiments / paper / "results.md"

@@ -1,6 +1,7 @@
 """onefit: choose kernel machines by cross-validation, from one fit."""
 
 from onefit._version import __version__
+from onefit.decide import CalibratedKernelClassifier, MinimumCostClassifier
 from onefit.diagnostics import asymptotic_variance, cv_loo_stability, influence
 from onefit.estimators import KernelClassifier, KernelRegressor
 from onefit.grids import default_grid
@@ -18,11 +19,13 @@ from onefit.uncertainty import nested_cv, predict_interval
 __all__ = [
     "Bank",
     "ByGradient",
+    "CalibratedKernelClassifier",
     "HeldOut",
     "Interval",
     "KernelClassifier",
     "KernelRegressor",
     "KernelSearchCV",
+    "MinimumCostClassifier",
     "__version__",
     "asymptotic_variance",
     "coarse_to_fine",

@@ -78,7 +78,8 @@ def heldout_predict(
     form = ("tiles" if tiled else "held") if chosen.products_only else "matrix"
     problem, lam = inside.make_problem(machine, rows, Y, s, form), float(machine.lam)
     held = chosen.prepare(problem, folds).predict(np.array([lam]))[0]
-    return replace(held, seconds=perf_counter() - start)
+    known = {"targets": y, "sample_weight": sample_weight, **inside.answers(machine)}
+    return replace(held, seconds=perf_counter() - start, **known)
 
 
 def make_method(method: str | HeldOutMethod) -> HeldOutMethod | None:

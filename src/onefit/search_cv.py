@@ -6,6 +6,7 @@ import time
 import warnings
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -20,11 +21,12 @@ from sklearn.utils.validation import _check_method_params
 
 from onefit import plan
 from onefit._validation import check_choice, suggest
+from onefit.decide.methods import Decisions
 from onefit.estimators import inside
 from onefit.estimators.unused import UnusedParameterWarning
-from onefit.heldout import HeldOutMethod
+from onefit.heldout import HeldOut, HeldOutMethod
 from onefit.search import continuous
-from onefit.search.aggregate import AGGREGATES, RULES, one_standard_error, standard_error
+from onefit.search.aggregate import AGGREGATES, RULES, one_standard_error
 from onefit.search.criterion import Criterion, get_criterion
 from onefit.search.descend import Descent, descend
 from onefit.search.describe import settings
@@ -40,6 +42,7 @@ from onefit.search.results import Results, heldout_of, tabulate, warn_of_failure
 from onefit.search.scoring import build_scoring
 from onefit.search.setup import Setup, set_up
 from onefit.search.workers import Outcome, Task
+from onefit.uncertainty.judge import Given, judge, pooled_errors, row_losses, warn_of_drift
 
 Array = NDArray[Any]
 
@@ -48,7 +51,7 @@ __all__ = ["KernelSearchCV"]
 KEEP = ("best", "all", "none")
 
 
-class KernelSearchCV(BaseSearchCV):
+class KernelSearchCV(Decisions, BaseSearchCV):
     """Choose a kernel machine's parameters by cross-validation, without refitting the splits.
 
     A drop-in for :class:`sklearn.model_selection.GridSearchCV` over :class:`KernelRegressor` and
@@ -127,7 +130,11 @@ class KernelSearchCV(BaseSearchCV):
         which has a column ``<aggregate>_test_<metric>`` if it is not the mean.
     best_index_, best_params_, best_score_, best_estimator_, refit_time_ : as in scikit-learn
     heldout_ : HeldOut
-        Out-of-fold predictions of the winner.
+        Out-of-fold predictions of the winner; of a classifier also ``labels`` and, where the loss
+        gives them, ``proba``.
+    headline_ : Headline
+        The winner's score on all held-out rows together, with an interval, beside that of a
+        baseline that does not look at X.
     heldouts_ : list of HeldOut
         Of every candidate, with ``keep_heldout="all"``.
     plan_ : list of Choice
@@ -250,7 +257,9 @@ class KernelSearchCV(BaseSearchCV):
                 setup, outcomes, descents = self._descend(setup, task, run, outcomes, metric)
         if setup.continuous:
             setup, outcomes = explorer.extend(setup, outcomes)
-        fitted = self._conclude(setup, task, outcomes, metric, multimetric)
+        grouped = routed.splitter.split.get("groups") is not None
+        given = Given(scorers, X, y, weight, routed.scorer.score, grouped)
+        fitted = self._conclude(setup, task, outcomes, metric, multimetric, given)
         if descents is not None:
             fitted["descents_"] = descents
         fitted["scorer_"] = getattr(scorers, "_scorers", scorers)
@@ -405,12 +414,16 @@ class KernelSearchCV(BaseSearchCV):
         outcomes: list[Outcome],
         metric: Any,
         multimetric: bool,
+        given: Given,
     ) -> dict[str, Any]:
         """Table and winner, as fitted attributes."""
         sizes = np.diff(setup.folds.offsets)
         results = tabulate(setup.candidates, outcomes, task.scoring.names, sizes, self.aggregate)
         warn_of_failures(results)
         intervals = interval_columns(task, outcomes, len(setup.candidates))
+        rivals = row_losses(task, outcomes, metric)
+        if self.aggregate == "pooled" and rivals is not None:
+            results.table[f"se_test_{metric}"] = pooled_errors(rivals, setup.folds, given.grouped)
         fitted: dict[str, Any] = {
             "cv_results_": results.table | intervals,
             "n_splits_": len(setup.folds),
@@ -419,7 +432,7 @@ class KernelSearchCV(BaseSearchCV):
         }
         if self.keep_heldout == "all":
             indices = range(len(setup.candidates))
-            fitted["heldouts_"] = [heldout_of(i, outcomes, setup.folds) for i in indices]
+            fitted["heldouts_"] = [_heldout(i, outcomes, setup, given) for i in indices]
         if not self.refit and multimetric:
             return fitted
         if self.lam_per_target:
@@ -430,8 +443,16 @@ class KernelSearchCV(BaseSearchCV):
         fitted |= {"best_index_": best, "best_params_": setup.candidates[best]}
         if metric is not None:
             fitted["best_score_"] = results.totals[metric][best]
+        held = _heldout(best, outcomes, setup, given)
         if self.keep_heldout != "none":
-            fitted["heldout_"] = heldout_of(best, outcomes, setup.folds)
+            fitted["heldout_"] = held
+        if metric is not None and not self.lam_per_target:
+            machine = setup.machine
+            headline = judge(given, task, results, rivals, machine, metric, best, held)
+            if headline is not None:
+                fitted["headline_"] = headline
+            if headline is not None and self.aggregate == "mean":
+                warn_of_drift(headline, setup.folds)
         return fitted
 
     def _winner(self, setup: Setup, results: Results, metric: Any) -> int:
@@ -443,7 +464,7 @@ class KernelSearchCV(BaseSearchCV):
             raise ValueError(f"criterion={self.criterion!r} refused every candidate: {reason}")
         if self.rule == "best":
             return int(np.nanargmax(values))
-        errors = standard_error(results.scores[metric])
+        errors = results.table[f"se_test_{metric}"]
         return one_standard_error(values, errors, setup.lams, setup.gammas)
 
     def _refit(
@@ -472,6 +493,13 @@ def _values(results: Results, metric: Any) -> Array:
     """What candidates are chosen by, the larger the better."""
     table = results.table
     return np.asarray(-table["criterion"] if "criterion" in table else results.totals[metric])
+
+
+def _heldout(index: int, outcomes: list[Outcome], setup: Setup, given: Given) -> HeldOut:
+    """The held-out values of a candidate, which know what they mean."""
+    held = heldout_of(index, outcomes, setup.folds)
+    known = inside.answers(setup.machine, setup.candidates[index])
+    return replace(held, targets=given.y, sample_weight=given.weight, **known)
 
 
 def _only_weight(params: dict[str, Any]) -> Any:

@@ -60,7 +60,8 @@ def select(
     3. **Candidates.** Kernels "rbf", "laplacian" (dense X only) and "linear", with
        :func:`default_grid`'s bandwidths from the distances between rows, and its lams.
     4. **Loss and score.** The squared loss, all of whose lams ride on one decomposition; R^2, or
-       accuracy (balanced accuracy, if a class has less than half of its even share of the rows).
+       accuracy (balanced accuracy, if a class has less than half of its even share of the rows),
+       of all held-out rows together.
     5. **Outliers** (one target). If more than 1 % of the winner's held-out residuals are further
        from their median than 5 times their scale (the MAD, JMLR 2008 eq. 18; for normal errors one
        in 1.7 million is), the score is the mean absolute error instead, in which an outlier is not
@@ -75,9 +76,14 @@ def select(
        1 of the 500 sets, nearer in 209; with outliers its median error was 0.27 to 0.76 times that
        of the squared loss.
 
-    Nothing is scaled: columns of very different widths get a warning. The winner's score is the
-    best of many and optimistic, see :func:`nested_cv`. For other rules, or a kernel matrix in place
-    of X, use :class:`KernelSearchCV`.
+    Nothing is scaled: columns of very different widths get a warning.
+
+    What the choice is worth is in ``headline_`` of the search: its score, an interval that allows
+    for the choice among many, and the score of a baseline that does not look at X. A choice that
+    does not clearly beat the baseline gets a warning. Probabilities, whatever the loss:
+    ``select(X, y).calibrate("sigmoid")``; other thresholds, and decisions by cost:
+    ``tune_threshold``, ``minimise_cost``. For other rules, or a kernel matrix in place of X, use
+    :class:`KernelSearchCV`.
 
     Parameters
     ----------
@@ -124,6 +130,7 @@ def select(
         default_grid(X, y if labels else None, kernels, random_state=seed),
         cv=_splitter(cv, labels, groups is not None, seed),
         scoring=_scoring(y) if labels else "r2",
+        aggregate="pooled",
         n_jobs=n_jobs,
     )
     params = {"groups": groups, "sample_weight": sample_weight}
@@ -134,6 +141,9 @@ def select(
         far = np.abs(residuals - np.median(residuals)) > FAR * mad(residuals)
         if far.mean() > PART:
             search = _robust(search, X, y, sample_weight)
+    verdict = search.headline_.verdict()
+    if verdict:
+        warnings.warn(f"{verdict}; see headline_", stacklevel=2)
     if relevance:
         search.relevance_ = _relevance(search, X, y, seed, params)
     return search

@@ -48,9 +48,17 @@ def test_the_error_is_that_of_honest_refits(onefit, csv, tmp_path):
     cv = KFold(4, shuffle=True, random_state=3)
     estimator = KernelRegressor(**found["best"]["params"])
     held = heldout_predict(estimator, Z, table.y, cv=cv, method="refit").predictions
-    splits = [np.sqrt(np.mean((table.y - held)[rows] ** 2)) for _, rows in cv.split(Z)]
-    assert found["best"]["error"] == pytest.approx(np.mean(splits), rel=1e-6)
-    assert found["best"]["standard_error"] == pytest.approx(np.std(splits, ddof=1) / 2, rel=1e-6)
+    squares = np.square(table.y - held)
+    root, n = np.sqrt(squares.mean()), squares.size
+    assert found["best"]["error"] == pytest.approx(root, rel=1e-6)
+    left = np.sqrt((squares.sum() - squares) / (n - 1))
+    error = np.sqrt((n - 1) * np.var(left))
+    assert found["best"]["standard_error"] == pytest.approx(error, rel=1e-4)
+    means = [table.y[train].mean() for train, _ in cv.split(Z)]
+    tests = [table.y[test] for _, test in cv.split(Z)]
+    far = np.concatenate([one - mean for one, mean in zip(tests, means, strict=True)])
+    assert found["best"]["baseline"] == pytest.approx(np.sqrt(np.mean(far**2)))
+    assert found["best"]["r2"] == pytest.approx(1 - root**2 / table.y.var())
 
 
 def test_the_table_says_what_was_chosen_and_why(onefit, csv):
@@ -62,6 +70,7 @@ def test_the_table_says_what_was_chosen_and_why(onefit, csv):
         "Chosen: gamma=",
         "Expected root mean squared error",
         "95% interval",
+        "Baseline (always the mean)",
         "Exact: held-out predictions equal",
         "within one standard error",
         "estimated by the cost",
@@ -121,6 +130,38 @@ def test_probabilities_where_the_loss_gives_them(onefit, csv, tmp_path):
     assert sum(listed[0][f"probability_{one}"] for one in ("cheap", "dear")) == pytest.approx(1)
 
 
+@pytest.mark.parametrize("how", ["sigmoid", "isotonic"])
+def test_probabilities_for_any_loss(onefit, csv, tmp_path, how):
+    model = tmp_path / "m.skops"
+    options = ("--kernel", "linear", "--folds", 3, "--calibrate", how)
+    select = ("select", csv, "--target", "kind", "--drop", "price", *options)
+    done = onefit(*select, "--model", model)
+    assert done.exit_code == 0, done.stderr
+    listed = json.loads(onefit("predict", model, csv, "--format", "json").stdout)["predictions"]
+    for one in listed:
+        said = {name: one[f"probability_{name}"] for name in ("cheap", "dear")}
+        assert sum(said.values()) == pytest.approx(1)
+        assert said[one["prediction"]] == max(said.values())
+    assert not hasattr(load_model(model).machine, "heldout_")
+
+
+def test_calibration_that_makes_no_sense(onefit, csv):
+    done = onefit("select", csv, "--target", "price", *SMALL, "--calibrate", "sigmoid")
+    assert (done.exit_code, "this is a regression" in done.stderr) == (2, True)
+    done = onefit("select", csv, "--target", "kind", *SMALL, "--calibrate", "platt")
+    assert (done.exit_code, "--calibrate='platt' is not known" in done.stderr) == (2, True)
+
+
+def test_a_choice_that_does_not_beat_the_baseline_is_told(onefit, tmp_path):
+    path = tmp_path / "noise.csv"
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame(random.normal(size=(60, 2)), columns=["a", "b"])
+    frame.assign(kind=np.where(np.arange(60) % 12 == 0, "rare", "usual")).to_csv(path, index=False)
+    done = onefit("select", path, "--target", "kind", *SMALL)
+    assert "Warning: the choice" in done.stdout
+    assert "shares usual (91.7%), rare (8.3%)" in done.stdout
+
+
 @pytest.mark.parametrize("kind", ["parquet", "libsvm", "tsv", "csv.gz"])
 def test_other_files(onefit, frame, tmp_path, kind):
     path, target = tmp_path / f"data.{kind}", ("--target", "kind", "--drop", "price")
@@ -166,8 +207,8 @@ def test_criteria_are_compared(onefit, csv, tmp_path):
     table = pd.read_parquet(results)
     row = table.loc[table["criterion_gcv"].idxmin()]
     assert found[1]["params"]["lam"] == row["param_lam"]
-    assert found[1]["error"] == pytest.approx(-row["mean_test_score"])
-    lost = table["mean_test_score"].max() - row["mean_test_score"]
+    assert found[1]["error"] == pytest.approx(-row["pooled_test_score"])
+    lost = table["pooled_test_score"].max() - row["pooled_test_score"]
     assert found[1]["regret"] == pytest.approx(lost, abs=1e-12)
     text = onefit(*select, *names).stdout
     assert "What other criteria would take" in text

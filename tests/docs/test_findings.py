@@ -56,6 +56,16 @@ def test_columns_of_a_table(findings, tmp_path):
     assert "not committed" in findings.columns("other", ["set"], tmp_path)
 
 
+def test_coverage_of_the_intervals(findings, tmp_path):
+    assert "Not measured" in findings.coverage(tmp_path)
+    names = "law,n,sets,error,covers,width,plain covers,plain width,bias"
+    (tmp_path / "coverage.csv").write_text(
+        f"{names}\ncoin,100,300,0.407,0.98,0.2777,0.6166,0.2,1\n"
+    )
+    last = findings.coverage(tmp_path).splitlines()[-1]
+    assert last == "| coin | 100 | 300 | 0.407 | 98% | 0.278 | 62% | 0.2 |"
+
+
 def test_claims_of_a_paper(findings, experiments):
     text = findings.claims("jmlr2008", experiments)
     assert text.startswith("Of 3 claims: 2 held, 1 not held, 0 not testable.")

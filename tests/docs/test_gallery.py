@@ -13,7 +13,9 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 GALLERY = DOCS / "gallery"
 PAGES = [page for page in sorted(GALLERY.glob("*.md")) if page.stem != "index"]
-MARKS = {"results", "headlines", "verdicts", "claims", "part", "reference", "table"}
+MARKS = {
+    "results", "headlines", "verdicts", "coverage", "claims", "part", "reference", "table",
+}  # fmt: skip
 SCRIPT = """
 import sys
 from pathlib import Path

@@ -83,7 +83,7 @@ def requested(browser) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(("page", "figures"), [("classes", 6), ("regression", 5)])
+@pytest.mark.parametrize(("page", "figures"), [("classes", 7), ("regression", 5)])
 def test_the_page_is_quiet_and_whole(browser, pages, page, figures):
     path = pages / f"{page}.html"
     open_page(browser, path, fresh=True)

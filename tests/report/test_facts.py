@@ -23,19 +23,22 @@ def facts():
     return Facts(KernelSearchCV(KernelRegressor(), GRID, cv=5, scoring=scoring).fit(X, y))
 
 
-def test_the_interval_is_students(facts):
-    expected = ttest_1samp(-facts.splits[facts.best], 0.0).confidence_interval(0.95)
+def test_the_interval_is_the_headlines(facts):
+    low, high = facts.search.headline_.interval
+    np.testing.assert_allclose(facts.interval, (-high, -low))
+    assert 0.0 < facts.interval[0] < facts.expected < facts.interval[1]
+    assert facts.baseline == pytest.approx(-facts.search.headline_.baseline)
+    assert facts.verdict == ""
+
+
+def test_without_a_headline_the_interval_is_students():
+    facts = Facts(KernelSearchCV(KernelRegressor(), GRID, refit=lambda table: 3).fit(X, y))
+    assert facts.headline is None
+    expected = ttest_1samp(facts.splits[3], 0.0).confidence_interval(0.95)
     np.testing.assert_allclose(facts.interval, expected)
-
-
-def test_the_interval_of_an_error_is_not_negative():
-    grid, options = {"kernel": ["linear"], "lam": [1e-9]}, {"cv": 3}
-    u = np.r_[np.arange(29.0), 1e6]
-    search = KernelSearchCV(KernelRegressor(), grid, scoring="neg_mean_squared_error", **options)
-    facts = Facts(search.fit(u[:, None], u + np.sin(u)))
-    half = ttest_1samp(-facts.splits[0], 0.0).confidence_interval(0.95)
-    assert half.low < 0
-    np.testing.assert_allclose(facts.interval, [0.0, half.high])
+    assert facts.expected == facts.scores[3]
+    assert np.isnan(facts.baseline)
+    assert facts.verdict == ""
 
 
 def test_near_candidates_are_within_one_standard_error(facts):
@@ -74,21 +77,28 @@ def test_scores_are_shown_as_readers_expect(scoring, label, shown):
     assert (scale.label, scale(0.25)) == (label, shown)
 
 
-def test_an_accuracy_is_an_error_rate_with_a_binomial_interval():
+def test_an_accuracy_is_an_error_rate():
     X, y = load_iris(return_X_y=True)
     facts = Facts(KernelSearchCV(KernelClassifier(), {"lam": [1e-4, 1e-2]}, cv=3).fit(X, y))
     assert facts.scale.label == "error rate"
-    rate = facts.scale(facts.search.best_score_)
-    assert rate == pytest.approx(1 - facts.search.best_score_)
-    expected = binomtest(round(rate * 150), 150).proportion_ci(0.95)
-    np.testing.assert_allclose(facts.interval, expected)
+    assert facts.expected == pytest.approx((facts.search.heldout_.labels != y).mean())
+    assert facts.interval[0] < facts.expected < facts.interval[1]
 
 
 def test_splits_without_an_error_leave_some_doubt():
     X = np.repeat([[0.0], [1.0]], 10, axis=0)
     search = KernelSearchCV(KernelClassifier(), {"lam": [1e-2]}, cv=2).fit(X, X.ravel() > 0)
     assert search.best_score_ == 1.0
-    np.testing.assert_allclose(Facts(search).interval, binomtest(0, 20).proportion_ci(0.95))
+    low, high = Facts(search).interval
+    assert low == 0.0
+    assert binomtest(0, 20).proportion_ci(0.95).high < high < 0.5
+
+
+def test_pooled_scores_have_standard_errors_of_rows():
+    search = KernelSearchCV(KernelRegressor(), GRID, cv=25, aggregate="pooled").fit(X, y)
+    facts = Facts(search)
+    np.testing.assert_array_equal(facts.errors, search.cv_results_["se_test_score"])
+    assert facts.scores[facts.best] == search.best_score_
 
 
 def test_several_metrics_and_other_aggregates():

@@ -58,8 +58,8 @@ def regression():
 
 def test_sections_of_a_regression(regression, tmp_path):
     page, text = make(tmp_path, regression, y=y, title="Friedman", target="yield")
-    expected = ["ranking", "surface-0", "curve", "heldout", "influence", "plan", "methods"]
-    assert page.sections == expected
+    parts = ["ranking", "surface-0", "curve", "heldout", "influence", "plan", "methods"]
+    assert page.sections == ["expected", *parts]
     heat = page.figures["surface-0"]["data"][0]
     scores = regression.cv_results_["mean_test_score"].reshape(2, 3)
     np.testing.assert_allclose(heat["z"], scores)
@@ -87,19 +87,51 @@ def test_the_most_influential_row_comes_first(regression, tmp_path):
 
 def test_without_targets_there_is_no_truth(regression, tmp_path):
     page, _ = make(tmp_path, regression)
-    assert page.sections == ["ranking", "surface-0", "curve", "plan", "methods"]
+    assert page.sections == ["expected", "ranking", "surface-0", "curve", "plan", "methods"]
 
 
 def test_sections_of_a_classification(tmp_path):
     search = KernelSearchCV(KernelClassifier(), GRID, cv=3).fit(Z, classes)
     page, _ = make(tmp_path, search, y=classes)
-    assert {"roc", "confusion"} <= set(page.sections)
+    assert {"roc", "confusion", "calibration"} <= set(page.sections)
     counts = np.array(page.figures["confusion"]["data"][0]["z"])
     assert counts.sum() == classes.size
     assert np.trace(counts) / classes.size == pytest.approx(
         np.mean(search.heldout_.predictions.argmax(axis=1) == classes)
     )
     assert len(page.figures["roc"]["data"]) == 4
+    assert len(page.figures["calibration"]["data"]) == 4
+
+
+def test_the_baseline_is_beside_the_error(regression, tmp_path):
+    _, text = make(tmp_path, regression, y=y)
+    found = regression.headline_
+    for words in ("always the mean", f"{found.score:.4g}", f"{found.baseline:.4g}"):
+        assert words in text
+    assert "Look twice" not in text
+
+
+def test_a_choice_that_does_not_beat_the_baseline_is_told(tmp_path):
+    rare = (np.arange(classes.size) % 30 == 0).astype(int)
+    search = KernelSearchCV(KernelClassifier(), GRID, cv=3, aggregate="pooled").fit(Z, rare)
+    _, text = make(tmp_path, search, y=rare)
+    assert "Look twice:" in text
+    assert "the baseline (always the most frequent class)" in text
+    assert "shares of the classes 0 (96.7%), 1 (3.3%)" in text
+
+
+def test_calibration_curves_are_those_of_held_out_probabilities(tmp_path):
+    from sklearn.calibration import calibration_curve
+
+    two = classes > 1
+    search = KernelSearchCV(KernelClassifier(loss="log"), {"lam": [1e-2]}, cv=3).fit(Z, two)
+    page, text = make(tmp_path, search, y=two)
+    curve = page.figures["calibration"]["data"][0]
+    happened, said = calibration_curve(two, search.heldout_.proba[:, 1], n_bins=10,
+                                       strategy="quantile")  # fmt: skip
+    np.testing.assert_allclose(curve["x"], said)
+    np.testing.assert_allclose(curve["y"], happened)
+    assert "by the loss itself" in text
 
 
 def test_two_classes_have_one_curve(tmp_path):

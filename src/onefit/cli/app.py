@@ -62,6 +62,14 @@ Tol = Annotated[
         show_default=False,
     ),
 ]
+Calibrate = Annotated[
+    str | None,
+    typer.Option(
+        help="Give the model probabilities of classes, whatever its loss: sigmoid, or isotonic for "
+        "a thousand rows and more.",
+        show_default=False,
+    ),
+]
 NFolds = Annotated[int, typer.Option(help="Splits of the cross-validation.")]
 Seed = Annotated[int, typer.Option(help="Of the splits, and of --rows.")]
 Jobs = Annotated[int | None, typer.Option(help="Kernels evaluated side by side.")]
@@ -101,6 +109,7 @@ def select(
     compare: Compare = None,
     method: Method = "auto",
     tol: Tol = None,
+    calibrate: Calibrate = None,
     folds: NFolds = 10,
     seed: Seed = 0,
     jobs: Jobs = None,
@@ -120,7 +129,9 @@ def select(
         from onefit.cli.run import Diary, Outputs, select_model
 
         kernels, criteria = tuple(kernel or ()), _listed(compare)
-        options = Options(task, loss, kernels, criterion, criteria, method, folds, seed, jobs, tol)
+        options = Options(
+            task, loss, kernels, criterion, criteria, method, folds, seed, jobs, tol, calibrate
+        )
         table = _read(data, target, delimiter, drop, rows, seed)
         outputs = Outputs(report, model, results, keep_formulas)
         diary = Diary(journal, resume)

@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 import onefit
-from onefit import KernelClassifier, KernelRegressor, kernels
+from onefit import CalibratedKernelClassifier, KernelClassifier, KernelRegressor, kernels
 from onefit.cli.encode import as_trained
 from onefit.estimators import inside
 from onefit.files import DataError, shortened
@@ -37,9 +38,13 @@ KERNELS = ("Gaussian", "Laplace", "Linear", "Matern12", "Matern32", "Matern52", 
 #: types that a model of this package holds beside scikit-learn's own
 TRUSTED = (
     "numpy.dtype",
+    "onefit.decide.calibrate.CalibratedKernelClassifier",
+    "onefit.decide.values.DecisionValues",
     "onefit.estimators.classifier.KernelClassifier",
     "onefit.estimators.regressor.KernelRegressor",
     "scipy.sparse._csr.csr_matrix",
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
     *(f"{getattr(kernels, name).__module__}.{name}" for name in KERNELS),
 )
 
@@ -71,8 +76,14 @@ class Model:
 
     @property
     def machine(self) -> Any:
-        """The kernel machine."""
+        """The second step: a kernel machine, or one with calibrated probabilities."""
         return self.pipeline.named_steps["machine"]
+
+    @property
+    def kernel_machine(self) -> Any:
+        """The kernel machine itself."""
+        calibrated = isinstance(self.machine, CalibratedKernelClassifier)
+        return self.machine.estimator_ if calibrated else self.machine
 
 
 def make_model(encoder: Any, machine: Any, table: Table, y: Array) -> Model:
@@ -82,10 +93,20 @@ def make_model(encoder: Any, machine: Any, table: Table, y: Array) -> Model:
     intervals.
     """
     if is_classifier(machine):
-        machine = inside.with_support(machine)
+        machine = _lean(machine)
     columns = table.X.shape[1] if is_sparse(table.X) else list(table.X.columns)
     pipeline = Pipeline([("columns", encoder), ("machine", machine)])
     return Model(pipeline, table.target, columns, None if is_classifier(machine) else y)
+
+
+def _lean(machine: Any) -> Any:
+    """A classifier without the rows that its predictions do not need."""
+    if not isinstance(machine, CalibratedKernelClassifier):
+        return inside.with_support(machine)
+    small = CalibratedKernelClassifier(machine.estimator, machine.method)
+    small.estimator_, small.map_ = inside.with_support(machine.estimator_), machine.map_
+    small.classes_, small.n_features_in_ = machine.classes_, machine.n_features_in_
+    return small
 
 
 def save_model(model: Model, path: Path) -> None:
@@ -168,7 +189,10 @@ def _check_columns(model: Model) -> None:
 
 def _check_machine(model: Model) -> None:
     """A fitted machine of this package, with a coefficient and a target for every training row."""
-    machine = model.machine
+    machine = model.kernel_machine
+    if machine is not model.machine:
+        known = type(model.machine.map_) is CalibratedClassifierCV
+        _require(known and is_classifier(machine), "its probabilities are none")
     _require(type(machine) in (KernelRegressor, KernelClassifier), "it has no kernel machine")
     n = machine.X_fit_.shape[0]
     clone(machine)._check_parameters()

@@ -14,6 +14,7 @@ from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, plan
 from onefit._validation import check_choice
 from onefit.cli.encode import make_encoder
 from onefit.criteria import CRITERIA
+from onefit.decide.calibrate import CALIBRATIONS
 from onefit.estimators import inside
 from onefit.files import DataError, shown
 from onefit.grids import LAMS_JMLR, default_grid
@@ -57,6 +58,7 @@ class Options:
     seed: int = 0
     jobs: int | None = None
     tol: float | None = None
+    calibrate: str | None = None
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ class Recipe:
         Criteria to evaluate afterwards, beside the one that chooses.
     reasons : list of str
         What was chosen, and why.
+    calibrate : str or None
+        How the model is to get its probabilities.
     """
 
     task: str
@@ -83,6 +87,14 @@ class Recipe:
     search: KernelSearchCV
     compare: tuple[str, ...]
     reasons: list[str]
+    calibrate: str | None = None
+
+    @property
+    def machine(self) -> Any:
+        """The winner; with probabilities, if they were asked for."""
+        if self.calibrate is None:
+            return self.search.best_estimator_
+        return self.search.calibrate(self.calibrate)
 
 
 def make_recipe(table: Table, options: Options, told: bool = False) -> Recipe:
@@ -100,6 +112,7 @@ def make_recipe(table: Table, options: Options, told: bool = False) -> Recipe:
     """
     _check_size(table.X.shape[0], options)
     task, why = _choose_task(table, options.task)
+    _check_calibration(task, options.calibrate)
     y = _targets(table, task)
     encoder = make_encoder(table.X)
     Z = encoder.fit_transform(table.X)
@@ -111,7 +124,7 @@ def make_recipe(table: Table, options: Options, told: bool = False) -> Recipe:
     compare = _choose_criteria(search, Z.shape[0], options, told)
     if set(CHEAP_FOR_ANY) & set(compare):
         search.set_params(keep_heldout="all")
-    return Recipe(task, encoder, Z, y, search, compare, reasons)
+    return Recipe(task, encoder, Z, y, search, compare, reasons, options.calibrate)
 
 
 def _check_size(n: int, options: Options) -> None:
@@ -188,6 +201,17 @@ def _choose_task(table: Table, task: str) -> tuple[str, str]:
     return "regression", f"regression: the target {name} holds {values.size} different numbers"
 
 
+def _check_calibration(task: str, method: str | None) -> None:
+    if method is None:
+        return
+    check_choice("--calibrate", method, CALIBRATIONS)
+    if task == "regression":
+        raise ValueError(
+            "--calibrate makes probabilities of classes, and this is a regression; onefit predict "
+            "gives intervals for amounts"
+        )
+
+
 def _targets(table: Table, task: str) -> Array:
     if task == "regression":
         return table.y.astype(np.float64)
@@ -258,6 +282,7 @@ def _make_search(
         _grid(task, loss, kernels, Z, y),
         cv=splitter,
         scoring=scoring,
+        aggregate="pooled",
         criterion=options.criterion,
         method=options.method if options.tol is None else Iterative(options.tol),
         n_jobs=options.jobs,

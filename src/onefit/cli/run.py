@@ -77,8 +77,8 @@ class Outputs:
         if self.results is not None:
             write_results(search, self.results, self.keep_formulas)
         if self.model is not None:
-            machine = search.best_estimator_
-            save_model(make_model(recipe.encoder, machine, table, recipe.y), self.model)
+            model = make_model(recipe.encoder, recipe.machine, table, recipe.y)
+            save_model(model, self.model)
         if self.report is not None:
             from onefit.report import write_report
 

@@ -18,6 +18,9 @@ from onefit.files import shortened
 
 __all__ = ["progress", "show_summary", "waiting"]
 
+#: classes whose shares are printed
+SHARES = 6
+
 
 def show_summary(summary: dict[str, Any], files: dict[str, str]) -> None:
     """Print the summary of a selection on stdout."""
@@ -87,9 +90,10 @@ def _findings(summary: dict[str, Any]) -> Iterator[str]:
     yield f"[bold]Chosen[/]: {escape(_settings(best['params']))}"
     yield (
         f"[bold]Expected {summary['metric']}[/]: {best['error']:.4g}, 95% interval "
-        f"{low:.4g} to {high:.4g}, from {summary['splits']} splits (approximate: splits share "
-        "rows, and the winner was chosen by them)"
+        f"{low:.4g} to {high:.4g}, from {summary['splits']} splits (the interval allows for the "
+        "choice among the candidates)"
     )
+    yield from _beside(best)
     if best["exact"]:
         yield (
             f"[bold]Exact[/]: held-out predictions equal those of refitting every split, up to "
@@ -105,6 +109,20 @@ def _findings(summary: dict[str, Any]) -> Iterator[str]:
     if best["edges"]:
         yield f"At the edge of the grid: {' and '.join(best['edges'])}; better ones may lie beyond"
     yield f"[bold]Time[/]: {summary['seconds']:.2f} s{_compared(summary['speed_up'])}"
+
+
+def _beside(best: dict[str, Any]) -> Iterator[str]:
+    """The baseline with R² or shares, and a warning if it is not beaten."""
+    if best["baseline"] is None:
+        return
+    said = "" if best["r2"] is None else f"; R² {best['r2']:.3f}"
+    if best["shares"]:
+        ranked = sorted(best["shares"].items(), key=lambda one: -one[1])[:SHARES]
+        said = f"; shares {', '.join(f'{name} ({share:.1%})' for name, share in ranked)}"
+    name = best["baseline_name"]
+    yield f"[bold]Baseline[/] ({name}): {best['baseline']:.4g}{escape(shortened(said))}"
+    if best["warning"]:
+        yield f"[bold]Warning[/]: {escape(best['warning'])}"
 
 
 def _compared(speed_up: dict[str, Any] | None) -> str:

@@ -43,8 +43,25 @@ def _winner(facts: Facts) -> dict[str, Any]:
     return _candidate(facts, facts.best) | {
         "interval": [low, high],
         "level": 0.95,
+        **_beside(facts),
         "candidates_within_one_standard_error": int(facts.near.sum()),
         "edges": facts.edges,
+    }
+
+
+def _beside(facts: Facts) -> dict[str, Any]:
+    """What the error is to be compared with."""
+    found = facts.headline
+    if found is None:
+        return {"baseline": None, "warning": ""}
+    return {
+        "baseline": facts.baseline,
+        "baseline_name": found.baseline_name,
+        "r2": found.r2,
+        "shares": found.shares,
+        "optimism": found.optimism,
+        "held_out_rows": found.rows,
+        "warning": facts.verdict,
     }
 
 

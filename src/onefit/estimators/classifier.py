@@ -30,8 +30,8 @@ def _gives_probabilities(estimator: KernelClassifier) -> bool:
     if hasattr(estimator._make_loss(), "probability"):
         return True
     raise AttributeError(
-        f"loss={estimator.loss!r} gives no probabilities; use loss='log', or "
-        "sklearn.calibration.CalibratedClassifierCV"
+        f"loss={estimator.loss!r} gives no probabilities; use CalibratedKernelClassifier, "
+        "calibrate of a search, or loss='log'"
     )
 
 

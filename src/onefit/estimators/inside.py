@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from sklearn.base import clone, is_classifier
 
 from onefit import plan
 from onefit._types import Array
@@ -22,6 +23,7 @@ from onefit.problem import Problem
 from onefit.quantiles import levels_of
 
 __all__ = [
+    "answers",
     "check_machine",
     "check_rows",
     "check_targets",
@@ -150,6 +152,27 @@ def prepare(machine: KernelMachine, X: Any, y: Any, sample_weight: Any) -> Probl
 def solve(machine: KernelMachine, problem: Problem) -> None:
     """The rest of a fit: solve, and set the fitted attributes."""
     machine._solve(problem)
+
+
+def answers(machine: KernelMachine, params: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What decision values mean to a classifier, for :class:`onefit.heldout.HeldOut`.
+
+    Parameters
+    ----------
+    machine : KernelMachine
+        That knows its classes.
+    params : dict, default=None
+        Parameters in place of its own.
+    """
+    if not is_classifier(machine):
+        return {}
+    light: Any = clone(machine).set_params(**(params or {}))  # without its rows
+    light.classes_ = machine.classes_
+    gives = hasattr(loss_of(light), "probability")
+    return {
+        "as_labels": light._labels,
+        "as_probabilities": light._probabilities if gives else None,
+    }
 
 
 def with_decision(machine: KernelMachine, decision: Callable[[Any], Array]) -> KernelMachine:

@@ -9,6 +9,7 @@ lambdas as there are.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -52,6 +53,10 @@ class HeldOut:
         Order of the influence series, where one was cut.
     seconds : float
         Wall time; in a search, the candidate's share of its kernel's time.
+    targets, sample_weight : arrays, or None
+        What the rows really are, and what they weigh, as the caller gave them.
+    as_labels, as_probabilities : functions of (m, q) decision values, or None
+        What a classifier takes them for.
     """
 
     values: Array = field(repr=False)
@@ -63,6 +68,10 @@ class HeldOut:
     steps: Indices = field(repr=False)
     order: int | None = None
     seconds: float = 0.0
+    targets: Any = field(default=None, repr=False)
+    sample_weight: Any = field(default=None, repr=False)
+    as_labels: Callable[[Array], Array] | None = field(default=None, repr=False)
+    as_probabilities: Callable[[Array], Array] | None = field(default=None, repr=False)
 
     @property
     def by_fold(self) -> list[Array]:
@@ -75,6 +84,11 @@ class HeldOut:
 
         A row tested by several splits gets their mean; a row tested by none is NaN.
         """
+        total = self._by_row
+        return total[:, 0] if total.shape[1] == 1 else total
+
+    @property
+    def _by_row(self) -> Array:
         n, q = self.folds.n, self.values.shape[1]
         rows = self.folds.rows
         total = np.zeros((n, q), dtype=self.values.dtype)
@@ -82,7 +96,50 @@ class HeldOut:
         count = np.bincount(rows, minlength=n)
         total /= np.maximum(count, 1)[:, None]
         total[count == 0] = np.nan
-        return total[:, 0] if q == 1 else total
+        return total
+
+    @property
+    def tested(self) -> Indices:
+        """The rows that some split tests, ascending."""
+        return np.flatnonzero(np.bincount(self.folds.rows, minlength=self.folds.n))
+
+    @property
+    def labels(self) -> Array:
+        """The class that each row gets while it is held out, (n,), in the order of the rows.
+
+        Those of :attr:`predictions`. Where some rows are tested by no split, a masked array that
+        hides them.
+        """
+        if self.as_labels is None:
+            raise ValueError("labels are for classifiers; a regression has predictions")
+        return self._filled(self.as_labels(self._by_row[self.tested]))
+
+    @property
+    def proba(self) -> Array:
+        """The probability of each class while a row is held out, (n, n_classes).
+
+        For losses that give probabilities; a row tested by no split is NaN.
+        """
+        if self.as_probabilities is None:
+            raise ValueError(
+                "the loss gives no probabilities; calibrate makes them from these decision values: "
+                "search.calibrate('sigmoid').heldout_proba_"
+                if self.as_labels is not None
+                else "probabilities are for classifiers; a regression has predictions"
+            )
+        found = self.as_probabilities(self._by_row[self.tested])
+        full = np.full((self.folds.n, found.shape[1]), np.nan, dtype=found.dtype)
+        full[self.tested] = found
+        return full
+
+    def _filled(self, found: Array) -> Array:
+        """Values of the rows that were tested, the others masked."""
+        if found.size == self.folds.n:
+            return found
+        hidden = np.ones(self.folds.n, dtype=bool)
+        full = np.empty(self.folds.n, dtype=found.dtype)
+        full[self.tested], hidden[self.tested] = found, False
+        return np.ma.MaskedArray(full, mask=hidden)
 
 
 @dataclass

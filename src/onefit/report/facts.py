@@ -12,20 +12,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import beta
 from scipy.stats import t as student
 from sklearn.base import is_classifier
 
 from onefit import plan
 from onefit.estimators import inside
-from onefit.search.aggregate import standard_error
+from onefit.uncertainty.headline import Headline
+from onefit.uncertainty.score_interval import LEVEL
 
 Array = NDArray[Any]
 
 __all__ = ["Facts", "Family", "SpeedUp"]
 
-#: coverage of the interval around the winner's error
-LEVEL = 0.95
 #: methods that no other loss has
 OF_SQUARED_LOSS = ("block", "eigen")
 WORDS = {"r2": "R²", "accuracy": "error rate", "balanced_accuracy": "balanced accuracy"}
@@ -157,8 +155,8 @@ class Facts:
 
     @cached_property
     def errors(self) -> Array:
-        """Standard error of every candidate's score, the splits taken as independent draws."""
-        return standard_error(self.splits)
+        """Standard error of every candidate's score: rows, or splits, taken as independent."""
+        return np.asarray(self.table[f"se_test_{self.metric}"])
 
     @property
     def best(self) -> int:
@@ -181,28 +179,43 @@ class Facts:
         return np.asarray(self.scores >= self.scores[top] - margin)
 
     @property
+    def headline(self) -> Headline | None:
+        """Pooled score, interval and baseline; None where a function chose, or lams per target."""
+        return getattr(self.search, "headline_", None)
+
+    @property
+    def expected(self) -> float:
+        """The winner's score on all held-out rows together, as shown."""
+        score = self.scores[self.best] if self.headline is None else self.headline.score
+        return float(self.scale(score))
+
+    @property
+    def baseline(self) -> float:
+        """The baseline's score, as shown; NaN where it is not known."""
+        return np.nan if self.headline is None else float(self.scale(self.headline.baseline))
+
+    @property
+    def verdict(self) -> str:
+        """A sentence if the choice does not clearly beat the baseline."""
+        if self.headline is None:
+            return ""
+        return self.headline.verdict(self.scale, self.scale.label)
+
+    @property
     def interval(self) -> tuple[float, float]:
         """An interval of level 0.95 for the winner's expected error, as shown.
 
-        Clopper and Pearson's for an error rate, from the number of rows that were held out: splits
-        without an error would else leave no doubt at all. Student's for any other metric, from the
-        scores of the splits, cut off at 0 for an error. Splits share training rows, and the winner
-        was chosen by these scores, so that both are somewhat too narrow and too hopeful.
+        That of :mod:`onefit.uncertainty.score_interval`. Where there is no headline, Student's from
+        the scores of the splits.
         """
-        middle, error = float(self.scores[self.best]), float(self.errors[self.best])
-        if self.tested:
-            return _binomial(float(self.scale(middle)), self.tested)
-        half = float(student.ppf(0.5 + LEVEL / 2, self.splits.shape[1] - 1)) * error
-        low, high = sorted((self.scale(middle - half), self.scale(middle + half)))
-        return (max(low, 0.0) if self.scale.sign < 0 else low), high
-
-    @cached_property
-    def tested(self) -> int:
-        """How many rows an error rate was counted on; 0 for other metrics, or where unknown."""
-        held = getattr(self.search, "heldout_", None)
-        if held is None or self.scale.label != WORDS["accuracy"]:
-            return 0
-        return int(np.unique(held.folds.rows).size)
+        if self.headline is not None:
+            ends = self.headline.interval
+        else:
+            middle, error = float(self.scores[self.best]), float(self.errors[self.best])
+            half = float(student.ppf(0.5 + LEVEL / 2, self.splits.shape[1] - 1)) * error
+            ends = middle - half, middle + half
+        low, high = sorted(float(self.scale(end)) for end in ends)
+        return low, high
 
     @cached_property
     def families(self) -> list[Family]:
@@ -288,15 +301,6 @@ class Facts:
             )
             for (lams, method), count in counts.items()
         ]
-
-
-def _binomial(share: float, n: int) -> tuple[float, float]:
-    """Clopper and Pearson's interval for a probability, from a share of n draws."""
-    tail = (1.0 - LEVEL) / 2
-    count = share * n
-    low = float(beta.ppf(tail, count, n - count + 1)) if count > 0 else 0.0
-    high = float(beta.ppf(1.0 - tail, count + 1, n - count)) if count < n else 1.0
-    return low, high
 
 
 def _named(gamma: Any, candidate: int) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.calibration import calibration_curve
 from sklearn.metrics import auc, confusion_matrix, roc_curve
 
 from onefit.report.criteria import Verdict
@@ -20,12 +21,14 @@ Array = NDArray[Any]
 Figure = dict[str, Any]
 
 __all__ = [
+    "calibration",
     "clean",
     "confusion",
     "curve",
     "number",
     "panels",
     "picks",
+    "positive",
     "relevance",
     "roc",
     "scatter",
@@ -36,6 +39,8 @@ __all__ = [
 BLUE, ORANGE, GREEN, RED = "#3b7dd8", "#d97706", "#16a34a", "#dc2626"
 #: an axis whose largest value is so many times the smallest is logarithmic
 WIDE = 30.0
+#: bins of a calibration curve
+BINS = 10
 
 
 def clean(text: Any) -> str:
@@ -127,10 +132,12 @@ def curve(facts: Facts, family: Family) -> Figure:
     row = int(own[0, 0]) if own.size else int(np.unravel_index(scores.argmax(), scores.shape)[0])
     cells = [int(i) for i in family.index[row] if i >= 0]
     lams = [lam for lam, i in zip(family.lams, family.index[row], strict=True) if i >= 0]
+    how = facts.search.aggregate
+    how = "all held-out rows" if how == "pooled" else f"{how} over splits"
     line: Figure = {
         "type": "scatter",
         "mode": "lines+markers",
-        "name": "mean over splits ± standard error",
+        "name": f"{how} ± standard error",
         "x": [float(lam) for lam in lams],
         "y": [_finite(facts.scale(facts.scores[i])) for i in cells],
         "error_y": {"type": "data", "array": [_finite(facts.errors[i]) for i in cells]},
@@ -208,6 +215,38 @@ def roc(y: Array, held: Array, classes: Array) -> Figure:
         [*traces, chance | style],
         {"title": "false positive rate"},
         {"title": "true positive rate"},
+        height=480,
+    )
+
+
+def positive(proba: Array, classes: Array) -> tuple[Array, Array]:
+    """The classes that are shown, and their columns: of two classes the second alone."""
+    return (classes[1:], proba[:, 1:]) if len(classes) == 2 else (classes, proba)
+
+
+def calibration(y: Array, proba: Array, classes: Array) -> Figure:
+    """How often a class occurred among rows that were given about the same probability of it."""
+    traces: list[Figure] = []
+    for one, p in zip(*(np.asarray(part).T for part in positive(proba, classes)), strict=True):
+        happened, said = calibration_curve(y == one, p, n_bins=BINS, strategy="quantile")
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "name": clean(one),
+                "x": said.tolist(),
+                "y": happened.tolist(),
+                "text": [f"{clean(one)}<br>said {a:.3f}, happened {b:.3f}"
+                         for a, b in zip(said, happened, strict=True)],
+                "hoverinfo": "text",
+            }
+        )  # fmt: skip
+    right = {"x": [0, 1], "y": [0, 1], "name": "calibrated", "hoverinfo": "skip"}
+    style = {"type": "scatter", "mode": "lines", "line": {"color": "#888888", "dash": "dash"}}
+    return _figure(
+        [*traces, right | style],
+        {"title": "probability that was said"},
+        {"title": "share that happened"},
         height=480,
     )
 

@@ -66,6 +66,7 @@ def write_report(
         title=title,
         target=target,
         headline=headline(facts),
+        warning=facts.verdict,
         sections=parts,
         figures=_as_script(parts),
         methods=methods(facts),

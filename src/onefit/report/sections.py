@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
+from sklearn.metrics import log_loss
 
+from onefit.decide.calibrate import heldout_probabilities
 from onefit.diagnostics import influence
+from onefit.heldout import HeldOut
 from onefit.report import figures
 from onefit.report.criteria import verdicts
 from onefit.report.facts import Facts, Family
@@ -55,7 +58,7 @@ class Section:
 
 def sections(facts: Facts, y: Array | None, target: str) -> list[Section]:
     """All sections that the search and the targets allow."""
-    parts = [_ranking(facts)]
+    parts = [*_expected(facts), _ranking(facts)]
     for place, family in enumerate(facts.families):
         scored = np.isfinite(facts.scores[family.index[family.index >= 0]]).any()
         if scored and min(family.index.shape) > 1:
@@ -63,12 +66,39 @@ def sections(facts: Facts, y: Array | None, target: str) -> list[Section]:
     parts.append(_curve(facts, facts.families[0]))
     held = getattr(facts.search, "heldout_", None)
     if y is not None and held is not None:
-        parts += _heldout(facts, y, held.predictions, target)
+        parts += _heldout(facts, y, held, target)
         parts += _influential(facts, y, held.predictions)
     parts += _relevance(facts)
     parts += _criteria(facts)
     parts.append(_plan(facts))
     return parts
+
+
+def _expected(facts: Facts) -> list[Section]:
+    """The numbers of the headline, in a table."""
+    found = facts.headline
+    if found is None:
+        return []
+    low, high = facts.interval
+    flattered = abs(facts.scale(found.score) - facts.scale(found.score - found.optimism))
+    rows = [
+        ["the choice, all held-out rows", f"{facts.expected:.4g}"],
+        ["95% interval for new rows", f"{low:.4g} to {high:.4g}"],
+        [found.baseline_name, f"{facts.baseline:.4g}"],
+        ["flattered by the choice among candidates by about", f"{flattered:.2g}"],
+        ["mean over the splits", f"{facts.scale(found.mean_of_splits):.4g}"],
+    ]
+    if found.r2 is not None and facts.scale.label != "R²":
+        rows.append(["R², all held-out rows", f"{found.r2:.4g}"])
+    rows += [[f"share of {name}", f"{share:.1%}"] for name, share in found.shares.items()][:SHOWN]
+    text = (
+        "What the choice is worth on new rows like these. The interval allows for the choice among "
+        "many candidates and for training parts that share rows."
+    )
+    if found.reason:
+        text += f" There is no baseline: {found.reason}."
+    title, head = f"Expected {facts.scale.label}", ["number", facts.scale.label]
+    return [Section("expected", title, text, head=head, rows=rows)]
 
 
 def _ranking(facts: Facts) -> Section:
@@ -109,6 +139,8 @@ def _surface(facts: Facts, family: Family, place: int) -> Section:
 
 
 def _curve(facts: Facts, family: Family) -> Section:
+    how = facts.search.aggregate
+    how = "All held-out rows together" if how == "pooled" else f"{how.capitalize()} over the splits"
     alt = (
         f"Curve of the {facts.scale.label} against lam with error bars of one standard error, for "
         f"{family.name} at the chosen gamma; the chosen lam is marked."
@@ -116,16 +148,16 @@ def _curve(facts: Facts, family: Family) -> Section:
     return Section(
         "curve",
         f"Cross-validation curve: {family.name}",
-        "Mean over the splits at the chosen kernel; bars are one standard error.",
+        f"{how} at the chosen kernel; bars are one standard error.",
         figures.curve(facts, family),
         alt,
     )
 
 
-def _heldout(facts: Facts, y: Array, held: Array, target: str) -> list[Section]:
+def _heldout(facts: Facts, y: Array, found: HeldOut, target: str) -> list[Section]:
     said = "Every prediction comes from a machine that had not seen the row."
-    known = ~np.isnan(held.reshape(y.shape[0], -1)).any(axis=1)
-    y, held = y[known], held[known]
+    known = found.tested
+    y, held = y[known], found.predictions[known]
     if not is_classifier(facts.search.estimator):
         if held.ndim > 1:
             return []
@@ -136,8 +168,7 @@ def _heldout(facts: Facts, y: Array, held: Array, target: str) -> list[Section]:
         figure = figures.scatter(y, held, target)
         return [Section("heldout", "Held-out predictions", text, figure, alt)]
     classes = np.unique(y)
-    labels = classes[(held > 0).astype(int) if held.ndim == 1 else held.argmax(axis=1)]
-    figure, counts = figures.confusion(y, labels, classes)
+    figure, counts = figures.confusion(y, np.asarray(found.labels)[known], classes)
     right = int(np.trace(counts))
     alt = f"Confusion matrix: {right} of {y.size} held-out labels are right."
     roc_alt = "ROC curves of the held-out decision values, each class against the rest."
@@ -148,7 +179,33 @@ def _heldout(facts: Facts, y: Array, held: Array, target: str) -> list[Section]:
         Section(
             "confusion", "Confusion matrix", alt, figure, alt, ["truth \\ label", *names], rows
         ),
+        *_calibration(y, found, classes),
     ]
+
+
+def _calibration(y: Array, found: HeldOut, classes: Array) -> list[Section]:
+    """Probabilities of held-out rows against what happened; nothing where a class has one row."""
+    if np.unique(y, return_counts=True)[1].min() < 2:
+        return []
+    if found.as_probabilities is None:
+        proba, how = heldout_probabilities(found), "a sigmoid fitted to those of other rows"
+    else:
+        proba, how = found.proba, "the loss itself"
+    proba = proba[found.tested]
+    prior = np.broadcast_to([(y == one).mean() for one in classes], proba.shape)
+    losses = [log_loss(y, p, labels=classes) for p in (proba, prior)]
+    text = (
+        f"Probabilities of held-out rows, from their decision values by {how}: log loss "
+        f"{losses[0]:.4g}, against {losses[1]:.4g} of the shares of the classes. On the dashed "
+        "line, what was said to happen with some probability did so as often. Points are tenths "
+        "of the rows; the machine was chosen on these rows, which flatters it."
+    )
+    alt = (
+        "Calibration curves: the share of rows of a class among those given about the same "
+        f"probability of it, for {', '.join(map(str, figures.positive(proba, classes)[0]))}."
+    )
+    figure = figures.calibration(y, proba, classes)
+    return [Section("calibration", "Calibration of probabilities", text, figure, alt)]
 
 
 def _influential(facts: Facts, y: Array, held: Array) -> list[Section]:

@@ -8,8 +8,12 @@ from onefit import _version
 from onefit.estimators import inside
 from onefit.report.facts import Facts
 from onefit.report.figures import settings
+from onefit.uncertainty.headline import Headline
 
-__all__ = ["headline", "methods"]
+__all__ = ["beside", "headline", "methods", "shares"]
+
+#: classes whose shares are listed
+SHOWN = 6
 
 EXACT = (
     "which equal those of refitting every split up to rounding (largest bound on the error of a "
@@ -33,15 +37,36 @@ METHODS = {
 
 
 def headline(facts: Facts) -> str:
-    """The choice, its error and how sure it is."""
+    """The choice, its error beside the baseline's, and how sure it is."""
     low, high = facts.interval
     edge = f" The {' and the '.join(facts.edges)}: better ones may lie beyond the grid."
     return (
         f"Chosen: {settings(facts.search.best_params_)}. Expected {facts.scale.label} "
-        f"{facts.scale(facts.scores[facts.best]):.4g}, 95% interval {low:.4g} to {high:.4g}, from "
-        f"{facts.search.n_splits_} splits; {int(facts.near.sum())} of {facts.scores.size} "
-        f"candidates are within one standard error of the best.{edge if facts.edges else ''}"
+        f"{facts.expected:.4g}, 95% interval {low:.4g} to {high:.4g}, from "
+        f"{facts.search.n_splits_} splits; {beside(facts)}{int(facts.near.sum())} of "
+        f"{facts.scores.size} candidates are within one standard error of the best."
+        f"{edge if facts.edges else ''}"
     )
+
+
+def beside(facts: Facts) -> str:
+    """The baseline, and R^2 or the shares of the classes."""
+    found = facts.headline
+    if found is None:
+        return ""
+    parts = [] if np.isnan(found.baseline) else [f"{found.baseline_name}: {facts.baseline:.4g}"]
+    if found.r2 is not None and facts.scale.label != "R²":
+        parts.append(f"R² {found.r2:.3f}")
+    if found.shares:
+        parts.append(f"shares of the classes {shares(found)}")
+    return f"{'; '.join(parts)}; " if parts else ""
+
+
+def shares(found: Headline) -> str:
+    """The shares of the classes in words, the largest first."""
+    ranked = sorted(found.shares.items(), key=lambda one: -one[1])
+    text = ", ".join(f"{name} ({share:.1%})" for name, share in ranked[:SHOWN])
+    return text if len(ranked) <= SHOWN else f"{text} and {len(ranked) - SHOWN} more"
 
 
 def methods(facts: Facts) -> str:
@@ -57,16 +82,22 @@ def methods(facts: Facts) -> str:
     chosen = "the cross-validated score" if name == "cv" else f"the criterion {name}"
     rule = ", by the one-standard-error rule" if search.rule == "one_se" else ""
     machine = type(search.estimator).__name__
+    how = "pooled" if search.aggregate == "pooled" else f"{search.aggregate} over the splits"
     splitter = repr(search.cv) if len(repr(search.cv)) < 100 else "given one by one"
-    kind = "Clopper and Pearson's, from the number of rows held out" if facts.tested else (
-        "Student's, from the scores of the splits"
-    )  # fmt: skip
+    found = facts.headline
+    interval = (
+        "The interval is Student's, from the scores of the splits, and somewhat too hopeful."
+        if found is None
+        else f"The expected {facts.scale.label} is that of all {found.rows} held-out rows. "
+        "Its interval is made for rows like these: the optimism of choosing among the candidates "
+        f"({abs(found.optimism):.2g}, by bootstrap; Tsamardinos et al. 2018) is taken off its "
+        "middle, and the variance enlarged for the overlap of training parts (Nadeau and Bengio "
+        f"2003). The baseline, {found.baseline_name}, was learnt from the same training parts."
+    )
     return (
         f"{machine}s ({inside.loss_of(search.estimator)!r}) were compared by cross-validation over "
         f"{facts.scores.size} candidates and {search.n_splits_} splits ({splitter}) with onefit "
         f"{_version.__version__}. Held-out predictions were computed by {by}, {trust}. The kernel "
         f"was fixed on all rows. The candidate was chosen by {chosen}{rule} "
-        f"({facts.scale.label}, {search.aggregate} over the splits) and fitted to all rows. The "
-        f"interval is {kind}; the splits share rows and the candidate was chosen by these scores, "
-        "so that it is approximate."
+        f"({facts.scale.label}, {how}) and fitted to all rows. {interval}"
     )

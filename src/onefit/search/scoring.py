@@ -32,7 +32,7 @@ from onefit.search.metrics import FAST, Metric, Truth
 
 Array = NDArray[Any]
 
-__all__ = ["Part", "Scoring", "build_scoring", "look_up"]
+__all__ = ["Part", "Scoring", "build_scoring", "call_pooled", "look_up", "only"]
 
 
 def look_up(machine: Any, values: Array) -> Any:
@@ -100,19 +100,9 @@ class Scoring:
                 warnings.simplefilter("ignore")
                 return list(self._call(look_up(machine, values[part.place]), part))
         except Exception as error:
-            loss = getattr(machine, "loss", None)
             if "pos_label" in str(error):
                 raise ValueError(_positive(machine, self.slow)) from error
-            advice = (
-                "a scorer that needs predict or decision_function alone, or a loss that gives what "
-                "it needs"
-            )
-            if len(levels_of(machine)) > 1:
-                advice = "scoring=onefit.quantiles.neg_pinball_loss, for several levels at once"
-            raise ValueError(
-                f"scoring={list(self.slow.values())!r} cannot be computed from held-out decision "
-                f"values of {type(machine).__name__}(loss={loss!r}): {error}. Choose {advice}"
-            ) from error
+            raise ValueError(_refusal(list(self.slow.values()), machine, error)) from error
 
     def _call(self, proxy: Any, part: Part) -> dict[str, float]:
         scores: dict[str, float] = {}
@@ -131,6 +121,29 @@ def _positive(machine: Any, scorers: dict[str, Any]) -> str:
         f"scoring by {metric} asks which class is the positive one, and takes 1 for it, but the "
         f"classes are {machine.classes_.tolist()!r}: name it, as in scoring=make_scorer({metric}, "
         f"pos_label={machine.classes_[-1].item()!r}) with sklearn.metrics.make_scorer"
+    )
+
+
+def _refusal(scorers: list[Any], machine: Any, error: Exception) -> str:
+    """Why a scorer cannot be used, and what can be done."""
+    needs = "predict_proba" in str(error) and is_classifier(machine)
+    if len(levels_of(machine)) > 1:
+        advice = "scoring=onefit.quantiles.neg_pinball_loss, for several levels at once"
+    else:
+        advice = (
+            "a scorer that needs predict or decision_function alone, or a loss that gives what it "
+            "needs"
+        )
+    remedy = (
+        "Probabilities of this loss come after the search: choose by a score of decision values or "
+        "labels (roc_auc, accuracy), then search.calibrate('sigmoid') makes a classifier with "
+        "probabilities of the winner; or use loss='log'"
+        if needs and not hasattr(machine, "predict_proba")
+        else f"Choose {advice}"
+    )
+    return (
+        f"scoring={scorers!r} cannot be computed from held-out decision values of "
+        f"{type(machine).__name__}(loss={getattr(machine, 'loss', None)!r}): {error}. {remedy}"
     )
 
 
@@ -187,6 +200,21 @@ def build_scoring(
     found = scoring.trial(machine, _plausible(machine, y, folds))
     names = found if not hasattr(scorers, "_scorers") else list(table)
     return Scoring(fast, slow, parts, names)
+
+
+def only(scorers: Any, metric: str) -> Any:
+    """One of several scorers, as scikit-learn would make it of a dict with this one alone."""
+    table = getattr(scorers, "_scorers", None)
+    return scorers if table is None else type(scorers)(scorers={metric: table[metric]})
+
+
+def call_pooled(
+    scorers: Any, X: Any, y: Any, params: Mapping[str, Any], folds: Folds, estimator: Any
+) -> dict[str, float]:
+    """What the scorers say of an estimator that predicts all test rows, one split after another."""
+    table: dict[str, Any] = getattr(scorers, "_scorers", {"score": scorers})
+    (part,) = _parts(estimator, X, y, _route(scorers, params), folds, pooled=True)
+    return Scoring({}, table, [part], list(table))._call(estimator, part)
 
 
 def _route(scorers: Any, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -1,0 +1,232 @@
+"""Probabilities from held-out decision values.
+
+Platt's sigmoid and isotonic regression turn a decision value into a probability. They have to be
+fitted to values of rows that the machine had not seen, or they learn how well it knows its own
+training rows. scikit-learn's ``CalibratedClassifierCV(ensemble=False)`` refits every split for
+them; here they come from one fit (:func:`onefit.heldout_predict`), and a search has those of its
+winner at hand. The calibrators are scikit-learn's own, and so are the probabilities of several
+classes: one against the rest, scaled to sum to one.
+
+**How far to trust them.** The map is fitted to values of machines that lack a fold, and used on
+those of the machine that has all rows, whose values are a little more extreme. And where the
+machine was chosen by a search on the same rows, it was chosen for doing well on them: its held-out
+values are somewhat too good, and the probabilities somewhat too sure. Both are small where there
+are many rows; new rows tell. ``heldout_proba_`` has, for every row, the probabilities by a map
+fitted without it: the calibration is then honest, the choice of the machine is not.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import config_context
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone, is_classifier
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from onefit._validation import check_choice
+from onefit.decide.values import DecisionValues
+from onefit.estimators import inside
+from onefit.heldout import HeldOut
+from onefit.predict import heldout_predict
+
+Array = NDArray[Any]
+
+__all__ = [
+    "CALIBRATIONS",
+    "CalibratedKernelClassifier",
+    "calibration_map",
+    "heldout_probabilities",
+]
+
+CALIBRATIONS = ("sigmoid", "isotonic")
+#: parts of the rows that get their probabilities from a map fitted to the others
+PARTS = 10
+
+
+def calibration_map(method: str, values: Array, y: Array, sample_weight: Any = None) -> Any:
+    """From decision values to probabilities: scikit-learn's calibrators, fitted.
+
+    Parameters
+    ----------
+    method : {"sigmoid", "isotonic"}
+    values : (m, q) array
+        Decision values of rows that the machine had not seen.
+    y : (m,) array
+        Their labels.
+    sample_weight : (m,) array, default=None
+
+    Returns
+    -------
+    CalibratedClassifierCV
+        Whose rows are decision values.
+    """
+    check_choice("method", method, CALIBRATIONS)
+    rows = np.arange(len(values))
+    whole = [(rows, rows)]  # every value is a held-out one already
+    found = CalibratedClassifierCV(DecisionValues(), method=method, cv=whole, ensemble=False)
+    with config_context(enable_metadata_routing=False):
+        found.fit(values.astype(np.float64), y, sample_weight=sample_weight)
+    return found.set_params(cv=None)  # the rows are not needed any more
+
+
+def _known(held: HeldOut) -> tuple[Array, Array, Any]:
+    """Decision values, labels and weights of the rows that were held out."""
+    rows = held.tested
+    values = held.predictions.reshape(held.folds.n, -1)[rows]
+    weight = None if held.sample_weight is None else np.asarray(held.sample_weight)[rows]
+    return values, np.ravel(np.asarray(held.targets))[rows], weight
+
+
+def heldout_probabilities(held: HeldOut, method: str = "sigmoid") -> Array:
+    """Calibrated probabilities of the rows, each by a map fitted to values of other rows.
+
+    Parameters
+    ----------
+    held : HeldOut
+        Of a classifier.
+    method : {"sigmoid", "isotonic"}, default="sigmoid"
+
+    Returns
+    -------
+    (n, n_classes) array
+        NaN for rows that no split tests.
+    """
+    values, y, weight = _known(held)
+    classes, counts = np.unique(y, return_counts=True)
+    parts = min(PARTS, int(counts.min()))
+    if parts < 2:
+        raise ValueError(
+            f"class {classes[counts.argmin()]!r} has one row, so that no map can be fitted without "
+            "it; calibrated probabilities of held-out rows need two of each class"
+        )
+    found = np.full((held.folds.n, len(classes)), np.nan)
+    for others, mine in StratifiedKFold(parts).split(values, y):
+        own = None if weight is None else weight[others]
+        fitted = calibration_map(method, values[others], y[others], own)
+        found[held.tested[mine]] = fitted.predict_proba(values[mine])
+    return found
+
+
+class CalibratedKernelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """A kernel machine of any loss, with probabilities.
+
+    The same as scikit-learn's ``CalibratedClassifierCV(estimator, method=..., cv=...,
+    ensemble=False)``, without refitting the splits. :meth:`onefit.KernelSearchCV.calibrate` makes
+    one of a search's winner, at no further cost.
+
+    Probabilities are calibrated on held-out decision values. Of a machine that was chosen on the
+    same rows they are somewhat too sure: see the head of :mod:`onefit.decide.calibrate`.
+
+    Parameters
+    ----------
+    estimator : KernelClassifier
+    method : {"sigmoid", "isotonic"}, default="sigmoid"
+        "sigmoid" has two parameters a class, and does for few rows; "isotonic" takes any increasing
+        map, and wants about a thousand rows.
+    cv : int, splitter, or iterable of splits, default=5
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    estimator_ : KernelClassifier
+        Fitted to all rows.
+    heldout_ : HeldOut
+        The decision values that the calibration was made from.
+    map_ : CalibratedClassifierCV
+        From decision values to probabilities.
+    heldout_proba_ : array of shape (n, n_classes)
+        Probabilities of the rows, each by a map fitted to decision values of other rows; NaN for
+        rows that no split tests.
+    n_features_in_, feature_names_in_ : as everywhere in scikit-learn
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from onefit import CalibratedKernelClassifier, KernelClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> machine = KernelClassifier(loss="squared_hinge", kernel="linear", lam=100.0)
+    >>> found = CalibratedKernelClassifier(machine).fit(X, y)
+    >>> found.predict_proba(X[:3]).round(1)
+    array([[1., 0.],
+           [1., 0.],
+           [1., 0.]])
+    """
+
+    def __init__(self, estimator: Any, method: str = "sigmoid", cv: Any = 5) -> None:
+        self.estimator = estimator
+        self.method = method
+        self.cv = cv
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
+    @classmethod
+    def from_heldout(
+        cls, machine: Any, held: HeldOut, method: str = "sigmoid"
+    ) -> CalibratedKernelClassifier:
+        """Calibrate a fitted machine by held-out values that are known."""
+        return cls(clone(machine), method, list(held.folds))._calibrate(machine, held)
+
+    def fit(
+        self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
+    ) -> CalibratedKernelClassifier:
+        """Fit the machine to all rows, and the calibration to its held-out decision values.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d), or (n, n) when precomputed
+        y : array of shape (n,)
+        sample_weight : array of shape (n,), default=None
+            For machine and calibration.
+        groups : array of shape (n,), default=None
+            For the splitter.
+
+        Returns
+        -------
+        self
+        """
+        inside.check_machine(self.estimator, type(self).__name__)
+        if not is_classifier(self.estimator):
+            raise TypeError(
+                f"{type(self).__name__} needs a KernelClassifier, got a "
+                f"{type(self.estimator).__name__}; predict_interval is for regressors"
+            )
+        check_choice("method", self.method, CALIBRATIONS)
+        machine = clone(self.estimator).fit(X, y, sample_weight=sample_weight)
+        held = heldout_predict(machine, X, y, self.cv, groups, sample_weight)
+        return self._calibrate(machine, held)
+
+    def _calibrate(self, machine: Any, held: HeldOut) -> CalibratedKernelClassifier:
+        self.__dict__.pop("heldout_proba_", None)
+        self.estimator_, self.heldout_, self.classes_ = machine, held, machine.classes_
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+            if hasattr(machine, name):
+                setattr(self, name, getattr(machine, name))
+        self.map_ = calibration_map(self.method, *_known(held))
+        return self
+
+    @cached_property
+    def heldout_proba_(self) -> Array:
+        """Probabilities of held-out rows, by maps that had not seen them either."""
+        check_is_fitted(self, "map_")
+        return heldout_probabilities(self.heldout_, self.method)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probability of every class, (m, n_classes)."""
+        check_is_fitted(self, "map_")
+        values = self.estimator_.decision_function(X)
+        return np.asarray(self.map_.predict_proba(values.reshape(len(values), -1)))
+
+    def predict(self, X: Any) -> Array:
+        """The most probable class; it may differ from that of the machine itself."""
+        codes = self.predict_proba(X).argmax(axis=1)
+        return np.asarray(self.classes_[codes])

@@ -1,0 +1,135 @@
+"""The decision of the least expected cost.
+
+With probabilities p_i of the classes and costs C_ij of deciding for j where i is true, deciding for
+j is expected to cost sum_i p_i C_ij, and the best decision is the j that makes it least. Of two
+classes, it is the second where p_2 / p_1 > (C_12 - C_11) / (C_21 - C_22): a threshold, which costs
+give and need not be tuned. That asks for probabilities that are right, hence for calibration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+Array = NDArray[Any]
+
+__all__ = ["MinimumCostClassifier", "cost_matrix"]
+
+
+def cost_matrix(costs: Any, classes: Array) -> Array:
+    """The matrix of costs, truth down and decision across, in the order of the classes.
+
+    Parameters
+    ----------
+    costs : (K, K) array, or mapping
+        A mapping has keys (truth, decision); pairs that are left out cost nothing.
+    classes : (K,) array
+
+    Examples
+    --------
+    >>> cost_matrix({("ill", "well"): 10, ("well", "ill"): 1}, np.array(["ill", "well"]))
+    array([[ 0., 10.],
+           [ 1.,  0.]])
+    """
+    K = len(classes)
+    if isinstance(costs, Mapping):
+        found = np.zeros((K, K))
+        for pair, cost in costs.items():
+            found[_places(pair, classes)] = cost
+    else:
+        found = np.asarray(costs, dtype=np.float64)
+        if found.shape != (K, K):
+            raise ValueError(
+                f"costs must have shape ({K}, {K}) for the classes {classes.tolist()}, truth down "
+                f"and decision across, got {found.shape}; or be a dict {{(truth, decision): cost}}"
+            )
+    if not np.isfinite(found).all():
+        raise ValueError("costs must be finite numbers; leave out what cannot happen")
+    return found
+
+
+def _places(pair: Any, classes: Array) -> tuple[int, int]:
+    known = classes.tolist()
+    if not isinstance(pair, tuple) or len(pair) != 2 or any(one not in known for one in pair):
+        raise ValueError(
+            f"costs has the key {pair!r}; keys are pairs (truth, decision) of the classes {known}"
+        )
+    return known.index(pair[0]), known.index(pair[1])
+
+
+class MinimumCostClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """Decide for the class whose expected cost is least.
+
+    :meth:`onefit.KernelSearchCV.minimise_cost` makes one of a search's winner.
+
+    Parameters
+    ----------
+    estimator : classifier with ``predict_proba``
+        Calibrated: a :class:`CalibratedKernelClassifier`, or loss="log".
+    costs : array of shape (K, K), or dict {(truth, decision): cost}
+        In the order of ``classes_``, truth down and decision across.
+
+    Attributes
+    ----------
+    classes_, n_features_in_, feature_names_in_ : of the estimator
+    estimator_ : the estimator, fitted
+    costs_ : array of shape (K, K)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from onefit import KernelClassifier, MinimumCostClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> machine = KernelClassifier(loss="log", lam=1e-2)
+    >>> even, wary = (
+    ...     MinimumCostClassifier(machine, {(0, 1): cost, (1, 0): 1}).fit(X, y) for cost in (1, 20)
+    ... )
+    >>> bool((wary.predict(X) == 0).sum() > (even.predict(X) == 0).sum())
+    True
+    """
+
+    def __init__(self, estimator: Any, costs: Any) -> None:
+        self.estimator = estimator
+        self.costs = costs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
+    @classmethod
+    def from_fitted(cls, estimator: Any, costs: Any) -> MinimumCostClassifier:
+        """Around a classifier that is fitted already."""
+        return cls(clone(estimator), costs)._around(estimator)
+
+    def fit(self, X: Any, y: Any, **params: Any) -> MinimumCostClassifier:
+        """Fit the estimator; ``params`` are for its fit."""
+        return self._around(clone(self.estimator).fit(X, y, **params))
+
+    def _around(self, estimator: Any) -> MinimumCostClassifier:
+        self.costs_ = cost_matrix(self.costs, np.asarray(estimator.classes_))
+        self.estimator_, self.classes_ = estimator, estimator.classes_
+        for name in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(name, None)
+            if hasattr(estimator, name):
+                setattr(self, name, getattr(estimator, name))
+        return self
+
+    def expected_costs(self, X: Any) -> Array:
+        """What each decision is expected to cost, (m, K)."""
+        return self.predict_proba(X) @ self.costs_
+
+    def predict_proba(self, X: Any) -> Array:
+        """Probability of every class, by the estimator."""
+        check_is_fitted(self, "costs_")
+        return np.asarray(self.estimator_.predict_proba(X))
+
+    def predict(self, X: Any) -> Array:
+        """The decision of the least expected cost; of equal ones, the first class."""
+        return np.asarray(self.classes_[self.expected_costs(X).argmin(axis=1)])

@@ -1,0 +1,118 @@
+"""What a fitted search offers beside its winner: probabilities, thresholds, decisions by cost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.base import is_classifier
+from sklearn.utils.validation import check_is_fitted
+
+from onefit.decide.calibrate import CalibratedKernelClassifier
+from onefit.decide.cost import MinimumCostClassifier
+from onefit.decide.threshold import AGGREGATES, neyman_pearson, tune_threshold
+from onefit.heldout import HeldOut
+
+__all__ = ["Decisions"]
+
+
+class Decisions:
+    """Methods of a search over classifiers; the held-out values of its winner are all they need."""
+
+    def calibrate(self, method: str = "sigmoid") -> CalibratedKernelClassifier:
+        """The winner with probabilities, from its held-out decision values, without refits.
+
+        The same as ``CalibratedClassifierCV(winner, method=method, cv=splits, ensemble=False)``.
+        The winner was chosen for doing well on these very values, so that the probabilities are
+        somewhat too sure (:mod:`onefit.decide.calibrate`).
+
+        Parameters
+        ----------
+        method : {"sigmoid", "isotonic"}, default="sigmoid"
+            Two parameters a class, for few rows; or any increasing map, for a thousand rows or
+            more.
+
+        Returns
+        -------
+        CalibratedKernelClassifier
+            Fitted. Its ``predict`` is the most probable class.
+        """
+        return CalibratedKernelClassifier.from_heldout(*self._winner_and_heldout(), method)
+
+    def tune_threshold(
+        self,
+        scoring: Any = "balanced_accuracy",
+        *,
+        thresholds: Any = 100,
+        aggregate: str | None = None,
+        max_rate: float = 0.05,
+        confidence: float | None = 0.95,
+    ) -> Any:
+        """The winner with another threshold between its two classes, without refits.
+
+        Parameters
+        ----------
+        scoring : str or callable, default="balanced_accuracy"
+            The metric to choose by, as in ``TunedThresholdClassifierCV``; or "neyman_pearson": as
+            few rows of the second class as possible are missed while the rate of false alarms,
+            rows of the first class labelled as of the second, is bounded.
+        thresholds : int or array, default=100
+            Of a metric: how many to try, or which.
+        aggregate : {"mean", "pooled"}, default=None
+            Of a metric: the mean over the splits, or all held-out rows together; that of the search
+            by default.
+        max_rate, confidence : float
+            Of "neyman_pearson": the bound, and the probability with which it holds on new rows
+            (None bounds the rate of the held-out rows), see :mod:`onefit.decide.threshold`.
+
+        Returns
+        -------
+        TunedThresholdClassifierCV, or FixedThresholdClassifier for "neyman_pearson"
+            Fitted, around ``best_estimator_``.
+        """
+        machine, held = self._winner_and_heldout()
+        if isinstance(scoring, str) and scoring == "neyman_pearson":
+            return neyman_pearson(machine, held, max_rate, confidence)
+        own = getattr(self, "aggregate", "mean")
+        chosen = aggregate or (own if own in AGGREGATES else "mean")
+        return tune_threshold(machine, held, scoring, thresholds, chosen)
+
+    def minimise_cost(
+        self, costs: Any, calibration: str | None = "sigmoid"
+    ) -> MinimumCostClassifier:
+        """The winner, deciding for the class of the least expected cost.
+
+        Parameters
+        ----------
+        costs : array of shape (K, K), or dict {(truth, decision): cost}
+            In the order of ``classes_``, truth down and decision across.
+        calibration : {"sigmoid", "isotonic"} or None, default="sigmoid"
+            Of the probabilities; None takes those of the winner itself (loss="log").
+
+        Returns
+        -------
+        MinimumCostClassifier
+            Fitted.
+        """
+        winner = self._winner_and_heldout()[0]
+        if calibration is None and not hasattr(winner, "predict_proba"):
+            raise ValueError(
+                f"loss={winner.loss!r} gives no probabilities; use calibration='sigmoid' or "
+                "'isotonic'"
+            )
+        machine = winner if calibration is None else self.calibrate(calibration)
+        return MinimumCostClassifier.from_fitted(machine, costs)
+
+    def _winner_and_heldout(self) -> tuple[Any, HeldOut]:
+        check_is_fitted(self)
+        search: Any = self
+        if not is_classifier(search.estimator):
+            raise ValueError(
+                "the search is over regressors; predict_interval has intervals for them"
+            )
+        for name, option in (
+            ("best_estimator_", "refit=True"),
+            ("heldout_", "keep_heldout='best'"),
+        ):
+            if not hasattr(search, name):
+                raise ValueError(f"the search has no {name}; fit it with {option}")
+        return search.best_estimator_, search.heldout_

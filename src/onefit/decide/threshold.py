@@ -1,0 +1,186 @@
+"""Thresholds for two classes, chosen on held-out decision values.
+
+**By a metric.** As scikit-learn's ``TunedThresholdClassifierCV``, by its own code: in every split,
+the metric at thresholds between the smallest and the largest decision value of the test rows; the
+curves of the splits are averaged, and the best of evenly spaced thresholds is taken. Only the
+refits of the splits are left out. Where test sets are too small for a metric, all held-out rows
+together are one split ("pooled").
+
+**By a bound on false alarms** (Neyman and Pearson): the smallest threshold whose rate of false
+alarms is at most alpha, so that as many as can be of the other class are found. Let s_(1) <= ... <=
+s_(m) be the held-out decision values of the m rows of the first class. Any threshold just above
+s_(k) has a true rate above alpha with probability at most
+
+    P(Binomial(m, 1 - alpha) >= k),
+
+whatever the distribution (Tong, Feng and Li, Science Advances 4, 2018: the umbrella algorithm). The
+smallest k for which that is at most 1 - confidence is taken. With ``confidence=None`` it is the
+smallest k whose share of the m rows is right, m - floor(alpha m): on new rows the rate is then
+above alpha as often as below. Both take held-out values for independent ones of the machine that is
+used; they are those of machines without a fold, of a winner that was chosen on these rows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
+
+from onefit._validation import check_choice
+from onefit.decide.values import DecisionValues
+from onefit.heldout import HeldOut
+
+Array = NDArray[Any]
+
+__all__ = ["AGGREGATES", "neyman_pearson", "tune_threshold"]
+
+AGGREGATES = ("mean", "pooled")
+
+
+def tune_threshold(
+    machine: Any,
+    held: HeldOut,
+    scoring: Any = "balanced_accuracy",
+    thresholds: Any = 100,
+    aggregate: str = "mean",
+) -> TunedThresholdClassifierCV:
+    """The machine with the threshold that does best on its held-out decision values.
+
+    Parameters
+    ----------
+    machine : KernelClassifier
+        Fitted, of two classes.
+    held : HeldOut
+        Its held-out decision values.
+    scoring : str or callable, default="balanced_accuracy"
+        Any scorer that labels will do for.
+    thresholds : int or array, default=100
+        How many to try, or which.
+    aggregate : {"mean", "pooled"}, default="mean"
+        The mean of the curves of the splits, as scikit-learn has it, or the curve of all rows.
+
+    Returns
+    -------
+    TunedThresholdClassifierCV
+        Fitted; a clone of it that is fitted to the same rows refits every split and, with "mean",
+        comes to the same threshold.
+    """
+    check_choice("aggregate", aggregate, AGGREGATES)
+    _check_two(machine)
+    folds, everything = held.folds, np.arange(held.values.shape[0])
+    y = np.ravel(np.asarray(held.targets))[folds.rows]
+    places = [np.arange(*folds.place(k).indices(everything.size)) for k in range(len(folds))]
+    parts = [everything] if aggregate == "pooled" else places
+    if min(part.size for part in parts) < 2:
+        raise ValueError(
+            "a threshold by the mean over splits needs test sets of two rows at least; use "
+            "aggregate='pooled', which takes all held-out rows together"
+        )
+    found = TunedThresholdClassifierCV(
+        DecisionValues(),
+        scoring=scoring,
+        response_method="decision_function",
+        thresholds=thresholds,
+        cv=[(everything, part) for part in parts],
+        store_cv_results=True,
+    )
+    try:
+        with config_context(enable_metadata_routing=False):
+            found.fit(held.values, y)
+    except ValueError as error:
+        raise _clearer(error, aggregate) from error
+    found.set_params(estimator=clone(machine), cv=list(folds))
+    found.estimator_ = machine
+    return _described(found, machine)
+
+
+def _clearer(error: ValueError, aggregate: str) -> ValueError:
+    """Too small test sets are the usual reason, and there is a way out."""
+    if aggregate == "pooled":
+        return error
+    return ValueError(
+        f"{error} (in a test set; where these are small, use aggregate='pooled', which takes all "
+        "held-out rows together)"
+    )
+
+
+def neyman_pearson(
+    machine: Any, held: HeldOut, max_rate: float = 0.05, confidence: float | None = 0.95
+) -> FixedThresholdClassifier:
+    """The machine with the smallest threshold whose rate of false alarms is bounded.
+
+    A false alarm is a row of the first class that is labelled as of the second.
+
+    Parameters
+    ----------
+    machine : KernelClassifier
+        Fitted, of two classes.
+    held : HeldOut
+        Its held-out decision values.
+    max_rate : float, default=0.05
+        The bound, alpha.
+    confidence : float or None, default=0.95
+        With which probability it holds on new rows; None bounds the rate of the held-out rows.
+
+    Returns
+    -------
+    FixedThresholdClassifier
+    """
+    _check_two(machine)
+    y, rows = np.ravel(np.asarray(held.targets)), held.tested
+    rows = rows[y[rows] == machine.classes_[0]]
+    scores = np.sort(held.predictions[rows])
+    k = _rank(scores.size, _share("max_rate", max_rate), confidence)
+    threshold = float(np.nextafter(scores[k - 1], np.inf))
+    found = FixedThresholdClassifier(
+        FrozenEstimator(machine), threshold=threshold, response_method="decision_function"
+    )
+    with config_context(enable_metadata_routing=False):
+        found.fit(np.zeros((2, 1)), machine.classes_)
+    return _described(found, machine)
+
+
+def _rank(m: int, alpha: float, confidence: float | None) -> int:
+    """The k of s_(k), counted from 1."""
+    if confidence is None:
+        return m - int(np.floor(alpha * m))
+    risk = 1.0 - _share("confidence", confidence)
+    k = np.arange(1, m + 1)
+    enough = binom.sf(k - 1, m, 1.0 - alpha) <= risk
+    if not enough.any():
+        needed = int(np.ceil(np.log(risk) / np.log1p(-alpha)))
+        raise ValueError(
+            f"max_rate={alpha:g} with confidence={confidence:g} needs {needed} held-out rows of "
+            f"the first class, and there are {m}; allow a higher rate, ask for less confidence, "
+            "or use confidence=None"
+        )
+    return int(k[enough.argmax()])
+
+
+def _share(name: str, value: Any) -> float:
+    if not isinstance(value, (int, float, np.number)) or not 0.0 < float(value) < 1.0:
+        raise ValueError(f"{name} must lie between 0 and 1, got {value!r}")
+    return float(value)
+
+
+def _check_two(machine: Any) -> None:
+    classes = machine.classes_.tolist()
+    if len(classes) != 2:
+        raise ValueError(
+            f"a threshold parts two classes, and there are {len(classes)} ({classes}); use "
+            "minimise_cost, which takes any number"
+        )
+
+
+def _described(found: Any, machine: Any) -> Any:
+    for name in ("n_features_in_", "feature_names_in_"):
+        vars(found).pop(name, None)
+        if hasattr(machine, name):
+            setattr(found, name, getattr(machine, name))
+    return found

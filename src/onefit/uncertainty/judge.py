@@ -1,0 +1,115 @@
+"""From a finished search to its headline."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onefit.folds import Folds
+from onefit.heldout import HeldOut
+from onefit.search.baseline import baseline_values
+from onefit.search.results import Results
+from onefit.search.rowwise import RowLosses
+from onefit.search.workers import Outcome, Task
+from onefit.uncertainty.headline import Headline, Judged, blocks_of, make_headline
+
+Array = NDArray[Any]
+
+__all__ = ["Given", "judge", "pooled_errors", "row_losses", "warn_of_drift"]
+
+#: losses of rows by all candidates that are kept at a time, and test sets that are called tiny
+MOST_LOSSES, TINY = 2**26, 30
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the caller gave to a search.
+
+    Attributes
+    ----------
+    scorers : what scikit-learn makes of ``scoring``
+    X, y, weight : rows, targets, weights of the fits or None
+    params : metadata of the scorers
+    grouped : bool
+        Whether the splits keep groups together.
+    """
+
+    scorers: Any
+    X: Any = field(repr=False)
+    y: Any = field(repr=False)
+    weight: Any = field(repr=False)
+    params: Mapping[str, Any] = field(repr=False)
+    grouped: bool
+
+
+def row_losses(task: Task, outcomes: list[Outcome], metric: Any) -> RowLosses | None:
+    """Losses of the rows by all candidates; None for other metrics, or where they are too many."""
+    if metric not in task.scoring.fast:
+        return None
+    C = 1 + max(max(one.indices) for one in outcomes)
+    if C * outcomes[0].values[0].size > MOST_LOSSES:
+        return None
+    return RowLosses.of(
+        *task.scoring.fast[metric], ((one.indices, one.values) for one in outcomes), C
+    )
+
+
+def pooled_errors(rivals: RowLosses, folds: Folds, grouped: bool) -> Array:
+    """Standard errors of the pooled scores of all candidates."""
+    return rivals.errors(blocks_of(folds, grouped))
+
+
+def judge(
+    given: Given,
+    task: Task,
+    results: Results,
+    rivals: RowLosses | None,
+    machine: Any,
+    metric: str,
+    best: int,
+    held: HeldOut,
+) -> Headline | None:
+    """The headline of a winner; None, with a warning, where a scorer does not take all rows."""
+    losses = None
+    weight = np.ones(held.folds.n) if given.weight is None else np.asarray(given.weight)
+    if metric in task.scoring.fast:
+        constant = baseline_values(machine, given.y, weight, held.folds)
+        both = [([0], held.values[None]), ([1], constant[None])]
+        losses = RowLosses.of(*task.scoring.fast[metric], both, 2)
+    judged = Judged(
+        scorers=given.scorers,
+        metric=metric,
+        machine=machine,
+        X=given.X,
+        y=given.y,
+        params=given.params,
+        s=weight,
+        held=held,
+        splits=results.scores[metric],
+        best=best,
+        losses=losses,
+        rivals=rivals,
+        grouped=given.grouped,
+    )
+    try:
+        return make_headline(judged)
+    except Exception as error:  # a scorer of the caller's; the search is done, and stays
+        warnings.warn(f"there is no headline_: all rows together gave: {error}", stacklevel=5)
+        return None
+
+
+def warn_of_drift(headline: Headline, folds: Folds) -> None:
+    """Say where a mean over tiny splits is not what all rows together give."""
+    smallest = int(np.diff(folds.offsets).min())
+    if smallest < TINY and headline.drifts:
+        warnings.warn(
+            f"the mean score over the splits, {headline.mean_of_splits:.4g}, is not the score of "
+            f"all held-out rows together, {headline.score:.4g}: the metric is no mean over rows, "
+            f"and splits with {smallest} test rows are too small for it; use aggregate='pooled'",
+            stacklevel=5,
+        )
