@@ -106,11 +106,11 @@ class Expansion:
         """All rows in memory, for an accumulator of ``kept[1]``."""
         return chunks(self.kept[0], Y, s, fold, self.size)
 
-    def dropped(self, removed: Indices) -> Indices:
-        """The landmarks, by their place, that a split that removes these rows may not use."""
+    def lost(self, removed: Indices) -> Array:
+        """What a split that removes these rows may not use, with the landmarks among them (m, d)."""
         if self.keep_landmarks or self.landmarks is None:
-            return np.empty(0, dtype=np.intp)
-        return np.flatnonzero(np.isin(self.landmarks, removed))
+            return np.empty((self.features.size, 0))
+        return self.features.lost(np.flatnonzero(np.isin(self.landmarks, removed)))
 
     def centre(self, Y: Array, s: Array, fit_intercept: bool) -> Centre:
         """Means of features and targets over a few rows, for an intercept to take back."""

@@ -59,6 +59,10 @@ class FeatureMap(Protocol):
         """phi of every row, (n, m), C-ordered and the caller's to overwrite."""
         ...
 
+    def read(self, X: Any) -> Array:
+        """The same, not to be written to."""
+        ...
+
     def product(self, X: Any, W: Array) -> Array:
         """phi(X) W."""
         ...
@@ -71,8 +75,8 @@ class FeatureMap(Protocol):
         """The root of K(x, x), no less than |phi(x)|."""
         ...
 
-    def without(self, dropped: Indices) -> linalg.Complement | None:
-        """The coordinates of the functions of the other landmarks; None for all of them."""
+    def lost(self, dropped: Indices) -> Array:
+        """Columns that span what is orthogonal to the functions of the other landmarks, (m, d)."""
         ...
 
 
@@ -111,6 +115,9 @@ class NystromMap:
     def apply(self, X: Any) -> Array:
         return linalg.solve_rows(self.triangle, self._kernels(X))
 
+    def read(self, X: Any) -> Array:
+        return self.apply(X)
+
     def product(self, X: Any, W: Array) -> Array:
         return linalg.matmul(self._kernels(X), self.coefficients(W))
 
@@ -125,21 +132,17 @@ class NystromMap:
     def lengths(self, X: Any) -> Array:
         return np.sqrt(np.maximum(self.kernel.diag(X).astype(np.float64), 0.0))
 
-    def without(self, dropped: Indices) -> linalg.Complement | None:
+    def lost(self, dropped: Indices) -> Array:
         place = np.empty_like(self.order)
         place[self.order] = np.arange(self.order.size)
         gone = np.zeros(self.order.size, dtype=bool)
         gone[place[dropped]] = True
         pivots = np.flatnonzero(gone[: self.size])
-        if pivots.size == 0:
-            return None
         units = np.zeros((self.size, pivots.size), order="F")
         units[pivots, np.arange(pivots.size)] = 1.0
         lost = linalg.solve_lower(self.triangle, units)
         spare = self.factor[self.size :][~gone[self.size :]]
-        if spare.size:
-            lost = _unspared(lost, spare, self.cut)
-        return linalg.Complement.of(lost) if lost.shape[1] else None
+        return _unspared(lost, spare, self.cut) if spare.size and lost.size else lost
 
     def _kernels(self, X: Any) -> Array:
         """K(x, z) of all rows and landmarks, tiles of rows side by side."""
@@ -201,6 +204,9 @@ class FourierMap:
         out *= half**-0.5
         return out
 
+    def read(self, X: Any) -> Array:
+        return self.apply(X)
+
     def product(self, X: Any, W: Array) -> Array:
         return linalg.matmul(self.apply(X), W)
 
@@ -210,8 +216,8 @@ class FourierMap:
     def lengths(self, X: Any) -> Array:
         return np.full(X.shape[0], 1.0 + 1e-12)
 
-    def without(self, dropped: Indices) -> None:
-        return None
+    def lost(self, dropped: Indices) -> Array:
+        return np.empty((self.size, 0))
 
 
 def fourier_map(kernel: Kernel, d: int, size: int, seed: int, orthogonal: bool) -> FourierMap:
@@ -265,6 +271,9 @@ class HeldMap:
     def apply(self, X: Any) -> Array:
         return np.array(X, order="C")
 
+    def read(self, X: Any) -> Array:
+        return np.ascontiguousarray(X)
+
     def product(self, X: Any, W: Array) -> Array:
         return linalg.matmul(np.ascontiguousarray(X), W)
 
@@ -274,7 +283,7 @@ class HeldMap:
     def lengths(self, X: Any) -> Array:
         return np.linalg.norm(X, axis=1) * (1.0 + 1e-12)
 
-    def without(self, dropped: Indices) -> linalg.Complement | None:
-        return self.base.without(dropped)
+    def lost(self, dropped: Indices) -> Array:
+        return self.base.lost(dropped)
 
 

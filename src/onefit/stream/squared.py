@@ -16,6 +16,7 @@ import numpy as np
 from onefit._types import Array
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
+from onefit.linalg import Complement
 from onefit.problem import Problem
 from onefit.stream.expansion import Expansion, run
 from onefit.stream.gram import Gram, Moments
@@ -77,8 +78,8 @@ class GramPrepared(Prepared):
 
     def _ridge(self, sums: Moments, split: int, removed: Array) -> Ridge:
         rows: Expansion = self.problem.K
-        dropped = rows.dropped(self.folds.removed[split])
-        complement = rows.features.without(dropped) if dropped.size else None
+        lost = rows.lost(self.folds.removed[split])
+        complement = Complement.of(lost) if lost.shape[1] else None
         form = self.problem.fit_intercept, self.problem.scaling
         return Ridge(sums.without(removed.tolist()), sums.centre, *form, complement)
 
