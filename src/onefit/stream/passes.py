@@ -175,7 +175,7 @@ class Products(_Sum):
 
 @dataclass(frozen=True)
 class Slopes(_Sum):
-    """sum s (psi'v) dV/du at theta + t v, (T, c), for a step v of every column and some t."""
+    """sum s (psi'v) dV/du at theta + t v, (T, c), for a step v of every column and some t (T, c)."""
 
     form: Form
     theta: Array = field(repr=False)
@@ -184,7 +184,7 @@ class Slopes(_Sum):
     ts: Array
 
     def init(self) -> Array:
-        return np.zeros((self.ts.size, self.theta.shape[1]))
+        return np.zeros(self.ts.shape)
 
     def update(self, state: Array, chunk: Chunk) -> Array:
         form, c = self.form, self.theta.shape[1]

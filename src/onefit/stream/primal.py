@@ -170,11 +170,15 @@ def minimise_one(
         change += abs(float(move[-1, 0])) if form.intercept else 0.0
         waited = 0 if change < 0.5 * best else waited + 1
         best = min(best, change)
-        if change <= 1e-10 * scale or (change <= 1e-6 * scale and waited >= PATIENCE):
-            return Minimum(theta, pieces, factor, step, True)
-        theta += (move * _lengths(form, columns, run, theta[:, None], move))[:, 0]
+        settled = change <= 1e-10 * scale or (change <= 1e-6 * scale and waited >= PATIENCE)
+        if not settled:
+            theta += (move * _lengths(form, columns, run, theta[:, None], move))[:, 0]
         if factor.flat:
-            theta[-1] += _slide(form, theta[:, None], columns.train, run, scale)[0]
+            shift = float(_slide(form, theta[:, None], columns.train, run, scale)[0])
+            theta[-1] += shift
+            settled &= abs(shift) <= 1e-10 * scale or step > STEPS // 2
+        if settled:
+            return Minimum(theta, pieces, factor, step, True)
     return Minimum(theta, run(Second(form, theta)), factor, STEPS, False)  # type: ignore[arg-type]
 
 
@@ -208,20 +212,34 @@ def _sum(pieces: dict[int, Pieces], kept: Array | None = None) -> Pieces:
 
 
 def _lengths(form: Form, columns: Columns, run: Run, theta: Array, move: Array) -> Array:
-    """How far to go along every step: where its slope vanishes, or all the way."""
-    ts = LENGTHS
+    """How far to go along every step: all the way, or to where its slope vanishes."""
+    t, on = np.ones(theta.shape[1]), np.arange(theta.shape[1])
+    ts = np.repeat(LENGTHS[:, None], on.size, axis=1)
+    for turn in range(3):
+        slopes = _slopes(form, columns.take(on), run, theta[:, on], move[:, on], ts)
+        if turn == 0:
+            # the slope rises along the step: where it ends small, the step was a good one
+            short = slopes[-1] > ENOUGH * np.abs(slopes[0])
+            on, ts, slopes = on[short], ts[:, short], slopes[:, short]
+        if on.size == 0:
+            break
+        above, every = np.maximum((slopes > 0.0).argmax(axis=0), 1), np.arange(on.size)
+        low, high = ts[above - 1, every], ts[above, every]
+        before, after = slopes[above - 1, every], slopes[above, every]
+        rise = np.where(after > before, after - before, 1.0)
+        t[on] = low + np.clip(-before / rise, 0.0, 1.0) * (high - low)
+        ts = low + BETWEEN[:, None] * (high - low)
+    return t
+
+
+def _slopes(
+    form: Form, columns: Columns, run: Run, theta: Array, move: Array, ts: Array
+) -> Array:
+    """Of F along every step, (T, c)."""
     losses: Array = run(Slopes(form, theta, move, columns.train, ts))  # type: ignore[assignment]
     ridges = penalty(form, columns.ridge)
-    slopes = losses + linalg.dots(ridges * theta, move) + ts[:, None] * linalg.dots(
-        ridges * move, move
-    )
-    t = np.ones(theta.shape[1])
-    for c in np.flatnonzero(slopes[-1] > ENOUGH * np.abs(slopes[0])):
-        above = int(np.argmax(slopes[:, c] > 0.0))
-        low, high = slopes[above - 1, c], slopes[above, c]
-        share = low / (low - high) if above > 0 and high > low else 0.0
-        t[c] = ts[above - 1] + share * (ts[above] - ts[above - 1]) if above > 0 else 0.0
-    return t
+    start, bend = linalg.dots(ridges * theta, move), linalg.dots(ridges * move, move)
+    return losses + start + ts * bend
 
 
 def limits(
