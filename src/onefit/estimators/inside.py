@@ -7,7 +7,7 @@ these functions are the one way to them from outside this package.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,19 @@ from onefit.estimators._base import KernelMachine
 from onefit.kernels import Kernel
 from onefit.losses import Loss
 from onefit.problem import Problem
+from onefit.stream.expansion import Expansion
 
 __all__ = [
     "check_machine",
+    "check_no_approximation",
     "check_rows",
     "check_targets",
     "checked_data",
+    "expand",
+    "feature_count",
+    "feature_key",
     "has_one_target",
+    "is_approximate",
     "is_machine",
     "is_precomputed",
     "kernel_of",
@@ -68,6 +74,40 @@ def loss_of(machine: KernelMachine) -> Loss:
 def is_precomputed(machine: KernelMachine) -> bool:
     """Whether X is the kernel matrix itself."""
     return machine._precomputed
+
+
+def is_approximate(machine: KernelMachine) -> bool:
+    """Whether features stand in place of its kernel matrix."""
+    return machine._features is not None
+
+
+def check_no_approximation(machine: KernelMachine, what: str, advice: str) -> None:
+    """Refuse a machine in feature space where the whole kernel matrix is looked at."""
+    if is_approximate(machine):
+        raise ValueError(
+            f"{what} looks at the whole kernel matrix, which approximation="
+            f"{machine.approximation!r} does without; {advice}"
+        )
+
+
+def feature_key(machine: KernelMachine) -> Hashable:
+    """What its features depend on beside kernel and rows."""
+    found = machine._features
+    if found is None:
+        return None
+    seed = machine.random_state
+    seed = seed if isinstance(seed, Hashable) else id(seed)
+    return found, machine.n_components, seed, bool(machine.keep_landmarks)
+
+
+def feature_count(machine: KernelMachine, rows: int) -> int:
+    """How many features there will be at most; 0 without an approximation."""
+    return machine._feature_count(rows)
+
+
+def expand(machine: KernelMachine, kernel: Kernel, X: Any, s: Array) -> Expansion:
+    """Features of rows, in the place of their kernel matrix."""
+    return machine._expand(kernel, X, s)
 
 
 def check_rows(machine: KernelMachine, X: Any, **options: Any) -> Any:
@@ -122,7 +162,7 @@ def with_decision(machine: KernelMachine, decision: Callable[[Any], Array]) -> K
 def with_support(machine: KernelMachine) -> KernelMachine:
     """A copy that predicts the same from the training rows with a coefficient alone."""
     small: Any = copy.copy(machine)
-    if is_precomputed(machine):
+    if is_precomputed(machine) or is_approximate(machine):
         return small  # type: ignore[no-any-return]
     coef = small.dual_coef_
     rows = np.flatnonzero(coef.reshape(coef.shape[0], -1).any(axis=1))

@@ -54,7 +54,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Job:
-    """Machines that share a kernel matrix."""
+    """Machines that share a kernel matrix, or the features that stand for it."""
 
     kernel: Kernel
     machines: tuple[Machine, ...]
@@ -120,11 +120,12 @@ def _set(fresh: Any, params: dict[str, Any]) -> Any:
 
 
 def jobs(found: Iterable[Machine], X: Any, s: Array) -> list[Job]:
-    """Group machines by their kernel, resolved on the rows X with weights s."""
+    """Group machines by their kernel, resolved on the rows X with weights s, and features."""
     groups: dict[Hashable, tuple[Kernel, list[Machine]]] = {}
     for machine in found:
         kernel = inside.resolve_kernel(machine.estimator, X, s)
-        groups.setdefault(_hashable(kernel), (kernel, []))[1].append(machine)
+        key = _hashable(kernel), inside.feature_key(machine.estimator)
+        groups.setdefault(key, (kernel, []))[1].append(machine)
     return [Job(kernel, tuple(group)) for kernel, group in groups.values()]
 
 

@@ -153,10 +153,30 @@ def set_up(
         _check_gamma(one, ranges, s)
     work = apart(jobs(group, rows, s))
     crew = Crew.hire(search.n_jobs, len(work))
-    sample = arrange(rows, Y, s, folds, inside.is_precomputed(machine))
+    if any(inside.is_approximate(one.estimator) for one in group):
+        _check_features(search)
+        # landmarks are drawn by the numbers that rows have
+        sample = Sample(rows, Y, s, folds)
+    else:
+        sample = arrange(rows, Y, s, folds, inside.is_precomputed(machine))
     criterion = get_criterion(search.criterion)
     planned, choices, works = _plan(work, chosen, criterion, sample, crew)
     return Setup(found, machine, planned, folds, sample, crew, choices, works, ranges)
+
+
+def _check_features(search: Any) -> None:
+    """Refuse what needs the whole kernel matrix."""
+    refused = {
+        "method='race'": search.method == "race",
+        "search='gradient'": search.search == "gradient",
+        "lam_per_target=True": search.lam_per_target,
+    }
+    for name, asked in refused.items():
+        if asked:
+            raise ValueError(
+                f"{name} works on the whole kernel matrix; with an approximation search a grid, "
+                "by method='auto', 'exact' or 'limit'"
+            )
 
 
 def _check_ranges(search: Any, ranges: dict[int, dict[str, Interval]]) -> None:
@@ -255,12 +275,13 @@ def _plan(
                 ridges=ridges(estimator.scaling),
                 loss=loss.name,
                 quadratic=getattr(loss, "quadratic", False),
+                features=inside.feature_count(estimator, int(np.count_nonzero(sample.s))),
             )
-            if known and load not in works:
+            if (known or load.features) and load not in works:
                 # a criterion asks for K itself, and for n^3 operations on it
                 works[load] = plan.choose(load, name, products=criterion is None)
             loads.append(load)
-            method = chosen or make_planned(load, works[load])
+            method = (chosen if not load.features else None) or make_planned(load, works[load])
             _check_method(method, criterion, machine, sample)
             choices.append(Choice(job.kernel, method.name, load.lams, works.get(load)))
             group.append(replace(machine, method=method))

@@ -46,6 +46,7 @@ ROOM = 2**28
 
 class _Primal(HeldOutMethod):
     refined: ClassVar[bool]
+    products_only = True
 
     def prepare(self, problem: Problem, folds: Folds) -> PrimalPrepared:
         self.check(problem)

@@ -35,6 +35,7 @@ class GramFolds(HeldOutMethod):
     name = "gram"
     requires = ()
     quadratic_only = True
+    products_only = True
 
     def prepare(self, problem: Problem, folds: Folds) -> GramPrepared:
         self.check(problem)
