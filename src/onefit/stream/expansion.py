@@ -112,6 +112,16 @@ class Expansion:
             return np.empty((self.features.size, 0))
         return self.features.lost(np.flatnonzero(np.isin(self.landmarks, removed)))
 
+    def sample(self, rows: Indices) -> Expansion:
+        """Of some rows, all landmarks among them."""
+        place = np.full(self.shape[0], -1, dtype=np.intp)
+        place[rows] = np.arange(rows.size)
+        landmarks = None if self.landmarks is None else place[self.landmarks]
+        other = Expansion(self.X[rows], self.features, landmarks, self.keep_landmarks)
+        if "kept" in vars(self) and isinstance(self.kept[1], HeldMap):
+            vars(other)["kept"] = self.kept[0][rows], self.kept[1]
+        return other
+
     def centre(self, Y: Array, s: Array, fit_intercept: bool) -> Centre:
         """Means of features and targets over a few rows, for an intercept to take back."""
         if not fit_intercept:

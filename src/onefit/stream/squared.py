@@ -20,13 +20,16 @@ from onefit.linalg import Complement
 from onefit.problem import Problem
 from onefit.stream.expansion import Expansion, run
 from onefit.stream.gram import Gram, Moments
+from onefit.stream.leave_one import FeatureHat
 from onefit.stream.partition import Partition, partitions
 from onefit.stream.ridge import Machines, Ridge
 
-__all__ = ["GramFolds", "fit_squared", "put"]
+__all__ = ["GramFolds", "fit_squared", "make_hat", "put"]
 
 #: numbers in all matrices of a pass
 ROOM = 2**28
+#: splits of one row each beyond which a closed form serves them
+FEW = 20
 
 
 class GramFolds(HeldOutMethod):
@@ -47,6 +50,14 @@ def moments(problem: Problem, part: Partition) -> Moments:
     rows: Expansion = problem.K
     gram = Gram(rows.kept[1], rows.centre(problem.Y, problem.s, problem.fit_intercept))
     return run(gram, rows.chunks(problem.Y, problem.s, part.label))
+
+
+def make_hat(problem: Problem) -> FeatureHat:
+    """The hat matrices of the rows of positive weight."""
+    rows = problem.positive
+    kept = problem if rows.size == problem.n else problem.take(rows)
+    sums = moments(kept, Partition.whole(kept.n))
+    return FeatureHat(kept, sums.without(()), sums.centre)
 
 
 def fit_squared(problem: Problem, lam: float) -> Machines:
@@ -71,10 +82,45 @@ class GramPrepared(Prepared):
 
     def predict(self, lams: Array) -> HeldOutPath:
         path = HeldOutPath.empty(self.problem, self.folds, GramFolds.name, lams)
+        if self._one_row_each:
+            return self._leave_one_out(path)
         for part, sums in self.groups:
             for split, removed in zip(part.splits, part.removed, strict=True):
                 found = self._ridge(sums, split, removed).machines(path.lams)
                 put(path, self.problem.K, split, found)
+        return path.judged(self.problem)
+
+    @cached_property
+    def _one_row_each(self) -> bool:
+        """Whether every split tests the one row that it removes, and there are many."""
+        removed, test = self.folds.removed, self.folds.test
+        return len(removed) > FEW and all(
+            a.size == 1 and np.array_equal(a, b) for a, b in zip(removed, test, strict=True)
+        )
+
+    @cached_property
+    def hat(self) -> FeatureHat:
+        """Of the rows of positive weight."""
+        return make_hat(self.problem)
+
+    def _leave_one_out(self, path: HeldOutPath) -> HeldOutPath:
+        rows, q = self.folds.rows, self.problem.Y.shape[1]
+        kept = self.problem.positive
+        outside = np.setdiff1d(rows, kept)
+        for i, lam in enumerate(path.lams):
+            values = np.empty((self.problem.n, q))
+            bounds = np.empty_like(values)
+            left, bounds[kept] = self.hat.left_out_with_bounds(float(lam))
+            values[kept] = self.problem.Y[kept] - left
+            if outside.size:
+                # rows that no machine was trained on
+                full = fit_squared(self.problem, float(lam))
+                values[outside] = (self.problem.K.values(outside, full.W) + full.b)[:, 0]
+                far = self.problem.K.lengths[outside]
+                drift = np.zeros(q)
+                bounds[outside] = full.errors(far, drift)[0]
+            path.values[i] = values[rows]
+            path.bounds[i] = bounds[rows] + np.abs(path.values[i] - values[rows])
         return path.judged(self.problem)
 
     def _ridge(self, sums: Moments, split: int, removed: Array) -> Ridge:
