@@ -77,6 +77,7 @@ def influence(
     20
     """
     model = clone(estimator)
+    inside.check_no_approximation(model, "influence", "pass a machine with approximation=None")
     problem = inside.prepare(model, X, y, sample_weight)
     order = check_order(order, problem.loss)
     if not (problem.s > 0).all():

@@ -255,7 +255,6 @@ class KernelMachine(BaseEstimator):
         ]
         return np.asarray(np.concatenate(values) + self.intercept_)
 
-
     def _feature_decision(self, X: Any) -> Array:
         """phi(X)'w + b, a block of rows at a time."""
         W = np.asfortranarray(self.coef_.reshape(self._map.size, -1))

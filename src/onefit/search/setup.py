@@ -15,6 +15,7 @@ from sklearn.utils.validation import _num_samples, check_consistent_length
 
 from onefit import plan
 from onefit._validation import check_choice, check_weights
+from onefit.criteria.base import Criterion as Own
 from onefit.estimators import inside
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import METHODS, HeldOutMethod, Iterative
@@ -315,3 +316,5 @@ def _check_method(
     method.check(problem)
     if criterion is not None and hasattr(criterion, "check"):
         criterion.check(problem)
+    if inside.is_approximate(estimator) and isinstance(criterion, Own):
+        criterion.check_features(problem)

@@ -2,13 +2,14 @@
 
 **Uniform** landmarks are the rows with the smallest hashes (onefit.stream.sample), whatever the
 kernel. **Pivoted** ones come from a Cholesky factorisation with pivots of the kernel matrix of a
-larger uniform sample: each is the row that those before it explain least. The trace of what is left
-is known after every pivot and bounds the error of every entry, which is what ``n_components="auto"``
-goes by. Both are rows, and a landmark in a held-out fold can be taken out of that fold's machine.
+larger uniform sample: each is the row that those before it explain least. The trace of what is
+left is known after every pivot and bounds the error of every entry, which is what
+``n_components="auto"`` goes by. Both are rows, and a landmark in a held-out fold can be taken out
+of that fold's machine.
 
-Centres of **k-means** and landmarks drawn by **leverage scores** depend on all rows at once, held-out
-ones included, in a way that cannot be undone. They are served with ``keep_landmarks=True`` only,
-which says that the scores may be flattered by it.
+Centres of **k-means** and landmarks drawn by **leverage scores** depend on all rows at once,
+held-out ones included, in a way that cannot be undone. They are served with
+``keep_landmarks=True`` only, which says that the scores may be flattered by it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.utils import check_random_state
 
@@ -26,6 +26,7 @@ from onefit import linalg
 from onefit._types import Array, Indices
 from onefit._validation import check_choice, check_positive
 from onefit.kernels import Kernel
+from onefit.kernels.distances import is_sparse
 from onefit.stream.accumulate import Chunk
 from onefit.stream.expansion import Expansion, chunks, run
 from onefit.stream.features import FeatureMap, fourier_map, nystrom_map
@@ -192,7 +193,7 @@ def _pivots(kernel: Kernel, X: Any, size: int | str, tolerance: float) -> Indice
 def _centres(X: Any, size: int, seed: int) -> Array:
     """Centres of k-means."""
     if size >= X.shape[0]:
-        return np.asarray(X.toarray() if issparse(X) else X)
+        return np.asarray(X.toarray() if is_sparse(X) else X)
     means = MiniBatchKMeans(size, random_state=seed % 2**32, n_init=1)
     return np.asarray(means.fit(X).cluster_centers_)
 

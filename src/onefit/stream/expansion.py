@@ -1,4 +1,4 @@
-"""A kernel matrix of low rank, K ~ Phi Phi', of rows in memory: never formed, passed over in chunks.
+"""A kernel matrix of low rank, K ~ Phi Phi', of rows in memory: passed over in chunks, not formed.
 
 It stands where a problem has its kernel matrix. Features are kept from pass to pass where there is
 room for them, and made anew where not.
@@ -107,7 +107,7 @@ class Expansion:
         return chunks(self.kept[0], Y, s, fold, self.size)
 
     def lost(self, removed: Indices) -> Array:
-        """What a split that removes these rows may not use, with the landmarks among them (m, d)."""
+        """What a split that removes these rows may not use, (m, d): their landmarks' part."""
         if self.keep_landmarks or self.landmarks is None:
             return np.empty((self.features.size, 0))
         return self.features.lost(np.flatnonzero(np.isin(self.landmarks, removed)))

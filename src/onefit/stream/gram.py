@@ -58,7 +58,7 @@ class Sums:
         return cls(np.zeros((m, m), order="F"), np.zeros((m, q + 1)), np.zeros((q + 1, q + 1)))
 
     def add(self, other: Sums) -> Sums:
-        """This one becomes the sum of both."""
+        """Become the sum of both."""
         self.G += other.G
         self.B += other.B
         self.T += other.T

@@ -1,12 +1,13 @@
 """Leave-one-out of least squares in feature space, from one decomposition of m x m.
 
-With R = diag(sqrt(s)), centred features phi_c = phi - gbar (phi itself without an intercept) and A =
-V diag(e) V' the matrix of onefit.stream.ridge, P = R Phi_c V has columns of squared length e, and
+With R = diag(sqrt(s)), centred features phi_c = phi - gbar (phi itself without an intercept) and
+A = V diag(e) V' the matrix of onefit.stream.ridge, P = R Phi_c V has columns of squared length e,
+and
 
     H = P diag(1 / (e + c)) P' + v v',     v = R 1 / |R 1|  (with an intercept)
 
-is the hat matrix at the ridge c: everything about it is sums over m products, row by row. Leaving out
-row i gives y_i - u_i^(-i) = (y_i - u_i) / (1 - H_ii), with the ridge c_i of the rows that remain.
+is the hat matrix at the ridge c: everything about it is sums over m products, row by row. Leaving
+out row i gives y_i - u_i^(-i) = (y_i - u_i) / (1 - H_ii), with the ridge c_i of the rows that remain.
 
 **A row that is a landmark** has to go from the functions, too (onefit.stream.features): w must be
 orthogonal to a vector l, the null space of the landmarks that remain. With B = (A + c_i)^-1, w the
@@ -19,8 +20,9 @@ machine of all rows at that ridge, r = y_i - u_i its residual, h = H_ii,
 which is one row less and one multiplier more, both by the formula for a change of rank one.
 
 **Certificate.** Rounding makes it the leave-one-out machine of A + dA and r + dr, and the matrix of
-the remaining rows, in the functions that remain, has no eigenvalue below c_i. So the bound is that of
-onefit.stream.ridge with the length of the machine without row i, and the rounding of P and its sums.
+the remaining rows, in the functions that remain, has no eigenvalue below c_i. So the bound is that
+of onefit.stream.ridge with the length of the machine without row i, and the rounding of P and its
+sums.
 """
 
 from __future__ import annotations
@@ -160,7 +162,7 @@ class FeatureHat:
         """Lambda without each row."""
         if self.problem.scaling == "total":
             return np.full(self.problem.n, lam)
-        return lam * (self.s.sum() - self.s)
+        return np.asarray(lam * (self.s.sum() - self.s))
 
     def _rows(self, some: slice, P: Array, ridge: Array) -> tuple[Array, Array]:
         damped = 1.0 / (self.values + ridge[:, None])
@@ -173,9 +175,12 @@ class FeatureHat:
         moved = s[:, None] * np.abs(left) * np.linalg.norm(pulled, axis=1)[:, None]
         length = np.minimum(size + moved, np.sqrt(self.spread / ridge[:, None]))
         for i, lost in self._landmarks(some):
-            left[i], length[i] = self._without_landmark(
-                P[i], damped[i], float(s[i]), residual[i], float(slack[i, 0]), lost
-            ), np.sqrt(self.spread / ridge[i])
+            left[i], length[i] = (
+                self._without_landmark(
+                    P[i], damped[i], float(s[i]), residual[i], float(slack[i, 0]), lost
+                ),
+                np.sqrt(self.spread / ridge[i]),
+            )
         far = np.linalg.norm(P, axis=1)[:, None]
         bound = far * (self.rounding[0] * length + self.rounding[1]) / ridge[:, None]
         fine = 8.0 * summation(self.values.size, BLOCK)
@@ -202,4 +207,3 @@ class FeatureHat:
         a = (lost * damped) @ self.z
         left = residual / slack
         return np.asarray(left + t / slack * (a - s * t * left) / (g + s * t * t / slack))
-

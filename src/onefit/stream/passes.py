@@ -1,7 +1,7 @@
 """Passes over the rows for losses other than the squared one: slopes, curvature, gradients.
 
-A machine is a column theta = (w, b) (b only with an intercept) that predicts u = psi'theta from psi =
-(phi, 1). Several columns go through one pass, each trained on some of the parts of the rows. All of
+A machine is a column theta = (w, b) (b only with an intercept) that predicts u = psi'theta from
+psi = (phi, 1). Several columns go through one pass, each trained on some of the parts of the rows. All of
 these are accumulators: a pass knows where the machines stand, and adds up what is asked there.
 """
 
@@ -175,7 +175,7 @@ class Products(_Sum):
 
 @dataclass(frozen=True)
 class Slopes(_Sum):
-    """sum s (psi'v) dV/du at theta + t v, (T, c), for a step v of every column and some t (T, c)."""
+    """sum s (psi'v) dV/du at theta + t v, (T, c), for a step v of every column and its t (T, c)."""
 
     form: Form
     theta: Array = field(repr=False)

@@ -185,7 +185,9 @@ def minimise_one(
 def _slide(form: Form, theta: Array, train: Array, run: Run, scale: float) -> Array:
     """Shifts of the intercepts to where sum s dV/du vanishes, nearly."""
     every = np.arange(theta.shape[1])
-    shifts = np.repeat(scale * np.concatenate([[-np.inf], AROUND, [np.inf]])[:, None], every.size, 1)
+    shifts = np.repeat(
+        scale * np.concatenate([[-np.inf], AROUND, [np.inf]])[:, None], every.size, 1
+    )
     low, high = np.zeros(every.size), np.zeros(every.size)
     for turn in range(3):
         inner = shifts[1:-1] if turn == 0 else shifts
@@ -232,9 +234,7 @@ def _lengths(form: Form, columns: Columns, run: Run, theta: Array, move: Array) 
     return t
 
 
-def _slopes(
-    form: Form, columns: Columns, run: Run, theta: Array, move: Array, ts: Array
-) -> Array:
+def _slopes(form: Form, columns: Columns, run: Run, theta: Array, move: Array, ts: Array) -> Array:
     """Of F along every step, (T, c)."""
     losses: Array = run(Slopes(form, theta, move, columns.train, ts))  # type: ignore[assignment]
     ridges = penalty(form, columns.ridge)
@@ -301,7 +301,10 @@ def certify(
     w, two, D = theta[: form.features.size], 2.0 * columns.ridge, float(form.loss.max_curvature)
     drift, rounding = form.features.drift(w), summation(max(1, found.rows), BLOCK)
     inside = np.array(
-        [np.linalg.norm(_functions(form, one, g)) for one, g in zip(factors, gradient.T, strict=True)]
+        [
+            np.linalg.norm(_functions(form, one, g))
+            for one, g in zip(factors, gradient.T, strict=True)
+        ]
     )
     # b itself is rounded when it is added
     added = 4.0 * EPSILON * np.abs(theta[-1]) if form.intercept else 0.0
@@ -405,9 +408,7 @@ def _newton(
     """Newton's steps, by conjugate gradients with a product a pass for all columns."""
 
     def precondition(r: Array) -> Array:
-        return np.concatenate(
-            [one.solve(r[:, [c]]) for c, one in enumerate(factors)], axis=1
-        )
+        return np.concatenate([one.solve(r[:, [c]]) for c, one in enumerate(factors)], axis=1)
 
     ridges = penalty(form, columns.ridge)
     # a loss that is flat in b would make the system singular
