@@ -222,6 +222,8 @@ def solve_rows(lower: Array, a: Array) -> Array:
 
 def solve_tridiagonal(diagonal: Array, beside: Array, b: Array) -> Array:
     """Solve T x = b for a positive definite tridiagonal T."""
+    # LAPACK's wrapper wants a number beside the diagonal even if there is none
+    beside = beside if beside.size else np.zeros(1, dtype=diagonal.dtype)
     _, _, x, info = _lapack("ptsv", diagonal)(diagonal, beside, b)
     if info > 0:
         raise LinAlgError(f"the leading minor of order {info} is not positive definite")

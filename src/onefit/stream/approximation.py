@@ -35,8 +35,8 @@ from onefit.stream.sample import Drawn, Sample
 __all__ = ["APPROXIMATIONS", "Fourier", "Nystrom", "get_approximation", "seed_of"]
 
 LANDMARKS = ("uniform", "pivoted", "kmeans", "leverage")
-#: rows in which landmarks that are not uniform are looked for: at most, and for each landmark
-LARGEST, EACH = 5_000, 3
+#: rows in which landmarks that are not uniform are looked for: at most, at least, and for each
+LARGEST, SMALLEST, EACH = 5_000, 2_000, 3
 #: landmarks that "auto" takes at most
 AUTO = 4_000
 #: rows of a chunk while landmarks are drawn
@@ -81,7 +81,9 @@ class Nystrom:
         if size == "auto":
             return LARGEST
         assert isinstance(size, int)
-        return size if self.landmarks == "uniform" else max(size, min(LARGEST, EACH * size))
+        if self.landmarks == "uniform":
+            return size
+        return max(size, min(LARGEST, max(SMALLEST, EACH * size)))
 
     def features(
         self, kernel: Kernel, drawn: Drawn, size: int | str, seed: int

@@ -281,7 +281,7 @@ class HeldMap:
         return np.asarray(summation(self.size) * np.linalg.norm(W, axis=0))
 
     def lengths(self, X: Any) -> Array:
-        return np.linalg.norm(X, axis=1) * (1.0 + 1e-12)
+        return np.asarray(np.linalg.norm(X, axis=1) * (1.0 + 1e-12))
 
     def lost(self, dropped: Indices) -> Array:
         return self.base.lost(dropped)

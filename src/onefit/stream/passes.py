@@ -1,8 +1,9 @@
 """Passes over the rows for losses other than the squared one: slopes, curvature, gradients.
 
 A machine is a column theta = (w, b) (b only with an intercept) that predicts u = psi'theta from
-psi = (phi, 1). Several columns go through one pass, each trained on some of the parts of the rows. All of
-these are accumulators: a pass knows where the machines stand, and adds up what is asked there.
+psi = (phi, 1). Several columns go through one pass, each trained on some of the parts of the rows.
+All of these are accumulators: a pass knows where the machines stand, and adds up what is asked
+there.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ m^2 operations; instead the system of a step is solved by conjugate gradients, o
 preconditioned by the split's H - H_k at the solution of all rows, which differs from the right one
 in the few rows that changed their curvature. Slopes at a few points of every step give its length.
 
-**Certificate** (onefit.certificate with v = u + rho, rho the rounding of predictions). Let g_w be the
-gradient in the functions that the machine may use, g_b = sum s dV/du, D the largest curvature:
+**Certificate** (onefit.certificate with v = u + rho, rho the rounding of predictions). Let g_w be
+the gradient in the functions that the machine may use, g_b = sum s dV/du, D the largest curvature:
 
     ||w - w*||^2 <= A + B ||w - w*|| + T |b - b*|,
 
@@ -185,17 +185,13 @@ def minimise_one(
 def _slide(form: Form, theta: Array, train: Array, run: Run, scale: float) -> Array:
     """Shifts of the intercepts to where sum s dV/du vanishes, nearly."""
     every = np.arange(theta.shape[1])
-    shifts = np.repeat(
-        scale * np.concatenate([[-np.inf], AROUND, [np.inf]])[:, None], every.size, 1
-    )
-    low, high = np.zeros(every.size), np.zeros(every.size)
-    for turn in range(3):
-        inner = shifts[1:-1] if turn == 0 else shifts
-        slopes: Array = run(Shifts(form, theta, train, inner))  # type: ignore[assignment]
+    shifts = np.repeat(scale * AROUND[:, None], every.size, axis=1)
+    for _ in range(3):
+        slopes: Array = run(Shifts(form, theta, train, shifts))  # type: ignore[assignment]
         above = (slopes > 0.0).argmax(axis=0)
         # an end where nothing rises, or nothing falls: the nearest point that was looked at
-        above = np.where((slopes > 0.0).any(axis=0), above, inner.shape[0] - 1)
-        high, low = inner[above, every], inner[np.maximum(above - 1, 0), every]
+        above = np.where((slopes > 0.0).any(axis=0), above, shifts.shape[0] - 1)
+        high, low = shifts[above, every], shifts[np.maximum(above - 1, 0), every]
         before, after = slopes[np.maximum(above - 1, 0), every], slopes[above, every]
         shifts = low + BETWEEN[:, None] * (high - low)
     rise = np.where(after > before, after - before, 1.0)
@@ -239,7 +235,7 @@ def _slopes(form: Form, columns: Columns, run: Run, theta: Array, move: Array, t
     losses: Array = run(Slopes(form, theta, move, columns.train, ts))  # type: ignore[assignment]
     ridges = penalty(form, columns.ridge)
     start, bend = linalg.dots(ridges * theta, move), linalg.dots(ridges * move, move)
-    return losses + start + ts * bend
+    return np.asarray(losses + start + ts * bend)
 
 
 def limits(
@@ -300,12 +296,8 @@ def certify(
     gradient = found.g + penalty(form, columns.ridge) * theta
     w, two, D = theta[: form.features.size], 2.0 * columns.ridge, float(form.loss.max_curvature)
     drift, rounding = form.features.drift(w), summation(max(1, found.rows), BLOCK)
-    inside = np.array(
-        [
-            np.linalg.norm(_functions(form, one, g))
-            for one, g in zip(factors, gradient.T, strict=True)
-        ]
-    )
+    pulls = (_functions(form, one, g) for one, g in zip(factors, gradient.T, strict=True))
+    inside = np.array([np.linalg.norm(one) for one in pulls])
     # b itself is rounded when it is added
     added = 4.0 * EPSILON * np.abs(theta[-1]) if form.intercept else 0.0
     rho = drift * found.longest + added

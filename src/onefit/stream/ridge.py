@@ -1,7 +1,7 @@
 """Least squares in feature space: a split's machines at all lambdas from one reduction.
 
-With the sums of the rows that a split trains on (onefit.stream.gram), Lambda = lam sum(s) under mean
-scaling and lam under total scaling,
+With the sums of the rows that a split trains on (onefit.stream.gram), Lambda = lam sum(s) under
+mean scaling and lam under total scaling,
 
     A = G - g g' / sum(s),   r = B_y - g ybar',   (A + Lambda) w = r,   b = ybar - gbar'w,
 

@@ -61,11 +61,10 @@ class Drawn:
 
     def join(self, other: Drawn) -> Drawn:
         """Both together."""
-        stack: Any = vstack if issparse(self.X) or issparse(other.X) else np.concatenate
-        X = stack([self.X, other.X])
+        X: Any = (vstack if issparse(self.X) else np.concatenate)([self.X, other.X])
         names = ("Y", "fold", "row", "hashes")
         rest = (np.concatenate([getattr(self, name), getattr(other, name)]) for name in names)
-        return Drawn(X.tocsr() if issparse(X) else X, *rest)
+        return Drawn(X.tocsr() if hasattr(X, "tocsr") else X, *rest)
 
 
 @dataclass(frozen=True)
