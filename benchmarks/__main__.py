@@ -18,8 +18,10 @@ SCRIPTS = (
     "ablation",
     "iterative",
     "gradient",
+    "features",
+    "peeking",
 )
-NEED_DATA = ("svm_search", "ablation", "iterative", "gradient")
+NEED_DATA = ("svm_search", "ablation", "iterative", "gradient", "features", "peeking")
 
 
 def main() -> int:

@@ -65,8 +65,8 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         tolerance of :class:`onefit.stream.Nystrom` asks for.
     keep_landmarks : bool, default=False
         Whether a fold's machine may use landmarks that lie in the fold, when machines are
-        cross-validated. That is what a pipeline does whose landmarks were drawn beforehand, and it
-        flatters the score.
+        cross-validated. That is what a pipeline does whose landmarks were drawn beforehand. Their
+        scores are not those of machines that never saw the fold (benchmarks/peeking.py).
     random_state : int, RandomState or None, default=0
         For landmarks and frequencies.
 

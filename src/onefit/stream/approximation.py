@@ -9,7 +9,7 @@ of that fold's machine.
 
 Centres of **k-means** and landmarks drawn by **leverage scores** depend on all rows at once,
 held-out ones included, in a way that cannot be undone. They are served with
-``keep_landmarks=True`` only, which says that the scores may be flattered by it.
+``keep_landmarks=True`` only, which says that the scores are of machines that saw the held-out rows.
 """
 
 from __future__ import annotations
