@@ -151,7 +151,7 @@ def accuracy(flags) -> tuple[str, list[Row]]:
     from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 
     rows = []
-    folder, n = data_folder(flags.data), 400 if flags.quick else 5_000
+    folder, n = data_folder(flags.data), 400 if flags.quick else 4_000
     for name, kind in (("cadata", KernelRegressor), ("a9a", KernelClassifier)):
         X, y = load(folder, name)
         some = np.random.default_rng(0).permutation(len(y))[:n]

@@ -48,7 +48,7 @@ def main() -> None:
     flags = flags.parse_args()
     X, y = load(data_folder(flags.data), "cadata")
     order = np.random.default_rng(0).permutation(len(y))
-    n = 500 if flags.quick else 4_000
+    n = 500 if flags.quick else 2_000
     X, y = X[order], (y[order] - y.mean()) / y.std()
     train, fresh = (X[:n], y[:n]), (X[n : 4 * n], y[n : 4 * n])
     rows: list[Row] = []
