@@ -9,7 +9,7 @@ import pytest
 from heldout._twins import FORMS, splits, weights
 from registries import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, sample
 
-from onefit.folds import Folds
+from onefit.folds import Folds, leave_one_out
 from onefit.losses import Huber, Log, SmoothedHinge
 from onefit.stream.anyloss import PrimalExact, PrimalLimit, with_threshold
 from stream._twins import assert_equal_to_refits, feature_problem, honest, rows_and_landmarks
@@ -75,6 +75,12 @@ def test_a_threshold_that_waits_for_residuals():
     waiting = PrimalExact().prepare(problem, folds).predict(np.array([lam]))
     known = PrimalExact().prepare(found, folds).predict(np.array([lam]))
     np.testing.assert_allclose(waiting.values, known.values, atol=1e-7)
+
+
+def test_too_many_splits_are_refused():
+    problem = problem_of(Huber(0.3), "regression", FORMS[0])
+    with pytest.raises(ValueError, match="1001 splits"):
+        PrimalExact().prepare(problem, leave_one_out(1001))
 
 
 def test_a_flat_intercept_has_no_bound():

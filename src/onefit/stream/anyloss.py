@@ -42,6 +42,8 @@ __all__ = ["PrimalExact", "PrimalLimit", "fit_primal", "with_threshold"]
 
 #: numbers in all matrices of a pass
 ROOM = 2**28
+#: splits at most
+MANY = 1000
 
 
 class _Primal(HeldOutMethod):
@@ -50,6 +52,12 @@ class _Primal(HeldOutMethod):
 
     def prepare(self, problem: Problem, folds: Folds) -> PrimalPrepared:
         self.check(problem)
+        if len(folds) > MANY:
+            raise ValueError(
+                f"method {self.name!r} with an approximation carries a machine for each of the "
+                f"{len(folds)} splits through every pass over the rows; use at most {MANY} splits, "
+                "or for leave-one-out loss='squared', which has a closed form"
+            )
         return PrimalPrepared(problem, folds, self.name, self.refined)
 
 

@@ -7,7 +7,7 @@ and
     H = P diag(1 / (e + c)) P' + v v',     v = R 1 / |R 1|  (with an intercept)
 
 is the hat matrix at the ridge c: everything about it is sums over m products, row by row. Leaving
-out row i gives y_i - u_i^(-i) = (y_i - u_i) / (1 - H_ii), with the ridge c_i of the rows that remain.
+out row i gives y_i - u_i^(-i) = (y_i - u_i) / (1 - H_ii), with the ridge c_i of those that remain.
 
 **A row that is a landmark** has to go from the functions, too (onefit.stream.features): w must be
 orthogonal to a vector l, the null space of the landmarks that remain. With B = (A + c_i)^-1, w the
