@@ -12,12 +12,13 @@ tridiagonal T and Householder reflections H serves all lambdas: each costs a tri
 **Certificate.** Let rho = r - (A + Lambda) w be what the computed w leaves, and let rounding have
 taken A and r by no more than dA and dr from the sums they stand for. Then
 
-    ||w - w*|| <= (||rho|| + ||dA|| ||w|| + ||dr||) / Lambda,
+    ||w - w*|| <= (||rho|| + ||dA w|| + ||dr||) / Lambda,
     |u(x) - u*(x)| <= ||phi(x) - gbar|| ||w - w*||,
 
 since A + Lambda has no eigenvalue below Lambda. Sums over n rows are rounded by no more than
-summation(n) times the sums of the sizes (onefit._precise): ||dA|| <= summation(n) trace(G), ||dr||
-<= summation(n) sqrt(trace(G) sum s y^2).
+summation(n) times the sums of the sizes (onefit._precise), and sum s |phi_a phi_b| <= d_a d_b with
+d^2 the diagonal of G: ||dA w|| <= summation(n) ||d|| d'|w|, ||dr|| <= summation(n) ||d|| sqrt(sum s
+y^2). Features of late pivots are small, and it is these that have large weights.
 """
 
 from __future__ import annotations
@@ -90,9 +91,9 @@ class Ridge:
         self.weight = sums.weight if scaling == "mean" else 1.0
         n = max(1.0, sums.weight)
         self.means = sums.B[:, -1] / n, sums.T[:-1, -1] / n
-        size = summation(max(1, sums.rows), BLOCK)
-        trace = float(np.trace(sums.G))
-        self.rounding = size * trace, size * np.sqrt(trace * np.diag(sums.T)[:-1])
+        self.roots = np.sqrt(np.maximum(np.diag(sums.G), 0.0))
+        self.fine = summation(max(1, sums.rows), BLOCK) * float(np.linalg.norm(self.roots))
+        self.spread = np.sqrt(np.diag(sums.T)[:-1])
         A, r = sums.G, sums.B[:, :-1].copy(order="F")
         if fit_intercept:
             g = self.means[0] * np.sqrt(sums.weight)
@@ -119,9 +120,9 @@ class Ridge:
                     "of; raise lam"
                 )
         V = self.H.times(np.asfortranarray(V.reshape(k, L * q)), 0)
-        off = self._distances(V.reshape(k, L, q), ridges)
         W = V if self.complement is None else self.complement.vectors(V)
         W = W.reshape(m, L, q)
+        off = self._distances(V.reshape(k, L, q), W, ridges)
         phi, y = self.means
         b = np.zeros((L, q))
         if self.fit_intercept:
@@ -129,16 +130,14 @@ class Ridge:
         far = float(np.linalg.norm(self.centre.phi + phi)) if self.fit_intercept else 0.0
         return Machines(W, b, off, far, reasons)
 
-    def _distances(self, V: Array, ridges: Array) -> Array:
+    def _distances(self, V: Array, W: Array, ridges: Array) -> Array:
         """Bounds on ||w - w*||, (L, q)."""
         k, L, q = V.shape
         A = linalg.mirrored(np.tril(self.A).copy(order="F"))
-        AV = linalg.matmul(A, np.asfortranarray(V.reshape(k, L * q))).reshape(k, L, q)
-        left = self.r[:, None, :] - AV - ridges[:, None] * V
-        size = np.linalg.norm(V, axis=0)
-        norm = float(np.linalg.norm(A)) + ridges[:, None]
-        target = np.linalg.norm(self.r, axis=0)
-        rounding = summation(k, BLOCK) * (norm * size + target)
-        total = np.linalg.norm(left, axis=0) + rounding
-        total += self.rounding[0] * size + self.rounding[1]
-        return np.asarray(total / ridges[:, None])
+        flat, ridges = np.asfortranarray(V.reshape(k, L * q)), ridges[:, None]
+        left = self.r[:, None] - linalg.matmul(A, flat).reshape(V.shape) - ridges * V
+        sizes = linalg.matmul(np.abs(A), np.abs(flat)).reshape(V.shape)
+        sizes += ridges * np.abs(V) + np.abs(self.r)[:, None]
+        total = np.linalg.norm(left, axis=0) + summation(k, BLOCK) * np.linalg.norm(sizes, axis=0)
+        total += self.fine * (np.tensordot(self.roots, np.abs(W), axes=1) + self.spread)
+        return np.asarray(total / ridges)
