@@ -117,8 +117,9 @@ class HeldOutErrors:
         return joined, one[1] + other[1]
 
     def finish(self, state: tuple[dict[int, list[Any]], int]) -> Errors:
-        columns = [{name: sums[i] for name, sums in state[0].items()} for i in range(6)]
-        return Errors(*columns, state[1])  # type: ignore[arg-type]
+        columns: Any = [{name: sums[i] for name, sums in state[0].items()} for i in range(6)]
+        squared, absolute, wrong, weight, y, yy = columns
+        return Errors(squared, absolute, wrong, weight, y, yy, state[1])
 
 
 @dataclass(frozen=True)
