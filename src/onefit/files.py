@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit._validation import suggest
+from onefit._validation import DataError, suggest
 from onefit.plan.memory import GIB, available_memory
 from onefit.scan import BROKEN, PACKED, PIECE, Counts, open_unpacked, scan
 
@@ -54,10 +54,6 @@ DECIMAL_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")
 LONGEST_NAME = 10_000
 #: characters of a value that a message quotes
 QUOTED = 60
-
-
-class DataError(ValueError):
-    """Data that cannot be read or used; the message says what to do about it."""
 
 
 def shown(value: Any) -> str:
