@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ class Columns:
     s: tuple[str, ...] = ()
     key: tuple[str, ...] = ()
     single: bool = True
-    given: Given = Given()
+    given: Given = field(default_factory=Given)
 
     @classmethod
     def resolve(

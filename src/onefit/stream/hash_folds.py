@@ -2,8 +2,8 @@
 
 Splitters that draw need all rows in one place. The hash of a key (:mod:`onefit.stream.hashing`)
 needs nothing but the key, so a row has the same fold in whatever chunk, on whatever machine and in
-whatever order it is met. The key is the number of the row; or a value of a column, be it an id, which
-makes folds survive a reordering of the file, or a group, which is then held out as a whole.
+whatever order it is met. The key is the number of the row; or a value of a column, be it an id,
+which makes folds survive a reordering of the file, or a group, which is held out as a whole.
 """
 
 from __future__ import annotations

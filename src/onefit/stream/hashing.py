@@ -1,9 +1,9 @@
 """64-bit hashes of keys, the same in every process, on every machine, in every order.
 
 A whole number below 2^64 is its own word; a text, or bytes, is the first eight bytes of its BLAKE2b
-digest; a number that is not whole is the bits of its double. Words are spread by the output function
-of SplitMix64 (Steele, Lea, Flood 2014), a bijection, after the spread seed was added to them bit by
-bit. Equal values have equal words whatever type they are stored in: 7, 7.0 and an int8 of 7.
+digest; a number that is not whole is the bits of its double. Words are spread by the output
+function of SplitMix64 (Steele, Lea, Flood 2014), a bijection, after the spread seed was added to
+them bit by bit. Equal values have equal words, whatever their type: 7, 7.0, an int8 of 7.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A piece is read in one go, by whoever runs the pass: a slice of an array, a row group of a Parquet
 file, a block of a Dask collection. It can be sent to another process, where it is read. Numbers of
-rows are those of the whole sample, which all pieces are laid out over before anything is read; so the
-rows, their folds and every sum are the same however they are cut.
+rows are those of the whole sample, which all pieces are laid out over before anything is read; so
+the rows, their folds and every sum are the same however they are cut.
 """
 
 from __future__ import annotations

@@ -1,0 +1,157 @@
+"""A pass on Dask: each worker sums up its rows, and sums are joined in a tree.
+
+A leaf is the sum over some pieces, taken where they are read, so rows never travel; what travels
+is states, whose size does not depend on the number of rows. Pieces of files are dealt out in a few
+leaves per thread, whatever their number; a block of a collection is a leaf of its own, and is let
+go of as soon as it is in a sum. On a cluster, adjacent leaves are dealt to one worker, which joins
+its states before one of them leaves it. That is a wish, not a condition: the leaves of a worker that
+dies are computed by others, from the rows again, and idle workers take leaves from busy ones. The
+tree is fixed before anything runs, so a pass that loses workers gives the same bits.
+
+The accumulator travels in the graph, not scattered: what is scattered is lost with its worker.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from onefit.stream.accumulate import Accumulator
+from onefit.stream.checkpoint import Keeper
+from onefit.stream.needs import needed
+from onefit.stream.run import absorb
+from onefit.stream.source import Source, groups_of
+
+__all__ = ["reduce_on_dask"]
+
+#: states that are joined at once
+FAN = 8
+#: leaves of files per thread: more spread the work better, and let more states travel
+LEAVES = 4
+#: leaves per thread between two checkpoints
+BETWEEN = 16
+
+
+def reduce_on_dask(
+    accumulator: Accumulator[Any, Any], source: Source, client: Any, keeper: Keeper, rows: int
+) -> Any:
+    """The state of all rows, on a client or on whatever scheduler is active."""
+    needed("dask", "dask", "passes on Dask")
+    workers = _workers(client)
+    threads = sum(workers.values())
+    state, done = keeper.begin(accumulator)
+    for pieces in _sections(source.pieces[done:], threads, keeper):
+        leaves = _leaves(accumulator, source, pieces, rows, threads)
+        found = _compute(accumulator, leaves, client, workers)
+        state = found if done == 0 else accumulator.merge(state, found)
+        done += len(pieces)
+        keeper.keep(state, done, last=done == len(source.pieces))
+    return state
+
+
+def _workers(client: Any) -> dict[str, int]:
+    """Threads of every worker by its address; of this machine without a client."""
+    if client is None:
+        from dask.system import CPU_COUNT
+
+        return {"": CPU_COUNT}
+    client.wait_for_workers(1)
+    return dict(sorted(client.nthreads().items()))
+
+
+def _sections(pieces: Sequence[Any], threads: int, keeper: Keeper) -> list[Sequence[Any]]:
+    """What is done between two checkpoints: everything, if there are none."""
+    size = BETWEEN * threads if keeper.path is not None else len(pieces)
+    return [pieces[i : i + size] for i in range(0, len(pieces), size or 1)]
+
+
+def _leaves(
+    accumulator: Any, source: Source, pieces: Sequence[Any], rows: int, threads: int
+) -> list[Any]:
+    from dask import delayed
+
+    shared = delayed(accumulator, pure=False, traverse=False)
+    bare = replace(source, pieces=(), about={})
+    if source.lazy:
+        groups = [[piece] for piece in pieces]
+    else:
+        total = sum(piece.rows for piece in pieces)
+        groups = groups_of(pieces, -(-total // (LEAVES * threads)))
+    leaf = delayed(_leaf, pure=False, traverse=False)
+    return [
+        leaf(shared, bare, [replace(one, parts=None) for one in group], rows, *group[0].parts)
+        if source.lazy
+        else leaf(shared, bare, group, rows)
+        for group in groups
+    ]
+
+
+def _leaf(accumulator: Any, source: Source, pieces: list[Any], rows: int, *parts: Any) -> Any:
+    """The state of some pieces; the one piece of a collection gets its parts from Dask."""
+    if parts:
+        pieces = [replace(pieces[0], parts=list(parts))]
+    return absorb(accumulator, source, pieces, rows, accumulator.init())
+
+
+def _compute(accumulator: Any, leaves: list[Any], client: Any, workers: dict[str, int]) -> Any:
+    if client is None:
+        return _tree(accumulator, leaves).compute()
+    held = _is_held(leaves)
+    names = list(workers)
+    parts = [part.tolist() for part in np.array_split(np.arange(len(leaves)), len(names))]
+    futures: list[Any] = []
+    try:
+        with _large_graphs():
+            for name, part in zip(names, parts, strict=True):
+                if part:
+                    tree = _tree(accumulator, [leaves[i] for i in part])
+                    # rows that lie on workers already draw their leaves there
+                    wish = {} if held else {"workers": [name], "allow_other_workers": True}
+                    futures.append(client.compute(tree, **wish))
+            total = client.compute(_tree(accumulator, futures))
+        futures.append(total)
+        return total.result()
+    except BaseException:
+        client.cancel(futures)
+        raise
+
+
+def _is_held(leaves: list[Any]) -> bool:
+    """Whether the rows are persisted on the cluster."""
+    from distributed import futures_of
+
+    return bool(futures_of(leaves[0]))
+
+
+def _tree(accumulator: Any, states: Sequence[Any]) -> Any:
+    """The state of all, joined by groups and these by groups again."""
+    from dask import delayed
+
+    join: Callable[..., Any] = delayed(_join, pure=False, traverse=False)
+    shared = delayed(accumulator, pure=False, traverse=False)
+    while len(states) > 1:
+        groups = [states[i : i + FAN] for i in range(0, len(states), FAN)]
+        states = [join(shared, *group) if len(group) > 1 else group[0] for group in groups]
+    return delayed(states[0])
+
+
+def _join(accumulator: Any, first: Any, *others: Any) -> Any:
+    """All states in one; of copies, since joining reuses them and Dask may need them again."""
+    state = deepcopy(first)
+    for other in others:
+        state = accumulator.merge(state, deepcopy(other))
+    return state
+
+
+@contextmanager
+def _large_graphs() -> Iterator[None]:
+    """The accumulator is in the graph for a reason, which Dask need not warn of."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+        yield
