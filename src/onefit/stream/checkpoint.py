@@ -18,8 +18,7 @@ import sys
 import time
 import warnings
 import zipfile
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -46,19 +45,17 @@ class Keeper:
 
     path: Path | None = None
     classes: tuple[str, ...] = ()
-    pause: float = PAUSE
-    clock: Callable[[], float] = time.monotonic
-    written: float = field(default=-np.inf, init=False)
+    written: float = -np.inf
 
     def begin(self, accumulator: Any) -> tuple[Any, int]:
         """The state to begin with, and the pieces that are in it already."""
-        self.written = self.clock()
+        self.written = time.monotonic()
         found = None if self.path is None else self._read(self.path)
         return (accumulator.init(), 0) if found is None else found
 
     def keep(self, state: Any, done: int, last: bool = False) -> None:
         """Write the state after so many pieces, unless that was done a moment ago."""
-        if self.path is None or (not last and self.clock() - self.written < self.pause):
+        if self.path is None or (not last and time.monotonic() - self.written < PAUSE):
             return
         new = self.path.with_suffix(".new")
         arrays: list[Array] = []
@@ -75,7 +72,7 @@ class Keeper:
                 f"checkpoint={str(self.path.parent)!r} cannot be written ({error}); make room, or "
                 "name another folder"
             ) from error
-        self.written = self.clock()
+        self.written = time.monotonic()
 
     def _read(self, path: Path) -> tuple[Any, int] | None:
         if not path.exists():

@@ -94,8 +94,8 @@ def _frame_source(
     X: Any, given: tuple[Any, ...], cv: HashKFold, features: Any, drop: Any
 ) -> Source:
     # what is no name is cut into blocks beside the frame
-    names = [one if _is_name(one) else None for one in given]
-    columns = Columns.resolve(list(X.columns), *names, features=features, drop=drop)
+    y, s, key = (one if _is_name(one) else None for one in given)
+    columns = Columns.resolve(list(X.columns), y, s, key, features, drop)
     beside = tuple(None if _is_name(one) else one for one in given)
     X = X[columns.read]
     sizes = _sizes(X, (math.nan,) * X.npartitions)

@@ -4,9 +4,9 @@ A leaf is the sum over some pieces, taken where they are read, so rows never tra
 is states, whose size does not depend on the number of rows. Pieces of files are dealt out in a few
 leaves per thread, whatever their number; a block of a collection is a leaf of its own, and is let
 go of as soon as it is in a sum. On a cluster, adjacent leaves are dealt to one worker, which joins
-its states before one of them leaves it. That is a wish, not a condition: the leaves of a worker that
-dies are computed by others, from the rows again, and idle workers take leaves from busy ones. The
-tree is fixed before anything runs, so a pass that loses workers gives the same bits.
+its states before one of them leaves it. That is a wish, not a condition: the leaves of a worker
+that dies are computed by others, from the rows again, and idle workers take leaves from busy ones.
+The tree is fixed before anything runs, so a pass that loses workers gives the same bits.
 
 The accumulator travels in the graph, not scattered: what is scattered is lost with its worker.
 """
@@ -25,7 +25,7 @@ import numpy as np
 from onefit.stream.accumulate import Accumulator
 from onefit.stream.checkpoint import Keeper
 from onefit.stream.needs import needed
-from onefit.stream.run import absorb
+from onefit.stream.one_pass import absorb
 from onefit.stream.source import Source, groups_of
 
 __all__ = ["reduce_on_dask"]

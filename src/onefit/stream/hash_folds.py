@@ -84,8 +84,6 @@ class HashKFold(BaseCrossValidator):
     ) -> Iterator[Indices]:
         n = _num_samples(X)
         fold = self.fold_of(np.arange(n) if groups is None else groups)
-        if fold.size != n:
-            raise ValueError(f"groups has {fold.size} rows, but X has {n}")
         self.check_counts(np.bincount(fold, minlength=self.n_splits))
         for k in range(self.n_splits):
             yield np.flatnonzero(fold == k)
