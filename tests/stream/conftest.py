@@ -1,9 +1,6 @@
-"""Rows in every place that they can be streamed from, and a cluster."""
+"""Rows in every place that they can be streamed from."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,15 +26,3 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Rows:
     np.save(place / "X.npy", X)
     expected = honest(X, y, s, HashKFold(K).fold_of(np.arange(N)))
     return Rows(X, y, s, frame["g"].to_numpy(), frame, folder, place / "X.npy", expected)
-
-
-@pytest.fixture(scope="session")
-def cluster() -> Iterator[Any]:
-    """A client of two worker processes."""
-    from distributed import Client, LocalCluster
-
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
-        Client(cluster, set_as_default=False) as client,
-    ):
-        yield client

@@ -20,8 +20,6 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from onefit.stream.accumulate import Accumulator
 from onefit.stream.checkpoint import Keeper
 from onefit.stream.needs import needed
@@ -102,31 +100,35 @@ def _leaf(accumulator: Any, source: Source, pieces: list[Any], rows: int, *parts
 def _compute(accumulator: Any, leaves: list[Any], client: Any, workers: dict[str, int]) -> Any:
     if client is None:
         return _tree(accumulator, leaves).compute()
-    held = _is_held(leaves)
-    names = list(workers)
-    parts = [part.tolist() for part in np.array_split(np.arange(len(leaves)), len(names))]
     futures: list[Any] = []
     try:
         with _large_graphs():
-            for name, part in zip(names, parts, strict=True):
-                if part:
-                    tree = _tree(accumulator, [leaves[i] for i in part])
-                    # rows that lie on workers already draw their leaves there
-                    wish = {} if held else {"workers": [name], "allow_other_workers": True}
-                    futures.append(client.compute(tree, **wish))
-            total = client.compute(_tree(accumulator, futures))
-        futures.append(total)
-        return total.result()
+            for name, own in _dealt(client, leaves, list(workers)).items():
+                tree = _tree(accumulator, own)
+                futures.append(client.compute(tree, workers=[name], allow_other_workers=True))
+            futures.append(client.compute(_tree(accumulator, futures)))
+        return futures[-1].result()
     except BaseException:
         client.cancel(futures)
         raise
 
 
-def _is_held(leaves: list[Any]) -> bool:
-    """Whether the rows are persisted on the cluster."""
-    from distributed import futures_of
+def _dealt(client: Any, leaves: list[Any], names: list[str]) -> dict[str, list[Any]]:
+    """Leaves by worker: where their rows lie if they are persisted, else adjacent ones together."""
+    from distributed import futures_of, wait
 
-    return bool(futures_of(leaves[0]))
+    held = [futures_of(leaf) for leaf in leaves]
+    if all(held):
+        wait(held)
+        holders = client.who_has([own[0] for own in held])
+        places = [next(iter(holders[own[0].key]), names[0]) for own in held]
+    else:
+        share = -(-len(leaves) // len(names))
+        places = [names[i // share] for i in range(len(leaves))]
+    dealt: dict[str, list[Any]] = {}
+    for place, leaf in zip(places, leaves, strict=True):
+        dealt.setdefault(place, []).append(leaf)
+    return dealt
 
 
 def _tree(accumulator: Any, states: Sequence[Any]) -> Any:
