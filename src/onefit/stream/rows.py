@@ -69,6 +69,8 @@ class Reading:
     transform : callable or None
         From features as they are stored to numbers, (m, p); None takes them as numbers.
     dtype : floating point type
+    labels : bool
+        Whether targets are labels, taken as they are.
     """
 
     cv: HashKFold
@@ -76,6 +78,7 @@ class Reading:
     encode: Map | None = None
     transform: Map | None = None
     dtype: Any = np.float64
+    labels: bool = False
 
     def chunk(self, block: Block) -> Chunk:
         """The rows of a block, checked."""
@@ -102,6 +105,8 @@ class Reading:
     def _targets(self, block: Block) -> Array:
         if block.y is None:
             return np.empty((block.row.size, 0), dtype=self.dtype)
+        if self.labels:
+            return _labels(block)
         y = block.y if self.encode is None else self.encode(block.y)
         Y = self._numbers(y, block, "the target")
         Y = Y.reshape(block.row.size, -1)
@@ -127,6 +132,16 @@ class Reading:
                 f"{what} holds what is no number, {block.at(0)} or after it: {error}; streamed "
                 "columns must be numeric, so encode or leave out the others"
             ) from error
+
+
+def _labels(block: Block) -> Array:
+    """Labels of any type, none of them missing."""
+    y = np.asarray(block.y).reshape(block.row.size, -1)
+    for column in y.T:
+        missing = [i for i, one in enumerate(column.tolist()) if one is None or one != one]
+        if missing:
+            _refuse(block, missing[0], "the target", column[missing[0]])
+    return y
 
 
 def _refuse(block: Block, i: int, what: str, value: Any) -> None:

@@ -100,6 +100,11 @@ class Source:
         """Rows of the whole sample, before any filter."""
         return self.pieces[-1].start + self.pieces[-1].rows if self.pieces else 0
 
+    @property
+    def labelled(self) -> Source:
+        """The same rows with targets as they are stored."""
+        return replace(self, reading=replace(self.reading, labels=True))
+
     def encoded(self, encode: Map | None = None, transform: Map | None = None) -> Source:
         """The same rows with other maps of targets and features to numbers."""
         return replace(self, reading=replace(self.reading, encode=encode, transform=transform))
