@@ -285,3 +285,5 @@ class HeldMap:
 
     def lost(self, dropped: Indices) -> Array:
         return self.base.lost(dropped)
+
+
