@@ -35,7 +35,9 @@ from onefit.search.race import race
 from onefit.search.results import Results, heldout_of, tabulate, warn_of_failures
 from onefit.search.scoring import build_scoring
 from onefit.search.setup import Setup, set_up
+from onefit.search.streamed import Streamed, search_streamed
 from onefit.search.workers import Outcome, Task
+from onefit.stream.open_rows import is_streamed
 
 Array = NDArray[Any]
 
@@ -205,6 +207,8 @@ class KernelSearchCV(BaseSearchCV):
         """
         self._check_settings()
         scorers, metric = self._get_scorers()
+        if is_streamed(X):
+            return self._fit_streamed(X, y, params, scorers, metric)
         X, y = indexable(X, y)
         params = _check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)
@@ -215,7 +219,7 @@ class KernelSearchCV(BaseSearchCV):
                 setup = setup.watched(callback.on_iteration)
         task = self._task(setup, scorers, X, y, routed.scorer.score, metric)
         multimetric = hasattr(scorers, "_scorers") or task.scoring.names != ["score"]
-        metric = self._metric(task, metric, multimetric)
+        metric = self._metric(task.scoring.names, metric, multimetric)
         if setup.continuous or setup.ranges:
             continuous.check(self, metric)
         setup.check_memory()
@@ -243,6 +247,37 @@ class KernelSearchCV(BaseSearchCV):
             fitted |= self._refit(X, y, weight, fitted, context)
         self._replace_fitted(fitted)  # all at once: an interrupted fit changes nothing
         context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=_metadata(params))
+        return self
+
+    def _fit_streamed(
+        self, X: Any, y: Any, params: dict[str, Any], scorers: Any, metric: Any
+    ) -> KernelSearchCV:
+        """The same over rows that are not in memory, see :mod:`onefit.search.streamed`."""
+        groups = params.pop("groups", None)
+        found = search_streamed(self, X, y, _only_weight(params), groups, scorers)
+        multimetric = hasattr(scorers, "_scorers")
+        metric = self._metric(found.names, metric, multimetric)
+        results = tabulate(
+            found.candidates, found.outcomes, found.names, found.sizes, self.aggregate
+        )
+        warn_of_failures(results)
+        fitted: dict[str, Any] = {
+            "cv_results_": results.table,
+            "n_splits_": found.sizes.size,
+            "multimetric_": multimetric,
+            "scorer_": getattr(scorers, "_scorers", scorers),
+        }
+        if self.refit or not multimetric:
+            best = self._winner(found, results, metric)
+            fitted |= {"best_index_": best, "best_params_": found.candidates[best]}
+            if metric is not None:
+                fitted["best_score_"] = results.totals[metric][best]
+            if self.refit is not False:
+                fitted["best_estimator_"] = machine = found.best_estimator(self, best)
+                fitted["refit_time_"] = 0.0  # the machine of all rows came with the others
+                if hasattr(machine, "feature_names_in_"):
+                    fitted["feature_names_in_"] = machine.feature_names_in_
+        self._replace_fitted(fitted)
         return self
 
     def _replace_fitted(self, fitted: dict[str, Any]) -> None:
@@ -321,10 +356,10 @@ class KernelSearchCV(BaseSearchCV):
         criterion = get_criterion(self.criterion, keep=setup.continuous)
         return Task(setup.sample, scoring, pooled, self.aggregate, per_target, criterion)
 
-    def _metric(self, task: Task, metric: Any, multimetric: bool) -> Any:
+    def _metric(self, names: list[str], metric: Any, multimetric: bool) -> Any:
         """The metric to choose by; None where a function chooses, or nothing does."""
         if multimetric:
-            self._check_refit_for_multimetric(task.scoring.names)
+            self._check_refit_for_multimetric(names)
             metric = self.refit
         return None if callable(self.refit) or not isinstance(metric, str) else metric
 
@@ -403,7 +438,7 @@ class KernelSearchCV(BaseSearchCV):
             fitted["heldout_"] = heldout_of(best, outcomes, setup.folds)
         return fitted
 
-    def _winner(self, setup: Setup, results: Results, metric: Any) -> int:
+    def _winner(self, setup: Setup | Streamed, results: Results, metric: Any) -> int:
         if callable(self.refit):
             return int(self._select_best_index(self.refit, metric, results.table))
         values = results.totals[metric]

@@ -19,7 +19,6 @@ from sums import FoldSums
 
 from onefit.stream import HashKFold, open_rows, run
 from onefit.stream.arrays import PIECE
-from onefit.stream.open_rows import is_streamed
 
 
 @pytest.mark.parametrize("chunk_rows", [1, 333, 8192])
@@ -56,7 +55,6 @@ def test_memory_maps_and_parts_of_them(rows: Rows, tmp_path: Path, order: Any) -
     np.save(path, padded)
     part = np.load(path, mmap_mode="r")[100:, 2:]
     source = opened(part, rows.y, sample_weight=rows.s)
-    assert is_streamed(part)
     assert len(pickle.dumps(source.pieces[0])) < 8 * 2 * N + 2000  # y and s, but not X
     check(source, rows.expected, chunk_rows=1000)
     check(opened(rows.npy, rows.y, sample_weight=rows.s), rows.expected)

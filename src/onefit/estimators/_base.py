@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from onefit import linalg, plan
+from onefit._types import Indices
 from onefit._validation import check_choice, check_positive, check_weights, first_not_finite
 from onefit.fit import SOLVERS, fit, resolved
 from onefit.kernels import Geometry, Kernel, Precomputed, check_precomputed, resolve_kernel
@@ -26,8 +27,8 @@ from onefit.losses import Loss
 from onefit.problem import Problem, Solution
 from onefit.stream.approximation import AUTO, expand, get_approximation, seed_of
 from onefit.stream.expansion import Expansion
-from onefit.stream.features import NystromMap
-from onefit.stream.fit import fit_features
+from onefit.stream.features import FeatureMap, NystromMap
+from onefit.stream.fit import FeatureFit, fit_features
 
 Array = NDArray[Any]
 
@@ -221,14 +222,21 @@ class KernelMachine(BaseEstimator):
                 f"the solution at lam={self.lam:g} is not finite; raise lam, or scale X and y"
             )
         rows: Expansion = problem.K
-        self._map, self.coef_, self.intercept_ = rows.features, found.W, found.b
-        self.n_iter_ = found.steps
-        if isinstance(rows.features, NystromMap):
-            self.dual_coef_ = rows.features.coefficients(found.W)
-            self.landmarks_ = rows.features.points
-            used = rows.features.order[: rows.features.size]
-            self.landmark_indices_ = None if rows.landmarks is None else rows.landmarks[used]
+        self._adopt(rows.features, rows.landmarks, found)
         return problem.loss
+
+    def _adopt(self, features: FeatureMap, landmarks: Indices | None, found: FeatureFit) -> None:
+        """Set the fitted attributes to a machine in feature space."""
+        self._map, self.coef_, self.intercept_ = features, found.W, found.b
+        self.n_iter_ = found.steps
+        if isinstance(features, NystromMap):
+            self.dual_coef_ = features.coefficients(found.W)
+            self.landmarks_ = features.points
+            used = features.order[: features.size]
+            self.landmark_indices_ = None if landmarks is None else landmarks[used]
+
+    def _finish(self, loss: Loss) -> None:
+        """Give the fitted attributes the shape of y."""
 
     def _remember(self, solution: Solution) -> None:
         if not (np.isfinite(solution.a).all() and np.isfinite(solution.b).all()):

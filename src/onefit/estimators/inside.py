@@ -13,22 +13,29 @@ from typing import Any
 import numpy as np
 
 from onefit import plan
-from onefit._types import Array
+from onefit._types import Array, Indices
 from onefit.estimators._base import KernelMachine
 from onefit.kernels import Kernel
 from onefit.losses import Loss
 from onefit.problem import Problem
+from onefit.stream.approximation import seed_of
 from onefit.stream.expansion import Expansion
+from onefit.stream.features import FeatureMap
+from onefit.stream.fit import FeatureFit
+from onefit.stream.sample import Drawn
 
 __all__ = [
+    "adopt",
     "check_machine",
     "check_no_approximation",
     "check_rows",
     "check_targets",
     "checked_data",
+    "encode_labels",
     "expand",
     "feature_count",
     "feature_key",
+    "features_of",
     "has_one_target",
     "is_approximate",
     "is_machine",
@@ -38,6 +45,7 @@ __all__ = [
     "make_problem",
     "prepare",
     "resolve_kernel",
+    "rows_to_draw",
     "solve",
     "with_decision",
     "with_support",
@@ -108,6 +116,42 @@ def feature_count(machine: KernelMachine, rows: int) -> int:
 def expand(machine: KernelMachine, kernel: Kernel, X: Any, s: Array) -> Expansion:
     """Features of rows, in the place of their kernel matrix."""
     return machine._expand(kernel, X, s)
+
+
+def rows_to_draw(machine: KernelMachine) -> tuple[int, int]:
+    """How large a sample its features are made from, and the seed of it."""
+    return machine._features.wanted(machine.n_components), seed_of(machine.random_state)
+
+
+def features_of(
+    machine: KernelMachine, kernel: Kernel, drawn: Drawn
+) -> tuple[FeatureMap, Indices | None, Drawn]:
+    """Features from a sample of rows, the numbers of the landmarks, and the landmarks."""
+    seed = seed_of(machine.random_state)
+    found: tuple[FeatureMap, Indices | None, Drawn]
+    found = machine._features.features(kernel, drawn, machine.n_components, seed)
+    return found
+
+
+def adopt(
+    machine: KernelMachine,
+    kernel: Kernel,
+    features: FeatureMap,
+    landmarks: Indices | None,
+    found: FeatureFit,
+) -> None:
+    """Make a machine one that was fitted elsewhere."""
+    machine._kernel = kernel
+    machine._adopt(features, landmarks, found)
+    machine._finish(loss_of(machine))
+
+
+def encode_labels(classes: Array, y: Any) -> Array:
+    """Labels as -1 and +1, a column for two classes and one per class for more."""
+    labels = np.asarray(y).ravel()
+    if len(classes) == 2:
+        return np.where(labels == classes[1], 1.0, -1.0)[:, None]
+    return np.where(labels[:, None] == classes, 1.0, -1.0)
 
 
 def check_rows(machine: KernelMachine, X: Any, **options: Any) -> Any:

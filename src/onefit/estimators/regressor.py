@@ -148,7 +148,10 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         -------
         self
         """
-        loss = self._fit(X, y, sample_weight)
+        self._finish(self._fit(X, y, sample_weight))
+        return self
+
+    def _finish(self, loss: Loss) -> None:
         if isinstance(loss, Huber):
             one = self._y_ndim == 1 or np.ndim(loss.threshold) == 0
             self.threshold_ = float(np.ravel(loss.threshold)[0]) if one else loss.threshold
@@ -157,7 +160,6 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
                 if name in vars(self):
                     setattr(self, name, getattr(self, name).ravel())
             self.intercept_ = float(self.intercept_[0])
-        return self
 
     def predict(self, X: Any) -> Array:
         """Predictions f(x) + b for the rows of X."""

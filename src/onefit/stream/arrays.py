@@ -101,7 +101,8 @@ def array_source(X: Any, y: Any, sample_weight: Any, groups: Any, cv: HashKFold)
         for a, b in _cuts(X.shape[0])
     ]
     about = {"X": place.about if inside else describe(X), **_about(given, cv)}
-    return Source(pieces, Reading(cv), None, X.shape[1], about, anywhere=inside)
+    shape = None if given.y is None else given.y.shape[1:]
+    return Source(pieces, Reading(cv), None, X.shape[1], shape, about, anywhere=inside)
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,8 @@ def frame_source(frame: Any, columns: Columns, cv: HashKFold) -> Source:
         for a, b in _cuts(len(frame))
     ]
     about = {"X": describe(frame), **_about(columns.given, cv)}
-    return Source(pieces, Reading(cv, columns.X), columns.X, len(columns.X), about)
+    reading, width = Reading(cv, columns.X), len(columns.X)
+    return Source(pieces, reading, columns.X, width, columns.target_shape, about)
 
 
 def _cuts(n: int) -> list[tuple[int, int]]:

@@ -68,6 +68,13 @@ class Columns:
         """Every column that has to be read, once."""
         return list(dict.fromkeys((*self.X, *self.y, *self.s, *self.key)))
 
+    @property
+    def target_shape(self) -> tuple[int, ...] | None:
+        """Of a row's target, see :class:`onefit.stream.source.Source`."""
+        if self.y:
+            return () if self.single else (len(self.y),)
+        return None if self.given.y is None else self.given.y.shape[1:]
+
     def split(self, frame: Any, given: Given) -> tuple[Any, Any, Any, Any]:
         """Features, targets, weights and keys of some rows: a data frame and what was given."""
         y = given.y

@@ -137,7 +137,16 @@ def _source(
     about = {"X": f"{X.name if columns is None else X._name} of {sum(sizes)} rows"}
     about |= {name: _words(one) for name, one in zip(ROLES, given, strict=True)}
     about |= {"columns": describe(columns), "cv": describe(cv)}
-    return Source(pieces, Reading(cv, names), names, width, about, lazy=True)
+    shape = _target_shape(given[0], columns)
+    return Source(pieces, Reading(cv, names), names, width, shape, about, lazy=True)
+
+
+def _target_shape(y: Any, columns: Columns | None) -> tuple[int, ...] | None:
+    if y is None:
+        return None if columns is None else columns.target_shape
+    if hasattr(y, "columns"):
+        return (len(y.columns),)
+    return tuple(np.shape(y)[1:]) if not hasattr(y, "ndim") else tuple(y.shape[1 : y.ndim])
 
 
 def _words(value: Any) -> str:

@@ -16,10 +16,8 @@ __all__ = ["is_streamed", "open_rows"]
 
 
 def is_streamed(X: Any) -> bool:
-    """Whether rows are to be streamed: paths, memory maps and Dask collections are."""
-    if isinstance(X, np.memmap):
-        return X.filename is not None
-    return isinstance(X, (str, Path)) or is_lazy(X)
+    """Whether rows are to be streamed: sources, paths and Dask collections are."""
+    return isinstance(X, (str, Path, Source)) or _are_paths(X) or is_lazy(X)
 
 
 def is_lazy(X: Any) -> bool:
@@ -61,6 +59,10 @@ def open_rows(
     Source
     """
     splitter = check_splitter(cv)
+    if isinstance(X, Source):
+        if any(one is not None for one in (y, sample_weight, groups)):
+            raise ValueError("y, sample_weight and groups were given to open_rows already")
+        return X.split_by(splitter)
     if isinstance(X, (str, Path)) and str(X).endswith(".npy"):
         X = np.load(X, mmap_mode="r")
     table = {"features": features, "drop": drop}

@@ -186,7 +186,8 @@ def parquet_source(
         "cv": describe(cv),
     }
     reading = Reading(cv, columns.X)
-    return Source(pieces, reading, columns.X, len(columns.X), about, anywhere=True)
+    shape = columns.target_shape
+    return Source(pieces, reading, columns.X, len(columns.X), shape, about, anywhere=True)
 
 
 def open_dataset(path: Any) -> tuple[Any, str]:

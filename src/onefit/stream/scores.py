@@ -1,8 +1,8 @@
 """Held-out scores as sums over rows: every row is predicted by the machines that did not see it.
 
-A metric that is a function of sums over the test rows of a split needs no held-out value to be kept:
-squared and absolute errors, and the number of right labels. R^2 also needs the variance of a split's
-targets, which the survey has.
+A metric that is a function of sums over the test rows of a split needs no held-out value to be
+kept: squared and absolute errors, and the number of right labels. R^2 also needs the variance of a
+split's targets, which the survey has.
 """
 
 from __future__ import annotations
@@ -45,8 +45,9 @@ class Errors:
     @property
     def pooled(self) -> Errors:
         """Of all folds as one."""
-        sums = (one.sum(axis=0)[None] for one in (self.squared, self.absolute, self.right))
-        return Errors(*sums, self.longest.max()[None])
+        parts = self.squared, self.absolute, self.right
+        squared, absolute, right = (one.sum(axis=0)[None] for one in parts)
+        return Errors(squared, absolute, right, self.longest.max()[None])
 
 
 @dataclass(frozen=True)

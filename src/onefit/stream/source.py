@@ -14,7 +14,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from onefit._describe import describe
 from onefit._types import Array
+from onefit.stream.hash_folds import HashKFold
 from onefit.stream.rows import Block, Map, Reading
 
 __all__ = ["Given", "Piece", "Source", "groups_of"]
@@ -79,6 +81,8 @@ class Source:
     names : tuple of str or None
         Of the features.
     n_features : int
+    target_shape : tuple of int, or None
+        Of a row's target: empty for a number, (q,) for q of them; None without a target.
     about : dict
         What a checkpoint knows the rows by, in words.
     anywhere : bool
@@ -91,6 +95,7 @@ class Source:
     reading: Reading
     names: tuple[str, ...] | None
     n_features: int
+    target_shape: tuple[int, ...] | None = None
     about: dict[str, str] = field(default_factory=dict, repr=False)
     anywhere: bool = False
     lazy: bool = False
@@ -99,6 +104,11 @@ class Source:
     def n_rows(self) -> int:
         """Rows of the whole sample, before any filter."""
         return self.pieces[-1].start + self.pieces[-1].rows if self.pieces else 0
+
+    def split_by(self, cv: HashKFold) -> Source:
+        """The same rows with other folds."""
+        reading, about = replace(self.reading, cv=cv), self.about | {"cv": describe(cv)}
+        return replace(self, reading=reading, about=about)
 
     @property
     def labelled(self) -> Source:

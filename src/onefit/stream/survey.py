@@ -1,7 +1,7 @@
 """What a search asks of the rows before it makes features: sizes, spreads and classes.
 
-Means and variances of parts are joined by Chan, Golub and LeVeque's formula [1]_, which subtracts no
-two large numbers: with D the difference of the means of two parts of weights a and b,
+Means and variances of parts are joined by Chan, Golub and LeVeque's formula [1]_, which subtracts
+no two large numbers: with D the difference of the means of two parts of weights a and b,
 
     mean = mean_a + D b/(a + b),    M = M_a + M_b + D^2 a b/(a + b),    M = sum s (x - mean)^2.
 
@@ -26,13 +26,16 @@ __all__ = ["Labels", "Spread", "Survey", "Surveyed"]
 
 @dataclass(frozen=True)
 class Spread:
-    """Weight, mean and M of some columns, with their smallest and largest values."""
+    """Weight, mean and M of some columns, their smallest and largest values, and whether they are
+    labels -1 and +1.
+    """
 
     weight: float
     mean: Array
     M: Array
     low: Array
     high: Array
+    labels: Array
 
     @classmethod
     def of(cls, values: Array, s: Array) -> Spread:
@@ -40,11 +43,12 @@ class Spread:
         weight, q = float(s.sum()), values.shape[1]
         if weight == 0.0:
             end = np.full(q, np.inf)
-            return cls(0.0, np.zeros(q), np.zeros(q), end, -end)
+            return cls(0.0, np.zeros(q), np.zeros(q), end, -end, np.ones(q, dtype=bool))
         values = values.astype(np.float64, copy=False)
-        mean = s @ values / weight
-        some = values[s > 0]
-        return cls(weight, mean, s @ np.square(values - mean), some.min(axis=0), some.max(axis=0))
+        mean, some = s @ values / weight, values[s > 0]
+        ends = some.min(axis=0), some.max(axis=0)
+        labels = (np.abs(some) == 1.0).all(axis=0)
+        return cls(weight, mean, s @ np.square(values - mean), *ends, labels)
 
     def join(self, other: Spread) -> Spread:
         """Of both."""
@@ -58,6 +62,7 @@ class Spread:
             self.M + other.M + np.square(D) * (self.weight * share),
             np.minimum(self.low, other.low),
             np.maximum(self.high, other.high),
+            self.labels & other.labels,
         )
 
     @property
@@ -105,10 +110,10 @@ class Surveyed:
     @property
     def scale(self) -> Array:
         """The unit in which an error is judged, as :func:`onefit.norms.target_scale` has it."""
-        all_rows = self.whole
-        size = np.maximum(np.abs(all_rows.low), np.abs(all_rows.high))
-        spread = np.sqrt(all_rows.variance)
-        return np.where(spread > 0.0, spread, np.where(size > 0.0, size, 1.0))
+        whole = self.whole
+        size = np.maximum(np.abs(whole.low), np.abs(whole.high))
+        spread = np.where(whole.low == whole.high, size, np.sqrt(whole.variance))
+        return np.where(whole.labels | (size == 0.0), 1.0, spread)
 
 
 @dataclass(frozen=True)
