@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 from sums import FoldSums
 
 from onefit.stream import open_rows, run
@@ -50,3 +51,12 @@ def assert_same(found: dict[str, Any], expected: dict[str, Any]) -> None:
 
 def opened(X: Any, *args: Any, **options: Any) -> Any:
     return open_rows(X, *args, cv=K, **options)
+
+
+def damage(path: Path, group: int) -> None:
+    """Overwrite the middle of a column's pages."""
+    column = pq.ParquetFile(path).metadata.row_group(group).column(1)
+    data = bytearray(path.read_bytes())
+    start = column.data_page_offset + column.total_compressed_size // 2
+    data[start : start + 64] = bytes(64)
+    path.write_bytes(bytes(data))

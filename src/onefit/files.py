@@ -34,6 +34,7 @@ __all__ = [
     "columns_of",
     "filled",
     "is_libsvm",
+    "is_parquet",
     "listed",
     "may_hold_text",
     "read_frame",
@@ -79,6 +80,11 @@ def is_libsvm(path: Path) -> bool:
     return _suffix(path) in LIBSVM
 
 
+def is_parquet(path: Path) -> bool:
+    """Whether a file's name says Parquet."""
+    return _suffix(path) in PARQUET
+
+
 def filled(column: pd.Series) -> Array:
     """The values of a column that are there."""
     values: Array = column.dropna().to_numpy(dtype=object)
@@ -112,7 +118,10 @@ def _check_file(path: Path) -> None:
         near = [one.name for one in path.parent.glob("*")] if path.parent.is_dir() else []
         raise DataError(f"there is no file {str(path)!r}{suggest(path.name, near)}")
     if path.is_dir():
-        raise DataError(f"{str(path)!r} is a folder; name one file in it")
+        raise DataError(
+            f"{str(path)!r} is a folder; name one file in it, or stream the Parquet files in it with "
+            "--approximation nystrom"
+        )
 
 
 def read_frame(path: Path, delimiter: str | None, check_rows: CheckRows = None) -> pd.DataFrame:

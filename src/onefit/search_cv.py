@@ -266,6 +266,7 @@ class KernelSearchCV(BaseSearchCV):
             "n_splits_": found.sizes.size,
             "multimetric_": multimetric,
             "scorer_": getattr(scorers, "_scorers", scorers),
+            "plan_": [],
         }
         if self.refit or not multimetric:
             best = self._winner(found, results, metric)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from joblib import parallel_config
-from rows_everywhere import K, N, P, Rows, check, opened
+from rows_everywhere import K, N, P, Rows, check, damage, opened
 from sums import FoldSums, Smallest
 
 from onefit.stream import open_rows, run
@@ -99,22 +99,13 @@ def test_negative_weights_missing_keys_and_texts_are_named(rows: Rows) -> None:
         run(FoldSums(K, P), opened(frame, "y", drop=["s"]))
 
 
-def _damage(path: Path, group: int) -> None:
-    """Overwrite the middle of a column's pages."""
-    column = pq.ParquetFile(path).metadata.row_group(group).column(1)
-    data = bytearray(path.read_bytes())
-    start = column.data_page_offset + column.total_compressed_size // 2
-    data[start : start + 64] = bytes(64)
-    path.write_bytes(bytes(data))
-
-
 @pytest.mark.parametrize("compression", ["snappy", "none"])
 def test_a_corrupt_row_group_is_named(rows: Rows, tmp_path: Path, compression: str) -> None:
     path = tmp_path / "part-0.parquet"
     rows.frame.drop(columns="g").to_parquet(
         path, row_group_size=1000, compression=compression, write_page_checksum=True
     )
-    _damage(path, 3)
+    damage(path, 3)
     source = opened(tmp_path, "y", sample_weight="s")
     words = r"part-0.parquet, row group 3 \(rows 3000 to 3999\) cannot be read"
     with pytest.raises(ValueError, match=words):

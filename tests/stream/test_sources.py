@@ -135,7 +135,9 @@ def test_categories_and_encoded_targets(tmp_path: Path) -> None:
     words = ["no", "yes", "no", "yes"]
     table = pa.table({"x": [1, 2, 3, 4], "y": pa.array(words).dictionary_encode()})
     pq.write_table(table, tmp_path / "a.parquet")
-    source = open_rows(tmp_path, "y").encoded(lambda y: np.where(y == "yes", 1.0, -1.0))
+    source = open_rows(tmp_path, "y")
+    assert source.raw.reading.chunk(next(source.pieces[0].blocks(9))).Y[:, 0].tolist() == words
+    source = source.encoded(lambda y: np.where(y == "yes", 1.0, -1.0))
     chunk = source.reading.chunk(next(source.pieces[0].blocks(9)))
     np.testing.assert_array_equal(chunk.Y, [[-1], [1], [-1], [1]])
     np.testing.assert_array_equal(chunk.X, [[1], [2], [3], [4]])
@@ -143,7 +145,7 @@ def test_categories_and_encoded_targets(tmp_path: Path) -> None:
 
 def test_rows_of_a_transform(rows: Rows) -> None:
     source = opened(rows.folder, "y", sample_weight="s", numeric=False)
-    doubled = source.encoded(transform=lambda X: 2.0 * X.to_pandas()[["a", "b", "c"]].to_numpy())
+    doubled = source.transformed(lambda X: 2.0 * X.to_pandas()[["a", "b", "c"]].to_numpy(), P)
     found = run(FoldSums(K, P), doubled)
     np.testing.assert_allclose(found["G"], 4.0 * rows.expected["G"], rtol=1e-10)
 

@@ -26,6 +26,7 @@ from onefit.cli.encode import as_trained
 from onefit.estimators import inside
 from onefit.files import DataError, shortened
 from onefit.plan.memory import GIB, available_memory
+from onefit.stream.features import FourierMap, NystromMap
 from onefit.tables import Table, is_sparse
 
 Array = NDArray[Any]
@@ -41,6 +42,7 @@ TRUSTED = (
     "onefit.estimators.regressor.KernelRegressor",
     "scipy.sparse._csr.csr_matrix",
     *(f"{getattr(kernels, name).__module__}.{name}" for name in KERNELS),
+    *(f"{one.__module__}.{one.__name__}" for one in (FourierMap, NystromMap)),
 )
 
 
@@ -75,17 +77,18 @@ class Model:
         return self.pipeline.named_steps["machine"]
 
 
-def make_model(encoder: Any, machine: Any, table: Table, y: Array) -> Model:
+def make_model(encoder: Any, machine: Any, table: Table, y: Array | None) -> Model:
     """Join a fitted encoder and a fitted machine.
 
     A classifier keeps only the rows that have a coefficient; a regressor needs all of them for its
-    intervals.
+    intervals, and has none of them with an approximation.
     """
     if is_classifier(machine):
         machine = inside.with_support(machine)
     columns = table.X.shape[1] if is_sparse(table.X) else list(table.X.columns)
     pipeline = Pipeline([("columns", encoder), ("machine", machine)])
-    return Model(pipeline, table.target, columns, None if is_classifier(machine) else y)
+    rowless = is_classifier(machine) or inside.is_approximate(machine)
+    return Model(pipeline, table.target, columns, None if rowless else y)
 
 
 def save_model(model: Model, path: Path) -> None:
@@ -170,6 +173,9 @@ def _check_machine(model: Model) -> None:
     """A fitted machine of this package, with a coefficient and a target for every training row."""
     machine = model.machine
     _require(type(machine) in (KernelRegressor, KernelClassifier), "it has no kernel machine")
+    if inside.is_approximate(machine):
+        _check_features(machine)
+        return
     n = machine.X_fit_.shape[0]
     clone(machine)._check_parameters()
     inside.loss_of(machine)
@@ -180,6 +186,16 @@ def _check_machine(model: Model) -> None:
     if not is_classifier(machine):
         y = np.asarray(model.y, dtype=np.float64)
         _require(y.shape == (n,) and bool(np.isfinite(y).all()), "its targets are not its rows'")
+
+
+def _check_features(machine: Any) -> None:
+    """A fitted machine with features in place of its kernel matrix."""
+    features = inside.feature_map(machine)
+    clone(machine)._check_parameters()
+    inside.loss_of(machine)
+    _require(type(features) in (FourierMap, NystromMap), "it has no features")
+    _require(machine.coef_.shape[0] == features.size, "its weights are not those of its features")
+    _require(bool(np.isfinite(machine.coef_).all()), "its weights are not finite")
 
 
 def _try_out(model: Model) -> None:

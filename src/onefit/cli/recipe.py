@@ -22,6 +22,7 @@ from onefit.kernels import KERNELS as KNOWN_KERNELS
 from onefit.problem import Problem
 from onefit.robust import mad
 from onefit.selection import LABELS
+from onefit.stream.approximation import APPROXIMATIONS
 from onefit.tables import Table, is_sparse
 
 Array = NDArray[Any]
@@ -57,6 +58,8 @@ class Options:
     seed: int = 0
     jobs: int | None = None
     tol: float | None = None
+    approximation: str | None = None
+    components: int | None = None
 
 
 @dataclass(frozen=True)
@@ -247,11 +250,17 @@ def _make_search(
     estimator: Any
     splitter: Any
     loss = options.loss or "squared"
+    features: dict[str, Any] = {}
+    if options.approximation is not None:
+        check_choice("--approximation", options.approximation, APPROXIMATIONS)
+        features = {"approximation": options.approximation, "random_state": options.seed}
+        if options.components is not None:
+            features["n_components"] = options.components
     if task == "regression":
-        estimator, scoring = KernelRegressor(loss=loss), "neg_root_mean_squared_error"
+        estimator, scoring = KernelRegressor(loss=loss, **features), "neg_root_mean_squared_error"
         splitter = KFold(options.folds, shuffle=True, random_state=options.seed)
     else:
-        estimator, scoring = KernelClassifier(loss=loss), "accuracy"
+        estimator, scoring = KernelClassifier(loss=loss, **features), "accuracy"
         splitter = StratifiedKFold(options.folds, shuffle=True, random_state=options.seed)
     return KernelSearchCV(
         estimator,

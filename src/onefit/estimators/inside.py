@@ -35,6 +35,7 @@ __all__ = [
     "expand",
     "feature_count",
     "feature_key",
+    "feature_map",
     "features_of",
     "has_one_target",
     "is_approximate",
@@ -106,6 +107,11 @@ def feature_key(machine: KernelMachine) -> Hashable:
     seed = machine.random_state
     seed = seed if isinstance(seed, Hashable) else id(seed)
     return found, machine.n_components, seed, bool(machine.keep_landmarks)
+
+
+def feature_map(machine: KernelMachine) -> FeatureMap:
+    """The map of a fitted machine with an approximation."""
+    return machine._map
 
 
 def feature_count(machine: KernelMachine, rows: int) -> int:

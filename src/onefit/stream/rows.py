@@ -64,21 +64,25 @@ class Reading:
     cv : HashKFold
     names : tuple of str or None
         Of the features, for messages.
+    clean : callable or None
+        What is done to targets as they are stored before anything else.
     encode : callable or None
-        From targets as they are stored to numbers, (m,) or (m, q); None takes them as numbers.
+        From targets to numbers, (m,) or (m, q); None takes them as numbers.
     transform : callable or None
         From features as they are stored to numbers, (m, p); None takes them as numbers.
     dtype : floating point type
-    labels : bool
-        Whether targets are labels, taken as they are.
+    raw : bool
+        Whether features and targets are to be left as they are stored, not encoded and not checked
+        but for targets that are missing.
     """
 
     cv: HashKFold
     names: tuple[str, ...] | None = None
+    clean: Map | None = None
     encode: Map | None = None
     transform: Map | None = None
     dtype: Any = np.float64
-    labels: bool = False
+    raw: bool = False
 
     def chunk(self, block: Block) -> Chunk:
         """The rows of a block, checked."""
@@ -93,7 +97,9 @@ class Reading:
         return Chunk(X, Y, s, fold, block.row)
 
     def _features(self, block: Block) -> Array:
-        X = block.X if self.transform is None else self.transform(block.X)
+        if self.raw:
+            return block.X  # type: ignore[no-any-return]
+        X = block.X if self.transform is None else self._transformed(block, self.transform)
         X = self._numbers(X, block, "X")
         bad = first_not_finite(X) if not np.isfinite(X).all() else None
         if bad is not None:
@@ -105,15 +111,22 @@ class Reading:
     def _targets(self, block: Block) -> Array:
         if block.y is None:
             return np.empty((block.row.size, 0), dtype=self.dtype)
-        if self.labels:
-            return _labels(block)
-        y = block.y if self.encode is None else self.encode(block.y)
+        y = block.y if self.clean is None else self.clean(block.y)
+        if self.raw:
+            return _present(block, y)
+        y = y if self.encode is None else self.encode(y)
         Y = self._numbers(y, block, "the target")
         Y = Y.reshape(block.row.size, -1)
         bad = np.argwhere(~np.isfinite(Y))
         if bad.size:
             _refuse(block, bad[0, 0], "the target", Y[tuple(bad[0])])
         return Y
+
+    def _transformed(self, block: Block, transform: Map) -> Array:
+        try:
+            return transform(block.X)
+        except DataError as error:
+            raise DataError(f"{block.where}, from row {block.row[0]} on: {error}") from error
 
     def _weights(self, block: Block) -> Array:
         if block.s is None:
@@ -134,14 +147,14 @@ class Reading:
             ) from error
 
 
-def _labels(block: Block) -> Array:
-    """Labels of any type, none of them missing."""
-    y = np.asarray(block.y).reshape(block.row.size, -1)
-    for column in y.T:
+def _present(block: Block, y: Any) -> Array:
+    """Targets of any type, none of them missing."""
+    Y: Array = np.asarray(y).reshape(block.row.size, -1)
+    for column in Y.T:
         missing = [i for i, one in enumerate(column.tolist()) if one is None or one != one]
         if missing:
             _refuse(block, missing[0], "the target", column[missing[0]])
-    return y
+    return Y
 
 
 def _refuse(block: Block, i: int, what: str, value: Any) -> None:

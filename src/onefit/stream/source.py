@@ -111,13 +111,18 @@ class Source:
         return replace(self, reading=reading, about=about)
 
     @property
-    def labelled(self) -> Source:
-        """The same rows with targets as they are stored."""
-        return replace(self, reading=replace(self.reading, labels=True))
+    def raw(self) -> Source:
+        """The same rows as they are stored."""
+        return replace(self, reading=replace(self.reading, raw=True))
 
-    def encoded(self, encode: Map | None = None, transform: Map | None = None) -> Source:
-        """The same rows with other maps of targets and features to numbers."""
-        return replace(self, reading=replace(self.reading, encode=encode, transform=transform))
+    def encoded(self, encode: Map) -> Source:
+        """The same rows with targets that are mapped to numbers."""
+        return replace(self, reading=replace(self.reading, encode=encode))
+
+    def transformed(self, transform: Map, n_features: int, clean: Map | None = None) -> Source:
+        """The same rows with features that are mapped to so many numbers, and targets cleaned."""
+        reading = replace(self.reading, transform=transform, clean=clean)
+        return replace(self, reading=reading, names=None, n_features=n_features)
 
 
 def groups_of(pieces: Sequence[Any], rows: int) -> list[list[Any]]:
