@@ -76,12 +76,13 @@ class FrameSample:
 
     def update(self, state: Drawn | None, chunk: Chunk) -> Drawn:
         found = Drawn(_frame(chunk.X), chunk.Y, row_hash(self.seed, chunk.row), chunk.row)
-        return self.merge(state, self._smallest(found))
+        found = self._smallest(found)
+        return found if state is None else self._smallest(state.join(found))
 
     def _smallest(self, drawn: Drawn) -> Drawn:
         return drawn.take(np.argsort(drawn.hashes)[: self.size])
 
-    def merge(self, one: Drawn | None, other: Drawn | None) -> Any:
+    def merge(self, one: Drawn | None, other: Drawn | None) -> Drawn | None:
         if one is None or other is None:
             return one if other is None else other
         return self._smallest(one.join(other))

@@ -285,5 +285,3 @@ class HeldMap:
 
     def lost(self, dropped: Indices) -> Array:
         return self.base.lost(dropped)
-
-

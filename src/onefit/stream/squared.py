@@ -77,7 +77,7 @@ class GramPrepared(Prepared):
     @cached_property
     def groups(self) -> list[tuple[Partition, Moments]]:
         """Parts of the rows, and their sums."""
-        most = max(2, ROOM // self.problem.K.features.size ** 2)
+        most = max(2, ROOM // self.problem.K.features.size**2)
         return [(one, moments(self.problem, one)) for one in partitions(self.folds, most)]
 
     def predict(self, lams: Array) -> HeldOutPath:
