@@ -20,6 +20,7 @@ SCRIPTS = (
     "gradient",
     "features",
     "peeking",
+    "scaling_dask",
 )
 NEED_DATA = ("svm_search", "ablation", "iterative", "gradient", "features", "peeking")
 

@@ -57,6 +57,7 @@ def damage(path: Path, group: int) -> None:
     """Overwrite the middle of a column's pages."""
     column = pq.ParquetFile(path).metadata.row_group(group).column(1)
     data = bytearray(path.read_bytes())
-    start = column.data_page_offset + column.total_compressed_size // 2
+    first = column.dictionary_page_offset or column.data_page_offset
+    start = first + column.total_compressed_size // 2
     data[start : start + 64] = bytes(64)
     path.write_bytes(bytes(data))

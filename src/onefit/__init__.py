@@ -10,9 +10,11 @@ from onefit.robust import robust_select
 from onefit.search.continuous import Interval, coarse_to_fine
 from onefit.search_cv import KernelSearchCV
 from onefit.selection import select
+from onefit.stream import HashKFold
 from onefit.uncertainty import nested_cv, predict_interval
 
 __all__ = [
+    "HashKFold",
     "HeldOut",
     "Interval",
     "KernelClassifier",
