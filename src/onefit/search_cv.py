@@ -66,6 +66,7 @@ class KernelSearchCV(BaseSearchCV):
         an :class:`Interval`, or "continuous" for that from 1e-8 to 1e2, which is searched inside
         each kernel on one preparation, see :mod:`onefit.search.continuous`.
     cv : int, splitter, or iterable of splits, default=5
+        Rows that are streamed take :class:`HashKFold`, and an int is its number of splits.
     scoring : str, callable, list, tuple, dict or None, default=None
         As in scikit-learn; None is R^2 or accuracy. Any scorer that is content with held-out
         decision values, and what follows from them, will do.
@@ -106,7 +107,7 @@ class KernelSearchCV(BaseSearchCV):
     journal : str or Path, default=None
         A file that keeps every finished kernel (of an interval, its coarse grid), so that a search
         that was killed goes on where it was; also with more values to try or with fewer, but not
-        with other data or settings.
+        with other data or settings. For streamed rows, a folder that keeps finished passes.
     verbose : int, default=0
         1 says what is about to be done, 2 also when a kernel is done.
 
@@ -195,8 +196,10 @@ class KernelSearchCV(BaseSearchCV):
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, d), or (n, n) when precomputed
-        y : array of shape (n,) or (n, q)
+        X : array or sparse matrix of shape (n, d), or (n, n) when precomputed; or rows to stream
+            A path of Parquet files, a Dask collection or a source of :func:`onefit.stream.open_rows`
+            is streamed, see :mod:`onefit.search.streamed`; the estimator needs an approximation.
+        y : array of shape (n,) or (n, q); of streamed rows also the name of a column
         **params
             ``sample_weight`` and ``groups``; with scikit-learn's metadata routing, whatever
             estimator, splitter and scorers request.
@@ -292,6 +295,8 @@ class KernelSearchCV(BaseSearchCV):
         Nothing is run: only data, grid and splits are looked at.
         """
         self._check_settings()
+        if is_streamed(X):
+            raise ValueError("explain needs rows in memory; streamed ones take a few passes")
         X, y = indexable(X, y)
         setup = set_up(self, X, y, sample_weight, {"groups": groups})
         text = "\n\n".join(plan.explain(load, best) for load, best in setup.works.items())

@@ -231,5 +231,7 @@ def test_folds_without_rows_weight_or_classes_are_refused(data: Data) -> None:
         KernelSearchCV(machine, {"lam": [1e-2]}, cv=CV).fit(open_rows(data.X, labels))
     with pytest.raises(ValueError, match="one class only"):
         KernelSearchCV(machine, {"lam": [1e-2]}, cv=CV).fit(open_rows(data.X, ["a"] * N))
+    with pytest.raises(ValueError, match="explain needs rows in memory"):
+        search.explain(open_rows(frame, "y"))
     with pytest.raises(ValueError, match="given to open_rows already"):
         search.fit(open_rows(frame, "y"), "y")
