@@ -197,8 +197,8 @@ class KernelSearchCV(BaseSearchCV):
         Parameters
         ----------
         X : array or sparse matrix of shape (n, d), or (n, n) when precomputed; or rows to stream
-            A path of Parquet files, a Dask collection or a source of :func:`onefit.stream.open_rows`
-            is streamed, see :mod:`onefit.search.streamed`; the estimator needs an approximation.
+            A path of Parquet files, a Dask collection or a source of ``onefit.stream.open_rows`` is
+            streamed, see :mod:`onefit.search.streamed`; the estimator needs an approximation.
         y : array of shape (n,) or (n, q); of streamed rows also the name of a column
         **params
             ``sample_weight`` and ``groups``; with scikit-learn's metadata routing, whatever
