@@ -119,8 +119,8 @@ def _check_file(path: Path) -> None:
         raise DataError(f"there is no file {str(path)!r}{suggest(path.name, near)}")
     if path.is_dir():
         raise DataError(
-            f"{str(path)!r} is a folder; name one file in it, or stream the Parquet files in it with "
-            "--approximation nystrom"
+            f"{str(path)!r} is a folder; name one file in it, or stream the Parquet files in it "
+            "with --approximation nystrom"
         )
 
 
