@@ -15,7 +15,7 @@ import dask.dataframe as dd
 import numpy as np
 import pytest
 from rows_everywhere import K, N, P, Rows, assert_same, check, opened
-from sums import FoldSums, Smallest
+from sums import FoldSums, Smallest, Taken
 
 from onefit.stream import run
 from onefit.stream.needs import active_client
@@ -100,6 +100,15 @@ def _sent(client: Any) -> int:
         return int(dask_worker.transfer_outgoing_bytes_total)
 
     return sum(client.run(count).values())
+
+
+def test_dask_knows_how_large_states_are() -> None:
+    from dask.sizeof import sizeof
+
+    from onefit.stream.dask_tree import _Held
+
+    state = ([np.zeros(1000)], {"a": Taken(np.zeros(500), None)}, 3, None)
+    assert 12_000 <= sizeof(_Held(state)) < 13_000
 
 
 def test_wrong_blocks_are_refused(rows: Rows) -> None:

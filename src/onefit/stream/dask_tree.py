@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from onefit.stream.accumulate import Accumulator
@@ -46,7 +46,7 @@ def reduce_on_dask(
     state, done = keeper.begin(accumulator)
     for pieces in _sections(source.pieces[done:], threads, keeper):
         leaves = _leaves(accumulator, source, pieces, rows, threads)
-        found = _compute(accumulator, leaves, client, workers)
+        found = _compute(accumulator, leaves, client, workers).state
         state = found if done == 0 else accumulator.merge(state, found)
         done += len(pieces)
         keeper.keep(state, done, last=done == len(source.pieces))
@@ -90,11 +90,34 @@ def _leaves(
     ]
 
 
-def _leaf(accumulator: Any, source: Source, pieces: list[Any], rows: int, *parts: Any) -> Any:
+@dataclass(frozen=True)
+class _Held:
+    """A state, which tells Dask how large it is: where it is joined, and what moves, hangs on it."""
+
+    state: Any
+
+    def __sizeof__(self) -> int:
+        return _nbytes(self.state)
+
+
+def _nbytes(value: Any) -> int:
+    """Bytes of all arrays in a state."""
+    if hasattr(value, "nbytes"):
+        return int(value.nbytes)
+    if isinstance(value, dict):
+        return sum(map(_nbytes, value.values()))
+    if isinstance(value, (list, tuple)):
+        return sum(map(_nbytes, value))
+    if is_dataclass(value):
+        return sum(_nbytes(getattr(value, one.name)) for one in fields(value))
+    return 0
+
+
+def _leaf(accumulator: Any, source: Source, pieces: list[Any], rows: int, *parts: Any) -> _Held:
     """The state of some pieces; the one piece of a collection gets its parts from Dask."""
     if parts:
         pieces = [replace(pieces[0], parts=list(parts))]
-    return absorb(accumulator, source, pieces, rows, accumulator.init())
+    return _Held(absorb(accumulator, source, pieces, rows, accumulator.init()))
 
 
 def _compute(accumulator: Any, leaves: list[Any], client: Any, workers: dict[str, int]) -> Any:
@@ -143,12 +166,12 @@ def _tree(accumulator: Any, states: Sequence[Any]) -> Any:
     return delayed(states[0])
 
 
-def _join(accumulator: Any, first: Any, *others: Any) -> Any:
+def _join(accumulator: Any, first: _Held, *others: _Held) -> _Held:
     """All states in one; of copies, since joining reuses them and Dask may need them again."""
-    state = deepcopy(first)
+    state = deepcopy(first.state)
     for other in others:
-        state = accumulator.merge(state, deepcopy(other))
-    return state
+        state = accumulator.merge(state, deepcopy(other.state))
+    return _Held(state)
 
 
 @contextmanager
