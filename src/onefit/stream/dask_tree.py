@@ -92,7 +92,7 @@ def _leaves(
 
 @dataclass(frozen=True)
 class _Held:
-    """A state, which tells Dask how large it is: where it is joined, and what moves, hangs on it."""
+    """A state, which tells Dask how large it is, so that Dask knows what moving it costs."""
 
     state: Any
 
