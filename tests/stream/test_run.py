@@ -138,7 +138,8 @@ source = open_rows({path!r}, {target!r}, cv=5)
 warm = open_rows(np.zeros((10, source.n_features)), np.zeros(10))
 run(FoldSums(5, source.n_features), warm)
 before = peak()
-found = run(FoldSums(5, source.n_features), source, n_jobs={n_jobs})
+targets = int(source.target_shape is not None)
+found = run(FoldSums(5, source.n_features, targets), source, n_jobs={n_jobs})
 assert found["rows"].sum() == {n}, found["rows"]
 print(peak() - before, peak())
 """
