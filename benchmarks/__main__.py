@@ -20,8 +20,14 @@ SCRIPTS = (
     "gradient",
     "svr_search",
     "quantiles",
+    "features",
+    "peeking",
+    "scaling_dask",
 )
-NEED_DATA = ("svm_search", "ablation", "iterative", "gradient", "svr_search", "quantiles")
+NEED_DATA = (
+    "svm_search", "ablation", "iterative", "gradient", "svr_search", "quantiles", "features",
+    "peeking",
+)  # fmt: skip
 
 
 def main() -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -43,3 +45,15 @@ def data_dir() -> Path:
     if not folder.is_dir():
         pytest.fail(f"ONEFIT_DATA_DIR={value!r} is not a folder: correct it or unset it")
     return folder
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Any]:
+    """A client of a Dask cluster of two worker processes, not the active one."""
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client

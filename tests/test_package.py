@@ -11,7 +11,18 @@ import pytest
 
 import onefit
 
-OPTIONAL = ["torch", "dask", "plotly", "typer", "matplotlib", "rich", "pandas"]
+OPTIONAL = [
+    "torch",
+    "dask",
+    "distributed",
+    "pyarrow",
+    "fsspec",
+    "plotly",
+    "typer",
+    "matplotlib",
+    "rich",
+    "pandas",
+]
 
 IMPORT = f"""
 import sys

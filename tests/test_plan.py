@@ -461,7 +461,8 @@ def test_the_refusal_names_everything_and_advises():
     text = str(caught.value)
     for part in (
         "'eigen'", "n=100000", "320 GiB", "20 GiB are available", "float32", "160 GiB",
-        "fewer workers than 4 (80 GiB each", "low-rank", "subsample of at most 25000 rows",
+        "fewer workers than 4 (80 GiB each", "approximation='nystrom'",
+        "subsample of at most 25000 rows",
     ):  # fmt: skip
         assert part in text
 
@@ -676,3 +677,20 @@ def test_the_plan_of_other_losses_says_that_it_is_rough(method):
     # limit and influence are no substitutes
     assert ("faster, but not taken: exact (" in text) == (method == "refit")
     assert "taken: limit" not in text
+
+
+def test_features_are_planned_for():
+    work = Workload(n=1_000_000, lams=20, removed=(100_000,) * 10, features=2_000)
+    assert choose(work).method == "gram"
+    assert choose(replace(work, quadratic=False, loss="log")).method == "exact"
+    assert choose(replace(work, quadratic=False, loss="log"), "limit").method == "limit"
+    # memory grows with the square of the features, and with n by held-out values alone
+    double = replace(work, n=2 * work.n, removed=(200_000,) * 10)
+    values = 8 * 21 * work.n
+    assert choose(double).nbytes - choose(work).nbytes == values
+    assert choose(replace(work, features=4_000)).nbytes > 2 * choose(work).nbytes
+    with pytest.raises(MemoryError, match="fewer features than 2000"):
+        check_memory(work, choose(work), available=1e6)
+    text = explain(work, choose(work))
+    assert "2000 features" in text
+    assert "gram" in text

@@ -14,12 +14,14 @@ from onefit.search.continuous import Interval, coarse_to_fine
 from onefit.search.objective import ByGradient
 from onefit.search_cv import KernelSearchCV
 from onefit.selection import select
+from onefit.stream import HashKFold
 from onefit.uncertainty import nested_cv, predict_interval
 
 __all__ = [
     "Bank",
     "ByGradient",
     "CalibratedKernelClassifier",
+    "HashKFold",
     "HeldOut",
     "Interval",
     "KernelClassifier",

@@ -13,7 +13,18 @@ from sklearn.utils.validation import _check_sample_weight
 
 from onefit._types import Array
 
-__all__ = ["check_choice", "check_positive", "check_weights", "first_not_finite", "suggest"]
+__all__ = [
+    "DataError",
+    "check_choice",
+    "check_positive",
+    "check_weights",
+    "first_not_finite",
+    "suggest",
+]
+
+
+class DataError(ValueError):
+    """Data that cannot be read or used; the message says what to do about it."""
 
 
 def suggest(name: str, known: Iterable[str]) -> str:

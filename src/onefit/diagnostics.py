@@ -93,6 +93,7 @@ def influence(
     (40,)
     """
     model = _machine(estimator)
+    inside.check_no_approximation(model, "influence", "pass a machine with approximation=None")
     if point is None:
         problem = inside.prepare(model, X, y, sample_weight)
         rows = np.arange(problem.n)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit._validation import suggest
+from onefit._validation import DataError, suggest
 from onefit.plan.memory import GIB, available_memory
 from onefit.scan import BROKEN, PACKED, PIECE, Counts, open_unpacked, scan
 
@@ -34,6 +34,7 @@ __all__ = [
     "columns_of",
     "filled",
     "is_libsvm",
+    "is_parquet",
     "listed",
     "may_hold_text",
     "read_frame",
@@ -54,10 +55,6 @@ DECIMAL_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")
 LONGEST_NAME = 10_000
 #: characters of a value that a message quotes
 QUOTED = 60
-
-
-class DataError(ValueError):
-    """Data that cannot be read or used; the message says what to do about it."""
 
 
 def shown(value: Any) -> str:
@@ -81,6 +78,11 @@ def listed(names: Any, most: int = 8) -> str:
 def is_libsvm(path: Path) -> bool:
     """Whether a file's name says LIBSVM, which has its target in the first column."""
     return _suffix(path) in LIBSVM
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether a file's name says Parquet."""
+    return _suffix(path) in PARQUET
 
 
 def filled(column: pd.Series) -> Array:
@@ -116,7 +118,10 @@ def _check_file(path: Path) -> None:
         near = [one.name for one in path.parent.glob("*")] if path.parent.is_dir() else []
         raise DataError(f"there is no file {str(path)!r}{suggest(path.name, near)}")
     if path.is_dir():
-        raise DataError(f"{str(path)!r} is a folder; name one file in it")
+        raise DataError(
+            f"{str(path)!r} is a folder; name one file in it, or stream the Parquet files in it "
+            "with --approximation nystrom"
+        )
 
 
 def read_frame(path: Path, delimiter: str | None, check_rows: CheckRows = None) -> pd.DataFrame:

@@ -17,6 +17,7 @@ from onefit.estimators import inside
 from onefit.folds import Folds
 from onefit.heldout import METHODS, Iterative
 from onefit.heldout.base import HeldOut, HeldOutMethod
+from onefit.stream.methods import FEATURE_METHODS
 
 Array = NDArray[Any]
 
@@ -92,6 +93,8 @@ def make_method(method: str | HeldOutMethod) -> HeldOutMethod | None:
 
 def make_planned(work: plan.Workload, estimate: plan.Estimate) -> HeldOutMethod:
     """The method that a plan has chosen; an iteration may factor where there is room for it."""
+    if work.features:
+        return FEATURE_METHODS[estimate.method]()
     if estimate.method != "iterative":
         return METHODS[estimate.method]()
     needed = work.busy * plan.peak_bytes(work, "block")
@@ -149,6 +152,10 @@ def _within_memory(
         removed=tuple(rows.size for rows in folds.removed),
         ridges=ridge_weights(folds, s, machine.scaling),
     )
+    if work.features:
+        planned = plan.choose(work, "auto" if method is None else method.name)
+        plan.check_memory(work, planned)
+        return make_planned(work, planned), False
     if method is not None and not method.products_only:
         plan.check_method(work, method.name)
         return method, False

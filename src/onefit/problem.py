@@ -121,7 +121,8 @@ class Problem:
 
     def take(self, rows: Indices) -> Problem:
         """The problem on some of the rows."""
-        K = linalg.submatrix(self.K, rows, rows)
+        sample = getattr(self.K, "sample", None)
+        K = linalg.submatrix(self.K, rows, rows) if sample is None else sample(rows)
         return replace(self, K=K, Y=self.Y[rows], s=self.s[rows], may_overwrite=False)
 
     def columns(self, j: int, train: Array, ridge: Array) -> Columns:

@@ -193,6 +193,10 @@ class _Table:
         self.found = candidates(base, grid)
         group = machines(base, self.found)
         first = group[0].estimator
+        for one in group:
+            inside.check_no_approximation(
+                one.estimator, "robust_select", "use KernelSearchCV with loss='huber'"
+            )
         X = inside.check_rows(first, X, ensure_min_samples=2)
         self.Y = inside.check_targets(first, y, number_type(X))
         check_consistent_length(X, self.Y)

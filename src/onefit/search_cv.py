@@ -41,7 +41,9 @@ from onefit.search.race import Race, prove, race, racing
 from onefit.search.results import Results, heldout_of, tabulate, warn_of_failures
 from onefit.search.scoring import build_scoring
 from onefit.search.setup import Setup, set_up
+from onefit.search.streamed import Streamed, search_streamed
 from onefit.search.workers import Outcome, Task
+from onefit.stream.open_rows import is_streamed
 from onefit.uncertainty.judge import Given, judge, pooled_errors, row_losses, warn_of_drift
 
 Array = NDArray[Any]
@@ -72,6 +74,7 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         an :class:`Interval`, or "continuous" for that from 1e-8 to 1e2, which is searched inside
         each kernel on one preparation, see :mod:`onefit.search.continuous`.
     cv : int, splitter, or iterable of splits, default=5
+        Rows that are streamed take :class:`HashKFold`, and an int is its number of splits.
     scoring : str, callable, list, tuple, dict or None, default=None
         As in scikit-learn; None is R^2 or accuracy, or minus the pinball loss for several levels.
         Any scorer that is content with held-out decision values, and what follows from them, will
@@ -115,7 +118,7 @@ class KernelSearchCV(Decisions, BaseSearchCV):
     journal : str or Path, default=None
         A file that keeps every finished kernel (of an interval, its coarse grid), so that a search
         that was killed goes on where it was; also with more values to try or with fewer, but not
-        with other data or settings.
+        with other data or settings. For streamed rows, a folder that keeps finished passes.
     verbose : int, default=0
         1 says what is about to be done, 2 also when a kernel is done.
 
@@ -210,8 +213,10 @@ class KernelSearchCV(Decisions, BaseSearchCV):
 
         Parameters
         ----------
-        X : array or sparse matrix of shape (n, d), or (n, n) when precomputed
-        y : array of shape (n,) or (n, q)
+        X : array or sparse matrix of shape (n, d), or (n, n) when precomputed; or rows to stream
+            A path of Parquet files, a Dask collection or a source of ``onefit.stream.open_rows`` is
+            streamed, see :mod:`onefit.search.streamed`; the estimator needs an approximation.
+        y : array of shape (n,) or (n, q); of streamed rows also the name of a column
         **params
             ``sample_weight`` and ``groups``; with scikit-learn's metadata routing, whatever
             estimator, splitter and scorers request.
@@ -222,6 +227,8 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         """
         self._check_settings()
         scorers, metric = self._get_scorers()
+        if is_streamed(X):
+            return self._fit_streamed(X, y, params, scorers, metric)
         X, y = indexable(X, y)
         params = _check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)
@@ -232,7 +239,7 @@ class KernelSearchCV(Decisions, BaseSearchCV):
                 setup = setup.watched(callback.on_iteration)
         task = self._task(setup, scorers, X, y, routed.scorer.score, metric)
         multimetric = hasattr(scorers, "_scorers") or task.scoring.names != ["score"]
-        metric = self._metric(task, metric, multimetric)
+        metric = self._metric(task.scoring.names, metric, multimetric)
         if setup.continuous or setup.ranges:
             continuous.check(self, metric)
         how = racing(self.method)
@@ -269,6 +276,38 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=_metadata(params))
         return self
 
+    def _fit_streamed(
+        self, X: Any, y: Any, params: dict[str, Any], scorers: Any, metric: Any
+    ) -> KernelSearchCV:
+        """The same over rows that are not in memory, see :mod:`onefit.search.streamed`."""
+        groups = params.pop("groups", None)
+        found = search_streamed(self, X, y, _only_weight(params), groups, scorers)
+        multimetric = hasattr(scorers, "_scorers")
+        metric = self._metric(found.names, metric, multimetric)
+        results = tabulate(
+            found.candidates, found.outcomes, found.names, found.sizes, self.aggregate
+        )
+        warn_of_failures(results)
+        fitted: dict[str, Any] = {
+            "cv_results_": results.table,
+            "n_splits_": found.sizes.size,
+            "multimetric_": multimetric,
+            "scorer_": getattr(scorers, "_scorers", scorers),
+            "plan_": [],
+        }
+        if self.refit or not multimetric:
+            best = self._winner(found, results, metric)
+            fitted |= {"best_index_": best, "best_params_": found.candidates[best]}
+            if metric is not None:
+                fitted["best_score_"] = results.totals[metric][best]
+            if self.refit is not False:
+                fitted["best_estimator_"] = machine = found.best_estimator(self, best)
+                fitted["refit_time_"] = 0.0  # the machine of all rows came with the others
+                if hasattr(machine, "feature_names_in_"):
+                    fitted["feature_names_in_"] = machine.feature_names_in_
+        self._replace_fitted(fitted)
+        return self
+
     def _replace_fitted(self, fitted: dict[str, Any]) -> None:
         for name in [name for name in self.__dict__ if name.endswith("_") and name[0] != "_"]:
             delattr(self, name)
@@ -280,6 +319,8 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         Nothing is run: only data, grid and splits are looked at.
         """
         self._check_settings()
+        if is_streamed(X):
+            raise ValueError("explain needs rows in memory; streamed ones take a few passes")
         X, y = indexable(X, y)
         setup = set_up(self, X, y, sample_weight, {"groups": groups})
         text = "\n\n".join(plan.explain(load, best) for load, best in setup.works.items())
@@ -346,10 +387,10 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         criterion = get_criterion(self.criterion, keep=setup.continuous)
         return Task(setup.sample, scoring, pooled, self.aggregate, per_target, criterion)
 
-    def _metric(self, task: Task, metric: Any, multimetric: bool) -> Any:
+    def _metric(self, names: list[str], metric: Any, multimetric: bool) -> Any:
         """The metric to choose by; None where a function chooses, or nothing does."""
         if multimetric:
-            self._check_refit_for_multimetric(task.scoring.names)
+            self._check_refit_for_multimetric(names)
             metric = self.refit
         return None if callable(self.refit) or not isinstance(metric, str) else metric
 
@@ -455,7 +496,7 @@ class KernelSearchCV(Decisions, BaseSearchCV):
                 warn_of_drift(headline, setup.folds)
         return fitted
 
-    def _winner(self, setup: Setup, results: Results, metric: Any) -> int:
+    def _winner(self, setup: Setup | Streamed, results: Results, metric: Any) -> int:
         if callable(self.refit):
             return int(self._select_best_index(self.refit, metric, results.table))
         values = _values(results, metric)

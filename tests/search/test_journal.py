@@ -34,11 +34,11 @@ from onefit import (
     _version,
     coarse_to_fine,
 )
+from onefit._describe import describe
 from onefit.cli.run import Diary
 from onefit.heldout import Block, Influence, Prepared
 from onefit.linalg import LinAlgError
 from onefit.search import journal, workers
-from onefit.search.describe import describe
 from onefit.search.journal import JournalError
 
 X, y = make_friedman1(40, random_state=0)
@@ -240,7 +240,7 @@ def test_descriptions_are_the_same_in_another_process():
     assert describe(X) != describe(X.astype(np.float32))
     assert describe(sparse.csr_matrix(X)) == describe(sparse.csc_matrix(X))
     source = "lambda a, b={'b', 'c', 'd'}: [c for c in a if c in {'e', 'f', 'g'}]"
-    program = f"from onefit.search.describe import describe; print(describe({source}))"
+    program = f"from onefit._describe import describe; print(describe({source}))"
     said = subprocess.check_output(
         [sys.executable, "-c", program], env=_environment("."), text=True
     )

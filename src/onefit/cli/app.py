@@ -32,7 +32,13 @@ class Format(StrEnum):
     json = "json"
 
 
-Data = Annotated[Path, typer.Argument(help="CSV, Parquet or LIBSVM file.", show_default=False)]
+Data = Annotated[
+    Path,
+    typer.Argument(
+        help="CSV, Parquet or LIBSVM file; with --approximation also a folder of Parquet files.",
+        show_default=False,
+    ),
+]
 Target = Annotated[
     str | None, typer.Option(help="Column to predict; needless for LIBSVM.", show_default=False)
 ]
@@ -70,6 +76,18 @@ Calibrate = Annotated[
         show_default=False,
     ),
 ]
+Approximation = Annotated[
+    str | None,
+    typer.Option(
+        help="nystrom or fourier: features in place of the kernel matrix, for many rows. Parquet "
+        "files, and folders of them, are then streamed, never loaded.",
+        show_default=False,
+    ),
+]
+Components = Annotated[
+    int | None,
+    typer.Option(min=1, help="Features of --approximation; 2000 by default.", show_default=False),
+]
 NFolds = Annotated[int, typer.Option(help="Splits of the cross-validation.")]
 Seed = Annotated[int, typer.Option(help="Of the splits, and of --rows.")]
 Jobs = Annotated[int | None, typer.Option(help="Kernels evaluated side by side.")]
@@ -99,7 +117,8 @@ def select(
         Path | None, typer.Option(help="All candidates: .parquet, .csv or .json.")
     ] = None,
     journal: Annotated[
-        Path | None, typer.Option(help="File that keeps what is finished, for --resume.")
+        Path | None,
+        typer.Option(help="File (folder for streamed rows) that keeps what is done, for --resume."),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with --journal.")] = False,
     task: Task = "auto",
@@ -110,6 +129,8 @@ def select(
     method: Method = "auto",
     tol: Tol = None,
     calibrate: Calibrate = None,
+    approximation: Approximation = None,
+    components: Components = None,
     folds: NFolds = 10,
     seed: Seed = 0,
     jobs: Jobs = None,
@@ -130,11 +151,20 @@ def select(
 
         kernels, criteria = tuple(kernel or ()), _listed(compare)
         options = Options(
-            task, loss, kernels, criterion, criteria, method, folds, seed, jobs, tol, calibrate
-        )
-        table = _read(data, target, delimiter, drop, rows, seed)
+            task, loss, kernels, criterion, criteria, method, folds, seed, jobs, tol, calibrate,
+            approximation, components,
+        )  # fmt: skip
         outputs = Outputs(report, model, results, keep_formulas)
-        diary = Diary(journal, resume)
+        streamed = _streamed(data, approximation, rows)
+        diary = Diary(journal, resume, folder=streamed)
+        if streamed:
+            from onefit.cli.streamed import select_streamed
+
+            left_out = tuple(drop or ())
+            summary = select_streamed(data, target, left_out, options, outputs, diary)
+            _print_selection(summary, outputs.written, format_)
+            return
+        table = _read(data, target, delimiter, drop, rows, seed)
         summary = select_model(table, options, data.name, outputs, diary)
         _print_selection(summary, outputs.written, format_)
 
@@ -197,6 +227,13 @@ def predict(
         from onefit.cli.spreadsheet import write_csv
 
         check_output(output)
+        if output is not None:
+            from onefit.cli.streamed import predict_to_file
+
+            count = predict_to_file(model, data, output, level, keep_formulas)
+            if count is not None:
+                typer.echo(f"{count} predictions written to {output}", err=True)
+                return
         frame = predict_rows(model, data, _unescaped(delimiter), level)
         if output is not None:
             write_predictions(frame, output, keep_formulas)
@@ -264,6 +301,12 @@ def _read(
     check = check_rows if rows is None else None
     table = read_table(data, target, _unescaped(delimiter), tuple(drop or ()), check)
     return table if rows is None else table.sample(rows, seed)
+
+
+def _streamed(data: Path, approximation: str | None, rows: int | None) -> bool:
+    from onefit.cli.streamed import is_streamed
+
+    return rows is None and is_streamed(data, approximation)
 
 
 def _listed(names: str | None) -> tuple[str, ...] | None:

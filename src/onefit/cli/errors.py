@@ -12,6 +12,7 @@ import typer
 
 from onefit.files import DataError, shortened
 from onefit.search.journal import JournalError
+from onefit.stream import CheckpointError
 
 __all__ = [
     "BAD_DATA",
@@ -35,6 +36,7 @@ CODES: tuple[tuple[type[BaseException], int], ...] = (
     (np.linalg.LinAlgError, BAD_DATA),
     (KeyboardInterrupt, INTERRUPTED),
     (JournalError, OTHER_JOURNAL),
+    (CheckpointError, OTHER_JOURNAL),
     (ValueError, USAGE),
     (OSError, USAGE),
 )

@@ -27,6 +27,7 @@ from onefit.cli.encode import as_trained
 from onefit.estimators import inside
 from onefit.files import DataError, shortened
 from onefit.plan.memory import GIB, available_memory
+from onefit.stream.features import FourierMap, NystromMap
 from onefit.tables import Table, is_sparse
 
 Array = NDArray[Any]
@@ -46,6 +47,7 @@ TRUSTED = (
     "sklearn.calibration._CalibratedClassifier",
     "sklearn.calibration._SigmoidCalibration",
     *(f"{getattr(kernels, name).__module__}.{name}" for name in KERNELS),
+    *(f"{one.__module__}.{one.__name__}" for one in (FourierMap, NystromMap)),
 )
 
 
@@ -86,17 +88,18 @@ class Model:
         return self.machine.estimator_ if calibrated else self.machine
 
 
-def make_model(encoder: Any, machine: Any, table: Table, y: Array) -> Model:
+def make_model(encoder: Any, machine: Any, table: Table, y: Array | None) -> Model:
     """Join a fitted encoder and a fitted machine.
 
     A classifier keeps only the rows that have a coefficient; a regressor needs all of them for its
-    intervals.
+    intervals, and has none of them with an approximation.
     """
     if is_classifier(machine):
         machine = _lean(machine)
     columns = table.X.shape[1] if is_sparse(table.X) else list(table.X.columns)
     pipeline = Pipeline([("columns", encoder), ("machine", machine)])
-    return Model(pipeline, table.target, columns, None if is_classifier(machine) else y)
+    rowless = is_classifier(machine) or inside.is_approximate(machine)
+    return Model(pipeline, table.target, columns, None if rowless else y)
 
 
 def _lean(machine: Any) -> Any:
@@ -194,6 +197,9 @@ def _check_machine(model: Model) -> None:
         known = type(model.machine.map_) is CalibratedClassifierCV
         _require(known and is_classifier(machine), "its probabilities are none")
     _require(type(machine) in (KernelRegressor, KernelClassifier), "it has no kernel machine")
+    if inside.is_approximate(machine):
+        _check_features(machine)
+        return
     n = machine.X_fit_.shape[0]
     clone(machine)._check_parameters()
     inside.loss_of(machine)
@@ -204,6 +210,16 @@ def _check_machine(model: Model) -> None:
     if not is_classifier(machine):
         y = np.asarray(model.y, dtype=np.float64)
         _require(y.shape == (n,) and bool(np.isfinite(y).all()), "its targets are not its rows'")
+
+
+def _check_features(machine: Any) -> None:
+    """A fitted machine with features in place of its kernel matrix."""
+    features = inside.feature_map(machine)
+    clone(machine)._check_parameters()
+    inside.loss_of(machine)
+    _require(type(features) in (FourierMap, NystromMap), "it has no features")
+    _require(machine.coef_.shape[0] == features.size, "its weights are not those of its features")
+    _require(bool(np.isfinite(machine.coef_).all()), "its weights are not finite")
 
 
 def _try_out(model: Model) -> None:

@@ -23,6 +23,7 @@ from onefit.kernels import KERNELS as KNOWN_KERNELS
 from onefit.problem import Problem
 from onefit.robust import mad
 from onefit.selection import LABELS
+from onefit.stream.approximation import APPROXIMATIONS
 from onefit.tables import Table, is_sparse
 
 Array = NDArray[Any]
@@ -59,6 +60,8 @@ class Options:
     jobs: int | None = None
     tol: float | None = None
     calibrate: str | None = None
+    approximation: str | None = None
+    components: int | None = None
 
 
 @dataclass(frozen=True)
@@ -271,11 +274,17 @@ def _make_search(
     estimator: Any
     splitter: Any
     loss = options.loss or "squared"
+    features: dict[str, Any] = {}
+    if options.approximation is not None:
+        check_choice("--approximation", options.approximation, APPROXIMATIONS)
+        features = {"approximation": options.approximation, "random_state": options.seed}
+        if options.components is not None:
+            features["n_components"] = options.components
     if task == "regression":
-        estimator, scoring = KernelRegressor(loss=loss), "neg_root_mean_squared_error"
+        estimator, scoring = KernelRegressor(loss=loss, **features), "neg_root_mean_squared_error"
         splitter = KFold(options.folds, shuffle=True, random_state=options.seed)
     else:
-        estimator, scoring = KernelClassifier(loss=loss), "accuracy"
+        estimator, scoring = KernelClassifier(loss=loss, **features), "accuracy"
         splitter = StratifiedKFold(options.folds, shuffle=True, random_state=options.seed)
     return KernelSearchCV(
         estimator,

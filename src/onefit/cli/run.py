@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,9 +30,11 @@ from onefit.uncertainty import predict_interval
 __all__ = [
     "Diary",
     "Outputs",
+    "check_level",
     "check_output",
     "explain_plan",
     "predict_rows",
+    "predictions",
     "select_model",
     "write_predictions",
 ]
@@ -88,10 +91,14 @@ class Outputs:
 
 @dataclass(frozen=True)
 class Diary:
-    """The journal of a selection, and whether an old one is to be continued."""
+    """The journal of a selection, and whether an old one is to be continued.
+
+    Streamed rows have a folder for a journal, others a file.
+    """
 
     path: Path | None = None
     resume: bool = False
+    folder: bool = False
 
     def check(self) -> None:
         """An old journal is continued only when that is asked for."""
@@ -99,7 +106,7 @@ class Diary:
             if self.resume:
                 raise ValueError("--resume needs --journal PATH, the journal to go on with")
             return
-        check_place(self.path)
+        check_place(self.path / "journal" if self.folder and self.path.exists() else self.path)
         if self.path.exists() and not self.resume:
             raise ValueError(
                 f"--journal {self.path} exists; go on with it by --resume, or remove it"
@@ -192,10 +199,22 @@ def predict_rows(model: Path, data: Path, delimiter: str | None = None, level: f
     X = as_trained(found.encoder, read_features(data, found.columns, delimiter))
     if X.shape[0] == 0:
         raise DataError(f"{data.name} has no row to predict")
-    return _predictions(found, X, level)
+    check_level(found, level)
+    return predictions(found, X, level)
 
 
-def _predictions(model: Model, X: Any, level: float) -> Any:
+def check_level(model: Model, level: float) -> None:
+    """Say where there are no intervals because the model holds no training rows."""
+    if level > 0 and model.y is None and not is_classifier(model.machine):
+        warnings.warn(
+            "the model holds landmarks in place of training rows, so there are no intervals; "
+            "--level 0 says so",
+            stacklevel=2,
+        )
+
+
+def predictions(model: Model, X: Any, level: float) -> Any:
+    """Predictions for encoded rows, see :func:`predict_rows`."""
     import pandas as pd
 
     columns: dict[str, Any] = {"prediction": model.pipeline.predict(X)}
@@ -208,7 +227,7 @@ def _predictions(model: Model, X: Any, level: float) -> Any:
             classes = classes[1:] if values.ndim == 1 else classes
         values = np.asarray(values).reshape(X.shape[0], -1)
         columns |= {f"{word}_{one}": values[:, i] for i, one in enumerate(classes)}
-    elif level > 0:
+    elif level > 0 and model.y is not None:
         machine = model.machine
         Z = model.encoder.transform(X)
         found = predict_interval(machine, machine.X_fit_, model.y, Z, alpha=1.0 - level)

@@ -36,15 +36,32 @@ class Criterion(ABC):
     name : str
     losses : tuple of str, or None
         Names of the only losses it fits.
+    features : {"any", "squared", ""}
+        Losses for which it can be had from features in place of the kernel matrix.
     """
 
     guard: bool = True
     name: ClassVar[str]
     losses: ClassVar[tuple[str, ...] | None] = None
+    features: ClassVar[str] = ""
 
     def check(self, problem: Problem) -> None:
         """Refuse, before any work, a loss that the criterion does not fit."""
         check_loss(problem, self.name, self.losses)
+
+    def check_features(self, problem: Problem) -> None:
+        """Refuse, before any work, what features in place of the kernel matrix do not give."""
+        if self.features == "any" or (self.features == "squared" and problem.quadratic):
+            return
+        why = (
+            f"takes a system for every row with {problem.loss!r}"
+            if self.features
+            else "looks at the whole kernel matrix"
+        )
+        raise ValueError(
+            f"criterion {self.name!r} {why}, which an approximation does without; use 'cv', or for "
+            "the squared loss 'gcv', 'cv_hat', 'loo' or 'influence_loo'"
+        )
 
     @abstractmethod
     def prepare(self, evidence: Evidence) -> Callable[[int], float]:
@@ -55,7 +72,8 @@ class Criterion(ABC):
         self.check(evidence.problem)
         size = len(evidence.lams)
         values, reasons = np.full(size, np.inf), [""] * size
-        reason = near_identity(evidence.problem.K) if self.guard else ""
+        whole = isinstance(evidence.problem.K, np.ndarray)
+        reason = near_identity(evidence.problem.K) if self.guard and whole else ""
         if reason:
             return values, [reason] * size
         try:

@@ -92,6 +92,7 @@ class CrossValidation(Criterion):
 
     loss: str | Pointwise | None = None
     name = "cv"
+    features = "any"
 
     def prepare(self, evidence: Evidence) -> Callable[[int], float]:
         return of_heldouts(evidence, lambda held: held_out_loss(held, evidence.problem, self.loss))

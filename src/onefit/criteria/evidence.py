@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from onefit.criteria.solutions import SolutionPath, positive
-from onefit.criteria.spectrum import HatSpectrum
+from onefit.criteria.spectrum import HatSpectrum, hat_spectrum
 from onefit.heldout import HeldOut
 from onefit.kernels import Kernel
 from onefit.problem import Problem
@@ -39,7 +39,7 @@ class Evidence:
     def spectrum(self) -> HatSpectrum:
         """Hat matrices of the rows of positive weight (squared loss); decomposed once."""
         if "spectrum" not in self.kept:
-            self.kept["spectrum"] = HatSpectrum(positive(self.problem))
+            self.kept["spectrum"] = hat_spectrum(positive(self.problem))
         found: HatSpectrum = self.kept["spectrum"]
         return found
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from onefit.criteria.base import Criterion, check_loss, weighted_mean
 from onefit.criteria.pointwise import Pointwise, pointwise
 from onefit.criteria.solutions import positive
-from onefit.criteria.spectrum import HatSpectrum
+from onefit.criteria.spectrum import HatSpectrum, hat_spectrum
 from onefit.problem import Problem
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class CvHat(Criterion):
     loss: str | Pointwise = "squared"
     name = "cv_hat"
     losses = ("squared",)
+    features = "squared"
 
     def residuals(self, spectrum: HatSpectrum, lam: float) -> Array:
         """y_i - u_i^(-i), as the criterion has it."""
@@ -75,7 +76,7 @@ class CvHat(Criterion):
     def at(self, problem: Problem, lam: float, spectrum: HatSpectrum | None = None) -> float:
         """The criterion at one lambda."""
         check_loss(problem, self.name, self.losses)
-        shared = spectrum or HatSpectrum(positive(problem))
+        shared = spectrum or hat_spectrum(positive(problem))
         kept = shared.problem
         u = kept.Y - self.residuals(shared, lam)
         return weighted_mean(pointwise(self.loss, kept)(kept.Y, u), kept.s)

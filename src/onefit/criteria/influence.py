@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ from onefit import linalg
 from onefit.criteria.base import Criterion, weighted_mean
 from onefit.criteria.pointwise import Pointwise, pointwise
 from onefit.criteria.solutions import positive
-from onefit.criteria.spectrum import HatSpectrum
+from onefit.criteria.spectrum import HatSpectrum, hat_spectrum
 from onefit.fit import fit, resolved
 from onefit.folds import leave_one_out
 from onefit.heldout.series import Influence, Operator, check_order
@@ -105,7 +105,8 @@ def influence_predictions(
 ) -> Array:
     """The (n, q) leave-one-out predictions behind the criterion; weights must be positive."""
     if problem.quadratic:
-        spectrum = shared if isinstance(shared, HatSpectrum) else HatSpectrum(problem)
+        unknown = shared is None or isinstance(shared, Solution)
+        spectrum = hat_spectrum(problem) if unknown else cast(HatSpectrum, shared)
         return problem.Y - _least_squares(spectrum, lam, order)
     problem = resolved(problem, lam)
     if not problem.loss.piecewise_quadratic:
@@ -200,6 +201,7 @@ class InfluenceLoo(Criterion):
     order: int = 5
     loss: str | Pointwise | None = None
     name = "influence_loo"
+    features = "squared"
 
     def check(self, problem: Problem) -> None:
         _check_order(self.order, problem)

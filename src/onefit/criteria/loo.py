@@ -22,7 +22,7 @@ from onefit.criteria.base import Criterion, weighted_mean
 from onefit.criteria.crossval import exact_method
 from onefit.criteria.pointwise import Pointwise, pointwise
 from onefit.criteria.solutions import positive
-from onefit.criteria.spectrum import HatSpectrum
+from onefit.criteria.spectrum import hat_spectrum
 from onefit.folds import leave_one_out
 from onefit.heldout import HeldOutMethod
 from onefit.problem import Problem
@@ -55,7 +55,7 @@ def loo(
 def loo_predictions(problem: Problem, lam: float, method: HeldOutMethod | None = None) -> Array:
     """The (n, q) leave-one-out predictions behind the criterion; weights must be positive."""
     if method is None and problem.quadratic:
-        return problem.Y - HatSpectrum(problem).left_out(lam)
+        return problem.Y - hat_spectrum(problem).left_out(lam)
     prepared = (method or exact_method(problem)).prepare(problem, leave_one_out(problem.n))
     return prepared.predict(np.array([lam]))[0].values
 
@@ -76,6 +76,7 @@ class LeaveOneOut(Criterion):
 
     loss: str | Pointwise | None = None
     name = "loo"
+    features = "squared"
 
     def prepare(self, evidence: Evidence) -> Callable[[int], float]:
         values, kept = left_out(evidence), positive(evidence.problem)

@@ -25,10 +25,20 @@ from numpy.typing import NDArray
 from onefit import linalg
 from onefit.heldout.spectrum import Spectrum
 from onefit.problem import Problem
+from onefit.stream.expansion import Expansion
+from onefit.stream.squared import make_hat
 
 Array = NDArray[Any]
 
-__all__ = ["Hat", "HatSpectrum"]
+__all__ = ["Hat", "HatSpectrum", "hat_spectrum"]
+
+
+def hat_spectrum(problem: Problem) -> HatSpectrum:
+    """The hat matrices of a problem, from its kernel matrix or from features in its place."""
+    if isinstance(problem.K, Expansion):
+        found: Any = make_hat(problem)
+        return found  # type: ignore[no-any-return]
+    return HatSpectrum(problem)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from onefit import linalg, plan
+from onefit._types import Indices
 from onefit._validation import check_choice, check_positive, check_weights, first_not_finite
 from onefit.estimators.unused import warn_of_unused
 from onefit.fit import SOLVERS, fit, resolved
@@ -34,6 +35,10 @@ from onefit.kernels import (
 )
 from onefit.losses import Loss
 from onefit.problem import Problem, Solution
+from onefit.stream.approximation import AUTO, expand, get_approximation, seed_of
+from onefit.stream.expansion import Expansion
+from onefit.stream.features import FeatureMap, NystromMap
+from onefit.stream.fit import FeatureFit, fit_features
 
 Array = NDArray[Any]
 
@@ -57,6 +62,10 @@ class KernelMachine(BaseEstimator):
     fit_intercept: Any
     scaling: Any
     solver: Any
+    approximation: Any
+    n_components: Any
+    keep_landmarks: Any
+    random_state: Any
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -82,6 +91,23 @@ class KernelMachine(BaseEstimator):
         check_positive("lam", self.lam, "the penalty must be positive, try 1e-12 for almost none")
         check_choice("scaling", self.scaling, SCALINGS)
         check_choice("solver", self.solver, SOLVERS)
+        if self._features is None:
+            return
+        if self._precomputed:
+            raise ValueError(
+                "approximation is for kernels of rows, but with kernel='precomputed' X is the "
+                "kernel matrix; pass the rows and the kernel's name, or approximation=None"
+            )
+        if self.solver not in ("auto", "newton"):
+            raise ValueError(
+                f"solver={self.solver!r} works on the whole kernel matrix; with an approximation "
+                "use solver='auto'"
+            )
+
+    @property
+    def _features(self) -> Any:
+        """What the features are made by; None for the whole kernel matrix."""
+        return get_approximation(self.approximation, self.n_components, self.keep_landmarks)
 
     def _make_loss(self) -> Loss:
         raise NotImplementedError
@@ -137,6 +163,9 @@ class KernelMachine(BaseEstimator):
         """Solve in the way that the plan finds best, and return the loss."""
         X, Y, s = self._check_data(X, y, sample_weight)
         self._check_weighted(Y, s)
+        if self._features is not None:
+            plan.check_fit(self._workload(Y, s))
+            return self._solve(self._make_problem(X, Y, s))
         solver, form = plan.choose_fit(self._workload(Y, s), self.solver)
         return self._solve(self._make_problem(X, Y, s, form), solver)
 
@@ -164,7 +193,19 @@ class KernelMachine(BaseEstimator):
             loss=loss.name,
             quadratic=getattr(loss, "quadratic", False),
             given=self._precomputed,
+            features=self._feature_count(Y.shape[0] - idle),
         )
+
+    def _feature_count(self, rows: int) -> int:
+        """How many features there will be, at most; 0 without an approximation."""
+        if self._features is None:
+            return 0
+        return min(rows, AUTO if self.n_components == "auto" else int(self.n_components))
+
+    def _expand(self, kernel: Kernel, X: Any, s: Array) -> Expansion:
+        """Features of rows, in the place of their kernel matrix."""
+        seed = seed_of(self.random_state)
+        return expand(self._features, kernel, X, s, self.n_components, seed, self.keep_landmarks)
 
     def _make_problem(self, X: Any, Y: Array, s: Array, form: str = "matrix") -> Problem:
         """The problem of checked data.
@@ -178,8 +219,13 @@ class KernelMachine(BaseEstimator):
         if self._precomputed:
             check_precomputed(X)
         self._kernel = kernel = self._resolve_kernel(X, s)
-        self.X_fit_ = X
         K: Any
+        if self._features is not None:
+            K = self._expand(kernel, X, s)
+            return Problem(
+                K, Y, s, self._make_loss(), self.fit_intercept, self.scaling, definite=True
+            )
+        self.X_fit_ = X
         if form == "matrix" or self._precomputed:
             K = kernel.matrix(Geometry(X, keep=False))
         else:
@@ -190,12 +236,38 @@ class KernelMachine(BaseEstimator):
 
     def _solve(self, problem: Problem, solver: str | None = None) -> Loss:
         """Solve on the rows of positive weight, set the fitted attributes, return the loss."""
+        if isinstance(problem.K, Expansion):
+            return self._solve_features(problem)
         solver = solver or self.solver
         problem = resolved(problem, float(self.lam), solver)
         solution = fit(problem, float(self.lam), solver)
         self._remember(solution)
         _warn_of_lost_digits(problem, solution)
         return problem.loss
+
+    def _solve_features(self, problem: Problem) -> Loss:
+        """The same in feature space."""
+        found, problem = fit_features(problem, float(self.lam))
+        if not (np.isfinite(found.W).all() and np.isfinite(found.b).all()):
+            raise FloatingPointError(
+                f"the solution at lam={self.lam:g} is not finite; raise lam, or scale X and y"
+            )
+        rows: Expansion = problem.K
+        self._adopt(rows.features, rows.landmarks, found)
+        return problem.loss
+
+    def _adopt(self, features: FeatureMap, landmarks: Indices | None, found: FeatureFit) -> None:
+        """Set the fitted attributes to a machine in feature space."""
+        self._map, self.coef_, self.intercept_ = features, found.W, found.b
+        self.n_iter_ = found.steps
+        if isinstance(features, NystromMap):
+            self.dual_coef_ = features.coefficients(found.W)
+            self.landmarks_ = features.points
+            used = features.order[: features.size]
+            self.landmark_indices_ = None if landmarks is None else landmarks[used]
+
+    def _finish(self, loss: Loss) -> None:
+        """Give the fitted attributes the shape of y."""
 
     def _remember(self, solution: Solution) -> None:
         if not (np.isfinite(solution.a).all() and np.isfinite(solution.b).all()):
@@ -211,6 +283,8 @@ class KernelMachine(BaseEstimator):
         """K(X, X_fit_) a + b as an (m, q) array, a block of rows at a time."""
         check_is_fitted(self)
         X = self._validate_X(X, reset=False)
+        if self._features is not None:
+            return self._feature_decision(X)
         coef = self.dual_coef_.reshape(self.X_fit_.shape[0], -1)
         if self._precomputed:
             return np.asarray(linalg.matmul(np.ascontiguousarray(X), coef) + self.intercept_)
@@ -220,6 +294,13 @@ class KernelMachine(BaseEstimator):
             for block in gen_batches(X.shape[0], rows)
         ]
         return np.asarray(np.concatenate(values) + self.intercept_)
+
+    def _feature_decision(self, X: Any) -> Array:
+        """phi(X)'w + b, a block of rows at a time."""
+        W = np.asfortranarray(self.coef_.reshape(self._map.size, -1))
+        rows = max(1, int(get_config()["working_memory"] * 2**20 // (16 * self._map.size)))
+        values = [self._map.product(X[some], W) for some in gen_batches(X.shape[0], rows)]
+        return np.asarray((np.concatenate(values) + self.intercept_).astype(X.dtype, copy=False))
 
 
 def _check_objects(X: Array, least: int) -> Array:

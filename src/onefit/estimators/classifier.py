@@ -66,6 +66,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     fit_intercept : bool, default=True
     scaling : {"mean", "total"}, default="mean"
     solver : {"auto", "newton", "reweight", "iterative"}, default="auto"
+    approximation, n_components, keep_landmarks, random_state : as in :class:`KernelRegressor`
 
     Attributes
     ----------
@@ -78,7 +79,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         The rows with a coefficient in some column; with a hinge, not all of them.
     n_support_ : array of shape (n_classes,)
         How many of them each class has.
-    X_fit_ : the training rows (the kernel matrix when precomputed)
+    X_fit_ : the training rows (the kernel matrix when precomputed; none with an approximation)
+    coef_, landmarks_, landmark_indices_ : as in :class:`KernelRegressor`
     n_iter_ : int
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
 
@@ -106,6 +108,10 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         fit_intercept: bool = True,
         scaling: str = "mean",
         solver: str = "auto",
+        approximation: Any = None,
+        n_components: int | str = 2000,
+        keep_landmarks: bool = False,
+        random_state: Any = 0,
     ) -> None:
         self.loss = loss
         self.kernel = kernel
@@ -120,6 +126,10 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self.fit_intercept = fit_intercept
         self.scaling = scaling
         self.solver = solver
+        self.approximation = approximation
+        self.n_components = n_components
+        self.keep_landmarks = keep_landmarks
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelClassifier:
         """Fit on rows X with labels y of any type.

@@ -7,7 +7,7 @@ these functions are the one way to them from outside this package.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -15,21 +15,35 @@ from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
 
 from onefit import plan
-from onefit._types import Array
+from onefit._types import Array, Indices
 from onefit.estimators._base import KernelMachine
 from onefit.kernels import Kernel
 from onefit.losses import Loss
 from onefit.problem import Problem
 from onefit.quantiles import levels_of
+from onefit.stream.approximation import seed_of
+from onefit.stream.expansion import Expansion
+from onefit.stream.features import FeatureMap
+from onefit.stream.fit import FeatureFit
+from onefit.stream.sample import Drawn
 
 __all__ = [
+    "adopt",
     "answers",
     "check_machine",
+    "check_no_approximation",
     "check_rows",
     "check_targets",
     "checked_data",
     "columns_of",
+    "encode_labels",
+    "expand",
+    "feature_count",
+    "feature_key",
+    "feature_map",
+    "features_of",
     "has_one_target",
+    "is_approximate",
     "is_machine",
     "is_precomputed",
     "kernel_of",
@@ -40,6 +54,7 @@ __all__ = [
     "prepare",
     "problem_of",
     "resolve_kernel",
+    "rows_to_draw",
     "solve",
     "weights_of",
     "with_decision",
@@ -77,6 +92,81 @@ def loss_of(machine: KernelMachine) -> Loss:
 def is_precomputed(machine: KernelMachine) -> bool:
     """Whether X is the kernel matrix itself."""
     return machine._precomputed
+
+
+def is_approximate(machine: KernelMachine) -> bool:
+    """Whether features stand in place of its kernel matrix."""
+    return machine._features is not None
+
+
+def check_no_approximation(machine: KernelMachine, what: str, advice: str) -> None:
+    """Refuse a machine in feature space where the whole kernel matrix is looked at."""
+    if is_approximate(machine):
+        raise ValueError(
+            f"{what} looks at the whole kernel matrix, which approximation="
+            f"{machine.approximation!r} does without; {advice}"
+        )
+
+
+def feature_key(machine: KernelMachine) -> Hashable:
+    """What its features depend on beside kernel and rows."""
+    found = machine._features
+    if found is None:
+        return None
+    seed = machine.random_state
+    seed = seed if isinstance(seed, Hashable) else id(seed)
+    return found, machine.n_components, seed, bool(machine.keep_landmarks)
+
+
+def feature_map(machine: KernelMachine) -> FeatureMap:
+    """The map of a fitted machine with an approximation."""
+    return machine._map
+
+
+def feature_count(machine: KernelMachine, rows: int) -> int:
+    """How many features there will be at most; 0 without an approximation."""
+    return machine._feature_count(rows)
+
+
+def expand(machine: KernelMachine, kernel: Kernel, X: Any, s: Array) -> Expansion:
+    """Features of rows, in the place of their kernel matrix."""
+    return machine._expand(kernel, X, s)
+
+
+def rows_to_draw(machine: KernelMachine) -> tuple[int, int]:
+    """How large a sample its features are made from, and the seed of it."""
+    return machine._features.wanted(machine.n_components), seed_of(machine.random_state)
+
+
+def features_of(
+    machine: KernelMachine, kernel: Kernel, drawn: Drawn
+) -> tuple[FeatureMap, Indices | None, Drawn]:
+    """Features from a sample of rows, the numbers of the landmarks, and the landmarks."""
+    seed = seed_of(machine.random_state)
+    found: tuple[FeatureMap, Indices | None, Drawn]
+    found = machine._features.features(kernel, drawn, machine.n_components, seed)
+    return found
+
+
+def adopt(
+    machine: KernelMachine,
+    kernel: Kernel,
+    features: FeatureMap,
+    landmarks: Indices | None,
+    found: FeatureFit,
+) -> None:
+    """Make a machine one that was fitted elsewhere."""
+    machine._kernel = kernel
+    machine._adopt(features, landmarks, found)
+    machine._finish(loss_of(machine))
+
+
+def encode_labels(classes: Array, y: Any) -> Array:
+    """Labels as -1 and +1, a column for two classes and one per class for more."""
+    labels = np.asarray(y).ravel()
+    if len(classes) == 2:
+        return np.where(labels == classes[1], 1.0, -1.0)[:, None]
+    return np.where(labels[:, None] == classes, 1.0, -1.0)
 
 
 def check_rows(machine: KernelMachine, X: Any, **options: Any) -> Any:
@@ -185,7 +275,7 @@ def with_decision(machine: KernelMachine, decision: Callable[[Any], Array]) -> K
 def with_support(machine: KernelMachine) -> KernelMachine:
     """A copy that predicts the same from the training rows with a coefficient alone."""
     small: Any = copy.copy(machine)
-    if is_precomputed(machine):
+    if is_precomputed(machine) or is_approximate(machine):
         return small  # type: ignore[no-any-return]
     coef = small.dual_coef_
     rows = np.flatnonzero(coef.reshape(coef.shape[0], -1).any(axis=1))

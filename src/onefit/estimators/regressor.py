@@ -72,17 +72,35 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
     solver : {"auto", "newton", "reweight", "iterative"}, default="auto"
         "auto" factors once for the squared loss and takes Newton steps otherwise; "reweight" is the
         iteration of Debruyne et al. (2008), section 4.3.
+    approximation : None, "nystrom", "fourier" or object, default=None
+        Features in place of the kernel matrix, for many rows: of landmarks, or of random
+        frequencies (rbf, laplacian and Matern kernels). An object says more, see
+        :class:`onefit.stream.Nystrom` and :class:`onefit.stream.Fourier`.
+    n_components : int or "auto", default=2000
+        How many landmarks, or features of random frequencies; "auto" takes as many landmarks as the
+        tolerance of :class:`onefit.stream.Nystrom` asks for.
+    keep_landmarks : bool, default=False
+        Whether a fold's machine may use landmarks that lie in the fold, when machines are
+        cross-validated. That is what a pipeline does whose landmarks were drawn beforehand. Their
+        scores are not those of machines that never saw the fold (benchmarks/peeking.py).
+    random_state : int, RandomState or None, default=0
+        For landmarks and frequencies.
 
     Attributes
     ----------
     dual_coef_ : array of shape (n,) or (n, q)
-        Coefficients a of f.
+        Coefficients a of f; those of the landmarks with approximation="nystrom".
     support_ : array of shape (n_support,)
         The rows with a coefficient; with a loss that is flat near the target, not all of them.
     n_support_ : array of shape (1,)
         Their number, in an array as scikit-learn's SVR has it.
     intercept_ : float or array of shape (q,)
-    X_fit_ : the training rows (the kernel matrix when precomputed)
+    X_fit_ : the training rows (the kernel matrix when precomputed; none with an approximation)
+    coef_ : array of shape (m,) or (m, q)
+        With an approximation, the weights of the features.
+    landmarks_, landmark_indices_ : arrays of shape (m, d) and (m,)
+        With approximation="nystrom", the landmarks and the rows that they are (None for centres of
+        k-means). Landmarks that add nothing to the others are left out.
     threshold_ : float or array of shape (q,)
         The threshold of "huber", in units of y.
     delta_ : float or array of shape (q,)
@@ -120,6 +138,10 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         fit_intercept: bool = True,
         scaling: str = "mean",
         solver: str = "auto",
+        approximation: Any = None,
+        n_components: int | str = 2000,
+        keep_landmarks: bool = False,
+        random_state: Any = 0,
     ) -> None:
         self.loss = loss
         self.kernel = kernel
@@ -134,6 +156,10 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         self.fit_intercept = fit_intercept
         self.scaling = scaling
         self.solver = solver
+        self.approximation = approximation
+        self.n_components = n_components
+        self.keep_landmarks = keep_landmarks
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRegressor:
         """Fit on rows X with targets y (one column or several).
@@ -148,14 +174,19 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         -------
         self
         """
-        loss = self._fit(X, y, sample_weight)
+        self._finish(self._fit(X, y, sample_weight))
+        return self
+
+    def _finish(self, loss: Loss) -> None:
         self._remember_width("threshold", loss)
         self._remember_width("delta", loss)
-        self.n_support_ = np.array([self.support_.size], dtype=np.int32)
+        if self._features is None:
+            self.n_support_ = np.array([self.support_.size], dtype=np.int32)
         if self._one_column:
-            self.dual_coef_ = self.dual_coef_.ravel()
+            for name in ("dual_coef_", "coef_"):
+                if name in vars(self):
+                    setattr(self, name, getattr(self, name).ravel())
             self.intercept_ = float(self.intercept_[0])
-        return self
 
     def _remember_width(self, name: str, loss: Loss) -> None:
         """The width that the loss has come to have, as a fitted attribute."""

@@ -20,6 +20,7 @@ from onefit._types import Array, Indices
 
 __all__ = [
     "Array",
+    "Complement",
     "LinAlgError",
     "Reflections",
     "accumulate",
@@ -32,8 +33,10 @@ __all__ = [
     "gram",
     "inverse_spd",
     "matmul",
+    "mirrored",
     "norm_of_gram",
     "overflowing",
+    "pivoted_cholesky",
     "pivoted_qr",
     "rank_one",
     "row_product",
@@ -41,8 +44,10 @@ __all__ = [
     "smallest_tridiagonal",
     "solve_cholesky",
     "solve_lower",
+    "solve_rows",
     "solve_spd",
     "solve_symmetric",
+    "solve_tridiagonal",
     "solve_upper",
     "submatrix",
     "triangular_inverse",
@@ -154,10 +159,10 @@ def inverse_spd(a: Array) -> Array:
     """The inverse of a positive definite matrix, both triangles; overwrites ``a``."""
     factor = cholesky(a, overwrite=True)
     inverse, _ = _lapack("potri", factor)(factor, lower=1, overwrite_c=True)
-    return _mirrored(np.asarray(inverse))
+    return mirrored(np.asarray(inverse))
 
 
-def _mirrored(a: Array, width: int = 128) -> Array:
+def mirrored(a: Array, width: int = 128) -> Array:
     """Copy the lower triangle of ``a`` to the upper one, which is zero, a block at a time."""
     for first in range(0, a.shape[0], width):
         last = min(first + width, a.shape[0])
@@ -207,6 +212,75 @@ def solve_upper(upper: Array, b: Array) -> Array:
     if info > 0:
         raise LinAlgError(f"diagonal element {info} of a triangular factor is zero")
     return np.asarray(x)
+
+
+def solve_rows(lower: Array, a: Array) -> Array:
+    """X with X L' = a, row by row, for a lower triangular L and a C-ordered a, overwritten."""
+    x = _blas("trsm", lower)(1.0, lower, a.T, lower=1, overwrite_b=1)
+    return np.asarray(x.T)
+
+
+def solve_tridiagonal(diagonal: Array, beside: Array, b: Array) -> Array:
+    """Solve T x = b for a positive definite tridiagonal T."""
+    # LAPACK's wrapper wants a number beside the diagonal even if there is none
+    beside = beside if beside.size else np.zeros(1, dtype=diagonal.dtype)
+    _, _, x, info = _lapack("ptsv", diagonal)(diagonal, beside, b)
+    if info > 0:
+        raise LinAlgError(f"the leading minor of order {info} is not positive definite")
+    return np.asarray(x)
+
+
+def pivoted_cholesky(a: Array, tolerance: float = -1.0) -> tuple[Array, Indices]:
+    """L (n, r) and an order of the rows with a[order, order] = L L', and r the numerical rank.
+
+    The largest diagonal entry of what is left comes next, until none exceeds the tolerance; a
+    negative one stands for what rounding leaves, n times the unit roundoff times the largest.
+    """
+    factor, pivots, rank, _ = _lapack("pstrf", a)(_column_major(a), lower=1, tol=tolerance)
+    return np.tril(factor[:, :rank]), np.asarray(pivots - 1, dtype=np.intp)
+
+
+class Complement(NamedTuple):
+    """What is orthogonal to some columns, in the basis that Householder reflections give.
+
+    Attributes
+    ----------
+    columns : (n, d) array
+        The vector of the j-th reflection below the diagonal of column j.
+    scales : (d,) array
+    """
+
+    columns: Array
+    scales: Array
+
+    @classmethod
+    def of(cls, a: Array) -> Complement:
+        """Of the columns of a (n, d), which must be independent."""
+        size = 64 * max(1, a.shape[1])
+        columns, scales, _, _ = _lapack("geqrf", a)(np.array(a, order="F"), lwork=size)
+        return cls(np.asarray(columns), np.asarray(scales))
+
+    def coordinates(self, a: Array) -> Array:
+        """Q'a, for the basis Q (n, n - d)."""
+        return np.asfortranarray(self._reflect(a, "L", "T")[self.scales.size :])
+
+    def vectors(self, a: Array) -> Array:
+        """Q a."""
+        out = np.zeros((self.columns.shape[0], a.shape[1]), dtype=a.dtype, order="F")
+        out[self.scales.size :] = a
+        return self._reflect(out, "L", "N")
+
+    def congruent(self, a: Array) -> Array:
+        """Q'a Q of a symmetric matrix, both triangles."""
+        half = self._reflect(a, "L", "T")
+        return np.asfortranarray(
+            self._reflect(half, "R", "N")[self.scales.size :, self.scales.size :]
+        )
+
+    def _reflect(self, a: Array, side: str, trans: str) -> Array:
+        size = 64 * max(a.shape) + _AROUND
+        out, _, _ = _lapack("ormqr", a)(side, trans, self.columns, self.scales, a, size)
+        return np.asarray(out)
 
 
 def pivoted_qr(a: Array) -> tuple[Array, Indices]:
@@ -294,6 +368,12 @@ class Reflections(NamedTuple):
         out, _, _ = _lapack("ormqr", out)(
             "L", "N", self.columns[:, :last], self.scales[:last], out, size, overwrite_c=1
         )
+        return np.asarray(out)
+
+    def coordinates(self, a: Array) -> Array:
+        """H'a."""
+        size = _APPLIED[a.shape[0] <= _SMALL] * a.shape[1] + _AROUND
+        out, _, _ = _lapack("ormqr", a)("L", "T", self.columns, self.scales, a, size)
         return np.asarray(out)
 
 

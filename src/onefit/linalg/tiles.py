@@ -18,7 +18,7 @@ from threadpoolctl import ThreadpoolController
 
 from onefit._types import Array, Indices
 
-__all__ = ["BLOCK", "SIDE", "Tiles", "blas_threads", "product", "take_columns"]
+__all__ = ["BLOCK", "SIDE", "Tiles", "blas_threads", "each", "product", "take_columns"]
 
 #: rows and columns of a tile, and terms that a product adds up before it adds up their sums
 SIDE, BLOCK = 1024, 256
@@ -66,7 +66,7 @@ class Tiles:
         def fill(some: slice) -> None:
             out[some] = self.block(some, rows)
 
-        _each(fill, [(some,) for some in self._slices()])
+        each(fill, [(some,) for some in self._slices()])
         return out
 
     def whole(self) -> Array:
@@ -79,7 +79,7 @@ class Tiles:
             if rows != columns:
                 out[columns, rows] = tile.T
 
-        _each(fill, self._pairs())
+        each(fill, self._pairs())
         return out
 
     def __matmul__(self, V: Array) -> Array:
@@ -95,7 +95,7 @@ class Tiles:
                 if left is not None:
                     out[columns] += left
 
-        _each(add, self._pairs())
+        each(add, self._pairs())
         return out
 
     def _tile(self, rows: slice, columns: slice) -> Array:
@@ -111,7 +111,7 @@ class Tiles:
         return ((rows, columns) for i, rows in enumerate(slices) for columns in slices[i:])
 
 
-def _each(action: Callable[..., None], jobs: Any) -> None:
+def each(action: Callable[..., None], jobs: Any) -> None:
     """Do all jobs, in as many threads as BLAS may use, each with one of its own."""
     threads = blas_threads()
     if threads == 1:

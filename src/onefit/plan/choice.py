@@ -6,10 +6,12 @@ from dataclasses import replace
 
 from onefit._validation import check_choice
 from onefit.plan.cost import COSTS
+from onefit.plan.features import FEATURE_COSTS, feature_bytes
 from onefit.plan.matrices import peak_bytes
 from onefit.plan.memory import available_memory
 from onefit.plan.rates import Rates, calibrate
 from onefit.plan.workload import Estimate, Workload
+from onefit.stream.methods import feature_method
 
 __all__ = ["candidates", "choose", "estimate"]
 
@@ -35,6 +37,8 @@ def estimate(work: Workload, method: str, rates: Rates | None = None) -> Estimat
     rates : Rates, default=None
         Speeds of the machine; measured (once) when None.
     """
+    if work.features:
+        return _in_features(work, method, rates)
     check_choice("method", method, COSTS)
     if method in ("block", "eigen") and not work.quadratic:
         raise ValueError(
@@ -53,8 +57,21 @@ def estimate(work: Workload, method: str, rates: Rates | None = None) -> Estimat
     )
 
 
+def _in_features(work: Workload, method: str, rates: Rates | None) -> Estimate:
+    cost = FEATURE_COSTS[method](work, rates or calibrate(work.threads, 8))
+    return Estimate(
+        method=method,
+        flops=work.kernels * cost.flops,
+        nbytes=work.busy * feature_bytes(work),
+        seconds=work.rounds * cost.seconds,
+    )
+
+
 def candidates(work: Workload, rates: Rates | None = None) -> list[Estimate]:
     """The estimates of every method that fits the loss, the fastest first."""
+    if work.features:
+        names = ("gram", "refit") if work.quadratic else ("exact", "limit", "refit")
+        return sorted((estimate(work, one, rates) for one in names), key=lambda one: one.seconds)
     available = available_memory(work.busy)
     shown = [_fitting(work, method, rates, available) for method in SHOWN[work.quadratic]]
     return sorted(shown, key=lambda one: one.seconds)
@@ -74,6 +91,8 @@ def choose(
     :func:`check_memory` that refuses. ``products`` says whether products with K are all that is
     needed.
     """
+    if work.features:
+        return estimate(work, feature_method(method, work.quadratic), rates)
     if available is None:
         available = available_memory(work.busy)
     if method != "auto":

@@ -13,6 +13,7 @@ from onefit.heldout.path import ROOM as SHARED
 from onefit.heldout.spectrum import HELD, ROOM
 from onefit.linalg.partial_eigh import MOST, PIECE
 from onefit.plan.cost import active_share, landmarks
+from onefit.plan.features import feature_bytes
 from onefit.plan.workload import Workload
 
 __all__ = ["peak_bytes"]
@@ -29,6 +30,8 @@ def peak_bytes(work: Workload, method: str) -> int:
     ``method`` is one of the cost model's, or "fit" for one fit, to all rows or to those that are
     not removed; of any other, no more is known than that it needs K.
     """
+    if work.features:
+        return feature_bytes(work)
     # a single worker keeps the distances that its kernels share
     shared = work.kernels > 1 and work.busy == 1 and method != "iterative"
     distances = 1.0 if shared else 0.0

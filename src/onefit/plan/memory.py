@@ -100,10 +100,12 @@ def _advice(work: Workload, nbytes: float, available: float) -> list[str]:
         advice.append(
             f"use fewer workers than {work.busy} ({needed / work.busy:.3g} GiB each, see n_jobs)"
         )
+    if work.features:
+        return [*advice, f"use fewer features than {work.features} (n_components)"]
     if work.itemsize == 8:
         advice.append(f"pass X as float32, which halves it to {needed / 2:.3g} GiB")
     rows = int(work.n * math.sqrt(max(available, 0.0) / nbytes))
-    advice.append(f"use a low-rank approximation or a subsample of at most {rows} rows")
+    advice.append(f"use approximation='nystrom', or a subsample of at most {rows} rows")
     return advice
 
 

@@ -60,6 +60,9 @@ def announce(works: Mapping[Workload, Estimate]) -> str:
     elif chosen.method in ("block", "eigen") and not work.one_row_each:
         one = seconds * estimate(work, "iterative").seconds / chosen.seconds
         advice += [f"method 'iterative' ({_time(one)})"] if one < seconds else []
+    if work.features:
+        fewer = estimate(replace(work, features=max(1, work.features // 2)), chosen.method)
+        advice.append(f"half of the features ({_time(seconds * fewer.seconds / chosen.seconds)})")
     half = replace(work, n=work.n // 2, removed=tuple(max(1, m // 2) for m in work.removed))
     part = seconds * estimate(half, chosen.method).seconds / chosen.seconds
     advice.append(f"a random half of the rows ({_time(part)})")
@@ -76,6 +79,7 @@ def _title(work: Workload) -> str:
         f"{_count(work.kernels, 'kernel')} x {_count(work.lams, 'lambda')} x "
         f"{_count(work.folds, 'split')} ({removed} of {work.n} rows removed)",
         f"{_count(work.targets, 'target')}",
+        *([_count(work.features, "feature")] if work.features else []),
         f"{work.loss} loss",
         f"float{8 * work.itemsize}",
         f"{_count(work.busy, 'worker')} with {_count(work.threads, 'thread')}",
@@ -99,6 +103,8 @@ def _reasons(work: Workload, chosen: Estimate, known: list[Estimate], rates: Rat
         "influence": f"one fit per lambda instead of {work.folds}, and a series that is cut",
         "iterative": f"one iteration for {_count(work.columns, 'problem')}, each step a product "
         f"with {'tiles of the kernel matrix' if chosen.tiled else 'the kernel matrix'}",
+        "gram": f"sums of products of {_count(work.features, 'feature')} in one pass, then "
+        f"{_count(work.folds, 'small matrix', 'small matrices')} for {_count(work.lams, 'lambda')}",
         "refit": "the honest definition: a fit per lambda and split",
     }
     lines = [f"Why {chosen.method}: {reasons[chosen.method]}."]
@@ -119,8 +125,8 @@ def _speed_up(chosen: Estimate, refit: Estimate) -> str:
     )
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def _count(number: int, noun: str, several: str = "") -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {several or noun + 's'}"
 
 
 def _memory(nbytes: float) -> str:

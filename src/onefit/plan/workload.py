@@ -40,6 +40,8 @@ class Workload:
         Whether the kernel matrix is there already, in the caller's memory.
     tiled : bool
         Whether the kernel matrix is formed anew for every product, not held.
+    features : int
+        Features that stand in place of the kernel matrix; 0 for none.
 
     Examples
     --------
@@ -60,6 +62,7 @@ class Workload:
     threads: int = 1
     given: bool = False
     tiled: bool = False
+    features: int = 0
 
     @property
     def columns(self) -> int:

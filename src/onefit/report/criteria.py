@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from onefit._validation import check_weights
 from onefit.criteria import CrossValidation, KernelStability
+from onefit.criteria.base import Criterion as Own
 from onefit.criteria.evidence import Evidence
 from onefit.estimators import inside
 from onefit.kernels import Geometry, number_type
@@ -86,7 +87,13 @@ def compare_criteria(
         _check(criterion, group, Y, s, heldouts)
     found = {name: np.full(len(params), np.nan) for name in wanted}
     for job in jobs(group, rows, Y, s):
-        K = job.kernel.matrix(Geometry(rows, keep=False))
+        first = job.machines[0].estimator
+        approximate = inside.is_approximate(first)
+        K: Any = (
+            inside.expand(first, job.kernel, rows, s)
+            if approximate
+            else job.kernel.matrix(Geometry(rows, keep=False))
+        )
         for machine in job.machines:
             kept = [heldouts[i] for i in machine.indices]
             evidence = Evidence(_problem(machine, K, Y, s), job.kernel, machine.lams, kept)
@@ -121,7 +128,10 @@ def _check(
     if hasattr(criterion, "check"):
         empty = np.empty((0, 0), dtype=Y.dtype)
         for machine in group:
-            criterion.check(_problem(machine, empty, Y, s))
+            problem = _problem(machine, empty, Y, s)
+            criterion.check(problem)
+            if inside.is_approximate(machine.estimator) and isinstance(criterion, Own):
+                criterion.check_features(problem)
 
 
 @dataclass(frozen=True)

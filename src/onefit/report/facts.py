@@ -269,12 +269,20 @@ class Facts:
                 totals[place] += share * plan.estimate(work, name).seconds
         return SpeedUp(*totals)
 
+    @property
+    def _approximate(self) -> bool:
+        """Whether any candidate has features in place of its kernel matrix."""
+        tried = [params.get("approximation") for params in self.table["params"]]
+        return inside.is_approximate(self.search.estimator) or any(tried)
+
     def _works(self) -> list[tuple[plan.Workload, str, float]] | None:
         """The distinct workloads with their methods, and the share of the kernels with each."""
         held = getattr(self.search, "heldout_", None)
         choices = self.search.plan_
         if held is None or not choices or any(choice.estimate is None for choice in choices):
             return None
+        if self._approximate:
+            return None  # a refit of every split would be another one: of features
         base = plan.Workload(
             n=held.folds.n,
             lams=1,

@@ -211,7 +211,9 @@ def _calibration(y: Array, found: HeldOut, classes: Array) -> list[Section]:
 def _influential(facts: Facts, y: Array, held: Array) -> list[Section]:
     """Rows whose doubling moves the machine's predictions most, by the influence function."""
     best = getattr(facts.search, "best_estimator_", None)
-    if best is None or y.shape[0] > MOST_ROWS or facts.search.lam_per_target:
+    if best is None or y.shape[0] > MOST_ROWS or not hasattr(best, "X_fit_"):
+        return []
+    if facts.search.lam_per_target:
         return []
     pull = influence(best, best.X_fit_, y).reshape(y.shape[0], y.shape[0], -1)
     size = np.sqrt(np.square(pull).mean(axis=(1, 2))) / y.shape[0]

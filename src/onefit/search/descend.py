@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import minimize
 
+from onefit._describe import describe
 from onefit._types import Array
 from onefit.estimators import inside
-from onefit.search.describe import describe
 from onefit.search.grid import Job, Machine
 from onefit.search.journal import Runner
 from onefit.search.objective import ByGradient, Objective

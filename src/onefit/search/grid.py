@@ -67,7 +67,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Job:
-    """Machines that share a kernel matrix."""
+    """Machines that share a kernel matrix, or the features that stand for it."""
 
     kernel: Kernel
     machines: tuple[Machine, ...]
@@ -162,12 +162,13 @@ def remember(machine: Any, group: Iterable[Machine]) -> None:
 
 
 def jobs(found: Iterable[Machine], X: Any, Y: Array, s: Array) -> list[Job]:
-    """Group machines by their kernel, resolved on the rows X, with targets Y and weights s."""
+    """Group machines by features and kernel, resolved on rows X, targets Y and weights s."""
     groups: dict[Hashable, tuple[Kernel, list[Machine]]] = {}
     for machine in found:
         weights = inside.weights_of(machine.estimator, Y, s)
         kernel = inside.resolve_kernel(machine.estimator, X, weights)
-        groups.setdefault(_hashable(kernel), (kernel, []))[1].append(machine)
+        key = _hashable(kernel), inside.feature_key(machine.estimator)
+        groups.setdefault(key, (kernel, []))[1].append(machine)
     return [Job(kernel, tuple(group)) for kernel, group in groups.values()]
 
 

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onefit import _version
-from onefit.search.describe import describe, digest
+from onefit._describe import describe, digest
 from onefit.search.grid import Job, Machine
 from onefit.search.pack import join, pack, unpack
 from onefit.search.workers import Crew, Outcome, Task, run_jobs

@@ -32,7 +32,7 @@ from onefit.search.metrics import FAST, Metric, Truth
 
 Array = NDArray[Any]
 
-__all__ = ["Part", "Scoring", "build_scoring", "call_pooled", "look_up", "only"]
+__all__ = ["Part", "Scoring", "build_scoring", "call_pooled", "fast_metric", "look_up", "only"]
 
 
 def look_up(machine: Any, values: Array) -> Any:
@@ -186,7 +186,7 @@ def build_scoring(
     starts = np.zeros(1, dtype=np.intp) if pooled else folds.offsets[:-1]
     fast: dict[str, tuple[Metric, int, Truth]] = {}
     for name, scorer in table.items():
-        metric, sign = _fast(scorer, machine) if plain else (None, 1)
+        metric, sign = fast_metric(scorer, machine) if plain else (None, 1)
         if metric is not None and set(routed[name]) <= {"sample_weight"}:
             weights = routed[name].get("sample_weight")
             fast[name] = metric, sign, _truth(machine, y, weights, folds, starts, name)
@@ -234,7 +234,7 @@ def _takes_weight(scorer: Any) -> bool:
     return "sample_weight" in signature(scorer).parameters
 
 
-def _fast(scorer: Any, machine: Any) -> tuple[Metric | None, int]:
+def fast_metric(scorer: Any, machine: Any) -> tuple[Metric | None, int]:
     """The vectorised metric behind a scorer and its sign, or None."""
     task = "classification" if is_classifier(machine) else "regression"
     func = getattr(scorer, "_score_func", None)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import _num_samples, check_consistent_length
 from onefit import plan
 from onefit._validation import check_choice, check_weights
 from onefit.criteria import KernelStability
+from onefit.criteria.base import Criterion as Own
 from onefit.estimators import inside
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import METHODS, HeldOutMethod, Iterative
@@ -161,10 +162,30 @@ def set_up(
         _check_gamma(one, ranges, s)
     work = apart(jobs(group, rows, Y, s))
     crew = Crew.hire(search.n_jobs, len(work))
-    sample = arrange(rows, Y, s, folds, inside.is_precomputed(machine))
+    if any(inside.is_approximate(one.estimator) for one in group):
+        _check_features(search)
+        # landmarks are drawn by the numbers that rows have
+        sample = Sample(rows, Y, s, folds)
+    else:
+        sample = arrange(rows, Y, s, folds, inside.is_precomputed(machine))
     criterion = get_criterion(search.criterion)
     planned, choices, works = _plan(work, chosen, criterion, sample, crew)
     return Setup(found, machine, planned, folds, sample, crew, choices, works, ranges)
+
+
+def _check_features(search: Any) -> None:
+    """Refuse what needs the whole kernel matrix."""
+    refused = {
+        f"method={search.method!r}": racing(search.method) is not None,
+        f"search={search.search!r}": by_gradient(search.search) is not None,
+        "lam_per_target=True": search.lam_per_target,
+    }
+    for name, asked in refused.items():
+        if asked:
+            raise ValueError(
+                f"{name} works on the whole kernel matrix; with an approximation search a grid, "
+                "by method='auto', 'exact' or 'limit'"
+            )
 
 
 def _settled(drawn: list[dict[str, Any]], search: Any, X: Any) -> list[dict[str, Any]]:
@@ -286,13 +307,16 @@ def _plan(
                 targets=problem.Y.shape[1],
                 loss=problem.loss.name,
                 quadratic=getattr(problem.loss, "quadratic", False),
+                features=inside.feature_count(estimator, int(np.count_nonzero(problem.s))),
             )
-            if known and load not in works:
+            if (known or load.features) and load not in works:
                 # a criterion asks for K itself, and for n^3 operations on it
                 works[load] = plan.choose(load, name, products=criterion is None)
             loads.append(load)
-            method = chosen or make_planned(load, works[load])
+            method = (chosen if not load.features else None) or make_planned(load, works[load])
             _check_method(method, criterion, problem)
+            if load.features and isinstance(criterion, Own):
+                criterion.check_features(problem)
             choices.append(Choice(job.kernel, method.name, load.lams, works.get(load)))
             group.append(replace(machine, method=method))
         tiled = any(works[load].tiled for load in loads if load in works)

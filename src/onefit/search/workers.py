@@ -153,6 +153,9 @@ def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outc
 
 def _matrix(job: Job, sample: Sample, geometry: Geometry | None) -> Any:
     """The kernel matrix: by tiles, kept or not, for methods that need its products only."""
+    first = job.machines[0].estimator
+    if inside.is_approximate(first):
+        return inside.expand(first, job.kernel, sample.X, sample.s)
     products = all(machine.method.products_only for machine in job.machines)  # type: ignore[union-attr]
     if not products or isinstance(job.kernel, Precomputed):
         return job.kernel.matrix(geometry or Geometry(sample.X, keep=False))

@@ -47,7 +47,10 @@ from onefit.estimators import inside
 from onefit.fit import fit
 from onefit.folds import Folds, leave_one_out
 from onefit.kernels import Geometry
-from onefit.uncertainty.machines import leave_out
+from onefit.problem import Problem
+from onefit.stream.expansion import Expansion
+from onefit.stream.fit import fit_features
+from onefit.uncertainty.machines import leave_out, leave_out_features
 
 Array = NDArray[Any]
 
@@ -115,6 +118,8 @@ def predict_interval(
     alpha = _check_alpha(alpha, float(problem.s.sum()))
     fold_of = _fold_of(method, cv, X_train, y_train, problem.n, random_state)
     X_new = inside.check_rows(machine, X_new, reset=False)
+    if inside.is_approximate(machine):
+        return _in_features(machine, problem, fold_of, X_new, alpha, method)
     K_new = np.ascontiguousarray(inside.kernel_of(machine).matrix(Geometry(X_new, machine.X_fit_)))
     if not problem.s.all():
         rows = np.flatnonzero(problem.s)
@@ -130,6 +135,40 @@ def predict_interval(
     lower, upper = (np.stack(side, axis=1) for side in zip(*bounds, strict=True))
     full = fit(problem, float(machine.lam))
     prediction = linalg.matmul(K_new, full.a) + full.b
+    if inside.has_one_target(machine):
+        prediction, lower, upper = prediction[:, 0], lower[:, 0], upper[:, 0]
+    return PredictionInterval(prediction, lower, upper, alpha, method)
+
+
+def _in_features(
+    machine: Any, problem: Problem, fold_of: Array, X_new: Any, alpha: float, method: str
+) -> PredictionInterval:
+    """The same for a machine with features in place of its kernel matrix."""
+    if method == "jackknife+":
+        raise ValueError(
+            "method='jackknife+' makes a machine for every row, which is too many for an "
+            "approximation; use method='cv+'"
+        )
+    if not problem.s.all():
+        rows = np.flatnonzero(problem.s)
+        problem, fold_of = problem.take(rows), fold_of[rows]
+    lam, q = float(machine.lam), problem.Y.shape[1]
+    W, b = leave_out_features(problem, _splits(fold_of), lam)
+    place = np.unique(fold_of, return_inverse=True)[1]
+    new = Expansion(X_new, problem.K.features)
+    every = np.arange(X_new.shape[0])
+    bounds = []
+    for j in range(q):
+        own = np.empty(problem.n)
+        for k in range(W.shape[1]):
+            rows = np.flatnonzero(place == k)
+            own[rows] = problem.K.values(rows, W[:, [k], j])[:, 0] + b[k, j]
+        outside = new.values(every, W[:, :, j]) + b[:, j]
+        residual = np.abs(problem.Y[:, j] - own)
+        bounds.append(_bounds(outside, residual, place, problem.s, alpha))
+    lower, upper = (np.stack(side, axis=1) for side in zip(*bounds, strict=True))
+    full, _ = fit_features(problem, lam)
+    prediction = new.values(every, full.W) + full.b
     if inside.has_one_target(machine):
         prediction, lower, upper = prediction[:, 0], lower[:, 0], upper[:, 0]
     return PredictionInterval(prediction, lower, upper, alpha, method)

@@ -6,11 +6,16 @@ for other losses the ends of Newton steps from the full solution (onefit.heldout
 
 from __future__ import annotations
 
+import numpy as np
+
+from onefit._types import Array
 from onefit.folds import Folds
 from onefit.heldout import Block, Eigen, Exact
 from onefit.problem import Problem, Solution
+from onefit.stream.anyloss import PrimalExact
+from onefit.stream.squared import GramFolds
 
-__all__ = ["leave_out"]
+__all__ = ["leave_out", "leave_out_features"]
 
 #: inverses that cost as much as an eigendecomposition, about
 INVERSES = 8
@@ -26,3 +31,11 @@ def leave_out(problem: Problem, folds: Folds, lam: float) -> list[Solution]:
         return Exact().prepare(problem, folds).machines(lam)
     many = len({problem.ridge(lam, train) for train in folds.train}) > INVERSES
     return (Eigen() if many else Block()).prepare(problem, folds).machines(lam)
+
+
+def leave_out_features(problem: Problem, folds: Folds, lam: float) -> tuple[Array, Array]:
+    """The same in feature space: weights (m, splits, q) and intercepts (splits, q)."""
+    if not problem.quadratic:
+        return PrimalExact().prepare(problem, folds).machines(lam)
+    found = GramFolds().prepare(problem, folds).machines(lam)
+    return np.stack([one.W[:, 0] for one in found], axis=1), np.stack([one.b[0] for one in found])

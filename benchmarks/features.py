@@ -1,0 +1,214 @@
+"""Features in place of the kernel matrix: what cross-validation adds to one pass over the rows.
+
+Three parts, chosen by ``--part`` (a pattern):
+
+pass      10 folds x 20 lams with 2,000 landmarks on rows of 20 columns, against the bare pass that
+          makes the features and adds up their products, two threads each; ``--rows`` says how many
+peers     the same search on 100,000 rows against GridSearchCV over make_pipeline(Nystroem, Ridge)
+          with as many landmarks; of its 200 fits some are run, and their mean is taken 200 times
+accuracy  scores of features against those of the whole kernel by the number of landmarks, on parts
+          of cadata and a9a: the largest difference over the grid, and what choosing by the features
+          loses in the whole kernel's score
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from functools import partial
+from pathlib import Path
+
+import _harness as harness
+import numpy as np
+from _data import data_folder, load
+from _harness import Contestant, Row
+
+LAMS = np.geomspace(1e-8, 1e0, 20)
+FOLDS = 10
+
+
+def rows_of(n: int, p: int = 20, seed: int = 0):
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, p))
+    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * random.normal(size=n)
+    return X, y
+
+
+def build_bare(task: Row):
+    """Features of every chunk, and their products, added up: nothing held out."""
+    from onefit import linalg
+    from onefit.kernels import Gaussian
+    from onefit.stream import Nystrom
+    from onefit.stream.approximation import expand
+
+    X, y = rows_of(task["n"])
+
+    def run() -> Row:
+        start, s = time.process_time(), np.ones(len(y))
+        rows = expand(Nystrom(), Gaussian(0.02), X, s, task["m"], 0, False)
+        m = rows.features.size
+        G, r = np.zeros((m, m), order="F"), np.zeros((m, 1))
+        for first in range(0, len(y), rows.size):
+            some = slice(first, first + rows.size)
+            Phi = rows.features.apply(X[some])
+            linalg.add_gram(G, Phi.T)
+            r += linalg.matmul(Phi.T, y[some, None])
+        return {"trace": float(np.trace(G)), "cpu": time.process_time() - start}
+
+    return run
+
+
+def build_search(task: Row):
+    from sklearn.model_selection import KFold
+
+    from onefit import KernelRegressor, KernelSearchCV
+
+    X, y = rows_of(task["n"])
+    machine = KernelRegressor(approximation="nystrom", n_components=task["m"], gamma=0.02)
+    search = KernelSearchCV(
+        machine, {"lam": LAMS}, cv=KFold(FOLDS, shuffle=True, random_state=0), refit=False,
+        scoring="neg_mean_squared_error",
+    )  # fmt: skip
+
+    def run() -> Row:
+        start = time.process_time()
+        search.fit(X, y)
+        return {"score": float(search.best_score_), "cpu": time.process_time() - start}
+
+    return run
+
+
+def build_pipeline(task: Row):
+    """Some of the fits of a grid search over a pipeline."""
+    from sklearn.kernel_approximation import Nystroem
+    from sklearn.linear_model import Ridge
+    from sklearn.model_selection import GridSearchCV, KFold
+    from sklearn.pipeline import make_pipeline
+
+    X, y = rows_of(task["n"])
+    model = make_pipeline(
+        Nystroem(gamma=0.02, n_components=task["m"], random_state=0), Ridge(solver="cholesky")
+    )
+    splits = list(KFold(FOLDS, shuffle=True, random_state=0).split(X))[:1]
+    grid = {"ridge__alpha": (LAMS * 0.9 * task["n"])[:: len(LAMS) // task["part"]][: task["part"]]}
+    search = GridSearchCV(model, grid, cv=splits, refit=False, scoring="neg_mean_squared_error")
+
+    def run() -> Row:
+        search.fit(X, y)
+        return {"fits": len(splits) * task["part"]}
+
+    return run
+
+
+def one_pass(flags) -> tuple[str, list[Row]]:
+    n, m = (5_000, 100) if flags.quick else (flags.rows, 2_000)
+    task = {"n": n, "m": m}
+    rivals = [
+        Contestant("bare pass", "1 process x 2 threads", build_bare, 2),
+        Contestant("onefit, 10 folds x 20 lams", "1 process x 2 threads", build_search, 2),
+    ]
+    chosen = harness.chosen(rivals, flags.only)
+    found = harness.compete(chosen, task, {"n": 500, "m": 20}, flags.rounds)
+    rows = [
+        {
+            "rows": n,
+            "contestant": one.name,
+            "seconds": one.best,
+            "processor seconds": one.value["cpu"],
+            "peak GiB": one.peak / 2**30,
+        }
+        for one in found
+    ]
+    for row in rows if len(found) == 2 else []:
+        row["times the bare pass"] = row["seconds"] / rows[0]["seconds"]
+        row["by processor time"] = row["processor seconds"] / rows[0]["processor seconds"]
+    about = f"{n:,} rows x 20 columns, {m:,} landmarks, rbf; two threads; {flags.rounds} round(s)."
+    return f"{about}\n\n{harness.table(rows)}", rows
+
+
+def peers(flags) -> tuple[str, list[Row]]:
+    n, m = (3_000, 50) if flags.quick else (100_000, 2_000)
+    task = {"n": n, "m": m, "part": 2}
+    rivals = [
+        Contestant("onefit", "1 process x 2 threads", build_search, 2),
+        Contestant("GridSearchCV(Nystroem, Ridge)", "1 process x 2 threads", build_pipeline, 2),
+    ]
+    ours, theirs = harness.compete(rivals, task, {"n": 500, "m": 20, "part": 1}, flags.rounds)
+    fits = FOLDS * LAMS.size
+    whole = theirs.best / theirs.value["fits"] * fits
+    rows = [
+        {"contestant": ours.name, "fits run": "", "seconds": ours.best, "times onefit": 1.0},
+        {
+            "contestant": theirs.name,
+            "fits run": f"{theirs.value['fits']} of {fits}, {theirs.best:.1f} s",
+            "seconds": whole,
+            "times onefit": whole / ours.best,
+        },
+    ]
+    about = (
+        f"{n:,} rows x 20 columns, {m:,} landmarks, {FOLDS} folds x {LAMS.size} lams, two threads. "
+        "The time of the grid search is that of the fits it ran, per fit, times all fits."
+    )
+    return f"{about}\n\n{harness.table(rows)}", rows
+
+
+def accuracy(flags) -> tuple[str, list[Row]]:
+    from sklearn.model_selection import KFold
+
+    from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+
+    rows = []
+    folder, n = data_folder(flags.data), 400 if flags.quick else 2_000
+    for name, kind in (("cadata", KernelRegressor), ("a9a", KernelClassifier)):
+        X, y = load(folder, name)
+        some = np.random.default_rng(0).permutation(len(y))[:n]
+        X, y = X[some], y[some]
+        grid = {"gamma": [0.01, 0.1, 1.0], "lam": np.geomspace(1e-6, 1e0, 9)}
+        cv = KFold(5, shuffle=True, random_state=0)
+        find = partial(KernelSearchCV, param_grid=grid, cv=cv, refit=False)
+        whole = find(kind()).fit(X, y).cv_results_["mean_test_score"]
+        for m in (50, 100, 200, 500, 1000)[: 2 if flags.quick else None]:
+            for approximation in ("nystrom", "fourier"):
+                machine = kind(approximation=approximation, n_components=m)
+                start = time.perf_counter()
+                score = find(machine).fit(X, y).cv_results_["mean_test_score"]
+                rows.append(
+                    {
+                        "set": name,
+                        "n": n,
+                        "features": approximation,
+                        "m": m,
+                        "best score, whole": float(whole.max()),
+                        "best score, features": float(score.max()),
+                        "largest difference": float(np.abs(score - whole).max()),
+                        "regret": float(whole.max() - whole[score.argmax()]),
+                        "seconds": time.perf_counter() - start,
+                    }
+                )
+                print(harness.table(rows[-1:]), flush=True)
+    about = (
+        "5 folds, 3 gammas x 9 lams; R^2 (cadata) and accuracy (a9a). Regret: how much less the "
+        "whole kernel scores at the setting that the features choose than at its own best."
+    )
+    return f"{about}\n\n{harness.table(rows)}", rows
+
+
+def main() -> None:
+    flags = harness.parser(__doc__, rounds=1)
+    flags.add_argument("--data", type=Path, help="folder of the data sets (else ONEFIT_DATA_DIR)")
+    flags.add_argument("--part", default="", help="parts whose name matches this")
+    flags.add_argument("--rows", type=int, default=1_000_000, help="rows of part 'pass'")
+    flags = flags.parse_args()
+    for part, run in (("pass", one_pass), ("peers", peers), ("accuracy", accuracy)):
+        if not re.search(flags.part, part):
+            continue
+        print(part, flush=True)
+        text, rows = run(flags)
+        print(text)
+        name = harness.stem(f"features_{part}", flags.quick)
+        harness.write_csv(flags.out, name, rows)
+        harness.write_report(flags.out, name, f"Features: {part}", [("Results", text)])
+
+
+if __name__ == "__main__":
+    main()

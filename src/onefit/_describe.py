@@ -1,0 +1,104 @@
+"""Values in words that are the same in another process: what journals know their searches by."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from types import CellType, CodeType
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+
+__all__ = ["describe", "digest"]
+
+
+def describe(value: Any, above: tuple[int, ...] = ()) -> str:
+    """A value in words that are the same in another process: no addresses, arrays by digest.
+
+    Functions are described by their code too, and other objects by their state, so that different
+    values have different words; ``above`` are the ids of the values that hold this one.
+    """
+    if id(value) in above:
+        return "..."
+    inside = functools.partial(describe, above=(*above, id(value)))
+    if isinstance(value, np.ndarray) or issparse(value):
+        return _describe_array(value)
+    if hasattr(value, "to_numpy") and hasattr(value, "shape"):  # a data frame or one of its columns
+        return inside(value.to_numpy())
+    if isinstance(value, BaseEstimator):
+        return f"{type(value).__name__}({inside(value.get_params(deep=False))})"
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = {one.name: getattr(value, one.name) for one in fields(value)}
+        return f"{type(value).__name__}({inside(parts)})"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key}={inside(one)}' for key, one in value.items())}}}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(inside(one) for one in value)}]"
+    if isinstance(value, (set, frozenset)):
+        return f"{{{', '.join(sorted(inside(one) for one in value))}}}"
+    if isinstance(value, np.generic):
+        return repr(value.item())
+    if isinstance(value, functools.partial):
+        return f"partial({inside([value.func, value.args, value.keywords])})"
+    if hasattr(value, "__qualname__"):
+        return _describe_function(value, inside)
+    return _describe_object(value, inside)
+
+
+def _describe_function(value: Any, inside: Callable[[Any], str]) -> str:
+    """The name of a function or class, and a digest of a function's code and what it holds."""
+    name = f"{value.__module__}.{value.__qualname__}"
+    if not hasattr(value, "__code__"):
+        return name
+    held = [_content(cell) for cell in value.__closure__ or ()]
+    held += [value.__defaults__, value.__kwdefaults__, getattr(value, "__self__", None)]
+    return f"{name} ({digest(inside([_instructions(value.__code__), held]).encode())})"
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # nothing in it yet
+        return None
+
+
+def _instructions(code: CodeType) -> list[Any]:
+    constants = [_instructions(one) if isinstance(one, CodeType) else one for one in code.co_consts]
+    return [code.co_code.hex(), code.co_names, constants]
+
+
+def _describe_object(value: Any, inside: Callable[[Any], str]) -> str:
+    """The words of an object for itself; its state where these are but its address."""
+    text = re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+    if text == repr(value):
+        return text
+    try:
+        state = value.__getstate__()
+    except (TypeError, NotImplementedError):  # no state that could be told
+        state = None
+    return text if state is None else f"{text}{inside(state)}"
+
+
+def _describe_array(value: Any) -> str:
+    if hasattr(value, "tocsr"):
+        rows = value.tocsr()
+        parts = [rows.data, rows.indices, rows.indptr]
+    elif value.dtype.hasobject or value.dtype.kind == "T":
+        parts = [np.frombuffer(repr(value.tolist()).encode(), dtype=np.uint8)]
+    else:
+        parts = [value]
+    name = digest(*(np.ascontiguousarray(part) for part in parts))
+    return f"{value.dtype} array of shape {value.shape} ({name})"
+
+
+def digest(*parts: Any) -> str:
+    """A short name for bytes: the beginning of their SHA-256."""
+    found = hashlib.sha256()
+    for part in parts:
+        found.update(part)
+    return found.hexdigest()[:16]

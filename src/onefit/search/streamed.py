@@ -1,0 +1,268 @@
+"""A search over rows that are streamed: a few passes, whatever the number of rows.
+
+    pass 1   classes, if they are needed
+    pass 2   folds, spreads and a sample of rows, from which come kernels and landmarks
+    pass 3   moments of every fold, for all kernels with the squared loss together; other losses
+             take passes of their own at every lambda
+    pass 4   held-out scores of all candidates
+
+The winner is fitted already: its machine of all rows comes from the same sums. Held-out values are
+not kept, only what metrics are made of (:data:`onefit.stream.scores.METRICS`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.utils.multiclass import check_classification_targets
+
+from onefit.certificate import EXACT
+from onefit.estimators import inside
+from onefit.quantiles import levels_of
+from onefit.search.continuous import expand, listed
+from onefit.search.grid import Machine, candidates, machines
+from onefit.search.passes import Passes, Work, batches, make_work
+from onefit.search.scoring import fast_metric
+from onefit.search.workers import Outcome
+from onefit.stream.fit import FeatureFit
+from onefit.stream.machines import FoldMachines, Rows
+from onefit.stream.one_pass import run
+from onefit.stream.open_rows import open_rows
+from onefit.stream.scores import METRICS, Errors
+from onefit.stream.source import Source
+from onefit.stream.survey import Labels, Surveyed
+
+Array = NDArray[Any]
+
+__all__ = ["Streamed", "search_streamed"]
+
+#: scorers of a regression that are sums over rows
+REGRESSION = "r2, neg_mean_squared_error, neg_root_mean_squared_error, neg_mean_absolute_error"
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """What a search over streamed rows comes back with.
+
+    Attributes
+    ----------
+    candidates : list of dict
+    outcomes : list of Outcome
+    sizes : (k,) array
+        Rows of each fold.
+    names : list of str
+        Metrics.
+    lams, gammas : (C,) arrays
+    """
+
+    candidates: list[dict[str, Any]]
+    outcomes: list[Outcome]
+    sizes: Array
+    names: list[str]
+    lams: Array
+    gammas: Array
+    fitted: dict[int, _Fitted] = field(repr=False)
+    about: _About = field(repr=False)
+
+    def best_estimator(self, search: Any, best: int) -> Any:
+        """The winner, fitted to all rows."""
+        params = clone(self.candidates[best], safe=False)
+        machine = clone(search.estimator).set_params(**params)
+        found, i = self.fitted[best]
+        W, b = found.machines.whole
+        self.about.tell(machine)
+        rows, steps = found.rows, int(found.machines.steps[:, i].max())
+        whole = FeatureFit(np.asfortranarray(W[:, i]), b[i].copy(), steps)
+        inside.adopt(machine, rows.kernel, rows.features, rows.landmarks, whole)
+        return machine
+
+
+@dataclass(frozen=True)
+class _About:
+    """What an estimator remembers of X and y."""
+
+    columns: int
+    names: tuple[str, ...] | None
+    single: bool
+    classes: Array | None
+
+    def tell(self, machine: Any) -> None:
+        machine.n_features_in_ = self.columns
+        if self.names is not None:
+            machine.feature_names_in_ = np.array(self.names, dtype=object)
+        if self.classes is not None:
+            machine.classes_ = self.classes
+        else:
+            machine._y_ndim = 1 if self.single else 2
+
+
+@dataclass(frozen=True)
+class _Found:
+    rows: Rows
+    machines: FoldMachines
+
+
+_Fitted = tuple[_Found, int]
+
+
+def search_streamed(
+    search: Any, X: Any, y: Any, sample_weight: Any, groups: Any, scorers: Any
+) -> Streamed:
+    """Evaluate every candidate of a search on rows that are streamed."""
+    _check_search(search)
+    settings, intervals = expand(
+        candidates(search.estimator, listed(search.param_grid), search.n_iter, search.random_state)
+    )
+    if intervals:
+        raise ValueError("param_grid has an Interval, but streamed rows need lists of values")
+    group = machines(search.estimator, settings)
+    table = getattr(scorers, "_scorers", {"score": scorers})
+    metrics = {name: _metric(scorer, group[0].estimator, name) for name, scorer in table.items()}
+    for one in group:
+        _check_machine(one)
+    source = open_rows(X, y, sample_weight=sample_weight, groups=groups, cv=search.cv)
+    source, about, q = _targets(search, source)
+    rows = Passes(source, search)
+    survey, drawn = rows.survey(group, q)
+    _check_survey(source, survey, about.classes)
+    work = list(make_work(group, survey, drawn, search.method))
+    found = [one for batch in batches(work, survey) for one in rows.machines(batch, survey)]
+    errors = rows.errors(work, found)
+    outcomes: list[Outcome] = []
+    fitted: dict[int, _Fitted] = {}
+    for unit, result, error in zip(work, found, errors, strict=True):
+        seconds = rows.seconds / len(work)
+        outcomes.append(_outcome(search, unit, result, error, survey, metrics, seconds))
+        own = _Found(unit.rows, result)
+        fitted |= {place: (own, i) for i, place in enumerate(unit.machine.indices)}
+    lams, gammas = np.empty(len(settings)), np.empty(len(settings))
+    for unit in work:
+        places = list(unit.machine.indices)
+        lams[places] = unit.machine.lams
+        gammas[places] = np.mean(getattr(unit.rows.kernel, "gamma", np.inf))
+    return Streamed(settings, outcomes, survey.rows, list(metrics), lams, gammas, fitted, about)
+
+
+def _check_search(search: Any) -> None:
+    refused = {
+        "criterion": search.criterion != "cv",
+        "search": search.search != "grid",
+        "lam_per_target": search.lam_per_target,
+        "keep_heldout": search.keep_heldout == "all",
+    }
+    for name, asked in refused.items():
+        if asked:
+            raise ValueError(
+                f"{name}={getattr(search, name)!r} needs all rows in memory, but they are "
+                "streamed; leave it at its default"
+            )
+
+
+def _check_machine(one: Machine) -> None:
+    machine = one.estimator
+    if not inside.is_approximate(machine):
+        raise ValueError(
+            "streamed rows need features in place of the kernel matrix; use "
+            "approximation='nystrom' or 'fourier' in the estimator, or load the rows into memory"
+        )
+    if getattr(inside.loss_of(machine), "relative", False):
+        raise ValueError(
+            "a width of 'mad' is a median over all rows, which are streamed; give threshold or "
+            "delta in units of the target"
+        )
+    if getattr(machine, "class_weight", None) is not None or _several(machine):
+        raise ValueError(
+            "class_weight, multi_class='ovo' and several levels need all rows in memory, but they "
+            "are streamed; give sample weights, and fit levels one by one"
+        )
+
+
+def _several(machine: Any) -> bool:
+    """Whether a machine has columns of its own: pairs of classes, or levels."""
+    return getattr(machine, "multi_class", "ovr") == "ovo" or len(levels_of(machine)) > 1
+
+
+def _metric(scorer: Any, machine: Any, name: str) -> tuple[Any, int]:
+    found, sign = fast_metric(scorer, machine)
+    if found is None:
+        known = "accuracy" if is_classifier(machine) else REGRESSION
+        raise ValueError(
+            f"scoring={name!r} is no sum over rows, which streamed rows need; use one of {known}"
+        )
+    return METRICS[found.__name__], sign
+
+
+def _targets(search: Any, source: Source) -> tuple[Source, _About, int]:
+    """Targets as numbers, what the estimator remembers of them, and how many there are."""
+    shape = source.target_shape
+    if shape is None:
+        raise ValueError("streamed rows need a target: the name of a column, or a value per row")
+    if not is_classifier(search.estimator):
+        about = _About(source.n_features, source.names, shape == (), None)
+        return source, about, shape[0] if shape else 1
+    if shape not in ((), (1,)):
+        raise ValueError(f"a classifier needs one target, got {shape[0]} columns")
+    classes = run(Labels(), source.raw, n_jobs=search.n_jobs, checkpoint=search.journal)
+    check_classification_targets(classes)
+    if len(classes) < 2:
+        raise ValueError(f"y holds one class only, {classes[0]!r}; a classifier needs two at least")
+    about = _About(source.n_features, source.names, True, classes)
+    encoded = source.encoded(partial(inside.encode_labels, classes))
+    return encoded, about, 1 if len(classes) == 2 else len(classes)
+
+
+def _check_survey(source: Source, survey: Surveyed, classes: Array | None) -> None:
+    """Refuse folds without rows or weight, and training parts of one class."""
+    source.reading.cv.check_counts(survey.rows)
+    if (survey.weights <= 0).any():
+        empty = int(np.flatnonzero(survey.weights <= 0)[0])
+        raise ValueError(f"the rows of fold {empty} all have sample_weight 0; give them weight")
+    for k in range(survey.rows.size if classes is not None else 0):
+        others = survey.without(k)
+        if (others.low == others.high).any():
+            raise ValueError(
+                f"without fold {k} a class is missing from training; use fewer folds, or other "
+                "groups"
+            )
+
+
+def _outcome(
+    search: Any,
+    one: Work,
+    found: FoldMachines,
+    errors: Errors,
+    survey: Surveyed,
+    metrics: dict[str, tuple[Any, int]],
+    seconds: float,
+) -> Outcome:
+    """Scores and bounds of a machine, lambda by lambda."""
+    done = np.array([not reason for reason in found.reasons])
+    bounds = np.moveaxis(found.bound(errors.longest), 0, 1)  # (L, k, q)
+    scores, pooled = {}, {}
+    for name, (metric, sign) in metrics.items():
+        scores[name] = np.where(done[:, None], sign * metric(survey, errors).T, np.nan)
+        if search.aggregate == "pooled":
+            pooled[name] = np.where(done, sign * metric(survey, errors.pooled)[0], np.nan)
+    L, k = scores[next(iter(scores))].shape
+    return Outcome(
+        indices=one.machine.indices,
+        method=one.method,
+        scores=scores,
+        pooled=pooled,
+        values=np.empty((L, 0, survey.scale.size)),
+        exact=np.asarray((bounds <= EXACT * survey.scale).all(axis=2)),
+        error=np.asarray(bounds.max(axis=2)),
+        moved=np.zeros((L, k), dtype=np.intp),
+        steps=found.steps.T,
+        order=None,
+        reasons=found.reasons,
+        per_target=None,
+        criterion=None,
+        fit_seconds=seconds / L,
+        score_seconds=0.0,
+    )

@@ -1,0 +1,214 @@
+"""Held-out values of any loss in feature space: the limit of every split, and exact ones.
+
+One machine of all rows at a lambda, by Newton's method (onefit.stream.primal); its last pass leaves
+gradient and curvature part by part, from which every split takes its first step. The limit ends
+there, with a bound from one more pass. The exact method goes on, all splits side by side, until the
+bound is below what counts as exact. Lambdas are taken from the largest down, each machine starting
+the next; targets one after the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from onefit._types import Array, Indices
+from onefit.certificate import EXACT
+from onefit.folds import Folds
+from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
+from onefit.linalg import LinAlgError
+from onefit.losses.base import loss_of
+from onefit.problem import Problem
+from onefit.stream.accumulate import Accumulator
+from onefit.stream.expansion import Expansion, run
+from onefit.stream.partition import Partition, partitions
+from onefit.stream.passes import Form, Pieces, Second
+from onefit.stream.primal import (
+    Certificate,
+    Columns,
+    Minimum,
+    certify,
+    limits,
+    minimise_one,
+    refine,
+    warn_unfinished,
+)
+from onefit.stream.squared import fit_squared
+
+__all__ = ["PrimalExact", "PrimalLimit", "fit_primal", "with_threshold"]
+
+#: numbers in all matrices of a pass
+ROOM = 2**28
+#: splits at most
+MANY = 1000
+
+
+class _Primal(HeldOutMethod):
+    refined: ClassVar[bool]
+    products_only = True
+
+    def prepare(self, problem: Problem, folds: Folds) -> PrimalPrepared:
+        self.check(problem)
+        if len(folds) > MANY:
+            raise ValueError(
+                f"method {self.name!r} with an approximation carries a machine for each of the "
+                f"{len(folds)} splits through every pass over the rows; use at most {MANY} splits, "
+                "or for leave-one-out loss='squared', which has a closed form"
+            )
+        return PrimalPrepared(problem, folds, self.name, self.refined)
+
+
+class PrimalLimit(_Primal):
+    """One Newton step of every split from the machine of all rows, with a bound."""
+
+    name = "limit"
+    refined = False
+
+
+class PrimalExact(_Primal):
+    """Newton steps of all splits until they are exact."""
+
+    name = "exact"
+    refined = True
+
+
+def with_threshold(problem: Problem, lam: float) -> Problem:
+    """The problem with a loss that no longer waits for the residuals of the squared loss."""
+    if not getattr(problem.loss, "relative", False):
+        return problem
+    rows: Expansion = problem.K
+    found = fit_squared(problem, lam)
+    kept = problem.positive
+    residuals = problem.Y[kept] - (rows.values(kept, found.W) + found.b)[:, 0]
+    return problem.with_loss(problem.loss.resolve(residuals, problem.s[kept]))  # type: ignore[attr-defined]
+
+
+def fit_primal(
+    problem: Problem, lam: float, target: int, label: Indices, start: Array | None = None
+) -> Minimum:
+    """The machine of all rows for one target, and its sums part by part."""
+    rows: Expansion = problem.K
+    scale, kappa = float(problem.scale[target]), float(rows.lengths.max(initial=0.0))
+    form, parts = make_form(problem, target), int(label.max()) + 1
+    nothing = [np.empty((form.size, 0))]
+    one = Columns(np.ones((parts, 1), dtype=bool), np.array([problem.ridge(lam)]), nothing)
+    return minimise_one(form, one, _runner(problem, label), start, scale, kappa)
+
+
+def make_form(problem: Problem, target: int) -> Form:
+    """What the columns of a target share."""
+    loss = loss_of(problem.loss, [target])
+    return Form(problem.K.kept[1], loss, target, problem.fit_intercept)
+
+
+def _runner(problem: Problem, label: Indices) -> Any:
+    def one_pass(accumulator: Accumulator[Any, Any]) -> Any:
+        return run(accumulator, problem.K.chunks(problem.Y, problem.s, label))
+
+    return one_pass
+
+
+@dataclass
+class PrimalPrepared(Prepared):
+    """Splits as sums of parts."""
+
+    problem: Problem = field(repr=False)
+    folds: Folds
+    name: str
+    refined: bool
+
+    @cached_property
+    def groups(self) -> list[Partition]:
+        """Splits that share parts."""
+        most = max(2, ROOM // (2 * (self.problem.K.features.size + 1) ** 2))
+        return partitions(self.folds, most)
+
+    def predict(self, lams: Array) -> HeldOutPath:
+        path = HeldOutPath.empty(self.problem, self.folds, self.name, lams)
+        starts: list[Array | None] = [None] * self.problem.Y.shape[1]
+        for i in np.argsort(-path.lams, kind="stable"):
+            try:
+                self._at(path, int(i), starts)
+            except (LinAlgError, FloatingPointError) as error:
+                path.fail(int(i), f"lam={path.lams[i]:g}: {error}; raise lam")
+        return path.judged(self.problem)
+
+    def _at(self, path: HeldOutPath, i: int, starts: list[Array | None]) -> None:
+        lam = float(path.lams[i])
+        problem = with_threshold(self.problem, lam)
+        for j in range(problem.Y.shape[1]):
+            full = fit_primal(problem, lam, j, self.groups[0].label, starts[j])
+            starts[j] = full.theta
+            if not full.converged:
+                warn_unfinished(problem.loss, lam)
+            for turn, part in enumerate(self.groups):
+                pieces = full.pieces
+                if turn > 0:
+                    second = Second(make_form(problem, j), full.theta)
+                    pieces = _runner(problem, part.label)(second)
+                theta, found, steps = self._group(problem, lam, j, part, full.theta, pieces)
+                self._put(path, i, j, part, theta, found)
+                path.steps[i, part.splits] = np.maximum(path.steps[i, part.splits], steps)
+
+    def machines(self, lam: float) -> tuple[Array, Array]:
+        """Weights (m, splits, q) and intercepts (splits, q) of all splits at one lambda."""
+        problem = with_threshold(self.problem, lam)
+        m, q = problem.K.features.size, problem.Y.shape[1]
+        W, b = np.zeros((m, len(self.folds), q)), np.zeros((len(self.folds), q))
+        for j in range(q):
+            for part in self.groups:
+                full = fit_primal(problem, lam, j, part.label)
+                theta, _, _ = self._group(problem, lam, j, part, full.theta, full.pieces)
+                W[:, part.splits, j] = theta[:m]
+                b[part.splits, j] = theta[-1] if problem.fit_intercept else 0.0
+        return W, b
+
+    def _group(
+        self,
+        problem: Problem,
+        lam: float,
+        j: int,
+        part: Partition,
+        theta: Array,
+        pieces: dict[int, Pieces],
+    ) -> tuple[Array, Certificate, Array]:
+        """The machines of the splits of a group, and how far they are from their minimisers."""
+        form, one_pass = make_form(problem, j), _runner(problem, part.label)
+        columns = self._columns(problem, lam, part)
+        scale = float(problem.scale[j])
+        found, factors = limits(form, theta, pieces, columns, one_pass, scale)
+        if not self.refined:
+            bound = certify(form, found, columns, factors, one_pass, scale)
+            return found, bound, np.ones(len(part.splits), dtype=np.intp)
+        longest = np.array([self._longest(split) for split in part.splits])
+        wanted = 0.5 * EXACT * scale
+        return refine(form, found, columns, factors, one_pass, scale, longest, wanted)
+
+    def _longest(self, split: int) -> float:
+        return float(self.problem.K.lengths[self.folds.test[split]].max(initial=0.0))
+
+    def _columns(self, problem: Problem, lam: float, part: Partition) -> Columns:
+        train = np.ones((part.parts, len(part.splits)), dtype=bool)
+        for c, removed in enumerate(part.removed):
+            train[removed, c] = False
+        ridge = np.array([problem.ridge(lam, self.folds.train[k]) for k in part.splits])
+        lost = []
+        for k in part.splits:
+            own = problem.K.lost(self.folds.removed[k])
+            lost.append(np.pad(own, ((0, int(problem.fit_intercept)), (0, 0))))
+        return Columns(train, ridge, lost)
+
+    def _put(
+        self, path: HeldOutPath, i: int, j: int, part: Partition, theta: Array, found: Certificate
+    ) -> None:
+        rows: Expansion = self.problem.K
+        m = rows.features.size
+        for c, split in enumerate(part.splits):
+            tested = self.folds.test[split]
+            values = rows.values(tested, theta[:m, [c]])[:, 0]
+            values = values + theta[-1, c] if self.problem.fit_intercept else values
+            error = found.at(np.full(found.function.size, self._longest(split)))[c]
+            path.fill(i, split, j, values, error)

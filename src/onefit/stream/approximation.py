@@ -1,0 +1,214 @@
+"""Which features an estimator takes: what ``approximation`` means, and where its landmarks lie.
+
+**Uniform** landmarks are the rows with the smallest hashes (onefit.stream.sample), whatever the
+kernel. **Pivoted** ones come from a Cholesky factorisation with pivots of the kernel matrix of a
+larger uniform sample: each is the row that those before it explain least. The trace of what is
+left is known after every pivot and bounds the error of every entry, which is what
+``n_components="auto"`` goes by. Both are rows, and a landmark in a held-out fold can be taken out
+of that fold's machine.
+
+Centres of **k-means** and landmarks drawn by **leverage scores** depend on all rows at once,
+held-out ones included, in a way that cannot be undone. They are served with
+``keep_landmarks=True`` only, which says that the scores are of machines that saw the held-out rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.utils import check_random_state
+
+from onefit import linalg
+from onefit._types import Array, Indices
+from onefit._validation import check_choice, check_positive
+from onefit.kernels import Kernel
+from onefit.kernels.distances import is_sparse
+from onefit.stream.accumulate import Chunk
+from onefit.stream.expansion import Expansion, chunks, run
+from onefit.stream.features import FeatureMap, fourier_map, nystrom_map
+from onefit.stream.sample import Drawn, Sample
+
+__all__ = ["APPROXIMATIONS", "Fourier", "Nystrom", "get_approximation", "seed_of"]
+
+LANDMARKS = ("uniform", "pivoted", "kmeans", "leverage")
+#: rows in which landmarks that are not uniform are looked for: at most, at least, and for each
+LARGEST, SMALLEST, EACH = 5_000, 2_000, 3
+#: landmarks that "auto" takes at most
+AUTO = 4_000
+#: rows of a chunk while landmarks are drawn
+CHUNK = 2**16
+
+
+@dataclass(frozen=True)
+class Nystrom:
+    """Features of landmarks.
+
+    Parameters
+    ----------
+    landmarks : {"uniform", "pivoted", "kmeans", "leverage"}, default="uniform"
+        The last two look at all rows at once and need ``keep_landmarks=True``.
+    tolerance : float, default=1e-3
+        For ``n_components="auto"``: the part of the kernel's trace that the features may leave out,
+        on a sample of the rows.
+    """
+
+    landmarks: str = "uniform"
+    tolerance: float = 1e-3
+
+    def __post_init__(self) -> None:
+        check_choice("landmarks", self.landmarks, LANDMARKS)
+        check_positive("tolerance", self.tolerance, "a part of the trace, such as 1e-3")
+
+    def check(self, size: int | str, keep_landmarks: bool) -> None:
+        """Refuse what cannot be had, before any work."""
+        if self.landmarks in ("kmeans", "leverage") and not keep_landmarks:
+            raise ValueError(
+                f"landmarks={self.landmarks!r} look at all rows, those of held-out folds among "
+                "them; pass keep_landmarks=True to accept that, or use 'uniform' or 'pivoted'"
+            )
+        if size == "auto" and self.landmarks in ("kmeans", "leverage"):
+            raise ValueError(
+                f"n_components='auto' chooses landmarks by pivots; use landmarks='pivoted', not "
+                f"{self.landmarks!r}, or give n_components a number"
+            )
+
+    def wanted(self, size: int | str) -> int:
+        """Rows to draw at first."""
+        if size == "auto":
+            return LARGEST
+        assert isinstance(size, int)
+        if self.landmarks == "uniform":
+            return size
+        return max(size, min(LARGEST, max(SMALLEST, EACH * size)))
+
+    def features(
+        self, kernel: Kernel, drawn: Drawn, size: int | str, seed: int
+    ) -> tuple[FeatureMap, Indices | None, Drawn]:
+        """The map, the row numbers of its landmarks, and the landmarks themselves."""
+        if self.landmarks == "kmeans":
+            return nystrom_map(kernel, _centres(drawn.X, int(size), seed)), None, drawn
+        chosen = drawn
+        if self.landmarks == "pivoted" or size == "auto":
+            chosen = drawn.take(_pivots(kernel, drawn.X, size, self.tolerance))
+        elif self.landmarks == "leverage":
+            chosen = drawn.take(_by_leverage(kernel, drawn.X, int(size), seed))
+        return nystrom_map(kernel, chosen.X), chosen.row, chosen
+
+
+@dataclass(frozen=True)
+class Fourier:
+    """Random Fourier features of a stationary kernel.
+
+    Parameters
+    ----------
+    orthogonal : bool, default=True
+        Whether frequencies of the Gaussian kernel are orthogonal, in groups.
+    """
+
+    orthogonal: bool = True
+
+    def check(self, size: int | str, keep_landmarks: bool) -> None:
+        """Refuse what cannot be had, before any work."""
+        if size == "auto":
+            raise ValueError(
+                "n_components='auto' chooses landmarks; approximation='fourier' has none: give "
+                "n_components a number, or use approximation='nystrom'"
+            )
+
+    def wanted(self, size: int | str) -> int:
+        """One row tells the number of columns."""
+        return 1
+
+    def features(
+        self, kernel: Kernel, drawn: Drawn, size: int | str, seed: int
+    ) -> tuple[FeatureMap, None, Drawn]:
+        """The map, which has no landmarks."""
+        found = fourier_map(kernel, drawn.X.shape[1], int(size), seed, self.orthogonal)
+        return found, None, drawn
+
+
+#: name -> what an estimator's ``approximation`` means
+APPROXIMATIONS: dict[str, Any] = {"nystrom": Nystrom(), "fourier": Fourier()}
+
+
+def get_approximation(approximation: Any, size: Any, keep_landmarks: bool) -> Any:
+    """The object behind a name, its parameters checked; None for none."""
+    if approximation is None:
+        return None
+    found = approximation
+    if isinstance(approximation, str):
+        check_choice("approximation", approximation, APPROXIMATIONS)
+        found = APPROXIMATIONS[approximation]
+    if not isinstance(found, (Nystrom, Fourier)):
+        raise ValueError(
+            f"approximation must be None, 'nystrom', 'fourier', or an object Nystrom(...) or "
+            f"Fourier(...) of onefit.stream, got {approximation!r}"
+        )
+    whole = isinstance(size, (int, np.integer)) and not isinstance(size, bool) and size >= 1
+    if not whole and not (isinstance(size, str) and size == "auto"):
+        raise ValueError(f"n_components must be a whole number from 1 on, or 'auto', got {size!r}")
+    found.check(size, keep_landmarks)
+    return found
+
+
+def seed_of(random_state: Any) -> int:
+    """A seed for hashes and frequencies: an int is itself."""
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def expand(
+    approximation: Any,
+    kernel: Kernel,
+    X: Any,
+    s: Array,
+    size: int | str,
+    seed: int,
+    keep_landmarks: bool,
+) -> Expansion:
+    """Features of rows in memory."""
+    size = size if isinstance(size, str) else int(size)
+    fold, none = np.zeros(s.size, dtype=np.intp), np.empty((s.size, 0))
+    parts: Iterable[Chunk] = chunks(X, none, s, fold, CHUNK)
+    drawn = run(Sample(approximation.wanted(size), seed), parts)
+    features, landmarks, _ = approximation.features(kernel, drawn, size, seed)
+    return Expansion(X, features, landmarks, keep_landmarks)
+
+
+def _pivots(kernel: Kernel, X: Any, size: int | str, tolerance: float) -> Indices:
+    """Rows in the order of pivots: so many, or until what is left is a small part of the trace."""
+    K = linalg.fortran(np.asarray(kernel(X.astype(np.float64, copy=False))))
+    diagonal = K.diagonal().copy()
+    factor, order = linalg.pivoted_cholesky(K)
+    if size == "auto":
+        left = diagonal.sum() - np.cumsum(np.square(factor).sum(axis=0))
+        small = np.flatnonzero(left <= tolerance * diagonal.sum())
+        size = min(AUTO, 1 + int(small[0]) if small.size else factor.shape[1])
+    return order[: min(int(size), factor.shape[1])]
+
+
+def _centres(X: Any, size: int, seed: int) -> Array:
+    """Centres of k-means."""
+    if size >= X.shape[0]:
+        return np.asarray(X.toarray() if is_sparse(X) else X)
+    means = MiniBatchKMeans(size, random_state=seed % 2**32, n_init=1)
+    return np.asarray(means.fit(X).cluster_centers_)
+
+
+def _by_leverage(kernel: Kernel, X: Any, size: int, seed: int) -> Indices:
+    """Rows drawn in proportion to their leverages, at the ridge that as many functions survive."""
+    if size >= X.shape[0]:
+        return np.arange(X.shape[0])
+    K = linalg.fortran(np.asarray(kernel(X.astype(np.float64, copy=False))))
+    values, vectors = linalg.eigh(K, overwrite=True)
+    ridge = max(float(values[-size]), float(np.finfo(np.float64).eps * values[-1]))
+    leverage = np.square(vectors) @ (np.maximum(values, 0.0) / (np.maximum(values, 0.0) + ridge))
+    random = np.random.default_rng(seed)
+    return np.asarray(
+        random.choice(X.shape[0], size=size, replace=False, p=leverage / leverage.sum())
+    )

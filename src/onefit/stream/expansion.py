@@ -1,0 +1,142 @@
+"""A kernel matrix of low rank, K ~ Phi Phi', of rows in memory: passed over in chunks, not formed.
+
+It stands where a problem has its kernel matrix. Features are kept from pass to pass where there is
+room for them, and made anew where not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+
+from onefit._types import Array, Indices
+from onefit.stream.accumulate import Accumulator, Chunk
+from onefit.stream.features import FeatureMap, HeldMap
+from onefit.stream.gram import Centre
+
+__all__ = ["Expansion", "chunks", "run"]
+
+State = TypeVar("State")
+Result = TypeVar("Result")
+
+#: numbers in the features of a chunk, and in those of all rows that are kept
+CHUNK, ROOM = 2**24, 2**27
+#: rows whose means stand for those of all
+SOME = 256
+
+
+def run(accumulator: Accumulator[State, Result], parts: Iterable[Chunk]) -> Result:
+    """One pass over chunks, one after the other."""
+    state = accumulator.init()
+    for chunk in parts:
+        state = accumulator.update(state, chunk)
+    return accumulator.finish(state)
+
+
+def chunks(X: Any, Y: Array, s: Array, fold: Indices, size: int) -> Iterator[Chunk]:
+    """Rows in memory, so many at a time."""
+    row = np.arange(Y.shape[0])
+    for first in range(0, Y.shape[0], size):
+        some = slice(first, first + size)
+        yield Chunk(X[some], Y[some], s[some], fold[some], row[some])
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """Features of some rows.
+
+    Attributes
+    ----------
+    X : (n, p) array or sparse matrix
+    features : FeatureMap
+    landmarks : (M,) array of int, or None
+        The rows that the landmarks are, if they are any.
+    keep_landmarks : bool
+        Whether landmarks may lie in held-out folds.
+    """
+
+    X: Any = field(repr=False)
+    features: FeatureMap
+    landmarks: Indices | None = field(default=None, repr=False)
+    keep_landmarks: bool = False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, n)."""
+        n = int(self.X.shape[0])
+        return n, n
+
+    @property
+    def dtype(self) -> Any:
+        """Double precision."""
+        return np.dtype(np.float64)
+
+    def diagonal(self) -> Array:
+        """Squared lengths, no less than those of the features."""
+        return np.square(self.features.lengths(self.X))
+
+    @property
+    def size(self) -> int:
+        """Rows of a chunk."""
+        return max(256, CHUNK // max(1, self.features.size))
+
+    @cached_property
+    def kept(self) -> tuple[Any, FeatureMap]:
+        """Rows and the map to their features: the features themselves, if there is room."""
+        n, m = self.shape[0], self.features.size
+        if n * m > ROOM:
+            return self.X, self.features
+        Phi = np.empty((n, m))
+        for first in range(0, n, self.size):
+            some = slice(first, first + self.size)
+            Phi[some] = self.features.apply(self.X[some])
+        return Phi, HeldMap(self.features)
+
+    @cached_property
+    def lengths(self) -> Array:
+        """Bounds on the lengths of the features, row by row."""
+        X, features = self.kept
+        return features.lengths(X)
+
+    def chunks(self, Y: Array, s: Array, fold: Indices) -> Iterator[Chunk]:
+        """All rows in memory, for an accumulator of ``kept[1]``."""
+        return chunks(self.kept[0], Y, s, fold, self.size)
+
+    def lost(self, removed: Indices) -> Array:
+        """What a split that removes these rows may not use, (m, d): their landmarks' part."""
+        if self.keep_landmarks or self.landmarks is None:
+            return np.empty((self.features.size, 0))
+        return self.features.lost(np.flatnonzero(np.isin(self.landmarks, removed)))
+
+    def sample(self, rows: Indices) -> Expansion:
+        """Of some rows, all landmarks among them."""
+        place = np.full(self.shape[0], -1, dtype=np.intp)
+        place[rows] = np.arange(rows.size)
+        landmarks = None if self.landmarks is None else place[self.landmarks]
+        other = Expansion(self.X[rows], self.features, landmarks, self.keep_landmarks)
+        if "kept" in vars(self) and isinstance(self.kept[1], HeldMap):
+            vars(other)["kept"] = self.kept[0][rows], self.kept[1]
+        return other
+
+    def centre(self, Y: Array, s: Array, fit_intercept: bool) -> Centre:
+        """Means of features and targets over a few rows, for an intercept to take back."""
+        if not fit_intercept:
+            return Centre.zero(self.features.size, Y.shape[1])
+        rows = np.flatnonzero(s > 0)
+        rows = rows[np.linspace(0, rows.size - 1, min(SOME, rows.size)).astype(np.intp)]
+        X, features = self.kept
+        return Centre.of(features, X[rows], Y[rows])
+
+    def values(self, rows: Indices, W: Array) -> Array:
+        """phi'W of some rows, (n, L, q) for weights (m, L, q)."""
+        X, features = self.kept
+        flat = np.asfortranarray(W.reshape(W.shape[0], -1))
+        out = np.empty((rows.size, flat.shape[1]))
+        for first in range(0, rows.size, self.size):
+            some = slice(first, first + self.size)
+            out[some] = features.product(X[rows[some]], flat)
+        return out.reshape(rows.size, *W.shape[1:])

@@ -1,0 +1,287 @@
+"""Feature maps: K(x, z) ~ phi(x)'phi(z) with m features, so that n rows cost n m^2 and not n^3.
+
+**Nystrom.** With landmarks Z and K_ZZ = L L', phi(x) = L^-1 k_Z(x) are the coordinates of the
+projection of K(x, .) on the functions K(z, .) in an orthonormal basis, so that |phi(x)|^2 <=
+K(x, x) and the penalty ||f||^2 of f = phi'w is |w|^2. L comes from a Cholesky factorisation with
+pivots that ends at the numerical rank: landmarks that the others explain already, to rounding,
+give no feature, and nothing has to be added to the diagonal. A prediction is also k_Z(x)'alpha with
+alpha = L^-T w, which does without the triangular solve.
+
+**Without some landmarks.** Landmarks that lie in a held-out fold have seen it. The functions of the
+others are w = L'alpha with alpha zero on the dropped ones D: what is orthogonal to the null space
+of L_kept. If landmarks and features are as many that null space is spanned by L^-1 e_d, d in D. If
+not, a landmark without a feature of its own may stand in for a dropped one. With V an orthonormal
+basis of the span of L^-1 e_d over the dropped pivots, the rows of C = L V for the kept landmarks
+without a feature are what these add to the functions of the kept pivots; directions in which that
+is no more than the cut of the factorisation are the null space, up to rounding. A machine of the
+kept landmarks is that of all rows' sums, restricted to the complement (`Complement`): no other pass
+over the rows, and the same numbers as if the features had been made from the kept landmarks alone.
+
+**Random Fourier features** [1]_. A stationary kernel is the mean of cos(omega'(x - z)) over its
+spectral measure; m/2 frequencies drawn from it give the features sqrt(2/m) (cos omega'x, sin
+omega'x). The measure is normal for the Gaussian kernel, a product of Cauchy distributions for the
+Laplace kernel, and Student's t for the Matern kernels. Orthogonal frequencies [2]_ make the
+Gaussian kernel's error smaller. They do not look at the rows at all.
+
+References
+----------
+.. [1] A. Rahimi and B. Recht, "Random features for large-scale kernel machines", NIPS 2007.
+.. [2] F. X. Yu et al., "Orthogonal random features", NIPS 2016.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from onefit import linalg
+from onefit._precise import summation
+from onefit._types import Array, Indices
+from onefit.kernels import Geometry, Kernel
+from onefit.kernels.per_feature import PerFeature
+from onefit.kernels.stationary import Gaussian, Laplace, Matern12, Matern32, Matern52
+from onefit.linalg.tiles import SIDE, each
+
+__all__ = ["FeatureMap", "FourierMap", "HeldMap", "NystromMap", "fourier_map", "nystrom_map"]
+
+
+class FeatureMap(Protocol):
+    """A map of rows to features, in double precision whatever the rows are in."""
+
+    @property
+    def size(self) -> int:
+        """Number of features."""
+        ...
+
+    def apply(self, X: Any) -> Array:
+        """phi of every row, (n, m), C-ordered and the caller's to overwrite."""
+        ...
+
+    def read(self, X: Any) -> Array:
+        """The same, not to be written to."""
+        ...
+
+    def product(self, X: Any, W: Array) -> Array:
+        """phi(X) W."""
+        ...
+
+    def drift(self, W: Array) -> Array:
+        """What rounding may do to a product, per column, in units of the length of a row."""
+        ...
+
+    def lengths(self, X: Any) -> Array:
+        """The root of K(x, x), no less than |phi(x)|."""
+        ...
+
+    def lost(self, dropped: Indices) -> Array:
+        """Columns that span what is orthogonal to the functions of the other landmarks, (m, d)."""
+        ...
+
+
+@dataclass(frozen=True)
+class NystromMap:
+    """Whitened features of landmarks.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    points : (m, d) array or sparse matrix
+        The landmarks that have a feature, in the order of their pivots.
+    factor : (M, m) array
+        L, its first m rows those of ``points``, the others those of landmarks without a feature.
+    order : (M,) array of int
+        The place that each row of the factor had among the landmarks that were given.
+    cut : float
+        What counted as rounding in the diagonal of K_ZZ.
+    """
+
+    kernel: Kernel
+    points: Any = field(repr=False)
+    factor: Array = field(repr=False)
+    order: Indices = field(repr=False)
+    cut: float
+
+    @property
+    def size(self) -> int:
+        return int(self.factor.shape[1])
+
+    @property
+    def triangle(self) -> Array:
+        """The rows of L that belong to ``points``."""
+        return self.factor[: self.size]
+
+    def apply(self, X: Any) -> Array:
+        return linalg.solve_rows(self.triangle, self._kernels(X))
+
+    def read(self, X: Any) -> Array:
+        return self.apply(X)
+
+    def product(self, X: Any, W: Array) -> Array:
+        return linalg.matmul(self._kernels(X), self.coefficients(W))
+
+    def coefficients(self, W: Array) -> Array:
+        """alpha of f = sum_j alpha_j K(z_j, .), from the weights of the features."""
+        return linalg.solve_upper(self.triangle.T, np.asfortranarray(W))
+
+    def drift(self, W: Array) -> Array:
+        lengths = np.sqrt(self.kernel.diag(self.points).astype(np.float64))
+        return np.asarray(summation(self.size) * (lengths @ np.abs(self.coefficients(W))))
+
+    def lengths(self, X: Any) -> Array:
+        return np.sqrt(np.maximum(self.kernel.diag(X).astype(np.float64), 0.0))
+
+    def lost(self, dropped: Indices) -> Array:
+        place = np.empty_like(self.order)
+        place[self.order] = np.arange(self.order.size)
+        gone = np.zeros(self.order.size, dtype=bool)
+        gone[place[dropped]] = True
+        pivots = np.flatnonzero(gone[: self.size])
+        units = np.zeros((self.size, pivots.size), order="F")
+        units[pivots, np.arange(pivots.size)] = 1.0
+        lost = linalg.solve_lower(self.triangle, units)
+        spare = self.factor[self.size :][~gone[self.size :]]
+        return _unspared(lost, spare, self.cut) if spare.size and lost.size else lost
+
+    def _kernels(self, X: Any) -> Array:
+        """K(x, z) of all rows and landmarks, tiles of rows side by side."""
+        out = np.empty((X.shape[0], self.size))
+
+        def fill(first: int) -> None:
+            some = X[first : first + SIDE].astype(np.float64, copy=False)
+            out[first : first + SIDE] = self.kernel.matrix(Geometry(some, self.points, keep=False))
+
+        jobs = [(first,) for first in range(0, X.shape[0], SIDE)]
+        if len(jobs) == 1:
+            fill(0)
+        else:
+            each(fill, jobs)
+        return out
+
+
+def _unspared(lost: Array, spare: Array, cut: float) -> Array:
+    """Of the span of some columns, what the rows of ``spare`` do not reach."""
+    basis, _ = np.linalg.qr(lost)
+    _, sizes, directions = np.linalg.svd(spare @ basis)
+    reached = int(np.count_nonzero(np.square(sizes) > cut))
+    return np.asarray(basis @ directions[reached:].T)
+
+
+def nystrom_map(kernel: Kernel, landmarks: Any) -> NystromMap:
+    """Features of landmarks; those that add nothing but rounding get none."""
+    landmarks = landmarks.astype(np.float64, copy=False)
+    K = linalg.fortran(np.asarray(kernel(landmarks)))
+    cut = float(K.shape[0] * np.finfo(np.float64).eps * K.diagonal().max())
+    factor, order = linalg.pivoted_cholesky(K, cut)
+    if factor.shape[1] == 0:
+        raise linalg.LinAlgError("the kernel is zero on every landmark; scale X, or change gamma")
+    factor = np.asfortranarray(factor)
+    return NystromMap(kernel, landmarks[order[: factor.shape[1]]], factor, order, cut)
+
+
+@dataclass(frozen=True)
+class FourierMap:
+    """sqrt(2/m) (cos X'omega, sin X'omega).
+
+    Attributes
+    ----------
+    frequencies : (d, m/2) array
+    """
+
+    frequencies: Array = field(repr=False)
+
+    @property
+    def size(self) -> int:
+        return 2 * int(self.frequencies.shape[1])
+
+    def apply(self, X: Any) -> Array:
+        half, X = self.frequencies.shape[1], X.astype(np.float64, copy=False)
+        angles = np.asarray(X @ self.frequencies)
+        out = np.empty((angles.shape[0], 2 * half))
+        np.cos(angles, out=out[:, :half])
+        np.sin(angles, out=out[:, half:])
+        out *= half**-0.5
+        return out
+
+    def read(self, X: Any) -> Array:
+        return self.apply(X)
+
+    def product(self, X: Any, W: Array) -> Array:
+        return linalg.matmul(self.apply(X), W)
+
+    def drift(self, W: Array) -> Array:
+        return np.asarray(summation(self.size) * np.linalg.norm(W, axis=0))
+
+    def lengths(self, X: Any) -> Array:
+        return np.full(X.shape[0], 1.0 + 1e-12)
+
+    def lost(self, dropped: Indices) -> Array:
+        return np.empty((self.size, 0))
+
+
+def fourier_map(kernel: Kernel, d: int, size: int, seed: int, orthogonal: bool) -> FourierMap:
+    """Features of a stationary kernel of d columns, drawn from its spectral measure."""
+    scale: Any = 1.0
+    if isinstance(kernel, PerFeature):
+        gamma = np.asarray(kernel.gamma)
+        scale = (np.sqrt(gamma) if kernel.kind is Gaussian else gamma)[:, None]
+        kernel = kernel.kind(1.0)
+    random, half = np.random.default_rng(seed), max(1, size // 2)
+    if isinstance(kernel, Gaussian):
+        draw = _orthogonal(random, d, half) if orthogonal else random.normal(size=(d, half))
+        return FourierMap(scale * np.sqrt(2.0 * kernel.gamma) * draw)
+    if isinstance(kernel, Laplace):
+        return FourierMap(scale * kernel.gamma * random.standard_cauchy(size=(d, half)))
+    freedom = {Matern12: 1.0, Matern32: 3.0, Matern52: 5.0}.get(type(kernel))  # type: ignore[arg-type]
+    if freedom is None:
+        raise ValueError(
+            f"approximation='fourier' needs a kernel that is a function of x - y (rbf, laplacian, "
+            f"matern12, matern32, matern52), not {kernel!r}; use approximation='nystrom'"
+        )
+    spread = np.sqrt(freedom / random.chisquare(freedom, size=half))
+    return FourierMap(scale * kernel.gamma * random.normal(size=(d, half)) * spread)  # type: ignore[attr-defined]
+
+
+def _orthogonal(random: np.random.Generator, d: int, count: int) -> Array:
+    """Columns that are normal each, and orthogonal to those of their group of d."""
+    blocks = []
+    for _ in range(-(-count // d)):
+        Q, R = np.linalg.qr(random.normal(size=(d, d)))
+        blocks.append(Q * np.sign(np.diag(R)) * np.sqrt(random.chisquare(d, size=d)))
+    return np.concatenate(blocks, axis=1)[:, :count]
+
+
+@dataclass(frozen=True)
+class HeldMap:
+    """Features that were computed before: the rows are the features.
+
+    Attributes
+    ----------
+    base : FeatureMap
+        The map that made them.
+    """
+
+    base: FeatureMap
+
+    @property
+    def size(self) -> int:
+        return self.base.size
+
+    def apply(self, X: Any) -> Array:
+        return np.array(X, order="C")
+
+    def read(self, X: Any) -> Array:
+        return np.ascontiguousarray(X)
+
+    def product(self, X: Any, W: Array) -> Array:
+        return linalg.matmul(np.ascontiguousarray(X), W)
+
+    def drift(self, W: Array) -> Array:
+        return np.asarray(summation(self.size) * np.linalg.norm(W, axis=0))
+
+    def lengths(self, X: Any) -> Array:
+        return np.asarray(np.linalg.norm(X, axis=1) * (1.0 + 1e-12))
+
+    def lost(self, dropped: Indices) -> Array:
+        return self.base.lost(dropped)

@@ -1,0 +1,233 @@
+"""The machines of every fold and of all rows, from passes over rows that lie anywhere.
+
+Rows are known by their fold alone: fold k is what split k holds out, so the parts of the rows are
+the folds. The squared loss takes its machines from the moments of one pass; other losses take
+Newton steps, a few passes for each lambda, all folds side by side (onefit.stream.primal). Landmarks
+know their folds, and a fold's machines do without its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from onefit._types import Array, Indices
+from onefit.certificate import EXACT
+from onefit.kernels import Kernel
+from onefit.linalg import Complement, LinAlgError
+from onefit.losses.base import Loss, loss_of
+from onefit.stream.accumulate import Accumulator, Chunk
+from onefit.stream.features import FeatureMap
+from onefit.stream.gram import Centre, Moments
+from onefit.stream.passes import Form
+from onefit.stream.primal import Columns, certify, limits, minimise_one, refine, warn_unfinished
+from onefit.stream.ridge import Ridge
+from onefit.stream.sample import Drawn
+from onefit.stream.survey import Surveyed
+
+__all__ = ["FoldMachines", "Form", "Lengths", "Rows", "Setting", "newton", "squared"]
+
+#: rows whose means stand for those of all
+SOME = 256
+
+Run = Callable[[Accumulator[Any, Any]], Any]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What stands for the kernel matrix of streamed rows.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    features : FeatureMap
+    landmarks : (M,) array of int, or None
+        Numbers of the rows that the landmarks are.
+    fold : (M,) array of int, or None
+        Their folds; None where they may be kept.
+    some : Drawn
+        A few rows.
+    """
+
+    kernel: Kernel
+    features: FeatureMap
+    landmarks: Indices | None = field(repr=False)
+    fold: Indices | None = field(repr=False)
+    some: Drawn = field(repr=False)
+
+    def dropped(self, k: int) -> Indices:
+        """The landmarks, by their place, that lie in a fold and may not be used without it."""
+        none = np.empty(0, dtype=np.intp)
+        return none if self.fold is None else np.flatnonzero(self.fold == k)
+
+    def lost(self, k: int) -> Array:
+        """The functions that split k may not use, (m, d)."""
+        return self.features.lost(self.dropped(k))
+
+    def centre(self, intercept: bool) -> Centre:
+        """Constants near the means, for an intercept to take back."""
+        q = self.some.Y.shape[1]
+        if not intercept:
+            return Centre.zero(self.features.size, q)
+        few = self.some.take(slice(0, SOME))
+        return Centre.of(self.features, few.X, few.Y)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Parameters of a machine beside its kernel."""
+
+    loss: Loss
+    intercept: bool
+    scaling: str
+    refined: bool
+
+    def ridge(self, lam: float, weight: float) -> float:
+        """Lambda of a training part of this weight."""
+        return lam if self.scaling == "total" else lam * weight
+
+
+@dataclass(frozen=True)
+class FoldMachines:
+    """u = phi'w + b of every fold and of all rows, at L lambdas for q targets.
+
+    Attributes
+    ----------
+    W : (k, m, L, q) array
+    b : (k, L, q) array
+    whole : (m, L, q) and (L, q) arrays
+        Of all rows.
+    bound : callable
+        From the largest |phi| of each fold to bounds (k, L, q) on held-out values.
+    steps : (k, L) array of int
+    reasons : list of str
+        Why a lambda has no machine, empty where it has one.
+    """
+
+    W: Array = field(repr=False)
+    b: Array = field(repr=False)
+    whole: tuple[Array, Array] = field(repr=False)
+    bound: Callable[[Array], Array] = field(repr=False)
+    steps: Array = field(repr=False)
+    reasons: list[str]
+
+
+def squared(rows: Rows, setting: Setting, moments: Moments, lams: Array, k: int) -> FoldMachines:
+    """Least squares, from the moments of one pass."""
+    found = []
+    for split in range(-1, k):
+        sums = moments.without(() if split < 0 else (split,))
+        lost = rows.lost(split)
+        complement = Complement.of(lost) if lost.shape[1] else None
+        form = setting.intercept, setting.scaling, complement
+        found.append(Ridge(sums, moments.centre, *form).machines(lams))
+    whole, *folds = found
+    W, b = np.stack([one.W for one in folds]), np.stack([one.b for one in folds])
+
+    def bound(longest: Array) -> Array:
+        flat = [np.asfortranarray(one.W.reshape(one.W.shape[0], -1)) for one in folds]
+        return np.stack(
+            [
+                one.errors(np.atleast_1d(length), rows.features.drift(w))
+                for one, length, w in zip(folds, longest, flat, strict=True)
+            ]
+        )
+
+    told = zip(*(one.reasons for one in found), strict=True)
+    reasons = [next(filter(None, texts), "") for texts in told]
+    steps = np.ones((k, lams.size), dtype=np.intp)
+    return FoldMachines(W, b, (whole.W, whole.b), bound, steps, reasons)
+
+
+def newton(
+    rows: Rows, setting: Setting, survey: Surveyed, longest: Array, lams: Array, run: Run
+) -> FoldMachines:
+    """Any loss, by passes at every lambda, the largest first."""
+    k, q, L, m = survey.rows.size, survey.scale.size, lams.size, rows.features.size
+    W, b = np.zeros((k, m, L, q)), np.zeros((k, L, q))
+    whole, bounds = (np.zeros((m, L, q)), np.zeros((L, q))), np.full((k, L, q), np.inf)
+    steps, reasons = np.ones((k, L), dtype=np.intp), [""] * L
+    for j in range(q):
+        start = None
+        for i in np.argsort(-lams, kind="stable").tolist():
+            if reasons[i]:
+                continue
+            try:
+                one = _Column(rows, setting, survey, longest, float(lams[i]), j, run)
+                start, theta, bounds[:, i, j], own = one.solve(start)
+            except (LinAlgError, FloatingPointError) as error:
+                reasons[i] = f"lam={lams[i]:g}: {error}; raise lam"
+                continue
+            steps[:, i] = np.maximum(steps[:, i], own)
+            W[:, :, i, j], whole[0][:, i, j] = theta[:m].T, start[:m]
+            if setting.intercept:
+                b[:, i, j], whole[1][i, j] = theta[-1], start[-1]
+    return FoldMachines(W, b, whole, lambda _: bounds, steps, reasons)
+
+
+class _Column:
+    """One target at one lambda."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        setting: Setting,
+        survey: Surveyed,
+        longest: Array,
+        lam: float,
+        target: int,
+        run: Run,
+    ) -> None:
+        loss = loss_of(setting.loss, [target])
+        self.form = Form(rows.features, loss, target, setting.intercept)
+        self.scale, self.lam = float(survey.scale[target]), lam
+        self.longest, self.run, self.setting = longest, run, setting
+        k, total = survey.rows.size, float(survey.weights.sum())
+        ridges = [setting.ridge(lam, total - weight) for weight in survey.weights]
+        pad = (0, int(setting.intercept)), (0, 0)
+        lost = [np.pad(rows.lost(split), pad) for split in range(k)]
+        self.folds = Columns(~np.eye(k, dtype=bool), np.array(ridges), lost)
+        nothing = [np.empty((self.form.size, 0))]
+        ridge = np.array([setting.ridge(lam, total)])
+        self.all = Columns(np.ones((k, 1), dtype=bool), ridge, nothing)
+
+    def solve(self, start: Array | None) -> tuple[Array, Array, Array, Array]:
+        """theta of all rows, theta of the folds, bounds and steps of the folds."""
+        form, scale, run = self.form, self.scale, self.run
+        full = minimise_one(form, self.all, run, start, scale, float(self.longest.max()))
+        if not full.converged:
+            warn_unfinished(self.setting.loss, self.lam)
+        theta, factors = limits(form, full.theta, full.pieces, self.folds, run, scale)
+        steps = np.ones(theta.shape[1], dtype=np.intp)
+        if self.setting.refined:
+            aim = 0.5 * EXACT * scale
+            theta, bound, steps = refine(
+                form, theta, self.folds, factors, run, scale, self.longest, aim
+            )
+        else:
+            bound = certify(form, theta, self.folds, factors, run, scale)
+        return full.theta, theta, bound.at(self.longest), steps
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """The accumulator of the largest |phi| of each fold."""
+
+    features: FeatureMap
+    folds: int
+
+    def init(self) -> Array:
+        return np.zeros(self.folds)
+
+    def update(self, state: Array, chunk: Chunk) -> Array:
+        np.maximum.at(state, chunk.fold, self.features.lengths(chunk.X))
+        return state
+
+    def merge(self, one: Array, other: Array) -> Array:
+        return np.maximum(one, other)
+
+    def finish(self, state: Array) -> Array:
+        return state

@@ -1,0 +1,143 @@
+"""Least squares in feature space: a split's machines at all lambdas from one reduction.
+
+With the sums of the rows that a split trains on (onefit.stream.gram), Lambda = lam sum(s) under
+mean scaling and lam under total scaling,
+
+    A = G - g g' / sum(s),   r = B_y - g ybar',   (A + Lambda) w = r,   b = ybar - gbar'w,
+
+g = sum s phi, a bar for a weighted mean; without an intercept A = G, r = B_y. If landmarks are
+dropped, A and r are taken in the coordinates of the functions that remain. A = H T H' with a
+tridiagonal T and Householder reflections H serves all lambdas: each costs a tridiagonal system.
+
+**Certificate.** Let rho = r - (A + Lambda) w be what the computed w leaves, and let rounding have
+taken A and r by no more than dA and dr from the sums they stand for. Then
+
+    ||w - w*|| <= (||rho|| + ||dA w|| + ||dr||) / Lambda,
+    |u(x) - u*(x)| <= ||phi(x) - gbar|| ||w - w*||,
+
+since A + Lambda has no eigenvalue below Lambda. Sums over n rows are rounded by no more than
+summation(n) times the sums of the sizes (onefit._precise), and sum s |phi_a phi_b| <= d_a d_b with
+d^2 the diagonal of G: ||dA w|| <= summation(n) ||d|| d'|w|, ||dr|| <= summation(n) ||d|| sqrt(sum s
+y^2). Features of late pivots are small, and it is these that have large weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from onefit import linalg
+from onefit._precise import EPSILON, summation
+from onefit._types import Array
+from onefit.linalg.tiles import BLOCK
+from onefit.stream.gram import Centre, Sums
+
+__all__ = ["Machines", "Ridge"]
+
+
+@dataclass(frozen=True)
+class Machines:
+    """u = phi'w + b at L lambdas for q targets.
+
+    Attributes
+    ----------
+    W : (m, L, q) array
+    b : (L, q) array
+    off : (L, q) array
+        Bounds on ||w - w*||, infinite where there is none.
+    far : float
+        A bound on the length of the mean of the features, which b is made of.
+    reasons : list of str
+        Why there is no machine, empty where there is one.
+    """
+
+    W: Array = field(repr=False)
+    b: Array
+    off: Array
+    far: float
+    reasons: list[str]
+
+    def errors(self, lengths: Array, drift: Array) -> Array:
+        """Bounds (L, q) on the errors of predictions at rows with features no longer than this."""
+        longest = float(lengths.max(initial=0.0))
+        error = (longest + self.far) * self.off + longest * drift.reshape(self.b.shape)
+        return np.asarray(error + 4.0 * EPSILON * np.abs(self.b))
+
+
+class Ridge:
+    """What the machines of one training part share.
+
+    Parameters
+    ----------
+    sums : Sums
+        Of the rows trained on; overwritten.
+    centre : Centre
+    fit_intercept : bool
+    scaling : {"mean", "total"}
+    complement : Complement or None
+        The functions of the landmarks that are kept.
+    """
+
+    def __init__(
+        self,
+        sums: Sums,
+        centre: Centre,
+        fit_intercept: bool,
+        scaling: str,
+        complement: linalg.Complement | None = None,
+    ) -> None:
+        self.centre, self.fit_intercept, self.complement = centre, fit_intercept, complement
+        self.weight = sums.weight if scaling == "mean" else 1.0
+        n = max(1.0, sums.weight)
+        self.means = sums.B[:, -1] / n, sums.T[:-1, -1] / n
+        self.roots = np.sqrt(np.maximum(np.diag(sums.G), 0.0))
+        self.fine = summation(max(1, sums.rows), BLOCK) * float(np.linalg.norm(self.roots))
+        self.spread = np.sqrt(np.diag(sums.T)[:-1])
+        A, r = sums.G, sums.B[:, :-1].copy(order="F")
+        if fit_intercept:
+            g = self.means[0] * np.sqrt(sums.weight)
+            A -= np.outer(g, g)
+            r -= np.outer(g * np.sqrt(sums.weight), self.means[1])
+        if complement is not None:
+            A = complement.congruent(linalg.mirrored(np.tril(A).copy(order="F")))
+            r = complement.coordinates(r)
+        self.A, self.r = A, r
+        self.diagonal, self.beside, self.H = linalg.tridiagonal(A.copy(order="F"))
+        self.z = self.H.coordinates(r)
+
+    def machines(self, lams: Array) -> Machines:
+        """At every lambda."""
+        m, (k, q), L = self.centre.phi.size, self.r.shape, lams.size
+        ridges, reasons = lams * self.weight, [""] * L
+        V = np.zeros((k, L, q))
+        for i, c in enumerate(ridges):
+            try:
+                V[:, i] = linalg.solve_tridiagonal(self.diagonal + c, self.beside, self.z)
+            except linalg.LinAlgError:
+                reasons[i] = (
+                    f"lam={lams[i]:g} is below the rounding of the sums that its machine is made "
+                    "of; raise lam"
+                )
+        V = self.H.times(np.asfortranarray(V.reshape(k, L * q)), 0)
+        W = V if self.complement is None else self.complement.vectors(V)
+        W = W.reshape(m, L, q)
+        off = self._distances(V.reshape(k, L, q), W, ridges)
+        phi, y = self.means
+        b = np.zeros((L, q))
+        if self.fit_intercept:
+            b = self.centre.y + y - np.tensordot(self.centre.phi + phi, W, axes=1)
+        far = float(np.linalg.norm(self.centre.phi + phi)) if self.fit_intercept else 0.0
+        return Machines(W, b, off, far, reasons)
+
+    def _distances(self, V: Array, W: Array, ridges: Array) -> Array:
+        """Bounds on ||w - w*||, (L, q)."""
+        k, L, q = V.shape
+        A = linalg.mirrored(np.tril(self.A).copy(order="F"))
+        flat, ridges = np.asfortranarray(V.reshape(k, L * q)), ridges[:, None]
+        left = self.r[:, None] - linalg.matmul(A, flat).reshape(V.shape) - ridges * V
+        sizes = linalg.matmul(np.abs(A), np.abs(flat)).reshape(V.shape)
+        sizes += ridges * np.abs(V) + np.abs(self.r)[:, None]
+        total = np.linalg.norm(left, axis=0) + summation(k, BLOCK) * np.linalg.norm(sizes, axis=0)
+        total += self.fine * (np.tensordot(self.roots, np.abs(W), axes=1) + self.spread)
+        return np.asarray(total / ridges)

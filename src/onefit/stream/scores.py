@@ -1,0 +1,144 @@
+"""Held-out scores as sums over rows: every row is predicted by the machines that did not see it.
+
+A metric that is a function of sums over the test rows of a split needs no held-out value to be
+kept: squared and absolute errors, and the number of right labels. R^2 also needs the variance of a
+split's targets, which the survey has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from onefit._types import Array
+from onefit.stream.accumulate import Chunk
+from onefit.stream.features import FeatureMap
+from onefit.stream.survey import Surveyed
+
+__all__ = ["METRICS", "Errors", "Scores"]
+
+
+@dataclass(frozen=True)
+class Errors:
+    """Weighted sums over the test rows of every fold, for L machines each.
+
+    Attributes
+    ----------
+    squared, absolute : (k, L, q) arrays
+    right : (k, L) array
+    longest : (k,) array
+        The largest |phi| of a fold.
+    """
+
+    squared: Array
+    absolute: Array
+    right: Array
+    longest: Array
+
+    def take(self, some: slice) -> Errors:
+        """Of some of the machines."""
+        return Errors(
+            self.squared[:, some], self.absolute[:, some], self.right[:, some], self.longest
+        )
+
+    @property
+    def pooled(self) -> Errors:
+        """Of all folds as one."""
+        parts = self.squared, self.absolute, self.right
+        squared, absolute, right = (one.sum(axis=0)[None] for one in parts)
+        return Errors(squared, absolute, right, self.longest.max()[None])
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The accumulator of the errors.
+
+    Attributes
+    ----------
+    features : FeatureMap
+    W : (k, m, L, q) array
+        The machines of every fold, trained without it.
+    b : (k, L, q) array
+    """
+
+    features: FeatureMap
+    W: Array = field(repr=False)
+    b: Array = field(repr=False)
+
+    def init(self) -> Errors:
+        k, L, q = self.b.shape
+        return Errors(np.zeros((k, L, q)), np.zeros((k, L, q)), np.zeros((k, L)), np.zeros(k))
+
+    def update(self, state: Errors, chunk: Chunk) -> Errors:
+        for k in np.unique(chunk.fold).tolist():
+            own = np.flatnonzero(chunk.fold == k)
+            self._add(state, k, chunk.X[own], chunk.Y[own], chunk.s[own])
+        return state
+
+    def _add(self, state: Errors, k: int, X: Array, Y: Array, s: Array) -> None:
+        flat = np.asfortranarray(self.W[k].reshape(self.W.shape[1], -1))
+        u = self.features.product(X, flat).reshape(-1, *self.b.shape[1:]) + self.b[k]
+        r = Y[:, None, :] - u
+        state.squared[k] += np.tensordot(s, np.square(r), axes=1)
+        state.absolute[k] += np.tensordot(s, np.abs(r), axes=1)
+        state.right[k] += s @ (_labels(u) == _labels(Y)[:, None])
+        state.longest[k] = max(state.longest[k], self.features.lengths(X).max(initial=0.0))
+
+    def merge(self, one: Errors, other: Errors) -> Errors:
+        return Errors(
+            one.squared + other.squared,
+            one.absolute + other.absolute,
+            one.right + other.right,
+            np.maximum(one.longest, other.longest),
+        )
+
+    def finish(self, state: Errors) -> Errors:
+        return state
+
+
+def _labels(u: Array) -> Array:
+    """Numbers of the classes with the largest decision values."""
+    return np.asarray(u[..., 0] > 0 if u.shape[-1] == 1 else u.argmax(axis=-1))
+
+
+def _weights(survey: Surveyed, errors: Errors) -> Array:
+    """Of the test rows, (k, 1)."""
+    weights = survey.weights
+    return np.atleast_1d(weights if errors.squared.shape[0] > 1 else weights.sum())[:, None]
+
+
+def squared_error(survey: Surveyed, errors: Errors) -> Array:
+    """Mean of (y - u)^2, (k, L)."""
+    return np.asarray((errors.squared / _weights(survey, errors)[..., None]).mean(axis=2))
+
+
+def root_squared_error(survey: Surveyed, errors: Errors) -> Array:
+    """Its root, each target by itself."""
+    return np.asarray(np.sqrt(errors.squared / _weights(survey, errors)[..., None]).mean(axis=2))
+
+
+def absolute_error(survey: Surveyed, errors: Errors) -> Array:
+    """Mean of |y - u|."""
+    return np.asarray((errors.absolute / _weights(survey, errors)[..., None]).mean(axis=2))
+
+
+def determination(survey: Surveyed, errors: Errors) -> Array:
+    """R^2; of a constant y it is 1 if that is met and else 0."""
+    parts = survey.targets if errors.squared.shape[0] > 1 else [survey.whole]
+    variance = np.array([part.variance for part in parts])[:, None]
+    error = errors.squared / _weights(survey, errors)[..., None]
+    ratio = error / np.where(variance > 0.0, variance, 1.0)
+    return np.asarray(np.where(variance > 0.0, 1.0 - ratio, error == 0.0).mean(axis=2))
+
+
+def accuracy(survey: Surveyed, errors: Errors) -> Array:
+    """Share of rows whose class has the largest decision value."""
+    return np.asarray(errors.right / _weights(survey, errors))
+
+
+#: by the names that onefit.search.metrics has for the same
+METRICS = {
+    one.__name__: one
+    for one in (squared_error, root_squared_error, absolute_error, determination, accuracy)
+}

@@ -1,0 +1,176 @@
+"""Selections and predictions that stream Parquet files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from rows_everywhere import damage
+
+from onefit import KernelSearchCV
+
+FEW = ("--approximation", "nystrom", "--components", 20, "--folds", 3, "--kernel", "rbf")
+
+
+@pytest.fixture(scope="module")
+def rows() -> pd.DataFrame:
+    random = np.random.default_rng(0)
+    n = 400
+    size, age = random.normal(size=n), random.uniform(20, 60, n)
+    colour = random.choice(["red", "green", "blue"], n)
+    price = 3 * size + 0.1 * age + 2 * (colour == "red") + 0.3 * random.normal(size=n)
+    data = pd.DataFrame({"size": size, "age": age, "colour": colour, "new": age < 40})
+    data.loc[3, "size"] = np.nan
+    data.loc[5, "colour"] = None
+    data["price"], data["kind"] = price, np.where(price > price.mean(), "dear", "cheap")
+    return data.assign(stars=np.digitize(price, [3.0, 6.0]).astype(float))
+
+
+@pytest.fixture
+def folder(rows: pd.DataFrame, tmp_path: Path) -> Path:
+    place = tmp_path / "rows"
+    place.mkdir()
+    rows[:250].to_parquet(place / "a.parquet", row_group_size=90)
+    rows[250:].to_parquet(place / "b.parquet", write_page_checksum=True)
+    return place
+
+
+def selected(result: Any) -> dict[str, Any]:
+    assert result.exit_code == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("target", ["price", "kind", "stars"])
+def test_a_folder_gives_what_its_rows_give_in_memory(
+    onefit: Any, folder: Path, rows: pd.DataFrame, tmp_path: Path, target: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    from onefit.stream import HashKFold
+
+    drop = [f"--drop={one}" for one in ("price", "kind", "stars") if one != target]
+    common = ("--target", target, *drop, *FEW, "--format", "json")
+    there = selected(onefit("select", folder, *common))
+    csv = tmp_path / "rows.csv"
+    rows.to_csv(csv, index=False)
+    fit = KernelSearchCV.fit
+    with monkeypatch.context() as patch:
+        # the same folds as those of streamed rows
+        patch.setattr(
+            KernelSearchCV, "fit", lambda self, X, y: fit(self.set_params(cv=HashKFold(3)), X, y)
+        )
+        here = selected(onefit("select", csv, *common))
+    assert there["data"]["rows"] == 400
+    assert there["task"] == here["task"]
+    assert there["best"]["params"] == pytest.approx(here["best"]["params"])
+    assert there["best"]["error"] == pytest.approx(here["best"]["error"], rel=1e-6)
+    assert there["best"]["exact"] == here["best"]["exact"]
+    assert any("streamed" in reason for reason in there["reasons"])
+
+
+@pytest.mark.parametrize("target", ["price", "kind"])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_predictions_are_written_as_rows_come(
+    onefit: Any, folder: Path, rows: pd.DataFrame, tmp_path: Path, target: str, kind: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr("onefit.cli.streamed.CHUNK", 70)
+    drop = [f"--drop={one}" for one in ("price", "kind", "stars") if one != target]
+    model, output = tmp_path / "model.skops", tmp_path / f"found.{kind}"
+    result = onefit("select", folder, "--target", target, *drop, *FEW, "--model", model)
+    assert result.exit_code == 0, result.stderr
+    result = onefit("predict", model, folder, "--output", output, "--level", 0)
+    assert result.exit_code == 0, result.stderr
+    assert "400 predictions" in result.stderr
+    found = pd.read_csv(output) if kind == "csv" else pd.read_parquet(output)
+    assert len(found) == 400
+    if target == "price":
+        assert np.corrcoef(found["prediction"], rows["price"])[0, 1] > 0.9
+    else:
+        assert (found["prediction"] == rows["kind"]).mean() > 0.85
+    # as CSV to stdout, all rows at once
+    csv = tmp_path / "rows.csv"
+    rows.to_csv(csv, index=False)
+    whole = onefit("predict", model, csv, "--level", 0, "--format", "json")
+    values = [one["prediction"] for one in json.loads(whole.stdout)["predictions"]]
+    if target == "price":
+        np.testing.assert_allclose(found["prediction"], values, rtol=1e-10)
+    else:
+        assert found["prediction"].tolist() == values
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_an_error_leaves_no_half_file(onefit: Any, folder: Path, tmp_path: Path) -> None:
+    model, output = tmp_path / "model.skops", tmp_path / "found.csv"
+    drop = ("--drop=kind", "--drop=stars")
+    assert (
+        onefit("select", folder, "--target", "price", *drop, *FEW, "--model", model).exit_code == 0
+    )
+    damage(folder / "b.parquet", 0)
+    result = onefit("predict", model, folder, "--output", output, "--level", 0)
+    assert result.exit_code == 3
+    assert "b.parquet, row group 0" in result.stderr
+    assert not output.exists()
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_intervals_need_training_rows(onefit: Any, folder: Path, tmp_path: Path) -> None:
+    model, output = tmp_path / "model.skops", tmp_path / "found.csv"
+    drop = ("--drop=kind", "--drop=stars")
+    onefit("select", folder, "--target", "price", *drop, *FEW, "--model", model)
+    result = onefit("predict", model, folder, "--output", output)
+    assert result.exit_code == 0
+    assert "no intervals" in result.stderr
+    assert list(pd.read_csv(output).columns) == ["prediction"]
+    file = folder / "b.parquet"
+    onefit("select", file, "--target", "price", *drop, "--kernel", "rbf", "--model", model)
+    result = onefit("predict", model, folder, "--output", output)
+    assert result.exit_code == 2
+    assert "--level 0" in result.stderr
+    assert onefit("predict", model, file, "--output", output).exit_code == 0
+    assert list(pd.read_csv(output).columns) == ["prediction", "lower", "upper"]
+
+
+def test_interrupted_selections_go_on(
+    onefit: Any, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "kept"
+    common = ("--target", "price", "--drop=kind", "--drop=stars", *FEW, "--format", "json")
+    whole = selected(onefit("select", folder, *common))
+    with monkeypatch.context() as patch:
+
+        def interrupt(*_: Any) -> None:
+            raise KeyboardInterrupt
+
+        patch.setattr("onefit.stream.scores.Scores.update", interrupt)
+        result = onefit("select", folder, *common, "--journal", kept)
+        assert result.exit_code == 130
+        assert "--resume" in result.stderr
+    assert onefit("select", folder, *common, "--journal", kept).exit_code == 2
+    again = selected(onefit("select", folder, *common, "--journal", kept, "--resume"))
+    assert again["best"]["params"] == whole["best"]["params"]
+    assert again["best"]["error"] == pytest.approx(whole["best"]["error"])
+    other = (*common, "--journal", kept, "--resume", "--folds", 4)
+    assert onefit("select", folder, *other).exit_code == 5
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        ((), 3, "--approximation nystrom"),
+        (("--approximation", "nystroem"), 2, "did you mean 'nystrom'"),
+        (("--approximation", "nystrom", "--report", "r.html"), 2, "--report and --compare"),
+        (("--approximation", "nystrom", "--compare", "gcv"), 2, "--report and --compare"),
+        (("--approximation", "nystrom", "--criterion", "gcv"), 2, "criterion='gcv'"),
+        (("--approximation", "nystrom", "--drop", "sizes"), 2, "did you mean 'size'"),
+    ],
+)
+def test_what_cannot_be_is_said(
+    onefit: Any, folder: Path, arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    result = onefit("select", folder, "--target", "price", *arguments)
+    assert result.exit_code == code, result.stderr
+    assert words in result.stderr

@@ -1,0 +1,63 @@
+"""Rows in every place that they can be streamed from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+from sums import FoldSums
+
+from onefit.stream import open_rows, run
+
+N, P, K = 6000, 3, 4
+
+
+class Rows(NamedTuple):
+    X: np.ndarray
+    y: np.ndarray
+    s: np.ndarray
+    g: np.ndarray
+    frame: pd.DataFrame
+    folder: Path
+    npy: Path
+    expected: dict[str, Any]
+
+
+def honest(X: Any, y: Any, s: Any, fold: Any) -> dict[str, Any]:
+    """The sums of FoldSums, by their definition."""
+    masks = [fold == k for k in range(K)]
+    row = np.arange(len(X))
+    return {
+        "rows": np.array([mask.sum() for mask in masks]),
+        "weight": np.array([s[mask].sum() for mask in masks]),
+        "G": np.array([(X[m] * s[m, None]).T @ X[m] for m in masks]),
+        "R": np.array([(X[m] * s[m, None]).T @ y[m, None] for m in masks]),
+        "row": np.array([row[mask].sum() for mask in masks]),
+    }
+
+
+def check(source: Any, expected: dict[str, Any], **options: Any) -> None:
+    """A pass over a source gives the sums that are expected."""
+    assert_same(run(FoldSums(K, P), source, **options), expected)
+
+
+def assert_same(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-10, atol=1e-10, err_msg=name)
+
+
+def opened(X: Any, *args: Any, **options: Any) -> Any:
+    return open_rows(X, *args, cv=K, **options)
+
+
+def damage(path: Path, group: int) -> None:
+    """Overwrite the middle of a column's pages."""
+    column = pq.ParquetFile(path).metadata.row_group(group).column(1)
+    data = bytearray(path.read_bytes())
+    first = column.dictionary_page_offset or column.data_page_offset
+    start = first + column.total_compressed_size // 2
+    data[start : start + 64] = bytes(64)
+    path.write_bytes(bytes(data))

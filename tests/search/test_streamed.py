@@ -1,0 +1,237 @@
+"""Searches over streamed rows find what searches in memory find."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.model_selection import KFold
+
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.search.continuous import Interval
+from onefit.stream import CheckpointError, HashKFold, open_rows
+from onefit.stream.ridge import Ridge
+
+N = 900
+CV = HashKFold(4, random_state=1)
+
+
+class Data(NamedTuple):
+    X: np.ndarray
+    frame: pd.DataFrame
+    folder: Path
+
+    def source(self, target: Any, weight: str | None = None) -> Any:
+        """The rows of the folder with one target, and no other column but a, b and c."""
+        return open_rows(self.folder, target, sample_weight=weight, features=["a", "b", "c"])
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 3)) * [1.0, 2.0, 0.5] + 1.0
+    y = np.sin(X[:, 0]) + 0.5 * X[:, 1] + 0.1 * rng.normal(size=N)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    frame["y"], frame["z"] = y, X[:, 2] ** 2
+    frame["w"] = np.where(rng.uniform(size=N) < 0.1, 0.0, rng.uniform(0.5, 2.0, size=N))
+    frame["two"] = np.where(y > np.median(y), "yes", "no")
+    frame["three"] = np.digitize(y, np.quantile(y, [0.3, 0.6]))
+    frame["g"] = rng.integers(0, 60, size=N)
+    folder = tmp_path_factory.mktemp("data")
+    for i in range(3):
+        part = frame[i * 300 : (i + 1) * 300]
+        part.to_parquet(folder / f"{i}.parquet", row_group_size=110)
+    return Data(X, frame, folder)
+
+
+def assert_alike(here: KernelSearchCV, there: KernelSearchCV, X: Any) -> None:
+    """Scores, ranks and judgements, the winner, and what it predicts."""
+    assert set(here.cv_results_) == set(there.cv_results_)
+    for name, values in here.cv_results_.items():
+        if "_test_" in name or name == "exact":
+            found = there.cv_results_[name].astype(float)
+            np.testing.assert_allclose(found, values.astype(float), rtol=1e-7, atol=1e-9)
+    assert list(here.cv_results_["method"]) == list(there.cv_results_["method"])
+    assert here.best_params_ == there.best_params_
+    assert here.n_splits_ == there.n_splits_
+    best, same = here.best_estimator_, there.best_estimator_
+    for name in ("coef_", "intercept_", "landmark_indices_", "classes_", "n_features_in_"):
+        if hasattr(best, name):
+            np.testing.assert_array_equal(
+                np.shape(getattr(same, name)), np.shape(getattr(best, name))
+            )
+    named = pd.DataFrame(X[:50], columns=there.feature_names_in_)
+    method = "decision_function" if hasattr(best, "classes_") else "predict"
+    values = getattr(best, method)(X[:50])
+    np.testing.assert_allclose(getattr(same, method)(named), values, rtol=1e-7, atol=1e-9)
+
+
+GRID = {"gamma": ["scale", 0.5], "lam": [1e-4, 1e-2]}
+NYSTROM = {"approximation": "nystrom", "n_components": 30}
+CASES: dict[str, tuple[Any, dict[str, Any], Any, dict[str, Any]]] = {
+    "ridge": (KernelRegressor(**NYSTROM), GRID, "y", {}),
+    "total, without intercept, weighted": (
+        KernelRegressor(**NYSTROM, fit_intercept=False, scaling="total"),
+        GRID,
+        "y",
+        {"weight": "w", "scoring": "neg_mean_absolute_error", "aggregate": "pooled"},
+    ),
+    "two metrics, fourier": (
+        KernelRegressor(approximation="fourier", n_components=40),
+        GRID,
+        "y",
+        {
+            "scoring": ["r2", "neg_root_mean_squared_error"],
+            "refit": "r2",
+            "aggregate": "weighted",
+        },
+    ),
+    "two targets": (
+        KernelRegressor(**NYSTROM, keep_landmarks=True),
+        {"kernel": ["rbf", "linear"], "lam": [1e-3, 1e-1]},
+        ["y", "z"],
+        {"rule": "one_se", "weight": "w"},
+    ),
+    "two classes": (KernelClassifier(**NYSTROM), GRID, "two", {"aggregate": "median"}),
+    "three classes": (KernelClassifier(**NYSTROM), {"lam": [1e-3, 1e-1]}, "three", {}),
+    "squared hinge": (
+        KernelClassifier(loss="squared_hinge", **NYSTROM),
+        {"lam": [1e-2, 1e-1]},
+        "two",
+        {"weight": "w"},
+    ),
+    "limit of Huber's loss": (
+        KernelRegressor(loss="huber", threshold=0.3, **NYSTROM),
+        {"lam": [1e-3, 1e-1]},
+        "y",
+        {"method": "limit"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_streamed_rows_give_the_search_in_memory(data: Data, name: str) -> None:
+    machine, grid, target, options = CASES[name]
+    options = dict(options)
+    weight = options.pop("weight", None)
+    s = None if weight is None else data.frame[weight].to_numpy()
+    y = data.frame[target].to_numpy()
+    here = KernelSearchCV(machine, grid, cv=CV, **options).fit(data.X, y, sample_weight=s)
+    there = KernelSearchCV(machine, grid, cv=CV, **options).fit(data.source(target, weight))
+    assert_alike(here, there, data.X)
+    assert not hasattr(there, "heldout_")
+
+
+@pytest.fixture(scope="module")
+def in_memory(data: Data) -> KernelSearchCV:
+    frame = data.frame
+    search = KernelSearchCV(KernelRegressor(**NYSTROM), GRID, cv=CV)
+    return search.fit(data.X, frame["y"].to_numpy(), groups=frame["g"].to_numpy())
+
+
+@pytest.mark.parametrize("where", ["array", "frame", "file", "cluster"])
+def test_every_source_gives_it(
+    data: Data, in_memory: KernelSearchCV, where: str, cluster: Any, tmp_path: Path
+) -> None:
+    columns = data.frame[["a", "b", "c", "y", "g"]]
+    search = KernelSearchCV(KernelRegressor(**NYSTROM), GRID, cv=CV)
+    if where == "array":
+        y = da.from_array(columns["y"].to_numpy(), chunks=333)
+        search.fit(da.from_array(data.X, chunks=(200, 3)), y, groups=columns["g"].to_numpy())
+        search.feature_names_in_ = None
+        np.testing.assert_allclose(
+            search.cv_results_["mean_test_score"], in_memory.cv_results_["mean_test_score"]
+        )
+        return
+    if where == "frame":
+        search.fit(dd.from_pandas(columns, npartitions=4), "y", groups="g")
+    elif where == "file":
+        columns.to_parquet(tmp_path / "rows.parquet")
+        search.set_params(n_jobs=2).fit(tmp_path / "rows.parquet", "y", groups="g")
+    else:
+        with cluster.as_current():
+            search.fit(dd.from_pandas(columns, npartitions=4), "y", groups="g")
+    assert_alike(in_memory, search, data.X)
+
+
+def test_finished_passes_are_kept(
+    data: Data, in_memory: KernelSearchCV, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = data.frame[["a", "b", "c", "y", "g"]]
+    columns.to_parquet(tmp_path / "rows.parquet")
+    kept = tmp_path / "kept"
+    search = KernelSearchCV(KernelRegressor(**NYSTROM), GRID, cv=CV, journal=kept)
+    search.fit(tmp_path / "rows.parquet", "y", groups="g")
+    assert len(list(kept.glob("*.npz"))) == 3  # survey, moments, scores
+    monkeypatch.setattr("onefit.stream.parquet.ParquetPiece.blocks", None)  # nothing is read again
+    again = KernelSearchCV(KernelRegressor(**NYSTROM), GRID, cv=CV, journal=kept)
+    assert_alike(in_memory, again.fit(tmp_path / "rows.parquet", "y", groups="g"), data.X)
+    other = KernelSearchCV(KernelRegressor(**NYSTROM), GRID, cv=3, journal=kept)
+    with pytest.raises(CheckpointError, match="cv was"):
+        other.fit(tmp_path / "rows.parquet", "y", groups="g")
+
+
+def test_a_lambda_that_fails_has_a_reason(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: Ridge, lams: Any) -> Any:
+        found = machines(self, lams)
+        return replace(found, reasons=["too small" if lam < 1e-3 else "" for lam in lams])
+
+    machines = Ridge.machines
+    monkeypatch.setattr(Ridge, "machines", fail)
+    search = KernelSearchCV(KernelRegressor(**NYSTROM), {"lam": [1e-4, 1e-2]}, cv=CV)
+    with pytest.warns(UserWarning, match="1 of 2 candidates have no score"):
+        search.fit(data.source("y"))
+    assert search.best_params_ == {"lam": 1e-2}
+    assert list(search.cv_results_["reason"]) == ["too small", ""]
+
+
+@pytest.mark.parametrize(
+    ("options", "target", "words"),
+    [
+        ({"cv": KFold(3)}, "y", "HashKFold"),
+        ({"criterion": "gcv"}, "y", "criterion='gcv' needs all rows in memory"),
+        ({"keep_heldout": "all"}, "y", "keep_heldout='all' needs"),
+        ({"lam_per_target": True}, "y", "lam_per_target=True needs"),
+        ({"estimator": KernelRegressor()}, "y", "approximation='nystrom'"),
+        ({"estimator": KernelRegressor(loss="huber", **NYSTROM)}, "y", "threshold='mad'"),
+        ({"scoring": "neg_median_absolute_error"}, "y", "is no sum over rows"),
+        ({"param_grid": {"lam": Interval(1e-3, 1.0)}}, "y", "Interval"),
+        ({"method": "refit"}, "y", "whole kernel matrix"),
+        ({"estimator": KernelClassifier(**NYSTROM)}, ["two", "three"], "one target"),
+        ({"estimator": KernelClassifier(**NYSTROM)}, "y", "continuous"),
+        ({}, None, "need a target"),
+        ({}, "two", "no number"),
+    ],
+)
+def test_what_streamed_rows_cannot_serve_is_refused(
+    data: Data, options: dict[str, Any], target: Any, words: str
+) -> None:
+    given = {"estimator": KernelRegressor(**NYSTROM), "param_grid": {"lam": [1e-2]}} | options
+    with pytest.raises(ValueError, match=words):
+        KernelSearchCV(**given).fit(data.source(target))
+
+
+def test_folds_without_rows_weight_or_classes_are_refused(data: Data) -> None:
+    frame = data.frame[["a", "b", "c", "y"]].copy()
+    search = KernelSearchCV(KernelRegressor(**NYSTROM), {"lam": [1e-2]}, cv=CV)
+    with pytest.raises(ValueError, match="has no row"):
+        search.fit(open_rows(frame.assign(g=1), "y", groups="g"))
+    fold = CV.fold_of(np.arange(N))
+    with pytest.raises(ValueError, match="fold 2 all have sample_weight 0"):
+        search.fit(open_rows(frame, "y", sample_weight=(fold != 2).astype(float)))
+    labels = np.where(fold == 1, "a", "b")
+    machine = KernelClassifier(**NYSTROM)
+    with pytest.raises(ValueError, match="without fold 1 a class is missing"):
+        KernelSearchCV(machine, {"lam": [1e-2]}, cv=CV).fit(open_rows(data.X, labels))
+    with pytest.raises(ValueError, match="one class only"):
+        KernelSearchCV(machine, {"lam": [1e-2]}, cv=CV).fit(open_rows(data.X, ["a"] * N))
+    with pytest.raises(ValueError, match="explain needs rows in memory"):
+        search.explain(open_rows(frame, "y"))
+    with pytest.raises(ValueError, match="given to open_rows already"):
+        search.fit(open_rows(frame, "y"), "y")

@@ -1,0 +1,95 @@
+"""Held-out values of any loss in feature space, against honest refits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from heldout._twins import FORMS, splits, weights
+from registries import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, sample
+
+from onefit.folds import Folds, leave_one_out
+from onefit.losses import Huber, Log, SmoothedHinge
+from onefit.stream.anyloss import PrimalExact, PrimalLimit, with_threshold
+from stream._twins import assert_equal_to_refits, feature_problem, honest, rows_and_landmarks
+
+N = 90
+SPLITS = splits(N)
+NAMES = ["kfold", "repeated", "time", "shuffle", "trained rows", "predefined"]
+CASES = [(loss, "regression") for loss in REGRESSION_LOSSES[1:]] + [
+    (loss, "classification") for loss in CLASSIFICATION_LOSSES[1:]
+]
+
+
+def problem_of(loss, task, form, keep=False, q=1):
+    fit_intercept, scaling, weight = form
+    X, landmarks = rows_and_landmarks(N)
+    _, y = sample(task, n=N, d=3, seed=0)
+    y = np.sign(X[:, 0] + 0.5 * np.roll(X[:, 1], 1)) if task == "classification" else y
+    Y = np.column_stack([np.roll(y, 3 * j) for j in range(q)]).astype(float)
+    return feature_problem(
+        X, landmarks, Y, weights(weight, N), loss, fit_intercept, scaling, keep=keep
+    )
+
+
+def lams_of(problem):
+    lams = np.array([1e-1, 1e-3])
+    return lams * (N if problem.scaling == "total" else 1.0)
+
+
+@pytest.mark.parametrize("keep", [False, True], ids=["no peeking", "kept"])
+@pytest.mark.parametrize("case", range(len(CASES)), ids=lambda i: repr(CASES[i][0]))
+def test_every_loss(case, keep):
+    loss, task = CASES[case]
+    form, folds = FORMS[(case + keep) % len(FORMS)], SPLITS[NAMES[case % len(NAMES)]]
+    problem = problem_of(loss, task, form, keep)
+    path = PrimalExact().prepare(problem, folds).predict(lams_of(problem))
+    # an exact value is one within 1e-6, and as near as that the iteration goes
+    assert_equal_to_refits(path, problem, folds, tolerance=1e-6)
+    assert path.exact.all()
+
+
+@pytest.mark.parametrize("loss", [Huber(0.3), Log(), SmoothedHinge(0.5)], ids=repr)
+def test_the_limit_is_one_step_and_its_bound_holds(loss):
+    task, folds = loss.task, SPLITS["kfold"]
+    problem = problem_of(loss, task, FORMS[0], q=2)
+    limit = PrimalLimit().prepare(problem, folds).predict(np.array([1e-1, 1e-3]))
+    values, bounds = honest(problem, folds, limit.lams)
+    gap = np.abs(limit.values - values).max(axis=2)
+    for k in range(len(folds)):
+        assert (gap[:, folds.place(k)].max(axis=1) <= limit.error[:, k] + bounds[:, k]).all()
+    assert limit.method == "limit"
+    assert (limit.steps == 1).all()
+    exact = PrimalExact().prepare(problem, folds).predict(limit.lams)
+    assert (exact.error <= limit.error).all()
+    # near enough to be worth having
+    assert gap[0].mean() < 0.2 * np.abs(values[0]).mean()
+
+
+def test_a_threshold_that_waits_for_residuals():
+    problem = problem_of(Huber("mad"), "regression", FORMS[0])
+    lam, folds = 1e-3, SPLITS["kfold"]
+    found = with_threshold(problem, lam)
+    assert found.loss.threshold.shape == (1,)
+    waiting = PrimalExact().prepare(problem, folds).predict(np.array([lam]))
+    known = PrimalExact().prepare(found, folds).predict(np.array([lam]))
+    np.testing.assert_allclose(waiting.values, known.values, atol=1e-7)
+
+
+def test_too_many_splits_are_refused():
+    problem = problem_of(Huber(0.3), "regression", FORMS[0])
+    with pytest.raises(ValueError, match="1001 splits"):
+        PrimalExact().prepare(problem, leave_one_out(1001))
+
+
+def test_a_flat_intercept_has_no_bound():
+    """No function to speak of, and as many rows of each class: any intercept between is as good."""
+    problem = problem_of(SmoothedHinge(1e-3), "classification", FORMS[0])
+    Y = np.where(np.arange(N) % 2 == 0, 1.0, -1.0)[:, None]
+    pairs = [(np.delete(np.arange(N), np.arange(i, i + 10)), np.arange(i, i + 10)) for i in (0, 30)]
+    folds = Folds.from_pairs(N, pairs)
+    for method in (PrimalLimit(), PrimalExact()):
+        path = method.prepare(replace(problem, Y=Y), folds).predict(np.array([1e6]))
+        assert not path.exact.any()
+        assert np.isfinite(path.values).all()

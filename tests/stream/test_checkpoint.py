@@ -1,0 +1,178 @@
+"""Passes that are interrupted, and go on where they were."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rows_everywhere import K, N, P, Rows, assert_same, opened
+from sums import FoldSums, Smallest
+
+from onefit.stream import CheckpointError, run
+from onefit.stream.checkpoint import Keeper
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write after every group, and make the groups small."""
+    monkeypatch.setattr("onefit.stream.checkpoint.PAUSE", 0.0)
+    monkeypatch.setattr("onefit.stream.one_pass.PIECE", 900)
+
+
+class Stopping(FoldSums):
+    """Stops the pass at a row, as Ctrl-C would, and counts what it is given."""
+
+    stop = -1
+    seen = 0
+
+    def update(self, state: Any, chunk: Any) -> Any:
+        if self.stop in chunk.row:
+            raise KeyboardInterrupt
+        Stopping.seen += chunk.row.size
+        return super().update(state, chunk)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_interrupted_pass_goes_on(
+    rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_jobs: int
+) -> None:
+    source = opened(rows.folder, "y", sample_weight="s", drop=["g"])
+    whole = run(FoldSums(K, P), source, n_jobs=n_jobs)
+
+    def again() -> Any:
+        Stopping.seen = 0
+        return run(Stopping(K, P), source, checkpoint=tmp_path / "kept", n_jobs=n_jobs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Stopping, "stop", 4600)
+        with pytest.raises(KeyboardInterrupt):
+            again()
+    found = again()
+    assert 0 < Stopping.seen < N
+    for name, value in whole.items():
+        np.testing.assert_array_equal(found[name], value)  # to the last bit
+    assert_same(again(), whole)
+    assert Stopping.seen == 0
+
+
+def test_states_come_back_as_they_were(tmp_path: Path, rows: Rows) -> None:
+    source = opened(rows.folder, "y", features=["a"])
+    for _ in range(2):
+        found: Any = run(Smallest(5), source, checkpoint=tmp_path / "kept")
+        np.testing.assert_array_equal(found.row, np.arange(5))
+        assert found.Y.dtype == np.float64
+    state = ([1, 2.5, None, "x"], {"a": (np.float32(1.5), {3: np.arange(3)})}, True)
+    keeper = Keeper(tmp_path / "state.npz")
+    keeper.keep(state, 7)
+    back, done = keeper.begin(None)
+    assert done == 7
+    assert repr(back) == repr(state)
+
+
+def test_what_cannot_be_kept_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="a state with a set in it"):
+        Keeper(tmp_path / "state.npz").keep({1, 2}, 1)
+
+
+def test_foreign_classes_are_not_looked_up(tmp_path: Path, rows: Rows) -> None:
+    Keeper(tmp_path / "state.npz").keep(rows.expected | {"a": Stopping(K, P)}, 1)
+    with pytest.warns(UserWarning, match="does not belong"):
+        assert Keeper(tmp_path / "state.npz", ("onefit",)).begin(FoldSums(K, P))[1] == 0
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "empty"])
+def test_a_damaged_file_is_set_aside(rows: Rows, tmp_path: Path, damage: str) -> None:
+    source = opened(rows.folder, "y", sample_weight="s", drop=["g"])
+    run(FoldSums(K, P), source, checkpoint=tmp_path)
+    (file,) = tmp_path.glob("*.npz")
+    data = bytearray(file.read_bytes())
+    if damage == "flip":
+        data[len(data) // 2] ^= 0xFF
+    file.write_bytes({"cut": data[:-200], "flip": data, "empty": b""}[damage])
+    with pytest.warns(UserWarning, match="set aside"):
+        found = run(FoldSums(K, P), source, checkpoint=tmp_path)
+    assert_same(found, rows.expected)
+    assert list(tmp_path.glob("*.damaged"))
+
+
+def test_other_rows_and_settings_are_refused(rows: Rows, tmp_path: Path) -> None:
+    roles = {"sample_weight": "s", "drop": ["g"]}
+    run(FoldSums(K, P), opened(rows.folder, "y", **roles), checkpoint=tmp_path)
+    files = sorted(rows.folder.iterdir())
+    with pytest.raises(CheckpointError, match=r"X was 3 Parquet files .* is 2 Parquet files"):
+        run(FoldSums(K, P), opened(files[1:], "y", **roles), checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match="columns was"):
+        run(FoldSums(K, P), opened(rows.folder, "y", drop=["g", "s"]), checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match="X was"):
+        run(FoldSums(K, P), opened(rows.X, rows.y), checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match="cannot be used as a folder"):
+        run(FoldSums(K, P), opened(rows.X, rows.y), checkpoint=rows.npy)
+    (tmp_path / "about.json").write_text("{")
+    with pytest.raises(CheckpointError, match="damaged"):
+        run(FoldSums(K, P), opened(rows.X, rows.y), checkpoint=tmp_path)
+
+
+def test_another_pass_has_a_file_of_its_own(rows: Rows, tmp_path: Path) -> None:
+    source = opened(rows.X, rows.y)
+    run(FoldSums(K, P), source, checkpoint=tmp_path)
+    run(Smallest(4), source, checkpoint=tmp_path)
+    run(Smallest(5), source, checkpoint=tmp_path)
+    assert len(list(tmp_path.glob("*.npz"))) == 3
+
+
+SLOW = """
+import sys, time
+sys.path.insert(0, {tests!r})
+from sums import FoldSums
+from onefit.stream import checkpoint, one_pass, open_rows, run
+
+class Slow(FoldSums):
+    def update(self, state, chunk):
+        time.sleep(0.05)
+        return super().update(state, chunk)
+
+one_pass.PIECE = 900
+checkpoint.PAUSE = 0.0
+source = open_rows({folder!r}, "y", sample_weight="s", drop=["g"], cv=4)
+run(Slow(4, 3), source, checkpoint={kept!r}, chunk_rows=200)
+"""
+
+
+class Slow(FoldSums):
+    """The same sums, for another process to take up."""
+
+    seen = 0
+
+    def update(self, state: Any, chunk: Any) -> Any:
+        Slow.seen += chunk.row.size
+        return super().update(state, chunk)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are not sent to processes there")
+@pytest.mark.parametrize(
+    "how", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGKILL]
+)
+def test_a_process_that_is_stopped_is_taken_up_by_another(
+    rows: Rows, tmp_path: Path, how: signal.Signals
+) -> None:
+    kept = tmp_path / "kept"
+    tests = str(Path(__file__).parents[1])
+    program = SLOW.format(tests=tests, folder=str(rows.folder), kept=str(kept))
+    other = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60.0
+    while not list(kept.glob("*.npz")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    other.send_signal(how)
+    assert other.wait(timeout=60) != 0
+    assert list(kept.glob("*.npz"))
+    Slow.seen = 0
+    source = opened(rows.folder, "y", sample_weight="s", drop=["g"])
+    assert_same(run(Slow(K, P), source, checkpoint=kept, chunk_rows=200), rows.expected)
+    assert 0 < Slow.seen < N

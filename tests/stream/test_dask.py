@@ -1,0 +1,200 @@
+"""Passes on Dask: schedulers, a real cluster of processes, and workers that die."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pytest
+from rows_everywhere import K, N, P, Rows, assert_same, check, opened
+from sums import FoldSums, Smallest, Taken
+
+from onefit.stream import run
+from onefit.stream.needs import active_client
+
+
+def collections(rows: Rows) -> dict[str, Any]:
+    """The rows as Dask has them, by name: as sources."""
+    X = da.from_array(rows.X, chunks=(1100, 2))
+    unknown = da.from_delayed(dask.delayed(rows.X[:4000]), (np.nan, P), float)
+    rest = da.from_delayed(dask.delayed(rows.X[4000:]), (np.nan, P), float)
+    y, s = da.from_array(rows.y, chunks=999), da.from_array(rows.s, chunks=-1)
+    frame = dd.from_pandas(rows.frame, npartitions=6)
+    only = frame[["a", "b", "c"]]
+    roles = {"sample_weight": "s", "drop": ["g"]}
+    return {
+        "array": opened(X, y, sample_weight=s),
+        "array and memory": opened(X, rows.y, sample_weight=rows.s),
+        "unknown sizes": opened(da.concatenate([unknown, rest]), rows.y, sample_weight=rows.s),
+        "frame": opened(frame, "y", **roles),
+        "parquet": opened(dd.read_parquet(rows.folder), "y", **roles),
+        "frame and series": opened(only, frame["y"], sample_weight=frame["s"]),
+    }
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_collections_on_local_schedulers(rows: Rows, scheduler: str) -> None:
+    with dask.config.set(scheduler=scheduler):
+        for name, source in collections(rows).items():
+            assert source.lazy, name
+            assert source.n_rows == N, name
+            check(source, rows.expected, chunk_rows=500)
+
+
+def test_collections_on_a_cluster(rows: Rows, cluster: Any) -> None:
+    with cluster.as_current():
+        for source in collections(rows).values():
+            check(source, rows.expected, client=cluster)
+
+
+def test_rows_that_are_read_by_the_workers(rows: Rows, cluster: Any) -> None:
+    for X, y, s, drop in (
+        (rows.folder, "y", "s", ["g"]),
+        (rows.npy, rows.y, rows.s, ()),
+    ):
+        check(opened(X, y, sample_weight=s, drop=drop), rows.expected, client=cluster)
+
+
+def test_persisted_rows(rows: Rows, cluster: Any) -> None:
+    X = cluster.persist(da.from_array(rows.X, chunks=(500, P)))
+    check(opened(X, rows.y, sample_weight=rows.s), rows.expected, client=cluster)
+
+
+def test_states_without_rows_and_of_any_kind(rows: Rows, cluster: Any) -> None:
+    found: Any = run(Smallest(5), opened(rows.folder, "y", features=["a"]), client=cluster)
+    np.testing.assert_array_equal(found.row, np.arange(5))
+
+
+def test_the_active_client_is_taken(rows: Rows, cluster: Any) -> None:
+    assert active_client() is None
+    with cluster.as_current():
+        assert active_client() is cluster
+        with dask.config.set(scheduler="threads"):
+            assert active_client() is None
+
+
+@pytest.mark.parametrize("persisted", [False, True])
+def test_rows_do_not_travel(rows: Rows, cluster: Any, persisted: bool) -> None:
+    """Of 40 MB of rows next to nothing goes to another worker, but for what idle ones take."""
+    X = da.random.default_rng(0).normal(size=(500_000, 10), chunks=(25_000, 10))
+    if persisted:
+        X = cluster.persist(X)
+    before = _sent(cluster)
+    with cluster.as_current():
+        run(FoldSums(K, 10, 0), opened(X), client=cluster)
+    assert _sent(cluster) - before < (0.5 if persisted else 0.1) * X.nbytes
+
+
+def _sent(client: Any) -> int:
+    """Bytes that workers have sent to anyone so far."""
+
+    def count(dask_worker: Any) -> int:
+        return int(dask_worker.transfer_outgoing_bytes_total)
+
+    return sum(client.run(count).values())
+
+
+def test_dask_knows_how_large_states_are() -> None:
+    from dask.sizeof import sizeof
+
+    from onefit.stream.dask_tree import _Held
+
+    state = ([np.zeros(1000)], {"a": Taken(np.zeros(500), None)}, 3, None)
+    assert 12_000 <= sizeof(_Held(state)) < 13_000
+
+
+def test_wrong_blocks_are_refused(rows: Rows) -> None:
+    X = da.from_array(rows.X, chunks=(1000, P))
+    frame = dd.from_pandas(rows.frame, npartitions=6)
+    with pytest.raises(ValueError, match="y has 3 rows, but X has 6000"):
+        opened(X, np.zeros(3))
+    with pytest.raises(ValueError, match="y has 3 rows"):
+        opened(X, da.zeros(3))
+    with pytest.raises(ValueError, match="y has 2 blocks, but X has 6"):
+        opened(frame[["a"]], dd.from_pandas(rows.frame, npartitions=2)["y"])
+    with pytest.raises(ValueError, match="there is no column 'z'"):
+        opened(frame, "z")
+    with pytest.raises(ValueError, match="slice it"):
+        opened(X, drop=["a"])
+    with pytest.raises(ValueError, match="two dimensions"):
+        opened(X[:, 0])
+
+
+def test_a_value_that_is_no_number_is_named_from_a_worker(rows: Rows, cluster: Any) -> None:
+    X = rows.X.copy()
+    X[4321, 1] = np.nan
+    source = opened(da.from_array(X, chunks=(1000, P)), rows.y)
+    words = r"column 1 holds nan in row 4321 \(block 4 of the Dask collection, row 321 of it\)"
+    with pytest.raises(ValueError, match=words):
+        run(FoldSums(K, P), source, client=cluster)
+
+
+def test_checkpoints_on_a_cluster(
+    rows: Rows, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onefit.stream.dask_tree.BETWEEN", 1)
+    monkeypatch.setattr("onefit.stream.checkpoint.PAUSE", 0.0)
+    source = opened(rows.folder, "y", sample_weight="s", drop=["g"])
+    kept = tmp_path / "kept"
+    check(source, rows.expected, client=cluster, checkpoint=kept)
+    with monkeypatch.context() as patch:
+        patch.setattr("onefit.stream.dask_tree._compute", None)  # nothing is left to compute
+        check(source, rows.expected, client=cluster, checkpoint=kept)
+    # a pass that was stopped on the cluster goes on here: pieces are the same
+    check(source, rows.expected, checkpoint=kept)
+
+
+class Slow(FoldSums):
+    """Takes its time, so that there is some to kill a worker in."""
+
+    pause = 0.02
+
+    def update(self, state: Any, chunk: Any) -> Any:
+        time.sleep(self.pause)
+        return super().update(state, chunk)
+
+
+def _kill_later(client: Any, seconds: float) -> threading.Thread:
+    """Kill one worker by signal 9 a moment from now, in the middle of the pass."""
+    pids = client.run(os.getpid)
+
+    def kill() -> None:
+        time.sleep(seconds)
+        os.kill(next(iter(pids.values())), signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    return thread
+
+
+def _survives(rows: Rows, client: Any, source: Any) -> None:
+    whole = run(FoldSums(K, P), source, client=client)
+    before = set(client.run(os.getpid).values())
+    thread = _kill_later(client, 0.3)
+    found = run(Slow(K, P), source, client=client, chunk_rows=100)
+    thread.join()
+    assert_same(found, whole)
+    assert_same(found, rows.expected)
+    client.wait_for_workers(2)  # the nanny has started another one
+    assert before - set(client.run(os.getpid).values()), "no worker was killed"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no signal 9")
+def test_a_worker_that_is_killed_changes_nothing(rows: Rows, cluster: Any) -> None:
+    _survives(rows, cluster, opened(rows.folder, "y", sample_weight="s", drop=["g"]))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="there is no signal 9")
+@pytest.mark.parametrize("name", ["array", "frame", "parquet"])
+def test_collections_survive_it_too(rows: Rows, cluster: Any, name: str) -> None:
+    with cluster.as_current():
+        _survives(rows, cluster, collections(rows)[name])

@@ -1,0 +1,214 @@
+"""Passes in this process: threads, bounded memory, values that are no numbers, broken files."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from joblib import parallel_config
+from rows_everywhere import K, N, P, Rows, check, damage, opened
+from sums import FoldSums, Smallest
+
+from onefit.stream import open_rows, run
+from onefit.stream.one_pass import in_flight
+from onefit.stream.source import groups_of
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
+def test_threads_give_the_same_sums(
+    rows: Rows, n_jobs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onefit.stream.one_pass.PIECE", 900)
+    source = opened(rows.folder, "y", sample_weight="s", drop=["g"])
+    check(source, rows.expected, n_jobs=n_jobs)
+    with parallel_config(backend="threading", n_jobs=n_jobs):
+        check(source, rows.expected)
+
+
+def test_states_may_be_anything(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onefit.stream.one_pass.PIECE", 900)
+    source = opened(rows.folder, "y", features=["a"])
+    found: Any = run(Smallest(5), source, n_jobs=2)
+    np.testing.assert_array_equal(found.row, np.arange(5))
+    np.testing.assert_array_equal(found.Y[:, 0], rows.y[:5])
+
+
+def test_only_so_many_are_in_flight() -> None:
+    begun, taken, most = 0, 0, 0
+    lock = threading.Lock()
+
+    def work(item: int) -> int:
+        nonlocal begun, most
+        with lock:
+            begun += 1
+            most = max(most, begun - taken)
+        return item
+
+    found = []
+    for item in in_flight(work, range(50), 3):
+        time.sleep(1e-3)  # a slow consumer
+        taken += 1
+        found.append(item)
+    assert found == list(range(50))
+    assert most <= 6 + 1
+
+
+def test_groups_are_adjacent_and_large_enough(rows: Rows) -> None:
+    pieces = opened(rows.folder, "y", features=["a"]).pieces
+    groups = groups_of(pieces, 1500)
+    assert [piece for group in groups for piece in group] == list(pieces)
+    assert all(sum(piece.rows for piece in group) >= 1500 for group in groups[:-1])
+    assert len(groups) > 2
+
+
+@pytest.mark.parametrize("column", ["b", "y", "s"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_value_that_is_no_number_is_named(
+    rows: Rows, tmp_path: Path, column: str, value: float
+) -> None:
+    frame = rows.frame.drop(columns="g").copy()
+    frame.loc[4321, column] = value
+    frame[:3000].to_parquet(tmp_path / "part-0.parquet")
+    frame[3000:].to_parquet(tmp_path / "part-1.parquet", row_group_size=500)
+    name = {"b": "column 'b'", "y": "the target", "s": "sample_weight"}[column]
+    place = rf"{name} holds {value} in row 4321 \(part-1.parquet, row group 2, row 321 of it\)"
+    source = opened(tmp_path, "y", sample_weight="s")
+    with pytest.raises(ValueError, match=place):
+        run(FoldSums(K, P), source, chunk_rows=100)
+    with pytest.raises(ValueError, match=f"{name} holds {value} in row 4321"):
+        run(FoldSums(K, P), opened(frame, "y", sample_weight="s"), n_jobs=2)
+
+
+def test_negative_weights_missing_keys_and_texts_are_named(rows: Rows) -> None:
+    frame = rows.frame.copy()
+    frame.loc[7, "s"] = -1.0
+    with pytest.raises(ValueError, match=r"sample_weight holds -1.0 in row 7"):
+        run(FoldSums(K, P), opened(frame, "y", sample_weight="s", drop=["g"]))
+    frame.loc[8, "g"] = None
+    with pytest.raises(ValueError, match="in row 8"):
+        run(FoldSums(K, P), opened(frame, "y", groups="g", drop=["s"]))
+    with pytest.raises(ValueError, match="encode or leave out"):
+        run(FoldSums(K, P), opened(frame, "y", drop=["s"]))
+
+
+@pytest.mark.parametrize("compression", ["snappy", "none"])
+def test_a_corrupt_row_group_is_named(rows: Rows, tmp_path: Path, compression: str) -> None:
+    path = tmp_path / "part-0.parquet"
+    rows.frame.drop(columns="g").to_parquet(
+        path, row_group_size=1000, compression=compression, write_page_checksum=True
+    )
+    damage(path, 3)
+    source = opened(tmp_path, "y", sample_weight="s")
+    words = r"part-0.parquet, row group 3 \(rows 3000 to 3999\) cannot be read"
+    with pytest.raises(ValueError, match=words):
+        run(FoldSums(K, P), source)
+
+
+def test_a_file_that_vanishes_or_is_cut_off_is_named(rows: Rows, tmp_path: Path) -> None:
+    shutil.copytree(rows.folder, tmp_path, dirs_exist_ok=True)
+    source = opened(tmp_path, "y", sample_weight="s", drop=["g"])
+    (tmp_path / "part-1.parquet").unlink()
+    with pytest.raises(ValueError, match=r"part-1.parquet, row group 0 .* cannot be read"):
+        run(FoldSums(K, P), source)
+    whole = (tmp_path / "part-2.parquet").read_bytes()
+    (tmp_path / "part-2.parquet").write_bytes(whole[:-100])
+    with pytest.raises(ValueError, match=r"part-2.parquet.* cannot be read as Parquet"):
+        opened(tmp_path, "y", drop=["g"])
+
+
+MEASURED = """
+import resource, sys
+import numpy as np
+sys.path.insert(0, {tests!r})
+from sums import FoldSums
+from onefit.stream import open_rows, run
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+source = open_rows({path!r}, {target!r}, cv=5)
+warm = open_rows(np.zeros((10, source.n_features)), np.zeros(10))
+run(FoldSums(5, source.n_features), warm)
+before = peak()
+targets = int(source.target_shape is not None)
+found = run(FoldSums(5, source.n_features, targets), source, n_jobs={n_jobs})
+assert found["rows"].sum() == {n}, found["rows"]
+print(peak() - before, peak())
+"""
+
+
+def _peak(path: Path, target: str | None, n: int, n_jobs: int = 1) -> tuple[int, int]:
+    """Bytes that a pass takes at most in a process of its own: beyond those before, and in all."""
+    if sys.platform != "linux":
+        pytest.skip("ru_maxrss is in kilobytes on Linux only")
+    tests = str(Path(__file__).parents[1])
+    program = MEASURED.format(tests=tests, path=str(path), target=target, n=n, n_jobs=n_jobs)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    beyond, whole = map(int, done.stdout.split())
+    return beyond, whole
+
+
+def _write(path: Path, n: int, p: int, group: int) -> None:
+    import pyarrow as pa
+
+    rng = np.random.default_rng(0)
+    names = [*(f"x{j}" for j in range(p)), "y"]
+    schema = pa.schema([(name, pa.float64()) for name in names])
+    with pq.ParquetWriter(path, schema, compression="none") as file:
+        for start in range(0, n, group):
+            rows = min(group, n - start)
+            values = {name: rng.normal(size=rows) for name in names}
+            file.write_table(pa.table(values), row_group_size=group)
+
+
+def test_memory_is_that_of_a_few_chunks(tmp_path: Path) -> None:
+    n, p = 100_000, 60
+    path = tmp_path / "rows.parquet"
+    _write(path, n, p, 5000)
+    assert path.stat().st_size > 46 * 2**20
+    beyond, _ = _peak(path, "y", n)
+    assert beyond < 23 * 2**20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_ten_million_rows_in_two_gigabytes(tmp_path: Path, n_jobs: int) -> None:
+    n, p = 10_000_000, 20
+    path = tmp_path / "rows.parquet"
+    _write(path, n, p, 500_000)
+    _, whole = _peak(path, "y", n, n_jobs)
+    assert whole < 2 * 2**30
+
+
+@pytest.mark.slow
+def test_ten_million_mapped_rows_in_two_gigabytes(tmp_path: Path) -> None:
+    n, p = 10_000_000, 20
+    path = tmp_path / "rows.npy"
+    X = np.lib.format.open_memmap(path, mode="w+", shape=(n, p), dtype=np.float64)
+    rng = np.random.default_rng(0)
+    for start in range(0, n, 500_000):
+        X[start : start + 500_000] = rng.normal(size=(500_000, p))
+    X.flush()
+    del X
+    _, whole = _peak(path, None, n)
+    assert whole < 2 * 2**30
+
+
+def test_empty_row_groups_are_passed_over(tmp_path: Path, rows: Rows) -> None:
+    rows.frame[:0].to_parquet(tmp_path / "a.parquet")
+    rows.frame.to_parquet(tmp_path / "b.parquet")
+    source = opened(tmp_path, "y", sample_weight="s", drop=["g"])
+    assert source.n_rows == N
+    check(source, rows.expected)
+    (tmp_path / "b.parquet").unlink()
+    with pytest.raises(ValueError, match="has no rows"):
+        open_rows(tmp_path, drop=["g"])
