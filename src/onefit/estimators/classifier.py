@@ -145,8 +145,9 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self
         """
         self._fit(X, y, sample_weight)
-        counts = np.bincount(self._codes[self.support_], minlength=len(self.classes_))
-        self.n_support_ = counts.astype(np.int32)
+        if self._features is None:
+            counts = np.bincount(self._codes[self.support_], minlength=len(self.classes_))
+            self.n_support_ = counts.astype(np.int32)
         return self
 
     @property

@@ -127,6 +127,8 @@ def search_streamed(
         _check_machine(one)
     source = open_rows(X, y, sample_weight=sample_weight, groups=groups, cv=search.cv)
     source, about, q = _targets(search, source)
+    for one in group:
+        about.tell(one.estimator)
     rows = Passes(source, search)
     survey, drawn = rows.survey(group, q)
     _check_survey(source, survey, about.classes)
