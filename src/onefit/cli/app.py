@@ -73,6 +73,10 @@ Calibrate = Annotated[
 NFolds = Annotated[int, typer.Option(help="Splits of the cross-validation.")]
 Seed = Annotated[int, typer.Option(help="Of the splits, and of --rows.")]
 Jobs = Annotated[int | None, typer.Option(help="Kernels evaluated side by side.")]
+Device = Annotated[
+    str | None,
+    typer.Option(help="Where to compute: cuda, or cuda:1; the processor by default."),
+]
 KeepFormulas = Annotated[
     bool,
     typer.Option(
@@ -113,6 +117,7 @@ def select(
     folds: NFolds = 10,
     seed: Seed = 0,
     jobs: Jobs = None,
+    device: Device = None,
     rows: Rows = None,
     delimiter: Delimiter = None,
     drop: Drop = None,
@@ -130,7 +135,18 @@ def select(
 
         kernels, criteria = tuple(kernel or ()), _listed(compare)
         options = Options(
-            task, loss, kernels, criterion, criteria, method, folds, seed, jobs, tol, calibrate
+            task,
+            loss,
+            kernels,
+            criterion,
+            criteria,
+            method,
+            folds,
+            seed,
+            jobs,
+            tol,
+            calibrate,
+            device,
         )
         table = _read(data, target, delimiter, drop, rows, seed)
         outputs = Outputs(report, model, results, keep_formulas)
@@ -150,6 +166,7 @@ def explain(
     tol: Tol = None,
     folds: NFolds = 10,
     jobs: Jobs = None,
+    device: Device = None,
     rows: Rows = None,
     delimiter: Delimiter = None,
     drop: Drop = None,
@@ -161,7 +178,14 @@ def explain(
         from onefit.cli.run import explain_plan
 
         options = Options(
-            task, loss, tuple(kernel or ()), method=method, folds=folds, jobs=jobs, tol=tol
+            task,
+            loss,
+            tuple(kernel or ()),
+            method=method,
+            folds=folds,
+            jobs=jobs,
+            tol=tol,
+            device=device,
         )
         table = _read(data, target, delimiter, drop, rows, options.seed)
         document = explain_plan(table, options)

@@ -59,6 +59,7 @@ class Options:
     jobs: int | None = None
     tol: float | None = None
     calibrate: str | None = None
+    device: str | None = None
 
 
 @dataclass(frozen=True)
@@ -286,6 +287,7 @@ def _make_search(
         criterion=options.criterion,
         method=options.method if options.tol is None else Iterative(options.tol),
         n_jobs=options.jobs,
+        device=options.device,
     )
 
 

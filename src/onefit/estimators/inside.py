@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
 
-from onefit import plan
+from onefit import linalg, plan
 from onefit._types import Array
 from onefit.estimators._base import KernelMachine
 from onefit.kernels import Kernel
@@ -24,6 +24,7 @@ from onefit.quantiles import levels_of
 
 __all__ = [
     "answers",
+    "bring_home",
     "check_machine",
     "check_rows",
     "check_targets",
@@ -46,6 +47,13 @@ __all__ = [
     "with_support",
     "workload_of",
 ]
+
+
+def bring_home(machine: KernelMachine) -> None:
+    """Make the arrays of a machine that was fitted on a device NumPy's."""
+    for name in ("X_fit_", "dual_coef_"):
+        value = getattr(machine, name)
+        setattr(machine, name, linalg.arrays_of(value).host(value))
 
 
 def is_machine(estimator: Any) -> bool:

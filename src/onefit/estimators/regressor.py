@@ -153,7 +153,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         self._remember_width("delta", loss)
         self.n_support_ = np.array([self.support_.size], dtype=np.int32)
         if self._one_column:
-            self.dual_coef_ = self.dual_coef_.ravel()
+            self.dual_coef_ = self.dual_coef_[:, 0]
             self.intercept_ = float(self.intercept_[0])
         return self
 
@@ -179,7 +179,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
                 "onefit.predict_interval gives intervals that hold with a probability you choose"
             )
         values = self._decision(X)
-        return values.ravel() if self._one_column else values
+        return values[:, 0] if self._one_column else values
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2; for several levels, minus the mean pinball loss, or the mean loss of expectiles."""
