@@ -11,7 +11,7 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array
 from onefit.kernels.distances import CLOSE
-from onefit.linalg.tiles import Tiles
+from onefit.linalg.tiles import DeviceTiles, Tiles
 
 __all__ = ["Norms", "target_scale"]
 
@@ -45,6 +45,8 @@ class Norms:
     def row_sum(self) -> float:
         """The largest absolute row sum, no less than the largest eigenvalue."""
         K = self.K
+        if isinstance(K, DeviceTiles) and K.held is not None:
+            return K.row_sum()
         if isinstance(K, Tiles):
             return float(self.roots.max(initial=0.0) * self.roots.sum())
         return max(float(np.abs(K[i : i + 512]).sum(axis=1).max()) for i in range(0, len(K), 512))

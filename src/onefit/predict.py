@@ -14,9 +14,13 @@ from sklearn.utils import indexable
 from onefit import plan
 from onefit._validation import check_choice
 from onefit.estimators import inside
+from onefit.estimators.bring import home
 from onefit.folds import Folds
 from onefit.heldout import METHODS, Iterative
 from onefit.heldout.base import HeldOut, HeldOutMethod
+from onefit.linalg import arrays_of
+from onefit.linalg.device import Device
+from onefit.problem import Problem
 from onefit.stream.methods import FEATURE_METHODS
 
 Array = NDArray[Any]
@@ -70,12 +74,16 @@ def heldout_predict(
     start = perf_counter()
     inside.check_machine(estimator, "heldout_predict")
     chosen = make_method(method)
-    X, y = indexable(X, y)
     machine = clone(estimator)
     rows, Y, s = inside.checked_data(machine, X, y, sample_weight)
+    X, y = indexable(*(home(value, None, "") for value in (X, y)))
     folds = Folds.draw(cv, X, y, groups, classifier=is_classifier(machine))
     check_training(folds, s, y, getattr(machine, "classes_", None))
-    chosen, tiled = _within_memory(chosen, machine, Y, s, folds)
+    device = arrays_of(rows)
+    if isinstance(device, Device):
+        chosen, tiled = _on_device(chosen, machine, Y, s, folds, device)
+    else:
+        chosen, tiled = _within_memory(chosen, machine, Y, s, folds)
     form = ("tiles" if tiled else "held") if chosen.products_only else "matrix"
     problem, lam = inside.make_problem(machine, rows, Y, s, form), float(machine.lam)
     held = chosen.prepare(problem, folds).predict(np.array([lam]))[0]
@@ -147,11 +155,7 @@ def _within_memory(
 
     Refused if it needs more memory than there is.
     """
-    work = replace(
-        inside.workload_of(machine, Y, s),
-        removed=tuple(rows.size for rows in folds.removed),
-        ridges=ridge_weights(folds, s, machine.scaling),
-    )
+    work = _work(machine, Y, s, folds)
     if work.features:
         planned = plan.choose(work, "auto" if method is None else method.name)
         plan.check_memory(work, planned)
@@ -162,3 +166,24 @@ def _within_memory(
     cheapest = plan.choose(work, "auto" if method is None else method.name)
     plan.check_memory(work, cheapest)
     return method or make_planned(work, cheapest), cheapest.tiled
+
+
+def _work(machine: Any, Y: Array, s: Array, folds: Folds) -> plan.Workload:
+    return replace(
+        inside.workload_of(machine, Y, s),
+        removed=tuple(rows.size for rows in folds.removed),
+        ridges=ridge_weights(folds, s, machine.scaling),
+    )
+
+
+def _on_device(
+    method: HeldOutMethod | None, machine: Any, Y: Array, s: Array, folds: Folds, device: Device
+) -> tuple[HeldOutMethod, bool]:
+    """The same on a device."""
+    (method or METHODS["block"]()).check(
+        Problem(device.empty((0, 0), Y.dtype), Y, s, inside.loss_of(machine))
+    )
+    work, room = _work(machine, Y, s, folds), device.room()
+    best = plan.choose_on_device(work, "auto" if method is None else method.name, room)
+    plan.check_device_memory(work, best, room, repr(device))
+    return method or METHODS[best.method](), best.tiled

@@ -19,10 +19,10 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import _check_method_params
 
-from onefit import plan
 from onefit._validation import check_choice, suggest
 from onefit.decide.methods import Decisions
 from onefit.estimators import inside
+from onefit.estimators.bring import Brought
 from onefit.estimators.unused import UnusedParameterWarning
 from onefit.heldout import HeldOut, HeldOutMethod
 from onefit.search import continuous
@@ -121,6 +121,10 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         with other data or settings. For streamed rows, a folder that keeps finished passes.
     verbose : int, default=0
         1 says what is about to be done, 2 also when a kernel is done.
+    device : str, default=None
+        "cuda" or "cuda:1": kernel matrices and all that is done with them are computed there, by
+        PyTorch or CuPy, and results come back as NumPy arrays (docs/gpu.md). None computes where X
+        is: an array of PyTorch or CuPy stays on its device, and so does the winner.
 
     Attributes
     ----------
@@ -183,6 +187,7 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         keep_heldout: str = "best",
         journal: Any = None,
         verbose: int = 0,
+        device: Any = None,
     ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
@@ -201,6 +206,7 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         self.keep_heldout = keep_heldout
         self.journal = journal
         self.verbose = verbose
+        self.device = device
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -229,11 +235,13 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         scorers, metric = self._get_scorers()
         if is_streamed(X):
             return self._fit_streamed(X, y, params, scorers, metric)
+        brought = Brought.of(self.device, X, y, params)
+        X, y, params = brought.X, brought.y, brought.params
         X, y = indexable(X, y)
         params = _check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)
         weight = _only_weight(routed.estimator.fit)
-        setup = set_up(self, X, y, weight, routed.splitter.split)
+        setup = set_up(self, X, y, weight, routed.splitter.split, brought.device)
         for callback in getattr(self, "_skl_callbacks", ()):
             if hasattr(callback, "on_iteration"):
                 setup = setup.watched(callback.on_iteration)
@@ -271,7 +279,9 @@ class KernelSearchCV(Decisions, BaseSearchCV):
             fitted["descents_"] = descents
         fitted["scorer_"] = getattr(scorers, "_scorers", scorers)
         if self.refit is not False:
-            fitted |= self._refit(X, y, weight, fitted, context)
+            fitted |= self._refit(brought.there(X), y, weight, fitted, context)
+            if not brought.given:
+                inside.bring_home(fitted["best_estimator_"])
         self._replace_fitted(fitted)  # all at once: an interrupted fit changes nothing
         context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=_metadata(params))
         return self
@@ -321,9 +331,11 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         self._check_settings()
         if is_streamed(X):
             raise ValueError("explain needs rows in memory; streamed ones take a few passes")
-        X, y = indexable(X, y)
-        setup = set_up(self, X, y, sample_weight, {"groups": groups})
-        text = "\n\n".join(plan.explain(load, best) for load, best in setup.works.items())
+        brought = Brought.of(self.device, X, y, {"sample_weight": sample_weight})
+        X, y = indexable(brought.X, brought.y)
+        weight = brought.params["sample_weight"]
+        setup = set_up(self, X, y, weight, {"groups": groups}, brought.device)
+        text = setup.explain()
         print(text)
         return text
 

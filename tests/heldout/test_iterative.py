@@ -26,8 +26,9 @@ LAMS = np.array([1e-1, 1e-3, 1e-5])
 @pytest.fixture(params=[False, True], ids=["plain", "preconditioned"])
 def rank(request, monkeypatch):
     """With a factor of small blocks that cost nothing, or with none."""
-    monkeypatch.setattr(low_rank, "BLOCK", 10 if request.param else 10**6)
-    monkeypatch.setattr(low_rank, "DECOMPOSITION", 0.0)
+    block = 10 if request.param else 10**6
+    cheap = low_rank.PRICES[True]._replace(block=block, decomposition=0.0)
+    monkeypatch.setitem(low_rank.PRICES, True, cheap)
 
 
 def assert_within_bounds(held, expected, problem, wanted=EXACT):

@@ -91,6 +91,10 @@ Components = Annotated[
 NFolds = Annotated[int, typer.Option(help="Splits of the cross-validation.")]
 Seed = Annotated[int, typer.Option(help="Of the splits, and of --rows.")]
 Jobs = Annotated[int | None, typer.Option(help="Kernels evaluated side by side.")]
+Device = Annotated[
+    str | None,
+    typer.Option(help="Where to compute: cuda, or cuda:1; the processor by default."),
+]
 KeepFormulas = Annotated[
     bool,
     typer.Option(
@@ -134,6 +138,7 @@ def select(
     folds: NFolds = 10,
     seed: Seed = 0,
     jobs: Jobs = None,
+    device: Device = None,
     rows: Rows = None,
     delimiter: Delimiter = None,
     drop: Drop = None,
@@ -152,7 +157,7 @@ def select(
         kernels, criteria = tuple(kernel or ()), _listed(compare)
         options = Options(
             task, loss, kernels, criterion, criteria, method, folds, seed, jobs, tol, calibrate,
-            approximation, components,
+            approximation, components, device,
         )  # fmt: skip
         outputs = Outputs(report, model, results, keep_formulas)
         streamed = _streamed(data, approximation, rows)
@@ -180,6 +185,7 @@ def explain(
     tol: Tol = None,
     folds: NFolds = 10,
     jobs: Jobs = None,
+    device: Device = None,
     rows: Rows = None,
     delimiter: Delimiter = None,
     drop: Drop = None,
@@ -191,7 +197,14 @@ def explain(
         from onefit.cli.run import explain_plan
 
         options = Options(
-            task, loss, tuple(kernel or ()), method=method, folds=folds, jobs=jobs, tol=tol
+            task,
+            loss,
+            tuple(kernel or ()),
+            method=method,
+            folds=folds,
+            jobs=jobs,
+            tol=tol,
+            device=device,
         )
         table = _read(data, target, delimiter, drop, rows, options.seed)
         document = explain_plan(table, options)

@@ -62,6 +62,7 @@ class Options:
     calibrate: str | None = None
     approximation: str | None = None
     components: int | None = None
+    device: str | None = None
 
 
 @dataclass(frozen=True)
@@ -295,6 +296,7 @@ def _make_search(
         criterion=options.criterion,
         method=options.method if options.tol is None else Iterative(options.tol),
         n_jobs=options.jobs,
+        device=options.device,
     )
 
 

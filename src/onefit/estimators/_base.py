@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import (
+    _check_n_features,
     check_consistent_length,
     check_is_fitted,
     validate_data,
@@ -21,8 +22,10 @@ from sklearn.utils.validation import (
 from onefit import linalg, plan
 from onefit._types import Indices
 from onefit._validation import check_choice, check_positive, check_weights, first_not_finite
+from onefit.estimators.bring import home
 from onefit.estimators.unused import warn_of_unused
 from onefit.fit import SOLVERS, fit, resolved
+from onefit.heldout.iterative import fit_on_device
 from onefit.kernels import (
     Geometry,
     Kernel,
@@ -33,6 +36,7 @@ from onefit.kernels import (
     number_type,
     resolve_kernel,
 )
+from onefit.kernels.on_device import dtype_of, points_of
 from onefit.losses import Loss
 from onefit.problem import Problem, Solution
 from onefit.stream.approximation import AUTO, expand, get_approximation, seed_of
@@ -46,6 +50,8 @@ __all__ = ["SCALINGS", "KernelMachine"]
 
 SCALINGS = ("mean", "total")
 
+#: matrices of n rows that a factor on a device takes
+HELD = 5
 #: relative rounding error of the predictions that calls for a warning
 _LOST_DIGITS = 1e-3
 
@@ -127,7 +133,22 @@ class KernelMachine(BaseEstimator):
         """The sample weights of this machine, of those that are given for any."""
         return s
 
+    def _validate_device_X(self, X: Any, reset: bool = True) -> Any:
+        """What scikit-learn checks of an array, of one on a device, and there."""
+        X = points_of(X, "X")
+        if not X.shape[0] or not X.shape[1]:
+            raise ValueError(f"Found array with shape {tuple(X.shape)}: rows and columns needed.")
+        if reset and X.shape[0] < 2:
+            raise ValueError("Found array with 1 sample(s) while a minimum of 2 is required.")
+        lib = linalg.arrays_of(X).lib
+        if not bool(lib.all(lib.isfinite(X))):
+            raise ValueError("Input X contains NaN or infinity; clean it on its device first.")
+        _check_n_features(self, X, reset=reset)
+        return X
+
     def _validate_X(self, X: Any, **options: Any) -> Any:
+        if linalg.is_elsewhere(X):
+            return self._validate_device_X(X, options.get("reset", True))
         if not self._needs_vectors:
             X = as_rows(X)
             if is_objects(X):
@@ -156,6 +177,10 @@ class KernelMachine(BaseEstimator):
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Problem:
         """Everything of a fit but the solve."""
         X, Y, s = self._check_data(X, y, sample_weight)
+        if linalg.is_elsewhere(X):
+            raise ValueError(
+                f"this is not computed on {linalg.arrays_of(X)!r}: pass X as a NumPy array"
+            )
         plan.check_fit(self._workload(Y, s))
         return self._make_problem(X, Y, s)
 
@@ -163,11 +188,44 @@ class KernelMachine(BaseEstimator):
         """Solve in the way that the plan finds best, and return the loss."""
         X, Y, s = self._check_data(X, y, sample_weight)
         self._check_weighted(Y, s)
+        if self._features is not None and linalg.is_elsewhere(X):
+            raise ValueError(
+                "approximation works on NumPy arrays; use approximation=None on a device, or bring "
+                "X back"
+            )
         if self._features is not None:
             plan.check_fit(self._workload(Y, s))
             return self._solve(self._make_problem(X, Y, s))
+        if linalg.is_elsewhere(X):
+            return self._fit_on_device(X, Y, s)
         solver, form = plan.choose_fit(self._workload(Y, s), self.solver)
         return self._solve(self._make_problem(X, Y, s, form), solver)
+
+    def _fit_on_device(self, X: Any, Y: Array, s: Array) -> Loss:
+        """The squared loss where X is: by a factor, or by iteration where that is too large."""
+        loss, device = self._make_loss(), linalg.arrays_of(X)
+        if not getattr(loss, "quadratic", False):
+            raise ValueError(
+                f"a fit with loss {loss!r} is not computed on {device!r}, only that with the "
+                "squared loss: pass X as a NumPy array"
+            )
+        self._kernel = kernel = self._resolve_kernel(X, s)
+        self.X_fit_ = X
+        tiles: Any = kernel.tiles(X)
+        held = HELD * X.shape[0] ** 2 * tiles.dtype.itemsize <= device.room()  # type: ignore[attr-defined]
+        with device.within_memory(f"a fit to {X.shape[0]} rows"):  # type: ignore[attr-defined]
+            K = tiles.hold() if held else tiles
+            problem = Problem(
+                K, Y, s, loss, self.fit_intercept, self.scaling, definite=kernel.definite
+            )
+            self.dual_coef_, self.intercept_, self.n_iter_ = fit_on_device(problem, float(self.lam))
+        self.support_ = np.flatnonzero(device.host(self.dual_coef_).any(axis=1))
+        finite = linalg.arrays_of(self.dual_coef_).lib.isfinite(self.dual_coef_)
+        if not bool(device.lib.all(finite)):
+            raise FloatingPointError(
+                f"the solution at lam={self.lam:g} is not finite; raise lam, or scale X and y"
+            )
+        return loss
 
     def _check_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
         """Rows, targets and weights, checked; nothing of the size of K is made yet."""
@@ -175,9 +233,14 @@ class KernelMachine(BaseEstimator):
         self._make_loss()
         warn_of_unused(self)
         X = self._validate_X(X, ensure_min_samples=2)
+        rows = X
+        if linalg.is_elsewhere(X):
+            y = home(y, linalg.arrays_of(X), "y")
+            sample_weight = home(sample_weight, linalg.arrays_of(X), "sample_weight")
+            rows = np.empty((X.shape[0], 1), number_type(X))  # for its shape
         Y = self._targets(y, number_type(X))
-        check_consistent_length(X, Y)
-        s = self._weights(Y, check_weights(sample_weight, X))
+        check_consistent_length(rows, Y)
+        s = self._weights(Y, check_weights(sample_weight, rows))
         return X, self._columns(Y), s
 
     def _workload(self, Y: Array, s: Array) -> plan.Workload:
@@ -226,7 +289,10 @@ class KernelMachine(BaseEstimator):
                 K, Y, s, self._make_loss(), self.fit_intercept, self.scaling, definite=True
             )
         self.X_fit_ = X
-        if form == "matrix" or self._precomputed:
+        if linalg.is_elsewhere(X):
+            K = kernel.tiles(X)
+            K = K if form == "tiles" else K.hold()
+        elif form == "matrix" or self._precomputed:
             K = kernel.matrix(Geometry(X, keep=False))
         else:
             K = kernel.tiles(X) if form == "tiles" else kernel.tiles(X).whole()
@@ -285,6 +351,8 @@ class KernelMachine(BaseEstimator):
         X = self._validate_X(X, reset=False)
         if self._features is not None:
             return self._feature_decision(X)
+        if linalg.is_elsewhere(X) or linalg.is_elsewhere(self.X_fit_):
+            return self._device_decision(X)  # type: ignore[no-any-return]
         coef = self.dual_coef_.reshape(self.X_fit_.shape[0], -1)
         if self._precomputed:
             return np.asarray(linalg.matmul(np.ascontiguousarray(X), coef) + self.intercept_)
@@ -301,6 +369,27 @@ class KernelMachine(BaseEstimator):
         rows = max(1, int(get_config()["working_memory"] * 2**20 // (16 * self._map.size)))
         values = [self._map.product(X[some], W) for some in gen_batches(X.shape[0], rows)]
         return np.asarray((np.concatenate(values) + self.intercept_).astype(X.dtype, copy=False))
+
+    def _device_decision(self, X: Any) -> Any:
+        if not linalg.is_elsewhere(self.X_fit_) and linalg.is_elsewhere(X):
+            raise ValueError(
+                f"X is on {linalg.arrays_of(X)!r}, but the machine was fitted with NumPy arrays: "
+                "pass X as one, or fit it there"
+            )
+        if not linalg.is_elsewhere(X):
+            raise ValueError(
+                f"the machine was fitted on {linalg.arrays_of(self.X_fit_)!r}, but X is no array "
+                "of that device: move X there"
+            )
+        xp: Any = linalg.arrays_of(X)
+        coef = xp.lib.reshape(self.dual_coef_, (self.X_fit_.shape[0], -1))
+        rows = max(1, int(min(xp.room() / 5.0, 2**33) // (8 * coef.shape[0])))
+        values = [
+            self._kernel.matrix(Geometry(X[block, :], self.X_fit_, keep=False)) @ coef
+            for block in gen_batches(X.shape[0], rows)
+        ]
+        intercept = np.atleast_1d(np.asarray(self.intercept_, dtype=dtype_of(coef)))
+        return xp.lib.concat(values, axis=0) + xp.asarray(intercept)
 
 
 def _check_objects(X: Array, least: int) -> Array:

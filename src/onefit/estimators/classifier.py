@@ -15,6 +15,7 @@ from sklearn.utils.validation import column_or_1d
 
 from onefit._validation import check_choice
 from onefit.estimators._base import KernelMachine
+from onefit.linalg import arrays_of
 from onefit.losses import InPairs, Loss, get_loss
 
 Array = NDArray[Any]
@@ -163,8 +164,9 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         """
         values = self._decision(X)
         if len(self.classes_) == 2:
-            return values.ravel()
+            return values[:, 0]
         if self._in_pairs:
+            values = arrays_of(values).host(values)
             return -values if self.decision_function_shape == "ovo" else self._votes(values)
         return values
 
@@ -176,7 +178,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         return self._labels(self._decision(X))
 
     def _labels(self, decision: Array) -> Array:
-        """Labels for an (m, q) array of decision values."""
+        """Labels, NumPy's as the classes are, for an (m, q) array of decision values."""
+        decision = arrays_of(decision).host(decision)
         if len(self.classes_) == 2:
             return np.asarray(self.classes_[(decision[:, 0] > 0).astype(int)])
         values = self._votes(decision) if self._in_pairs else decision
@@ -189,7 +192,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     @available_if(_gives_probabilities)
     def predict_proba(self, X: Any) -> Array:
         """Probability of every class; one-against-rest probabilities are scaled to sum to one."""
-        return self._probabilities(self._decision(X))
+        decision = self._decision(X)
+        return self._probabilities(arrays_of(decision).host(decision))
 
     def _probabilities(self, decision: Array) -> Array:
         p: Array = self._make_loss().probability(decision)  # type: ignore[attr-defined]

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
 
-from onefit import plan
+from onefit import linalg, plan
 from onefit._types import Array, Indices
 from onefit.estimators._base import KernelMachine
 from onefit.kernels import Kernel
@@ -30,6 +30,7 @@ from onefit.stream.sample import Drawn
 __all__ = [
     "adopt",
     "answers",
+    "bring_home",
     "check_machine",
     "check_no_approximation",
     "check_rows",
@@ -61,6 +62,13 @@ __all__ = [
     "with_support",
     "workload_of",
 ]
+
+
+def bring_home(machine: KernelMachine) -> None:
+    """Make the arrays of a machine that was fitted on a device NumPy's."""
+    for name in ("X_fit_", "dual_coef_"):
+        value = getattr(machine, name)
+        setattr(machine, name, linalg.arrays_of(value).host(value))
 
 
 def is_machine(estimator: Any) -> bool:

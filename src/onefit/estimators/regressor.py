@@ -185,7 +185,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         if self._one_column:
             for name in ("dual_coef_", "coef_"):
                 if name in vars(self):
-                    setattr(self, name, getattr(self, name).ravel())
+                    setattr(self, name, getattr(self, name)[:, 0])
             self.intercept_ = float(self.intercept_[0])
 
     def _remember_width(self, name: str, loss: Loss) -> None:
@@ -210,7 +210,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
                 "onefit.predict_interval gives intervals that hold with a probability you choose"
             )
         values = self._decision(X)
-        return values.ravel() if self._one_column else values
+        return values[:, 0] if self._one_column else values
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2; for several levels, minus the mean pinball loss, or the mean loss of expectiles."""

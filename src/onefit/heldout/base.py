@@ -250,21 +250,35 @@ class HeldOutMethod(ABC):
         Whether the loss must be quadratic.
     products_only : bool
         Whether it needs nothing of K but its products, so that K need not be held.
+    on_device : bool
+        Whether it computes where K is, on a device too.
     """
 
     name: ClassVar[str]
     requires: ClassVar[tuple[str, ...]] = ("gradient", "curvature", "max_curvature")
     quadratic_only: ClassVar[bool] = False
     products_only: ClassVar[bool] = False
+    on_device: ClassVar[bool] = False
 
     def check(self, problem: Problem) -> None:
-        """Refuse a loss that the method cannot serve, naming both."""
+        """Refuse a loss or a device that the method cannot serve, naming both."""
+        if not (self.on_device and problem.quadratic):
+            self._require_host(problem)
         if self.quadratic_only and not problem.quadratic:
             raise ValueError(
                 f"method {self.name!r} works for the squared loss only, not for "
                 f"{problem.loss!r}; use 'limit', 'exact' or 'refit'"
             )
         require(problem.loss, self.name, *self.requires)
+
+    def _require_host(self, problem: Problem) -> None:
+        arrays = linalg.arrays_of(problem.K)
+        if not arrays.on_host:
+            raise ValueError(
+                f"method {self.name!r} with loss {problem.loss!r} does not compute on {arrays!r}: "
+                "there, methods 'iterative', 'block' and 'eigen' of the squared loss do; use one "
+                "of these, or leave the device out"
+            )
 
     def __repr__(self) -> str:
         shown = {name: value for name, value in vars(self).items() if name[0] != "_"}

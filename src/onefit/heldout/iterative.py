@@ -35,7 +35,7 @@ from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import fsum
+from typing import Any
 
 import numpy as np
 
@@ -49,8 +49,9 @@ from onefit.fit import fit, resolved
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
 from onefit.heldout.refit import cheap_to_refit, improve_by_refits
-from onefit.heldout.squared import Block, Eigen
-from onefit.linalg.tiles import BLOCK, SIDE, Tiles, product
+from onefit.heldout.squared import Block, Eigen, factored
+from onefit.linalg.device import Device
+from onefit.linalg.tiles import BLOCK, Tiles, product
 from onefit.newton import Batch, minimise
 from onefit.problem import Problem, Solution
 from onefit.systems.iterative import (
@@ -64,17 +65,21 @@ from onefit.systems.iterative import (
 )
 from onefit.systems.low_rank import LowRank
 
-__all__ = ["Iterative"]
+__all__ = ["Iterative", "fit_on_device"]
 
 #: splits of one row each beyond which the closed forms are the only way
 MANY = 200
 #: numbers in one array of the iteration, and small matrices held at a time
 ROOM, SMALL = 2**25, 64
+#: the same on a device with enough memory, and how many of these arrays there are at a time
+LARGE, ARRAYS = 2**28, 30
 #: the part of what rounding leaves of the bound wanted that the iteration may take
 MARGIN = 0.7
 #: n^2 operations of a step with few columns, in those of a factor, and the most factors that are
 #: cheaper than a decomposition
 NARROW, FEW = 4.0, 6
+#: the bound that a fit is to reach, in units of the targets' scale
+SHARP = 1e-10
 #: cycles of an iteration and a residual
 CYCLES = 6
 
@@ -97,6 +102,7 @@ class Iterative(HeldOutMethod):
 
     name = "iterative"
     products_only = True
+    on_device = True
 
     def __init__(
         self, tol: float = EXACT, max_steps: int = MAX_STEPS, factor: bool = False
@@ -195,7 +201,7 @@ class _Squared(_Iterative):
     def _batches(self, lams: int) -> Iterator[Indices]:
         """Splits whose columns and small matrices fit the memory, as many as that at a time."""
         q, k = self.problem.Y.shape[1], len(self.folds)
-        most = int(np.clip(ROOM // (self.problem.n * lams * q), 1, SMALL))
+        most = int(np.clip(_room(self.problem.K) // (self.problem.n * lams * q), 1, SMALL))
         return iter(np.array_split(np.arange(k), -(-k // most)))
 
     def _solved(self, lams: Array, splits: Indices) -> _Machines:
@@ -227,18 +233,22 @@ class _Squared(_Iterative):
         if problem.fit_intercept:
             w = problem.s[:, None] * self.train[:, splits].astype(np.float64)
             w /= w.sum(axis=0)
-            mean = product(problem.K, w)
+            arrays = linalg.arrays_of(problem.K)
+            mean = arrays.host(product(problem.K, arrays.asarray(w)))
             square += (w * mean).sum(axis=0) - 2.0 * mean
         square = np.maximum(square, 0.0) + 4.0 * summation(problem.n) * norms.diagonal + 2.0 * nu
         tested = [square[self.folds.test[k], i].max() for i, k in enumerate(splits)]
         return np.asarray(np.sqrt(tested))
 
     def _fill(self, path: HeldOutPath, found: _Machines, lams: Indices) -> None:
-        values = found.u + found.b
-        for c, (k, place, j) in enumerate(found.columns.T):
-            test, i = self.folds.test[k], lams[place]
-            path.fill(i, k, j, values[test, c], found.error[c])
-            path.steps[i, k] = max(path.steps[i, k], found.steps[c])
+        splits = found.columns[0]
+        for k in np.unique(splits):
+            own, test = np.flatnonzero(splits == k), self.folds.test[k]
+            values = found.values(test, own)
+            for column, c in enumerate(own):
+                place, j = found.columns[1:, c]
+                path.fill(lams[place], k, j, values[:, column], found.error[c])
+                path.steps[lams[place], k] = max(path.steps[lams[place], k], found.steps[c])
 
 
 @dataclass
@@ -253,6 +263,10 @@ class _Machines:
         Lambda.
     reach : (k,) array
         ||k_x - k_w||, the largest of the rows tested.
+    arrays : Arrays
+        Where K is, and with it all arrays of n rows.
+    s, y : (n, 1) and (n, q) arrays
+        Weights and targets in double precision.
     residual : (n, k) array
         r.
     norm, far : (k,) arrays
@@ -268,6 +282,9 @@ class _Machines:
     columns: Indices
     ridge: Array
     reach: Array
+    arrays: linalg.Arrays = field(init=False)
+    s: Array = field(init=False)
+    y: Array = field(init=False)
     a: Array = field(init=False)
     b: Array = field(init=False)
     u: Array = field(init=False)
@@ -280,12 +297,22 @@ class _Machines:
 
     def start(self) -> None:
         """At zero."""
-        k = self.ridge.size
-        self.a = np.zeros((self.problem.n, k))
-        self.u, self.residual = np.zeros_like(self.a), np.empty_like(self.a)
+        k, n, xp = self.ridge.size, self.problem.n, linalg.arrays_of(self.problem.K)
+        self.arrays = xp
+        self.s = xp.asarray(self.problem.s[:, None], np.float64)
+        self.y = xp.asarray(self.problem.Y, np.float64)
+        if not xp.on_host:
+            self.train = xp.asarray(self.train, np.float64)
+        self.a, self.u = (xp.zeros((n, k), np.float64) for _ in range(2))
+        self.residual = xp.empty((n, k), np.float64)
         self.b, self.norm, self.far, self.rounding, self.error = np.zeros((5, k))
         self.steps = np.zeros(k, dtype=np.intp)
         self.certify(np.arange(k))
+
+    def values(self, rows: Indices, some: Indices) -> Array:
+        """Predictions of some rows by some of the machines, as NumPy's array."""
+        xp = self.arrays
+        return np.asarray(xp.host(xp.columns(xp.rows(self.u, rows), some)) + self.b[some])
 
     def iterate(self, systems: Ridged, wanted: Array, method: Iterative) -> None:
         """Cycles of iteration and residual, for the columns whose bounds are not there yet."""
@@ -302,53 +329,60 @@ class _Machines:
             left = left[(self.error[left] > wanted[left]) & hopeful & (self.error[left] < before)]
 
     def _correct(self, systems: Ridged, left: Indices, target: Array, method: Iterative) -> None:
+        xp, dtype = self.arrays, systems.size.dtype
         R = systems.roots()
         unit = np.where(self.norm[left] > 0.0, self.norm[left], 1.0)
-        z = (self.residual[:, left] / unit).astype(R.dtype)
+        z = xp.columns(self.residual, left) / xp.asarray(unit)
         found = conjugate_gradients(
-            systems, z, (target / unit).astype(R.dtype), method.max_steps, method._watch
+            systems,
+            xp.astype(z, dtype),
+            (target / unit).astype(dtype),
+            method.max_steps,
+            method._watch,
         )
-        a = self.a[:, left] + (R * found.x).astype(np.float64) * unit
-        self.a[:, left] = self._balanced(a, left) if systems.centred else a
+        a = xp.columns(self.a, left) + xp.astype(R * found.x, np.float64) * xp.asarray(unit)
+        a = self._balanced(a, left) if systems.centred else a
+        xp.put(self.a, left, a)
         self.steps[left] += found.steps
-        self.u[:, left] = product(self.problem.K, self.a[:, left], BLOCK)
+        xp.put(self.u, left, product(self.problem.K, a, BLOCK))
         self.certify(left)
+
+    def _weights(self, some: Indices) -> Array:
+        """s on the rows that some columns are trained on, zero elsewhere."""
+        return self.s * self.arrays.columns(self.train, self.columns[0, some])  # type: ignore[no-any-return]
 
     def _balanced(self, a: Array, some: Indices) -> Array:
         """The coefficients with a sum of zero, up to rounding in double precision."""
-        s = self.problem.s.astype(np.float64)[:, None] * self.train[:, self.columns[0, some]]
-        return np.asarray(a - s * (a.sum(axis=0) / s.sum(axis=0)))
+        lib, s = self.arrays.lib, self._weights(some)
+        return a - s * (lib.sum(a, axis=0) / lib.sum(s, axis=0))  # type: ignore[no-any-return]
 
     def certify(self, some: Indices) -> None:
         """Intercepts, residuals and bounds of some columns, from their a and u = K a."""
-        problem, norms = self.problem, self.problem.norms
-        k, _, j = self.columns[:, some]
-        a, u, ridge = self.a[:, some], self.u[:, some], self.ridge[some]
-        y, train = problem.Y[:, j].astype(np.float64), self.train[:, k]
-        s = problem.s.astype(np.float64)[:, None] * train
-        weight, off = s.sum(axis=0), np.zeros(some.size)
+        problem, norms, xp, lib = self.problem, self.problem.norms, self.arrays, self.arrays.lib
+        a, u, ridge = xp.columns(self.a, some), xp.columns(self.u, some), self.ridge[some]
+        y, s = xp.columns(self.y, self.columns[2, some]), self._weights(some)
+        weight, off = xp.host(lib.sum(s, axis=0)), np.zeros(some.size)
         if problem.fit_intercept:
-            self.b[some] = (s * (y - u)).sum(axis=0) / weight
-            off = np.abs([fsum(column) for column in a.T])
-        R = np.sqrt(s / ridge)
-        x = a / np.where(train, R, 1.0)
-        r = R * (y - self.b[some] - u) - x
-        self.residual[:, some], self.norm[some] = r, np.linalg.norm(r, axis=0)
-        top, nu = R.max(axis=0), norms.negative
+            self.b[some] = xp.dots(s, y - u) / weight
+            off = np.abs(xp.column_sums(a))
+        R = lib.sqrt(s / xp.asarray(ridge))
+        x = a / lib.where(s > 0.0, R, 1.0)
+        r = R * (y - xp.asarray(self.b[some]) - u) - x
+        xp.put(self.residual, some, r)
+        self.norm[some] = xp.norms(r)
+        top, nu = xp.largest(R), norms.negative
         theta = nu * top**2
         # a row that is tested and trained on has a part of nu in its own column
         reach = 0.5 * self.reach[some] + nu * top
         with np.errstate(divide="ignore"):
             self.far[some] = np.where(theta < 1.0, reach / (1.0 - theta), np.inf)
         # of a prediction, in units of the root of its K_xx; a part of it for 1'a, which is not zero
-        drift = self._summation * (np.abs(a).T @ norms.roots) + norms.root * off
-        size = np.abs(y).max(axis=0) + np.abs(u).max(axis=0) + np.abs(self.b[some])
-        each = norms.roots[:, None] * drift + 4.0 * EPSILON * size
-        rounding = (
-            np.linalg.norm(R * each, axis=0)
-            + 4.0 * EPSILON * np.linalg.norm(x, axis=0)
-            + off * np.sqrt(ridge / weight)
-        )
+        roots = xp.asarray(norms.roots[:, None])
+        sums = xp.host(lib.abs(a).T @ roots)[:, 0]
+        drift = self._summation * sums + norms.root * off
+        size = xp.largest(y) + xp.largest(u) + np.abs(self.b[some])
+        each = roots * xp.asarray(drift) + xp.asarray(4.0 * EPSILON * size)
+        rounding = xp.norms(R * each) + 4.0 * EPSILON * xp.norms(x) + off * np.sqrt(ridge / weight)
         own = norms.root * drift + 4.0 * EPSILON * size
         if problem.fit_intercept:
             own = 2.0 * own + 2.0 * summation(problem.n) * size
@@ -358,8 +392,44 @@ class _Machines:
     @property
     def _summation(self) -> float:
         """What rounding makes of a product with K."""
-        block = SIDE if isinstance(self.problem.K, Tiles) else BLOCK
-        return summation(self.problem.n, block)
+        K = self.problem.K
+        return summation(self.problem.n, K.terms if isinstance(K, Tiles) else BLOCK)
+
+
+def fit_on_device(problem: Problem, lam: float) -> tuple[Any, Array, int]:
+    """The machines of the squared loss on all rows: a on the device, b and steps.
+
+    Where K is held and all weights are positive the leave-out formula's own inverse has them; by
+    iteration down to what rounding leaves otherwise.
+    """
+    xp, q = linalg.arrays_of(problem.K), problem.Y.shape[1]
+    if problem.K.held is not None and (problem.s > 0).all():
+        a = factored(problem, problem.ridge(lam))
+        u = xp.host(product(problem.K, xp.asarray(a, np.float64), BLOCK))
+        b = np.zeros(q)
+        if problem.fit_intercept:
+            b = np.average(problem.Y - u, axis=0, weights=problem.s)
+        return xp.asarray(a), b, 1
+    columns = np.stack([np.zeros(q, dtype=np.intp)] * 2 + [np.arange(q)])
+    train = (problem.s > 0)[:, None]
+    ridge = np.full(q, problem.ridge(lam))
+    root = np.sqrt(problem.s[:, None]).astype(problem.K.dtype)
+    size = (1.0 / np.sqrt(ridge)).astype(root.dtype)
+    F = LowRank(problem.K, problem.s).factor(ridge, 1)
+    systems = Ridged.prepare(problem.K, F, root, columns[0], size, problem.fit_intercept)
+    reach = np.full(q, 2.0 * problem.norms.root)
+    machines = _Machines(problem, train, columns, ridge, reach)
+    machines.start()
+    machines.iterate(systems, SHARP * problem.scale, Iterative())
+    return xp.astype(machines.a, problem.K.dtype), machines.b, int(machines.steps.max())
+
+
+def _room(K: Any) -> int:
+    """Numbers that one array of the iteration may have."""
+    arrays = linalg.arrays_of(K)
+    if not isinstance(arrays, Device):
+        return ROOM
+    return int(min(LARGE, arrays.room() / (8.0 * ARRAYS)))
 
 
 @dataclass

@@ -34,7 +34,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,7 +53,7 @@ from onefit.heldout.spectrum import Shifts, Spectrum
 from onefit.heldout.splits import Splits
 from onefit.problem import Problem, Solution
 
-__all__ = ["Block", "Eigen"]
+__all__ = ["Block", "Eigen", "factored"]
 
 
 class Block(HeldOutMethod):
@@ -61,6 +61,7 @@ class Block(HeldOutMethod):
 
     name = "block"
     quadratic_only = True
+    on_device = True
 
     def prepare(self, problem: Problem, folds: Folds) -> LeaveOut:
         self.check(problem)
@@ -72,11 +73,14 @@ class Eigen(HeldOutMethod):
 
     name = "eigen"
     quadratic_only = True
+    on_device = True
 
     @linalg.overflowing
     def prepare(self, problem: Problem, folds: Folds) -> LeaveOut:
         self.check(problem)
         scaled = Scaled(problem, folds)
+        if not scaled.arrays.on_host:
+            return _DeviceEigen(scaled)
         parts = scaled.matrix(), scaled.root, scaled.targets
         return _Eigen(scaled, Spectrum(*parts, problem.fit_intercept))
 
@@ -93,23 +97,49 @@ class Scaled:
         R Y.
     in_place : bool
         Whether `matrix` is K's own memory.
+    arrays : Arrays
+        Where K is.
     """
 
     def __init__(self, problem: Problem, folds: Folds) -> None:
         self.problem, self.splits = problem, Splits.sort(problem, folds)
+        self.arrays = linalg.arrays_of(problem.K)
         self.root = np.sqrt(np.where(problem.s > 0, problem.s, 1.0)).astype(problem.Y.dtype)
         self.targets = np.asfortranarray(self.root[:, None] * problem.Y)
         free = problem.may_overwrite and not self.splits.by_refit.size
+        if not self.arrays.on_host:
+            free = False
+            self._require_formula()
         self.in_place = bool(free and problem.K.flags.c_contiguous)
+
+    def _require_formula(self) -> None:
+        which = self.splits.by_refit
+        if which.size:
+            raise ValueError(
+                f"split {which[0]} removes more rows than it keeps, or tests rows that it trains "
+                f"on, and would be refitted, which is not done on {self.arrays!r}: use "
+                "method='iterative', or leave the device out"
+            )
 
     def matrix(self, ridge: float = 0.0) -> Array:
         """A column-major R K R + ridge I, in place of K if that may go."""
+        if not self.arrays.on_host:
+            return self._device_matrix(ridge)
         M = self.problem.K.T if self.in_place else linalg.fortran(self.problem.K)
         if (self.root != 1.0).any():
             M *= self.root[:, None]
             M *= self.root[None, :]
         M[np.diag_indices_from(M)] += ridge
         return M
+
+    def _device_matrix(self, ridge: float) -> Array:
+        xp = self.arrays
+        M = xp.copy(self.problem.K.hold().held)
+        if (self.root != 1.0).any():
+            root = xp.asarray(self.root)
+            M *= root[:, None]
+            M *= root[None, :]
+        return xp.add_diagonal(M, ridge)  # type: ignore[no-any-return]
 
 
 class Found(NamedTuple):
@@ -208,7 +238,8 @@ class LeaveOut(Prepared):
         fill_refits(path, i, problem, folds, splits.by_refit)
         path.steps[i] = 0
         rough = which[~(path.bounds[i, which] <= EXACT * problem.scale).all(axis=1)]
-        if self.scaled.in_place or not cheap_to_refit(problem.n, rough.size):
+        here = self.scaled.arrays.on_host and not self.scaled.in_place
+        if not here or not cheap_to_refit(problem.n, rough.size):
             return
         improve_by_refits(path, i, problem, folds, rough)
 
@@ -240,8 +271,12 @@ class LeaveOut(Prepared):
 @dataclass
 class _Block(LeaveOut):
     scaled: Scaled
-    last: _Triangular | None = None
+    last: _Inverse | None = None
     name = "block"
+
+    def inverse(self, ridge: float) -> _Inverse:
+        """P at one c."""
+        return _Triangular(self.scaled, ridge)
 
     @cached_property
     def rounded(self) -> float:
@@ -254,58 +289,183 @@ class _Block(LeaveOut):
         found = Found(residuals, np.ones(L), 0.0, [""] * L)
         for place, ridge in enumerate(ridges):
             try:
-                inverse = _Triangular(self.scaled, float(ridge))
-                for S, mine in zip(removed, residuals, strict=True):
-                    mine[place] = inverse.residuals(S)
-                found.norm[place] = linalg.norm_of_gram(inverse.W)
+                inverse = self.inverse(float(ridge))
+                if self.scaled.splits.one_row_each and not self.scaled.arrays.on_host:
+                    alone = inverse.leave_one_out(np.concatenate(removed))
+                    for row, mine in zip(alone, residuals, strict=True):
+                        mine[place] = row
+                else:
+                    for S, mine in zip(removed, residuals, strict=True):
+                        mine[place] = inverse.residuals(S)
+                found.norm[place] = inverse.norm
             except linalg.LinAlgError as error:
                 found.reasons[place] = str(error)
         return found
 
     def columns(self, ridge: float, rows: Indices) -> tuple[Array, Array]:
         if self.last is None or self.last.ridge != ridge:
-            self.last = _Triangular(self.scaled, ridge)
+            self.last = self.inverse(ridge)
         return self.last.columns(rows), self.last.alpha
 
 
-class _Triangular:
-    """P = W'W, less the border's vv'/(1'v) with v = M^-1 R 1 if there is an intercept."""
+class _Inverse:
+    """P = M^-1, less the border's vv'/(1'v) with v = M^-1 R 1 if there is an intercept.
+
+    Attributes
+    ----------
+    alpha : (n, q) array
+        P R Y.
+    ones : (n,) array
+        v over the root of 1'v, zero without an intercept.
+    norm : float
+        A bound on the largest eigenvalue of M^-1.
+    """
+
+    ridge: float
+    norm: float
+
+    def __init__(self, scaled: Scaled, solved: Array, sums: Array) -> None:
+        """From M^-1 [R Y, R 1], and 1'R M^-1 [R Y, R 1]."""
+        self.arrays = scaled.arrays
+        self.alpha, self.ones = solved[:, :-1], np.zeros_like(solved[:, -1])
+        if scaled.problem.fit_intercept:
+            self.ones = solved[:, -1] / np.sqrt(sums[-1])
+            self.alpha = self.alpha - np.outer(solved[:, -1], sums[:-1] / sums[-1])
+
+    def block(self, rows: Indices) -> Array:
+        """(M^-1)_SS, its lower triangle, where K is."""
+        raise NotImplementedError
+
+    def diagonal(self) -> Array:
+        """That of M^-1, as NumPy's array."""
+        raise NotImplementedError
+
+    def columns(self, rows: Indices) -> Array:
+        """P_{.S}, as NumPy's array."""
+        raise NotImplementedError
+
+    def residuals(self, rows: Indices) -> Array:
+        """R_S (y_S - u_S)."""
+        block, ones = self.block(rows), self.arrays.asarray(self.ones[rows])
+        block -= ones[:, None] * ones[None, :]
+        right = self.arrays.asarray(self.alpha[rows])
+        return self.arrays.host(_solved(block, right, self.ridge))
+
+    def leave_one_out(self, rows: Indices) -> Array:
+        """The same for one row at a time, (m, q)."""
+        left = (self.diagonal() - np.square(self.ones))[rows]
+        return np.asarray(self.alpha[rows] / left[:, None])
+
+
+class _Triangular(_Inverse):
+    """M^-1 = W'W with the inverse W of a Cholesky factor."""
 
     def __init__(self, scaled: Scaled, ridge: float) -> None:
-        self.ridge = ridge
+        xp, self.ridge = scaled.arrays, ridge
         try:
-            factor = linalg.cholesky(scaled.matrix(ridge), overwrite=True)
+            factor = xp.cholesky(scaled.matrix(ridge))
         except linalg.LinAlgError as error:
             raise linalg.LinAlgError(
                 f"the kernel matrix plus {ridge:.3g} on its diagonal is singular to working "
                 f"precision ({error}); raise lam, centre and scale X, or use method='eigen', which "
                 "needs no such factor"
             ) from error
-        self.W = linalg.triangular_inverse(factor, overwrite=True)
-        half = linalg.matmul(self.W, np.column_stack([scaled.targets, scaled.root]))
-        solved = linalg.matmul(self.W.T, half)
-        self.alpha, self.ones = solved[:, :-1], np.zeros_like(solved[:, -1])
-        if scaled.problem.fit_intercept:
-            sums = half[:, -1] @ half
-            self.ones = solved[:, -1] / np.sqrt(sums[-1])
-            self.alpha = self.alpha - np.outer(solved[:, -1], sums[:-1] / sums[-1])
+        self.W = xp.triangular_inverse(factor)
+        half = xp.matmul(self.W, xp.asarray(np.column_stack([scaled.targets, scaled.root])))
+        solved, half = xp.host(xp.matmul(self.W.T, half)), xp.host(half)
+        super().__init__(scaled, solved, half[:, -1] @ half)
 
-    def residuals(self, rows: Indices) -> Array:
-        """R_S (y_S - u_S)."""
+    @cached_property
+    def norm(self) -> float:  # type: ignore[override]
+        """Of W'W."""
+        return self.arrays.norm_of_gram(self.W)
+
+    def block(self, rows: Indices) -> Array:
         # the columns of W are zero above the first of the rows
-        block = linalg.gram(np.asfortranarray(self.W[rows[0] :, rows]))
-        block -= np.outer(self.ones[rows], self.ones[rows])
-        return _solved(block, self.alpha[rows], self.ridge)
+        return self.arrays.gram(self.arrays.columns(self.W[rows[0] :, :], rows))  # type: ignore[no-any-return]
+
+    def diagonal(self) -> Array:
+        return self.arrays.dots(self.W, self.W)
 
     def columns(self, rows: Indices) -> Array:
         """P_{.S}."""
-        found = linalg.matmul(self.W.T, np.asfortranarray(self.W[:, rows]))
+        xp = self.arrays
+        found = xp.host(xp.matmul(self.W.T, xp.fortran(xp.columns(self.W, rows))))
         return np.asarray(found - np.outer(self.ones, self.ones[rows]))
+
+
+def factored(problem: Problem, ridge: float) -> Array:
+    """The coefficients of the machines on all rows, whose weights are positive, by a factor."""
+    everything = Folds.from_removed(problem.n, [np.arange(1)], [np.arange(1)], [True])
+    scaled = Scaled(replace(problem, may_overwrite=False), everything)
+    return np.asarray(scaled.root[:, None] * _Triangular(scaled, ridge).alpha)
+
+
+class _Diagonal(_Inverse):
+    """M^-1 = Q diag(1/(e + c)) Q' with the whole eigendecomposition, which a device has quickly."""
+
+    def __init__(self, scaled: Scaled, Q: Any, e: Array, projected: Array, ridge: float) -> None:
+        self.ridge, self.Q, xp = ridge, Q, scaled.arrays
+        self.damped = (1.0 / (e + ridge)).astype(projected.dtype)
+        inside = self.damped[:, None] * projected
+        solved = xp.host(Q @ xp.asarray(inside))
+        super().__init__(scaled, solved, projected[:, -1] @ inside)
+
+    def block(self, rows: Indices) -> Array:
+        own = self.arrays.rows(self.Q, rows)
+        return (own * self.arrays.asarray(self.damped)) @ own.T  # type: ignore[no-any-return]
+
+    def diagonal(self) -> Array:
+        squares = (self.Q * self.Q) @ self.arrays.asarray(self.damped[:, None])
+        return self.arrays.host(squares)[:, 0]
+
+    def columns(self, rows: Indices) -> Array:
+        """P_{.S}."""
+        own = self.arrays.rows(self.Q, rows)
+        found = self.arrays.host((self.Q * self.arrays.asarray(self.damped)) @ own.T)
+        return np.asarray(found - np.outer(self.ones, self.ones[rows]))
+
+
+class _DeviceEigen(_Block):
+    """All lambdas from one eigendecomposition on a device."""
+
+    name = "eigen"
+
+    def __init__(self, scaled: Scaled) -> None:
+        super().__init__(scaled)
+        xp = scaled.arrays
+        values, self.Q = xp.eigh(scaled.matrix())
+        values = xp.host(values).astype(np.float64)
+        self.negative = max(0.0, -float(values[0]))
+        self.values = linalg.without_rounding(values)
+        right = np.column_stack([scaled.targets, scaled.root])
+        self.projected = xp.host(self.Q.T @ xp.asarray(right))
+
+    @property
+    def rounded(self) -> float:
+        """The largest eigenvalue, and what rounding in an eigendecomposition grows with."""
+        entry = float(self.scaled.problem.norms.diagonal * self.scaled.problem.s.max())
+        return float(self.values[-1] + 4.0 * np.sqrt(self.values.size) * entry)
+
+    def amplified(self, rows: Indices) -> float:
+        """Errors of an eigendecomposition are relative to the largest row of R Y."""
+        return float(self.scaled.root.max() / self.scaled.root[rows].min())
+
+    def inverse(self, ridge: float) -> _Inverse:
+        found = _Diagonal(self.scaled, self.Q, self.values, self.projected, ridge)
+        left = ridge - self.negative
+        found.norm = 1.0 / left if left > 0.0 else np.inf
+        return found
+
+    def formula(self, ridges: Array, removed: list[Indices]) -> Found:
+        return super().formula(ridges, removed)._replace(changed=self.negative)
 
 
 def _solved(block: Array, alpha: Array, ridge: float, overwrite: bool = False) -> Array:
     """(P_SS)^-1 alpha_S."""
     try:
+        if not isinstance(block, np.ndarray):
+            return linalg.arrays_of(block).solve_spd(block, alpha)
         return linalg.solve_spd(block, alpha, overwrite)
     except linalg.LinAlgError as error:
         raise linalg.LinAlgError(

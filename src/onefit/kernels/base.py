@@ -5,20 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import isfinite
 from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 
-from onefit.kernels.distances import (
-    Array,
-    Geometry,
-    Points,
-    as_points,
-    row_blocks,
-)
+from onefit.kernels.distances import Array, Geometry, Points, as_points, row_blocks
 from onefit.kernels.rows import number_type
-from onefit.linalg.tiles import Tiles
+from onefit.linalg import Arrays, arrays_of
+from onefit.linalg.device import Device
+from onefit.linalg.tiles import DeviceTiles, Tiles
 
 
 class Kernel(ABC):
@@ -90,11 +87,19 @@ class Kernel(ABC):
     def tiles(self, X: Points) -> Tiles:
         """The kernel matrix of the rows of `X`, not held but formed tile by tile when needed."""
         points = as_points(X, "X")
+        arrays = arrays_of(points)
 
         def block(rows: Any, columns: Any) -> Array:
-            return self(points[rows], None if columns is None else points[columns])
+            right = None if columns is None else arrays.rows(points, columns)
+            return self(arrays.rows(points, rows), right)
 
-        return Tiles(block, self.diag(points))
+        if not isinstance(arrays, Device):
+            return Tiles(block, self.diag(points))
+        self.require_device(arrays)
+        return DeviceTiles(block, arrays.host(self.diag(points)), arrays)
+
+    def require_device(self, arrays: Arrays) -> None:  # noqa: B027
+        """Refuse a device that the kernel cannot be computed on."""
 
 
 @dataclass(frozen=True)
@@ -130,6 +135,12 @@ class CallableKernel(Kernel):
         rows = (points[[i]] for i in range(points.shape[0]))
         values = [self._evaluate(row, row, (1, 1))[0, 0] for row in rows]
         return np.array(values, dtype=number_type(points))
+
+    def require_device(self, arrays: Arrays) -> None:
+        raise TypeError(
+            f"kernel {self._name} is a function of NumPy arrays, which {arrays!r} cannot compute: "
+            "use a named kernel, or leave the device out."
+        )
 
     @property
     def _name(self) -> str:
@@ -191,7 +202,10 @@ def noise_level(dtype: Any, tol: float | None = None) -> float:
 
 def require_finite(K: Array, name: str, advice: str) -> None:
     """Raise if `K` holds NaN or infinity, in one pass over it without a temporary."""
-    if K.size and not (np.isfinite(K.min()) and np.isfinite(K.max())):
+    if 0 in K.shape:
+        return
+    lib = arrays_of(K).lib
+    if not (isfinite(lib.min(K)) and isfinite(lib.max(K))):
         raise ValueError(f"{name} gave NaN or infinite values. {advice}")
 
 

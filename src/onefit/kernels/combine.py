@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from onefit.kernels.base import Kernel, require_number
-from onefit.kernels.distances import Array, Geometry, Points, as_points
-from onefit.kernels.rows import number_type
+from onefit.kernels.distances import Array, Geometry, Points, as_points, ones_of
+from onefit.linalg import Arrays, arrays_of
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class WeightedSum(Kernel):
 
     def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
         out = geometry.output(out)
-        out.fill(0.0)
+        out[...] = 0.0
         part: Array | None = None
         for kernel, weight in self._active():
             part = kernel.matrix(geometry, geometry.output(part))
@@ -81,13 +81,17 @@ class WeightedSum(Kernel):
 
     def diag(self, X: Points) -> Array:
         points = as_points(X, "X")
-        total = np.zeros(points.shape[0], number_type(points))
+        total = 0.0 * ones_of(points)
         for kernel, weight in self._active():
             total += weight * kernel.diag(points)
         return total
 
     def __call__(self, X: Points, Y: Points | None = None) -> Array:
         return self.matrix(Geometry(X, Y))
+
+    def require_device(self, arrays: Arrays) -> None:
+        for kernel in self.kernels:
+            kernel.require_device(arrays)
 
     def _active(self) -> list[tuple[Kernel, float]]:
         return [pair for pair in zip(self.kernels, self.weights, strict=True) if pair[1] > 0]
@@ -125,14 +129,16 @@ class Normalized(Kernel):
         out = self.kernel.matrix(geometry, geometry.output(out))
         right = self._roots(geometry.Y)
         out /= (right if geometry.symmetric else self._roots(geometry.X))[:, None]
-        out /= right
-        if geometry.symmetric:
+        out /= right[None, :]
+        if geometry.symmetric and geometry.arrays.on_host:
             np.fill_diagonal(out, 1.0)
         return out
 
     def diag(self, X: Points) -> Array:
-        points = as_points(X, "X")
-        return np.ones(points.shape[0], number_type(points))
+        return ones_of(as_points(X, "X"))
+
+    def require_device(self, arrays: Arrays) -> None:
+        self.kernel.require_device(arrays)
 
     def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
         """That of the kernel, less what its diagonal takes away."""
@@ -144,11 +150,13 @@ class Normalized(Kernel):
         return {name: found[name] - own[name] for name in found}
 
     def _roots(self, X: Points) -> Array:
-        values = self.kernel.diag(X)
+        found = self.kernel.diag(X)
+        arrays = arrays_of(found)
+        values = arrays.host(found)
         if not (values > 0.0).all():
             row = int(np.argmin(values > 0.0))
             raise ValueError(
                 f"{self.kernel!r} is {values[row]:.3g} for row {row} and itself, so that it cannot "
                 "be normalised; leave the row out, or use a kernel with coef0 > 0."
             )
-        return np.asarray(np.sqrt(values))
+        return arrays.lib.sqrt(found)  # type: ignore[no-any-return]

@@ -33,13 +33,15 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
+from onefit.kernels import on_device
 from onefit.kernels.rows import is_objects, is_table, number_type
+from onefit.linalg.arrays import arrays_of, is_elsewhere
 
 Array = npt.NDArray[Any]
 Points = Any
 """A dense (n, d) array or a CSR matrix."""
 
-CLOSE = 1e-6
+CLOSE = on_device.CLOSE
 """Pairs with ``||x - y||^2 < CLOSE (||x||^2 + ||y||^2)`` are evaluated from the differences."""
 
 
@@ -62,6 +64,8 @@ class Geometry:
     shape : (n, m)
     dtype : float32 when all points are, else float64
     vectors : whether the points are vectors of numbers; others have no pair quantities
+    arrays : Arrays
+        Where the points are, and so the results.
     """
 
     def __init__(self, X: Points, Y: Points | None = None, *, keep: bool = True) -> None:
@@ -73,6 +77,7 @@ class Geometry:
         self.shape: tuple[int, int] = (self.X.shape[0], self.Y.shape[0])
         self.dtype = np.result_type(number_type(self.X), number_type(self.Y))
         self.vectors = not (is_objects(self.X) or is_objects(self.Y))
+        self.arrays = arrays_of(self.X)
         if not self.vectors:
             return
         if self.X.shape[1] != self.Y.shape[1]:
@@ -80,9 +85,11 @@ class Geometry:
                 f"X has {self.X.shape[1]} columns but Y has {self.Y.shape[1]}: "
                 "both must hold the same features."
             )
-        if is_sparse(self.X) != is_sparse(self.Y):
+        if not (self.arrays.on_host and arrays_of(self.Y).on_host):
+            on_device.check_same(self.X, self.Y)
+        elif is_sparse(self.X) != is_sparse(self.Y):
             self.X, self.Y = sp.csr_array(self.X), sp.csr_array(self.Y)
-        self.X, self.Y = (Z.astype(self.dtype, copy=False) for Z in (self.X, self.Y))
+        self.X, self.Y = (self.arrays.astype(Z, self.dtype) for Z in (self.X, self.Y))
 
     @property
     def nbytes(self) -> int:
@@ -100,30 +107,47 @@ class Geometry:
             )
         if metric in self._cache:
             return self._cache[metric]
+        here = METRICS if self.arrays.on_host else on_device.METRICS
         with np.errstate(over="ignore", invalid="ignore"):  # found by _require_representable
-            pairs = METRICS[metric](self)
+            pairs = here[metric](self)
         if self.keep:
-            pairs.setflags(write=False)
+            if self.arrays.on_host:
+                pairs.setflags(write=False)
             self._cache[metric] = pairs
         return pairs
 
     def take(self, metric: str, out: Array | None = None, scale: float = 1.0) -> Array:
         """Write ``scale * metric`` into `out` (a new array by default) and return it."""
+        fresh = out is None and not self.keep and not self.arrays.on_host
+        if fresh and metric == "sqeuclidean" and abs(scale) < 1e100:
+            return on_device.squared_euclidean(self, scale)  # type: ignore[no-any-return]
         pairs = self.pairs(_stored(metric))
         if out is None and not self.keep:
             out = pairs
         out = self.output(out)
+        largest = float(np.finfo(self.dtype).max)
+        scale = min(max(scale, -largest), largest)
+        if not self.arrays.on_host:
+            return self._scaled(pairs, out, scale, metric == "euclidean")  # type: ignore[no-any-return]
         if metric == "euclidean":
             pairs = np.sqrt(pairs, out=out)
-        largest = float(np.finfo(out.dtype).max)
         with np.errstate(over="ignore"):
-            np.multiply(pairs, min(max(scale, -largest), largest), out=out)
+            np.multiply(pairs, scale, out=out)
+        return out
+
+    def _scaled(self, pairs: Any, out: Any, scale: float, root: bool) -> Any:
+        if out is not pairs:
+            out[...] = pairs
+        if root:
+            self.arrays.sqrt_(out)
+        if scale != 1.0:
+            out *= scale
         return out
 
     def output(self, out: Array | None = None) -> Array:
         """`out` after a check of its shape, or a new uninitialised array."""
         if out is None:
-            return np.empty(self.shape, self.dtype)
+            return self.arrays.empty(self.shape, self.dtype)  # type: ignore[no-any-return]
         if out.shape != self.shape:
             raise ValueError(f"out has shape {out.shape}, but the matrix has shape {self.shape}.")
         return out
@@ -143,6 +167,8 @@ def as_points(X: Points, name: str) -> Points:
 
     An array of objects stays as it is, unless it is a table of numbers.
     """
+    if is_elsewhere(X):
+        return on_device.points_of(X, name)
     if is_sparse(X):
         points = X.tocsr()
         if not points.has_canonical_format:
@@ -162,6 +188,11 @@ def as_points(X: Points, name: str) -> Points:
     return points.astype(np.float64)
 
 
+def ones_of(X: Points) -> Array:
+    """A one for each of some points, where they are."""
+    return arrays_of(X).zeros((X.shape[0],), number_type(X)) + 1.0  # type: ignore[no-any-return]
+
+
 def row_blocks(shape: tuple[int, ...]) -> Iterator[slice]:
     """Slices of rows, small enough that a temporary of that many rows does not matter."""
     size = int(np.clip(2**18 // max(shape[1], 1), 16, 256))
@@ -173,6 +204,8 @@ def squared_norms(X: Points) -> Array:
     """Squared Euclidean norms of the rows, in the dtype of `X`."""
     if is_sparse(X):
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    if is_elsewhere(X):
+        return on_device.squared_norms(X)  # type: ignore[no-any-return]
     norms: Array = np.einsum("ij,ij->i", X, X)
     return norms
 

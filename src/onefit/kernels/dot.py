@@ -9,6 +9,7 @@ import numpy as np
 
 from onefit.kernels.base import Kernel, require_finite, require_number
 from onefit.kernels.distances import Array, Geometry, Points, as_points, row_blocks, squared_norms
+from onefit.linalg import Arrays, arrays_of
 
 #: roundings that make a digit
 _DIGIT = 10.0
@@ -61,16 +62,21 @@ class Polynomial(Kernel):
 
     def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
         out = geometry.take("dot", out, scale=self.gamma)
-        largest = float(np.einsum("ii->i", out).max(initial=0.0)) if geometry.symmetric else 0.0
-        for rows in row_blocks(out.shape):
-            self._map(out[rows])
+        xp, largest = geometry.arrays, 0.0
+        if geometry.symmetric and out.shape[0]:
+            largest = self.gamma * float(xp.lib.max(squared_norms(geometry.X)))
+        if xp.on_host:
+            for rows in row_blocks(out.shape):
+                self._map(out[rows], xp)
+        else:
+            self._map(out, xp)
         require_finite(out, repr(self), "The power overflows: scale X, or lower gamma or degree.")
-        self._require_digits(largest, out.dtype)
+        self._require_digits(largest, geometry.dtype)
         return out
 
     def diag(self, X: Points) -> Array:
         values = self.gamma * squared_norms(as_points(X, "X"))
-        self._map(values)
+        self._map(values, arrays_of(values))
         return values
 
     def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
@@ -100,8 +106,7 @@ class Polynomial(Kernel):
                 f"in the rounding of {np.dtype(dtype).name}. Centre and scale X, or lower gamma."
             )
 
-    def _map(self, t: Array) -> None:
+    def _map(self, t: Array, xp: Arrays) -> None:
         """Overwrite ``t = gamma <x, y>`` by ``(t + coef0)^degree``."""
         t += self.coef0
-        with np.errstate(over="ignore", invalid="ignore"):
-            np.power(t, self.degree, out=t)
+        xp.power_(t, self.degree)

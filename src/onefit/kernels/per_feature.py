@@ -13,7 +13,9 @@ import numpy as np
 
 from onefit.kernels.base import Kernel, require_number
 from onefit.kernels.distances import Array, Geometry, Points, as_points, is_sparse, row_blocks
+from onefit.kernels.on_device import dtype_of
 from onefit.kernels.stationary import Gaussian, Laplace, Stationary
+from onefit.linalg import arrays_of, is_elsewhere
 
 
 @dataclass(frozen=True)
@@ -56,8 +58,10 @@ class PerFeature(Kernel):
                 f"gamma has {len(self.gamma)} values, one for each column, but X has "
                 f"{points.shape[1]} columns."
             )
-        scale = np.asarray(self.gamma, dtype=points.dtype)
+        scale = np.asarray(self.gamma, dtype=dtype_of(points))
         scale = np.sqrt(scale) if self._squared else scale
+        if is_elsewhere(points):
+            return points * arrays_of(points).asarray(scale)
         return points.multiply(scale).tocsr() if is_sparse(points) else points * scale
 
     def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:

@@ -8,7 +8,7 @@ import numpy as np
 
 from onefit.kernels.base import Kernel, noise_level, symmetric
 from onefit.kernels.distances import Array, Geometry, Points, as_points, is_sparse, row_blocks
-from onefit.linalg import LinAlgError, cholesky, eigh, fortran
+from onefit.linalg import Arrays, LinAlgError, cholesky, eigh, fortran
 
 
 @dataclass(frozen=True)
@@ -20,6 +20,12 @@ class Precomputed(Kernel):
     """
 
     definite = False
+
+    def require_device(self, arrays: Arrays) -> None:
+        raise TypeError(
+            f"a precomputed kernel is not taken from {arrays!r}: pass the rows X and a named "
+            "kernel, or leave the device out."
+        )
 
     def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
         """`geometry.X` itself, not a copy, unless `out` is given or it is symmetric up to noise."""

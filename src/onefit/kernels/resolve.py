@@ -22,6 +22,7 @@ from onefit.kernels.stationary import (
     Matern52,
     Stationary,
 )
+from onefit.linalg import arrays_of, is_elsewhere
 
 KERNELS: dict[str, type[Kernel]] = {
     "rbf": Gaussian,
@@ -135,6 +136,11 @@ def _variance(X: Points, sample_weight: Array | None) -> float:
         weights = np.full(X.shape[0], 1.0 / (X.shape[0] * X.shape[1]))
     else:
         weights = sample_weight / (float(sample_weight.sum()) * X.shape[1])
+    if is_elsewhere(X):
+        xp = arrays_of(X)
+        w, rows = xp.asarray(weights[:, None]), xp.astype(X, np.float64)
+        centre = float(xp.lib.sum(w * rows))
+        return float(xp.lib.sum(w * (rows - centre) ** 2))
     if is_sparse(X):
         filled = np.diff(X.indptr)
         rows, data = np.repeat(weights, filled), X.data.astype(np.float64)

@@ -17,7 +17,7 @@ def is_objects(X: Any) -> bool:
 
 def number_type(X: Any) -> Any:
     """The precision of what is computed from points: float32 if they are, else float64."""
-    return np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
+    return np.dtype(np.float32 if "float32" in str(X.dtype) else np.float64)
 
 
 def as_rows(X: Any) -> Any:

@@ -14,7 +14,15 @@ from typing import ClassVar
 import numpy as np
 
 from onefit.kernels.base import Kernel, require_number
-from onefit.kernels.distances import Array, Geometry, Points, as_points, row_blocks
+from onefit.kernels.distances import (
+    Array,
+    Geometry,
+    Points,
+    as_points,
+    ones_of,
+    row_blocks,
+)
+from onefit.linalg import Arrays
 
 
 @dataclass(frozen=True)
@@ -35,13 +43,17 @@ class Stationary(Kernel):
 
     def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
         out = geometry.take(self.metric, out, scale=-self.rate * self.gamma)
+        arrays = geometry.arrays
+        if not arrays.on_host:
+            self._map(out, arrays)
+            return out
         for rows in row_blocks(out.shape):
-            self._map(out[rows])
+            self._map(out[rows], arrays)
         return out
 
     def diag(self, X: Points) -> Array:
         points = as_points(X, "X")
-        return np.ones(points.shape[0], points.dtype)
+        return ones_of(points)
 
     def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
         points = as_points(X, "X").astype(np.float64)
@@ -64,9 +76,9 @@ class Stationary(Kernel):
         """gamma="scale": one over the distance of typical points, given the variance of X."""
 
     @staticmethod
-    def _map(t: Array) -> None:
+    def _map(t: Array, xp: Arrays) -> None:
         """Overwrite `t`, minus the scaled distance, by the value of the kernel."""
-        np.exp(t, out=t)
+        xp.exp_(t)
 
 
 @dataclass(frozen=True)
@@ -116,9 +128,9 @@ class Matern32(Matern12):
     rate = sqrt(3.0)
 
     @staticmethod
-    def _map(t: Array) -> None:
-        decay = _decay(t)
-        np.subtract(1.0, t, out=t)
+    def _map(t: Array, xp: Arrays) -> None:
+        decay = _decay(t, xp)
+        xp.one_minus_(t)
         t *= decay
 
     @staticmethod
@@ -133,8 +145,8 @@ class Matern52(Matern12):
     rate = sqrt(5.0)
 
     @staticmethod
-    def _map(t: Array) -> None:
-        decay = _decay(t)
+    def _map(t: Array, xp: Arrays) -> None:
+        decay = _decay(t, xp)
         decay *= 1.0 - t + t * t / 3.0
         t[...] = decay
 
@@ -143,8 +155,8 @@ class Matern52(Matern12):
         return np.asarray((t * t - t) / 3.0 * np.exp(t))
 
 
-def _decay(t: Array) -> Array:
+def _decay(t: Array, xp: Arrays) -> Array:
     """exp(t), with `t` bounded where that is zero anyway so that no infinity times zero follows."""
-    np.maximum(t, -1e3, out=t)
-    decay: Array = np.exp(t)
+    xp.at_least_(t, -1e3)
+    decay: Array = xp.lib.exp(t)
     return decay

@@ -9,6 +9,7 @@ compared with what is really available (``memory.py``), and the whole is printed
 from __future__ import annotations
 
 from onefit.plan.choice import candidates, choose, estimate
+from onefit.plan.device import check_device_memory, choose_on_device, explain_on_device
 from onefit.plan.matrices import peak_bytes
 from onefit.plan.memory import available_memory, check_fit, check_memory, check_method, choose_fit
 from onefit.plan.rates import Rates, calibrate
@@ -23,12 +24,15 @@ __all__ = [
     "available_memory",
     "calibrate",
     "candidates",
+    "check_device_memory",
     "check_fit",
     "check_memory",
     "check_method",
     "choose",
     "choose_fit",
+    "choose_on_device",
     "estimate",
     "explain",
+    "explain_on_device",
     "peak_bytes",
 ]

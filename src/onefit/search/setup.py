@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import LeaveOneOut, check_cv
 from sklearn.utils.validation import _num_samples, check_consistent_length
@@ -21,6 +22,8 @@ from onefit.estimators import inside
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import METHODS, HeldOutMethod, Iterative
 from onefit.kernels import Bank, Kernel, check_precomputed, kernel_parameters, number_type
+from onefit.linalg import HOST
+from onefit.linalg.device import Device
 from onefit.predict import check_training, make_method, make_planned, ridge_weights
 from onefit.problem import Problem
 from onefit.search.continuous import apart, expand, listed
@@ -70,6 +73,8 @@ class Setup:
     choices : list of Choice, one a machine, in the order of the jobs
     works : the distinct workloads that the cost model knows, with what they are to cost
     ranges : intervals and banks of the candidates that a descent may start from
+    device : Device or None
+        Where the kernel matrices are computed, if that is not the host.
     """
 
     candidates: list[dict[str, Any]] = field(repr=False)
@@ -81,6 +86,7 @@ class Setup:
     choices: list[Choice]
     works: dict[plan.Workload, plan.Estimate]
     ranges: dict[int, dict[str, Any]] = field(default_factory=dict)
+    device: Device | None = None
 
     @property
     def continuous(self) -> bool:
@@ -122,7 +128,20 @@ class Setup:
     def check_memory(self) -> None:
         """Refuse, with advice, what would not fit into the memory that is available."""
         for load, estimate in self.works.items():
-            plan.check_memory(load, estimate)
+            if self.device is None:
+                plan.check_memory(load, estimate)
+            else:
+                room = self.device.room()
+                plan.check_device_memory(load, estimate, room, repr(self.device))
+
+    def explain(self) -> str:
+        """What each workload is expected to cost, by the method taken and by others."""
+        where = self.device
+        if where is None:
+            texts = [plan.explain(*pair) for pair in self.works.items()]
+        else:
+            texts = [plan.explain_on_device(*pair, repr(where)) for pair in self.works.items()]
+        return "\n\n".join(texts)
 
 
 def _watched(machine: Machine, watch: Watch) -> Machine:
@@ -132,9 +151,17 @@ def _watched(machine: Machine, watch: Watch) -> Machine:
 
 
 def set_up(
-    search: Any, X: Any, y: Any, sample_weight: Any, split_params: Mapping[str, Any]
+    search: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    split_params: Mapping[str, Any],
+    device: Device | None = None,
 ) -> Setup:
-    """Check the data and the grid, draw the splits, group the candidates and choose methods."""
+    """Check the data and the grid, draw the splits, group the candidates and choose methods.
+
+    The data are NumPy's; with a device the rows go there once, in the order of work.
+    """
     grid = listed(search.param_grid)
     drawn = candidates(search.estimator, grid, search.n_iter, search.random_state)
     found, intervals = expand(_settled(drawn, search, X))
@@ -161,7 +188,7 @@ def set_up(
     for one in group:
         _check_gamma(one, ranges, s)
     work = apart(jobs(group, rows, Y, s))
-    crew = Crew.hire(search.n_jobs, len(work))
+    crew = Crew.hire(1 if device else search.n_jobs, len(work))
     if any(inside.is_approximate(one.estimator) for one in group):
         _check_features(search)
         # landmarks are drawn by the numbers that rows have
@@ -169,8 +196,27 @@ def set_up(
     else:
         sample = arrange(rows, Y, s, folds, inside.is_precomputed(machine))
     criterion = get_criterion(search.criterion)
-    planned, choices, works = _plan(work, chosen, criterion, sample, crew)
-    return Setup(found, machine, planned, folds, sample, crew, choices, works, ranges)
+    if device is not None:
+        _check_device(device, search, criterion, work, rows)
+        sample = replace(sample, X=device.asarray(sample.X))
+    planned, choices, works = _plan(work, chosen, criterion, sample, crew, device)
+    return Setup(found, machine, planned, folds, sample, crew, choices, works, ranges, device)
+
+
+def _check_device(
+    device: Device, search: Any, criterion: Criterion | None, work: list[Job], rows: Any
+) -> None:
+    """Refuse by name what is computed on the host only."""
+    host_only = {
+        "a sparse X": issparse(rows),
+        f"criterion={search.criterion!r}": criterion is not None,
+        "search='gradient'": by_gradient(search.search) is not None,
+    }
+    for name, found in host_only.items():
+        if found:
+            raise ValueError(f"{name} is not computed on {device!r}; leave the device out")
+    for job in work:
+        job.kernel.require_device(device)
 
 
 def _check_features(search: Any) -> None:
@@ -286,6 +332,7 @@ def _plan(
     criterion: Criterion | None,
     sample: Sample,
     crew: Crew,
+    device: Device | None,
 ) -> tuple[list[Job], list[Choice], dict[plan.Workload, plan.Estimate]]:
     """Choose every machine's method; equal workloads are estimated once."""
     planned: list[Job] = []
@@ -299,7 +346,7 @@ def _plan(
         group, loads = [], []
         for machine in job.machines:
             estimator = machine.estimator
-            problem = _outline(estimator, sample)
+            problem = _outline(estimator, sample, device)
             load = replace(
                 shared,
                 lams=len(machine.lams),
@@ -309,11 +356,18 @@ def _plan(
                 quadratic=getattr(problem.loss, "quadratic", False),
                 features=inside.feature_count(estimator, int(np.count_nonzero(problem.s))),
             )
+            if device is not None:
+                _check_method(chosen or METHODS["block"](), criterion, problem)
+            if known and load not in works and device is not None:
+                works[load] = plan.choose_on_device(load, name, device.room())
             if (known or load.features) and load not in works:
                 # a criterion asks for K itself, and for n^3 operations on it
                 works[load] = plan.choose(load, name, products=criterion is None)
             loads.append(load)
-            method = (chosen if not load.features else None) or make_planned(load, works[load])
+            if chosen is None and device is not None:
+                method = METHODS[works[load].method]()
+            else:
+                method = (chosen if not load.features else None) or make_planned(load, works[load])
             _check_method(method, criterion, problem)
             if load.features and isinstance(criterion, Own):
                 criterion.check_features(problem)
@@ -338,9 +392,9 @@ def _workload(sample: Sample, kernels: int, crew: Crew) -> plan.Workload:
     )
 
 
-def _outline(estimator: Any, sample: Sample) -> Problem:
+def _outline(estimator: Any, sample: Sample, device: Device | None) -> Problem:
     """The problem of a machine, without a kernel matrix."""
-    empty = np.empty((0, 0), dtype=sample.Y.dtype)
+    empty = (device or HOST).empty((0, 0), sample.Y.dtype)
     return inside.problem_of(estimator, empty, sample.Y, sample.s)
 
 

@@ -31,7 +31,8 @@ from onefit.estimators import inside
 from onefit.heldout import HeldOutPath
 from onefit.kernels import Geometry, Linear, Polynomial, Precomputed
 from onefit.kernels.stationary import Stationary
-from onefit.linalg import LinAlgError
+from onefit.linalg import LinAlgError, arrays_of, is_elsewhere
+from onefit.linalg.device import Device
 from onefit.problem import Problem
 from onefit.search.aggregate import aggregate
 from onefit.search.criterion import Criterion
@@ -131,6 +132,14 @@ class Outcome:
 
 def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outcome]:
     """Build the kernel matrix and evaluate every machine on it; the last one may overwrite it."""
+    arrays = arrays_of(task.sample.X)
+    if not isinstance(arrays, Device):
+        return _run_job(task, job, geometry)
+    with arrays.within_memory(f"{job.kernel!r} on {task.sample.folds.n} rows"):
+        return _run_job(task, job, geometry)
+
+
+def _run_job(task: Task, job: Job, geometry: Geometry | None) -> list[Outcome]:
     start = perf_counter()
     sample = task.sample
     K = _matrix(job, sample, geometry)
@@ -157,6 +166,9 @@ def _matrix(job: Job, sample: Sample, geometry: Geometry | None) -> Any:
     if inside.is_approximate(first):
         return inside.expand(first, job.kernel, sample.X, sample.s)
     products = all(machine.method.products_only for machine in job.machines)  # type: ignore[union-attr]
+    if is_elsewhere(sample.X):
+        there: Any = job.kernel.tiles(sample.X)
+        return there if job.tiled else there.hold()
     if not products or isinstance(job.kernel, Precomputed):
         return job.kernel.matrix(geometry or Geometry(sample.X, keep=False))
     tiles = job.kernel.tiles(sample.X)
@@ -330,6 +342,7 @@ def _uninterruptible(task: Task, jobs: list[Job]) -> bool:
     machines = [machine for job in jobs for machine in job.machines]
     return (
         task.sample.folds.n > LARGE
+        and not is_elsewhere(task.sample.X)
         and not any(machine.continuous for machine in machines)
         and not all(machine.method.products_only for machine in machines)  # type: ignore[union-attr]
     )

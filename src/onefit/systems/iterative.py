@@ -32,6 +32,7 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices, Mask
+from onefit.linalg import Arrays, arrays_of
 from onefit.linalg.tiles import Tiles, product
 from onefit.problem import Problem
 from onefit.systems.base import Model
@@ -69,13 +70,14 @@ class Decomposed:
     @classmethod
     def of(cls, G: Array) -> Decomposed:
         """Negative eigenvalues are mere rounding."""
-        values, vectors = linalg.eigh(G, overwrite=True)
-        return cls(np.maximum(values, 0.0), vectors)
+        xp = arrays_of(G)
+        values, vectors = xp.eigh(G)
+        return cls(xp.lib.where(values < 0.0, 0.0 * values, values), vectors)
 
     def solve(self, H: Array, size: Array) -> Array:
-        squares = size * size
+        squares = arrays_of(H).asarray(size * size)
         inside = (self.vectors.T @ H) * (squares / (1.0 + squares * self.values[:, None]))
-        return np.asarray(self.vectors @ inside)
+        return self.vectors @ inside  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -87,15 +89,15 @@ class Inverted:
     @classmethod
     def of(cls, G: Array, size: float) -> Inverted | Decomposed:
         """By way of a Cholesky factor; decomposed where rounding leaves none."""
-        M = np.asfortranarray(size * size * G)
-        M[np.diag_indices_from(M)] += 1.0
+        xp = arrays_of(G)
+        M = xp.add_diagonal(xp.fortran(size * size * G), 1.0)
         try:
-            return cls(size * size * linalg.inverse_spd(M))
+            return cls(size * size * xp.inverse_spd(M))
         except linalg.LinAlgError:
-            return Decomposed.of(np.asfortranarray(G))
+            return Decomposed.of(xp.fortran(G))
 
     def solve(self, H: Array, size: Array) -> Array:
-        return np.asarray(self.matrix @ H)
+        return self.matrix @ H
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,8 @@ class Ridged:
         Whether R 1 is projected out.
     inner : list of Inner
         size^2 (I + F'R P R F)^-1, one for each column of ``root``; empty without F.
+    arrays : Arrays
+        Where K, F, root and all columns are.
     """
 
     K: Array | Tiles
@@ -122,19 +126,24 @@ class Ridged:
     size: Array
     centred: bool
     inner: list[Inner]
+    arrays: Arrays
 
     @classmethod
     def prepare(
         cls, K: Array | Tiles, F: Array, root: Array, group: Indices, size: Array, centred: bool
     ) -> Ridged:
-        """With the small matrices decomposed or inverted, whatever costs less."""
+        """With the small matrices decomposed or inverted, whatever costs less.
+
+        ``root`` is an array of NumPy's.
+        """
         inner: list[Inner] = []
+        xp = arrays_of(K)
         if F.shape[1]:
-            for g, G in enumerate(_grams(F, root * root, centred)):
+            for g, G in enumerate(_grams(F, root * root, centred, xp)):
                 sizes = np.unique(size[group == g])
                 one = sizes.size == 1
                 inner.append(Inverted.of(G, float(sizes[0])) if one else Decomposed.of(G))
-        return cls(K, F, root, group, size, centred, inner)
+        return cls(K, F, xp.asarray(root), group, size, centred, inner, xp)
 
     def take(self, columns: Any) -> Ridged:
         """Some of the systems."""
@@ -142,14 +151,15 @@ class Ridged:
 
     def roots(self) -> Array:
         """The diagonals of R, (n, k)."""
-        return np.asarray(self.root[:, self.group] * self.size)
+        xp = self.arrays
+        return xp.columns(self.root, self.group) * xp.asarray(self.size)  # type: ignore[no-any-return]
 
     def project(self, V: Array, R: Array) -> Array:
         """Make V to P V, and return the coefficients along R 1 that were taken out."""
         if not self.centred:
-            return np.zeros(V.shape[1], dtype=V.dtype)
-        along = linalg.dots(R, V) / linalg.dots(R, R)
-        V -= R * along
+            return np.zeros(V.shape[1], dtype=self.size.dtype)
+        along = self.arrays.dots(R, V) / self.arrays.dots(R, R)
+        self.arrays.add_scaled(V, R, -along)
         return along
 
     def apply(self, V: Array, R: Array) -> tuple[Array, Array]:
@@ -161,46 +171,47 @@ class Ridged:
     def precondition(self, V: Array, R: Array) -> Array:
         """(I + P R F F'R P)^-1 V for V = P V."""
         if not self.inner:
-            return V.copy()
-        root = self.root[:, self.group]
+            return self.arrays.copy(V)  # type: ignore[no-any-return]
+        xp = self.arrays
+        root = xp.columns(self.root, self.group)
         H = self.F.T @ (root * V)
         for g in np.unique(self.group):
             own = np.flatnonzero(self.group == g)
-            H[:, own] = self.inner[g].solve(H[:, own], self.size[own])
+            xp.put(H, own, self.inner[g].solve(xp.columns(H, own), self.size[own]))
         out = self.F @ H
         out *= root
         self.project(out, R)
-        return np.asarray(V - out)
+        return V - out  # type: ignore[no-any-return]
 
 
-def _grams(F: Array, weights: Array, centred: bool) -> Iterator[Array]:
+def _grams(F: Array, weights: Array, centred: bool, xp: Arrays) -> Iterator[Array]:
     """F'W F for the columns of weights, less its part along W 1 if centred.
 
     That of the largest weights is changed on the rows where others are smaller.
     """
     largest = weights.max(axis=1)
-    total = _gram(F, largest)
+    total = _gram(F, largest, xp)
     for w in weights.T:
         rows = np.flatnonzero(w != largest)
         if 2 * rows.size > w.size:
             kept = np.flatnonzero(w)
-            G = _gram(F[kept], w[kept])
+            G = _gram(xp.rows(F, kept), w[kept], xp)
         else:
-            G = total - _gram(F[rows], (largest - w)[rows])
+            G = total - _gram(xp.rows(F, rows), (largest - w)[rows], xp)
         if centred:
-            sums = F.T @ w
-            G -= np.outer(sums, sums / w.sum())
-        yield np.asfortranarray(G)
+            sums = F.T @ xp.asarray(w)
+            G -= sums[:, None] * (sums / float(w.sum()))[None, :]
+        yield xp.fortran(G)
 
 
-def _gram(F: Array, w: Array) -> Array:
+def _gram(F: Array, weights: Array, xp: Arrays) -> Array:
     """F'diag(w) F."""
-    out = np.zeros((F.shape[1], F.shape[1]), dtype=F.dtype)
+    out, w = xp.zeros((F.shape[1], F.shape[1]), weights.dtype), xp.asarray(weights)[:, None]
     size = max(1, PANEL // max(1, F.shape[1]) ** 2)
     for first in range(0, F.shape[0], size):
-        some = slice(first, first + size)
-        out += F[some].T @ (w[some, None] * F[some])
-    return out
+        some = slice(first, min(first + size, F.shape[0]))
+        out += F[some, :].T @ (w[some, :] * F[some, :])
+    return out  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -229,48 +240,53 @@ def conjugate_gradients(
     ----------
     systems : Ridged
     z : (n, k) array
-        Zero where R is.
+        Zero where R is; where K is.
     target : (k,) array
         No less than what rounding leaves.
     max_steps : int
     watch : callable, default=None
     """
-    found = Found(np.zeros_like(z), np.zeros_like(target), np.zeros(target.size, dtype=np.intp))
-    left, R = np.arange(target.size), systems.roots()
-    r = z.copy()
+    xp, k = systems.arrays, target.size
+    zero = xp.zeros(z.shape, target.dtype)
+    found = Found(zero, np.zeros_like(target), np.zeros(k, dtype=np.intp))
+    left, R = np.arange(k), systems.roots()
+    r = xp.copy(z)
     systems.project(r, R)
-    size = np.sqrt(linalg.dots(r, r))
-    target = np.maximum(target, FLOOR * float(np.finfo(z.dtype).eps) * size)
+    size = np.sqrt(xp.dots(r, r))
+    target = np.maximum(target, FLOOR * float(np.finfo(target.dtype).eps) * size)
     p = None
-    x, along, rz = found.x.copy(), found.along.copy(), np.ones_like(size)
+    x, along, rz = xp.copy(zero), found.along.copy(), np.ones_like(size)
     on = size > target
     for step in range(max_steps + 1):
         if not on.all():
             out = left[~on]
-            found.x[:, out], found.along[out], found.steps[out] = x[:, ~on], along[~on], step
-            left, x, r, R, along, rz, target = (
-                one[..., on] for one in (left, x, r, R, along, rz, target)
-            )
-            p = None if p is None else p[:, on]
+            xp.put(found.x, out, xp.columns(x, ~on))
+            found.along[out], found.steps[out] = along[~on], step
+            left, along, rz, target = (one[on] for one in (left, along, rz, target))
+            x, r, R = (xp.columns(one, on) for one in (x, r, R))
+            p = None if p is None else xp.columns(p, on)
             systems = systems.take(on)
         if left.size == 0 or step == max_steps:
             break
         q = systems.precondition(r, R)
-        before, rz = rz, linalg.dots(r, q)
-        p = q if p is None else q + (rz / before) * p
+        before, rz = rz, xp.dots(r, q)
+        if p is not None:
+            xp.add_scaled(q, p, rz / before)
+        p = q
         Ap, part = systems.apply(p, R)
-        curvature = linalg.dots(p, Ap)
+        curvature = xp.dots(p, Ap)
         # an indefinite matrix, or nothing left but rounding
         bad = ~((curvature > 0.0) & (rz > 0.0))
-        length = np.where(bad, 0.0, rz / np.where(bad, 1.0, curvature))
-        x += length * p
-        r -= length * Ap
+        length = np.where(bad, 0.0, rz / np.where(bad, 1.0, curvature)).astype(rz.dtype)
+        xp.add_scaled(x, p, length)
+        xp.add_scaled(r, Ap, -length)
         along += length * part
-        size = np.sqrt(linalg.dots(r, r))
+        size = np.sqrt(xp.dots(r, r))
         if watch is not None:
             watch(size / target)
         on = (size > target) & ~bad
-    found.x[:, left], found.along[left], found.steps[left] = x, along, max_steps
+    xp.put(found.x, left, x)
+    found.along[left], found.steps[left] = along, max_steps
     return found
 
 

@@ -22,17 +22,17 @@ References
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from onefit._types import Array
+from onefit.linalg import arrays_of
+from onefit.linalg.device import Device
 from onefit.linalg.tiles import Tiles, take_columns
 
 __all__ = ["LowRank"]
 
-#: columns that join F at a time, at most in all, and numbers that F may have
-BLOCK, MOST, ROOM = 100, 1500, 2**28
 #: rows whose eigenvalues stand for those of K
 SAMPLE = 500
 #: blocks without gain after which no more join
@@ -41,9 +41,38 @@ PATIENCE = 3
 STEPS = 8.0
 #: e, in units of tr(E^2) / tr(E)
 MATTER = 2.0
-#: operations, in those of a product: a small eigendecomposition in m^3, an entry of a tile; and the
-#: columns below which a product takes no less time
-DECOMPOSITION, ENTRY, NARROW = 24.0, 400.0, 28.0
+
+
+class Prices(NamedTuple):
+    """What set-up and iteration are made of, and how far the former may go.
+
+    Attributes
+    ----------
+    block, most, room : int
+        Columns that join F at a time, at most in all, and numbers that F may have.
+    decomposition, entry : float
+        Operations, in those of a product: a small eigendecomposition in m^3, an entry of a tile.
+    narrow : float
+        Columns below which a product takes no less time.
+    """
+
+    block: int
+    most: int
+    room: int
+    decomposition: float
+    entry: float
+    narrow: float
+
+
+#: by whether K is on the host; of a device, those of an H200 (benchmarks/gpu.py)
+PRICES = {
+    True: Prices(100, 1500, 2**28, 24.0, 400.0, 28.0),
+    False: Prices(250, 4000, 2**30, 200.0, 1000.0, 60.0),
+}
+#: rows below which columns join F as on the host
+FEW = 5000
+#: numbers that F may have on the host
+ROOM = PRICES[True].room
 
 
 class LowRank:
@@ -58,7 +87,7 @@ class LowRank:
     Attributes
     ----------
     blocks : list of (n, b) arrays
-        The columns of F.
+        The columns of F, where K is.
     left : (n,) array
         s times the diagonal of K - F F'.
     sizes : list of float
@@ -66,14 +95,20 @@ class LowRank:
     """
 
     def __init__(self, K: Any, s: Array) -> None:
-        self.K, self.s = K, s.astype(np.float64)
+        self.K, self.s, self.arrays = K, s.astype(np.float64), arrays_of(K)
+        self.prices = PRICES[self.arrays.on_host]
+        if isinstance(self.arrays, Device):
+            room = min(self.prices.room, int(self.arrays.room() / 32.0))  # F twice, and as much
+            self.prices = self.prices._replace(room=room)
+        if s.size < FEW:
+            self.prices = self.prices._replace(block=PRICES[True].block)
         self.random = np.random.default_rng(0)
         positive = np.flatnonzero(s)
         self.rows = np.sort(self.random.permutation(positive)[:SAMPLE])
         root = np.sqrt(self.s[self.rows])
         tiled = isinstance(K, Tiles)
         small = K.block(self.rows, None) if tiled else K[np.ix_(self.rows, self.rows)]
-        self.small = small * root[:, None] * root
+        self.small = self.arrays.host(small) * root[:, None] * root
         pairs = self.rows.size * (self.rows.size - 1)
         self.times = positive.size * (positive.size - 1) / max(1, pairs)
         self.left = np.maximum(self.s * K.diagonal(), 0.0)
@@ -83,14 +118,14 @@ class LowRank:
     @property
     def most(self) -> int:
         """Blocks that there may be."""
-        n = int(self.K.shape[0])
-        return min(MOST, n // 3, ROOM // n) // BLOCK
+        n, prices = int(self.K.shape[0]), self.prices
+        return min(prices.most, n // 3, prices.room // n) // prices.block
 
     def factor(self, ridge: Array, folds: int) -> Array:
         """F (n, m) for columns with these Lambda, on so many different sets of rows."""
         best = self._best(ridge, folds)
-        empty = np.empty((self.K.shape[0], 0), dtype=self.K.dtype)
-        return np.concatenate([empty, *self.blocks[:best]], axis=1)
+        empty = self.arrays.empty((self.K.shape[0], 0), self.K.dtype)
+        return self.arrays.lib.concat([empty, *self.blocks[:best]], axis=1)  # type: ignore[no-any-return]
 
     def _best(self, ridge: Array, folds: int) -> int:
         """How many blocks cost least; drawn as far as that takes."""
@@ -112,11 +147,12 @@ class LowRank:
 
     def _cost(self, count: int, ridge: Array, folds: int) -> float:
         """Of set-up and iteration with so many blocks, in operations of a product."""
-        n, m = int(self.K.shape[0]), count * BLOCK
+        n, m, prices = int(self.K.shape[0]), count * self.prices.block, self.prices
         steps = STEPS * np.sqrt(1.0 + self.sizes[count] / ridge)
-        products = float(steps.sum() + NARROW * steps.max())
-        entries = ENTRY * n * n / 2.0 * float(steps.max()) if isinstance(self.K, Tiles) else 0.0
-        setup = 6.0 * n * m * m + DECOMPOSITION * folds * float(m) ** 3
+        products = float(steps.sum() + prices.narrow * steps.max())
+        tiled = isinstance(self.K, Tiles) and self.K.held is None
+        entries = prices.entry * n * n / 2.0 * float(steps.max()) if tiled else 0.0
+        setup = 6.0 * n * m * m + prices.decomposition * folds * float(m) ** 3
         return setup + entries + (2.0 * n * n + 4.0 * n * m) * products
 
     def _grow(self) -> bool:
@@ -125,16 +161,18 @@ class LowRank:
         total = float(self.left.sum())
         if total <= 100.0 * epsilon * float(np.abs(self.s * self.K.diagonal()).sum()):
             return False
-        rows = np.unique(self.random.choice(self.left.size, size=BLOCK, p=self.left / total))
-        columns = take_columns(self.K, rows)
+        size = self.prices.block
+        rows = np.unique(self.random.choice(self.left.size, size=size, p=self.left / total))
+        xp, columns = self.arrays, take_columns(self.K, rows)
         for block in self.blocks:
-            columns -= block @ block[rows].T
-        values, vectors = np.linalg.eigh(columns[rows])
+            columns -= block @ xp.rows(block, rows).T
+        values, vectors = np.linalg.eigh(xp.host(xp.rows(columns, rows)))
         kept = values > 100.0 * rows.size * epsilon * values[-1]
-        block = columns @ (vectors[:, kept] / np.sqrt(values[kept]))
+        block = columns @ xp.asarray(vectors[:, kept] / np.sqrt(values[kept]))
         self.blocks.append(block)
-        self.left = np.maximum(self.left - self.s * np.square(block).sum(axis=1), 0.0)
-        own = np.sqrt(self.s[self.rows])[:, None] * block[self.rows]
+        squares = xp.host(xp.lib.sum(block * block, axis=1))
+        self.left = np.maximum(self.left - self.s * squares, 0.0)
+        own = np.sqrt(self.s[self.rows])[:, None] * xp.host(xp.rows(block, self.rows))
         self.small -= own @ own.T
         self.sizes.append(self._size())
         return True

@@ -1,0 +1,370 @@
+"""onefit on one CUDA device, float64: python benchmarks/gpu.py --part NAME.
+
+rows       10 folds x 20 lams by method "iterative", n = 100,000 (8 columns, gamma 0.1, lam from
+           1e-2 to 1e-6), once per kernel
+million    the same with n = 1,000,000 and 4 lams (1e-2 to 1e-3), Gaussian kernel
+search     15 gammas x 20 lams x 10 folds at n = 20,000, KernelSearchCV(device="cuda")
+block      exact 10-fold of one (kernel, lambda) at n = 20,000, against kernel matrix, Cholesky
+           factor, triangular inverse and blocks in bare PyTorch, interleaved
+himalaya   KernelRidgeCV of himalaya (backend torch_cuda) on 20 lams x 10 folds at n = 10,000
+agreement  results of the device against NumPy's at n = 2,000
+
+Data are on the device before a clock starts, and every clock stops after a synchronisation. Peak
+memory is PyTorch's (max_memory_allocated). Each part prints a Markdown table; ``--save`` writes it
+to benchmarks/results/gpu_PART.md too. ``--quick --device cpu`` tries the script without a device.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import types
+from pathlib import Path
+
+import numpy as np
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "src"))
+
+try:
+    import psutil  # noqa: F401
+except ImportError:  # a machine that has little but PyTorch: onefit asks it for free memory only
+    shim = types.ModuleType("psutil")
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    shim.virtual_memory = lambda: types.SimpleNamespace(available=free)
+    shim.Process = lambda: types.SimpleNamespace(
+        memory_info=lambda: types.SimpleNamespace(vms=0, rss=0)
+    )
+    sys.modules["psutil"] = shim
+
+import torch  # noqa: E402
+
+KERNELS = ("Gaussian", "Laplace", "Matern12", "Matern32", "Matern52")
+
+
+def synchronise() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()
+
+
+def timed(action):
+    """(seconds, peak GiB, result) of one call."""
+    synchronise()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats()
+    start = time.perf_counter()
+    result = action()
+    synchronise()
+    seconds = time.perf_counter() - start
+    peak = torch.cuda.max_memory_allocated() / 2**30 if torch.cuda.is_available() else float("nan")
+    return seconds, peak, result
+
+
+def sample(n: int, seed: int = 0):
+    """Eight columns and a target with noise, as in the prototype."""
+    random = np.random.default_rng(seed)
+    X = random.normal(size=(n, 8))
+    y = np.sin(X @ random.normal(size=(8, 3))).sum(axis=1) + 0.3 * random.normal(size=n)
+    return X, y
+
+
+def folds_of(n: int):
+    from sklearn.model_selection import KFold
+
+    from onefit.folds import Folds
+
+    X = np.zeros((n, 1))
+    return Folds.draw(KFold(10, shuffle=True, random_state=0), X, None, None, classifier=False)
+
+
+def problem_of(kernel, X, y, hold: bool):
+    """The problem of a kernel, K on the device of X."""
+    from onefit.losses import Squared
+    from onefit.problem import Problem
+
+    tiles = kernel.tiles(X)
+    K = tiles.hold() if hold else tiles
+    return Problem(K, y[:, None], np.ones(y.size), Squared(), True, "mean", definite=True)
+
+
+def iterate(name: str, n: int, lams, device: str, tol: float = 1e-6) -> dict:
+    from onefit import kernels
+    from onefit.heldout import Iterative
+
+    X, y = sample(n)
+    there, folds = torch.tensor(X, device=device), folds_of(n)
+    kernel = getattr(kernels, name)(0.1)
+    hold = n <= 50_000
+
+    def run():
+        return Iterative(tol=tol).prepare(problem_of(kernel, there, y, hold), folds).predict(lams)
+
+    seconds, peak, path = timed(run)
+    return {
+        "kernel": name,
+        "n": f"{n:,}",
+        "problems": 10 * len(lams),
+        "seconds": f"{seconds:.2f}",
+        "steps, most": int(path.steps.max()),
+        "largest bound / scale": f"{np.nanmax(path.bounds) / y.std():.1e}",
+        "exact": f"{100 * path.exact.mean():.0f} %",
+        "peak GiB": f"{peak:.1f}",
+    }
+
+
+def rows(flags) -> list[dict]:
+    small = 2000 if flags.quick else 100_000
+    iterate("Gaussian", 2000, np.logspace(-2, -3, 2), flags.device)  # libraries start
+    found = []
+    for name in KERNELS:
+        if time.perf_counter() - flags.start > 75.0:
+            found.append({"kernel": name, "n": f"{small:,}", "seconds": "not begun: time is up"})
+            continue
+        found.append(iterate(name, small, np.logspace(-2, -6, 20), flags.device))
+        print(found[-1], flush=True)
+    return found
+
+
+def million(flags) -> list[dict]:
+    n = 4000 if flags.quick else 1_000_000
+    iterate("Gaussian", 2000, np.logspace(-2, -3, 2), flags.device)
+    return [iterate("Gaussian", n, np.logspace(-2, -3, 4), flags.device, flags.tol)]
+
+
+def search(flags) -> list[dict]:
+    from sklearn.model_selection import KFold
+
+    from onefit import KernelRegressor, KernelSearchCV
+
+    n = 600 if flags.quick else 20_000
+    X, y = sample(n)
+    grid = {"gamma": np.logspace(-3, 0.5, 15), "lam": np.logspace(-6, 0, 20)}
+
+    def make(rows: int):
+        splitter = KFold(10, shuffle=True, random_state=0)
+        chosen = KernelSearchCV(
+            KernelRegressor(), grid, cv=splitter, method=flags.method, device=flags.named
+        )
+        data = X[:rows] if flags.named else torch.tensor(X[:rows])
+        return lambda: chosen.fit(data, y[:rows])
+
+    make(500)()
+    seconds, peak, chosen = timed(make(n))
+    bounds = chosen.cv_results_
+    return [
+        {
+            "n": f"{n:,}",
+            "candidates x folds": "300 x 10",
+            "method": ", ".join(sorted({one.method for one in chosen.plan_})),
+            "seconds": f"{seconds:.2f}",
+            "exact": f"{100 * np.mean(bounds['exact']):.0f} %",
+            "best": str({k: f"{v:.2g}" for k, v in chosen.best_params_.items()}),
+            "peak GiB": f"{peak:.1f}",
+        }
+    ]
+
+
+def bare(X, y, folds, gamma: float, ridge: float):
+    """Kernel matrix, Cholesky factor, triangular inverse by halves and blocks: nothing else."""
+
+    def invert(L, out):
+        m = L.shape[0]
+        if m <= 512:
+            eye = torch.eye(m, dtype=L.dtype, device=L.device)
+            out.copy_(torch.linalg.solve_triangular(L, eye, upper=False))
+            return
+        h = m // 2
+        invert(L[:h, :h], out[:h, :h])
+        invert(L[h:, h:], out[h:, h:])
+        out[h:, :h] = -(out[h:, h:] @ (L[h:, :h] @ out[:h, :h]))
+
+    squares = (X * X).sum(1)
+    K = torch.addmm(squares[:, None] + squares[None], X, X.T, alpha=-2.0).mul_(-gamma).exp_()
+    K.diagonal().add_(ridge)
+    L = torch.linalg.cholesky(K)
+    W = torch.zeros_like(L)
+    invert(L, W)
+    alpha = W.T @ (W @ y[:, None])
+    missed = []
+    for test in folds:
+        columns = W[:, test]
+        missed.append(torch.linalg.solve(columns.T @ columns, alpha[test]))
+    return missed
+
+
+def block(flags) -> list[dict]:
+    from onefit.heldout import Block
+    from onefit.kernels import Gaussian
+
+    n = 2000 if flags.quick else 20_000
+    X, y = sample(n)
+    folds, lam = folds_of(n), 1e-4
+    there, target = torch.tensor(X, device=flags.device), torch.tensor(y, device=flags.device)
+    tests = [torch.tensor(test, device=flags.device) for test in folds.test]
+
+    def ours():
+        problem = problem_of(Gaussian(0.1), there, y, True)
+        return Block().prepare(problem, folds).predict(np.array([lam]))
+
+    def plain():
+        return bare(there, target, tests, 0.1, lam * 0.9 * n)
+
+    ours(), plain()
+    times = {"onefit": [], "bare": []}
+    peaks = {}
+    for _ in range(2 if flags.quick else 5):
+        for name, action in (("onefit", ours), ("bare", plain)):
+            seconds, peaks[name], _ = timed(action)
+            times[name].append(seconds)
+    best = {name: min(values) for name, values in times.items()}
+    labels = {
+        "onefit": "onefit, method 'block' (intercept, bounds)",
+        "bare": "kernel, Cholesky, triangular inverse, blocks",
+    }
+    return [
+        {
+            "n": f"{n:,}",
+            "what": labels[name],
+            "seconds": f"{best[name]:.3f}",
+            "times bare": f"{best[name] / best['bare']:.2f}",
+            "peak GiB": f"{peaks[name]:.1f}",
+        }
+        for name in best
+    ]
+
+
+def himalaya(flags) -> list[dict]:
+    try:
+        from himalaya.backend import set_backend
+        from himalaya.kernel_ridge import KernelRidgeCV
+    except ImportError:
+        return [{"what": "himalaya is not installed: pip install himalaya"}]
+    from sklearn.model_selection import KFold
+
+    n = 1000 if flags.quick else 10_000
+    X, y = sample(n)
+    lams = np.logspace(-6, 0, 20)
+    splits = KFold(10, shuffle=True, random_state=0)
+    set_backend("torch_cuda" if flags.device == "cuda" else "torch", on_error="raise")
+    there, target = torch.tensor(X, device=flags.device), torch.tensor(y, device=flags.device)
+
+    def theirs():
+        model = KernelRidgeCV(
+            alphas=lams * 0.9 * n, kernel="rbf", kernel_params={"gamma": 0.1}, cv=splits
+        )
+        return model.fit(there, target)
+
+    def ours(method: str):
+        from onefit import KernelRegressor, KernelSearchCV
+
+        machine = KernelRegressor(gamma=0.1, fit_intercept=False)
+        found = KernelSearchCV(
+            machine, {"lam": lams}, cv=splits, method=method, scoring="neg_mean_squared_error"
+        )
+        return found.fit(there, target)
+
+    contestants = {
+        "himalaya KernelRidgeCV": theirs,
+        "onefit, iterative": lambda: ours("iterative"),
+        "onefit, auto": lambda: ours("auto"),
+    }
+    best = dict.fromkeys(contestants, (np.inf, 0.0, None))
+    for turn in range(3):
+        for name, action in contestants.items():
+            one = timed(action)
+            if turn and one[0] < best[name][0]:  # the first turn starts libraries
+                best[name] = one
+    found = []
+    for name, (seconds, peak, model) in best.items():
+        lam = getattr(model, "best_params_", {}).get("lam")
+        lam = float(model.best_alphas_[0]) / (0.9 * n) if lam is None else lam
+        found.append(
+            {
+                "what": name,
+                "n": f"{n:,}",
+                "seconds": f"{seconds:.2f}",
+                "himalaya takes": f"{best['himalaya KernelRidgeCV'][0] / seconds:.1f} times",
+                "lam chosen": f"{lam:.2g}",
+                "peak GiB": f"{peak:.1f}",
+            }
+        )
+    return found
+
+
+def agreement(flags) -> list[dict]:
+    from onefit import kernels
+    from onefit.heldout import Block, Eigen, Iterative
+
+    n = 500 if flags.quick else 2000
+    X, y = sample(n)
+    there, folds = torch.tensor(X, device=flags.device), folds_of(n)
+    lams, found = np.logspace(-5, -1, 5), []
+    methods = {"block": Block(), "eigen": Eigen(), "iterative": Iterative(tol=1e-9)}
+    for name in KERNELS:
+        kernel = getattr(kernels, name)(0.1)
+        on_host = Block().prepare(problem_of_host(kernel, X, y), folds).predict(lams)
+        for label, method in methods.items():
+            path = method.prepare(problem_of(kernel, there, y, True), folds).predict(lams)
+            gap = np.abs(path.values - on_host.values).max() / y.std()
+            bound = (path.bounds.max() + on_host.bounds.max()) / y.std()
+            found.append(
+                {
+                    "kernel": name,
+                    "method": label,
+                    "largest difference / scale": f"{gap:.1e}",
+                    "bounds together": f"{bound:.1e}",
+                    "within 1e-8": "yes" if gap <= 1e-8 else "no",
+                    "within bounds": "yes" if gap <= bound else "NO",
+                }
+            )
+    return found
+
+
+def problem_of_host(kernel, X, y):
+    from onefit.losses import Squared
+    from onefit.problem import Problem
+
+    return Problem(kernel(X), y[:, None], np.ones(y.size), Squared(), True, "mean", definite=True)
+
+
+def table(rows: list[dict]) -> str:
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
+    lines += ["| " + " | ".join(str(row.get(name, "")) for name in names) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+PARTS = {
+    "rows": rows,
+    "million": million,
+    "search": search,
+    "block": block,
+    "himalaya": himalaya,
+    "agreement": agreement,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--part", choices=PARTS, required=True)
+    parser.add_argument("--quick", action="store_true", help="small sizes, to try the script")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--method", default="auto", help="of part search")
+    parser.add_argument("--tol", type=float, default=1e-6, help="of part million")
+    parser.add_argument("--save", action="store_true")
+    flags = parser.parse_args()
+    flags.start, flags.named = time.perf_counter(), None if flags.device == "cpu" else flags.device
+    found = PARTS[flags.part](flags)
+    where = torch.cuda.get_device_name() if flags.device != "cpu" else "CPU"
+    text = f"{where}, PyTorch {torch.__version__}, float64\n\n{table(found)}\n"
+    print(text)
+    if flags.save:
+        path = HERE / "results" / f"gpu_{flags.part}.md"
+        path.write_text(f"# onefit on a device, part {flags.part}\n\n{text}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

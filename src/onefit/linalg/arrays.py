@@ -1,0 +1,199 @@
+"""Where arrays live, and what computes on them: NumPy here, another array library on a device.
+
+A method is written once. What it does to arrays of n rows goes through one object, found once from
+the kernel matrix (:func:`arrays_of`) and passed down: :class:`Arrays` is NumPy with LAPACK by name
+(onefit.linalg.blas), onefit.linalg.device has the same operations for PyTorch, CuPy and whatever
+else keeps to the array API standard. Arrays with one number per column stay with NumPy in both
+cases: they decide what is done next, and are read at once.
+
+In place means that the argument is overwritten and that nothing else is of use afterwards.
+"""
+
+from __future__ import annotations
+
+from math import fsum
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from onefit._types import Array, Indices
+from onefit.linalg import blas
+
+__all__ = ["HOST", "Arrays", "arrays_of", "is_elsewhere"]
+
+#: libraries whose arrays are computed with where they are
+LIBRARIES = ("torch", "cupy", "array_api_strict")
+
+
+class Arrays:
+    """NumPy and LAPACK.
+
+    Attributes
+    ----------
+    lib : module
+        The namespace of the array API standard.
+    on_host : bool
+        Whether these are NumPy's arrays.
+    """
+
+    lib: ModuleType = np
+    on_host = True
+
+    def __repr__(self) -> str:
+        return "the host"
+
+    # from NumPy's arrays and back
+
+    def asarray(self, x: Any, dtype: Any = None) -> Any:
+        """An array of NumPy's, here."""
+        return np.asarray(x, dtype=dtype)
+
+    def host(self, x: Any) -> Array:
+        """An array from here, as one of NumPy's."""
+        return np.asarray(x)
+
+    def astype(self, x: Any, dtype: Any) -> Any:
+        """The numbers in another precision, which is named as NumPy does."""
+        return x.astype(dtype, copy=False)
+
+    def zeros(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """An array of zeros."""
+        return np.zeros(shape, dtype=dtype)
+
+    def empty(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        """An array that is to be filled."""
+        return np.empty(shape, dtype=dtype)
+
+    def copy(self, x: Any) -> Any:
+        """One that may be overwritten."""
+        return x.copy()
+
+    # some rows and columns, named by NumPy's indices or masks
+
+    def columns(self, x: Any, which: Any) -> Any:
+        """Some columns of a matrix."""
+        return x[:, which]
+
+    def rows(self, x: Any, which: Any) -> Any:
+        """Some rows of a matrix, or entries of a vector."""
+        return x[which]
+
+    def put(self, x: Any, which: Any, values: Any) -> None:
+        """Overwrite some columns."""
+        x[:, which] = values
+
+    def add_diagonal(self, a: Any, value: float) -> Any:
+        """a + value I, in place."""
+        a[np.diag_indices_from(a)] += value
+        return a
+
+    # one number per column, as NumPy's array
+
+    def dots(self, a: Any, b: Any) -> Array:
+        """The inner product of every column of ``a`` with that of ``b``."""
+        return blas.dots(a, b)
+
+    def norms(self, a: Any) -> Array:
+        """The Euclidean norm of every column."""
+        return np.asarray(np.linalg.norm(a, axis=0))
+
+    def largest(self, a: Any) -> Array:
+        """The largest absolute value of every column."""
+        return np.asarray(np.abs(a).max(axis=0))
+
+    def column_sums(self, a: Any) -> Array:
+        """The sum of every column, rounded once."""
+        return np.array([fsum(column) for column in a.T])
+
+    def add_scaled(self, x: Any, a: Any, scale: Array) -> None:
+        """x += a diag(scale), in place."""
+        x += scale * a
+
+    # elementwise, in place
+
+    def exp_(self, t: Any) -> None:
+        """exp(t)."""
+        np.exp(t, out=t)
+
+    def sqrt_(self, t: Any) -> None:
+        """The root of t."""
+        np.sqrt(t, out=t)
+
+    def power_(self, t: Any, degree: int) -> None:
+        """A power of t."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.power(t, degree, out=t)
+
+    def one_minus_(self, t: Any) -> None:
+        """1 - t."""
+        np.subtract(1.0, t, out=t)
+
+    def at_least_(self, t: Any, value: float) -> None:
+        """The larger of t and a value."""
+        np.maximum(t, value, out=t)
+
+    # matrices
+
+    def fortran(self, a: Any) -> Any:
+        """As LAPACK wants it."""
+        return np.asfortranarray(a)
+
+    def cholesky(self, a: Any) -> Any:
+        """Lower L with L L' = a; overwrites ``a``."""
+        return blas.cholesky(a, overwrite=True)
+
+    def triangular_inverse(self, lower: Any) -> Any:
+        """The inverse of a lower triangular matrix; overwrites it."""
+        return blas.triangular_inverse(lower, overwrite=True)
+
+    def inverse_spd(self, a: Any) -> Any:
+        """The inverse of a positive definite matrix; overwrites ``a``."""
+        return blas.inverse_spd(a)
+
+    def solve_spd(self, a: Any, b: Any) -> Any:
+        """Solve a x = b for a small positive definite a."""
+        return blas.solve_spd(a, b)
+
+    def eigh(self, a: Any) -> tuple[Any, Any]:
+        """Eigenvalues (ascending) and eigenvectors of a symmetric matrix; overwrites ``a``."""
+        return blas.eigh(a, overwrite=True)
+
+    def gram(self, a: Any) -> Any:
+        """a'a, the lower triangle at least."""
+        return blas.gram(np.asfortranarray(a))
+
+    def matmul(self, a: Any, b: Any) -> Any:
+        """a b."""
+        return blas.matmul(a, b)
+
+    def norm_of_gram(self, a: Any) -> float:
+        """A bound on the largest eigenvalue of a'a."""
+        return blas.norm_of_gram(a)
+
+
+#: NumPy and LAPACK
+HOST = Arrays()
+
+
+def is_elsewhere(x: Any) -> bool:
+    """Whether ``x`` is an array of PyTorch, CuPy or array-api-strict, wherever it lies."""
+    return type(x).__module__.partition(".")[0] in LIBRARIES and hasattr(x, "shape")
+
+
+def arrays_of(x: Any) -> Arrays:
+    """What computes on an array, or on a kernel matrix that is not held."""
+    own = getattr(x, "arrays", None)
+    if own is not None:
+        return own  # type: ignore[no-any-return]
+    if isinstance(x, np.ndarray) or not is_elsewhere(x):
+        return HOST
+    from onefit.linalg.device import Device
+
+    return Device.of(x)
+
+
+def index(which: Any) -> Indices:
+    """Indices, for a mask too."""
+    which = np.asarray(which)
+    return np.flatnonzero(which) if which.dtype == bool else which

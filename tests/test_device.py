@@ -1,0 +1,364 @@
+"""Arrays of other libraries: the same numbers as NumPy's, and refusals that name what is missing.
+
+array-api-strict runs everywhere and knows no operation beyond the standard; PyTorch's tensors on
+the CPU are tested where PyTorch is installed (pip install 'onefit[gpu]').
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit
+
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, heldout_predict, plan
+from onefit.folds import Folds
+from onefit.heldout import Block, Eigen, Iterative
+from onefit.kernels import (
+    Gaussian,
+    Laplace,
+    Linear,
+    Matern12,
+    Matern32,
+    Matern52,
+    Normalized,
+    PerFeature,
+    Polynomial,
+    WeightedSum,
+)
+from onefit.linalg import arrays_of, device, tiles
+from onefit.losses import Squared
+from onefit.problem import Problem
+
+KERNELS = [
+    Gaussian(0.3),
+    Laplace(0.2),
+    Matern12(0.4),
+    Matern32(0.5),
+    Matern52(0.5),
+    Linear(),
+    Polynomial(0.1, 1.0, 3),
+    WeightedSum([Gaussian(0.1), Linear()], [1.0, 0.5]),
+    Normalized(Polynomial(0.2, 1.0, 2)),
+    PerFeature(Gaussian, [0.1, 0.2, 0.0]),
+]
+LAMS = np.logspace(-4, -1, 3)
+N = 90
+
+
+@pytest.fixture(params=["array_api_strict", "torch"])
+def there(request):
+    """From NumPy's arrays to those of a library."""
+    library = pytest.importorskip(request.param, reason=f"{request.param} is not installed")
+    return library.tensor if request.param == "torch" else library.asarray
+
+
+def home(x):
+    return arrays_of(x).host(x)
+
+
+def sample(n=N, dtype=np.float64):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n, 3)) + 2.0
+    X[7], X[9] = X[3], X[3] + 1e-7
+    Y = np.stack([np.sin(X.sum(axis=1)) + 0.1 * random.normal(size=n), X[:, 0] ** 2], axis=1)
+    return X.astype(dtype), Y.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda one: type(one).__name__)
+def test_kernel_matrices_are_those_of_numpy(there, kernel, dtype):
+    X, _ = sample(dtype=dtype)
+    Z = X[:20] + dtype(0.3)
+    Z[4] = X[11]
+    K, own = kernel(X), home(kernel(there(X)))
+    tol = 100.0 * np.finfo(dtype).eps * np.abs(K).max()
+    assert own.dtype == dtype
+    assert np.abs(own - K).max() <= tol
+    assert np.abs(home(kernel(there(Z), there(X))) - kernel(Z, X)).max() <= tol
+    assert np.abs(home(kernel.diag(there(X))) - kernel.diag(X)).max() <= tol
+    if kernel.metrics != ("dot",):
+        assert np.array_equal(own, own.T)
+
+
+def test_close_points_have_accurate_distances(there):
+    X, _ = sample()
+    X += 1e4
+    for kernel in (Matern12(1e4), Matern12(1.0)):
+        assert np.abs(home(kernel(there(X))) - kernel(X)).max() < 1e-10
+    assert home(Matern12(1e4)(there(X)))[3, 7] == 1.0
+
+
+def test_tiles_products_and_columns(there, monkeypatch):
+    X, Y = sample()
+    K, whole = Gaussian(0.3).tiles(there(X)), Gaussian(0.3)(X)
+    K.side = 32
+    monkeypatch.setattr(tiles, "TERMS", 8)
+    rows = np.array([5, 80, 2])
+    for matrix in (K, Gaussian(0.3).tiles(there(X)).hold()):
+        for precise in (False, True):
+            assert np.allclose(home(matrix.product(there(Y), precise)), whole @ Y, rtol=1e-13)
+        assert np.allclose(home(matrix.columns(rows)), whole[:, rows], atol=1e-14)
+    assert np.allclose(home(K.whole()), whole, atol=1e-14)
+    assert K.hold().row_sum() == pytest.approx(np.abs(whole).sum(axis=1).max())
+
+
+def problem(K, Y, s, fit_intercept=True, scaling="mean"):
+    return Problem(K, Y, s, Squared(), fit_intercept, scaling, definite=True)
+
+
+def draw(cv, X):
+    return Folds.draw(cv, X, None, None, classifier=False)
+
+
+CASES = [
+    # kernel, intercept, scaling, weights, splitter
+    (Gaussian(0.3), True, "mean", "ones", KFold(4, shuffle=True, random_state=0)),
+    (Laplace(0.2), False, "total", "some zero", KFold(7)),
+    (Matern32(0.4), True, "total", "random", ShuffleSplit(3, test_size=0.2, random_state=0)),
+    (Polynomial(0.1, 1.0, 2), False, "mean", "random", KFold(3)),
+    (WeightedSum([Gaussian(0.1), Linear()], [1.0, 0.1]), True, "mean", "some zero", KFold(5)),
+]
+
+
+@pytest.mark.parametrize("method", [Block(), Eigen(), Iterative(tol=1e-9)], ids=lambda m: m.name)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: type(case[0]).__name__)
+def test_heldout_values_are_those_of_numpy(there, case, method):
+    kernel, fit_intercept, scaling, weights, cv = case
+    X, Y = sample()
+    s = np.ones(N) if weights == "ones" else np.random.default_rng(1).uniform(0.5, 2.0, size=N)
+    if weights == "some zero":
+        s[[4, 50]] = 0.0
+    folds = draw(cv, X)
+    lams = LAMS * (N if scaling == "total" else 1.0)
+    wanted = Block().prepare(problem(kernel(X), Y, s, fit_intercept, scaling), folds).predict(lams)
+    for held in (True, False) if method.products_only else (True,):
+        K = kernel.tiles(there(X))
+        K.side = 40
+        K = K.hold() if held else K
+        found = method.prepare(problem(K, Y, s, fit_intercept, scaling), folds).predict(lams)
+        gap = np.abs(found.values - wanted.values)
+        assert isinstance(found.values, np.ndarray)
+        assert gap.max() <= 1e-8 * np.abs(Y).max()
+        # each bound holds against values with bounds of their own
+        sizes = np.diff(folds.offsets)
+        both = np.repeat(found.bounds + wanted.bounds, sizes, axis=1)
+        assert (gap <= both).all()
+        assert found.exact.all()
+
+
+@pytest.mark.parametrize("method", [Block(), Eigen()], ids=lambda m: m.name)
+def test_leave_one_out(there, method):
+    X, Y = sample()
+    folds = draw(LeaveOneOut(), X)
+    wanted = method.prepare(problem(Gaussian(0.3)(X), Y, np.ones(N)), folds).predict(LAMS)
+    K = Gaussian(0.3).tiles(there(X))
+    found = method.prepare(problem(K, Y, np.ones(N)), folds).predict(LAMS)
+    assert np.abs(found.values - wanted.values).max() < 1e-8
+
+
+def test_preconditioner_saves_the_same_steps(there):
+    X, Y = sample(330)
+    folds, lams = draw(KFold(3), X), np.array([1e-5, 1e-3])
+    found = []
+    for K in (Gaussian(0.3).tiles(X), Gaussian(0.3).tiles(there(X)).hold()):
+        method = Iterative(tol=1e-8).prepare(problem(K, Y, np.ones(330)), folds)
+        assert method.low_rank.factor(np.array([1e-3]), 3).shape[1] > 0
+        found.append(method.predict(lams))
+    assert np.abs(found[0].values - found[1].values).max() < 1e-8
+    assert np.abs(found[0].steps - found[1].steps).max() <= 3
+    assert found[1].steps.max() < 40
+
+
+def test_single_precision_is_iterated_in_it_and_certified_in_double(there):
+    X, Y = sample(dtype=np.float32)
+    folds, s = draw(KFold(4), X), np.ones(N, np.float32)
+    lams = np.array([1e-3, 1e-1])
+    K = Gaussian(0.3)(X)
+    exact = Block().prepare(problem(K.astype(float), Y.astype(float), s.astype(float)), folds)
+    found = Iterative().prepare(problem(Gaussian(0.3).tiles(there(X)), Y, s), folds).predict(lams)
+    assert found.values.dtype == np.float32
+    # another rounding of the entries of K is all that differs
+    assert np.abs(found.values - exact.predict(lams).values).max() < 1e-3
+    assert (found.error < 1e-4).all()
+
+
+def test_splits_that_would_be_refitted_are_named(there):
+    X, Y = sample()
+    folds = draw(ShuffleSplit(2, test_size=0.7, random_state=0), X)
+    K = Gaussian(0.3).tiles(there(X))
+    with pytest.raises(ValueError, match="split 0 removes more rows"):
+        Block().prepare(problem(K, Y, np.ones(N)), folds)
+
+
+def test_triangular_inverse_by_halves_and_other_matrices(there, monkeypatch):
+    monkeypatch.setattr(device, "LEAF", 8)
+    random = np.random.default_rng(0)
+    A = random.normal(size=(50, 50))
+    A = A @ A.T + 50.0 * np.eye(50)
+    xp, b = arrays_of(there(A)), random.normal(size=(50, 2))
+    L = np.linalg.cholesky(A)
+    assert np.allclose(home(xp.triangular_inverse(there(L))), np.linalg.inv(L), atol=1e-13)
+    assert np.allclose(home(xp.inverse_spd(there(A))), np.linalg.inv(A), atol=1e-13)
+    assert np.allclose(home(xp.solve_spd(there(A), there(b))), np.linalg.solve(A, b), atol=1e-13)
+    largest = np.linalg.eigvalsh(A)[-1]
+    assert largest <= xp.norm_of_gram(there(L.T.copy())) <= 2.01 * largest
+    with pytest.raises(np.linalg.LinAlgError):
+        xp.cholesky(there(A - 200.0 * np.eye(50)))
+
+
+def test_sums_of_columns_lose_nothing(there):
+    random = np.random.default_rng(0)
+    a = random.normal(size=(1001, 2)) * 10.0 ** random.integers(-12, 6, size=(1001, 2))
+    a = random.permutation(np.concatenate([a, -a + 1e-9]))
+    xp = arrays_of(there(a))
+    wanted = tiles.HOST.column_sums(a)
+    assert np.allclose(xp.column_sums(there(a)), wanted, rtol=1e-12, atol=0.0)
+
+
+GRID = {"gamma": [0.1, 0.4], "lam": [1e-4, 1e-2]}
+
+
+@pytest.mark.parametrize("method", ["auto", "iterative", "eigen"])
+def test_search_and_winner_stay_where_the_data_are(there, method):
+    X, Y = sample()
+    s = np.random.default_rng(1).uniform(0.5, 2.0, size=N)
+    search = KernelSearchCV(KernelRegressor(), GRID, cv=4, method=method)
+    wanted = search.fit(X, Y[:, 0], sample_weight=s)
+    scores, predicted = wanted.cv_results_["mean_test_score"], wanted.predict(X)
+    found = search.fit(there(X), there(Y[:, 0]), sample_weight=there(s))
+    assert np.abs(found.cv_results_["mean_test_score"] - scores).max() < 1e-8
+    assert found.cv_results_["exact"].all()
+    own = found.predict(there(X))
+    assert type(own) is type(there(X)) is type(found.best_estimator_.dual_coef_)
+    assert np.abs(home(own) - predicted).max() < 1e-8
+    assert "Plan on device" in found.explain(there(X), there(Y[:, 0]))
+
+
+@pytest.mark.parametrize("weights", ["ones", "some zero"])
+def test_fits(there, weights):
+    X, Y = sample()
+    s = np.ones(N)
+    if weights == "some zero":
+        s[:3] = 0.0
+    model = KernelRegressor(kernel="matern52", lam=1e-3)
+    wanted = model.fit(X, Y, sample_weight=s).predict(X)
+    found = model.fit(there(X), there(Y), sample_weight=there(s)).predict(there(X))
+    assert np.abs(home(found) - wanted).max() < 1e-7
+
+
+def test_classifier_and_heldout_predictions(there):
+    X, Y = sample()
+    labels = np.where(Y[:, 0] > 0, "yes", "no")
+    wanted = KernelClassifier().fit(X, labels)
+    found = KernelClassifier().fit(there(X), labels)
+    assert (
+        np.abs(home(found.decision_function(there(X))) - wanted.decision_function(X)).max() < 1e-8
+    )
+    assert (found.predict(there(X)) == wanted.predict(X)).all()
+    first = heldout_predict(KernelRegressor(), X, Y).predictions
+    other = heldout_predict(KernelRegressor(), there(X), there(Y)).predictions
+    assert np.abs(first - other).max() < 1e-8
+
+
+def test_smaller_tiles_where_memory_is_short_and_then_a_refusal(there, monkeypatch):
+    X, Y = sample()
+    monkeypatch.setattr(tiles, "SMALL", 8)
+    K = Gaussian(0.3).tiles(there(X))
+    block, most = K.block, 30
+
+    def small(rows, columns):
+        found = block(rows, columns)
+        if max(found.shape) > most:
+            raise MemoryError
+        return found
+
+    K.block, K.side = small, 90
+    assert np.allclose(home(K @ there(Y)), Gaussian(0.3)(X) @ Y)
+    assert K.side <= most
+    most = 4
+    with pytest.raises(MemoryError, match=r"kernel matrix of 90 rows, .* GiB are free"):
+        K.whole()
+
+
+def test_what_is_not_computed_there_is_refused_by_name(there):
+    X, Y = sample()
+    A, y = there(X), Y[:, 0]
+
+    def searched(estimator=None, **settings):
+        return KernelSearchCV(estimator or KernelRegressor(), GRID, **settings)
+
+    with pytest.raises(ValueError, match=r"'exact' .* does not compute on device"):
+        searched(method="exact").fit(A, y)
+    with pytest.raises(ValueError, match="Huber"):
+        searched(KernelRegressor(loss="huber")).fit(A, y)
+    with pytest.raises(ValueError, match="criterion='gcv' is not computed on device"):
+        searched(criterion="gcv").fit(A, y)
+    with pytest.raises(ValueError, match="Huber"):
+        KernelRegressor(loss="huber").fit(A, y)
+    with pytest.raises(TypeError, match="function of NumPy arrays"):
+        KernelRegressor(kernel=lambda a, b: a @ b.T).fit(A, y)
+    with pytest.raises(TypeError, match="precomputed"):
+        KernelRegressor(kernel="precomputed").fit(there(X @ X.T), y)
+    with pytest.raises(TypeError, match="int64 on a device"):
+        searched().fit(there(X.astype(np.int64)), y)
+    with pytest.raises(ValueError, match="NaN"):
+        KernelRegressor().fit(there(np.where(X > 3.0, np.nan, X)), y)
+    with pytest.raises(ValueError, match="fitted with NumPy arrays"):
+        KernelRegressor().fit(X, y).predict(A)
+    with pytest.raises(ValueError, match="no array of that device"):
+        KernelRegressor().fit(A, y).predict(X)
+
+
+def test_devices_that_are_not_there():
+    X, Y = sample()
+    with pytest.raises(ValueError, match="device='gpu' is not known"):
+        KernelSearchCV(KernelRegressor(), GRID, device="gpu").fit(X, Y)
+    with pytest.raises(ValueError, match="CUDA device"):
+        KernelSearchCV(KernelRegressor(), GRID, device="cuda:77").fit(X, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        on_cpu = KernelSearchCV(KernelRegressor(), GRID, device="cpu").fit(sp.csr_array(X), Y)
+    assert on_cpu.best_score_ > 0.0
+
+
+def test_arrays_of_two_devices_do_not_mix():
+    strict = pytest.importorskip("array_api_strict")
+    X, Y = sample()
+    one, other = (strict.Device(name) for name in ("CPU_DEVICE", "device1"))
+    A, y = strict.asarray(X, device=one), strict.asarray(Y[:, 0], device=other)
+    with pytest.raises(ValueError, match="move both to one place"):
+        KernelSearchCV(KernelRegressor(), GRID).fit(A, y)
+    with pytest.raises(ValueError, match="move both to one place"):
+        Gaussian(1.0)(A, strict.asarray(X, device=other))
+
+
+def test_tensors_that_require_grad_are_refused():
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    X, Y = sample()
+    with pytest.raises(ValueError, match="detach"):
+        KernelRegressor().fit(torch.tensor(X, requires_grad=True), Y)
+
+
+def work(n, lams=20, **more):
+    return plan.Workload(n=n, lams=lams, removed=(n // 10,) * 10, **more)
+
+
+def test_plan_takes_factors_for_few_rows_and_iterations_for_many():
+    room = 140 * 2.0**30
+    assert plan.choose_on_device(work(1000, 3), "auto", room).method == "block"
+    assert plan.choose_on_device(work(20_000), "auto", room).method == "iterative"
+    large = plan.choose_on_device(work(200_000), "auto", room)
+    assert (large.method, large.tiled) == ("iterative", True)
+    assert plan.choose_on_device(work(20_000), "block", room).method == "block"
+    with pytest.raises(ValueError, match="'limit' is not known"):
+        plan.choose_on_device(work(1000), "limit", room)
+
+
+def test_plan_refuses_what_does_not_fit_a_device():
+    load = work(50_000)
+    estimate = plan.choose_on_device(load, "block", 2.0**30)
+    with pytest.raises(MemoryError, match=r"needs 93.1 GiB on device x, where 1 GiB are free"):
+        plan.check_device_memory(load, estimate, 2.0**30, "device x")
