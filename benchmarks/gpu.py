@@ -119,7 +119,7 @@ def rows(flags) -> list[dict]:
     small = 2000 if flags.quick else 100_000
     iterate("Gaussian", 2000, np.logspace(-2, -3, 2), flags.device)  # libraries start
     found = []
-    for name in KERNELS:
+    for name in flags.kernels:
         if time.perf_counter() - flags.start > 75.0:
             found.append({"kernel": name, "n": f"{small:,}", "seconds": "not begun: time is up"})
             continue
@@ -354,6 +354,7 @@ def main() -> None:
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--method", default="auto", help="of part search")
     parser.add_argument("--tol", type=float, default=1e-6, help="of part million")
+    parser.add_argument("--kernels", nargs="*", default=list(KERNELS), help="of part rows")
     parser.add_argument("--save", action="store_true")
     flags = parser.parse_args()
     flags.start, flags.named = time.perf_counter(), None if flags.device == "cpu" else flags.device

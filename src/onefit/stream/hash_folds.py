@@ -41,7 +41,7 @@ class HashKFold(BaseCrossValidator):
     >>> cv.fold_of(np.arange(12))
     array([0, 1, 1, 2, 2, 2, 1, 2, 0, 2, 1, 0])
     >>> cv.fold_of(["Anna", "Bert", "Anna"])
-    array([2, 1, 2])
+    array([1, 2, 1])
     >>> [len(test) for _, test in cv.split(np.zeros((3000, 1)))]
     [1012, 976, 1012]
     """

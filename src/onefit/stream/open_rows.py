@@ -86,4 +86,11 @@ def open_rows(
 
 
 def _are_paths(X: Any) -> bool:
-    return isinstance(X, (list, tuple)) and bool(X) and all(isinstance(x, (str, Path)) for x in X)
+    return isinstance(X, (list, tuple)) and bool(X) and all(map(_is_path, X))
+
+
+def _is_path(x: Any) -> bool:
+    """Whether something names a file; other texts may be rows of a user's kernel."""
+    if not isinstance(x, str):
+        return isinstance(x, Path)
+    return x.endswith((".parquet", ".pq", ".npy")) or "://" in x or Path(x).exists()

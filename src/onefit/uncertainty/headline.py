@@ -270,7 +270,10 @@ def _rows_of(shares: dict[Any, float], rows: int) -> float:
     return float(counts.size**2 / np.sum(1.0 / counts))
 
 
-def _r2(judged: Judged) -> float:
+def _r2(judged: Judged) -> float | None:
+    """None for several levels of one target, which R^2 does not compare."""
     rows = judged.held.folds.rows
     Y = np.asarray(judged.y, dtype=float).reshape(judged.held.folds.n, -1)
+    if Y.shape[1] != judged.held.values.reshape(rows.size, -1).shape[1]:
+        return None
     return float(r2_score(Y[rows], judged.held.values))
