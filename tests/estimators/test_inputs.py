@@ -187,7 +187,10 @@ def test_probabilities_come_with_the_log_loss_alone():
         assert not hasattr(model, "predict_proba")
         with pytest.raises(AttributeError) as caught:
             model.predict_proba(X)
-        assert "gives no probabilities; use" in f"{caught.value} {caught.value.__cause__}"
+        assert (
+            "gives no probabilities; use CalibratedKernelClassifier, calibrate of a search"
+            in f"{caught.value} {caught.value.__cause__}"
+        )
     model = KernelClassifier("log").fit(X, y)
     p = model.predict_proba(X)
     assert p.sum(axis=1) == pytest.approx(1.0)

@@ -286,11 +286,6 @@ def _check_gamma(machine: Machine, ranges: dict[int, dict[str, Any]], s: Array) 
             "search='gradient' needs positive sample weights; leave out the rows of weight zero"
         )
     if "kernel" in own[0]:
-        if "gamma" in own[0]:
-            raise ValueError(
-                "param_grid has an Interval for gamma beside a Bank, whose kernels have parameters "
-                "of their own; put kernels with several gammas into the bank"
-            )
         return
     kernel, interval = machine.estimator.kernel, own[0]["gamma"]
     if "gamma" not in kernel_parameters(kernel):

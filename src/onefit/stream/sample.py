@@ -16,19 +16,19 @@ from scipy.sparse import issparse, vstack
 
 from onefit._types import Array, Indices
 from onefit.stream.accumulate import Chunk
+from onefit.stream.hashing import spread
 
 __all__ = ["Drawn", "Sample", "row_hash"]
 
 
 def row_hash(seed: int, rows: Array) -> Array:
-    """64 bits for every row number: the finaliser of splitmix64 (Steele, Lea and Flood 2014)."""
+    """64 bits for every row number, from a start of the seed's own.
+
+    Folds hash row numbers too, otherwise seeded: were both alike, landmarks would lie in one fold.
+    """
     step = np.uint64(0x9E3779B97F4A7C15)
-    z = np.asarray(rows).astype(np.uint64) + np.uint64(1)
     start = np.uint64((0xD1342543DE82EF95 * (int(seed) + 1)) % 2**64)
-    z = z * step + start
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        z = (z ^ (z >> np.uint64(shift))) * np.uint64(factor)
-    return np.asarray(z ^ (z >> np.uint64(31)))
+    return spread(np.asarray(rows).astype(np.uint64) * step + start)
 
 
 @dataclass(frozen=True)
