@@ -38,7 +38,7 @@ from onefit._describe import describe
 from onefit.cli.run import Diary
 from onefit.heldout import Block, Influence, Prepared
 from onefit.linalg import LinAlgError
-from onefit.search import journal, workers
+from onefit.search import journal, sealed, workers
 from onefit.search.journal import JournalError
 
 X, y = make_friedman1(40, random_state=0)
@@ -575,16 +575,16 @@ def test_journals_of_another_version_are_refused(tmp_path, monkeypatch):
 
 def connecting(monkeypatch, change, read_only: bool = False) -> None:
     """Open journals in another way."""
-    connect = journal._connect
+    connect = sealed._connect
 
     def changed(path):
         name = f"file:{path}?mode=ro" if read_only else path
-        connection = sqlite3.connect(name, uri=read_only, timeout=journal.PATIENCE)
+        connection = sqlite3.connect(name, uri=read_only, timeout=sealed.PATIENCE)
         connection.text_factory = connect(path).text_factory if path.exists() else str
         change(connection)
         return connection
 
-    monkeypatch.setattr(journal, "_connect", changed)
+    monkeypatch.setattr(sealed, "_connect", changed)
 
 
 @pytest.fixture
@@ -597,7 +597,7 @@ def unfinished(tmp_path):
 
 
 def test_a_journal_in_use_is_no_letter_to_an_aunt(unfinished, ran, monkeypatch):
-    monkeypatch.setattr(journal, "PATIENCE", 0.01)
+    monkeypatch.setattr(sealed, "PATIENCE", 0.01)
     ran.clear()
     with closing(sqlite3.connect(unfinished, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
@@ -617,7 +617,7 @@ def test_a_journal_in_use_is_no_letter_to_an_aunt(unfinished, ran, monkeypatch):
 
 
 def test_a_journal_that_comes_into_use_meanwhile(unfinished, monkeypatch):
-    monkeypatch.setattr(journal, "PATIENCE", 0.01)
+    monkeypatch.setattr(sealed, "PATIENCE", 0.01)
     write = journal._Journal.write
 
     def write_while_locked(*args):
@@ -632,7 +632,7 @@ def test_a_journal_that_comes_into_use_meanwhile(unfinished, monkeypatch):
 
 
 def test_a_journal_in_use_is_not_taken_for_a_damaged_one(unfinished, monkeypatch):
-    monkeypatch.setattr(journal, "PATIENCE", 0.01)
+    monkeypatch.setattr(sealed, "PATIENCE", 0.01)
     look_through = journal._Journal._look_through
 
     def look_through_while_locked(self):
