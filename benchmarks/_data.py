@@ -33,6 +33,25 @@ def friedman_classes(n: int, seed: int = 0, flipped: float = 0.05) -> tuple[Arra
     return X, np.where(wrong, -labels, labels)
 
 
+def forest(n: int, seed: int = 0, flipped: float = 0.05) -> tuple[Array, Array]:
+    """Two classes in the manner of covtype: ten measurements, an area of 4, a soil of 40.
+
+    The boundary is a wave in the first measurement, whose phase depends on the soil, with products
+    and squares of others; some labels are wrong.
+    """
+    rng = np.random.default_rng(seed)
+    measured = 0.7 * rng.normal(size=(n, 10))
+    measured[:, 1] = np.sin(measured[:, 1] * np.pi)  # an aspect
+    measured[:, 5:] = measured[:, :5] + 0.3 * measured[:, 5:]
+    area, soil = rng.integers(4, size=n), np.minimum(rng.geometric(0.08, size=n) - 1, 39)
+    phase, level = np.pi / 2 * rng.integers(4, size=40), rng.normal(size=4)
+    wave = 1.5 * np.sin(2.0 * measured[:, 0] + phase[soil]) + measured[:, 2] * measured[:, 3]
+    score = wave + 0.5 * level[area] + 0.3 * np.square(measured[:, 4]) - 0.3
+    y = np.where(score > 0, 1.0, -1.0)
+    wrong = rng.uniform(size=n) < flipped
+    return np.hstack([measured, np.eye(4)[area], np.eye(40)[soil]]), np.where(wrong, -y, y)
+
+
 def data_folder(flag: Path | None) -> Path:
     """The folder named by --data or by ONEFIT_DATA_DIR."""
     folder = flag or os.environ.get("ONEFIT_DATA_DIR")
