@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
+from dataclasses import replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -14,7 +17,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples
 
-from onefit.estimators import KernelClassifier, KernelRegressor
+from onefit.estimators import KernelClassifier, KernelRegressor, inside
+from onefit.fallback import Fallback, fall_back, measure_whole
 from onefit.grids import default_grid
 from onefit.relevance import Relevance
 from onefit.relevance import relevance as find_relevance
@@ -47,6 +51,7 @@ def select(
     n_jobs: int | None = None,
     random_state: Any = None,
     relevance: bool = False,
+    minutes: float | None = None,
 ) -> KernelSearchCV:
     """Choose a kernel machine for the data, and return the fitted search.
 
@@ -76,6 +81,13 @@ def select(
        1 of the 500 sets, nearer in 209; with outliers its median error was 0.27 to 0.76 times that
        of the squared loss.
 
+    6. **Time** (with ``minutes``). Where the plan of that search takes longer, or more memory than
+       there is, features stand in place of the kernel matrix: ``approximation="nystrom"``, see
+       :mod:`onefit.fallback`. That is told on stderr, and so is how far the winner is from the
+       whole kernel, by one cross-validation of it on the same folds where that fits into the time
+       that is left. The search has both as ``fallback_``, which is None where nothing had to be
+       given up. Outliers are then answered by the limit of Huber's loss (``method="limit"``).
+
     Nothing is scaled: columns of very different widths get a warning.
 
     What the choice is worth is in ``headline_`` of the search: its score, an interval that allows
@@ -102,6 +114,8 @@ def select(
         (the Gaussian in place of the linear one) and a gamma per column, is followed by gradient
         and repeated without each of five parts of the rows. The search that is returned then has
         an attribute ``relevance_``, see :func:`onefit.relevance`; the choice itself stays.
+    minutes : float, default=None
+        Time that the selection may take by its plan, which is an estimate; None sets no limit.
 
     Returns
     -------
@@ -134,6 +148,12 @@ def select(
         n_jobs=n_jobs,
     )
     params = {"groups": groups, "sample_weight": sample_weight}
+    begun, fallen = perf_counter(), None
+    if minutes is not None:
+        fallen = fall_back(search, X, y, minutes, **params)
+    if fallen is not None:
+        _check_relevance(relevance, fallen)
+        print(fallen.begun(), file=sys.stderr, flush=True)
     announce(search, X, y, sample_weight, groups)
     search.fit(X, y, **{name: one for name, one in params.items() if one is not None})
     if not labels and y.squeeze().ndim == 1:
@@ -141,12 +161,27 @@ def select(
         far = np.abs(residuals - np.median(residuals)) > FAR * mad(residuals)
         if far.mean() > PART:
             search = _robust(search, X, y, sample_weight)
+    if fallen is not None:
+        left = fallen.allowed - (perf_counter() - begun)
+        whole, reason = measure_whole(search, X, y, left, sample_weight)
+        fallen = replace(fallen, whole=whole, reason=reason)
+        print(fallen.told(), file=sys.stderr, flush=True)
+    if minutes is not None:
+        search.fallback_ = fallen
     verdict = search.headline_.verdict()
     if verdict:
         warnings.warn(f"{verdict}; see headline_", stacklevel=2)
     if relevance:
         search.relevance_ = _relevance(search, X, y, seed, params)
     return search
+
+
+def _check_relevance(asked: bool, fallen: Fallback) -> None:
+    if asked:
+        raise ValueError(
+            f"relevance=True follows the gradient of the whole kernel, but {fallen.why}; raise "
+            "minutes, take fewer rows, or leave relevance out"
+        )
 
 
 def _relevance(
@@ -256,7 +291,9 @@ def _robust(search: KernelSearchCV, X: Any, y: Array, sample_weight: Any) -> Ker
     kernel = least.best_params_["kernel"]
     (grid,) = [part for part in least.param_grid if part["kernel"] == [kernel]]
     huber = {"loss": ["huber"], "threshold": [c * scale for c in MULTIPLES]}
+    # a race repairs by the whole kernel
+    method = "limit" if inside.is_approximate(least.estimator) else "race"
     robust: KernelSearchCV = clone(least)
-    robust.set_params(param_grid=[grid | {"loss": ["squared"]}, grid | huber], method="race")
+    robust.set_params(param_grid=[grid | {"loss": ["squared"]}, grid | huber], method=method)
     robust.fit(X, y, **params)
     return robust

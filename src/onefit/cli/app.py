@@ -88,6 +88,13 @@ Components = Annotated[
     int | None,
     typer.Option(min=1, help="Features of --approximation; 2000 by default.", show_default=False),
 ]
+Minutes = Annotated[
+    float | None,
+    typer.Option(
+        help="Time there is: where the plan takes longer, features stand in for the kernel matrix.",
+        show_default=False,
+    ),
+]
 NFolds = Annotated[int, typer.Option(help="Splits of the cross-validation.")]
 Seed = Annotated[int, typer.Option(help="Of the splits, and of --rows.")]
 Jobs = Annotated[int | None, typer.Option(help="Kernels evaluated side by side.")]
@@ -135,6 +142,7 @@ def select(
     calibrate: Calibrate = None,
     approximation: Approximation = None,
     components: Components = None,
+    minutes: Minutes = None,
     folds: NFolds = 10,
     seed: Seed = 0,
     jobs: Jobs = None,
@@ -157,7 +165,7 @@ def select(
         kernels, criteria = tuple(kernel or ()), _listed(compare)
         options = Options(
             task, loss, kernels, criterion, criteria, method, folds, seed, jobs, tol, calibrate,
-            approximation, components, device,
+            approximation, components, device, minutes,
         )  # fmt: skip
         outputs = Outputs(report, model, results, keep_formulas)
         streamed = _streamed(data, approximation, rows)
@@ -169,7 +177,7 @@ def select(
             summary = select_streamed(data, target, left_out, options, outputs, diary)
             _print_selection(summary, outputs.written, format_)
             return
-        table = _read(data, target, delimiter, drop, rows, seed)
+        table = _read(data, target, delimiter, drop, rows, seed, options.whole)
         summary = select_model(table, options, data.name, outputs, diary)
         _print_selection(summary, outputs.written, format_)
 
@@ -306,12 +314,13 @@ def _read(
     drop: list[str] | None,
     rows: int | None,
     seed: int,
+    whole: bool = True,
 ) -> Any:
     from onefit.cli.recipe import check_rows
     from onefit.tables import read_table
 
-    # of a sample, all rows are read
-    check = check_rows if rows is None else None
+    # of a sample, and for features, all rows are read
+    check = check_rows if rows is None and whole else None
     table = read_table(data, target, _unescaped(delimiter), tuple(drop or ()), check)
     return table if rows is None else table.sample(rows, seed)
 

@@ -63,6 +63,12 @@ class Options:
     approximation: str | None = None
     components: int | None = None
     device: str | None = None
+    minutes: float | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is the whole kernel or nothing."""
+        return self.approximation is None and self.minutes is None
 
 
 @dataclass(frozen=True)
@@ -143,7 +149,21 @@ def _check_size(n: int, options: Options) -> None:
         raise ValueError(
             f"--tol is for --method iterative, not for {options.method!r}, which has no tolerance"
         )
-    check_rows(n, (n // options.folds,) * options.folds, options.loss in (None, "squared"))
+    _check_minutes(options)
+    if options.whole:
+        check_rows(n, (n // options.folds,) * options.folds, options.loss in (None, "squared"))
+
+
+def _check_minutes(options: Options) -> None:
+    """Refuse a limit of time where features cannot be fallen back to, or are there already."""
+    if options.minutes is None:
+        return
+    for name, value in (("--approximation", options.approximation), ("--device", options.device)):
+        if value is not None:
+            raise ValueError(
+                f"--minutes turns from the whole kernel to features on the processor where that "
+                f"takes too long, which {name} {value} decides already; leave one of them out"
+            )
 
 
 def check_rows(n: int, removed: tuple[int, ...] = (), squared: bool = True) -> None:
@@ -160,9 +180,9 @@ def check_rows(n: int, removed: tuple[int, ...] = (), squared: bool = True) -> N
     rows = int(0.9 * n * np.sqrt(available / needed))
     raise MemoryError(
         f"{n:,} rows need {needed / 1024**3:,.0f} GiB for the matrices of a kernel machine, and "
-        f"{available / 1024**3:,.1f} GiB are available; nothing was run: use --rows N to select "
-        f"on a random sample of N rows (at most about {rows:,} here; {min(rows, 3000):,} takes "
-        "minutes)"
+        f"{available / 1024**3:,.1f} GiB are available; nothing was run: use --approximation "
+        "nystrom for features in place of the matrices, or --rows N to select on a random sample "
+        f"of N rows (at most about {rows:,} here; {min(rows, 3000):,} takes minutes)"
     )
 
 
@@ -175,7 +195,8 @@ def _check_time(work: plan.Workload, n: int) -> None:
         rows = int(n / np.sqrt(days))
         raise MemoryError(
             f"{n:,} rows are too many for one machine: a selection would take {days:,.0f} days; "
-            f"nothing was run: use --rows N to select on a random sample of N rows (about {rows:,} "
+            "nothing was run: use --minutes M or --approximation nystrom for features in place of "
+            f"the kernel matrix, or --rows N to select on a random sample of N rows (about {rows:,} "
             "take a day, 20,000 take minutes)"
         )
 

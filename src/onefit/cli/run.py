@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -20,6 +21,7 @@ from onefit.cli.recipe import Options, Recipe, make_recipe
 from onefit.cli.show import progress, waiting
 from onefit.cli.spreadsheet import write_csv
 from onefit.cli.summary import check_results_name, summarise, write_results
+from onefit.fallback import Fallback, fall_back, measure_whole
 from onefit.files import DataError
 from onefit.report.criteria import compare_criteria
 from onefit.search.announce import announce
@@ -148,17 +150,39 @@ def select_model(
     start = perf_counter()
     recipe = make_recipe(table, options, told=outputs.report is not None)
     recipe.search.set_params(journal=diary.path)
+    fallen = _fall_back(recipe, options.minutes)
     announce(recipe.search, recipe.Z, recipe.y)
     with diary.told(), progress(recipe.search):
         recipe.search.fit(recipe.Z, recipe.y)
+    if fallen is not None:
+        fallen = _measured(recipe, fallen, perf_counter() - start)
     seconds = perf_counter() - start
     with diary.told(), waiting(f"criteria {', '.join(recipe.compare)}"):
         compare_criteria(recipe.search, recipe.Z, recipe.y, recipe.compare)
     n, columns = table.X.shape
     data = {"file": source, "rows": n, "columns": columns, "target": table.target}
-    summary = summarise(recipe, data, seconds)
+    summary = summarise(recipe, data, seconds, fallen)
     outputs.write(recipe, table, source)
     return summary
+
+
+def _fall_back(recipe: Recipe, minutes: float | None) -> Fallback | None:
+    """Features, if there is too little time for the whole kernel; told at once."""
+    if minutes is None:
+        return None
+    fallen = fall_back(recipe.search, recipe.Z, recipe.y, minutes)
+    if fallen is not None:
+        recipe.reasons.append(fallen.begun())
+        print(fallen.begun(), file=sys.stderr, flush=True)
+    return fallen
+
+
+def _measured(recipe: Recipe, fallen: Fallback, seconds: float) -> Fallback:
+    """How far the winner is from the whole kernel, if there is time for that."""
+    with waiting("the whole kernel at the setting chosen"):
+        left = fallen.allowed - seconds
+        whole, reason = measure_whole(recipe.search, recipe.Z, recipe.y, left)
+    return replace(fallen, whole=whole, reason=reason)
 
 
 def explain_plan(table: Table, options: Options) -> dict[str, Any]:

@@ -104,6 +104,8 @@ def _findings(summary: dict[str, Any]) -> Iterator[str]:
             f"[bold]Approximate[/]: held-out predictions by {best['method']!r} differ from those "
             f"of refitting (error bound {best['error_bound']:.2g})"
         )
+    if summary.get("fallback") is not None:
+        yield f"[bold]Features[/]: {escape(summary['fallback']['told'])}"
     near = best["candidates_within_one_standard_error"]
     yield f"{near} of {summary['candidates']} candidates are within one standard error of the best"
     if best["edges"]:

@@ -10,6 +10,7 @@ import numpy as np
 import onefit
 from onefit.cli.recipe import Recipe
 from onefit.cli.spreadsheet import write_csv
+from onefit.fallback import Fallback
 from onefit.report.criteria import Verdict, verdicts
 from onefit.report.facts import Facts
 
@@ -19,7 +20,9 @@ __all__ = ["as_json", "results_frame", "summarise"]
 SHOWN = 10
 
 
-def summarise(recipe: Recipe, data: dict[str, Any], seconds: float) -> dict[str, Any]:
+def summarise(
+    recipe: Recipe, data: dict[str, Any], seconds: float, fallen: Fallback | None = None
+) -> dict[str, Any]:
     """The winner, the ranking, the cost, and the reasons of all choices."""
     facts = Facts(recipe.search)
     return {
@@ -35,7 +38,31 @@ def summarise(recipe: Recipe, data: dict[str, Any], seconds: float) -> dict[str,
         "comparison": [_compared(facts, one) for one in verdicts(facts)],
         "seconds": seconds,
         "speed_up": _speed_up(facts),
+        "fallback": None if fallen is None else _fallback(facts, fallen),
     }
+
+
+def _fallback(facts: Facts, fallen: Fallback) -> dict[str, Any]:
+    """Why features were taken, and how far they are from the whole kernel."""
+    found: dict[str, Any] = {
+        "why": fallen.why,
+        "planned_seconds": fallen.planned,
+        "allowed_seconds": fallen.allowed,
+        "components": fallen.n_components,
+        "told": fallen.told(facts.scale, facts.scale.label),
+        "whole": None,
+    }
+    if fallen.whole is not None:
+        one = fallen.whole
+        found["whole"] = {
+            "error": float(facts.scale(one.score)),
+            "error_of_features": float(facts.scale(one.features)),
+            "held_out_difference": one.apart,
+            "method": one.method,
+            "exact": one.exact,
+            "seconds": one.seconds,
+        }
+    return found
 
 
 def _winner(facts: Facts) -> dict[str, Any]:

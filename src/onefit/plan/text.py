@@ -11,7 +11,7 @@ from onefit.plan.memory import GIB
 from onefit.plan.rates import Rates, calibrate
 from onefit.plan.workload import Estimate, Workload
 
-__all__ = ["announce", "explain"]
+__all__ = ["announce", "duration", "explain"]
 
 #: seconds from which an estimate is told before the work begins
 LONG = 60.0
@@ -36,7 +36,7 @@ def explain(work: Workload, chosen: Estimate, rates: Rates | None = None) -> str
         ratio = one.seconds / chosen.seconds
         lines.append(
             f"{mark} {one.method:<10}{one.flops:>9.1e}{_memory(one.nbytes):>13}"
-            f"{_time(one.seconds):>11}{ratio:>9.2f}"
+            f"{duration(one.seconds):>11}{ratio:>9.2f}"
         )
     refit = next(one for one in known if one.method == "refit")
     lines += ["", *_reasons(work, chosen, known, rates), _speed_up(chosen, refit)]
@@ -56,20 +56,20 @@ def announce(works: Mapping[Workload, Estimate]) -> str:
         advice.append("a looser tolerance (Iterative(tol=1e-4))")
     elif chosen.method in ("exact", "refit") and not work.quadratic:
         limit = seconds * estimate(work, "limit").seconds / chosen.seconds
-        advice.append(f"method 'limit' ({_time(limit)})")
+        advice.append(f"method 'limit' ({duration(limit)})")
     elif chosen.method in ("block", "eigen") and not work.one_row_each:
         one = seconds * estimate(work, "iterative").seconds / chosen.seconds
-        advice += [f"method 'iterative' ({_time(one)})"] if one < seconds else []
+        advice += [f"method 'iterative' ({duration(one)})"] if one < seconds else []
     if work.features:
         fewer = estimate(replace(work, features=max(1, work.features // 2)), chosen.method)
-        advice.append(f"half of the features ({_time(seconds * fewer.seconds / chosen.seconds)})")
+        advice.append(f"half of the features ({duration(seconds * fewer.seconds / chosen.seconds)})")
     half = replace(work, n=work.n // 2, removed=tuple(max(1, m // 2) for m in work.removed))
     part = seconds * estimate(half, chosen.method).seconds / chosen.seconds
-    advice.append(f"a random half of the rows ({_time(part)})")
+    advice.append(f"a random half of the rows ({duration(part)})")
     if work.kernels > 1:
-        advice.append(f"fewer kernels ({_time(seconds / work.kernels)} each)")
+        advice.append(f"fewer kernels ({duration(seconds / work.kernels)} each)")
     faster = ", or ".join(advice)
-    return f"expected to take {_time(seconds)} by method {chosen.method!r}; faster: {faster}"
+    return f"expected to take {duration(seconds)} by method {chosen.method!r}; faster: {faster}"
 
 
 def _title(work: Workload) -> str:
@@ -120,7 +120,7 @@ def _speed_up(chosen: Estimate, refit: Estimate) -> str:
     ratio = refit.seconds / chosen.seconds
     return (
         f"Refitting every split, as GridSearchCV does: {refit.flops:.1e} flops, "
-        f"{_time(refit.seconds)}; expected speed-up {ratio:.1f}x, without the kernel matrices that "
+        f"{duration(refit.seconds)}; expected speed-up {ratio:.1f}x, without the kernel matrices that "
         "GridSearchCV computes anew for every fit."
     )
 
@@ -133,7 +133,8 @@ def _memory(nbytes: float) -> str:
     return f"{nbytes / GIB:.2f} GiB" if nbytes >= 0.1 * GIB else f"{nbytes / 1024**2:.1f} MiB"
 
 
-def _time(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it."""
     if seconds < 1.0:
         return f"{1e3 * seconds:.3g} ms"
     for unit, name in ((60.0, "s"), (3600.0, "min")):
