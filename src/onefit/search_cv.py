@@ -138,7 +138,8 @@ class KernelSearchCV(Decisions, BaseSearchCV):
     best_index_, best_params_, best_score_, best_estimator_, refit_time_ : as in scikit-learn
     heldout_ : HeldOut
         Out-of-fold predictions of the winner; of a classifier also ``labels`` and, where the loss
-        gives them, ``proba``.
+        gives them, ``proba``. Of streamed rows if there are up to about three million (with one
+        target), by one more pass, which ``keep_heldout="none"`` spares.
     headline_ : Headline
         The winner's score on all held-out rows together, with an interval, beside that of a
         baseline that does not look at X.
@@ -290,7 +291,8 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         self, X: Any, y: Any, params: dict[str, Any], scorers: Any, metric: Any
     ) -> KernelSearchCV:
         """The same over rows that are not in memory, see :mod:`onefit.search.streamed`."""
-        groups = params.pop("groups", None)
+        groups, context = params.pop("groups", None), self._init_callback_context(max_subtasks=0)
+        context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=_metadata(params))
         found = search_streamed(self, X, y, _only_weight(params), groups, scorers)
         multimetric = hasattr(scorers, "_scorers")
         metric = self._metric(found.names, metric, multimetric)
@@ -299,7 +301,7 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         )
         warn_of_failures(results)
         fitted: dict[str, Any] = {
-            "cv_results_": results.table,
+            "cv_results_": results.table | found.intervals,
             "n_splits_": found.sizes.size,
             "multimetric_": multimetric,
             "scorer_": getattr(scorers, "_scorers", scorers),
@@ -310,17 +312,51 @@ class KernelSearchCV(Decisions, BaseSearchCV):
             fitted |= {"best_index_": best, "best_params_": found.candidates[best]}
             if metric is not None:
                 fitted["best_score_"] = results.totals[metric][best]
+            if self.keep_heldout != "none" and not found.too_many:
+                fitted |= self._hold(found, results, scorers, metric, best)
             if self.refit is not False:
                 fitted["best_estimator_"] = machine = found.best_estimator(self, best)
                 fitted["refit_time_"] = 0.0  # the machine of all rows came with the others
                 if hasattr(machine, "feature_names_in_"):
                     fitted["feature_names_in_"] = machine.feature_names_in_
         self._replace_fitted(fitted)
+        self._not_kept = found.too_many
+        context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=_metadata(params))
         return self
+
+    def _hold(
+        self, found: Streamed, results: Results, scorers: Any, metric: Any, best: int
+    ) -> dict[str, Any]:
+        """Held-out values of a winner on streamed rows, and its headline."""
+        held, weight = found.held(best)
+        machine = found.machine(self)
+        held = replace(held, **inside.answers(machine, found.candidates[best]))
+        fitted: dict[str, Any] = {"heldout_": held}
+        if metric is None:
+            return fitted
+        # scorers of streamed rows look at no row but its number
+        rows, params = np.arange(held.folds.n)[:, None], {}
+        if held.sample_weight is not None:
+            params = {"sample_weight": weight}
+        given = Given(scorers, rows, held.targets, held.sample_weight, params, found.grouped)
+        scoring = build_scoring(
+            scorers, machine, rows, held.targets, params, held.folds, undefined=True
+        )
+        task: Any = Task(None, scoring, None, self.aggregate)  # type: ignore[arg-type]
+        headline = judge(given, task, results, None, machine, metric, best, held)
+        return fitted if headline is None else fitted | {"headline_": headline}
+
+    def __getattr__(self, name: str) -> Any:
+        """Say why what a search mostly has is not there."""
+        reason = self.__dict__.get("_not_kept")
+        if reason and name in ("heldout_", "headline_"):
+            raise AttributeError(f"the search has no {name}: {reason}")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _replace_fitted(self, fitted: dict[str, Any]) -> None:
         for name in [name for name in self.__dict__ if name.endswith("_") and name[0] != "_"]:
             delattr(self, name)
+        self.__dict__.pop("_not_kept", None)
         self.__dict__.update(fitted)
 
     def explain(self, X: Any, y: Any = None, groups: Any = None, sample_weight: Any = None) -> str:

@@ -162,8 +162,8 @@ def test_interrupted_selections_go_on(
     [
         ((), 3, "--approximation nystrom"),
         (("--approximation", "nystroem"), 2, "did you mean 'nystrom'"),
-        (("--approximation", "nystrom", "--report", "r.html"), 2, "--report and --compare"),
-        (("--approximation", "nystrom", "--compare", "gcv"), 2, "--report and --compare"),
+        (("--approximation", "nystrom", "--minutes", 3), 2, "--minutes"),
+        (("--approximation", "nystrom", "--compare", "gcv"), 2, "--compare evaluates"),
         (("--approximation", "nystrom", "--criterion", "gcv"), 2, "criterion='gcv'"),
         (("--approximation", "nystrom", "--drop", "sizes"), 2, "did you mean 'size'"),
     ],

@@ -11,6 +11,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import is_classifier
 from sklearn.model_selection import KFold
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
@@ -41,6 +42,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
     frame["y"], frame["z"] = y, X[:, 2] ** 2
     frame["w"] = np.where(rng.uniform(size=N) < 0.1, 0.0, rng.uniform(0.5, 2.0, size=N))
     frame["two"] = np.where(y > np.median(y), "yes", "no")
+    frame["rare"] = y > np.quantile(y, 0.9)
     frame["three"] = np.digitize(y, np.quantile(y, [0.3, 0.6]))
     frame["g"] = rng.integers(0, 60, size=N)
     folder = tmp_path_factory.mktemp("data")
@@ -52,15 +54,14 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Data:
 
 def assert_alike(here: KernelSearchCV, there: KernelSearchCV, X: Any) -> None:
     """Scores, ranks and judgements, the winner, and what it predicts."""
-    # held-out values are not kept, so that there are no intervals of scores
-    ends = ("low_test_", "high_test_")
-    assert {one for one in here.cv_results_ if not one.startswith(ends)} == set(there.cv_results_)
-    # nor an error of a pooled score by rows: there it is that of the splits
-    ends = (*ends, "se_test_") if here.aggregate == "pooled" else ends
+    assert set(here.cv_results_) == set(there.cv_results_)
+    # the error of a pooled score is by rows here, and that of the splits there
+    others = ("low_test_", "high_test_", *(["se_test_"] if here.aggregate == "pooled" else []))
     for name, values in here.cv_results_.items():
-        if ("_test_" in name and not name.startswith(ends)) or name == "exact":
+        if ("_test_" in name and not name.startswith(others)) or name == "exact":
             found = there.cv_results_[name].astype(float)
             np.testing.assert_allclose(found, values.astype(float), rtol=1e-7, atol=1e-9)
+    assert_intervals(here.cv_results_, there.cv_results_)
     assert list(here.cv_results_["method"]) == list(there.cv_results_["method"])
     assert here.best_params_ == there.best_params_
     assert here.n_splits_ == there.n_splits_
@@ -74,6 +75,35 @@ def assert_alike(here: KernelSearchCV, there: KernelSearchCV, X: Any) -> None:
     method = "decision_function" if hasattr(best, "classes_") else "predict"
     values = getattr(best, method)(X[:50])
     np.testing.assert_allclose(getattr(same, method)(named), values, rtol=1e-7, atol=1e-9)
+
+
+def assert_intervals(here: dict[str, Any], there: dict[str, Any]) -> None:
+    """From sums they are as wide as row by row, or a little wider; the unit may be weighted."""
+    for name in [one.removeprefix("low_test_") for one in here if one.startswith("low_test_")]:
+        low, high = (f"{end}_test_{name}" for end in ("low", "high"))
+        assert (there[low] <= here[low] + 1e-7).all()
+        assert (there[high] >= here[high] - 1e-7).all()
+        wide = 1e-6 + 20.0 * np.square(here["error"])
+        np.testing.assert_array_less(here[low] - there[low], wide)
+        np.testing.assert_array_less(there[high] - here[high], wide)
+
+
+def assert_held(here: KernelSearchCV, there: KernelSearchCV) -> None:
+    """The same held-out values, and a headline of these."""
+    one, other = here.heldout_, there.heldout_
+    np.testing.assert_array_equal(other.folds.rows, one.folds.rows)
+    np.testing.assert_allclose(other.values, one.values, rtol=1e-7, atol=1e-8)
+    np.testing.assert_allclose(other.predictions, one.predictions, rtol=1e-7, atol=1e-8)
+    np.testing.assert_array_equal(other.targets, one.targets)
+    if is_classifier(here.estimator):
+        np.testing.assert_array_equal(other.labels, one.labels)
+    first, second = here.headline_, there.headline_
+    for name in ("score", "baseline", "standard_error", "mean_of_splits"):
+        assert getattr(second, name) == pytest.approx(getattr(first, name), rel=1e-6), name
+    assert (second.rows, second.baseline_name) == (first.rows, first.baseline_name)
+    assert second.shares == pytest.approx(first.shares)
+    # what the choice flatters is drawn by splits there, and by rows here
+    assert second.interval == pytest.approx(first.interval, abs=0.1)
 
 
 GRID = {"gamma": ["scale", 0.5], "lam": [1e-4, 1e-2]}
@@ -110,6 +140,18 @@ CASES: dict[str, tuple[Any, dict[str, Any], Any, dict[str, Any]]] = {
         "two",
         {"weight": "w"},
     ),
+    "weights of classes": (
+        KernelClassifier(**NYSTROM, gamma=0.3),
+        {"class_weight": [None, "balanced", {0: 1.0, 1: 3.0, 2: 0.5}], "lam": [1e-3, 1e-1]},
+        "three",
+        {"weight": "w"},
+    ),
+    "weights of classes, squared hinge": (
+        KernelClassifier(loss="squared_hinge", class_weight="balanced", gamma=0.3, **NYSTROM),
+        {"lam": [1e-2, 1e-1]},
+        "rare",
+        {},
+    ),
     "limit of Huber's loss": (
         KernelRegressor(loss="huber", threshold=0.3, **NYSTROM),
         {"lam": [1e-3, 1e-1]},
@@ -129,7 +171,10 @@ def test_streamed_rows_give_the_search_in_memory(data: Data, name: str) -> None:
     here = KernelSearchCV(machine, grid, cv=CV, **options).fit(data.X, y, sample_weight=s)
     there = KernelSearchCV(machine, grid, cv=CV, **options).fit(data.source(target, weight))
     assert_alike(here, there, data.X)
-    assert not hasattr(there, "heldout_")
+    assert_held(here, there)
+    if hasattr(here.best_estimator_, "class_weight_"):
+        found = there.best_estimator_.class_weight_
+        np.testing.assert_allclose(found, here.best_estimator_.class_weight_, rtol=1e-9)
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +217,7 @@ def test_finished_passes_are_kept(
     kept = tmp_path / "kept"
     search = KernelSearchCV(KernelRegressor(**NYSTROM), GRID, cv=CV, journal=kept)
     search.fit(tmp_path / "rows.parquet", "y", groups="g")
-    assert len(list(kept.glob("*.npz"))) == 3  # survey, moments, scores
+    assert len(list(kept.glob("*.npz"))) == 4  # survey, moments, scores, values
     monkeypatch.setattr("onefit.stream.parquet.ParquetPiece.blocks", None)  # nothing is read again
     again = KernelSearchCV(KernelRegressor(**NYSTROM), GRID, cv=CV, journal=kept)
     assert_alike(in_memory, again.fit(tmp_path / "rows.parquet", "y", groups="g"), data.X)
@@ -204,6 +249,16 @@ def test_a_lambda_that_fails_has_a_reason(data: Data, monkeypatch: pytest.Monkey
         ({"lam_per_target": True}, "y", "lam_per_target=True needs"),
         ({"estimator": KernelRegressor()}, "y", "approximation='nystrom'"),
         ({"estimator": KernelRegressor(loss="huber", **NYSTROM)}, "y", "a width of 'mad'"),
+        (
+            {"estimator": KernelClassifier(class_weight="balanced", **NYSTROM)},
+            "two",
+            "give gamma numbers",
+        ),
+        (
+            {"estimator": KernelClassifier(multi_class="ovo", **NYSTROM)},
+            "three",
+            "multi_class='ovr'",
+        ),
         ({"scoring": "neg_median_absolute_error"}, "y", "is no sum over rows"),
         ({"param_grid": {"lam": Interval(1e-3, 1.0)}}, "y", "Interval"),
         ({"method": "refit"}, "y", "whole kernel matrix"),
@@ -239,3 +294,50 @@ def test_folds_without_rows_weight_or_classes_are_refused(data: Data) -> None:
         search.explain(open_rows(frame, "y"))
     with pytest.raises(ValueError, match="given to open_rows already"):
         search.fit(open_rows(frame, "y"), "y")
+
+
+def test_more_rows_than_there_is_room_for(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    search = KernelSearchCV(KernelRegressor(**NYSTROM), {"lam": [1e-2]}, cv=CV)
+    with monkeypatch.context() as patch:
+        patch.setattr("onefit.search.streamed.ROOM", 600)
+        search.fit(data.source("y"))
+    for name in ("heldout_", "headline_"):
+        with pytest.raises(AttributeError, match=rf"no {name}: held-out values of 900 .* 100 rows"):
+            getattr(search, name)
+    assert not hasattr(search.set_params(keep_heldout="none").fit(data.source("y")), "heldout_")
+    assert search.set_params(keep_heldout="best").fit(data.source("y")).heldout_.values.size == N
+
+
+def test_filtered_rows_are_counted_in_their_order(data: Data) -> None:
+    rows = open_rows(data.folder, "y", features=["a", "b", "c"], filter=[("g", "<", 30)])
+    search = KernelSearchCV(KernelRegressor(**NYSTROM), {"lam": [1e-2]}, cv=CV).fit(rows)
+    kept = data.frame["g"] < 30
+    np.testing.assert_array_equal(search.heldout_.targets, data.frame["y"][kept])
+
+
+def test_passes_are_watched(data: Data) -> None:
+    class Watch:
+        def __init__(self) -> None:
+            self.told: list[tuple[int, int, int]] = []
+
+        def setup(self, estimator: Any, context: Any) -> None: ...
+        def teardown(self, estimator: Any, context: Any) -> None: ...
+        def on_fit_task_begin(self, estimator: Any, context: Any, **_: Any) -> None: ...
+        def on_fit_task_end(self, estimator: Any, context: Any, **_: Any) -> None: ...
+
+        def on_rows(self, count: int, done: int, total: int) -> None:
+            self.told.append((count, done, total))
+
+    watch = Watch()
+    search = KernelSearchCV(KernelRegressor(**NYSTROM), {"lam": [1e-2]}, cv=CV)
+    search.set_callbacks(watch).fit(data.source("y"))
+    counts = [count for count, _, _ in watch.told]
+    assert sorted(set(counts)) == [1, 2, 3, 4]
+    assert all((count, total, total) in watch.told for count, _, total in watch.told)
+
+
+def test_a_report_of_streamed_rows(data: Data, tmp_path: Path) -> None:
+    search = KernelSearchCV(KernelClassifier(**NYSTROM), GRID, cv=CV).fit(data.source("two"))
+    search.report(tmp_path / "r.html", y=search.heldout_.targets)
+    assert "Expected error rate" in (tmp_path / "r.html").read_text()
+    assert set(search.calibrate("sigmoid").classes_) == {"no", "yes"}

@@ -175,6 +175,12 @@ class Progressing:
         note = f"kernels ({above.size} problems left in this one{about})"
         self.bar.update(self.step, description=note)
 
+    def on_rows(self, count: int, done: int, total: int) -> None:
+        """While rows are streamed: how many of the parts of a pass are done."""
+        if not hasattr(self, "step"):
+            self.step = self.bar.add_task("rows", total=total)
+        self.bar.update(self.step, completed=done, total=total, description=f"pass {count}")
+
     def teardown(self, estimator: Any, context: Any) -> None:
         """The bar is closed by whoever opened it."""
 

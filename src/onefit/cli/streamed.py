@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 
 from onefit.cli.encode import as_trained
 from onefit.cli.model import load_model, make_model, save_model
-from onefit.cli.recipe import Options, make_recipe
+from onefit.cli.recipe import Options, Recipe, make_recipe
 from onefit.cli.run import Diary, Outputs, check_level, predictions
+from onefit.cli.show import progress
 from onefit.cli.spreadsheet import write_csv
 from onefit.cli.summary import summarise, write_results
 from onefit.files import DataError, is_parquet
+from onefit.report import write_report
 from onefit.stream import Chunk, HashKFold, open_rows, run
 from onefit.stream.sample import row_hash
 from onefit.stream.source import Source
@@ -111,27 +113,40 @@ def select_streamed(
     recipe = make_recipe(table, options)
     recipe.search.set_params(cv=cv, journal=diary.path)
     rows = _encoded(source, recipe.encoder, recipe.Z.shape[1], recipe.y)
-    with diary.told():
+    with diary.told(), progress(recipe.search):
         recipe.search.fit(rows)
     seconds = perf_counter() - start
     recipe.reasons.append(_about(source, len(table.y)))
     data = {"file": path.name, "rows": source.n_rows, "columns": len(source.names or ())}
     summary = summarise(recipe, data | {"target": str(target)}, seconds)
-    if outputs.results is not None:
-        write_results(recipe.search, outputs.results, outputs.keep_formulas)
-    if outputs.model is not None:
-        machine = recipe.search.best_estimator_
-        save_model(make_model(recipe.encoder, machine, table, None), outputs.model)
+    _write_files(recipe, table, path.name, outputs)
     return summary
+
+
+def _write_files(recipe: Recipe, table: Table, source: str, outputs: Outputs) -> None:
+    search = recipe.search
+    if outputs.results is not None:
+        write_results(search, outputs.results, outputs.keep_formulas)
+    if outputs.model is not None:
+        save_model(make_model(recipe.encoder, recipe.machine, table, None), outputs.model)
+    if outputs.report is not None:
+        held = getattr(search, "heldout_", None)
+        y = None if held is None else held.targets
+        title = f"{source}: {table.target}"
+        write_report(search, outputs.report, y=y, title=title, target=table.target)
 
 
 def _check(options: Options, outputs: Outputs, target: str | None, path: Path) -> None:
     if target is None:
         raise DataError(f"{path.name} has no target yet; name the column to predict with --target")
-    if outputs.report is not None or options.compare:
+    if options.compare:
         raise ValueError(
-            "--report and --compare look at the held-out value of every row, which streamed rows "
-            "do not keep; use --results, or --rows N without --approximation"
+            "--compare evaluates criteria on rows in memory, and these are streamed; use --rows N "
+            "to compare on a random sample of N rows, or leave --compare out"
+        )
+    if options.minutes is not None:
+        raise ValueError(
+            "--minutes is for rows in memory; streamed rows have features already: leave it out"
         )
 
 

@@ -36,6 +36,7 @@ __all__ = [
     "check_rows",
     "check_targets",
     "checked_data",
+    "class_weights",
     "columns_of",
     "encode_labels",
     "expand",
@@ -57,6 +58,7 @@ __all__ = [
     "resolve_kernel",
     "rows_to_draw",
     "solve",
+    "weighs_classes",
     "weights_of",
     "with_decision",
     "with_support",
@@ -202,6 +204,17 @@ def columns_of(machine: KernelMachine, Y: Array) -> Array:
 def weights_of(machine: KernelMachine, Y: Array, s: Array) -> Array:
     """The weights of rows with some targets, those of their classes multiplied in."""
     return machine._weights(Y, s)
+
+
+def weighs_classes(machine: KernelMachine) -> bool:
+    """Whether its rows weigh as their classes say."""
+    return getattr(machine, "class_weight", None) is not None
+
+
+def class_weights(machine: KernelMachine, totals: Array) -> Array:
+    """The weight of every class, from the weights of the rows of each; the machine keeps it."""
+    machine.class_weight_ = machine._weigh(np.arange(totals.size), totals)
+    return machine.class_weight_
 
 
 def problem_of(machine: KernelMachine, K: Any, Y: Array, s: Array, **options: Any) -> Problem:

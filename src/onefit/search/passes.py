@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from onefit.estimators import inside
 from onefit.search.grid import Job, Machine, jobs
+from onefit.stream.by_class import ByClass, class_totals, reweighted
 from onefit.stream.gram import Gram, Moments
 from onefit.stream.joint import Joint
 from onefit.stream.machines import FoldMachines, Lengths, Rows, Setting, newton, squared
@@ -23,6 +24,7 @@ from onefit.stream.sample import Drawn, Sample
 from onefit.stream.scores import Errors, Scores
 from onefit.stream.source import Source
 from onefit.stream.survey import Survey, Surveyed
+from onefit.stream.values import Kept, Values
 
 Array = NDArray[Any]
 
@@ -42,12 +44,15 @@ class Work:
     rows : Rows
     setting : Setting
     method : str
+    classes : array or None
+        Weights of the classes.
     """
 
     machine: Machine
     rows: Rows
     setting: Setting
     method: str
+    classes: Array | None = None
 
     @property
     def lams(self) -> Array:
@@ -60,16 +65,25 @@ class Work:
         return bool(getattr(self.setting.loss, "quadratic", False))
 
     @property
-    def sums(self) -> tuple[int, bool]:
+    def sums(self) -> tuple[Any, ...]:
         """What its moments depend on."""
-        return id(self.rows), self.setting.intercept
+        weights = () if self.classes is None else tuple(self.classes.tolist())
+        return id(self.rows), self.setting.intercept, weights
+
+    def weighted(self, accumulator: Any) -> Any:
+        """The accumulator of rows that weigh as their classes say."""
+        return accumulator if self.classes is None else ByClass(accumulator, self.classes)
+
+    def surveyed(self, survey: Surveyed) -> Surveyed:
+        """The survey of these rows."""
+        return survey if self.classes is None else reweighted(survey, self.classes)
 
 
 def make_work(
     group: list[Machine], survey: Surveyed, drawn: dict[int, Drawn], method: Any
 ) -> Iterator[Work]:
     """Every machine with its features, machines on the same features one after the other."""
-    for job in jobs(group, *_stand_in(survey, next(iter(drawn.values())))):
+    for job in jobs(group, *_stand_in(group, survey, next(iter(drawn.values())))):
         rows = _rows(job, drawn)
         for machine in job.machines:
             estimator = machine.estimator
@@ -77,17 +91,26 @@ def make_work(
             quadratic = bool(getattr(loss, "quadratic", False))
             name = feature_method(getattr(method, "name", method), quadratic)
             setting = Setting(loss, estimator.fit_intercept, estimator.scaling, name == "exact")
-            yield Work(machine, rows, setting, name)
+            totals = class_totals(survey).sum(axis=0) if inside.weighs_classes(estimator) else None
+            classes = None if totals is None else inside.class_weights(estimator, totals)
+            yield Work(machine, rows, setting, name, classes)
 
 
-def _stand_in(survey: Surveyed, drawn: Drawn) -> tuple[Array, Array, Array]:
+def _stand_in(group: list[Machine], survey: Surveyed, drawn: Drawn) -> tuple[Array, Array, Array]:
     """Two rows with the variance of all entries, which is what gamma="scale" looks at.
 
-    Their targets do not matter: weights of classes are refused before.
+    With weights of classes (and no gamma="scale", which is refused before) two of each class, with
+    the weight that the class has. Otherwise their targets do not matter.
     """
     deviation = float(np.sqrt(survey.entries.variance[0]))
     row = np.full(drawn.X.shape[1], deviation)
-    return np.stack([row, -row]), np.zeros((2, 1)), np.ones(2)
+    pair = np.stack([row, -row])
+    if not any(inside.weighs_classes(one.estimator) for one in group):
+        return pair, np.zeros((2, 1)), np.ones(2)
+    totals = class_totals(survey).sum(axis=0)
+    codes = np.arange(totals.size)
+    Y = inside.encode_labels(codes, np.repeat(codes, 2))
+    return np.tile(pair, (totals.size, 1)), Y, np.repeat(totals / 2.0, 2)
 
 
 def _rows(job: Job, drawn: dict[int, Drawn]) -> Rows:
@@ -118,12 +141,22 @@ class Passes:
     """Passes over the rows of one search, and how long they took."""
 
     def __init__(self, source: Source, search: Any) -> None:
-        self.source, self.seconds = source, 0.0
+        self.source, self.seconds, self.count = source, 0.0, 0
         self.n_jobs, self.checkpoint = search.n_jobs, search.journal
+        self.lengths: dict[int, Array] = {}
+        found = (getattr(one, "on_rows", None) for one in getattr(search, "_skl_callbacks", ()))
+        self.watchers = [one for one in found if one is not None]
+
+    def told(self, done: int) -> None:
+        """Tell whoever watches how far the pass is."""
+        for watcher in self.watchers:
+            watcher(self.count, done, len(self.source.pieces))
 
     def run(self, accumulator: Any, features: int = 1) -> Any:
         """One pass; chunks are so small that their features have room."""
         start = perf_counter()
+        self.count += 1
+        self.told(0)
         rows = max(256, min(CHUNK, FEATURES // features))
         found = run(
             accumulator,
@@ -131,6 +164,7 @@ class Passes:
             n_jobs=self.n_jobs,
             checkpoint=self.checkpoint,
             chunk_rows=rows,
+            watch=self.told if self.watchers else None,
         )
         self.seconds += perf_counter() - start
         return found
@@ -149,43 +183,61 @@ class Passes:
     def machines(self, batch: list[Work], survey: Surveyed) -> list[FoldMachines]:
         """Machines of every fold: those of the squared loss from one pass."""
         k, widest = survey.rows.size, max(one.rows.features.size for one in batch)
-        sums, lengths = self._sums(batch, k, widest)
+        sums = self._sums(batch, k, widest)
         found = []
         for one in batch:
             if one.quadratic:
                 moments = sums[one.sums]
                 found.append(squared(one.rows, one.setting, moments, one.lams, k))
             else:
-                one_pass = partial(self.run, features=widest)
-                far = lengths[id(one.rows)]
-                found.append(newton(one.rows, one.setting, survey, far, one.lams, one_pass))
+                far, seen = self.lengths[id(one.rows)], one.surveyed(survey)
+                run = partial(self._weighted, one, widest)
+                found.append(newton(one.rows, one.setting, seen, far, one.lams, run))
         return found
 
-    def _sums(
-        self, batch: list[Work], k: int, widest: int
-    ) -> tuple[dict[tuple[int, bool], Moments], dict[int, Array]]:
-        """Moments for the squared loss, lengths of features for the others, by one pass."""
-        grams: dict[tuple[int, bool], Gram] = {}
+    def _weighted(self, one: Work, widest: int, accumulator: Any) -> Any:
+        """A pass for one machine."""
+        return self.run(one.weighted(accumulator), widest)
+
+    def _sums(self, batch: list[Work], k: int, widest: int) -> dict[tuple[Any, ...], Moments]:
+        """Moments for the squared loss, and the lengths of all features, by one pass."""
+        grams: dict[tuple[Any, ...], Any] = {}
         lengths: dict[int, Lengths] = {}
         for one in batch:
+            lengths.setdefault(id(one.rows), Lengths(one.rows.features, k))
             if one.quadratic:
                 centre = one.rows.centre(one.setting.intercept)
-                grams.setdefault(one.sums, Gram(one.rows.features, centre))
-            else:
-                lengths.setdefault(id(one.rows), Lengths(one.rows.features, k))
+                grams.setdefault(one.sums, one.weighted(Gram(one.rows.features, centre)))
         found = self.run(Joint((*grams.values(), *lengths.values())), widest)
         first, rest = found[: len(grams)], found[len(grams) :]
-        return dict(zip(grams, first, strict=True)), dict(zip(lengths, rest, strict=True))
+        self.lengths |= dict(zip(lengths, rest, strict=True))
+        return dict(zip(grams, first, strict=True))
 
-    def errors(self, work: list[Work], found: list[FoldMachines]) -> list[Errors]:
-        """Sums that scores are made of, machines on the same features together."""
-        pairs = list(zip(work, found, strict=True))
+    def bound(self, one: Work, found: FoldMachines) -> Array:
+        """Bounds on the errors of held-out values, (k, L, q)."""
+        return np.asarray(found.bound(self.lengths[id(one.rows)]))
+
+    def values(self, one: Work, found: FoldMachines, i: int) -> Kept:
+        """The held-out values of a machine at its i-th lambda, row by row."""
+        accumulator = Values(one.rows.features, found.W[:, :, i], found.b[:, i])
+        kept: Kept = self.run(accumulator, one.rows.features.size)
+        return kept
+
+    def errors(
+        self, work: list[Work], found: list[FoldMachines], reach: list[Array]
+    ) -> list[Errors]:
+        """Sums that scores are made of, machines on the same features together.
+
+        ``reach`` has for each machine bounds (k, L) on the errors of its held-out values.
+        """
+        pairs = list(zip(work, found, reach, strict=True))
         shared = [list(own) for _, own in groupby(pairs, key=lambda pair: id(pair[0].rows))]
         scores = [
             Scores(
                 own[0][0].rows.features,
-                np.concatenate([machines.W for _, machines in own], axis=2),
-                np.concatenate([machines.b for _, machines in own], axis=1),
+                np.concatenate([machines.W for _, machines, _ in own], axis=2),
+                np.concatenate([machines.b for _, machines, _ in own], axis=1),
+                np.concatenate([bound for _, _, bound in own], axis=1),
             )
             for own in shared
         ]
@@ -194,7 +246,7 @@ class Passes:
         errors = []
         for own, total in zip(shared, sums, strict=True):
             first = 0
-            for one, _ in own:
+            for one, _, _ in own:
                 errors.append(total.take(slice(first, first + one.lams.size)))
                 first += one.lams.size
         return errors

@@ -5,9 +5,11 @@
     pass 3   moments of every fold, for all kernels with the squared loss together; other losses
              take passes of their own at every lambda
     pass 4   held-out scores of all candidates
+    pass 5   held-out values of the winner, where there is room for a few numbers per row
 
-The winner is fitted already: its machine of all rows comes from the same sums. Held-out values are
-not kept, only what metrics are made of (:data:`onefit.stream.scores.METRICS`).
+The winner is fitted already: its machine of all rows comes from the same sums. Held-out values of
+all candidates are not kept, only what metrics and their intervals are made of
+(:data:`onefit.stream.scores.METRICS`).
 """
 
 from __future__ import annotations
@@ -23,19 +25,22 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from onefit.certificate import EXACT
 from onefit.estimators import inside
+from onefit.heldout import HeldOut
 from onefit.quantiles import levels_of
+from onefit.search.aggregate import aggregate
 from onefit.search.continuous import expand, listed
 from onefit.search.grid import Machine, candidates, machines
 from onefit.search.passes import Passes, Work, batches, make_work
 from onefit.search.scoring import fast_metric
 from onefit.search.workers import Outcome
 from onefit.stream.fit import FeatureFit
-from onefit.stream.machines import FoldMachines, Rows
+from onefit.stream.machines import FoldMachines
 from onefit.stream.one_pass import run
 from onefit.stream.open_rows import open_rows
 from onefit.stream.scores import METRICS, Errors
 from onefit.stream.source import Source
 from onefit.stream.survey import Labels, Surveyed
+from onefit.stream.values import ROOM, numbers
 
 Array = NDArray[Any]
 
@@ -58,6 +63,10 @@ class Streamed:
     names : list of str
         Metrics.
     lams, gammas : (C,) arrays
+    intervals : dict
+        Columns ``low_test_<metric>`` and ``high_test_<metric>``.
+    grouped : bool
+        Whether folds keep groups together.
     """
 
     candidates: list[dict[str, Any]]
@@ -66,20 +75,60 @@ class Streamed:
     names: list[str]
     lams: Array
     gammas: Array
+    intervals: dict[str, Array] = field(repr=False)
+    grouped: bool
     fitted: dict[int, _Fitted] = field(repr=False)
     about: _About = field(repr=False)
+    passes: Passes = field(repr=False)
 
     def best_estimator(self, search: Any, best: int) -> Any:
         """The winner, fitted to all rows."""
         params = clone(self.candidates[best], safe=False)
         machine = clone(search.estimator).set_params(**params)
-        found, i = self.fitted[best]
-        W, b = found.machines.whole
+        work, found, i = self.fitted[best]
+        W, b = found.whole
         self.about.tell(machine)
-        rows, steps = found.rows, int(found.machines.steps[:, i].max())
+        rows, steps = work.rows, int(found.steps[:, i].max())
         whole = FeatureFit(np.asfortranarray(W[:, i]), b[i].copy(), steps)
+        if is_classifier(machine):
+            ones = np.ones(len(machine.classes_))
+            machine.class_weight_ = ones if work.classes is None else work.classes
         inside.adopt(machine, rows.kernel, rows.features, rows.landmarks, whole)
         return machine
+
+    def machine(self, search: Any) -> Any:
+        """A machine that knows classes and targets, for scorers."""
+        found = clone(search.estimator)
+        self.about.tell(found)
+        return found
+
+    @property
+    def too_many(self) -> str:
+        """Why there are no held-out values row by row, if there are too many rows for that."""
+        rows, q = int(self.sizes.sum()), next(iter(self.fitted.values()))[1].b.shape[2]
+        if numbers(rows, q) <= ROOM:
+            return ""
+        return (
+            f"held-out values of {rows:,} streamed rows are not kept, nor what is made of them; "
+            f"they are for up to {ROOM // numbers(1, q):,} rows: take some, as by "
+            "onefit.stream.open_rows(..., filter=...)"
+        )
+
+    def held(self, best: int) -> tuple[HeldOut, Array]:
+        """The held-out values of a candidate, with targets and weights, and these weights."""
+        work, found, i = self.fitted[best]
+        kept = self.passes.values(work, found, i)
+        folds = kept.folds(self.sizes.size)
+        outcome = next(one for one in self.outcomes if best in one.indices)
+        given = kept.s if (kept.s != 1.0).any() else None
+        known = {"targets": self.about.targets(kept.Y), "sample_weight": given}
+        exact, error = outcome.exact[i], outcome.error[i]
+        counts = outcome.moved[i], outcome.steps[i]
+        held = HeldOut(
+            kept.u[folds.rows], folds, outcome.method, exact, error, *counts,
+            seconds=outcome.fit_seconds, **known,
+        )  # fmt: skip
+        return held, kept.s
 
 
 @dataclass(frozen=True)
@@ -100,14 +149,15 @@ class _About:
         else:
             machine._y_ndim = 1 if self.single else 2
 
+    def targets(self, Y: Array) -> Array:
+        """What the caller has for targets, from the numbers that stand for them."""
+        if self.classes is None:
+            return Y[:, 0] if self.single else Y
+        codes = (Y[:, 0] > 0).astype(np.intp) if Y.shape[1] == 1 else Y.argmax(axis=1)
+        return np.asarray(self.classes[codes])
 
-@dataclass(frozen=True)
-class _Found:
-    rows: Rows
-    machines: FoldMachines
 
-
-_Fitted = tuple[_Found, int]
+_Fitted = tuple[Work, FoldMachines, int]
 
 
 def search_streamed(
@@ -134,34 +184,47 @@ def search_streamed(
     _check_survey(source, survey, about.classes)
     work = list(make_work(group, survey, drawn, search.method))
     found = [one for batch in batches(work, survey) for one in rows.machines(batch, survey)]
-    errors = rows.errors(work, found)
+    bounds = [rows.bound(*pair) for pair in zip(work, found, strict=True)]
+    reach = [_reach(bound, survey) for bound in bounds]
+    errors = rows.errors(work, found, reach)
     outcomes: list[Outcome] = []
     fitted: dict[int, _Fitted] = {}
-    for unit, result, error in zip(work, found, errors, strict=True):
+    ends = {name: np.full((2, len(settings)), np.nan) for name in metrics}
+    for unit, result, error, bound, far in zip(work, found, errors, bounds, reach, strict=True):
         seconds = rows.seconds / len(work)
-        outcomes.append(_outcome(search, unit, result, error, survey, metrics, seconds))
-        own = _Found(unit.rows, result)
-        fitted |= {place: (own, i) for i, place in enumerate(unit.machine.indices)}
+        outcomes.append(_outcome(search, unit, result, error, bound, survey, metrics, seconds))
+        for name, own in _ends(search, error, far, survey, metrics).items():
+            known = [not reason for reason in result.reasons]
+            ends[name][:, list(unit.machine.indices)] = np.where(known, own, np.nan)
+        fitted |= {place: (unit, result, i) for i, place in enumerate(unit.machine.indices)}
     lams, gammas = np.empty(len(settings)), np.empty(len(settings))
     for unit in work:
         places = list(unit.machine.indices)
         lams[places] = unit.machine.lams
         gammas[places] = np.mean(getattr(unit.rows.kernel, "gamma", np.inf))
-    return Streamed(settings, outcomes, survey.rows, list(metrics), lams, gammas, fitted, about)
+    intervals = {
+        f"{side}_test_{name}": ends[name][i]
+        for name in metrics
+        for i, side in enumerate(("low", "high"))
+    }
+    return Streamed(
+        settings, outcomes, survey.rows, list(metrics), lams, gammas, intervals,
+        groups is not None, fitted, about, rows,
+    )  # fmt: skip
 
 
 def _check_search(search: Any) -> None:
     refused = {
-        "criterion": search.criterion != "cv",
-        "search": search.search != "grid",
-        "lam_per_target": search.lam_per_target,
-        "keep_heldout": search.keep_heldout == "all",
+        "criterion": (search.criterion != "cv", "choose by the score of the folds, criterion='cv'"),
+        "search": (search.search != "grid", "search a grid"),
+        "lam_per_target": (search.lam_per_target, "search the targets one by one"),
+        "keep_heldout": (search.keep_heldout == "all", "keep those of the winner, 'best'"),
     }
-    for name, asked in refused.items():
+    for name, (asked, advice) in refused.items():
         if asked:
             raise ValueError(
                 f"{name}={getattr(search, name)!r} needs all rows in memory, but they are "
-                "streamed; leave it at its default"
+                f"streamed; {advice}, or load the rows"
             )
 
 
@@ -177,10 +240,16 @@ def _check_machine(one: Machine) -> None:
             "a width of 'mad' is a median over all rows, which are streamed; give threshold or "
             "delta in units of the target"
         )
-    if getattr(machine, "class_weight", None) is not None or _several(machine):
+    if _several(machine):
         raise ValueError(
-            "class_weight, multi_class='ovo' and several levels need all rows in memory, but they "
-            "are streamed; give sample weights, and fit levels one by one"
+            "multi_class='ovo' and several levels make columns of their own, which need all rows "
+            "in memory, but they are streamed; use multi_class='ovr', and fit levels one by one"
+        )
+    if inside.weighs_classes(machine) and isinstance(machine.gamma, str):
+        raise ValueError(
+            f"gamma={machine.gamma!r} looks at rows as they are weighted by class_weight, which "
+            "streamed rows are not yet; give gamma numbers, as onefit.default_grid makes them of a "
+            "sample of rows"
         )
 
 
@@ -238,13 +307,14 @@ def _outcome(
     one: Work,
     found: FoldMachines,
     errors: Errors,
+    bound: Array,
     survey: Surveyed,
     metrics: dict[str, tuple[Any, int]],
     seconds: float,
 ) -> Outcome:
     """Scores and bounds of a machine, lambda by lambda."""
     done = np.array([not reason for reason in found.reasons])
-    bounds = np.moveaxis(found.bound(errors.longest), 0, 1)  # (L, k, q)
+    bounds = np.moveaxis(bound, 0, 1)  # (L, k, q)
     scores, pooled = {}, {}
     for name, (metric, sign) in metrics.items():
         scores[name] = np.where(done[:, None], sign * metric(survey, errors).T, np.nan)
@@ -268,3 +338,32 @@ def _outcome(
         fit_seconds=seconds / L,
         score_seconds=0.0,
     )
+
+
+def _reach(bound: Array, survey: Surveyed) -> Array:
+    """How far scores count a held-out value to be off, (k, L), as onefit.search.intervals does."""
+    unit = EXACT * float(np.sqrt(survey.whole.variance).max(initial=0.0))
+    largest = bound.max(axis=2)
+    return np.asarray(np.where(np.isnan(largest), np.inf, largest) + unit)
+
+
+def _ends(
+    search: Any,
+    errors: Errors,
+    reach: Array,
+    survey: Surveyed,
+    metrics: dict[str, tuple[Any, int]],
+) -> dict[str, Array]:
+    """The least and the largest score of every lambda, (2, L), by each metric."""
+    near, far = errors.ends(reach, survey.weights)
+    found = {}
+    for name, (metric, sign) in metrics.items():
+        ends = [
+            aggregate(
+                search.aggregate, sign * metric(survey, one).T, survey.rows,
+                sign * metric(survey, one.pooled)[0],
+            )
+            for one in (far, near)
+        ]  # fmt: skip
+        found[name] = np.array(ends)
+    return found

@@ -18,6 +18,7 @@ import sys
 import time
 import warnings
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -41,11 +42,18 @@ class CheckpointError(ValueError):
 
 @dataclass
 class Keeper:
-    """Where the state of a pass is kept; nowhere without a path."""
+    """Where the state of a pass is kept; nowhere without a path.
+
+    Attributes
+    ----------
+    watch : callable or None
+        Told how many pieces are done.
+    """
 
     path: Path | None = None
     classes: tuple[str, ...] = ()
     written: float = -np.inf
+    watch: Callable[[int], None] | None = None
 
     def begin(self, accumulator: Any) -> tuple[Any, int]:
         """The state to begin with, and the pieces that are in it already."""
@@ -55,6 +63,8 @@ class Keeper:
 
     def keep(self, state: Any, done: int, last: bool = False) -> None:
         """Write the state after so many pieces, unless that was done a moment ago."""
+        if self.watch is not None:
+            self.watch(done)
         if self.path is None or (not last and time.monotonic() - self.written < PAUSE):
             return
         new = self.path.with_suffix(".new")

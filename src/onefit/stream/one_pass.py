@@ -37,6 +37,7 @@ def run(
     client: Any = None,
     checkpoint: Any = None,
     chunk_rows: int = CHUNK,
+    watch: Callable[[int], None] | None = None,
 ) -> Result:
     """Take a sum over all rows of a source.
 
@@ -54,12 +55,15 @@ def run(
         A folder that keeps what is finished, so that a pass that was killed goes on where it was.
     chunk_rows : int, default=8192
         Rows that an accumulator gets at once, at most.
+    watch : callable, default=None
+        Told from time to time how many pieces of the source are done.
 
     Returns
     -------
     What the accumulator finishes with.
     """
     keeper = open_checkpoint(checkpoint, accumulator, source)
+    keeper.watch = watch
     client = _client(client, source)
     if source.lazy or client is not None:
         from onefit.stream.dask_tree import reduce_on_dask

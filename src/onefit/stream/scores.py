@@ -26,28 +26,60 @@ class Errors:
     Attributes
     ----------
     squared, absolute : (k, L, q) arrays
-    right : (k, L) array
-    longest : (k,) array
-        The largest |phi| of a fold.
+    right, doubtful_right, doubtful_wrong : (k, L) arrays
+        Rows whose label is right; of these and of the others, those that the bounds of the
+        held-out values leave in doubt.
     """
 
     squared: Array
     absolute: Array
     right: Array
-    longest: Array
+    doubtful_right: Array
+    doubtful_wrong: Array
+
+    @property
+    def _parts(self) -> tuple[Array, ...]:
+        doubtful = self.doubtful_right, self.doubtful_wrong
+        return self.squared, self.absolute, self.right, *doubtful
 
     def take(self, some: slice) -> Errors:
         """Of some of the machines."""
-        return Errors(
-            self.squared[:, some], self.absolute[:, some], self.right[:, some], self.longest
-        )
+        return Errors(*(one[:, some] for one in self._parts))
 
     @property
     def pooled(self) -> Errors:
         """Of all folds as one."""
-        parts = self.squared, self.absolute, self.right
-        squared, absolute, right = (one.sum(axis=0)[None] for one in parts)
-        return Errors(squared, absolute, right, self.longest.max()[None])
+        return Errors(*(one.sum(axis=0)[None] for one in self._parts))
+
+    def plus(self, other: Errors) -> Errors:
+        """Of both."""
+        return Errors(*(a + b for a, b in zip(self._parts, other._parts, strict=True)))
+
+    def ends(self, reach: Array, weights: Array) -> tuple[Errors, Errors]:
+        """The smallest and the largest errors that values within their bounds can have.
+
+        For |r| <= |y - u| + e the sums themselves give the upper ends, and from
+        max(|r| - e, 0)^2 >= r^2 - 2 e |r| the lower ones.
+
+        Parameters
+        ----------
+        reach : (k, L) array
+            The bounds e.
+        weights : (k,) array
+            Of the folds.
+        """
+        e, w = reach[..., None], weights[:, None, None]
+        with np.errstate(invalid="ignore", over="ignore"):
+            drift = np.where(self.absolute > 0.0, 2.0 * e * self.absolute, 0.0)
+            near = Errors(
+                np.maximum(self.squared - drift, 0.0), np.maximum(self.absolute - e * w, 0.0),
+                self.right + self.doubtful_wrong, self.doubtful_right, self.doubtful_wrong,
+            )  # fmt: skip
+            far = Errors(
+                self.squared + drift + np.square(e) * w, self.absolute + e * w,
+                self.right - self.doubtful_right, self.doubtful_right, self.doubtful_wrong,
+            )  # fmt: skip
+        return near, far
 
 
 @dataclass(frozen=True)
@@ -60,15 +92,18 @@ class Scores:
     W : (k, m, L, q) array
         The machines of every fold, trained without it.
     b : (k, L, q) array
+    reach : (k, L) array
+        Bounds on the errors of held-out values.
     """
 
     features: FeatureMap
     W: Array = field(repr=False)
     b: Array = field(repr=False)
+    reach: Array = field(repr=False)
 
     def init(self) -> Errors:
         k, L, q = self.b.shape
-        return Errors(np.zeros((k, L, q)), np.zeros((k, L, q)), np.zeros((k, L)), np.zeros(k))
+        return Errors(*np.zeros((2, k, L, q)), *np.zeros((3, k, L)))
 
     def update(self, state: Errors, chunk: Chunk) -> Errors:
         for k in np.unique(chunk.fold).tolist():
@@ -82,16 +117,13 @@ class Scores:
         r = Y[:, None, :] - u
         state.squared[k] += np.tensordot(s, np.square(r), axes=1)
         state.absolute[k] += np.tensordot(s, np.abs(r), axes=1)
-        state.right[k] += s @ (_labels(u) == _labels(Y)[:, None])
-        state.longest[k] = max(state.longest[k], self.features.lengths(X).max(initial=0.0))
+        right, doubtful = _labels(u) == _labels(Y)[:, None], _margins(u, Y) <= self.reach[k]
+        state.right[k] += s @ right
+        state.doubtful_right[k] += s @ (right & doubtful)
+        state.doubtful_wrong[k] += s @ (~right & doubtful)
 
     def merge(self, one: Errors, other: Errors) -> Errors:
-        return Errors(
-            one.squared + other.squared,
-            one.absolute + other.absolute,
-            one.right + other.right,
-            np.maximum(one.longest, other.longest),
-        )
+        return one.plus(other)
 
     def finish(self, state: Errors) -> Errors:
         return state
@@ -100,6 +132,17 @@ class Scores:
 def _labels(u: Array) -> Array:
     """Numbers of the classes with the largest decision values."""
     return np.asarray(u[..., 0] > 0 if u.shape[-1] == 1 else u.argmax(axis=-1))
+
+
+def _margins(u: Array, Y: Array) -> Array:
+    """How far values are from another label; with several classes both may move, towards each
+    other.
+    """
+    if u.shape[-1] == 1:
+        return np.abs(u[..., 0])
+    own = (Y > 0)[:, None, :]
+    others = np.where(own, -np.inf, u).max(axis=-1)
+    return np.asarray(np.abs(np.where(own, u, -np.inf).max(axis=-1) - others) / 2.0)
 
 
 def _weights(survey: Surveyed, errors: Errors) -> Array:

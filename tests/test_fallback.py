@@ -1,0 +1,144 @@
+"""Features where the whole kernel does not fit the time, and how far they are from it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score, r2_score
+
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, fallback, heldout_predict, select
+from onefit.fallback import fall_back, measure_whole
+from onefit.search.setup import Setup
+
+random = np.random.default_rng(0)
+n = 150
+X = random.normal(size=(n, 2))
+y = np.sin(2.0 * X[:, 0]) + 0.1 * random.normal(size=n)
+s = random.uniform(0.5, 2.0, size=n)
+GRID = {"gamma": [0.3, 1.0], "lam": [1e-3, 1e-1]}
+
+
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The whole kernel takes a day, whatever is planned; few features."""
+    planned = fallback._planned
+
+    def slow(setup: Setup) -> tuple[float, str]:
+        seconds, full = planned(setup)
+        whole = all(one.method != "gram" for one in setup.choices) and len(setup.candidates) > 1
+        return (86400.0 if whole else seconds), full
+
+    monkeypatch.setattr(fallback, "_planned", slow)
+    monkeypatch.setattr(fallback, "FEATURES", (20,))
+
+
+def test_time_enough_changes_nothing() -> None:
+    search = KernelSearchCV(KernelRegressor(), GRID)
+    assert fall_back(search, X, y, 60.0) is None
+    assert search.estimator.approximation is None
+    assert select(X, y, minutes=60.0).fallback_ is None
+
+
+def test_too_little_time_takes_as_many_features_as_fit() -> None:
+    search = KernelSearchCV(KernelRegressor(), GRID, method="eigen")
+    fallen = fall_back(search, X, y, 1e-9)
+    assert fallen is not None
+    assert (fallen.n_components, search.estimator.n_components) == (100, 100)
+    assert (search.estimator.approximation, search.method) == ("nystrom", "auto")
+    assert fallen.planned > fallen.allowed
+    assert "even so" in fallen.begun()
+
+
+def test_too_little_memory_does_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def check(setup: Setup) -> None:
+        if setup.choices[0].method != "gram":
+            raise MemoryError("it needs 9 GiB, but 1 GiB are available; take less")
+
+    monkeypatch.setattr(Setup, "check_memory", check)
+    search = KernelSearchCV(KernelRegressor(), GRID)
+    fallen = fall_back(search, X, y, 60.0)
+    assert fallen is not None
+    assert fallen.why == "it needs 9 GiB, but 1 GiB are available"
+    assert fallen.n_components == 2000
+    whole, reason = measure_whole(search.fit(X, y), X, y, 60.0)
+    assert whole is None
+    assert reason == "it needs 9 GiB, but 1 GiB are available"
+
+
+@pytest.mark.parametrize("weight", [None, s], ids=["alike", "weighted"])
+@pytest.mark.parametrize("labels", [False, True], ids=["amounts", "classes"])
+def test_the_whole_kernel_is_that_of_honest_refits(labels: bool, weight: Any) -> None:
+    kind, target, metric = (
+        (KernelClassifier, y > 0.0, accuracy_score) if labels else (KernelRegressor, y, r2_score)
+    )
+    machine = kind(approximation="nystrom", n_components=15)
+    search = KernelSearchCV(machine, GRID, aggregate="pooled")
+    search.fit(X, target, **({} if weight is None else {"sample_weight": weight}))
+    whole, _ = measure_whole(search, X, target, 600.0, weight)
+    assert whole is not None
+    honest = heldout_predict(
+        kind(**search.best_params_), X, target, cv=search.heldout_.folds, method="refit",
+        sample_weight=weight,
+    )  # fmt: skip
+    far = honest.values - search.heldout_.values
+    assert whole.apart == pytest.approx(np.sqrt(np.mean(far**2)), rel=1e-5)
+    found = honest.labels if labels else honest.predictions
+    assert whole.score == pytest.approx(metric(target, found, sample_weight=weight), abs=1e-6)
+    assert whole.features == search.best_score_
+    assert whole.exact
+
+
+def test_select_tells_both(late: None, capsys: pytest.CaptureFixture[str]) -> None:
+    search = select(X, y, minutes=10.0, random_state=0)
+    told = capsys.readouterr().err
+    assert "the whole kernel would take 24 h, more than the 10 min allowed" in told
+    assert "takes 20 features" in told
+    assert "the whole kernel has score" in told
+    assert search.best_estimator_.landmarks_.shape == (20, 2)
+    assert search.fallback_.whole.features == search.best_score_
+    with pytest.raises(ValueError, match="raise minutes"):
+        select(X, y, minutes=10.0, relevance=True)
+    with pytest.raises(ValueError, match="minutes"):
+        select(X, y, minutes=0.0)
+
+
+def test_outliers_are_answered_with_features_too(late: None) -> None:
+    wild = y.copy()
+    wild[::20] += 30.0
+    search = select(X, wild, minutes=10.0, random_state=0)
+    assert search.best_estimator_.loss == "huber"
+    assert search.best_estimator_.landmarks_.shape == (20, 2)
+    assert search.fallback_.whole is not None
+
+
+def test_no_time_left_is_said() -> None:
+    search = select(X, y, minutes=1e-9)
+    assert search.fallback_.whole is None
+    assert "no time is left" in search.fallback_.told()
+
+
+def test_the_command_line_tells_both(late: None, tmp_path: Any) -> None:
+    from typer.testing import CliRunner
+
+    from onefit.cli.app import app
+
+    file = tmp_path / "rows.csv"
+    np.savetxt(file, np.column_stack([X, y]), delimiter=",", header="a,b,y", comments="")
+    common = ["select", str(file), "--target", "y", "--folds", "3", "--kernel", "rbf"]
+    table = CliRunner().invoke(app, [*common, "--minutes", "10"])
+    assert table.exit_code == 0, table.stderr
+    assert "takes 20 features" in table.stderr
+    assert "the whole kernel has root mean squared error" in " ".join(table.stdout.split())
+    found = json.loads(
+        CliRunner().invoke(app, [*common, "--minutes", "10", "--format", "json"]).stdout
+    )["fallback"]
+    assert found["components"] == 20
+    assert found["whole"]["error"] > 0.0
+    without = json.loads(CliRunner().invoke(app, [*common, "--format", "json"]).stdout)
+    assert without["fallback"] is None
+    both = CliRunner().invoke(app, [*common, "--minutes", "1", "--approximation", "nystrom"])
+    assert both.exit_code == 2
+    assert "leave one of them out" in both.stderr
