@@ -6,9 +6,9 @@ pass      10 folds x 20 lams with 2,000 landmarks on rows of 20 columns, against
           makes the features and adds up their products, two threads each; ``--rows`` says how many
 peers     the same search on 100,000 rows against GridSearchCV over make_pipeline(Nystroem, Ridge)
           with as many landmarks; of its 200 fits some are run, and their mean is taken 200 times
-accuracy  scores of features against those of the whole kernel by the number of features, on parts of
-          cadata, a9a and covtype and on synthetic rows in the manner of covtype: the error of the
-          score, and what choosing by the features loses in the whole kernel's score
+accuracy  scores of features against those of the whole kernel by the number of features, on parts
+          of cadata, a9a and covtype and on synthetic rows in the manner of covtype: the error of
+          the score, and what choosing by the features loses in the whole kernel's score
 """
 
 from __future__ import annotations
@@ -181,7 +181,13 @@ def accuracy(flags) -> tuple[str, list[Row]]:
         search = find(kind()).fit(X, y)
         whole, seconds = search.cv_results_["mean_test_score"], time.perf_counter() - start
         best, by = float(whole.max()), search.cv_results_["method"][0]
-        first = {"set": name, "n": n, "features": f"whole kernel, {by}", "m": "", "best score": best}
+        first = {
+            "set": name,
+            "n": n,
+            "features": f"whole kernel, {by}",
+            "m": "",
+            "best score": best,
+        }
         rows.append(first | {"seconds": seconds})
         print(harness.table(rows[-1:]), flush=True)
         for m in (50, 100, 200, 500, 1000, 2000)[: 2 if flags.quick else None]:
@@ -204,11 +210,11 @@ def accuracy(flags) -> tuple[str, list[Row]]:
                 )
                 print(harness.table(rows[-1:]), flush=True)
     about = (
-        "5 folds, 3 gammas x 9 lams; R^2 (cadata) and accuracy (the others). Errors are differences "
-        "from the score of the whole kernel at the same setting: at the setting that the features "
-        "choose, and the largest over the grid. Regret: how much less the whole kernel scores at "
-        "the setting that the features choose than at its own best. One thread; times are not "
-        "compared."
+        "5 folds, 3 gammas x 9 lams; R^2 (cadata) and accuracy (the others). Errors are "
+        "differences from the score of the whole kernel at the same setting: at the setting that "
+        "the features choose, and the largest over the grid. Regret: how much less the whole "
+        "kernel scores at the setting that the features choose than at its own best. One thread; "
+        "times are not compared."
     )
     return f"{about}\n\n{harness.table(rows)}", rows
 

@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score, r2_score
 
-from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, fallback, heldout_predict, select
+from onefit import (
+    KernelClassifier,
+    KernelRegressor,
+    KernelSearchCV,
+    fallback,
+    heldout_predict,
+    select,
+)
 from onefit.fallback import fall_back, measure_whole
 from onefit.search.setup import Setup
 

@@ -196,8 +196,8 @@ def _check_time(work: plan.Workload, n: int) -> None:
         raise MemoryError(
             f"{n:,} rows are too many for one machine: a selection would take {days:,.0f} days; "
             "nothing was run: use --minutes M or --approximation nystrom for features in place of "
-            f"the kernel matrix, or --rows N to select on a random sample of N rows (about {rows:,} "
-            "take a day, 20,000 take minutes)"
+            "the kernel matrix, or --rows N to select on a random sample of N rows (about "
+            f"{rows:,} take a day, 20,000 take minutes)"
         )
 
 

@@ -213,8 +213,9 @@ def weighs_classes(machine: KernelMachine) -> bool:
 
 def class_weights(machine: KernelMachine, totals: Array) -> Array:
     """The weight of every class, from the weights of the rows of each; the machine keeps it."""
-    machine.class_weight_ = machine._weigh(np.arange(totals.size), totals)
-    return machine.class_weight_
+    found: Array = machine._weigh(np.arange(totals.size), totals)
+    machine.class_weight_ = found
+    return found
 
 
 def problem_of(machine: KernelMachine, K: Any, Y: Array, s: Array, **options: Any) -> Problem:

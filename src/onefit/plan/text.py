@@ -62,7 +62,9 @@ def announce(works: Mapping[Workload, Estimate]) -> str:
         advice += [f"method 'iterative' ({duration(one)})"] if one < seconds else []
     if work.features:
         fewer = estimate(replace(work, features=max(1, work.features // 2)), chosen.method)
-        advice.append(f"half of the features ({duration(seconds * fewer.seconds / chosen.seconds)})")
+        advice.append(
+            f"half of the features ({duration(seconds * fewer.seconds / chosen.seconds)})"
+        )
     half = replace(work, n=work.n // 2, removed=tuple(max(1, m // 2) for m in work.removed))
     part = seconds * estimate(half, chosen.method).seconds / chosen.seconds
     advice.append(f"a random half of the rows ({duration(part)})")
@@ -120,8 +122,8 @@ def _speed_up(chosen: Estimate, refit: Estimate) -> str:
     ratio = refit.seconds / chosen.seconds
     return (
         f"Refitting every split, as GridSearchCV does: {refit.flops:.1e} flops, "
-        f"{duration(refit.seconds)}; expected speed-up {ratio:.1f}x, without the kernel matrices that "
-        "GridSearchCV computes anew for every fit."
+        f"{duration(refit.seconds)}; expected speed-up {ratio:.1f}x, without the kernel matrices "
+        "that GridSearchCV computes anew for every fit."
     )
 
 

@@ -121,13 +121,18 @@ class Streamed:
         folds = kept.folds(self.sizes.size)
         outcome = next(one for one in self.outcomes if best in one.indices)
         given = kept.s if (kept.s != 1.0).any() else None
-        known = {"targets": self.about.targets(kept.Y), "sample_weight": given}
-        exact, error = outcome.exact[i], outcome.error[i]
-        counts = outcome.moved[i], outcome.steps[i]
         held = HeldOut(
-            kept.u[folds.rows], folds, outcome.method, exact, error, *counts,
-            seconds=outcome.fit_seconds, **known,
-        )  # fmt: skip
+            kept.u[folds.rows],
+            folds,
+            outcome.method,
+            outcome.exact[i],
+            outcome.error[i],
+            outcome.moved[i],
+            outcome.steps[i],
+            seconds=outcome.fit_seconds,
+            targets=self.about.targets(kept.Y),
+            sample_weight=given,
+        )
         return held, kept.s
 
 
@@ -202,13 +207,13 @@ def search_streamed(
         places = list(unit.machine.indices)
         lams[places] = unit.machine.lams
         gammas[places] = np.mean(getattr(unit.rows.kernel, "gamma", np.inf))
-    intervals = {
+    columns = {
         f"{side}_test_{name}": ends[name][i]
         for name in metrics
         for i, side in enumerate(("low", "high"))
     }
     return Streamed(
-        settings, outcomes, survey.rows, list(metrics), lams, gammas, intervals,
+        settings, outcomes, survey.rows, list(metrics), lams, gammas, columns,
         groups is not None, fitted, about, rows,
     )  # fmt: skip
 
