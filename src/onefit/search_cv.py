@@ -41,7 +41,7 @@ from onefit.search.race import Race, prove, race, racing
 from onefit.search.results import Results, heldout_of, tabulate, warn_of_failures
 from onefit.search.scoring import build_scoring
 from onefit.search.setup import Setup, set_up
-from onefit.search.streamed import Streamed, search_streamed
+from onefit.search.streamed import NotKept, Streamed, search_streamed
 from onefit.search.workers import Outcome, Task
 from onefit.stream.open_rows import is_streamed
 from onefit.uncertainty.judge import Given, judge, pooled_errors, row_losses, warn_of_drift
@@ -166,6 +166,8 @@ class KernelSearchCV(Decisions, BaseSearchCV):
     ((442,), True)
     """
 
+    heldout_: Any = NotKept()
+    headline_: Any = NotKept()
     error_score = "raise"  # what scikit-learn's base class does with a scorer that fails
 
     def __init__(
@@ -345,13 +347,6 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         task: Any = Task(None, scoring, None, self.aggregate)  # type: ignore[arg-type]
         headline = judge(given, task, results, None, machine, metric, best, held)
         return fitted if headline is None else fitted | {"headline_": headline}
-
-    def __getattr__(self, name: str) -> Any:
-        """Say why what a search mostly has is not there."""
-        reason = self.__dict__.get("_not_kept")
-        if reason and name in ("heldout_", "headline_"):
-            raise AttributeError(f"the search has no {name}: {reason}")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _replace_fitted(self, fitted: dict[str, Any]) -> None:
         for name in [name for name in self.__dict__ if name.endswith("_") and name[0] != "_"]:

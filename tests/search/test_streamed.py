@@ -302,7 +302,7 @@ def test_more_rows_than_there_is_room_for(data: Data, monkeypatch: pytest.Monkey
         patch.setattr("onefit.search.streamed.ROOM", 600)
         search.fit(data.source("y"))
     for name in ("heldout_", "headline_"):
-        with pytest.raises(AttributeError, match=rf"no {name}: held-out values of 900 .* 100 rows"):
+        with pytest.raises(AttributeError, match=rf"'{name}': held-out values of 900 .* 100 rows"):
             getattr(search, name)
     assert not hasattr(search.set_params(keep_heldout="none").fit(data.source("y")), "heldout_")
     assert search.set_params(keep_heldout="best").fit(data.source("y")).heldout_.values.size == N

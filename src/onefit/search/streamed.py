@@ -44,10 +44,25 @@ from onefit.stream.values import ROOM, numbers
 
 Array = NDArray[Any]
 
-__all__ = ["Streamed", "search_streamed"]
+__all__ = ["NotKept", "Streamed", "search_streamed"]
 
 #: scorers of a regression that are sums over rows
 REGRESSION = "r2, neg_mean_squared_error, neg_root_mean_squared_error, neg_mean_absolute_error"
+
+
+class NotKept:
+    """A fitted attribute that, where it is not there, says why; one that is set hides this."""
+
+    def __set_name__(self, owner: Any, name: str) -> None:
+        self.name = name
+
+    def __get__(self, search: Any, owner: Any = None) -> Any:
+        if search is None:
+            return self
+        reason = vars(search).get("_not_kept")
+        why = f": {reason}" if reason else ""
+        kind = type(search).__name__
+        raise AttributeError(f"{kind!r} object has no attribute {self.name!r}{why}")
 
 
 @dataclass(frozen=True)
