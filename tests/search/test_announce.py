@@ -50,7 +50,7 @@ def test_a_long_one_is(capsys, monkeypatch, machine, method, words):
     [(0.5, "500 ms"), (90.0, "90 s"), (600.0, "10 min"), (7201.0, "2 h"), (4e6, "1.1e+03 h")],
 )
 def test_times(seconds, shown):
-    assert text._time(seconds) == shown
+    assert text.duration(seconds) == shown
 
 
 def test_a_single_worker_may_be_another_process(monkeypatch):
