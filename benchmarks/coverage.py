@@ -26,7 +26,7 @@ import numpy as np
 from _harness import Row
 
 #: rows of a data set, and how many sets
-SIZES = {100: 400, 200: 400, 500: 400, 1000: 200}
+SIZES = {100: 300, 200: 200, 500: 80, 1000: 40}
 NEW = 10_000
 LAWS = {
     "friedman": "Friedman's function of 10 inputs, normal noise",

@@ -38,6 +38,7 @@ __all__ = [
     "checked_data",
     "class_weights",
     "columns_of",
+    "decision_by_class",
     "encode_labels",
     "expand",
     "feature_count",
@@ -280,11 +281,18 @@ def answers(machine: KernelMachine, params: dict[str, Any] | None = None) -> dic
         return {}
     light: Any = clone(machine).set_params(**(params or {}))  # without its rows
     light.classes_ = machine.classes_
-    gives = hasattr(loss_of(light), "probability")
+    gives = hasattr(light._margin_loss(), "probability")
     return {
+        "as_decision": light._by_class if light._in_pairs else None,
         "as_labels": light._labels,
         "as_probabilities": light._probabilities if gives else None,
     }
+
+
+def decision_by_class(machine: KernelMachine, X: Any) -> Array:
+    """Decision values of a classifier for rows: one column for two classes, else one per class."""
+    values: Array = machine._by_class(machine._decision(X))  # type: ignore[attr-defined]
+    return values
 
 
 def with_decision(machine: KernelMachine, decision: Callable[[Any], Array]) -> KernelMachine:

@@ -157,7 +157,7 @@ def _curve(facts: Facts, family: Family) -> Section:
 def _heldout(facts: Facts, y: Array, found: HeldOut, target: str) -> list[Section]:
     said = "Every prediction comes from a machine that had not seen the row."
     known = found.tested
-    y, held = y[known], found.predictions[known]
+    y, held = y[known], found.decision[known]
     if not is_classifier(facts.search.estimator):
         if held.ndim > 1:
             return []
