@@ -51,6 +51,7 @@ __all__ = [
     "is_precomputed",
     "kernel_of",
     "loss_of",
+    "machine_within",
     "make_problem",
     "one_row",
     "plain_columns",
@@ -77,6 +78,12 @@ def bring_home(machine: KernelMachine) -> None:
 def is_machine(estimator: Any) -> bool:
     """Whether an object is one of the package's estimators."""
     return isinstance(estimator, KernelMachine)
+
+
+def machine_within(estimator: Any) -> Any:
+    """The fitted machine of a classifier that was calibrated, or the estimator itself."""
+    found = getattr(estimator, "estimator_", None)
+    return found if is_machine(found) else estimator
 
 
 def check_machine(estimator: Any, caller: str) -> None:

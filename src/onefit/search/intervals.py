@@ -4,9 +4,9 @@ Every held-out value u comes with a bound e on |u - u*|, u* being that of the ho
 whatever grows or falls with |y - u| is known within ends:
 
 - squared and absolute errors, their root, R^2: by max(|y - u| - e, 0) and |y - u| + e;
-- accuracy, balanced or not: a row is in doubt only if its decision could change, that is if |u| <= e, or with
-  several classes if its largest value and another are within 2 e. Every other row is settled, and a
-  fold of settled rows has an exact error rate however rough its values are.
+- accuracy, balanced or not: a row is in doubt only if its decision could change, that is if
+  |u| <= e, or with several classes if its largest value and another are within 2 e. Every other row
+  is settled, and a fold of settled rows has an exact error rate however rough its values are.
 
 Means, weighted means, medians and pooled scores over splits never fall when a split's score rises,
 hence their ends are those of the splits' ends. Scores that are not of these kinds have no interval.
