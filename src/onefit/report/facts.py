@@ -215,6 +215,8 @@ class Facts:
     @property
     def _interval_of_splits(self) -> tuple[float, float]:
         scorer, k = self.search.scorer_, self.splits.shape[1]
+        by_score = self.scores[self.best] >= np.nanmax(self.scores)  # else a function chose
+        random = np.random.default_rng(SEED)
         kind = kind_of(
             scorer[self.metric] if isinstance(scorer, dict) else scorer,
             is_classifier(self.search.estimator),
@@ -224,7 +226,7 @@ class Facts:
             float(self.scores[self.best]),
             float(self.errors[self.best]),
             k,
-            optimism=optimism_of_splits(self.splits, np.random.default_rng(SEED)),
+            optimism=optimism_of_splits(self.splits, random) if by_score else 0.0,
             factor=inflation(k, k - 1.0),
         )
 
