@@ -6,11 +6,13 @@ search what decides about their smoothness by GridSearchCV over the same folds: 
 QuantileRegressor on 100 Nystroem features, learning rate and leaves of
 HistGradientBoostingRegressor. Of onefit there is one with a narrower corner of the loss, and one
 that adds to each quantile a constant from the held-out residuals of the same search
-(onefit.quantiles.heldout_shift).
+(onefit.quantiles.heldout_shift). Sets are kept in the table from run to run, so that they can be
+measured one by one (--sets).
 """
 
 from __future__ import annotations
 
+import csv
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -134,6 +136,16 @@ def one_run(fit, X, y, X_test, y_test) -> Row:
     }
 
 
+def kept(path: Path, sets: list[str]) -> list[Row]:
+    """The rows of other sets, measured before."""
+    if not path.exists():
+        return []
+    with path.open() as file:
+        old = [row for row in csv.DictReader(file) if row["set"] not in sets]
+    words = ("set", "contestant", "train_rows")
+    return [{k: v if k in words else float(v) for k, v in row.items()} for row in old]
+
+
 def main() -> None:
     flags = harness.parser(__doc__, rounds=3)
     flags.add_argument("--data", type=Path, help="folder of the data sets (else ONEFIT_DATA_DIR)")
@@ -158,6 +170,7 @@ def main() -> None:
             row["times_onefit"] = row["best_s"] / min(r["seconds"] for r in found["onefit"])
             rows.append(row)
     stem = harness.stem("quantiles", given.quick)
+    rows = sorted(rows + kept(given.out / f"{stem}.csv", given.sets), key=lambda row: row["set"])
     harness.write_csv(given.out, stem, rows)
     about = (
         f"Levels {LEVELS}; test pinball loss (the mean over levels, targets of unit variance) of "
