@@ -246,11 +246,6 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         self._check_settings()
         scorers, metric = self._get_scorers()
         if is_streamed(X):
-            if self.probabilities is not None:
-                raise ValueError(
-                    f"probabilities={self.probabilities!r} needs rows in memory, but they are "
-                    "streamed; load them, or use loss='log'"
-                )
             return self._fit_streamed(X, y, params, scorers, metric)
         brought = Brought.of(self.device, X, y, params)
         X, y, params = brought.X, brought.y, brought.params
@@ -299,10 +294,7 @@ class KernelSearchCV(Decisions, BaseSearchCV):
             fitted |= self._refit(brought.there(X), y, weight, fitted, context)
             if not brought.given:
                 inside.bring_home(fitted["best_estimator_"])
-        if self.probabilities is not None:
-            fitted["best_estimator_"] = CalibratedKernelClassifier.from_heldout(
-                fitted["best_estimator_"], fitted["heldout_"], self.probabilities
-            )
+        self._calibrate_winner(fitted)
         self._replace_fitted(fitted)  # all at once: an interrupted fit changes nothing
         context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=_metadata(params))
         return self
@@ -339,10 +331,22 @@ class KernelSearchCV(Decisions, BaseSearchCV):
                 fitted["refit_time_"] = 0.0  # the machine of all rows came with the others
                 if hasattr(machine, "feature_names_in_"):
                     fitted["feature_names_in_"] = machine.feature_names_in_
+        self._calibrate_winner(fitted, found.too_many)
         self._replace_fitted(fitted)
         self._not_kept = found.too_many
         context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=_metadata(params))
         return self
+
+    def _calibrate_winner(self, fitted: dict[str, Any], too_many: str = "") -> None:
+        """Give the winner its probabilities, if they are asked for."""
+        if self.probabilities is None:
+            return
+        if too_many:
+            warnings.warn(f"the winner has no probabilities: {too_many}", stacklevel=4)
+            return
+        fitted["best_estimator_"] = CalibratedKernelClassifier.from_heldout(
+            fitted["best_estimator_"], fitted["heldout_"], self.probabilities
+        )
 
     def _hold(
         self, found: Streamed, results: Results, scorers: Any, metric: Any, best: int
