@@ -191,7 +191,7 @@ def main() -> None:
     stem = harness.stem("calibration", flags.quick)
     harness.write_csv(flags.out, stem, rows)
     about = (__doc__ or "").partition("\n\n")[2]
-    parts = [("Results", f"{about}\n{harness.table(rows)}")]
+    parts = [("Results", f"{about}\n\n{harness.table(rows)}")]
     print(harness.write_report(flags.out, stem, "Calibrated probabilities", parts).read_text())
 
 

@@ -16,7 +16,14 @@ from onefit import (
     predict_interval,
 )
 from onefit.losses import Expectile, Quantile
-from onefit.quantiles import crossings, levels_of, neg_pinball_loss, pinball_loss, rearrange
+from onefit.quantiles import (
+    crossings,
+    heldout_shift,
+    levels_of,
+    neg_pinball_loss,
+    pinball_loss,
+    rearrange,
+)
 from onefit.search.continuous import Interval
 
 LEVELS = [0.1, 0.5, 0.9]
@@ -199,6 +206,28 @@ def test_sorting_never_harms():
     assert crossings(P, [0.4, 0.5, 0.6]).share > 0
     mended = rearrange(P, [0.4, 0.5, 0.6])
     assert pinball_loss(y, mended, [0.4, 0.5, 0.6]) <= pinball_loss(y, P, [0.4, 0.5, 0.6]) + 1e-12
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_shift_puts_a_levels_share_of_held_out_rows_below(weighted):
+    X, y = data(80)
+    weight = np.random.default_rng(2).uniform(0.5, 2.0, 80) if weighted else None
+    base = machine(LEVELS, gamma=3.0, lam=1e-4)
+    held = heldout_predict(base, X, y, sample_weight=weight)
+    shift = heldout_shift(held, LEVELS)
+    below = y[:, None] <= held.predictions + shift + 1e-12
+    share = np.average(below, axis=0, weights=weight)
+    assert (np.abs(share - LEVELS) <= 2.0 / 80).all()
+    loss = np.array(
+        [
+            pinball_loss(y, held.predictions[:, j] + step, level, weight)
+            for j, level in enumerate(LEVELS)
+            for step in (shift[j], shift[j] - 0.01, shift[j] + 0.01)
+        ]
+    ).reshape(3, 3)
+    assert (loss.argmin(axis=1) == 0).all()
+    with pytest.raises(ValueError, match="3 columns for 2 levels"):
+        heldout_shift(held, [0.1, 0.9])
 
 
 def test_nested_cross_validation_tells_the_pinball_loss():

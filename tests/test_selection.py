@@ -45,6 +45,13 @@ def test_task(target, kind):
     assert search.predict(X).shape == np.shape(target)
 
 
+def test_probabilities_of_labels():
+    search = select(X, labels, random_state=0, probabilities="sigmoid")
+    p = search.predict_proba(X)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(search.classes_[p.argmax(axis=1)], search.predict(X))
+
+
 def test_good_on_easy_data():
     assert select(X, y, random_state=0).best_score_ > 0.8
     assert select(*load_iris(return_X_y=True), random_state=0).best_score_ > 0.95
@@ -151,6 +158,8 @@ def test_uneven_columns_get_a_warning():
         (X, np.empty((n, 0)), {}, "y must have shape"),
         (X[:3], y[:3], {}, "3"),
         (np.where(X > 2, np.nan, X), y, {}, "NaN"),
+        (["a word"] * n, y, {}, "use KernelSearchCV with a function as kernel"),
+        (X, y, {"probabilities": "sigmoid"}, "probabilities are those of labels"),
     ],
 )
 def test_bad_input(rows, target, options, words):

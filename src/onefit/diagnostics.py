@@ -127,7 +127,7 @@ def _machine(estimator: Any) -> Any:
         raise ValueError(
             "influence needs the winner of a search: fit the search first, with refit=True"
         )
-    estimator = getattr(estimator, "best_estimator_", estimator)
+    estimator = inside.machine_within(getattr(estimator, "best_estimator_", estimator))
     inside.check_machine(estimator, "influence")
     return clone(estimator)
 
@@ -219,8 +219,8 @@ def cv_loo_stability(
 
     Parameters
     ----------
-    estimator : KernelRegressor or KernelClassifier
-        Its parameters are used; it is not changed.
+    estimator : KernelRegressor or KernelClassifier, or a fitted search over one
+        Its parameters are used, of a search those of the winner; it is not changed.
     X, y : training rows and targets
     loss : str, callable or None, default=None
         "squared", "absolute", "zero_one", "negative_margin" or "hinge". None is the absolute value,
@@ -243,7 +243,7 @@ def cv_loo_stability(
     >>> cv_loo_stability(squared, X, y) > 5 * cv_loo_stability(robust, X, y)
     True
     """
-    model = clone(estimator)
+    model = _machine(estimator)
     problem = positive(inside.prepare(model, X, y, sample_weight))
     if problem.n < 3:
         raise ValueError(

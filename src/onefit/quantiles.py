@@ -4,6 +4,13 @@ Machines for several levels are fitted one by one, and nothing keeps a lower qua
 one where data are few. Sorting the predictions of every row mends that, and brings them nearer to
 the true quantiles, never farther away (Chernozhukov, Fernandez-Val and Galichon, Econometrica
 2010, proposition 4).
+
+**What lies between two of them.** A flexible curve for a level far from 0.5 is drawn by the few
+rows beyond it, and bends towards them: of new rows, more lie beyond it than the level says, however
+narrow the rounded corner is (``benchmarks/quantiles.py`` has the numbers, of other machines too).
+Held-out rows tell by how much. :func:`heldout_shift` moves every curve by a constant, so that the
+share of held-out targets below it is its level: the quantile of that level of the held-out
+residuals, which is also the constant with the least pinball loss on these rows.
 """
 
 from __future__ import annotations
@@ -19,6 +26,7 @@ Array = NDArray[Any]
 __all__ = [
     "Crossings",
     "crossings",
+    "heldout_shift",
     "levels_of",
     "neg_pinball_loss",
     "pinball_loss",
@@ -113,6 +121,47 @@ def pinball_losses(y: Any, predictions: Any, level: Any) -> Array:
         )
     r = target - values
     return np.asarray(np.maximum(levels * r, (levels - 1.0) * r).mean(axis=1))
+
+
+def heldout_shift(held: Any, level: Any) -> Array:
+    """What to add to the predictions of each level, so that its share of targets lies below.
+
+    Parameters
+    ----------
+    held : HeldOut
+        Of a machine with these levels, such as ``heldout_`` of a search.
+    level : float or sequence of float
+
+    Returns
+    -------
+    (levels,) array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onefit import KernelRegressor, heldout_predict
+    >>> X = np.random.default_rng(0).uniform(size=(100, 3))
+    >>> y = np.random.default_rng(1).normal(size=100)  # X says nothing, and a fit too much
+    >>> machine = KernelRegressor("quantile", level=[0.1, 0.9], gamma=3.0, lam=1e-4)
+    >>> held = heldout_predict(machine, X, y)
+    >>> moved = held.predictions + heldout_shift(held, [0.1, 0.9])
+    >>> [round(float((y <= column).mean()), 2) for column in moved.T]
+    [0.1, 0.9]
+    """
+    levels = np.atleast_1d(np.asarray(level, dtype=float))
+    if held.targets is None:
+        raise ValueError("held has no targets; use heldout_predict, or heldout_ of a search")
+    values, rows = held.values.astype(np.float64), held.folds.rows
+    if values.shape[1] != levels.size:
+        raise ValueError(
+            f"held has {values.shape[1]} columns for {levels.size} levels; there must be one for "
+            "each"
+        )
+    weight = None if held.sample_weight is None else np.asarray(held.sample_weight)[rows]
+    residuals = np.asarray(held.targets, dtype=float).reshape(-1, 1)[rows] - values
+    pairs = zip(residuals.T, levels, strict=True)
+    ranks = {"weights": weight, "method": "inverted_cdf"}
+    return np.array([np.quantile(one, share, **ranks) for one, share in pairs])
 
 
 def neg_pinball_loss(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:

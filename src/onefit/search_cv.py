@@ -15,14 +15,17 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.callback import with_callbacks
 from sklearn.metrics import get_scorer_names
-from sklearn.model_selection._search import BaseSearchCV
+from sklearn.model_selection._search import BaseSearchCV, _search_estimator_has
 from sklearn.utils import get_tags, indexable
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_method_params
 
 from onefit._validation import check_choice, suggest
+from onefit.decide.calibrate import CALIBRATIONS, CalibratedKernelClassifier
 from onefit.decide.methods import Decisions
 from onefit.estimators import inside
 from onefit.estimators.bring import Brought
+from onefit.estimators.regressor import no_standard_deviation
 from onefit.estimators.unused import UnusedParameterWarning
 from onefit.heldout import HeldOut, HeldOutMethod
 from onefit.search import continuous
@@ -115,6 +118,10 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         targets do best on average, each at its own best lam.
     keep_heldout : {"best", "all", "none"}, default="best"
         Whose held-out predictions to keep.
+    probabilities : {"sigmoid", "isotonic"}, default=None
+        Of a classifier of any loss: the winner is calibrated on its held-out decision values, as
+        :meth:`calibrate` does it, and ``best_estimator_`` is a :class:`CalibratedKernelClassifier`.
+        Candidates are compared, and scores are told, without it.
     journal : str or Path, default=None
         A file that keeps every finished kernel (of an interval, its coarse grid), so that a search
         that was killed goes on where it was; also with more values to try or with fewer, but not
@@ -188,6 +195,7 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         rule: str = "best",
         lam_per_target: bool = False,
         keep_heldout: str = "best",
+        probabilities: str | None = None,
         journal: Any = None,
         verbose: int = 0,
         device: Any = None,
@@ -207,6 +215,7 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         self.rule = rule
         self.lam_per_target = lam_per_target
         self.keep_heldout = keep_heldout
+        self.probabilities = probabilities
         self.journal = journal
         self.verbose = verbose
         self.device = device
@@ -285,6 +294,7 @@ class KernelSearchCV(Decisions, BaseSearchCV):
             fitted |= self._refit(brought.there(X), y, weight, fitted, context)
             if not brought.given:
                 inside.bring_home(fitted["best_estimator_"])
+        self._calibrate_winner(fitted)
         self._replace_fitted(fitted)  # all at once: an interrupted fit changes nothing
         context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=_metadata(params))
         return self
@@ -321,10 +331,22 @@ class KernelSearchCV(Decisions, BaseSearchCV):
                 fitted["refit_time_"] = 0.0  # the machine of all rows came with the others
                 if hasattr(machine, "feature_names_in_"):
                     fitted["feature_names_in_"] = machine.feature_names_in_
+        self._calibrate_winner(fitted, found.too_many)
         self._replace_fitted(fitted)
         self._not_kept = found.too_many
         context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=_metadata(params))
         return self
+
+    def _calibrate_winner(self, fitted: dict[str, Any], too_many: str = "") -> None:
+        """Give the winner its probabilities, if they are asked for."""
+        if self.probabilities is None:
+            return
+        if too_many:
+            warnings.warn(f"the winner has no probabilities: {too_many}", stacklevel=4)
+            return
+        fitted["best_estimator_"] = CalibratedKernelClassifier.from_heldout(
+            fitted["best_estimator_"], fitted["heldout_"], self.probabilities
+        )
 
     def _hold(
         self, found: Streamed, results: Results, scorers: Any, metric: Any, best: int
@@ -370,6 +392,13 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         print(text)
         return text
 
+    @available_if(_search_estimator_has("predict"))
+    def predict(self, X: Any, return_std: bool = False) -> Array:
+        """Predictions of the winner for the rows of X."""
+        if return_std:
+            raise no_standard_deviation()
+        return np.asarray(super().predict(X))
+
     def plot(self) -> Array:
         """Draw the cross-validation surface and curve of the winner; returns matplotlib's axes."""
         from onefit.report.plot import plot_search
@@ -406,6 +435,21 @@ class KernelSearchCV(Decisions, BaseSearchCV):
             )
         if self.lam_per_target and is_classifier(self.estimator):
             raise ValueError("lam_per_target=True is for regressors; a classifier has one lam")
+        if self.probabilities is not None:
+            self._check_probabilities()
+
+    def _check_probabilities(self) -> None:
+        check_choice("probabilities", self.probabilities, CALIBRATIONS)
+        if not is_classifier(self.estimator):
+            raise ValueError(
+                "probabilities are those of classes, and the search is over regressors; "
+                "predict_interval has intervals for them"
+            )
+        if self.refit is False or self.keep_heldout == "none":
+            raise ValueError(
+                f"probabilities={self.probabilities!r} calibrates the winner on its held-out "
+                "values; it needs refit and keep_heldout='best'"
+            )
 
     def _task(self, setup: Setup, scorers: Any, X: Any, y: Any, params: Any, metric: Any) -> Task:
         """What the workers need, every scorer tried once."""

@@ -20,6 +20,7 @@ from sklearn.utils.validation import _num_samples
 from onefit.estimators import KernelClassifier, KernelRegressor, inside
 from onefit.fallback import Fallback, fall_back, measure_whole
 from onefit.grids import default_grid
+from onefit.kernels import is_table
 from onefit.relevance import Relevance
 from onefit.relevance import relevance as find_relevance
 from onefit.robust import mad
@@ -52,6 +53,7 @@ def select(
     random_state: Any = None,
     relevance: bool = False,
     minutes: float | None = None,
+    probabilities: str | None = None,
 ) -> KernelSearchCV:
     """Choose a kernel machine for the data, and return the fitted search.
 
@@ -92,10 +94,9 @@ def select(
 
     What the choice is worth is in ``headline_`` of the search: its score, an interval that allows
     for the choice among many, and the score of a baseline that does not look at X. A choice that
-    does not clearly beat the baseline gets a warning. Probabilities, whatever the loss:
-    ``select(X, y).calibrate("sigmoid")``; other thresholds, and decisions by cost:
-    ``tune_threshold``, ``minimise_cost``. For other rules, or a kernel matrix in place of X, use
-    :class:`KernelSearchCV`.
+    does not clearly beat the baseline gets a warning. Other thresholds, and decisions by cost:
+    ``tune_threshold`` and ``minimise_cost`` of the search. For other rules, or a kernel matrix in
+    place of X, use :class:`KernelSearchCV`.
 
     Parameters
     ----------
@@ -103,7 +104,7 @@ def select(
     y : array of shape (n,) or (n, q)
     groups : array of shape (n,), default=None
     sample_weight : array of shape (n,), default=None
-        For the fits; scores and the test for outliers count rows alike.
+        For fits and scores; the test for outliers counts rows alike.
     cv : int, splitter, or iterable of splits, default=5
     n_jobs : int, default=None
         As in :class:`KernelSearchCV`.
@@ -116,6 +117,9 @@ def select(
         an attribute ``relevance_``, see :func:`onefit.relevance`; the choice itself stays.
     minutes : float, default=None
         Time that the selection may take by its plan, which is an estimate; None sets no limit.
+    probabilities : {"sigmoid", "isotonic"}, default=None
+        Of labels: calibrates the winner on its held-out decision values, so that the search has
+        ``predict_proba``. "isotonic" wants a thousand rows; see :class:`KernelSearchCV`.
 
     Returns
     -------
@@ -134,6 +138,11 @@ def select(
     y = np.asarray(y)
     labels = _is_labels(y)
     _check_rows(X, y)
+    if probabilities is not None and not labels:
+        raise ValueError(
+            "probabilities are those of labels, and y holds quantities; predict_interval has "
+            "intervals for them"
+        )
     if labels:
         _check_classes(y, cv)
     _warn_of_widths(X)
@@ -145,6 +154,7 @@ def select(
         cv=_splitter(cv, labels, groups is not None, seed),
         scoring=_scoring(y) if labels else "r2",
         aggregate="pooled",
+        probabilities=probabilities,
         n_jobs=n_jobs,
     )
     params = {"groups": groups, "sample_weight": sample_weight}
@@ -201,6 +211,7 @@ def _relevance(
     splitter = _splitter(5, labels, params.get("groups") is not None, seed)
     again: KernelSearchCV = clone(search)
     again.set_params(param_grid=wide | loss, search="gradient", cv=splitter, method="auto")
+    again.set_params(probabilities=None)
     given = {name: one for name, one in params.items() if one is not None}
     return find_relevance(again.fit(X, y, **given), X, y, cv=splitter, **given)
 
@@ -228,6 +239,11 @@ def _is_labels(y: Array) -> bool:
 
 
 def _check_rows(X: Any, y: Array) -> None:
+    if not issparse(X) and not is_table(X):
+        raise ValueError(
+            "select tries kernels of vectors of numbers, and the rows of X are none; encode them "
+            "as numbers, or use KernelSearchCV with a function as kernel"
+        )
     if _num_samples(X) != len(y):
         raise ValueError(f"X has {_num_samples(X)} rows and y has {len(y)}; they must be as many")
     if np.unique(y).size == 1:

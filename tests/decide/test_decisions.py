@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import binom
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.metrics import confusion_matrix, f1_score, make_scorer
@@ -64,6 +68,32 @@ def test_a_metrics_threshold_is_scikit_learns_by_refits(scoring, cv):
     np.testing.assert_array_equal(ours.predict(X), theirs.predict(X))
     again = clone(ours).fit(X, y)
     assert again.best_threshold_ == pytest.approx(ours.best_threshold_, abs=1e-6)
+
+
+def test_a_metric_counts_rows_by_their_weights():
+    """As scikit-learn does where fit and metric ask for them."""
+    weight = np.random.default_rng(1).uniform(0.01, 3.0, y.size)
+    scorer = make_scorer(f1_score, pos_label="yes")
+    machine = KernelClassifier(loss="squared_hinge", gamma=0.1, lam=1e-2)
+    found = KernelSearchCV(machine, {"lam": [1e-2]}, cv=CV).fit(X, y, sample_weight=weight)
+    ours, plain = found.tune_threshold(scorer), _unweighted(found).tune_threshold(scorer)
+    with config_context(enable_metadata_routing=True):
+        theirs = TunedThresholdClassifierCV(
+            clone(machine).set_fit_request(sample_weight=True),
+            scoring=make_scorer(f1_score, pos_label="yes").set_score_request(sample_weight=True),
+            response_method="decision_function",
+            cv=CV,
+        ).fit(X, y, sample_weight=weight)
+    assert ours.best_threshold_ == pytest.approx(theirs.best_threshold_, abs=1e-6)
+    assert ours.best_score_ == pytest.approx(theirs.best_score_, abs=1e-9)
+    assert plain.best_score_ != pytest.approx(theirs.best_score_, abs=1e-3)
+
+
+def _unweighted(search):
+    """The search, its held-out values without their weights."""
+    found = copy(search)
+    found.heldout_ = replace(search.heldout_, sample_weight=None)
+    return found
 
 
 def test_all_rows_together_where_test_sets_are_small():

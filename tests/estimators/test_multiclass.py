@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from registries import CLASSIFIERS, sample
+from scipy.optimize import minimize
+from scipy.special import expit
 from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.multiclass import OneVsOneClassifier
@@ -145,6 +147,30 @@ def test_rows_of_weight_zero_do_not_count_for_balance():
     assert ours.decision_function(X) == pytest.approx(fewer.decision_function(X), abs=1e-8)
 
 
+def test_probabilities_of_pairs_are_coupled():
+    """The minimiser over the simplex, found by a solver that knows nothing of the system."""
+    X, y = data()
+    model = KernelClassifier("log", multi_class="ovo", gamma=0.5, lam=1e-2).fit(X, y)
+    P = model.predict_proba(X)
+    np.testing.assert_allclose(P.sum(axis=1), 1.0)
+    K = len(model.classes_)
+    first, second = np.triu_indices(K, 1)
+    pairs = expit(-model.set_params(decision_function_shape="ovo").decision_function(X))
+    for row in range(3):
+
+        def apart(p, r=pairs[row]):
+            return np.square((1.0 - r) * p[second] - r * p[first]).sum()
+
+        whole = {"type": "eq", "fun": lambda p: p.sum() - 1.0}
+        found = minimize(
+            apart, np.full(K, 1 / K), bounds=[(0, 1)] * K, constraints=whole, tol=1e-14
+        )
+        np.testing.assert_allclose(P[row], found.x, atol=1e-5)
+    held = heldout_predict(model, X, y)
+    assert held.proba.shape == (len(y), K)
+    assert (model.classes_[held.proba.argmax(axis=1)] == held.labels).mean() > 0.9
+
+
 def test_two_classes_are_one_pair():
     X, y = sample("classification")
     one, rest = (machine({"loss": "log"}, multi_class=kind).fit(X, y) for kind in ("ovo", "ovr"))
@@ -180,9 +206,6 @@ def test_refusals():
         KernelClassifier(class_weight={"ash": 0.0}).fit(X, y)
     with pytest.raises(ValueError, match="are not in class_weight"):
         KernelClassifier(class_weight={"elm": 1.0}).fit(X, y)
-    with pytest.raises(AttributeError, match="has no attribute 'predict_proba'") as raised:
-        KernelClassifier("log", multi_class="ovo").fit(X, y).predict_proba(X)
-    assert "multi_class='ovo' gives votes of pairs" in str(raised.value.__cause__)
     with pytest.raises(ValueError, match=r"criterion 'span' fits machines with loss"):
         KernelSearchCV(
             KernelClassifier("smoothed_hinge", multi_class="ovo"), {"lam": [0.1]}, criterion="span"

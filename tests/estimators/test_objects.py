@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from registries import sample
+from sklearn.metrics import brier_score_loss, make_scorer
 from sklearn.model_selection import GridSearchCV
 
 from onefit import (
@@ -200,6 +202,7 @@ NOTHING = [
     ({"loss": "huber", "epsilon": 0.3}, "epsilon", "loss='huber'"),
     ({"loss": "epsilon_quadratic", "delta": 0.3}, "delta", "loss='epsilon_quadratic'"),
     ({"loss": "epsilon_insensitive", "level": 0.3}, "level", "loss='epsilon_insensitive'"),
+    ({"n_components": 9}, "n_components", "approximation=None"),
 ]
 
 
@@ -214,6 +217,17 @@ def test_parameters_that_do_nothing(parameters, name, why):
     grid = {name: [value], "lam": [0.1]}
     with pytest.raises(ValueError, match=f"names '{name}', but '{name}' does nothing with {why}"):
         KernelSearchCV(KernelRegressor(**parameters), grid).fit(X, y)
+
+
+def test_a_shape_of_pairs_that_are_not_there():
+    X, y = sample("classification")
+    why = "'decision_function_shape' does nothing with multi_class='ovr'"
+    with pytest.warns(UnusedParameterWarning, match=why):
+        KernelClassifier(decision_function_shape="ovo").fit(X, y)
+    grid = {"decision_function_shape": ["ovr", "ovo"]}
+    with pytest.raises(ValueError, match=why):
+        KernelSearchCV(KernelClassifier(), grid).fit(X, y)
+    KernelSearchCV(KernelClassifier(), grid | {"multi_class": ["ovr", "ovo"]}).fit(X, y)
 
 
 def test_precomputed_kernels_have_no_gamma():
@@ -253,12 +267,20 @@ def test_plain_words_for_labels_and_scores():
     names = np.where(y > 0, "yes", "no")
     with pytest.raises(ValueError, match=r"f1_score asks .*'no', 'yes'.*pos_label='yes'"):
         KernelSearchCV(KernelClassifier(), {"lam": [0.1]}, scoring="f1").fit(X, names)
+    search = KernelSearchCV(KernelClassifier("log"), {"lam": [0.1]}, scoring="neg_brier_score")
+    with pytest.raises(ValueError, match=r"brier.*make_scorer\((.*)\) with") as raised:
+        search.fit(X, names)
+    advice = re.search(r"make_scorer\(.*?\)", str(raised.value))[0]
+    scorer = eval(advice, {"make_scorer": make_scorer, "brier_score_loss": brier_score_loss})
+    assert -0.25 < search.set_params(scoring=scorer).fit(X, names).best_score_ < 0.0
     with pytest.raises(
         ValueError, match=r"continuous.*numbers that are not whole.*KernelRegressor"
     ):
         KernelSearchCV(KernelClassifier(), {"lam": [0.1]}).fit(X, X[:, 0])
     with pytest.raises(TypeError, match="predict_interval"):
         KernelRegressor().fit(X, y).predict(X, return_std=True)
+    with pytest.raises(TypeError, match="predict_interval"):
+        KernelSearchCV(KernelRegressor(), {"lam": [0.1]}).fit(X, y).predict(X, return_std=True)
 
 
 def test_support_is_the_rows_with_a_coefficient():

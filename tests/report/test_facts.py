@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import binomtest, ttest_1samp
+from scipy.stats import binomtest
 from sklearn.datasets import load_iris, make_friedman1
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.report.facts import Facts, Scale
+from onefit.uncertainty.score_interval import score_interval
 
 X, y = make_friedman1(50, random_state=0)
 GRID = [
@@ -31,11 +32,20 @@ def test_the_interval_is_the_headlines(facts):
     assert facts.verdict == ""
 
 
-def test_without_a_headline_the_interval_is_students():
-    facts = Facts(KernelSearchCV(KernelRegressor(), GRID, refit=lambda table: 3).fit(X, y))
+def test_without_a_headline_the_interval_is_made_from_the_splits():
+    def chosen(i):
+        return Facts(KernelSearchCV(KernelRegressor(), GRID, refit=lambda table: i).fit(X, y))
+
+    facts = chosen(3)
     assert facts.headline is None
-    expected = ttest_1samp(facts.splits[3], 0.0).confidence_interval(0.95)
+    error = facts.splits[3].std(ddof=1) / np.sqrt(5)
+    expected = score_interval("explained", facts.scores[3], error, 5, factor=1.0 + 5 / 4)
     np.testing.assert_allclose(facts.interval, expected)
+    assert facts.interval[1] < 1.0
+    best = int(facts.scores.argmax())
+    error = facts.splits[best].std(ddof=1) / np.sqrt(5)
+    flattered = score_interval("explained", facts.scores[best], error, 5, factor=1.0 + 5 / 4)
+    assert chosen(best).interval[1] < flattered[1]  # it allows for the choice
     assert facts.expected == facts.scores[3]
     assert np.isnan(facts.baseline)
     assert facts.verdict == ""

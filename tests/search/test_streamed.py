@@ -308,6 +308,18 @@ def test_more_rows_than_there_is_room_for(data: Data, monkeypatch: pytest.Monkey
     assert search.set_params(keep_heldout="best").fit(data.source("y")).heldout_.values.size == N
 
 
+def test_probabilities_of_streamed_rows(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = KernelClassifier(approximation="nystrom", n_components=20, gamma=0.3)
+    search = KernelSearchCV(machine, {"lam": [1e-3]}, cv=CV, probabilities="sigmoid")
+    found = search.fit(data.source("two")).predict_proba(data.X)
+    plain = search.set_params(probabilities=None).fit(data.source("two"))
+    np.testing.assert_allclose(found, plain.calibrate("sigmoid").predict_proba(data.X))
+    monkeypatch.setattr("onefit.search.streamed.ROOM", 10)
+    with pytest.warns(UserWarning, match="the winner has no probabilities: held-out values of 900"):
+        search.set_params(probabilities="sigmoid").fit(data.source("two"))
+    assert not hasattr(search, "predict_proba")
+
+
 def test_filtered_rows_are_counted_in_their_order(data: Data) -> None:
     rows = open_rows(data.folder, "y", features=["a", "b", "c"], filter=[("g", "<", 30)])
     search = KernelSearchCV(KernelRegressor(**NYSTROM), {"lam": [1e-2]}, cv=CV).fit(rows)

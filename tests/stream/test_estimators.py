@@ -20,6 +20,12 @@ MACHINES = [(KernelRegressor, "regression", one) for one in REGRESSORS] + [
 ]
 
 
+@parametrize_with_checks([KernelClassifier(approximation="nystrom", n_components=30)])
+def test_sklearn_compatible(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
 @parametrize_with_checks(
     [
         KernelRegressor(approximation="nystrom"),
@@ -27,7 +33,7 @@ MACHINES = [(KernelRegressor, "regression", one) for one in REGRESSORS] + [
         KernelRegressor(approximation="fourier", n_components=50, loss="huber"),
     ]
 )
-def test_sklearn_compatible(estimator, check):
+def test_others_are_sklearn_compatible(estimator, check):
     check(estimator)
 
 

@@ -5,7 +5,8 @@ fitted to values of rows that the machine had not seen, or they learn how well i
 training rows. scikit-learn's ``CalibratedClassifierCV(ensemble=False)`` refits every split for
 them; here they come from one fit (:func:`onefit.heldout_predict`), and a search has those of its
 winner at hand. The calibrators are scikit-learn's own, and so are the probabilities of several
-classes: one against the rest, scaled to sum to one.
+classes: one against the rest, scaled to sum to one. Machines of pairs of classes have a value per
+class too: their votes.
 
 **How far to trust them.** The map is fitted to values of machines that lack a fold, and used on
 those of the machine that has all rows, whose values are a little more extreme. And where the
@@ -78,7 +79,7 @@ def calibration_map(method: str, values: Array, y: Array, sample_weight: Any = N
 def _known(held: HeldOut) -> tuple[Array, Array, Any]:
     """Decision values, labels and weights of the rows that were held out."""
     rows = held.tested
-    values = held.predictions.reshape(held.folds.n, -1)[rows]
+    values = held.decision.reshape(held.folds.n, -1)[rows]
     weight = None if held.sample_weight is None else np.asarray(held.sample_weight)[rows]
     return values, np.ravel(np.asarray(held.targets))[rows], weight
 
@@ -223,8 +224,8 @@ class CalibratedKernelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     def predict_proba(self, X: Any) -> Array:
         """Probability of every class, (m, n_classes)."""
         check_is_fitted(self, "map_")
-        values = self.estimator_.decision_function(X)
-        return np.asarray(self.map_.predict_proba(values.reshape(len(values), -1)))
+        values = inside.decision_by_class(self.estimator_, X)
+        return np.asarray(self.map_.predict_proba(values))
 
     def predict(self, X: Any) -> Array:
         """The most probable class; it may differ from that of the machine itself."""

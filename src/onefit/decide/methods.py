@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from onefit.decide.calibrate import CalibratedKernelClassifier
 from onefit.decide.cost import MinimumCostClassifier
 from onefit.decide.threshold import AGGREGATES, neyman_pearson, tune_threshold
+from onefit.estimators import inside
 from onefit.heldout import HeldOut
 
 __all__ = ["Decisions"]
@@ -67,7 +68,7 @@ class Decisions:
         Returns
         -------
         TunedThresholdClassifierCV, or FixedThresholdClassifier for "neyman_pearson"
-            Fitted, around ``best_estimator_``.
+            Fitted, around the winner.
         """
         machine, held = self._winner_and_heldout()
         if isinstance(scoring, str) and scoring == "neyman_pearson":
@@ -115,4 +116,4 @@ class Decisions:
         ):
             if not hasattr(search, name):
                 raise ValueError(f"the search has no {name}; fit it with {option}")
-        return search.best_estimator_, search.heldout_
+        return inside.machine_within(search.best_estimator_), search.heldout_

@@ -4,7 +4,8 @@
 the metric at thresholds between the smallest and the largest decision value of the test rows; the
 curves of the splits are averaged, and the best of evenly spaced thresholds is taken. Only the
 refits of the splits are left out. Where test sets are too small for a metric, all held-out rows
-together are one split ("pooled").
+together are one split ("pooled"). Rows count as their sample weights say, where there are any and
+the metric takes them, as they do in a search.
 
 **By a bound on false alarms** (Neyman and Pearson): the smallest threshold whose rate of false
 alarms is at most alpha, so that as many as can be of the other class are found. Let s_(1) <= ... <=
@@ -17,11 +18,13 @@ whatever the distribution (Tong, Feng and Li, Science Advances 4, 2018: the umbr
 smallest k for which that is at most 1 - confidence is taken. With ``confidence=None`` it is the
 smallest k whose share of the m rows is right, m - floor(alpha m): on new rows the rate is then
 above alpha as often as below. Both take held-out values for independent ones of the machine that is
-used; they are those of machines without a fold, of a winner that was chosen on these rows.
+used; they are those of machines without a fold, of a winner that was chosen on these rows. Rates
+count rows: sample weights are for the fit alone.
 """
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -30,6 +33,7 @@ from scipy.stats import binom
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
+from sklearn.metrics import check_scoring
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 
 from onefit._validation import check_choice
@@ -91,13 +95,26 @@ def tune_threshold(
         store_cv_results=True,
     )
     try:
-        with config_context(enable_metadata_routing=False):
-            found.fit(held.values, y)
+        _fit_weighted(found, held.values, y, held.sample_weight, folds.rows)
     except ValueError as error:
         raise _clearer(error, aggregate) from error
-    found.set_params(estimator=clone(machine), cv=list(folds))
+    found.set_params(estimator=clone(machine), cv=list(folds), scoring=scoring)
     found.estimator_ = machine
     return _described(found, machine)
+
+
+def _fit_weighted(found: Any, values: Array, y: Array, weight: Any, rows: Array) -> None:
+    """Fit scikit-learn's search; a metric that takes weights is given those of the rows."""
+    scorer = check_scoring(found.estimator, scoring=found.scoring)
+    weigh = weight is not None and getattr(scorer, "_accept_sample_weight", bool)()
+    with config_context(enable_metadata_routing=weigh):
+        if not weigh:
+            found.fit(values, y)
+            return
+        estimator = found.estimator.set_fit_request(sample_weight=False)
+        found.set_params(estimator=estimator)
+        found.set_params(scoring=deepcopy(scorer).set_score_request(sample_weight=True))
+        found.fit(values, y, sample_weight=np.asarray(weight)[rows])
 
 
 def _clearer(error: ValueError, aggregate: str) -> ValueError:

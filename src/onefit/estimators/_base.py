@@ -152,6 +152,11 @@ class KernelMachine(BaseEstimator):
         if not self._needs_vectors:
             X = as_rows(X)
             if is_objects(X):
+                if self._features is not None:
+                    raise ValueError(
+                        f"approximation={self.approximation!r} takes rows that are vectors of "
+                        "numbers, and those of X are not; use approximation=None"
+                    )
                 return _check_objects(X, int(options.get("ensure_min_samples", 1)))
         try:
             return validate_data(

@@ -15,6 +15,7 @@ from sklearn.utils.validation import column_or_1d
 
 from onefit._validation import check_choice
 from onefit.estimators._base import KernelMachine
+from onefit.estimators.coupling import couple
 from onefit.linalg import arrays_of
 from onefit.losses import InPairs, Loss, get_loss
 
@@ -24,11 +25,7 @@ __all__ = ["KernelClassifier"]
 
 
 def _gives_probabilities(estimator: KernelClassifier) -> bool:
-    if estimator.multi_class == "ovo":
-        raise AttributeError(
-            "multi_class='ovo' gives votes of pairs and no probabilities; use multi_class='ovr'"
-        )
-    if hasattr(estimator._make_loss(), "probability"):
+    if hasattr(estimator._margin_loss(), "probability"):
         return True
     raise AttributeError(
         f"loss={estimator.loss!r} gives no probabilities; use CalibratedKernelClassifier, "
@@ -167,7 +164,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             return values[:, 0]
         if self._in_pairs:
             values = arrays_of(values).host(values)
-            return -values if self.decision_function_shape == "ovo" else self._votes(values)
+            return -values if self.decision_function_shape == "ovo" else self._by_class(values)
         return values
 
     def predict(self, X: Any) -> Array:
@@ -182,23 +179,33 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         decision = arrays_of(decision).host(decision)
         if len(self.classes_) == 2:
             return np.asarray(self.classes_[(decision[:, 0] > 0).astype(int)])
-        values = self._votes(decision) if self._in_pairs else decision
-        return np.asarray(self.classes_[values.argmax(axis=1)])
+        return np.asarray(self.classes_[self._by_class(decision).argmax(axis=1)])
 
-    def _votes(self, decision: Array) -> Array:
-        """Votes of the pairs, and what they are sure of, below one vote, in a column per class."""
+    def _by_class(self, decision: Array) -> Array:
+        """A column per class (one for two classes): values, or the votes of pairs.
+
+        What pairs are sure of is added to their votes, and counts less than one vote.
+        """
+        if not self._in_pairs:
+            return decision
         return np.asarray(_ovr_decision_function(decision > 0, decision, len(self.classes_)))
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X: Any) -> Array:
-        """Probability of every class; one-against-rest probabilities are scaled to sum to one."""
+        """Probability of every class.
+
+        One-against-rest probabilities are scaled to sum to one, those of pairs are coupled
+        (:mod:`onefit.estimators.coupling`).
+        """
         decision = self._decision(X)
         return self._probabilities(arrays_of(decision).host(decision))
 
     def _probabilities(self, decision: Array) -> Array:
-        p: Array = self._make_loss().probability(decision)  # type: ignore[attr-defined]
+        p: Array = self._margin_loss().probability(decision)  # type: ignore[attr-defined]
         if len(self.classes_) == 2:
             return np.column_stack([1.0 - p[:, 0], p[:, 0]])
+        if self._in_pairs:
+            return couple(p, len(self.classes_))
         # far from every class all of them may have underflown; then the nearest one has it all
         nearest = decision == decision.max(axis=1, keepdims=True)
         p = np.where(p.any(axis=1, keepdims=True), p, nearest.astype(p.dtype))
@@ -219,8 +226,12 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
                 "give each class a row of positive weight"
             )
 
+    def _margin_loss(self) -> Loss:
+        """The loss of two classes."""
+        return get_loss(self.loss, "classification", delta=self.delta)
+
     def _make_loss(self) -> Loss:
-        loss = get_loss(self.loss, "classification", delta=self.delta)
+        loss = self._margin_loss()
         return InPairs(loss) if self._in_pairs else loss  # type: ignore[return-value]
 
     def _targets(self, y: Any, dtype: Any) -> Array:

@@ -38,6 +38,7 @@ __all__ = [
     "checked_data",
     "class_weights",
     "columns_of",
+    "decision_by_class",
     "encode_labels",
     "expand",
     "feature_count",
@@ -50,6 +51,7 @@ __all__ = [
     "is_precomputed",
     "kernel_of",
     "loss_of",
+    "machine_within",
     "make_problem",
     "one_row",
     "plain_columns",
@@ -76,6 +78,12 @@ def bring_home(machine: KernelMachine) -> None:
 def is_machine(estimator: Any) -> bool:
     """Whether an object is one of the package's estimators."""
     return isinstance(estimator, KernelMachine)
+
+
+def machine_within(estimator: Any) -> Any:
+    """The fitted machine of a classifier that was calibrated, or the estimator itself."""
+    found = getattr(estimator, "estimator_", None)
+    return found if is_machine(found) else estimator
 
 
 def check_machine(estimator: Any, caller: str) -> None:
@@ -280,11 +288,18 @@ def answers(machine: KernelMachine, params: dict[str, Any] | None = None) -> dic
         return {}
     light: Any = clone(machine).set_params(**(params or {}))  # without its rows
     light.classes_ = machine.classes_
-    gives = hasattr(loss_of(light), "probability")
+    gives = hasattr(light._margin_loss(), "probability")
     return {
+        "as_decision": light._by_class if light._in_pairs else None,
         "as_labels": light._labels,
         "as_probabilities": light._probabilities if gives else None,
     }
+
+
+def decision_by_class(machine: KernelMachine, X: Any) -> Array:
+    """Decision values of a classifier for rows: one column for two classes, else one per class."""
+    values: Array = machine._by_class(machine._decision(X))  # type: ignore[attr-defined]
+    return values
 
 
 def with_decision(machine: KernelMachine, decision: Callable[[Any], Array]) -> KernelMachine:

@@ -20,6 +20,14 @@ Array = NDArray[Any]
 __all__ = ["KernelRegressor"]
 
 
+def no_standard_deviation() -> TypeError:
+    """What to say to those who ask for one."""
+    return TypeError(
+        "a kernel machine has no standard deviation of its predictions; onefit.predict_interval "
+        "gives intervals that hold with a probability you choose"
+    )
+
+
 class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
     """Regression in the space of a kernel: ridge, LS-SVM, Huber, SVR, quantiles, expectiles.
 
@@ -205,10 +213,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
     def predict(self, X: Any, return_std: bool = False) -> Array:
         """Predictions f(x) + b for the rows of X; a column for each of several levels."""
         if return_std:
-            raise TypeError(
-                "a kernel machine has no standard deviation of its predictions; "
-                "onefit.predict_interval gives intervals that hold with a probability you choose"
-            )
+            raise no_standard_deviation()
         values = self._decision(X)
         return values[:, 0] if self._one_column else values
 

@@ -55,8 +55,8 @@ class HeldOut:
         Wall time; in a search, the candidate's share of its kernel's time.
     targets, sample_weight : arrays, or None
         What the rows really are, and what they weigh, as the caller gave them.
-    as_labels, as_probabilities : functions of (m, q) decision values, or None
-        What a classifier takes them for.
+    as_decision, as_labels, as_probabilities : functions of (m, q) values, or None
+        What a classifier takes them for: a column per class, labels, probabilities.
     """
 
     values: Array = field(repr=False)
@@ -70,6 +70,7 @@ class HeldOut:
     seconds: float = 0.0
     targets: Any = field(default=None, repr=False)
     sample_weight: Any = field(default=None, repr=False)
+    as_decision: Callable[[Array], Array] | None = field(default=None, repr=False)
     as_labels: Callable[[Array], Array] | None = field(default=None, repr=False)
     as_probabilities: Callable[[Array], Array] | None = field(default=None, repr=False)
 
@@ -104,6 +105,19 @@ class HeldOut:
         return np.flatnonzero(np.bincount(self.folds.rows, minlength=self.folds.n))
 
     @property
+    def decision(self) -> Array:
+        """Held-out values of a classifier as its ``decision_function`` has them, row by row.
+
+        The same as :attr:`predictions` but for machines of pairs of classes, whose values vote: one
+        number a row for two classes, else a column per class. A row tested by no split is NaN.
+        """
+        if self.as_decision is None:
+            return self.predictions
+        found = self.as_decision(self._by_row[self.tested])
+        full = self._unknown(found)
+        return full[:, 0] if full.shape[1] == 1 else full
+
+    @property
     def labels(self) -> Array:
         """The class that each row gets while it is held out, (n,), in the order of the rows.
 
@@ -127,7 +141,10 @@ class HeldOut:
                 if self.as_labels is not None
                 else "probabilities are for classifiers; a regression has predictions"
             )
-        found = self.as_probabilities(self._by_row[self.tested])
+        return self._unknown(self.as_probabilities(self._by_row[self.tested]))
+
+    def _unknown(self, found: Array) -> Array:
+        """Numbers of the rows that were tested, the others NaN."""
         full = np.full((self.folds.n, found.shape[1]), np.nan, dtype=found.dtype)
         full[self.tested] = found
         return full

@@ -10,7 +10,7 @@ from onefit.kernels.on_columns import OnColumns
 from onefit.kernels.per_feature import PerFeature
 from onefit.kernels.precomputed import Precomputed, check_precomputed
 from onefit.kernels.resolve import KERNELS, kernel_parameters, resolve_kernel
-from onefit.kernels.rows import as_rows, is_objects, number_type
+from onefit.kernels.rows import as_rows, is_objects, is_table, number_type
 from onefit.kernels.stationary import Gaussian, Laplace, Matern12, Matern32, Matern52
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "as_rows",
     "check_precomputed",
     "is_objects",
+    "is_table",
     "kernel_parameters",
     "number_type",
     "resolve_kernel",

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
 from sklearn.base import is_classifier
 
 from onefit import plan
 from onefit.estimators import inside
-from onefit.uncertainty.headline import Headline
-from onefit.uncertainty.score_interval import LEVEL
+from onefit.search.rowwise import optimism_of_splits
+from onefit.uncertainty.headline import SEED, Headline
+from onefit.uncertainty.score_interval import inflation, kind_of, score_interval
 
 Array = NDArray[Any]
 
@@ -205,17 +205,30 @@ class Facts:
     def interval(self) -> tuple[float, float]:
         """An interval of level 0.95 for the winner's expected error, as shown.
 
-        That of :mod:`onefit.uncertainty.score_interval`. Where there is no headline, Student's from
-        the scores of the splits.
+        That of :mod:`onefit.uncertainty.score_interval`. Where there is no headline, its standard
+        error and optimism are those of the splits.
         """
-        if self.headline is not None:
-            ends = self.headline.interval
-        else:
-            middle, error = float(self.scores[self.best]), float(self.errors[self.best])
-            half = float(student.ppf(0.5 + LEVEL / 2, self.splits.shape[1] - 1)) * error
-            ends = middle - half, middle + half
+        ends = self._interval_of_splits if self.headline is None else self.headline.interval
         low, high = sorted(float(self.scale(end)) for end in ends)
         return low, high
+
+    @property
+    def _interval_of_splits(self) -> tuple[float, float]:
+        scorer, k = self.search.scorer_, self.splits.shape[1]
+        by_score = self.scores[self.best] >= np.nanmax(self.scores)  # else a function chose
+        random = np.random.default_rng(SEED)
+        kind = kind_of(
+            scorer[self.metric] if isinstance(scorer, dict) else scorer,
+            is_classifier(self.search.estimator),
+        )
+        return score_interval(
+            kind,
+            float(self.scores[self.best]),
+            float(self.errors[self.best]),
+            k,
+            optimism=optimism_of_splits(self.splits, random) if by_score else 0.0,
+            factor=inflation(k, k - 1.0),
+        )
 
     @cached_property
     def families(self) -> list[Family]:

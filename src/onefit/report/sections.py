@@ -13,6 +13,7 @@ from sklearn.metrics import log_loss
 
 from onefit.decide.calibrate import heldout_probabilities
 from onefit.diagnostics import influence
+from onefit.estimators import inside
 from onefit.heldout import HeldOut
 from onefit.report import figures
 from onefit.report.criteria import verdicts
@@ -157,7 +158,7 @@ def _curve(facts: Facts, family: Family) -> Section:
 def _heldout(facts: Facts, y: Array, found: HeldOut, target: str) -> list[Section]:
     said = "Every prediction comes from a machine that had not seen the row."
     known = found.tested
-    y, held = y[known], found.predictions[known]
+    y, held = y[known], found.decision[known]
     if not is_classifier(facts.search.estimator):
         if held.ndim > 1:
             return []
@@ -210,7 +211,7 @@ def _calibration(y: Array, found: HeldOut, classes: Array) -> list[Section]:
 
 def _influential(facts: Facts, y: Array, held: Array) -> list[Section]:
     """Rows whose doubling moves the machine's predictions most, by the influence function."""
-    best = getattr(facts.search, "best_estimator_", None)
+    best = inside.machine_within(getattr(facts.search, "best_estimator_", None))
     if best is None or y.shape[0] > MOST_ROWS or not hasattr(best, "X_fit_"):
         return []
     if facts.search.lam_per_target:

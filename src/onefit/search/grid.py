@@ -18,7 +18,7 @@ from sklearn.base import clone
 
 from onefit._validation import suggest
 from onefit.estimators import inside
-from onefit.estimators.unused import useless, warn_of_unused
+from onefit.estimators.unused import DECIDING, decisions_of, useless, warn_of_unused
 from onefit.heldout import HeldOutMethod
 from onefit.kernels import Kernel
 from onefit.search.random import parts, settings
@@ -103,22 +103,19 @@ def candidates(
 
 
 def _check_useful(estimator: Any, part: Mapping[str, Any]) -> None:
-    """Refuse a parameter that does nothing with any kernel and loss of a part of the grid."""
-    kernels, losses = (
-        list(part[name]) if isinstance(part.get(name), (list, tuple, np.ndarray)) else
-        [getattr(estimator, name)] if name not in part else None
-        for name in ("kernel", "loss")
-    )  # fmt: skip
-    if kernels is None or losses is None:  # drawn from something that is no list
-        return
+    """Refuse a parameter that does nothing with any kernel, loss, ... of a part of the grid."""
+    choices = decisions_of(estimator)
+    choices |= {name: part[name] for name in DECIDING if name in part}
+    if not all(isinstance(one, (list, tuple, np.ndarray)) for one in choices.values()):
+        return  # drawn from something that is no list
     for name in part:
-        why = useless(name, kernels, losses)
+        why = useless(name, choices)
         if why:
             raise ValueError(f"param_grid names {name!r}, but {why}; take it out of the grid")
     fixed = copy(estimator)
     for name in part:  # what the grid sets is not at the mercy of the estimator
         vars(fixed).pop(name, None)
-    warn_of_unused(fixed, kernels, losses, level=7)
+    warn_of_unused(fixed, choices, level=7)
 
 
 def machines(estimator: Any, found: Sequence[dict[str, Any]]) -> list[Machine]:

@@ -4,9 +4,9 @@ Every held-out value u comes with a bound e on |u - u*|, u* being that of the ho
 whatever grows or falls with |y - u| is known within ends:
 
 - squared and absolute errors, their root, R^2: by max(|y - u| - e, 0) and |y - u| + e;
-- accuracy: a row is in doubt only if its decision could change, that is if |u| <= e, or with
-  several classes if its largest value and another are within 2 e. Every other row is settled, and a
-  fold of settled rows has an exact error rate however rough its values are.
+- accuracy, balanced or not: a row is in doubt only if its decision could change, that is if
+  |u| <= e, or with several classes if its largest value and another are within 2 e. Every other row
+  is settled, and a fold of settled rows has an exact error rate however rough its values are.
 
 Means, weighted means, medians and pooled scores over splits never fall when a split's score rises,
 hence their ends are those of the splits' ends. Scores that are not of these kinds have no interval.
@@ -29,7 +29,9 @@ from onefit.search.metrics import (
     Truth,
     absolute_error,
     accuracy,
+    balanced_accuracy,
     determination,
+    hits,
     root_squared_error,
     squared_error,
 )
@@ -109,16 +111,20 @@ def _determination(truth: Truth, u: Array, error: Array) -> Ends:
     return high, low
 
 
-def _accuracy(truth: Truth, u: Array, error: Array) -> Ends:
-    if u.shape[-1] == 1:
-        right, margin, reach = (u > 0.0) == truth.y, np.abs(u), error
-    else:
-        own = np.take_along_axis(u, np.broadcast_to(truth.y, (len(u), *truth.y.shape)), axis=-1)
-        others = np.where(np.arange(u.shape[-1]) == truth.y, -np.inf, u).max(axis=-1)[..., None]
-        right = u.argmax(axis=-1)[..., None] == truth.y
-        margin, reach = np.abs(own - others), 2.0 * error
-    settled = margin > reach
-    return truth.mean((right & settled).astype(float)), truth.mean((right | ~settled).astype(float))
+def _labels(mean: Callable[[Truth, Array], Array]) -> Callable[[Truth, Array, Array], Ends]:
+    """Of a mean of hits: rows that are in doubt miss, or hit."""
+
+    def ends(truth: Truth, u: Array, error: Array) -> Ends:
+        if u.shape[-1] == 1:
+            margin, reach = np.abs(u), error
+        else:
+            own = np.take_along_axis(u, np.broadcast_to(truth.y, (len(u), *truth.y.shape)), axis=-1)
+            others = np.where(np.arange(u.shape[-1]) == truth.y, -np.inf, u).max(axis=-1)[..., None]
+            margin, reach = np.abs(own - others), 2.0 * error
+        right, settled = hits(truth.y, u), margin > reach
+        return mean(truth, right * settled), mean(truth, np.maximum(right, ~settled))
+
+    return ends
 
 
 #: the least and the largest value of each metric
@@ -127,5 +133,6 @@ ENDS: dict[Any, Callable[[Truth, Array, Array], Ends]] = {
     root_squared_error: _errors(root_squared_error),
     absolute_error: _errors(absolute_error),
     determination: _determination,
-    accuracy: _accuracy,
+    accuracy: _labels(Truth.mean),
+    balanced_accuracy: _labels(Truth.mean_of_classes),
 }

@@ -18,7 +18,7 @@ from sklearn import metrics
 
 Array = NDArray[Any]
 
-__all__ = ["FAST", "Truth"]
+__all__ = ["FAST", "Truth", "hits"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,19 @@ class Truth:
         totals = np.add.reduceat(self.weights, self.starts)
         sums = np.add.reduceat(values * self.weights[:, None], self.starts, axis=-2)
         return np.asarray(sums / totals[:, None])
+
+    def mean_of_classes(self, values: Array) -> Array:
+        """The mean over the classes that a split has of the mean over their rows; y holds codes."""
+        sums = np.add.reduceat(values * self._members, self.starts, axis=-2)
+        totals = np.add.reduceat(self._members, self.starts, axis=0)
+        there = totals > 0.0
+        means = np.where(there, sums, 0.0) / np.where(there, totals, 1.0)
+        return np.asarray(means.sum(axis=-1, keepdims=True) / there.sum(axis=-1, keepdims=True))
+
+    @cached_property
+    def _members(self) -> Array:
+        """The weights of the rows, in the columns of their classes."""
+        return np.asarray(self.weights[:, None] * (self.y == np.arange(int(self.y.max()) + 1)))
 
     def spread(self, values: Array) -> Array:
         """Each split's numbers, once for each of its rows."""
@@ -84,10 +97,20 @@ def determination(truth: Truth, u: Array) -> Array:
     return scores
 
 
+def hits(y: Array, u: Array) -> Array:
+    """Whether the class of a row has the largest decision value."""
+    predicted = u > 0 if u.shape[-1] == 1 else u.argmax(axis=-1)[..., None]
+    return np.asarray(predicted == y, dtype=float)
+
+
 def accuracy(truth: Truth, u: Array) -> Array:
     """Share of rows whose class has the largest decision value."""
-    predicted = u > 0 if u.shape[-1] == 1 else u.argmax(axis=-1)[..., None]
-    return truth.mean((predicted == truth.y).astype(float))
+    return truth.mean(hits(truth.y, u))
+
+
+def balanced_accuracy(truth: Truth, u: Array) -> Array:
+    """The mean of the classes' shares of such rows, of those classes that a split has."""
+    return truth.mean_of_classes(hits(truth.y, u))
 
 
 Metric = Callable[[Truth, Array], Array]
@@ -99,4 +122,5 @@ FAST: dict[Any, tuple[Metric, str]] = {
     metrics.mean_absolute_error: (absolute_error, "regression"),
     metrics.r2_score: (determination, "regression"),
     metrics.accuracy_score: (accuracy, "classification"),
+    metrics.balanced_accuracy_score: (balanced_accuracy, "classification"),
 }

@@ -42,18 +42,13 @@ DRAWS = 100
 BLOCK = 2**24
 
 
-def _hits(y: Array, u: Array) -> Array:
-    predicted = u > 0 if u.shape[-1] == 1 else u.argmax(axis=-1)[..., None]
-    return np.asarray(predicted == y, dtype=float)
-
-
 #: metric -> (loss of a row, from the mean and the variance of y to the metric)
 ROWWISE: dict[Metric, tuple[Callable[[Array, Array], Array], Callable[[Array, Array], Array]]] = {
     metrics.squared_error: (lambda y, u: np.square(y - u), lambda m, v: m),
     metrics.root_squared_error: (lambda y, u: np.square(y - u), lambda m, v: np.sqrt(m)),
     metrics.absolute_error: (lambda y, u: np.abs(y - u), lambda m, v: m),
     metrics.determination: (lambda y, u: np.square(y - u), lambda m, v: 1.0 - m / v),
-    metrics.accuracy: (_hits, lambda m, v: m),
+    metrics.accuracy: (metrics.hits, lambda m, v: m),
 }
 
 

@@ -115,13 +115,25 @@ class Scoring:
 
 def _positive(machine: Any, scorers: dict[str, Any]) -> str:
     """What to do where a metric asks which of two classes is the positive one."""
-    names = [getattr(getattr(one, "_score_func", None), "__name__", "") for one in scorers.values()]
-    metric = next((name for name in names if name), "f1_score")
+    asking = [one for one in scorers.values() if hasattr(one, "_score_func")]
+    scorer: Any = next((one for one in asking if _asks_for_label(one)), None)
+    metric = scorer._score_func.__name__ if scorer else "f1_score"
+    options = [metric, f"pos_label={machine.classes_[-1].item()!r}"]
+    if scorer is not None and scorer._response_method != "predict":
+        options.append(f"response_method={scorer._response_method!r}")
+    if scorer is not None and scorer._sign < 0:
+        options.append("greater_is_better=False")
     return (
         f"scoring by {metric} asks which class is the positive one, and takes 1 for it, but the "
-        f"classes are {machine.classes_.tolist()!r}: name it, as in scoring=make_scorer({metric}, "
-        f"pos_label={machine.classes_[-1].item()!r}) with sklearn.metrics.make_scorer"
+        f"classes are {machine.classes_.tolist()!r}: name it, as in "
+        f"scoring=make_scorer({', '.join(options)}) with sklearn.metrics.make_scorer"
     )
+
+
+def _asks_for_label(scorer: Any) -> bool:
+    """Whether a scorer of scikit-learn's has a metric of one of two classes, not named yet."""
+    known = signature(scorer._score_func).parameters
+    return "pos_label" in known and "pos_label" not in scorer._kwargs
 
 
 def _refusal(scorers: list[Any], machine: Any, error: Exception) -> str:
@@ -134,16 +146,18 @@ def _refusal(scorers: list[Any], machine: Any, error: Exception) -> str:
             "a scorer that needs predict or decision_function alone, or a loss that gives what it "
             "needs"
         )
+    scores = "roc_auc, accuracy" if needs and len(machine.classes_) == 2 else "accuracy"
     remedy = (
         "Probabilities of this loss come after the search: choose by a score of decision values or "
-        "labels (roc_auc, accuracy), then search.calibrate('sigmoid') makes a classifier with "
+        f"labels ({scores}), then search.calibrate('sigmoid') makes a classifier with "
         "probabilities of the winner; or use loss='log'"
         if needs and not hasattr(machine, "predict_proba")
         else f"Choose {advice}"
     )
     return (
         f"scoring={scorers!r} cannot be computed from held-out decision values of "
-        f"{type(machine).__name__}(loss={getattr(machine, 'loss', None)!r}): {error}. {remedy}"
+        f"{type(machine).__name__}(loss={getattr(machine, 'loss', None)!r}): "
+        f"{str(error).rstrip('.')}. {remedy}"
     )
 
 

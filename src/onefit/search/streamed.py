@@ -280,7 +280,7 @@ def _several(machine: Any) -> bool:
 
 def _metric(scorer: Any, machine: Any, name: str) -> tuple[Any, int]:
     found, sign = fast_metric(scorer, machine)
-    if found is None:
+    if found is None or found.__name__ not in METRICS:
         known = "accuracy" if is_classifier(machine) else REGRESSION
         raise ValueError(
             f"scoring={name!r} is no sum over rows, which streamed rows need; use one of {known}"
