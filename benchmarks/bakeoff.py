@@ -5,7 +5,7 @@ represented by 2,000 of them, drawn once. Every contestant sees the same rows, w
 standardised by the training part.
 
 - onefit: ``onefit.select(X, y)`` with nothing else said;
-- boosting: histogram gradient boosting of 200 trees, the best of 2 learning rates x 2 sizes of trees
+- boosting: histogram gradient boosting, 200 trees, the best of 2 learning rates x 2 sizes of trees
   by 5-fold cross-validation;
 - forest: a random forest of 500 trees;
 - svm: SVC or SVR with a Gaussian kernel, the best of 5 values of C x 5 of gamma by 5-fold
@@ -15,12 +15,12 @@ standardised by the training part.
 
 The error of a regression is the root mean squared one over that of predicting the mean of the
 training part; that of a classification the share of wrong labels, on the sets of ``UNEVEN`` the
-mean of the classes' shares (``select`` takes the balanced accuracy there, and so does the grid
-search of the SVM). Differences are tested by the paired t-test over the splits, its variance enlarged
-for training parts that overlap (Nadeau and Bengio, Machine Learning 52, 2003).
+mean over the classes of that share (``select`` goes by the balanced accuracy there, and so do the
+grid searches). Differences are tested by the paired t-test over the splits, with the variance
+enlarged for training parts that overlap (Nadeau and Bengio, Machine Learning 52, 2003).
 
-One thread. Time is that of the processor (``time.process_time``), so that a run that was paused or shared
-its machine counts only its own work. One row per set, split and contestant is appended to
+One thread. Times are those of the processor, so that a run that was paused or shared its machine
+counts only its own work. One row per set, split and contestant is appended to
 ``bakeoff_runs.csv`` as soon as it is known; a run that was stopped goes on where it stood, and
 ``--tables`` writes the tables of what is there.
 """
@@ -251,9 +251,10 @@ def by_rival(sets: list[Row]) -> list[Row]:
                        for w in ("better", "tied", "worse")}  # fmt: skip
             ratios = [float(row[f"{c} s"]) / float(row["onefit s"]) for row in met]
             less = sum(float(row["onefit"]) < float(row[c]) for row in met)
+            ratio = f"{np.median(ratios):.2g}" if ratios else ""
             rows.append({"task": task, "against": c, "sets": len(met), **counted,
                          "smaller mean": less,
-                         "its time / ours": f"{np.median(ratios):.2g}" if ratios else ""})  # fmt: skip
+                         "its time / ours": ratio})  # fmt: skip
     return rows
 
 

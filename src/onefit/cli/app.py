@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from onefit.cli.errors import clear_errors
-from onefit.cli.recipe import Options
+from onefit.cli.options import Options
 
 __all__ = ["app"]
 

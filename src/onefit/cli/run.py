@@ -17,7 +17,8 @@ from sklearn.base import is_classifier
 from onefit import plan
 from onefit.cli.encode import as_trained
 from onefit.cli.model import Model, load_model, make_model, save_model
-from onefit.cli.recipe import Options, Recipe, make_recipe
+from onefit.cli.options import Options
+from onefit.cli.recipe import Recipe, make_recipe
 from onefit.cli.show import progress, waiting
 from onefit.cli.spreadsheet import write_csv
 from onefit.cli.summary import check_results_name, summarise, write_results

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from onefit.cli.encode import as_trained
 from onefit.cli.model import load_model, make_model, save_model
-from onefit.cli.recipe import Options, Recipe, make_recipe
+from onefit.cli.options import Options
+from onefit.cli.recipe import Recipe, make_recipe
 from onefit.cli.run import Diary, Outputs, check_level, predictions
 from onefit.cli.show import progress
 from onefit.cli.spreadsheet import write_csv
