@@ -107,7 +107,7 @@ def test_the_app_knows_its_options_without_the_engine() -> None:
 
 
 def test_a_name_that_is_also_a_module_stays_the_function() -> None:
-    import onefit.relevance  # noqa: F401
+    import onefit.relevance
 
     assert callable(onefit.relevance)
 

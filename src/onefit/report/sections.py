@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
-from sklearn.metrics import log_loss
+from sklearn.metrics import log_loss, precision_recall_fscore_support
 
 from onefit.decide.calibrate import heldout_probabilities
 from onefit.diagnostics import influence
@@ -22,12 +23,12 @@ Array = NDArray[Any]
 
 __all__ = ["Section", "sections"]
 
-#: candidates and influential rows listed
-SHOWN = 12
+#: influential rows listed, and the most candidates
+SHOWN, LISTED = 12, 1000
 #: influence functions of more rows than this take too long for a report
 MOST_ROWS = 1500
-#: columns in the section on relevance
-COLUMNS = 30
+#: columns in the section on relevance, and beside an influential row
+COLUMNS, BESIDE = 30, 8
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Section:
         Name of its element.
     title, text : str
     figure : dict or None
-        Plotly's.
+        What :func:`onefit.report.svg.draw` draws.
     alt : str
         What the figure shows, for those who do not see it.
     head, rows : lists
@@ -56,9 +57,13 @@ class Section:
     rows: list[list[str]] = field(default_factory=list)
 
 
-def sections(facts: Facts, y: Array | None, target: str) -> list[Section]:
-    """All sections that the search and the targets allow."""
+def sections(facts: Facts, y: Array | None, target: str, rows: Any = None) -> list[Section]:
+    """All sections that the search and the targets allow.
+
+    ``rows`` is the table of features as the reader knows it; its index names the rows.
+    """
     parts = [*_expected(facts), _ranking(facts)]
+    names = range(len(y)) if rows is None and y is not None else getattr(rows, "index", ())
     for place, family in enumerate(facts.families):
         scored = np.isfinite(facts.scores[family.index[family.index >= 0]]).any()
         if scored and min(family.index.shape) > 1:
@@ -66,8 +71,8 @@ def sections(facts: Facts, y: Array | None, target: str) -> list[Section]:
     parts.append(_curve(facts, facts.families[0]))
     held = getattr(facts.search, "heldout_", None)
     if y is not None and held is not None:
-        parts += _heldout(facts, y, held, target)
-        parts += _influential(facts, y, held.predictions)
+        parts += _heldout(facts, y, held, target, names)
+        parts += _influential(facts, y, held.predictions, names, rows)
     parts += _relevance(facts)
     parts += _criteria(facts)
     parts.append(_plan(facts))
@@ -102,19 +107,21 @@ def _expected(facts: Facts) -> list[Section]:
 
 
 def _ranking(facts: Facts) -> Section:
+    """Scores stand first, so that a narrow screen shows them."""
     names = [name.removeprefix("param_") for name in facts.table if name.startswith("param_")]
     criterion = ["criterion"] if "criterion" in facts.table else []
     rows = []
-    for place, i in enumerate(facts.order[:SHOWN], start=1):
+    for place, i in enumerate(facts.order[:LISTED], start=1):
         params = facts.table["params"][i]
-        row = [str(place), *(figures.number(params.get(name, "–")) for name in names)]
+        row = [str(place), f"{facts.scale(facts.scores[i]):.4g}", f"{facts.errors[i]:.2g}"]
         row += [f"{facts.table[name][i]:.4g}" for name in criterion]
-        row += [f"{facts.scale(facts.scores[i]):.4g}", f"{facts.errors[i]:.2g}"]
+        row += [figures.number(params.get(name, "–")) for name in names]
         row += [str(facts.table["method"][i]), "yes" if facts.table["exact"][i] else "no"]
         rows.append(row)
-    head = ["rank", *names, *criterion]
-    head += [facts.scale.label, "standard error", "method", "exact"]
-    text = f"The best {len(rows)} of {len(facts.table['params'])} candidates."
+    head = ["rank", facts.scale.label, "±", *criterion, *names, "method", "exact"]
+    count = len(facts.table["params"])
+    text = "All candidates, the best first" if count <= LISTED else f"The best {LISTED} of {count}"
+    text += "; ± is one standard error."
     return Section("ranking", "Candidates", text, head=head, rows=rows)
 
 
@@ -154,7 +161,9 @@ def _curve(facts: Facts, family: Family) -> Section:
     )
 
 
-def _heldout(facts: Facts, y: Array, found: HeldOut, target: str) -> list[Section]:
+def _heldout(
+    facts: Facts, y: Array, found: HeldOut, target: str, names: Sequence[Any]
+) -> list[Section]:
     said = "Every prediction comes from a machine that had not seen the row."
     known = found.tested
     y, held = y[known], found.predictions[known]
@@ -165,8 +174,10 @@ def _heldout(facts: Facts, y: Array, found: HeldOut, target: str) -> list[Sectio
         r2 = 1.0 - float(np.square(y - held).sum() / np.square(y - y.mean()).sum())
         alt = f"Scatter of held-out predictions against the truth for {y.size} rows; R² {r2:.3f}."
         text = f"{said} All rows together: R² {r2:.3f}."
-        figure = figures.scatter(y, held, target)
-        return [Section("heldout", "Held-out predictions", text, figure, alt)]
+        names = [names[i] for i in np.arange(len(names))[known]]
+        figure = figures.scatter(y, held, target, names)
+        drawn = Section("heldout", "Held-out predictions", text, figure, alt)
+        return [drawn, _residuals(y, held, names)]
     classes = np.unique(y)
     figure, counts = figures.confusion(y, np.asarray(found.labels)[known], classes)
     right = int(np.trace(counts))
@@ -179,8 +190,44 @@ def _heldout(facts: Facts, y: Array, found: HeldOut, target: str) -> list[Sectio
         Section(
             "confusion", "Confusion matrix", alt, figure, alt, ["truth \\ label", *names], rows
         ),
+        _by_class(y, np.asarray(found.labels)[known], classes),
         *_calibration(y, found, classes),
     ]
+
+
+def _residuals(y: Array, held: Array, names: Sequence[Any]) -> Section:
+    """What is missed, and by how much."""
+    missed = y - held
+    size = np.abs(missed)
+    rows = [
+        ["root mean squared error", f"{np.sqrt(np.square(missed).mean()):.4g}"],
+        ["mean absolute error", f"{size.mean():.4g}"],
+        *([f"{share:.0%} of the rows are off by at most", f"{np.quantile(size, share):.4g}"]
+          for share in (0.5, 0.9, 0.99)),
+        ["mean of truth - prediction", f"{missed.mean():.3g}"],
+    ]  # fmt: skip
+    text = (
+        "A band of even width about the dashed line is what noise looks like. A bend is a "
+        "dependence that the kernel misses, a fan noise that grows with the target."
+    )
+    alt = f"Scatter of the held-out residuals of {y.size} rows against their predictions."
+    figure = figures.residuals(y, held, names)
+    return Section("residuals", "Residuals", text, figure, alt, ["number", "value"], rows)
+
+
+def _by_class(y: Array, labels: Array, classes: Array) -> Section:
+    """Precision, recall and their harmonic mean, for each class."""
+    found = precision_recall_fscore_support(y, labels, labels=classes, zero_division=0.0)
+    rows = [
+        [str(one), *(f"{v:.3f}" for v in values[:3]), str(int(values[3]))]
+        for one, *values in zip(classes, *found, strict=True)
+    ]
+    text = (
+        "Of held-out labels. Precision: the share of rows labelled so that are so. Recall: the "
+        "share of rows that are so and are labelled so. F1 is their harmonic mean."
+    )
+    head = ["class", "precision", "recall", "F1", "rows"]
+    return Section("by-class", "Class by class", text, head=head, rows=rows)
 
 
 def _calibration(y: Array, found: HeldOut, classes: Array) -> list[Section]:
@@ -208,7 +255,9 @@ def _calibration(y: Array, found: HeldOut, classes: Array) -> list[Section]:
     return [Section("calibration", "Calibration of probabilities", text, figure, alt)]
 
 
-def _influential(facts: Facts, y: Array, held: Array) -> list[Section]:
+def _influential(
+    facts: Facts, y: Array, held: Array, names: Sequence[Any], features: Any
+) -> list[Section]:
     """Rows whose doubling moves the machine's predictions most, by the influence function."""
     best = getattr(facts.search, "best_estimator_", None)
     if best is None or y.shape[0] > MOST_ROWS or not hasattr(best, "X_fit_"):
@@ -219,15 +268,19 @@ def _influential(facts: Facts, y: Array, held: Array) -> list[Section]:
     size = np.sqrt(np.square(pull).mean(axis=(1, 2))) / y.shape[0]
     top = np.argsort(-size, kind="stable")[:SHOWN]
     values = held.reshape(y.shape[0], -1)
+    columns = [] if features is None else list(features.columns[:BESIDE])
     rows = [
-        [str(i), _value(y[i]), ", ".join(f"{v:.4g}" for v in values[i]), f"{size[i]:.3g}"]
+        [str(names[i]), _value(y[i]), ", ".join(f"{v:.4g}" for v in values[i]), f"{size[i]:.3g}"]
+        + [_value(features[name].iloc[i]) for name in columns]
         for i in top
     ]
     text = (
         "Root mean square change of all predictions if the row were there once more (first-order "
-        "influence function). Rows are counted from 0."
+        "influence function)."
     )
-    head = ["row", "truth", "held-out value", "influence"]
+    if features is None:
+        text += " Rows are counted from 0."
+    head = ["row", "truth", "held-out value", "influence", *map(str, columns)]
     return [Section("influence", "Most influential rows", text, head=head, rows=rows)]
 
 
