@@ -25,6 +25,7 @@ from onefit.estimators import inside
 from onefit.estimators.bring import Brought
 from onefit.estimators.unused import UnusedParameterWarning
 from onefit.heldout import HeldOut, HeldOutMethod
+from onefit.plan import Explanation
 from onefit.search import continuous
 from onefit.search.aggregate import AGGREGATES, RULES, one_standard_error
 from onefit.search.criterion import Criterion, get_criterion
@@ -59,7 +60,7 @@ class KernelSearchCV(Decisions, BaseSearchCV):
     A drop-in for :class:`sklearn.model_selection.GridSearchCV` over :class:`KernelRegressor` and
     :class:`KernelClassifier`: the same grids, splitters, scorers and results, but every split's
     predictions come from fits to the whole sample (:func:`heldout_predict`), kernel matrices are
-    built once for each kernel, and all lam ride on them.
+    built once for each kernel and shared by all of its lams.
 
     The kernel and weights of classes are fixed on all rows: ``gamma="scale"`` looks at the whole X,
     and ``class_weight="balanced"`` at the whole y, not at each training part. Randomness enters
@@ -354,10 +355,14 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         self.__dict__.pop("_not_kept", None)
         self.__dict__.update(fitted)
 
-    def explain(self, X: Any, y: Any = None, groups: Any = None, sample_weight: Any = None) -> str:
-        """Print, and return, what a fit would do and what its alternatives would cost.
+    def explain(
+        self, X: Any, y: Any = None, groups: Any = None, sample_weight: Any = None
+    ) -> Explanation:
+        """What a fit would do and what its alternatives would cost.
 
-        Nothing is run: only data, grid and splits are looked at.
+        Nothing is run: only data, grid and splits are looked at. The text that is returned shows
+        itself at a prompt and in a notebook; in a script, print it. It begins with a warning
+        where the fit would be refused for want of memory.
         """
         self._check_settings()
         if is_streamed(X):
@@ -366,15 +371,21 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         X, y = indexable(brought.X, brought.y)
         weight = brought.params["sample_weight"]
         setup = set_up(self, X, y, weight, {"groups": groups}, brought.device)
-        text = setup.explain()
-        print(text)
-        return text
+        return setup.explain()
 
     def plot(self) -> Array:
         """Draw the cross-validation surface and curve of the winner; returns matplotlib's axes."""
         from onefit.report.plot import plot_search
 
         return plot_search(self)
+
+    def _html_repr(self) -> str:
+        """For a notebook: choice, score and surface of a fitted search, else its parameters."""
+        if not hasattr(self, "best_index_"):
+            return str(super()._html_repr())
+        from onefit.report.notebook import as_html
+
+        return as_html(self)
 
     def report(self, path: Any, **options: Any) -> Any:
         """Write the search as one HTML file, see :func:`onefit.report.write_report`."""
