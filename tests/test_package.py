@@ -17,7 +17,6 @@ OPTIONAL = [
     "distributed",
     "pyarrow",
     "fsspec",
-    "plotly",
     "typer",
     "matplotlib",
     "rich",

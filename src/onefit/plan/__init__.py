@@ -17,8 +17,8 @@ from onefit.plan.text import Explanation, announce, duration, explain
 from onefit.plan.workload import Estimate, Workload
 
 __all__ = [
-    "Explanation",
     "Estimate",
+    "Explanation",
     "Rates",
     "Workload",
     "announce",
