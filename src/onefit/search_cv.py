@@ -75,11 +75,15 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         an :class:`Interval`, or "continuous" for that from 1e-8 to 1e2, which is searched inside
         each kernel on one preparation, see :mod:`onefit.search.continuous`.
     cv : int, splitter, or iterable of splits, default=5
-        Rows that are streamed take :class:`HashKFold`, and an int is its number of splits.
+        An int is that many folds, in the order of the rows and stratified for a classifier, as in
+        scikit-learn. For shuffled folds, groups, repeats or time pass a splitter of scikit-learn
+        (``KFold(10, shuffle=True, random_state=0)``, ``GroupKFold``, ``RepeatedKFold``,
+        ``TimeSeriesSplit``, ...), or a list of pairs of training and test rows. Rows that are
+        streamed take :class:`HashKFold`, and an int is its number of splits.
     scoring : str, callable, list, tuple, dict or None, default=None
         As in scikit-learn; None is R^2 or accuracy, or minus the pinball loss for several levels.
-        Any scorer that is content with held-out decision values, and what follows from them, will
-        do.
+        Any scorer will do that needs only the labels, predictions, decision values or, with a loss
+        that gives them, probabilities of held-out rows.
     criterion : str or object, default="cv"
         What to choose by: "cv" is the cross-validated score itself. See
         :class:`onefit.search.criterion.Criterion`.
