@@ -337,3 +337,15 @@ def test_a_page_of_many_rows_and_candidates_stays_small(tmp_path):
     text = make(tmp_path, search, y=target)[1]
     assert len(text.encode()) < 1_500_000
     assert "The best 1000 of 1200" in text
+
+
+def test_lams_that_look_alike_keep_their_cells(tmp_path):
+    lams = [0.1, 0.1 + 1e-9, 0.1 + 2e-9]
+    search = KernelSearchCV(KernelRegressor(), {"gamma": [0.1, 1.0], "lam": lams}, cv=3).fit(X, y)
+    heat = make(tmp_path, search, y=y)[0].figures["surface-0"]["data"][0]
+    assert len(set(heat["x"])) == 3
+
+
+def test_rows_must_be_a_table(regression, tmp_path):
+    with pytest.raises(TypeError, match="rows must be a pandas DataFrame, got ndarray"):
+        make(tmp_path, regression, y=y, rows=X)

@@ -61,8 +61,8 @@ def describe(encoder: Any) -> str:
     if isinstance(encoder, MaxAbsScaler):
         return "columns divided by their largest absolute value"
     words = {
-        "numbers": "{} numeric columns: gaps filled with the median, then standardised",
-        "texts": "{} columns of text: a gap is a category of its own, then one-hot",
+        "numbers": "numbers (columns: {}): gaps filled with the median, then standardised",
+        "texts": "texts (columns: {}): a gap is a category of its own, then one-hot",
     }
     parts = [(kind, len(places)) for kind, _, places in encoder.transformers if len(places)]
     said = "; ".join(words[kind].format(count) for kind, count in parts)

@@ -16,7 +16,7 @@ from scipy.stats import t as student
 
 from onefit.report.figures import settings
 from onefit.report.html import render
-from onefit.report.sections import Section
+from onefit.report.section import Section
 
 __all__ = ["differences", "side_by_side", "verdict", "write_comparison"]
 

@@ -24,6 +24,7 @@ __all__ = [
     "calibration",
     "confusion",
     "curve",
+    "distinct",
     "number",
     "panels",
     "picks",
@@ -52,6 +53,12 @@ def number(value: Any) -> str:
     return f"{value:.3g}" if isinstance(value, (float, np.floating)) else str(value)
 
 
+def distinct(values: Sequence[Any]) -> list[str]:
+    """Labels of values, in as many digits as it takes to tell them apart."""
+    labels = [number(value) for value in values]
+    return labels if len(set(labels)) == len(labels) else [str(value) for value in values]
+
+
 def settings(params: dict[str, Any]) -> str:
     """A candidate in words."""
     return ", ".join(f"{name}={number(value)}" for name, value in params.items())
@@ -61,8 +68,7 @@ def surface(facts: Facts, family: Family) -> Figure:
     """Shown score over gamma and lam; the winner, its rivals and doubtful cells are marked."""
     index = family.index
     shown = facts.scale(facts.scores)
-    x = [number(lam) for lam in family.lams]
-    y = [number(gamma) for gamma in family.gammas]
+    x, y = distinct(family.lams), distinct(family.gammas)
     cells = [(r, c) for r, c in np.ndindex(index.shape) if index[r, c] >= 0]
     heat = {
         "type": "heatmap",

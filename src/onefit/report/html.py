@@ -69,6 +69,8 @@ def write_report(
     """
     facts = Facts(search)
     y = None if y is None else np.asarray(y)
+    if rows is not None and not hasattr(rows, "iloc"):
+        raise TypeError(f"rows must be a pandas DataFrame, got {type(rows).__name__}")
     if rows is not None and y is not None and len(rows) != len(y):
         raise ValueError(f"rows has {len(rows)} rows and y has {len(y)}; they must be as many")
     page = render(

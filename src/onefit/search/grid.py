@@ -1,7 +1,7 @@
 """Candidates, and what they share.
 
 A grid of parameters is a list of candidates, in scikit-learn's order. Candidates that differ in lam
-alone are one *machine*: all of its lams share one preparation. Machines with one kernel are one *job*:
+alone are one *machine*: its lams share one preparation. Machines with one kernel are one *job*:
 they share one kernel matrix, whatever their losses, thresholds, scalings and intercepts.
 """
 
