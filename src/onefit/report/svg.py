@@ -94,7 +94,7 @@ class Axis:
             value = self.names.index(str(value)) if isinstance(value, str) else value
         elif self.kind == "log":
             value = math.log10(value)
-        share = (value - self.low) / (self.high - self.low)
+        share = (float(value) - self.low) / (self.high - self.low)
         return self.start + share * (self.end - self.start)
 
     def ticks(self, most: int) -> Iterator[tuple[float, str]]:
@@ -109,9 +109,9 @@ class Axis:
             for power in range(low, high + 1, step):
                 yield self(10.0**power), f"{10.0**power:g}"
         else:
-            step = _round_step((self.high - self.low) / most)
-            for count in range(math.ceil(self.low / step), math.floor(self.high / step) + 1):
-                yield self(count * step), f"{count * step:.6g}"
+            unit = _round_step((self.high - self.low) / most)
+            for count in range(math.ceil(self.low / unit), math.floor(self.high / unit) + 1):
+                yield self(count * unit), f"{count * unit:.6g}"
 
 
 def _round_step(step: float) -> float:
@@ -154,7 +154,7 @@ def _extent(trace: Figure, name: str) -> list[Any]:
 
 def _ends(values: Sequence[Any], bars: Figure) -> Iterator[tuple[Any, float, float]]:
     """Values, and how far an error bar goes below and above."""
-    below = bars.get("arrayminus", bars["array"])
+    below = bars["arrayminus"] if "arrayminus" in bars else bars["array"]
     for value, low, high in zip(values, below, bars["array"], strict=True):
         yield value, low or 0.0, high or 0.0
 
@@ -206,6 +206,7 @@ def _scatter(group: Element, trace: Figure, x: Axis, y: Axis, colour: str) -> No
 def _marker(group: Element, symbol: str, a: float, b: float, size: float) -> Element:
     if symbol == "circle":
         return SubElement(group, "circle", cx=f"{a:.1f}", cy=f"{b:.1f}", r=f"{size:.1f}")
+    arms: tuple[tuple[float, float], ...]
     if symbol == "x":
         arms = ((-1, -0.6), (-0.6, -1), (0, -0.4), (0.6, -1), (1, -0.6), (0.4, 0), (1, 0.6),
                 (0.6, 1), (0, 0.4), (-0.6, 1), (-1, 0.6), (-0.4, 0))  # fmt: skip
