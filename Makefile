@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo browser test coverage test-slow lint format types bench readme docs clean
+.PHONY: help demo browser test coverage test-slow test-matrix lint format types bench readme docs release-check clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -24,6 +24,16 @@ coverage: $(VENV)/.with-dev  ## the same, with the lines that no test reaches
 
 test-slow: $(VENV)/.with-dev  ## the long tests
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 -m slow
+
+# Interpreters that are not installed are named and left out.
+test-matrix:  ## tests on every Python from 3.11 to 3.14 that is installed
+	@for version in 3.11 3.12 3.13 3.14; do \
+	  if python$$version -c '' 2>/dev/null; then \
+	    $(MAKE) PYTHON=python$$version VENV=.venv-$$version test || exit 1; \
+	  else \
+	    echo "python$$version is not installed: left out"; \
+	  fi; \
+	done
 
 lint: $(VENV)/.with-dev  ## style, without changing anything
 	$(BIN)/ruff check .
@@ -47,12 +57,15 @@ readme: $(VENV)/.with-dev  ## table and picture of the README, from the committe
 docs: $(VENV)/.with-docs  ## the documentation with its figures, into site/; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
+release-check: $(VENV)/.created  ## build sdist and wheel, install them elsewhere, run doctests and demo there
+	$(BIN)/python tools/release_check.py
+
 browser:  ## Debian's chromium, for the tests of the report (as root)
 	apt-get update -qq
 	apt-get install -y -qq --no-install-recommends chromium chromium-driver
 
 clean:  ## everything make has made, .venv too
-	rm -rf $(VENV) build dist site htmlcov .coverage .coverage.* .hypothesis
+	rm -rf $(VENV) .venv-3.* build dist site htmlcov .coverage .coverage.* .hypothesis
 	rm -rf .pytest_cache .mypy_cache .ruff_cache
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -23,10 +23,12 @@ SCRIPTS = (
     "features",
     "peeking",
     "scaling_dask",
+    "startup",
+    "bakeoff",
 )
 NEED_DATA = (
     "svm_search", "ablation", "iterative", "gradient", "svr_search", "quantiles", "features",
-    "peeking",
+    "peeking", "bakeoff",
 )  # fmt: skip
 
 

@@ -7,6 +7,9 @@ on a page                                 becomes
 ``<!-- headlines -->``                    the ratios that matter, from these tables
 ``<!-- coverage -->``                     how often intervals held the truth
 ``<!-- verdicts -->``                     how many claims of each paper held
+``<!-- chart: NAME -->``                  a decision chart
+``<!-- speed -->``                        the README's benchmark as bars
+``<!-- table: NAME: a, b -->``            columns of a committed table
 ``<!-- claims: PAPER -->``                the claims of a paper, with verdicts and evidence
 ``<!-- part: NAME/FILE.md -->``           a piece of text that a script of the gallery wrote
 ``![...](NAME/FILE.svg)`` in the gallery  a picture that a script of the gallery drew, or a note
@@ -23,14 +26,17 @@ import re
 from pathlib import Path
 from typing import Any
 
+import charts
 import drawing
 import findings
+import notebooks
 from mkdocs.structure.files import File, InclusionLevel
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 SOURCE = ROOT / "src"
 REFERENCE = re.compile(r"<!-- reference: ([\w. ]+) -->")
+CHART = re.compile(r"<!-- chart: (\w+) -->")
 CLAIMS = re.compile(r"<!-- claims: (\w+) -->")
 TABLE = re.compile(r"<!-- table: (\w+): (.+?) -->")
 PART = re.compile(r"<!-- part: ([\w/.]+) -->")
@@ -57,6 +63,8 @@ def on_files(files: Any, config: Any, **_: Any) -> Any:
     for name, path in added.items():
         place = {"abs_src_path": str(path), "inclusion": InclusionLevel.NOT_IN_NAV}
         files.append(File.generated(config, name, **place))
+    for name, text in notebooks.notebooks(ROOT / "docs" / "gallery").items():
+        files.append(File.generated(config, f"gallery/{name}", content=text))
     return files
 
 
@@ -66,17 +74,27 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     markdown = markdown.replace("<!-- headlines -->", findings.headlines())
     markdown = markdown.replace("<!-- verdicts -->", findings.verdicts())
     markdown = markdown.replace("<!-- coverage -->", findings.coverage())
+    markdown = markdown.replace("<!-- speed -->", charts.speed())
+    markdown = CHART.sub(lambda found: charts.chart(found[1]), markdown)
     markdown = CLAIMS.sub(lambda found: findings.claims(found[1]), markdown)
     markdown = TABLE.sub(lambda found: findings.columns(found[1], found[2].split(", ")), markdown)
     markdown = PART.sub(lambda found: made[found[1]].read_text(encoding="utf-8"), markdown)
     if page.file.src_uri.startswith("gallery/"):
-        markdown = PICTURE.sub(picture, markdown)
+        markdown = PICTURE.sub(picture, with_notebook(markdown, Path(page.file.src_uri).stem))
     return REFERENCE.sub(lambda found: reference(found[1].split()), markdown)
 
 
 def on_page_content(html: str, **_: Any) -> str:
     """Docstrings carry Sphinx roles, which mean nothing here."""
     return ROLE.sub("", html)
+
+
+def with_notebook(markdown: str, stem: str) -> str:
+    """A page that has code, with a link to its notebook under the title."""
+    if "```python" not in markdown:
+        return markdown
+    title, _, rest = markdown.partition("\n")
+    return f"{title}\n\n[Download this page as a notebook]({stem}.ipynb)\n{rest}"
 
 
 def picture(found: re.Match[str]) -> str:

@@ -17,7 +17,6 @@ OPTIONAL = [
     "distributed",
     "pyarrow",
     "fsspec",
-    "plotly",
     "typer",
     "matplotlib",
     "rich",
@@ -46,6 +45,8 @@ class Absent:
 
 sys.meta_path.insert(0, Absent)
 import onefit
+for name in onefit.__all__:
+    getattr(onefit, name)
 print("asked", *asked)
 print("loaded", *sys.modules)
 """
@@ -53,7 +54,7 @@ print("loaded", *sys.modules)
 
 @pytest.fixture(scope="module")
 def fresh() -> dict[str, set[str]]:
-    """`import onefit` without the optional packages: which of them it asked for, what it loaded.
+    """All of onefit's names without the optional packages: what was asked for, what was loaded.
 
     scikit-learn asks for pandas and rich by itself.
     """
@@ -88,3 +89,29 @@ def test_the_package_is_marked_as_typed() -> None:
 def test_every_public_name_exists() -> None:
     missing = [name for name in onefit.__all__ if not hasattr(onefit, name)]
     assert not missing
+
+
+def test_import_alone_loads_no_numerical_library() -> None:
+    program = "import sys, onefit, onefit.cli.options; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert not {"numpy", "scipy", "sklearn"}.intersection(done.stdout.split())
+
+
+def test_the_app_knows_its_options_without_the_engine() -> None:
+    program = "import sys, onefit.cli.app; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    loaded = done.stdout.split()
+    assert "typer" in loaded
+    assert not {"numpy", "scipy", "sklearn", "pandas"}.intersection(loaded)
+
+
+def test_a_name_that_is_also_a_module_stays_the_function() -> None:
+    import onefit.relevance
+
+    assert callable(onefit.relevance)
+
+
+def test_names_are_listed_and_unknown_ones_refused() -> None:
+    assert set(onefit.__all__) <= set(dir(onefit))
+    with pytest.raises(AttributeError, match="no_such_name"):
+        onefit.no_such_name  # noqa: B018

@@ -430,3 +430,15 @@ def test_what_nested_cv_does_not_take():
 def test_bad_input_of_nested_cv(options, message):
     with pytest.raises(ValueError, match=message):
         nested_cv(KernelRegressor(), X, y, **options)
+
+
+def test_an_interval_shows_its_arrays():
+    found = predict_interval(KernelRegressor(), X, y, X[:3])
+    lines = repr(found).splitlines()
+    assert lines[0] == "PredictionInterval(alpha=0.1, method='cv+'): 3 rows"
+    assert lines[1].split() == ["prediction", "lower", "upper"]
+    assert lines[2].split() == [
+        f"{one[0]:.6g}" for one in (found.prediction, found.lower, found.upper)
+    ]
+    assert len(lines) == 5
+    assert repr(predict_interval(KernelRegressor(), X, y, X)).endswith("\n...")

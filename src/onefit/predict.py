@@ -49,7 +49,9 @@ def heldout_predict(
     X : array or sparse matrix of shape (n, d), or (n, n) when precomputed
     y : array of shape (n,) or (n, q)
     cv : int, splitter, or iterable of splits, default=5
-        As in scikit-learn; test sets may overlap, and need not cover all rows.
+        An int is that many folds, in the order of the rows and stratified for a classifier. For
+        anything else pass a splitter of scikit-learn, or a list of pairs of training and test
+        rows; test sets may overlap, and need not cover all rows.
     groups : array of shape (n,), default=None
         For the splitter.
     sample_weight : array of shape (n,), default=None

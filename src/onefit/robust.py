@@ -9,7 +9,7 @@ C_IF^5 with the absolute value over both; 3. take the scale of that fit's residu
 minimise C_IF^5(lambda, K, t) over all three together. (The paper writes b for t.)
 
 Clean data keep t = infinity or a large t; outliers push it down. Each kernel matrix serves all t
-and lambdas; for t = infinity all lambdas ride on one eigendecomposition
+and lambdas; for t = infinity all lambdas share one eigendecomposition
 (onefit.criteria.influence).
 """
 

@@ -28,6 +28,7 @@ from onefit.estimators.bring import Brought
 from onefit.estimators.regressor import no_standard_deviation
 from onefit.estimators.unused import UnusedParameterWarning
 from onefit.heldout import HeldOut, HeldOutMethod
+from onefit.plan import Explanation
 from onefit.search import continuous
 from onefit.search.aggregate import AGGREGATES, RULES, one_standard_error
 from onefit.search.criterion import Criterion, get_criterion
@@ -62,7 +63,7 @@ class KernelSearchCV(Decisions, BaseSearchCV):
     A drop-in for :class:`sklearn.model_selection.GridSearchCV` over :class:`KernelRegressor` and
     :class:`KernelClassifier`: the same grids, splitters, scorers and results, but every split's
     predictions come from fits to the whole sample (:func:`heldout_predict`), kernel matrices are
-    built once for each kernel, and all lam ride on them.
+    built once for each kernel and shared by all of its lams.
 
     The kernel and weights of classes are fixed on all rows: ``gamma="scale"`` looks at the whole X,
     and ``class_weight="balanced"`` at the whole y, not at each training part. Randomness enters
@@ -77,11 +78,15 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         an :class:`Interval`, or "continuous" for that from 1e-8 to 1e2, which is searched inside
         each kernel on one preparation, see :mod:`onefit.search.continuous`.
     cv : int, splitter, or iterable of splits, default=5
-        Rows that are streamed take :class:`HashKFold`, and an int is its number of splits.
+        An int is that many folds, in the order of the rows and stratified for a classifier, as in
+        scikit-learn. For shuffled folds, groups, repeats or time pass a splitter of scikit-learn
+        (``KFold(10, shuffle=True, random_state=0)``, ``GroupKFold``, ``RepeatedKFold``,
+        ``TimeSeriesSplit``, ...), or a list of pairs of training and test rows. Rows that are
+        streamed take :class:`HashKFold`, and an int is its number of splits.
     scoring : str, callable, list, tuple, dict or None, default=None
         As in scikit-learn; None is R^2 or accuracy, or minus the pinball loss for several levels.
-        Any scorer that is content with held-out decision values, and what follows from them, will
-        do.
+        Any scorer will do that needs only the labels, predictions, decision values or, with a loss
+        that gives them, probabilities of held-out rows.
     criterion : str or object, default="cv"
         What to choose by: "cv" is the cross-validated score itself. See
         :class:`onefit.search.criterion.Criterion`.
@@ -376,10 +381,14 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         self.__dict__.pop("_not_kept", None)
         self.__dict__.update(fitted)
 
-    def explain(self, X: Any, y: Any = None, groups: Any = None, sample_weight: Any = None) -> str:
-        """Print, and return, what a fit would do and what its alternatives would cost.
+    def explain(
+        self, X: Any, y: Any = None, groups: Any = None, sample_weight: Any = None
+    ) -> Explanation:
+        """What a fit would do and what its alternatives would cost.
 
-        Nothing is run: only data, grid and splits are looked at.
+        Nothing is run: only data, grid and splits are looked at. The text that is returned shows
+        itself at a prompt and in a notebook; in a script, print it. It begins with a warning
+        where the fit would be refused for want of memory.
         """
         self._check_settings()
         if is_streamed(X):
@@ -388,9 +397,7 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         X, y = indexable(brought.X, brought.y)
         weight = brought.params["sample_weight"]
         setup = set_up(self, X, y, weight, {"groups": groups}, brought.device)
-        text = setup.explain()
-        print(text)
-        return text
+        return setup.explain()
 
     @available_if(_search_estimator_has("predict"))
     def predict(self, X: Any, return_std: bool = False) -> Array:
@@ -404,6 +411,14 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         from onefit.report.plot import plot_search
 
         return plot_search(self)
+
+    def _html_repr(self) -> str:
+        """For a notebook: choice, score and surface of a fitted search, else its parameters."""
+        if not hasattr(self, "best_index_"):
+            return str(super()._html_repr())
+        from onefit.report.notebook import as_html
+
+        return as_html(self)
 
     def report(self, path: Any, **options: Any) -> Any:
         """Write the search as one HTML file, see :func:`onefit.report.write_report`."""

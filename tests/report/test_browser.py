@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from sklearn.datasets import load_iris, make_friedman1
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.report import compare_criteria, write_report
+from onefit.report.comparison import write_comparison
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 
@@ -59,7 +62,21 @@ def pages(tmp_path_factory):
     classes = KernelSearchCV(KernelClassifier(), GRID, cv=4).fit(X, labels)
     compare_criteria(classes, X, labels, ["gcv"])
     write_report(classes, folder / "classes.html", y=labels, title=HOSTILE, target=LINK)
+    grid = {"gamma": [0.01, 0.1, 1.0], "lam": np.logspace(-6, 0, 13).tolist()}
+    many = KernelSearchCV(KernelClassifier(), grid, cv=3).fit(X, y)
+    write_report(many, folder / "many.html", y=y, rows=load_iris(as_frame=True).data)
+    one, other = document(0.25, HOSTILE), document(0.5, LINK)
+    write_comparison(one, other, (HOSTILE, LINK), folder / "compared.html")
     return folder
+
+
+def document(error: float, target: str) -> dict:
+    """What a selection prints as JSON, all of whose names are markup."""
+    best = {"rank": 1, "params": {HOSTILE: LINK}, "error": error, "standard_error": 0.1,
+            "method": "eigen", "interval": [error - 0.1, error + 0.1]}  # fmt: skip
+    return {"data": {"file": HOSTILE, "rows": 9, "columns": 2, "target": "t", "seed": 0},
+            "task": "regression", "metric": HOSTILE, "best": best, "ranking": [best],
+            "reasons": [target], "candidates": 1, "splits": 5}  # fmt: skip
 
 
 def open_page(browser, path, fresh=False):
@@ -83,11 +100,11 @@ def requested(browser) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(("page", "figures"), [("classes", 7), ("regression", 5)])
+@pytest.mark.parametrize(("page", "figures"), [("classes", 7), ("regression", 6)])
 def test_the_page_is_quiet_and_whole(browser, pages, page, figures):
     path = pages / f"{page}.html"
     open_page(browser, path, fresh=True)
-    drawn = browser.execute_script("return document.querySelectorAll('.main-svg').length")
+    drawn = browser.execute_script("return document.querySelectorAll('.figure > svg').length")
     places = browser.execute_script("return document.querySelectorAll('[data-figure]').length")
     assert places == figures
     assert drawn >= figures
@@ -96,21 +113,7 @@ def test_the_page_is_quiet_and_whole(browser, pages, page, figures):
     assert outside == [path.as_uri()]
 
 
-def test_no_button_sends_the_figure_away(browser, pages):
-    open_page(browser, pages / "regression.html")
-    inner = "[...document.querySelectorAll('#figure-curve .modebar-btn')]"
-    titles = browser.execute_script(f"return {inner}.map(one => one.dataset.title)")
-    assert titles == [
-        "Download plot as a PNG",
-        "Zoom",
-        "Pan",
-        "Zoom in",
-        "Zoom out",
-        "Reset axes",
-    ]
-
-
-@pytest.mark.parametrize("page", ["regression", "classes"])
+@pytest.mark.parametrize("page", ["regression", "classes", "compared"])
 def test_markup_in_names_is_text(browser, pages, page):
     open_page(browser, pages / f"{page}.html")
     run = browser.execute_script
@@ -118,8 +121,9 @@ def test_markup_in_names_is_text(browser, pages, page):
     assert run("return document.querySelectorAll('img, [onerror], [onclick]').length") == 0
     inner = "return [...document.querySelectorAll('a')].map(a => a.getAttribute('href') ?? '')"
     assert [href for href in run(inner) if not href.startswith("#")] == []
-    assert run("return document.querySelector('h1').textContent") == HOSTILE
-    text = run("return [...document.querySelectorAll('svg text')].map(t => t.textContent).join()")
+    assert run("return document.querySelector('h1').textContent").startswith(HOSTILE)
+    shown = "svg text, .legend button, td"
+    text = run(f"return [...document.querySelectorAll('{shown}')].map(t => t.textContent).join()")
     assert "<a href=" in text  # drawn literally
 
 
@@ -144,37 +148,112 @@ def test_hovering_shows_the_candidate(browser, pages):
     from selenium.webdriver.common.action_chains import ActionChains
 
     open_page(browser, pages / "regression.html")
-    heat = browser.find_element("css selector", "#figure-surface-0 .nsewdrag")
+    heat = browser.find_elements("css selector", "#figure-surface-0 rect[data-tip]")[4]
     browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", heat)
-    ActionChains(browser).move_to_element(heat).pause(0.5).perform()
-    label = browser.find_element("css selector", "#figure-surface-0 .hoverlayer").text
+    ActionChains(browser).move_to_element_with_offset(heat, 25, 8).perform()
+    label = browser.find_element("id", "tip").text
     for words in ("gamma = 0.1", "lam = 0.01", "R² =", "exact, error bound"):
         assert words in label
 
 
 def test_the_legend_hides_and_shows(browser, pages):
     open_page(browser, pages / "regression.html")
-    shown = "return document.getElementById('figure-heldout').data.map(t => t.visible ?? true)"
-    assert browser.execute_script(shown) == [True, True]
-    entry = browser.find_element("css selector", "#figure-heldout .legendtoggle")
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", entry)
-    entry.click()
-    for _ in range(50):
-        if browser.execute_script(shown)[0] == "legendonly":
-            break
-        browser.execute_async_script("setTimeout(arguments[0], 50)")
-    assert browser.execute_script(shown) == ["legendonly", True]
-
-
-def test_panels_do_not_overlap(browser, pages):
-    open_page(browser, pages / "regression.html")
-    domains = browser.execute_script(
-        "const l = document.getElementById('figure-criteria-curves')._fullLayout;"
-        "return ['', 2, 3].map(i => [l['xaxis' + i].domain, l['yaxis' + i].domain])"
+    seen = (
+        "return [...document.querySelectorAll('#figure-heldout [data-trace]')]"
+        ".map(g => getComputedStyle(g).visibility)"
     )
-    places = [(round(x[0], 3), round(y[0], 3)) for x, y in domains]
-    assert len(set(places)) == 3
-    assert domains[0][0][1] < domains[1][0][0]
+    assert browser.execute_script(seen) == ["visible", "visible"]
+    click(browser, "#heldout .legend button")
+    assert browser.execute_script(seen) == ["hidden", "visible"]
+    click(browser, "#heldout .legend button")
+    assert browser.execute_script(seen) == ["visible", "visible"]
+
+
+def click(browser, query):
+    found = browser.find_element("css selector", query)
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", found)
+    found.click()
+
+
+def column(browser, section, place):
+    rows = f"#{section} tbody tr"
+    return browser.execute_script(
+        "return [...document.querySelectorAll(arguments[0])].filter(r => r.offsetHeight)"
+        ".map(r => r.cells[arguments[1]].textContent)",
+        rows,
+        place,
+    )
+
+
+def test_tables_sort_filter_and_unfold(browser, pages):
+    open_page(browser, pages / "many.html", fresh=True)
+    assert column(browser, "ranking", 0) == [str(i) for i in range(1, 13)]
+    click(browser, "#ranking th:nth-child(5) button")  # lam, ascending
+    lams = [float(one) for one in column(browser, "ranking", 4)]
+    assert len(lams) == 12
+    assert lams == sorted(lams)
+    click(browser, "#ranking th:nth-child(5) button")
+    assert float(column(browser, "ranking", 4)[0]) == 1.0
+    browser.find_element("css selector", "#ranking input").send_keys("0.01 1e-06")
+    found = list(zip(column(browser, "ranking", 3), column(browser, "ranking", 4), strict=True))
+    assert found == [("0.01", "1e-06")]
+    browser.execute_script(
+        "const i = document.querySelector('#ranking input'); i.value = '';"
+        "i.dispatchEvent(new Event('input'))"
+    )
+    click(browser, "#ranking [data-all]")
+    assert len(column(browser, "ranking", 0)) == 39
+
+
+def test_tables_and_pictures_are_saved(browser, pages):
+    open_page(browser, pages / "regression.html", fresh=True)
+    browser.execute_script(
+        "window.saved = []; const make = URL.createObjectURL;"
+        "URL.createObjectURL = (blob) => { blob.text().then(t => saved.push(t)); "
+        "return make.call(URL, blob); }"
+    )
+    click(browser, "#influence [data-save]")
+    click(browser, "#curve [data-picture]")
+    browser.execute_async_script("setTimeout(arguments[0], 200)")
+    table, picture = browser.execute_script("return window.saved")
+    assert table.lstrip("\ufeff").startswith("row,truth,held-out value,influence\r\n")
+    assert picture.startswith("<svg")
+    assert "R²" in picture
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+@pytest.mark.parametrize("page", ["regression", "classes", "many", "compared"])
+def test_nothing_is_cut_off_at_either_width(browser, pages, page, width, tmp_path):
+    """Nothing is wider than the screen, and the score is seen without moving anything."""
+    phone = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    try:
+        open_page(browser, pages / f"{page}.html", fresh=True)
+        run = browser.execute_script
+        assert run("return document.documentElement.scrollWidth") <= width
+        if page != "compared":
+            right = "#ranking td:nth-child(2)"
+            edge = f"return document.querySelector('{right}').getBoundingClientRect().right"
+            assert run(edge) <= width
+        sizes = run("return [...document.querySelectorAll('.figure > svg')].map(e => "
+                    "[e.getBoundingClientRect().right, e.getScreenCTM().a])")  # fmt: skip
+        assert all(end <= width and 12 * scale >= 8.5 for end, scale in sizes)
+        folder = os.environ.get("ONEFIT_SCREENSHOTS")
+        place = tmp_path if folder is None else Path(folder)
+        tall = phone | {"height": min(6000, run("return document.documentElement.scrollHeight"))}
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", tall)
+        picture = place / f"{page}_{width}.png"
+        assert browser.save_screenshot(str(picture))
+        assert colours(picture) > 20  # a page, not a blank
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def colours(picture) -> int:
+    from matplotlib import image
+
+    found = (255 * image.imread(picture)).astype(np.uint8)
+    return len(np.unique(found.reshape(-1, found.shape[-1])[::7], axis=0))
 
 
 @pytest.fixture
@@ -191,17 +270,16 @@ def media(browser):
 
 
 def test_dark_mode_changes_page_and_figures(browser, pages, media):
-    ink = "return document.getElementById('figure-curve').layout.font.color"
-    grid = "return document.getElementById('figure-criteria-curves').layout.yaxis3.gridcolor"
-    paper = "return getComputedStyle(document.body).backgroundColor"
+    style = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
+    asked = [("#figure-curve text", "fill"), (".grid line", "stroke"), ("body", "backgroundColor")]
     seen = []
     for scheme in ("light", "dark"):
         media(scheme)
         open_page(browser, pages / "regression.html", fresh=True)
-        seen.append([browser.execute_script(one) for one in (ink, grid, paper)])
+        seen.append([browser.execute_script(style, *one) for one in asked])
     assert seen == [
-        ["#1b1f24", "#d5dae0", "rgb(255, 255, 255)"],
-        ["#e8eaed", "#3a4149", "rgb(22, 25, 29)"],
+        ["rgb(27, 31, 36)", "rgb(213, 218, 224)", "rgb(255, 255, 255)"],
+        ["rgb(232, 234, 237)", "rgb(58, 65, 73)", "rgb(22, 25, 29)"],
     ]
 
 
@@ -216,7 +294,7 @@ def luminance(colour: str) -> float:
 def test_all_text_has_contrast(browser, pages, media, scheme, medium):
     media(scheme, medium)
     open_page(browser, pages / "regression.html", fresh=True)
-    texts = "h1, h2, p, a, th, td, caption, figcaption, footer, svg text"
+    texts = "h1, h2, p, a, th, td, dt, dd, button, caption, figcaption, footer, svg text:not(.cell)"
     colours = browser.execute_script(
         "return [...document.querySelectorAll(arguments[0])].filter(e => e.textContent.trim())"
         ".map(e => e instanceof SVGElement ? getComputedStyle(e).fill : getComputedStyle(e).color)",
@@ -238,4 +316,4 @@ def test_it_prints(browser, pages, media):
     style = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
     assert browser.execute_script(style, "nav", "display") == "none"
     assert browser.execute_script(style, "body", "backgroundColor") == "rgb(255, 255, 255)"
-    assert browser.execute_script(style, ".modebar", "display") == "none"
+    assert browser.execute_script(style, ".tools", "display") == "none"

@@ -54,8 +54,28 @@ def test_an_unfitted_search_has_no_figure():
         KernelSearchCV(KernelRegressor(), GRID).plot()
 
 
-def test_the_html_of_an_estimator_stays_small():
+def test_a_notebook_shows_the_choice_and_the_surface():
+    search = KernelSearchCV(KernelRegressor(), GRID, cv=3).fit(X, y)
+    shown = search._repr_html_()
+    assert "Chosen: " in shown
+    assert shown.count("<svg") == 1
+    assert "data-tip" in shown
+    line = KernelSearchCV(KernelRegressor(), {"lam": [1e-2, 1.0]}, cv=3).fit(X, y)
+    assert "polyline" in line._repr_html_()  # one gamma: the curve
+    assert search._repr_mimebundle_()["text/html"] == shown
+    assert "Chosen" not in KernelSearchCV(KernelRegressor(), GRID)._repr_html_()
+
+
+def test_the_html_of_a_large_search_stays_small():
     grid = {"gamma": np.logspace(-3, 3, 100), "lam": np.logspace(-6, 1, 30)}
     search = KernelSearchCV(KernelRegressor(), grid, cv=3).fit(X, y)
-    before = len(KernelSearchCV(KernelRegressor(), {"lam": [1.0]})._repr_html_())
-    assert len(search._repr_html_()) < before + 20_000
+    assert len(search._repr_html_()) < 20_000
+
+
+def test_scikit_learns_progress_bar_counts_kernels(capsys):
+    from sklearn.callback import ProgressBar
+
+    pytest.importorskip("rich")
+    search = KernelSearchCV(KernelRegressor(), GRID, cv=3).set_callbacks(ProgressBar())
+    search.fit(X, y)
+    assert "100%" in capsys.readouterr().out

@@ -259,7 +259,10 @@ def test_verbose(capsys):
 
 def test_explain_runs_nothing(no_work, capsys):
     text = make(cv=GroupKFold(4)).explain(X, y, groups=np.arange(40) % 5)
-    assert text in capsys.readouterr().out
+    assert capsys.readouterr().out == ""  # a prompt shows what is returned
+    assert repr(text) == str(text)
+    assert "<pre>" in text._repr_html_()
+    assert text.refusal == ""
     assert "block" in text
     assert "3 kernels x 2 lambdas x 4 splits" in text
 
@@ -316,7 +319,16 @@ def test_too_little_memory_is_refused_with_advice(no_work, monkeypatch):
     monkeypatch.setattr("onefit.plan.choice.available_memory", lambda processes=1: 10.0)
     with pytest.raises(MemoryError, match="float32"):
         make().fit(X, y)
-    assert "block" in make().explain(X, y)
+    told = make().explain(X, y)
+    assert "block" in told
+    assert told.startswith("A fit will refuse this plan: ")
+    assert "float32" in told.refusal
+
+
+def test_the_columns_of_a_plan_are_aligned(no_work):
+    lines = make().explain(X, y).splitlines()
+    table = lines[2 : lines.index("", 2)]
+    assert len({len(line) for line in table}) == 1
 
 
 @dataclass

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from onefit.cli.compare import compare
 from onefit.cli.errors import clear_errors
-from onefit.cli.recipe import Options
+from onefit.cli.options import Options
 
 __all__ = ["app"]
 
@@ -167,7 +170,7 @@ def select(
             task, loss, kernels, criterion, criteria, method, folds, seed, jobs, tol, calibrate,
             approximation, components, device, minutes,
         )  # fmt: skip
-        outputs = Outputs(report, model, results, keep_formulas)
+        outputs = Outputs(report, model, results, keep_formulas, _command())
         streamed = _streamed(data, approximation, rows)
         diary = Diary(journal, resume, folder=streamed)
         if streamed:
@@ -307,6 +310,9 @@ def reproduce(
         run(paper, "full" if full else "quick", data, jobs, out, replicates)
 
 
+app.command()(compare)
+
+
 def _read(
     data: Path,
     target: str | None,
@@ -323,6 +329,11 @@ def _read(
     check = check_rows if rows is None and whole else None
     table = read_table(data, target, _unescaped(delimiter), tuple(drop or ()), check)
     return table if rows is None else table.sample(rows, seed)
+
+
+def _command() -> str:
+    """The command line of this process."""
+    return shlex.join(["onefit", *sys.argv[1:]])
 
 
 def _streamed(data: Path, approximation: str | None, rows: int | None) -> bool:

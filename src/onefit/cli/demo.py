@@ -11,7 +11,7 @@ __all__ = ["run"]
 
 def run(report: Path) -> None:
     """Choose a machine for the progression of diabetes, print the ranking, and write the report."""
-    from onefit.cli.recipe import Options
+    from onefit.cli.options import Options
     from onefit.cli.run import Outputs, explain_plan, select_model
     from onefit.cli.show import show_summary
     from onefit.tables import Table, as_features

@@ -17,7 +17,7 @@ from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 from onefit.files import DataError, shown
 from onefit.tables import is_sparse
 
-__all__ = ["as_trained", "make_encoder"]
+__all__ = ["as_trained", "describe", "make_encoder"]
 
 #: a column of text has at most so many indicator columns; the rarest values share the last
 MOST_CATEGORIES = 50
@@ -54,6 +54,19 @@ def make_encoder(X: Any) -> Any:
     )
     parts = [("numbers", number, numbers), ("texts", text, texts)]
     return ColumnTransformer([part for part in parts if part[2].size])
+
+
+def describe(encoder: Any) -> str:
+    """What an encoder does, in a sentence."""
+    if isinstance(encoder, MaxAbsScaler):
+        return "columns divided by their largest absolute value"
+    words = {
+        "numbers": "numbers (columns: {}): gaps filled with the median, then standardised",
+        "texts": "texts (columns: {}): a gap is a category of its own, then one-hot",
+    }
+    parts = [(kind, len(places)) for kind, _, places in encoder.transformers if len(places)]
+    said = "; ".join(words[kind].format(count) for kind, count in parts)
+    return f"{said}; learnt from all rows, without the target"
 
 
 def as_trained(encoder: Any, X: Any) -> Any:

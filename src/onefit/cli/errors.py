@@ -7,12 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import typer
-
-from onefit.files import DataError, shortened
-from onefit.search.journal import JournalError
-from onefit.stream import CheckpointError
 
 __all__ = [
     "BAD_DATA",
@@ -28,18 +23,6 @@ UNEXPECTED, USAGE, BAD_DATA, TOO_LARGE, OTHER_JOURNAL, INTERRUPTED = 1, 2, 3, 4,
 
 #: characters of a sentence
 LONGEST = 1500
-#: kinds of errors, the first that fits counts
-CODES: tuple[tuple[type[BaseException], int], ...] = (
-    (DataError, BAD_DATA),
-    (MemoryError, TOO_LARGE),
-    (FloatingPointError, BAD_DATA),
-    (np.linalg.LinAlgError, BAD_DATA),
-    (KeyboardInterrupt, INTERRUPTED),
-    (JournalError, OTHER_JOURNAL),
-    (CheckpointError, OTHER_JOURNAL),
-    (ValueError, USAGE),
-    (OSError, USAGE),
-)
 
 
 @contextmanager
@@ -54,9 +37,31 @@ def clear_errors(traceback: bool) -> Iterator[None]:
         except BaseException as error:
             if traceback:
                 raise
-            code = next((code for kind, code in CODES if isinstance(error, kind)), UNEXPECTED)
+            code = _code(error)
             typer.echo(f"onefit: {_sentence(error, code)}", err=True)
             raise typer.Exit(code) from None
+
+
+def _code(error: BaseException) -> int:
+    """Of the first kind that fits; their classes are imported when there is an error to judge."""
+    from numpy.linalg import LinAlgError
+
+    from onefit.files import DataError
+    from onefit.search.journal import JournalError
+    from onefit.stream import CheckpointError
+
+    kinds: tuple[tuple[type[BaseException], int], ...] = (
+        (DataError, BAD_DATA),
+        (MemoryError, TOO_LARGE),
+        (FloatingPointError, BAD_DATA),
+        (LinAlgError, BAD_DATA),
+        (KeyboardInterrupt, INTERRUPTED),
+        (JournalError, OTHER_JOURNAL),
+        (CheckpointError, OTHER_JOURNAL),
+        (ValueError, USAGE),
+        (OSError, USAGE),
+    )
+    return next((code for kind, code in kinds if isinstance(error, kind)), UNEXPECTED)
 
 
 def _sentence(error: BaseException, code: int) -> str:
@@ -74,4 +79,6 @@ def _say_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 def _one_line(message: BaseException | str) -> str:
     """A message as a sentence of some lines at most, whatever value it quotes."""
+    from onefit.files import shortened
+
     return shortened(" ".join(str(message).split()), LONGEST)

@@ -13,6 +13,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, plan
 from onefit._validation import check_choice
 from onefit.cli.encode import make_encoder
+from onefit.cli.options import Options
 from onefit.criteria import CRITERIA
 from onefit.decide.calibrate import CALIBRATIONS
 from onefit.estimators import inside
@@ -28,7 +29,7 @@ from onefit.tables import Table, is_sparse
 
 Array = NDArray[Any]
 
-__all__ = ["Options", "Recipe", "check_rows", "make_recipe"]
+__all__ = ["Recipe", "check_rows", "make_recipe"]
 
 #: rows beyond which the time is looked at before anything is read, and kernels of a usual grid
 MANY_ROWS, USUAL = 50_000, 12
@@ -43,32 +44,6 @@ CHEAP = {
     "squared_hinge": ("span", "sv_count"),
 }
 CHEAP_FOR_ANY = ("kernel_stability",)
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the caller asked for; None and () stand for "choose"."""
-
-    task: str = "auto"
-    loss: str | None = None
-    kernels: tuple[str, ...] = ()
-    criterion: str = "cv"
-    compare: tuple[str, ...] | None = None
-    method: str = "auto"
-    folds: int = 10
-    seed: int = 0
-    jobs: int | None = None
-    tol: float | None = None
-    calibrate: str | None = None
-    approximation: str | None = None
-    components: int | None = None
-    device: str | None = None
-    minutes: float | None = None
-
-    @property
-    def whole(self) -> bool:
-        """Whether it is the whole kernel or nothing."""
-        return self.approximation is None and self.minutes is None
 
 
 @dataclass(frozen=True)

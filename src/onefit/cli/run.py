@@ -15,9 +15,10 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from onefit import plan
-from onefit.cli.encode import as_trained
+from onefit.cli.encode import as_trained, describe
 from onefit.cli.model import Model, load_model, make_model, save_model
-from onefit.cli.recipe import Options, Recipe, make_recipe
+from onefit.cli.options import Options
+from onefit.cli.recipe import Recipe, make_recipe
 from onefit.cli.show import progress, waiting
 from onefit.cli.spreadsheet import write_csv
 from onefit.cli.summary import check_results_name, summarise, write_results
@@ -26,7 +27,7 @@ from onefit.files import DataError
 from onefit.report.criteria import compare_criteria
 from onefit.search.announce import announce
 from onefit.search.setup import set_up
-from onefit.tables import Table, read_features
+from onefit.tables import Table, is_sparse, read_features
 from onefit.uncertainty import predict_interval
 
 __all__ = [
@@ -61,6 +62,7 @@ class Outputs:
     model: Path | None = None
     results: Path | None = None
     keep_formulas: bool = False
+    command: str | None = None
 
     def check(self) -> None:
         """Refuse what cannot be written, before any work is done."""
@@ -87,8 +89,28 @@ class Outputs:
         if self.report is not None:
             from onefit.report import write_report
 
-            title = f"{source}: {table.target}"
-            write_report(search, self.report, y=recipe.y, title=title, target=table.target)
+            write_report(
+                search,
+                self.report,
+                y=recipe.y,
+                title=f"{source}: {table.target}",
+                target=table.target,
+                rows=None if is_sparse(table.X) else table.X,
+                about=about_data(table, recipe),
+                command=self.command,
+            )
+
+
+def about_data(table: Table, recipe: Recipe) -> dict[str, str]:
+    """What the summary of a report says of the data before anything was done to them."""
+    sparse = is_sparse(table.X)
+    missing = 0 if sparse else int(table.X.isna().to_numpy().sum())
+    return {
+        "features": f"{table.X.shape[1]} columns, {recipe.Z.shape[1]} after encoding",
+        "missing values": str(missing) if missing else "none",
+        "preprocessing": describe(recipe.encoder),
+        "task": recipe.task,
+    }
 
 
 @dataclass(frozen=True)
@@ -161,6 +183,7 @@ def select_model(
         compare_criteria(recipe.search, recipe.Z, recipe.y, recipe.compare)
     n, columns = table.X.shape
     data = {"file": source, "rows": n, "columns": columns, "target": table.target}
+    data["seed"] = options.seed
     summary = summarise(recipe, data, seconds, fallen)
     outputs.write(recipe, table, source)
     return summary

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit.cli.encode import as_trained
+from onefit.cli.encode import as_trained, describe
 from onefit.cli.model import load_model, make_model, save_model
-from onefit.cli.recipe import Options, Recipe, make_recipe
+from onefit.cli.options import Options
+from onefit.cli.recipe import Recipe, make_recipe
 from onefit.cli.run import Diary, Outputs, check_level, predictions
 from onefit.cli.show import progress
 from onefit.cli.spreadsheet import write_csv
@@ -118,7 +119,8 @@ def select_streamed(
     seconds = perf_counter() - start
     recipe.reasons.append(_about(source, len(table.y)))
     data = {"file": path.name, "rows": source.n_rows, "columns": len(source.names or ())}
-    summary = summarise(recipe, data | {"target": str(target)}, seconds)
+    data |= {"target": str(target), "seed": options.seed}
+    summary = summarise(recipe, data, seconds)
     _write_files(recipe, table, path.name, outputs)
     return summary
 
@@ -133,7 +135,11 @@ def _write_files(recipe: Recipe, table: Table, source: str, outputs: Outputs) ->
         held = getattr(search, "heldout_", None)
         y = None if held is None else held.targets
         title = f"{source}: {table.target}"
-        write_report(search, outputs.report, y=y, title=title, target=table.target)
+        about = {"preprocessing": describe(recipe.encoder), "task": recipe.task}
+        write_report(
+            search, outputs.report, y=y, title=title, target=table.target, about=about,
+            command=outputs.command,
+        )  # fmt: skip
 
 
 def _check(options: Options, outputs: Outputs, target: str | None, path: Path) -> None:

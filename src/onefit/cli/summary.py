@@ -70,6 +70,7 @@ def _winner(facts: Facts) -> dict[str, Any]:
     return _candidate(facts, facts.best) | {
         "interval": [low, high],
         "level": 0.95,
+        "errors_of_splits": facts.scale(facts.splits[facts.best]),
         **_beside(facts),
         "candidates_within_one_standard_error": int(facts.near.sum()),
         "edges": facts.edges,

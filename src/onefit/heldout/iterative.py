@@ -1,4 +1,4 @@
-"""Exact k-fold beyond n^3: all folds and lambdas ride one iteration that needs only products K V.
+"""Exact k-fold beyond n^3: all folds and lambdas share one iteration that needs only products K V.
 
 A fold at a lambda is one system, K + c diag(1/s) on the rows T that it keeps. All of them are
 columns of preconditioned conjugate gradients (onefit.systems.iterative): a step costs one product

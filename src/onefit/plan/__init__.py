@@ -13,11 +13,12 @@ from onefit.plan.device import check_device_memory, choose_on_device, explain_on
 from onefit.plan.matrices import peak_bytes
 from onefit.plan.memory import available_memory, check_fit, check_memory, check_method, choose_fit
 from onefit.plan.rates import Rates, calibrate
-from onefit.plan.text import announce, duration, explain
+from onefit.plan.text import Explanation, announce, duration, explain
 from onefit.plan.workload import Estimate, Workload
 
 __all__ = [
     "Estimate",
+    "Explanation",
     "Rates",
     "Workload",
     "announce",

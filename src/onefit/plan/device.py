@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from onefit._validation import check_choice
 from onefit.plan.memory import GIB
+from onefit.plan.text import aligned
 from onefit.plan.workload import Estimate, Workload
 
 __all__ = ["METHODS", "check_device_memory", "choose_on_device", "explain_on_device"]
@@ -58,17 +59,14 @@ def check_device_memory(work: Workload, estimate: Estimate, room: float, where: 
 
 def explain_on_device(work: Workload, chosen: Estimate, where: str) -> str:
     """A table of what the methods are expected to cost there."""
-    lines = [
-        f"Plan on {where}: {work.kernels} kernels x {work.lams} lambdas x {work.folds} splits, "
-        f"{work.n} rows, float{8 * work.itemsize}; speeds of an H200",
-        "",
-        f"  {'method':<18}{'memory':>13}{'time':>12}",
-    ]
+    grid = f"{work.kernels} x {work.lams} x {work.folds} (kernels x lambdas x splits)"
+    rows = []
     for one in (one for name in METHODS for one in _options(work, name)):
         mark = ">" if (one.method, one.tiled) == (chosen.method, chosen.tiled) else " "
-        name = f"{one.method}{', by tiles' if one.tiled else ''}"
-        lines.append(f"{mark} {name:<18}{one.nbytes / GIB:>9.2f} GiB{one.seconds:>10.2f} s")
-    return "\n".join(lines)
+        name = f"{mark} {one.method}{', by tiles' if one.tiled else ''}"
+        rows.append([name, f"{one.nbytes / GIB:.2f} GiB", f"{one.seconds:.2f} s"])
+    title = f"Plan on {where}: {grid}, {work.n} rows, float{8 * work.itemsize}; speeds of an H200"
+    return "\n".join([title, "", *aligned(["  method", "memory", "time"], rows)])
 
 
 def _options(work: Workload, method: str) -> list[Estimate]:

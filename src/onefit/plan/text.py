@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from html import escape
 
 from onefit.plan.choice import candidates, estimate
 from onefit.plan.cost import factorisation_ratio
@@ -11,12 +12,37 @@ from onefit.plan.memory import GIB
 from onefit.plan.rates import Rates, calibrate
 from onefit.plan.workload import Estimate, Workload
 
-__all__ = ["announce", "duration", "explain"]
+__all__ = ["Explanation", "announce", "duration", "explain"]
 
 #: seconds from which an estimate is told before the work begins
 LONG = 60.0
 #: methods that do not give what a refit gives
 APPROXIMATE = ("limit", "influence")
+
+
+class Explanation(str):
+    """A plan in words; a notebook shows it as it is printed.
+
+    Attributes
+    ----------
+    refusal : str
+        Why a fit would refuse the plan; empty if it would not.
+    """
+
+    refusal: str
+
+    def __new__(cls, text: str, refusal: str = "") -> Explanation:
+        """The text, with the refusal before it."""
+        warned = f"A fit will refuse this plan: {refusal}.\n\n{text}" if refusal else text
+        found = super().__new__(cls, warned)
+        found.refusal = refusal
+        return found
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(self)}</pre>"
 
 
 def explain(work: Workload, chosen: Estimate, rates: Rates | None = None) -> str:
@@ -26,18 +52,17 @@ def explain(work: Workload, chosen: Estimate, rates: Rates | None = None) -> str
     known = candidates(work, rates)
     if chosen.method not in (one.method for one in known):
         known = sorted([*known, chosen], key=lambda one: one.seconds)
-    lines = [
-        _title(work),
-        "",
-        f"  {'method':<10}{'flops':>9}{'memory':>13}{'time':>11}{'ratio':>9}",
+    rows = [
+        [
+            f"{'>' if one.method == chosen.method else ' '} {one.method}",
+            f"{one.flops:.1e}",
+            _memory(one.nbytes),
+            duration(one.seconds),
+            f"{one.seconds / chosen.seconds:.2f}",
+        ]
+        for one in known
     ]
-    for one in known:
-        mark = ">" if one.method == chosen.method else " "
-        ratio = one.seconds / chosen.seconds
-        lines.append(
-            f"{mark} {one.method:<10}{one.flops:>9.1e}{_memory(one.nbytes):>13}"
-            f"{duration(one.seconds):>11}{ratio:>9.2f}"
-        )
+    lines = [_title(work), "", *aligned(["  method", "flops", "memory", "time", "ratio"], rows)]
     refit = next(one for one in known if one.method == "refit")
     lines += ["", *_reasons(work, chosen, known, rates), _speed_up(chosen, refit)]
     if not work.quadratic:
@@ -125,6 +150,16 @@ def _speed_up(chosen: Estimate, refit: Estimate) -> str:
         f"{duration(refit.seconds)}; expected speed-up {ratio:.1f}x, without the kernel matrices "
         "that GridSearchCV computes anew for every fit."
     )
+
+
+def aligned(head: list[str], rows: list[list[str]]) -> list[str]:
+    """Lines of a table: the first column to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    return [
+        "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:],
+                                                                    strict=True))])
+        for row in (head, *rows)
+    ]  # fmt: skip
 
 
 def _count(number: int, noun: str, several: str = "") -> str:

@@ -66,7 +66,7 @@ class Workload:
 
     @property
     def columns(self) -> int:
-        """Problems that ride one iteration."""
+        """Problems that share one iteration."""
         return max(1, self.folds) * self.lams * self.targets
 
     @property

@@ -1,12 +1,12 @@
-"""The figures of a report, as Plotly's JSON: written by hand, so that nothing need be installed.
+"""The figures of a report as plain data: traces, and the layout of their axes.
 
-Text of the caller's (names, labels, classes) goes through :func:`clean`: Plotly draws a subset of
-HTML in every label.
+The names are a few of Plotly's (type, mode, x, y, error_y, marker, xaxis, ...);
+:mod:`onefit.report.svg` draws them. Text is kept as it is and escaped where it is drawn.
 """
 
 from __future__ import annotations
 
-from html import escape
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,14 +22,15 @@ Figure = dict[str, Any]
 
 __all__ = [
     "calibration",
-    "clean",
     "confusion",
     "curve",
+    "distinct",
     "number",
     "panels",
     "picks",
     "positive",
     "relevance",
+    "residuals",
     "roc",
     "scatter",
     "settings",
@@ -41,16 +42,21 @@ BLUE, ORANGE, GREEN, RED = "#3b7dd8", "#d97706", "#16a34a", "#dc2626"
 WIDE = 30.0
 #: bins of a calibration curve
 BINS = 10
-
-
-def clean(text: Any) -> str:
-    """The text as Plotly shows it literally."""
-    return escape(str(text))
+#: rows drawn in a scatter
+MOST_POINTS = 2000
+#: points of a curve that can be pointed at
+POINTED_AT = 200
 
 
 def number(value: Any) -> str:
     """A parameter's value in few digits, or its name."""
     return f"{value:.3g}" if isinstance(value, (float, np.floating)) else str(value)
+
+
+def distinct(values: Sequence[Any]) -> list[str]:
+    """Labels of values, in as many digits as it takes to tell them apart."""
+    labels = [number(value) for value in values]
+    return labels if len(set(labels)) == len(labels) else [str(value) for value in values]
 
 
 def settings(params: dict[str, Any]) -> str:
@@ -62,20 +68,18 @@ def surface(facts: Facts, family: Family) -> Figure:
     """Shown score over gamma and lam; the winner, its rivals and doubtful cells are marked."""
     index = family.index
     shown = facts.scale(facts.scores)
-    x = [clean(number(lam)) for lam in family.lams]
-    y = [clean(number(gamma)) for gamma in family.gammas]
+    x, y = distinct(family.lams), distinct(family.gammas)
     cells = [(r, c) for r, c in np.ndindex(index.shape) if index[r, c] >= 0]
     heat = {
         "type": "heatmap",
-        "name": clean(facts.scale.label),
+        "name": facts.scale.label,
         "x": x,
         "y": y,
         "z": [[_finite(shown[i]) if i >= 0 else None for i in row] for row in index],
         "text": [[_about(facts, int(i)) if i >= 0 else "" for i in row] for row in index],
-        "hoverinfo": "text",
         "colorscale": "Viridis",
         "reversescale": facts.scale.sign < 0,
-        "colorbar": {"title": {"text": clean(facts.scale.label), "side": "right"}},
+        "colorbar": True,
     }
 
     def mark(name: str, wanted: Array, symbol: str, colour: str, size: int) -> Figure:
@@ -86,7 +90,6 @@ def surface(facts: Facts, family: Family) -> Figure:
             "name": name,
             "x": [x[c] for _, c in found],
             "y": [y[r] for r, _ in found],
-            "hoverinfo": "skip",
             "marker": {
                 "symbol": symbol,
                 "size": size,
@@ -121,7 +124,7 @@ def _about(facts: Facts, i: int) -> str:
     lines.append(f"{table['method'][i]}, {exact}, error bound {table['error'][i]:.1g}")
     if table["reason"][i]:
         lines.append(str(table["reason"][i]))
-    return "<br>".join(clean(line) for line in lines)
+    return "\n".join(str(line) for line in lines)
 
 
 def curve(facts: Facts, family: Family) -> Figure:
@@ -142,7 +145,6 @@ def curve(facts: Facts, family: Family) -> Figure:
         "y": [_finite(facts.scale(facts.scores[i])) for i in cells],
         "error_y": {"type": "data", "array": [_finite(facts.errors[i]) for i in cells]},
         "text": [_about(facts, i) for i in cells],
-        "hoverinfo": "text",
         "line": {"color": BLUE},
     }
     traces = [line]
@@ -154,39 +156,53 @@ def curve(facts: Facts, family: Family) -> Figure:
             "name": "chosen",
             "x": [line["x"][place]],
             "y": [line["y"][place]],
-            "hoverinfo": "skip",
             "marker": {"symbol": "star", "size": 15, "color": RED},
         }
         traces.append(star)
     return _figure(
         traces,
-        {"title": "lam", "type": "log", "exponentformat": "power"},
-        {"title": clean(facts.scale.label)},
+        {"title": "lam", "type": "log"},
+        {"title": facts.scale.label},
     )
 
 
-def scatter(y: Array, held: Array, target: str) -> Figure:
-    """Held-out predictions against the truth."""
+def scatter(y: Array, held: Array, target: str, names: Sequence[Any]) -> Figure:
+    """The truth against held-out predictions."""
     ends = [float(min(y.min(), np.nanmin(held))), float(max(y.max(), np.nanmax(held)))]
-    points = {
+    equal = {"type": "scatter", "mode": "lines", "name": "truth = prediction", "x": ends, "y": ends}
+    style = {"line": {"color": ORANGE, "dash": "dash"}}
+    return _figure(
+        [_rows(y, held, y, names), equal | style],
+        {"title": "held-out prediction"},
+        {"title": str(target)},
+        height=480,
+    )
+
+
+def residuals(y: Array, held: Array, names: Sequence[Any]) -> Figure:
+    """What the held-out predictions miss, against the predictions."""
+    ends = [float(np.nanmin(held)), float(np.nanmax(held))]
+    zero = {"type": "scatter", "mode": "lines", "name": "no error", "x": ends, "y": [0.0, 0.0]}
+    style = {"line": {"color": ORANGE, "dash": "dash"}}
+    return _figure(
+        [_rows(y - held, held, y, names), zero | style],
+        {"title": "held-out prediction"},
+        {"title": "truth - prediction"},
+    )
+
+
+def _rows(shown: Array, held: Array, y: Array, names: Sequence[Any]) -> Figure:
+    """A point for each row; of very many, for some drawn at random."""
+    drawn = np.sort(np.random.default_rng(0).permutation(y.size)[:MOST_POINTS])
+    return {
         "type": "scatter",
         "mode": "markers",
         "name": "rows",
-        "x": [_finite(value) for value in held],
-        "y": [_finite(value) for value in y],
-        "text": [f"row {i}<br>truth {a:.4g}<br>held out {b:.4g}"
-                 for i, (a, b) in enumerate(zip(y, held, strict=True))],
-        "hoverinfo": "text",
+        "x": [_finite(value) for value in held[drawn]],
+        "y": [_finite(value) for value in shown[drawn]],
+        "text": [f"row {names[i]}\ntruth {y[i]:.4g}\nheld out {held[i]:.4g}" for i in drawn],
         "marker": {"color": BLUE, "size": 6, "opacity": 0.6},
-    }  # fmt: skip
-    equal = {"type": "scatter", "mode": "lines", "name": "truth = prediction", "x": ends, "y": ends}
-    style = {"line": {"color": ORANGE, "dash": "dash"}, "hoverinfo": "skip"}
-    return _figure(
-        [points, equal | style],
-        {"title": "held-out prediction"},
-        {"title": clean(target)},
-        height=480,
-    )
+    }
 
 
 def roc(y: Array, held: Array, classes: Array) -> Figure:
@@ -201,15 +217,15 @@ def roc(y: Array, held: Array, classes: Array) -> Figure:
             {
                 "type": "scatter",
                 "mode": "lines",
-                "name": clean(label),
+                "name": label,
                 "x": false.tolist(),
                 "y": true.tolist(),
-                "text": [f"{clean(label)}<br>false {a:.3f}, true {b:.3f}"
-                         for a, b in zip(false, true, strict=True)],
-                "hoverinfo": "text",
+                "text": [f"{label}\nfalse {a:.3f}, true {b:.3f}"
+                         for a, b in zip(false, true, strict=True)]
+                if false.size <= POINTED_AT else None,
             }
         )  # fmt: skip
-    chance = {"x": [0, 1], "y": [0, 1], "name": "chance", "hoverinfo": "skip"}
+    chance = {"x": [0, 1], "y": [0, 1], "name": "chance"}
     style = {"type": "scatter", "mode": "lines", "line": {"color": "#888888", "dash": "dash"}}
     return _figure(
         [*traces, chance | style],
@@ -233,15 +249,14 @@ def calibration(y: Array, proba: Array, classes: Array) -> Figure:
             {
                 "type": "scatter",
                 "mode": "lines+markers",
-                "name": clean(one),
+                "name": str(one),
                 "x": said.tolist(),
                 "y": happened.tolist(),
-                "text": [f"{clean(one)}<br>said {a:.3f}, happened {b:.3f}"
+                "text": [f"{one}\nsaid {a:.3f}, happened {b:.3f}"
                          for a, b in zip(said, happened, strict=True)],
-                "hoverinfo": "text",
             }
         )  # fmt: skip
-    right = {"x": [0, 1], "y": [0, 1], "name": "calibrated", "hoverinfo": "skip"}
+    right = {"x": [0, 1], "y": [0, 1], "name": "calibrated"}
     style = {"type": "scatter", "mode": "lines", "line": {"color": "#888888", "dash": "dash"}}
     return _figure(
         [*traces, right | style],
@@ -254,18 +269,17 @@ def calibration(y: Array, proba: Array, classes: Array) -> Figure:
 def confusion(y: Array, labels: Array, classes: Array) -> tuple[Figure, Array]:
     """Truth against held-out label as a heat map, and the counts."""
     counts = confusion_matrix(y, labels, labels=classes)
-    names = [clean(one) for one in classes]
+    names = [str(one) for one in classes]
     heat = {
         "type": "heatmap",
         "x": names,
         "y": names,
         "z": counts.tolist(),
-        "text": [[f"truth {a}<br>held-out label {b}<br>{int(n)} rows"
+        "text": [[f"truth {a}\nheld-out label {b}\n{int(n)} rows"
                   for b, n in zip(names, row, strict=True)]
                  for a, row in zip(names, counts, strict=True)],
-        "hoverinfo": "text",
+        "cells": counts.astype(str).tolist(),
         "colorscale": "Blues",
-        "reversescale": True,
     }  # fmt: skip
     rows = {"title": "truth", "type": "category", "autorange": "reversed"}
     return _figure([heat], {"title": "held-out label", "type": "category"}, rows), counts
@@ -278,7 +292,7 @@ def relevance(found: Any, columns: Array) -> Figure:
         "type": "bar",
         "orientation": "h",
         "x": values,
-        "y": [clean(found.names[f]) for f in columns],
+        "y": [str(found.names[f]) for f in columns],
         "marker": {"color": BLUE},
         "error_x": {
             "type": "data",
@@ -294,7 +308,7 @@ def relevance(found: Any, columns: Array) -> Figure:
 
 def picks(facts: Facts, found: list[Verdict]) -> Figure:
     """Held-out error of the candidate that each criterion takes, beside the best there is."""
-    names = [clean(one.name) for one in found]
+    names = [one.name for one in found]
     points = {
         "type": "scatter",
         "mode": "markers",
@@ -302,15 +316,14 @@ def picks(facts: Facts, found: list[Verdict]) -> Figure:
         "x": [_finite(one.error) for one in found],
         "y": names,
         "error_x": {"type": "data", "array": [_finite(one.standard_error) for one in found]},
-        "text": [f"{clean(one.name)}<br>{_about(facts, one.pick)}" for one in found],
-        "hoverinfo": "text",
+        "text": [f"{one.name}\n{_about(facts, one.pick)}" for one in found],
         "marker": {"color": BLUE, "size": 11},
     }
     best = {"name": "best candidate", "x": [found[0].error] * len(names), "y": names}
     style = {"type": "scatter", "mode": "lines", "line": {"color": ORANGE, "dash": "dash"}}
     return _figure(
-        [points, best | style | {"hoverinfo": "skip"}],
-        {"title": clean(facts.scale.label)},
+        [points, best | style],
+        {"title": facts.scale.label},
         {"title": "chosen by", "type": "category", "autorange": "reversed"},
         height=150 + 40 * len(names),
     )
@@ -330,18 +343,13 @@ def panels(facts: Facts, found: list[Verdict]) -> Figure:
         axes[f"xaxis{suffix}"] = {
             "title": {"text": "lam"},
             "type": "log",
-            "exponentformat": "power",
-            "automargin": True,
         }
         axes[f"yaxis{suffix}"] = {
-            "title": {"text": clean(label)},
+            "title": {"text": label},
             "type": "log" if wide else "linear",
-            "automargin": True,
         }
-    rows = -(-len(found) // 2)
-    figure = _figure(traces, {"title": ""}, {"title": ""}, height=60 + 270 * rows)
-    grid = {"rows": rows, "columns": 2, "pattern": "independent", "xgap": 0.2, "ygap": 0.3}
-    figure["layout"] |= {**axes, "grid": grid, "showlegend": False}
+    figure = _figure(traces, {"title": ""}, {"title": ""})
+    figure["layout"] |= {**axes, "grid": {"columns": 2}, "showlegend": False}
     return figure
 
 
@@ -353,39 +361,31 @@ def _panel(facts: Facts, one: Verdict) -> tuple[Figure, Figure]:
     line: Figure = {
         "type": "scatter",
         "mode": "lines+markers",
-        "name": clean(one.name),
+        "name": one.name,
         "x": lams,
         "y": [_finite(one.values[i]) for i in cells],
-        "text": [f"{clean(one.name)} = {one.values[i]:.4g}<br>{_about(facts, i)}" for i in cells],
-        "hoverinfo": "text",
+        "text": [f"{one.name} = {one.values[i]:.4g}\n{_about(facts, i)}" for i in cells],
         "line": {"color": BLUE},
     }
     place = cells.index(one.pick)
     star: Figure = {
         "type": "scatter",
         "mode": "markers",
-        "name": f"taken by {clean(one.name)}",
+        "name": f"taken by {one.name}",
         "x": [lams[place]],
         "y": [line["y"][place]],
-        "hoverinfo": "skip",
         "marker": {"symbol": "star", "size": 15, "color": RED},
     }
     return line, star
 
 
 def _figure(traces: list[Figure], x: Figure, y: Figure, height: int = 400) -> Figure:
-    x, y = ({**axis, "title": {"text": axis["title"]}, "automargin": True} for axis in (x, y))
+    x, y = ({**axis, "title": {"text": axis["title"]}} for axis in (x, y))
     layout = {
         "xaxis": x,
         "yaxis": y,
         "height": height,
-        "margin": {"l": 60, "r": 20, "t": 20, "b": 50},
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "hovermode": "closest",
         "showlegend": len(traces) > 1,
-        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom"},
-        "modebar": {"bgcolor": "rgba(0,0,0,0)"},
     }
     return {"data": traces, "layout": layout}
 

@@ -1,15 +1,15 @@
 """One self-contained HTML file about a finished search: no request leaves it.
 
-Plotly's script is copied in from the installed package. Every script is named by its hash in the
-page's content security policy, so that markup in the data could not run even if it got through the
-escaping.
+Figures are drawn as SVG (:mod:`onefit.report.svg`); a short script lets them answer to the mouse,
+and sorts, filters and saves tables. The script is named by its hash in the page's content security
+policy, so that markup in the data could not run even if it got through the escaping.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -18,13 +18,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onefit.report import svg
 from onefit.report.facts import Facts
-from onefit.report.sections import Section, sections
+from onefit.report.sections import sections
+from onefit.report.summary import again, summary
 from onefit.report.words import headline, methods
 
 Array = NDArray[Any]
 
-__all__ = ["write_report"]
+__all__ = ["render", "write_report"]
+
+#: rows of a table that are seen before "show all" is asked for
+SEEN = 12
 
 
 def write_report(
@@ -34,6 +39,9 @@ def write_report(
     y: Any = None,
     title: str = "Model selection",
     target: str = "target",
+    rows: Any = None,
+    about: Mapping[str, str] | None = None,
+    command: str | None = None,
 ) -> Path:
     """Write the report of a fitted search as one HTML file.
 
@@ -47,47 +55,54 @@ def write_report(
         predictions with the truth, and lists the most influential rows.
     title, target : str
         Names of the data and of the target; any text.
+    rows : DataFrame of n rows, default=None
+        The features as the reader knows them. Influential rows are then shown by their index and
+        values, not by their number alone.
+    about : dict of str, default=None
+        What else the summary should say of the data: missing values, preprocessing, ...
+    command : str, default=None
+        The command that made the search, for those who want to run it again.
 
     Returns
     -------
     Path
     """
-    import jinja2
-    from plotly.offline import get_plotlyjs
-
     facts = Facts(search)
-    parts = sections(facts, None if y is None else np.asarray(y), target)
-    folder = files("onefit.report")
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
-    template = environment.from_string(folder.joinpath("page.html").read_text(encoding="utf-8"))
-    plotly = get_plotlyjs()
-    script = folder.joinpath("page.js").read_text(encoding="utf-8")
-    page = template.render(
+    y = None if y is None else np.asarray(y)
+    if rows is not None and not hasattr(rows, "iloc"):
+        raise TypeError(f"rows must be a pandas DataFrame, got {type(rows).__name__}")
+    if rows is not None and y is not None and len(rows) != len(y):
+        raise ValueError(f"rows has {len(rows)} rows and y has {len(y)}; they must be as many")
+    page = render(
         title=title,
-        target=target,
         headline=headline(facts),
         warning=facts.verdict,
-        sections=parts,
-        figures=_as_script(parts),
+        summary=summary(facts, {"target": target} | dict(about or {})),
+        sections=sections(facts, y, target, rows),
+        again=again(facts, command),
         methods=methods(facts),
-        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        style=folder.joinpath("page.css").read_text(encoding="utf-8"),
-        plotly=plotly,
-        script=script,
-        hashes=[_hash(plotly), _hash(script)],
     )
     path = Path(path)
     path.write_text(page, encoding="utf-8")
     return path
 
 
-def _as_script(parts: list[Section]) -> str:
-    """All figures as JSON that is safe inside a script element."""
-    figures = {one.anchor: one.figure for one in parts if one.figure is not None}
-    text = json.dumps(figures, allow_nan=False)
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return text
+def render(**parts: Any) -> str:
+    """The page of a title, a headline, a summary and sections."""
+    import jinja2
+
+    folder = files("onefit.report")
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined)
+    environment.globals |= {"draw": svg.draw, "legend": svg.legend, "seen": SEEN}
+    template = environment.from_string(folder.joinpath("page.html").read_text(encoding="utf-8"))
+    script = folder.joinpath("page.js").read_text(encoding="utf-8")
+    return template.render(
+        **parts,
+        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        style=folder.joinpath("page.css").read_text(encoding="utf-8"),
+        script=script,
+        hash=_hash(script),
+    )
 
 
 def _hash(script: str) -> str:

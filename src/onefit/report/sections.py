@@ -3,63 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
-from sklearn.metrics import log_loss
 
-from onefit.decide.calibrate import heldout_probabilities
-from onefit.diagnostics import influence
-from onefit.estimators import inside
-from onefit.heldout import HeldOut
 from onefit.report import figures
 from onefit.report.criteria import verdicts
 from onefit.report.facts import Facts, Family
+from onefit.report.section import Section
+from onefit.report.truth import compared, influential
 
 Array = NDArray[Any]
 
-__all__ = ["Section", "sections"]
+__all__ = ["sections"]
 
-#: candidates and influential rows listed
-SHOWN = 12
-#: influence functions of more rows than this take too long for a report
-MOST_ROWS = 1500
+#: classes whose shares are listed, and the most candidates
+SHOWN, LISTED = 12, 1000
 #: columns in the section on relevance
 COLUMNS = 30
 
 
-@dataclass(frozen=True)
-class Section:
-    """One part of the page.
+def sections(facts: Facts, y: Array | None, target: str, rows: Any = None) -> list[Section]:
+    """All sections that the search and the targets allow.
 
-    Attributes
-    ----------
-    anchor : str
-        Name of its element.
-    title, text : str
-    figure : dict or None
-        Plotly's.
-    alt : str
-        What the figure shows, for those who do not see it.
-    head, rows : lists
-        A table.
+    ``rows`` is the table of features as the reader knows it; its index names the rows.
     """
-
-    anchor: str
-    title: str
-    text: str = ""
-    figure: dict[str, Any] | None = None
-    alt: str = ""
-    head: list[str] = field(default_factory=list)
-    rows: list[list[str]] = field(default_factory=list)
-
-
-def sections(facts: Facts, y: Array | None, target: str) -> list[Section]:
-    """All sections that the search and the targets allow."""
     parts = [*_expected(facts), _ranking(facts)]
+    names = range(len(y)) if rows is None and y is not None else getattr(rows, "index", ())
     for place, family in enumerate(facts.families):
         scored = np.isfinite(facts.scores[family.index[family.index >= 0]]).any()
         if scored and min(family.index.shape) > 1:
@@ -67,8 +38,8 @@ def sections(facts: Facts, y: Array | None, target: str) -> list[Section]:
     parts.append(_curve(facts, facts.families[0]))
     held = getattr(facts.search, "heldout_", None)
     if y is not None and held is not None:
-        parts += _heldout(facts, y, held, target)
-        parts += _influential(facts, y, held.predictions)
+        parts += compared(facts, y, held, target, names)
+        parts += influential(facts, y, held.predictions, names, rows)
     parts += _relevance(facts)
     parts += _criteria(facts)
     parts.append(_plan(facts))
@@ -103,19 +74,21 @@ def _expected(facts: Facts) -> list[Section]:
 
 
 def _ranking(facts: Facts) -> Section:
+    """Scores stand first, so that a narrow screen shows them."""
     names = [name.removeprefix("param_") for name in facts.table if name.startswith("param_")]
     criterion = ["criterion"] if "criterion" in facts.table else []
     rows = []
-    for place, i in enumerate(facts.order[:SHOWN], start=1):
+    for place, i in enumerate(facts.order[:LISTED], start=1):
         params = facts.table["params"][i]
-        row = [str(place), *(figures.number(params.get(name, "–")) for name in names)]
+        row = [str(place), f"{facts.scale(facts.scores[i]):.4g}", f"{facts.errors[i]:.2g}"]
         row += [f"{facts.table[name][i]:.4g}" for name in criterion]
-        row += [f"{facts.scale(facts.scores[i]):.4g}", f"{facts.errors[i]:.2g}"]
+        row += [figures.number(params.get(name, "–")) for name in names]
         row += [str(facts.table["method"][i]), "yes" if facts.table["exact"][i] else "no"]
         rows.append(row)
-    head = ["rank", *names, *criterion]
-    head += [facts.scale.label, "standard error", "method", "exact"]
-    text = f"The best {len(rows)} of {len(facts.table['params'])} candidates."
+    head = ["rank", facts.scale.label, "±", *criterion, *names, "method", "exact"]
+    count = len(facts.table["params"])
+    text = "All candidates, the best first" if count <= LISTED else f"The best {LISTED} of {count}"
+    text += "; ± is one standard error."
     return Section("ranking", "Candidates", text, head=head, rows=rows)
 
 
@@ -153,87 +126,6 @@ def _curve(facts: Facts, family: Family) -> Section:
         figures.curve(facts, family),
         alt,
     )
-
-
-def _heldout(facts: Facts, y: Array, found: HeldOut, target: str) -> list[Section]:
-    said = "Every prediction comes from a machine that had not seen the row."
-    known = found.tested
-    y, held = y[known], found.decision[known]
-    if not is_classifier(facts.search.estimator):
-        if held.ndim > 1:
-            return []
-        y = y.astype(float)
-        r2 = 1.0 - float(np.square(y - held).sum() / np.square(y - y.mean()).sum())
-        alt = f"Scatter of held-out predictions against the truth for {y.size} rows; R² {r2:.3f}."
-        text = f"{said} All rows together: R² {r2:.3f}."
-        figure = figures.scatter(y, held, target)
-        return [Section("heldout", "Held-out predictions", text, figure, alt)]
-    classes = np.unique(y)
-    figure, counts = figures.confusion(y, np.asarray(found.labels)[known], classes)
-    right = int(np.trace(counts))
-    alt = f"Confusion matrix: {right} of {y.size} held-out labels are right."
-    roc_alt = "ROC curves of the held-out decision values, each class against the rest."
-    names = [str(one) for one in classes]
-    rows = [[name, *map(str, row)] for name, row in zip(names, counts.tolist(), strict=True)]
-    return [
-        Section("roc", "ROC of held-out decisions", said, figures.roc(y, held, classes), roc_alt),
-        Section(
-            "confusion", "Confusion matrix", alt, figure, alt, ["truth \\ label", *names], rows
-        ),
-        *_calibration(y, found, classes),
-    ]
-
-
-def _calibration(y: Array, found: HeldOut, classes: Array) -> list[Section]:
-    """Probabilities of held-out rows against what happened; nothing where a class has one row."""
-    if np.unique(y, return_counts=True)[1].min() < 2:
-        return []
-    if found.as_probabilities is None:
-        proba, how = heldout_probabilities(found), "a sigmoid fitted to those of other rows"
-    else:
-        proba, how = found.proba, "the loss itself"
-    proba = proba[found.tested]
-    prior = np.broadcast_to([(y == one).mean() for one in classes], proba.shape)
-    losses = [log_loss(y, p, labels=classes) for p in (proba, prior)]
-    text = (
-        f"Probabilities of held-out rows, from their decision values by {how}: log loss "
-        f"{losses[0]:.4g}, against {losses[1]:.4g} of the shares of the classes. On the dashed "
-        "line, what was said to happen with some probability did so as often. Points are tenths "
-        "of the rows; the machine was chosen on these rows, which flatters it."
-    )
-    alt = (
-        "Calibration curves: the share of rows of a class among those given about the same "
-        f"probability of it, for {', '.join(map(str, figures.positive(proba, classes)[0]))}."
-    )
-    figure = figures.calibration(y, proba, classes)
-    return [Section("calibration", "Calibration of probabilities", text, figure, alt)]
-
-
-def _influential(facts: Facts, y: Array, held: Array) -> list[Section]:
-    """Rows whose doubling moves the machine's predictions most, by the influence function."""
-    best = inside.machine_within(getattr(facts.search, "best_estimator_", None))
-    if best is None or y.shape[0] > MOST_ROWS or not hasattr(best, "X_fit_"):
-        return []
-    if facts.search.lam_per_target:
-        return []
-    pull = influence(best, best.X_fit_, y).reshape(y.shape[0], y.shape[0], -1)
-    size = np.sqrt(np.square(pull).mean(axis=(1, 2))) / y.shape[0]
-    top = np.argsort(-size, kind="stable")[:SHOWN]
-    values = held.reshape(y.shape[0], -1)
-    rows = [
-        [str(i), _value(y[i]), ", ".join(f"{v:.4g}" for v in values[i]), f"{size[i]:.3g}"]
-        for i in top
-    ]
-    text = (
-        "Root mean square change of all predictions if the row were there once more (first-order "
-        "influence function). Rows are counted from 0."
-    )
-    head = ["row", "truth", "held-out value", "influence"]
-    return [Section("influence", "Most influential rows", text, head=head, rows=rows)]
-
-
-def _value(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, (float, np.floating)) else str(value)
 
 
 def _relevance(facts: Facts) -> list[Section]:

@@ -1,8 +1,8 @@
 """Candidates, and what they share.
 
 A grid of parameters is a list of candidates, in scikit-learn's order. Candidates that differ in lam
-alone are one *machine*: every lam rides on one preparation. Machines with one kernel are one *job*:
-they ride on one kernel matrix, whatever their losses, thresholds, scalings and intercepts.
+alone are one *machine*: its lams share one preparation. Machines with one kernel are one *job*:
+they share one kernel matrix, whatever their losses, thresholds, scalings and intercepts.
 """
 
 from __future__ import annotations

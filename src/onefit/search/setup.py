@@ -134,14 +134,22 @@ class Setup:
                 room = self.device.room()
                 plan.check_device_memory(load, estimate, room, repr(self.device))
 
-    def explain(self) -> str:
+    def explain(self) -> plan.Explanation:
         """What each workload is expected to cost, by the method taken and by others."""
         where = self.device
         if where is None:
             texts = [plan.explain(*pair) for pair in self.works.items()]
         else:
             texts = [plan.explain_on_device(*pair, repr(where)) for pair in self.works.items()]
-        return "\n\n".join(texts)
+        return plan.Explanation("\n\n".join(texts), self._refusal())
+
+    def _refusal(self) -> str:
+        """Why a fit would refuse; empty if it would not."""
+        try:
+            self.check_memory()
+        except MemoryError as error:
+            return str(error)
+        return ""
 
 
 def _watched(machine: Machine, watch: Watch) -> Machine:

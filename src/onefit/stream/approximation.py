@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.cluster import MiniBatchKMeans
 from sklearn.utils import check_random_state
 
 from onefit import linalg
@@ -196,6 +195,8 @@ def _centres(X: Any, size: int, seed: int) -> Array:
     """Centres of k-means."""
     if size >= X.shape[0]:
         return np.asarray(X.toarray() if is_sparse(X) else X)
+    from sklearn.cluster import MiniBatchKMeans  # slow to import, and seldom needed
+
     means = MiniBatchKMeans(size, random_state=seed % 2**32, n_init=1)
     return np.asarray(means.fit(X).cluster_centers_)
 

@@ -32,7 +32,7 @@ intervals are then right on average at most, not for rows of one precision.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -57,15 +57,33 @@ Array = NDArray[Any]
 __all__ = ["PredictionInterval", "predict_interval"]
 
 
+#: values that a repr shows
+SHOWN = 10
+
+
 @dataclass(frozen=True)
 class PredictionInterval:
     """Predictions and the intervals around them; (m,) arrays, or (m, q) for several targets."""
 
-    prediction: Array = field(repr=False)
-    lower: Array = field(repr=False)
-    upper: Array = field(repr=False)
+    prediction: Array
+    lower: Array
+    upper: Array
     alpha: float
     method: str
+
+    def __repr__(self) -> str:
+        """The first rows as a table."""
+        arrays = (self.prediction, self.lower, self.upper)
+        columns = [[f"{value:.6g}" for value in np.ravel(one)[:SHOWN]] for one in arrays]
+        head = f"PredictionInterval(alpha={self.alpha}, method={self.method!r}): {self._size()}"
+        lines = [("prediction", "lower", "upper"), *zip(*columns, strict=True)]
+        more = ["..."] if np.size(self.prediction) > SHOWN else []
+        return "\n".join([head, *("".join(f"{c:>14}" for c in line) for line in lines), *more])
+
+    def _size(self) -> str:
+        shape = np.shape(self.prediction)
+        targets = f" x {shape[1]} targets, listed row by row" if len(shape) > 1 else ""
+        return f"{shape[0]} {'row' if shape[0] == 1 else 'rows'}{targets}"
 
 
 def predict_interval(

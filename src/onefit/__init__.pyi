@@ -1,0 +1,71 @@
+from . import (
+    criteria,
+    decide,
+    diagnostics,
+    estimators,
+    folds,
+    heldout,
+    kernels,
+    losses,
+    plan,
+    quantiles,
+    report,
+    search,
+    stream,
+    uncertainty,
+)
+from ._version import __version__
+from .decide import CalibratedKernelClassifier, MinimumCostClassifier
+from .diagnostics import asymptotic_variance, cv_loo_stability, influence
+from .estimators import KernelClassifier, KernelRegressor
+from .grids import default_grid
+from .heldout import HeldOut
+from .kernels import Bank
+from .predict import heldout_predict
+from .relevance import relevance
+from .robust import robust_select
+from .search.continuous import Interval, coarse_to_fine
+from .search.objective import ByGradient
+from .search_cv import KernelSearchCV
+from .selection import select
+from .stream import HashKFold
+from .uncertainty import nested_cv, predict_interval
+
+__all__ = [
+    "Bank",
+    "ByGradient",
+    "CalibratedKernelClassifier",
+    "HashKFold",
+    "HeldOut",
+    "Interval",
+    "KernelClassifier",
+    "KernelRegressor",
+    "KernelSearchCV",
+    "MinimumCostClassifier",
+    "__version__",
+    "asymptotic_variance",
+    "coarse_to_fine",
+    "criteria",
+    "cv_loo_stability",
+    "decide",
+    "default_grid",
+    "diagnostics",
+    "estimators",
+    "folds",
+    "heldout",
+    "heldout_predict",
+    "influence",
+    "kernels",
+    "losses",
+    "nested_cv",
+    "plan",
+    "predict_interval",
+    "quantiles",
+    "relevance",
+    "report",
+    "robust_select",
+    "search",
+    "select",
+    "stream",
+    "uncertainty",
+]
