@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import linalg, stats
 from sklearn.svm import SVC
 
 from onefit import KernelRegressor
@@ -20,13 +20,15 @@ from onefit.reproduce import (
     ecml2014,
     icml2014,
     ieice2019,
+    ieice2019_algorithms,
     ins2016,
+    ins2016_svm,
     jmlr2008,
     jmlr2008_toy,
     reproduce,
 )
 from onefit.reproduce.data import DataSet, Loader
-from onefit.reproduce.results import Published, Results
+from onefit.reproduce.results import Published
 from onefit.reproduce.run import PAPERS, settings
 from onefit.reproduce.sweep import draw_folds
 
@@ -96,7 +98,7 @@ def test_the_same_seed_gives_the_same_numbers(paper):
         "sigma": [-1, 2],
         "lams": [1e-3, 1e-2],
     }
-    unit |= {"refit": False, "etas": [0], "orders": []}
+    unit |= {"refit": False, "etas": [0], "orders": [], "machine": "libsvm"}
     one, two = (
         [r["value"] for r in MODULES[paper].measure(unit, Made()) if r["table"][0] != _timed(paper)]
         for _ in "ab"
@@ -150,10 +152,10 @@ def test_ins_machine_is_the_svm_without_intercept():
     X = rng.standard_normal((50, 2))
     y = np.where(X[:, 0] + 0.3 * rng.standard_normal(50) > 0, 1.0, -1.0)
     K = Gaussian(0.5)(X)
-    Z = ins2016._features(K)
+    Z = ins2016_svm.features(K)
     np.testing.assert_allclose(Z @ Z.T, K, atol=1e-10)
     lam = 0.02
-    u = ins2016._svm(Z, y, lam).decision_function(Z)
+    u = ins2016_svm.linear_svm(Z, y, lam).decision_function(Z)
     smooth = fit(Problem(K, y[:, None], np.ones(50), SmoothedHinge(1e-4), False), lam)
     np.testing.assert_allclose(u, smooth.u[:, 0], atol=5e-3)
     with_bias = SVC(kernel="precomputed", C=0.5 / (50 * lam)).fit(K, y).decision_function(K)
@@ -169,18 +171,6 @@ def test_ins_bif_is_near_exact_at_large_lambda():
     errors = _values(ins2016.measure(unit, Made()), "3 gaussian")
     assert errors["0.1-BIF"] == errors["exact-5"]
     assert {"5-CV", "GACV", "0.2-BIF", "exact-4", "exact-6"} <= set(errors)
-
-
-def test_ins_statistic_is_the_paired_t():
-    rng = np.random.default_rng(3)
-    one, two = rng.standard_normal((2, 10))
-    rows = [
-        {"table": "3 g", "variant": "main", "row": "r", "column": c, "replicate": i, "value": v}
-        for c, values in (("a", one), ("b", two))
-        for i, v in enumerate(values)
-    ]
-    expected = stats.ttest_rel(two, one).statistic
-    assert ins2016.t_statistic(Results(rows), "3 g", "r", "a", "b") == pytest.approx(expected)
 
 
 def test_jmlr_columns():
@@ -214,7 +204,7 @@ class _Tall:
 
 
 def test_jmlr_grid_of_sigma():
-    unit = {"pairs": 500, "ranks": [1, 250, 500]}
+    unit = {"pairs": 500, "ranks": [1, 250, 500], "largest": False}
     X = np.random.default_rng(0).standard_normal((30, 2))
     sigmas = [k.gamma**-0.5 for k in jmlr2008._kernels(unit, X, np.random.default_rng(1))]
     assert sigmas[0] == pytest.approx(0.5 * sigmas[1])
@@ -265,11 +255,11 @@ def test_jmlr_toy_figures():
 @pytest.mark.parametrize("k", [4, 0])
 def test_ieice_algorithms_are_the_refits(k):
     rng = np.random.default_rng(0)
-    problem = ieice2019._problem(40, rng)
+    problem = ieice2019_algorithms.noise(40, rng)
     folds = draw_folds(40, k, rng) if k else leave_one_out(40)
     lams = np.array([0.5, 0.1])
     times, residuals = ieice2019._run_all(problem, folds, lams, 3)
-    assert set(times) == set(ieice2019.ALGORITHMS)
+    assert set(times) == set(ieice2019._curves())
     expected = np.concatenate(
         [
             problem.Y[b] - refit_fold(problem, 0.1, a, b).values
@@ -278,33 +268,6 @@ def test_ieice_algorithms_are_the_refits(k):
     )
     for values in residuals.values():
         np.testing.assert_allclose(values, expected, atol=1e-9)
-
-
-def test_ieice_crossovers():
-    def row(table, name, column, value):
-        return {
-            "table": table,
-            "variant": "main",
-            "row": name,
-            "column": column,
-            "replicate": 0,
-            "value": value,
-        }
-
-    rows = [row("ratios", "ratio", c, v) for c, v in (("R_L", 0.72), ("R_I", 1.88), ("R_E", 4.69))]
-    for count, fast, prop in ((1, 1.0, 3.0), (2, 2.0, 3.1), (4, 4.0, 3.2), (8, 8.0, 3.4)):
-        rows += [
-            row("figure 1", f"5-fold, {count}", c, v) for c, v in (("Fast", fast), ("Prop", prop))
-        ]
-        rows += [row("figure 1", f"5-fold, {count}", c, 1.0) for c in ("block", "eigen")]
-    results, paper = Results(rows), Published("ieice2019")
-    assert ieice2019._predicted(results, "5-fold", 2000) == pytest.approx(
-        paper.cell("eq. 21", "crossover", "5-fold").mean, abs=0.01
-    )
-    assert ieice2019._crossing(results, "5-fold", "Fast", "Prop") == 4
-    assert ieice2019._crossing(results, "5-fold", "block", "eigen") == float("inf")
-    verdicts = {v.where: v.verdict for v in ieice2019.verdicts(results, paper)}
-    assert verdicts["section 3"] == verdicts["section 6"] == "held"
 
 
 def test_one_real_replicate(data_dir):
@@ -323,12 +286,12 @@ def test_command_line(tmp_path, monkeypatch, capsys):
     from onefit.reproduce import __main__ as command
 
     called = []
-    monkeypatch.setattr(command, "reproduce", lambda *given: called.append(given))
+    monkeypatch.setattr(command, "reproduce", lambda **given: called.append(given))
     command.main(["icml2014", "--full", "--data", "d", "--jobs", "2", "--out", "o"])
     command.main(["all", "--replicates", "3"])
-    assert called == [
-        ("icml2014", "full", "d", 2, "o", None),
-        ("all", "quick", None, 1, None, 3),
+    assert [tuple(given.values()) for given in called] == [
+        ("icml2014", "full", "d", 2, "o", None, False),
+        ("all", "quick", None, 1, None, 3, False),
     ]
 
 
@@ -344,85 +307,120 @@ def test_quick_mode_of_all_papers(data_dir, tmp_path):
     assert [page.read_text() for page in again] == [page.read_text() for page in pages]
 
 
-def _rows(table, values, variant="main"):
-    """{(row, column): values of the replicates} as measurements."""
-    return [
-        {
-            "table": table,
-            "variant": variant,
-            "row": row,
-            "column": column,
-            "replicate": i,
-            "value": v,
-        }
-        for (row, column), several in values.items()
-        for i, v in enumerate(several)
+def test_icml_guards_leave_narrow_kernels_out():
+    guards = [
+        {"name": "wide", "at_least": 0.5, "columns": ""},
+        {"name": "none", "at_least": 2.0, "columns": ""},
+        {"name": "series", "at_least": 0.0, "columns": "BIF"},
     ]
+    unit = _unit("icml2014", set="heart") | {"tau": [-6, 8], "lam": [-7, -4], "folds": [5]}
+    unit |= {"refit": False, "orders": [], "guards": guards}
+    rows = icml2014.measure(unit, Made())
+    family, _, _ = icml2014._prepare(unit, Made().load("heart"))
+    means = {2.0**i: icml2014._off_diagonal(k(family.X)) for i, k in _by_power(family, unit)}
+    wide = [row for row in rows if row["variant"] == "wide"]
+    assert {row["column"] for row in wide} == set(_values(rows, "1"))
+    assert all(means[row["tau"]] >= 0.5 for row in wide)
+    assert min(means.values()) < 0.5
+    assert not [row for row in rows if row["variant"] == "none"]
+    assert {row["column"] for row in rows if row["variant"] == "series"} == {"BIF-5CV"}
+    assert not [row for row in wide if row["table"] != "1"]
 
 
-def _verdict(module, rows, where):
-    found = module.verdicts(Results(rows), Published(module.NAME))
-    return next(v for v in found if v.where == where)
+def _by_power(family, unit):
+    return enumerate(family.kernels, unit["tau"][0])
 
 
-def _icml_rows(series, sets=12):
-    names = list(icml2014.SHAPES)[:sets]
-    errors = {}
-    for name in names:
-        errors |= {(name, "ELOO"): [9.0, 11.0], (name, "5CV"): [9.0, 11.0]}
-        errors |= {(name, f"{c}-5CV"): [9.0, 11.0] for c in ("limit", "exact")}
-        errors[name, "BIF-5CV"] = [v + series for v in (9.0, 11.0)]
-    seconds = {key: [2.0 if key[1] == "5CV" else 1.0] for key in errors}
-    return _rows("1", errors) + _rows("2", seconds)
+def test_icml_off_diagonal_mean():
+    K = np.array([[1.0, 0.2, 0.4], [0.2, 1.0, 0.6], [0.4, 0.6, 1.0]])
+    assert icml2014._off_diagonal(K) == pytest.approx(0.4)
 
 
-@pytest.mark.parametrize(
-    ("series", "sets", "verdict"),
-    [(0.1, 12, "held"), (3.0, 12, "not held"), (0.1, 4, "not testable")],
-)
-def test_icml_same_errors(series, sets, verdict):
-    assert _verdict(icml2014, _icml_rows(series, sets), "Table 1 (a)").verdict == verdict
-
-
-def test_icml_times_and_exactness():
-    rows = _icml_rows(0.1)
-    assert _verdict(icml2014, rows, "Table 2 (a)").verdict == "held"
-    assert _verdict(icml2014, rows, "ours").verdict == "held"
-    for row in rows:
-        if row["column"] == "limit-5CV" and row["table"] == "1":
-            row["value"] += 1e-3
-        if row["column"] == "BIF-5CV" and row["table"] == "2":
-            row["value"] = 3.0
-    assert _verdict(icml2014, rows, "Table 2 (a)").verdict == "not held"
-    assert _verdict(icml2014, rows, "ours").verdict == "not held"
-
-
-@pytest.mark.parametrize(("better", "verdict"), [(9, "held"), (8, "held"), (7, "not held")])
-def test_ecml_counts_the_sets(better, verdict):
-    values = {}
-    for i in range(9):
-        for column in ecml2014.COLUMNS:
-            values[f"s{i}", column] = [9.0 if column.endswith("KS") and i < better else 10.0]
-    rows = [row for lam in (0.001, 0.1) for row in _rows(f"1 lam={lam:g}", values)]
-    figure = {(f"s{i}", f"5-KS, eta 2^{p}"): [10.0] for i in range(9) for p in (-2, 0, 5)}
-    rows += _rows("figure 1", figure)
-    assert _verdict(ecml2014, rows, "Table 1 (a)").verdict == verdict
-    assert _verdict(ecml2014, rows, "Figure 1").verdict == "held"
-
-
-def test_ins_significance_decides():
+def test_ins_machine_with_intercept_is_libsvm():
     rng = np.random.default_rng(0)
-    values, seconds = {}, {}
-    for i in range(6):
-        for column in ("0.2-BIF", "0.1-BIF", "0.05-BIF", "5-CV", "GACV", "exact-5"):
-            values[f"s{i}", column] = list(10.0 + rng.standard_normal(10))
-            seconds[f"s{i}", column] = [{"5-CV": 3.0, "GACV": 1.0}.get(column, 2.0)]
-        values[f"s{i}", "GACV"] = [v + 5.0 for v in values[f"s{i}", "0.1-BIF"]]
-        values[f"s{i}", "5-CV"] = list(values[f"s{i}", "0.1-BIF"])
-    rows = _rows("3 gaussian", values) + _rows("4 gaussian", seconds)
-    assert _verdict(ins2016, rows, "Table 3 gaussian (3)").verdict == "held"
-    assert _verdict(ins2016, rows, "Table 4 gaussian").verdict == "held"
-    for row in rows:
-        if row["table"] == "3 gaussian" and row["column"] == "5-CV":
-            row["value"] -= 4.0 + 0.1 * row["replicate"]
-    assert _verdict(ins2016, rows, "Table 3 gaussian (2)").verdict == "not held"
+    X = rng.standard_normal((40, 2))
+    y = np.where(X[:, 0] > 0.4, 1.0, -1.0)
+    family = ins2016.Family(
+        X[:30], y[:30], [Gaussian(0.5)], [0.01, 0.1], SmoothedHinge(0.01), False
+    )
+    found = ins2016_svm.predict(family, (0, 1), X[30:], "libsvm")
+    plain = SVC(kernel="rbf", gamma=0.5, C=0.5 / (30 * 0.1)).fit(X[:30], y[:30])
+    np.testing.assert_allclose(found, plain.decision_function(X[30:]), atol=2e-3)
+    folds = draw_folds(30, 3, rng)
+    values = ins2016_svm.sweep(family, folds, "libsvm").values
+    wrong = [
+        np.mean(
+            SVC(gamma=0.5, C=0.5 / (20 * 0.01)).fit(X[a], y[a]).decision_function(X[b]) * y[b] <= 0
+        )
+        for a, b in folds
+    ]
+    assert values[0, 0] == pytest.approx(np.mean(wrong))
+
+
+def test_ins_readings():
+    units = ins2016.units(settings("ins2016")["full"])
+    plain = [u for u in units if u["variant"] == "main" and u["kind"] == "polynomial"]
+    assert {u["machine"] for u in plain if u["replicate"] == 0} == {"liblinear"}
+    assert {u["machine"] for u in plain if u["replicate"] > 0} == {""}
+    unit = next(u for u in units if u["normalised"])
+    assert all(k.diag(np.ones((2, 3))) == pytest.approx(1.0) for k in ins2016._kernels(unit))
+    quick = _unit("ins2016", kind="polynomial", replicate=1) | {"degree": [1, 2], "lam": [0, 1]}
+    rows = ins2016.measure(quick, Made())
+    assert not {"5-CV", "10-CV"} & {row["column"] for row in rows}
+    variant = ins2016.measure(quick | {"variant": "v", "machine": "libsvm", "folds": [5]}, Made())
+    assert {row["table"] for row in variant} == {"3 polynomial"}
+    assert "5-CV" in {row["column"] for row in variant}
+
+
+def test_ecml_oracle_is_below_every_choice():
+    rows = ecml2014.measure(_unit("ecml2014", set="heart") | {"tau": [-4, 4]}, Made())
+    for name in {row["table"] for row in rows if row["table"].startswith("1 ")}:
+        own = [row for row in rows if row["table"] == name]
+        (oracle,) = (row["value"] for row in own if row["column"] == "oracle")
+        assert all(oracle <= row["value"] for row in own)
+    y, u = np.array([1.0, -1.0]), np.array([2.0, 2.0])
+    np.testing.assert_array_equal(ecml2014.percent(y, u), [0.0, 100.0])
+
+
+def test_jmlr_readings_change_the_data():
+    units = jmlr2008.units(settings("jmlr2008")["full"])
+    shifted = next(u for u in units if u.get("one_sided") and u["set"] == "S+o")
+    plain = shifted | {"one_sided": False}
+    drawn = [
+        jmlr2008._draw(unit | {"outliers": count}, _Tall(None), np.random.default_rng(3))[1]
+        for unit, count in ((shifted, 10), (plain, 10), (plain, 0))
+    ]
+    moves, gaussian = drawn[0] - drawn[2], drawn[1] - drawn[2]
+    assert np.unique(moves[moves != 0.0].round(9)).size == 1
+    assert moves.max() == pytest.approx(6.0 * drawn[2].std())
+    assert (np.flatnonzero(moves) == np.flatnonzero(gaussian)).all()
+    assert gaussian.min() < 0.0 < gaussian.max()
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    grid = {"pairs": 500, "ranks": [1, 250, 500]}
+    up, down = (
+        [
+            k.gamma**-0.5
+            for k in jmlr2008._kernels(grid | {"largest": way}, X, np.random.default_rng(1))
+        ]
+        for way in (False, True)
+    )
+    assert up[1:-1] == pytest.approx(down[1:-1][::-1], rel=0.2)
+    assert down[0] == pytest.approx(0.5 * max(up[1:-1]))
+    small = next(u for u in units if u.get("largest") and u["set"] == "F2" and u["factor"] == 1e5)
+    assert small["noise"] == pytest.approx(1.0 / 3000.0)
+
+
+@pytest.mark.parametrize("how", ["Cholesky", "LU"])
+def test_ieice_operations(how):
+    rng = np.random.default_rng(0)
+    problem = ieice2019_algorithms.noise(30, rng)
+    M = ieice2019_algorithms.shifted(problem, 0.1)
+    expected = linalg.inv(problem.K + 0.1 * np.eye(30))
+    solution = ieice2019_algorithms.SOLVERS[how](M, problem.Y)
+    np.testing.assert_allclose(solution, expected @ problem.Y, atol=1e-9)
+    np.testing.assert_allclose(ieice2019_algorithms.INVERSES[how](M), expected, atol=1e-9)
+
+
+def test_ieice_lu_of_a_singular_matrix_is_refused():
+    with pytest.raises(linalg.LinAlgError, match="LU factorisation stopped"):
+        ieice2019_algorithms.INVERSES["LU"](np.zeros((3, 3), order="F"))
