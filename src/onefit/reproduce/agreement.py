@@ -52,7 +52,7 @@ class Compared:
 
     def deviation(self, cell: Cell) -> float:
         """The paper's standard deviation over replicates."""
-        return cell.sd * (np.sqrt(self.replicates) if self.error == "se" else 1.0)
+        return cell.sd * float(np.sqrt(self.replicates) if self.error == "se" else 1.0)
 
 
 @dataclass(frozen=True)
@@ -100,23 +100,28 @@ class Agreement:
         gap = self.gaps[MAIN].get(key)
         return gap is not None and gap.agrees
 
+    def counted(self, key: Key) -> list[Gap]:
+        """The main reading and the variants that are confirmed for the cell's column."""
+        return [
+            own[key]
+            for name, own in self.gaps.items()
+            if key in own and (name == MAIN or (name, key[0], key[2]) in self.confirmed)
+        ]
+
     def either(self, key: Key) -> bool:
         """Whether the main reading or a confirmed variant agrees."""
-        return self.main(key) or any(
-            own[key].agrees
-            for name, own in self.gaps.items()
-            if key in own and (name, key[0], key[2]) in self.confirmed
-        )
+        return any(gap.agrees for gap in self.counted(key))
 
     def counts(self) -> dict[str, int]:
         """Comparable cells, and how many of them agree by which measure."""
-        main = self.gaps[MAIN].values()
         return {
             "cells": len(self.cells),
             "main": sum(map(self.main, self.cells)),
             "either": sum(map(self.either, self.cells)),
-            "replicated": sum(gap.count > 1 for gap in main),
-            "chance": sum(gap.count > 1 and gap.within_chance for gap in main),
+            "main by chance": sum(gap.within_chance for gap in self.gaps[MAIN].values()),
+            "either by chance": sum(
+                any(gap.within_chance for gap in self.counted(key)) for key in self.cells
+            ),
         }
 
 
@@ -180,8 +185,8 @@ def _sentence(found: Agreement) -> str:
         f"{n['cells']} cells can be compared. Within two of the paper's standard deviations are "
         f"{n['main']} ({n['main'] / n['cells']:.0%}) in the main reading, {n['either']} "
         f"({n['either'] / n['cells']:.0%}) in the main reading or a confirmed variant. By the "
-        f"harder measure of two standard errors of the difference, {n['chance']} of "
-        f"{n['replicated']} agree in the main reading."
+        f"harder measure of two standard errors of the difference, {n['main by chance']} and "
+        f"{n['either by chance']} agree."
     )
 
 
