@@ -14,7 +14,7 @@ error (the paper's I(c) counts it as right, and then the narrowest kernel, which
 would always win).
 
 The variants have what likely explains the differences. With lambda = 2^-3 or more the SVM has
-C <= 0.03 on most sets and answers the majority; from 2^-9 on it does not. The paper assumes
+C <= 0.04 on every set and often answers the majority; from 2^-9 on it does not. The paper assumes
 K(x, x) <= 1, which polynomials meet if they are normalised. And libsvm has an intercept.
 """
 
