@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from onefit.reproduce.agreement import Compared, Gap, agreement, section
-from onefit.reproduce.results import MAIN, Published, Results, read_csv, write_csv
+from onefit.reproduce.results import MAIN, Published, Results, middle, read_csv, write_csv
 from onefit.reproduce.significance import holm, paired_t, paired_wilcoxon
 from onefit.reproduce.variants import is_main, units_of
 
@@ -122,6 +122,12 @@ def test_times_have_medians_and_minima():
     assert (results.median("1", "a", "x"), results.least("1", "a", "x")) == (2.0, 1.0)
     assert np.isnan(results.least("1", "a", "none"))
     assert np.isnan(results.median("1", "a", "none"))
+
+
+def test_the_middle_of_what_is_known():
+    assert middle([3.0, float("nan"), 1.0, 2.0]) == 2.0
+    assert np.isnan(middle([float("nan")]))
+    assert np.isnan(middle([]))
 
 
 def test_variants_have_their_own_settings():

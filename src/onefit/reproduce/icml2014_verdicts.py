@@ -9,7 +9,7 @@ import numpy as np
 from onefit.reproduce.claims import MUCH, Verdict, judge, resting_on, untestable
 from onefit.reproduce.data import SHAPES
 from onefit.reproduce.render import number
-from onefit.reproduce.results import MAIN, Published, Results
+from onefit.reproduce.results import MAIN, Published, Results, middle
 from onefit.reproduce.significance import holm, paired_t
 
 __all__ = ["verdicts"]
@@ -189,7 +189,7 @@ def _cheaper(results: Results, published: Published, folds: list[str]) -> Verdic
         rows = [row for row in results.rows("2") if results.values("2", row, k).size]
         gain, exact = (_ratio(results, rows, k, f"{kind}-{k}") for kind in ("BIF", "exact"))
         cells = [[published.cell("2", r, c).mean for c in (k, f"BIF-{k}")] for r in rows]
-        theirs = float(np.nanmedian([a / b for a, b in cells])) if cells else float("nan")
+        theirs = middle([a / b for a, b in cells])
         holds.append(gain >= MUCH)
         lines.append(
             f"{k}: BIF {number(gain)} times faster in the median (the paper's "
@@ -205,8 +205,7 @@ def _cheaper(results: Results, published: Published, folds: list[str]) -> Verdic
 
 def _ratio(results: Results, rows: list[str], slow: str, fast: str) -> float:
     """The median over the sets of the ratio of median times."""
-    ratios = [results.median("2", r, slow) / results.median("2", r, fast) for r in rows]
-    return float(np.median(ratios)) if ratios else float("nan")
+    return middle([results.median("2", r, slow) / results.median("2", r, fast) for r in rows])
 
 
 def _as_fast_as_eloo(results: Results) -> Verdict:

@@ -14,7 +14,7 @@ from onefit.criteria import granularity
 from onefit.losses import SmoothedHinge
 from onefit.reproduce.claims import MUCH, Verdict, judge, resting_on
 from onefit.reproduce.render import number
-from onefit.reproduce.results import MAIN, Published, Results
+from onefit.reproduce.results import MAIN, Published, Results, middle
 from onefit.reproduce.significance import LEVEL, holm, paired_t
 
 __all__ = ["kinds", "verdicts"]
@@ -107,12 +107,12 @@ Test = tuple[str, str, str]
 
 def _tested(results: Results, name: str, tests: list[Test]) -> dict[Test, tuple[float, bool]]:
     """For every set and pair of columns the mean gap, and whether it differs from zero."""
-    gaps = [results.paired(name, *test) for test in tests]
-    sure = holm([paired_t(gap) for gap in gaps])
+    gaps = {test: results.paired(name, *test) for test in tests}
+    gaps = {test: gap for test, gap in gaps.items() if gap.size >= ENOUGH}
+    sure = holm([paired_t(gap) for gap in gaps.values()])
     return {
         test: (float(gap.mean()), found)
-        for test, gap, found in zip(tests, gaps, sure, strict=True)
-        if gap.size >= ENOUGH
+        for (test, gap), found in zip(gaps.items(), sure, strict=True)
     }
 
 
@@ -174,12 +174,11 @@ def _times(results: Results, published: Published, name: str) -> Verdict:
     rows = results.rows(name)
 
     def ratio(slow: str, fast: str) -> float:
-        times = [results.median(name, r, slow) / results.median(name, r, fast) for r in rows]
-        return float(np.nanmedian(times)) if np.isfinite(times).any() else float("nan")
+        return middle([results.median(name, r, slow) / results.median(name, r, fast) for r in rows])
 
     def printed(slow: str, fast: str) -> float:
         cells = [[published.cell(name, r, c).mean for c in (slow, fast)] for r in rows]
-        return float(np.nanmedian([a / b for a, b in cells]))
+        return middle([a / b for a, b in cells])
 
     saved, gacv = ratio("5-CV", "0.1-BIF"), ratio("0.1-BIF", "GACV")
     return judge(

@@ -21,7 +21,7 @@ from onefit.reproduce.journal import Row
 
 Array = NDArray[Any]
 
-__all__ = ["MAIN", "Cell", "Published", "Results", "read_csv", "write_csv"]
+__all__ = ["MAIN", "Cell", "Published", "Results", "middle", "read_csv", "write_csv"]
 
 #: the variant that is compared with the paper
 MAIN = "main"
@@ -90,6 +90,12 @@ class Results:
     def variants(self, table: str) -> list[str]:
         """Names of the variants that have this table."""
         return list(dict.fromkeys(k[1] for k in self._cells if k[0] == table))
+
+
+def middle(values: list[float]) -> float:
+    """The median of those that are numbers, NaN where none is."""
+    known = [value for value in values if np.isfinite(value)]
+    return float(np.median(known)) if known else float("nan")
 
 
 @dataclass(frozen=True)
