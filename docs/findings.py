@@ -77,17 +77,22 @@ def claims_of(text: str) -> str:
 
 
 def count(text: str) -> Counter[str]:
-    """How many claims held, did not hold, could not be tested."""
-    return Counter(
-        line.split("|")[3].strip().strip("*") for line in claims_of(text).splitlines()[2:]
-    )
+    """How many claims held, did not hold, could not be tested, in the main reading.
+
+    A claim that is judged again in a variant stands there again, below.
+    """
+    verdicts: dict[tuple[str, str], str] = {}
+    for line in claims_of(text).splitlines()[2:]:
+        _, where, claim, verdict, *_ = line.split("|")
+        verdicts.setdefault((where, claim), verdict.strip().strip("*"))
+    return Counter(verdicts.values())
 
 
 def summary(text: str) -> str:
     """The count as a sentence."""
     counted = count(text)
     shown = ", ".join(f"{counted[verdict]} {verdict}" for verdict in VERDICTS)
-    return f"Of {counted.total()} claims: {shown}."
+    return f"Of {counted.total()} claims, in the main reading: {shown}."
 
 
 def verdicts(experiments: Path = EXPERIMENTS) -> str:

@@ -31,6 +31,7 @@ PAGE = """# A paper
 | T | one | **held** | e |
 | T | two | **not held** | e |
 | T | three | **held** | e |
+| T | two | **held** | in a variant |
 """
 
 
@@ -68,7 +69,7 @@ def test_coverage_of_the_intervals(findings, tmp_path):
 
 def test_claims_of_a_paper(findings, experiments):
     text = findings.claims("jmlr2008", experiments)
-    assert text.startswith("Of 3 claims: 2 held, 1 not held, 0 not testable.")
+    assert text.startswith("Of 3 claims, in the main reading: 2 held, 1 not held, 0 not testable.")
     assert "| T | two | **not held** | e |" in text
     assert "Table 1" not in text
     assert "`onefit reproduce jmlr2008 --full --jobs 2` at commit abc on a machine" in text

@@ -14,7 +14,8 @@ DOCS = ROOT / "docs"
 GALLERY = DOCS / "gallery"
 PAGES = [page for page in sorted(GALLERY.glob("*.md")) if page.stem != "index"]
 MARKS = {
-    "results", "headlines", "verdicts", "coverage", "claims", "part", "reference", "table",
+    "results", "headlines", "verdicts", "coverage", "overview", "cell", "verdict", "evidence",
+    "claims", "part", "reference", "table",
 }  # fmt: skip
 SCRIPT = """
 import sys

@@ -8,6 +8,7 @@ import types
 import pytest
 
 from onefit.reproduce import run
+from onefit.reproduce.agreement import Compared
 from onefit.reproduce.journal import Journal
 
 UNITS = [{"set": name, "replicate": i} for name in "ab" for i in range(2)]
@@ -51,7 +52,8 @@ def test_another_setting_is_another_unit(tmp_path):
 def experiment(monkeypatch):
     """A paper that breaks down in its third unit, once."""
     module = types.ModuleType("onefit.reproduce.pretend")
-    module.NAME, module.TITLE, module.SERIAL = "ieice2019", "Pretend", True
+    module.NAME, module.TITLE, module.COMPARED = "ieice2019", "Pretend", Compared(())
+    module.timed = lambda unit: unit["set"] == "b"
     module.measured = []
     module.broken = True
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from made_up import MODULES, Made, Tall, unit_of, values_of
 from scipy import stats
 from sklearn.svm import SVC
 
@@ -20,40 +21,17 @@ from onefit.reproduce import (
     ecml2014,
     icml2014,
     ieice2019,
+    ieice2019_algorithms,
     ins2016,
+    ins2016_svm,
     jmlr2008,
     jmlr2008_toy,
     reproduce,
 )
-from onefit.reproduce.data import DataSet, Loader
-from onefit.reproduce.results import Published, Results
+from onefit.reproduce.data import Loader
+from onefit.reproduce.results import Published
 from onefit.reproduce.run import PAPERS, settings
 from onefit.reproduce.sweep import draw_folds
-
-MODULES = {m.NAME: m for m in (icml2014, ecml2014, ins2016, jmlr2008, ieice2019)}
-
-
-class Made:
-    """A loader of made-up sets of 60 rows."""
-
-    def load(self, name):
-        rng = np.random.default_rng(7)
-        X = rng.standard_normal((60, 3))
-        signal = np.sin(2 * X[:, 0]) + X[:, 1]
-        y = signal + 0.3 * rng.standard_normal(60)
-        labelled = name not in ("bodyfat", "servo", "pyrim")
-        return DataSet(name, X, np.where(y > 0, 1.0, -1.0) if labelled else y, "made up")
-
-
-def _values(rows, table, variant="main"):
-    return {
-        r["column"]: r["value"] for r in rows if r["table"] == table and r["variant"] == variant
-    }
-
-
-def _unit(paper, **wanted):
-    units = MODULES[paper].units(settings(paper)["quick"])
-    return next(u for u in units if all(u.get(k) == v for k, v in wanted.items()))
 
 
 @pytest.mark.parametrize("paper", PAPERS)
@@ -90,13 +68,13 @@ def test_full_mode_has_the_papers_sets_and_replicates():
 
 @pytest.mark.parametrize("paper", ["icml2014", "ecml2014", "ins2016"])
 def test_the_same_seed_gives_the_same_numbers(paper):
-    unit = _unit(paper, set="heart") | {
+    unit = unit_of(paper, set="heart") | {
         "lam": [-3, -1],
         "tau": [-1, 2],
         "sigma": [-1, 2],
         "lams": [1e-3, 1e-2],
     }
-    unit |= {"refit": False, "etas": [0], "orders": []}
+    unit |= {"refit": False, "etas": [0], "orders": [], "machine": "libsvm"}
     one, two = (
         [r["value"] for r in MODULES[paper].measure(unit, Made()) if r["table"][0] != _timed(paper)]
         for _ in "ab"
@@ -110,23 +88,23 @@ def _timed(paper):
 
 @pytest.mark.parametrize("name", ["heart", "bodyfat"])
 def test_icml_exact_and_limit_are_the_refits(name):
-    unit = _unit("icml2014", set=name, replicate=0) | {
+    unit = unit_of("icml2014", set=name, replicate=0) | {
         "tau": [-2, 3],
         "lam": [-7, -3],
         "orders": [1, 2, 3, 4],
     }
     rows = icml2014.measure(unit, Made())
-    errors = _values(rows, "1")
+    errors = values_of(rows, "1")
     for k in unit["folds"]:
         assert errors[f"exact-{k}CV"] == errors[f"limit-{k}CV"] == errors[f"{k}CV"]
-        gaps = _values(rows, "figure 1")
+        gaps = values_of(rows, "figure 1")
         series = [gaps[f"{k}CV, order {t}"] for t in unit["orders"]]
         assert all(a > b for a, b in pairwise(series))
         assert gaps[f"{k}CV, limit"] < 1e-15 < series[-1]
 
 
 def test_icml_variants_change_the_data():
-    unit = _unit("icml2014", set="heart") | {"refit": False}
+    unit = unit_of("icml2014", set="heart") | {"refit": False}
     family, _, _ = icml2014._prepare(unit | {"drop": [0]}, Made().load("heart"))
     assert family.X.shape == (30, 2)
     relabelled, _, _ = icml2014._prepare(unit | {"label_from": 2}, Made().load("heart"))
@@ -135,10 +113,10 @@ def test_icml_variants_change_the_data():
 
 
 def test_ecml_stability_with_no_weight_is_cross_validation():
-    unit = _unit("ecml2014", set="heart") | {"tau": [-4, 4], "eta": 0.0, "etas": [-60]}
+    unit = unit_of("ecml2014", set="heart") | {"tau": [-4, 4], "eta": 0.0, "etas": [-60]}
     rows = ecml2014.measure(unit, Made())
     for lam in unit["lams"]:
-        errors = _values(rows, f"1 lam={lam:g}")
+        errors = values_of(rows, f"1 lam={lam:g}")
         assert errors["5-KS"] == errors["5-CV"]
     heavy = ecml2014.measure(unit | {"eta": 1e9}, Made())
     chosen = {r["tau"] for r in heavy if r["column"] == "5-KS" and r["table"].startswith("1 ")}
@@ -150,10 +128,10 @@ def test_ins_machine_is_the_svm_without_intercept():
     X = rng.standard_normal((50, 2))
     y = np.where(X[:, 0] + 0.3 * rng.standard_normal(50) > 0, 1.0, -1.0)
     K = Gaussian(0.5)(X)
-    Z = ins2016._features(K)
+    Z = ins2016_svm.features(K)
     np.testing.assert_allclose(Z @ Z.T, K, atol=1e-10)
     lam = 0.02
-    u = ins2016._svm(Z, y, lam).decision_function(Z)
+    u = ins2016_svm.linear_svm(Z, y, lam).decision_function(Z)
     smooth = fit(Problem(K, y[:, None], np.ones(50), SmoothedHinge(1e-4), False), lam)
     np.testing.assert_allclose(u, smooth.u[:, 0], atol=5e-3)
     with_bias = SVC(kernel="precomputed", C=0.5 / (50 * lam)).fit(K, y).decision_function(K)
@@ -161,60 +139,35 @@ def test_ins_machine_is_the_svm_without_intercept():
 
 
 def test_ins_bif_is_near_exact_at_large_lambda():
-    unit = _unit("ins2016", kind="gaussian", set="heart") | {
+    unit = unit_of("ins2016", kind="gaussian", set="heart") | {
         "sigma": [-1, 2],
         "lam": [1, 3],
         "folds": [5],
     }
-    errors = _values(ins2016.measure(unit, Made()), "3 gaussian")
+    errors = values_of(ins2016.measure(unit, Made()), "3 gaussian")
     assert errors["0.1-BIF"] == errors["exact-5"]
     assert {"5-CV", "GACV", "0.2-BIF", "exact-4", "exact-6"} <= set(errors)
 
 
-def test_ins_statistic_is_the_paired_t():
-    rng = np.random.default_rng(3)
-    one, two = rng.standard_normal((2, 10))
-    rows = [
-        {"table": "3 g", "variant": "main", "row": "r", "column": c, "replicate": i, "value": v}
-        for c, values in (("a", one), ("b", two))
-        for i, v in enumerate(values)
-    ]
-    expected = stats.ttest_rel(two, one).statistic
-    assert ins2016.t_statistic(Results(rows), "3 g", "r", "a", "b") == pytest.approx(expected)
-
-
 def test_jmlr_columns():
-    unit = _unit("jmlr2008", set="S+o", replicate=0) | {
+    unit = unit_of("jmlr2008", set="S+o", replicate=0) | {
         "lams": [1e-2, 1e-3],
         "ranks": [1, 250, 500],
     }
-    data = Made()
     rng = np.random.default_rng(0)
-    X, _y, test, _ = jmlr2008._draw(unit | {"outliers": 4}, _Tall(data), rng)
+    X, _y, test, _ = jmlr2008._draw(unit | {"outliers": 4}, Tall(), rng)
     assert X.shape == (140, 3)
     np.testing.assert_allclose(X.std(axis=0), 1.0)
     assert len(test.y) == 27
-    rows = jmlr2008.measure(unit, _Tall(data))
-    errors = _values(rows, "1")
+    rows = jmlr2008.measure(unit, Tall())
+    errors = values_of(rows, "1")
     assert list(errors) == list(jmlr2008.COLUMNS)
     assert errors["b optimised"] in {errors[c] for c in ("C_IF5", "b=3", "b=2", "b=1")}
     assert errors["b=1"] < errors["C_IF5"]
 
 
-class _Tall:
-    """The made-up set as often as needed for 167 rows."""
-
-    def __init__(self, loader):
-        self.loader = loader
-
-    def load(self, name):
-        rng = np.random.default_rng(1)
-        X = rng.standard_normal((167, 3))
-        return DataSet(name, X, np.sin(X[:, 0]) + X[:, 1], "made up")
-
-
 def test_jmlr_grid_of_sigma():
-    unit = {"pairs": 500, "ranks": [1, 250, 500]}
+    unit = {"pairs": 500, "ranks": [1, 250, 500], "largest": False}
     X = np.random.default_rng(0).standard_normal((30, 2))
     sigmas = [k.gamma**-0.5 for k in jmlr2008._kernels(unit, X, np.random.default_rng(1))]
     assert sigmas[0] == pytest.approx(0.5 * sigmas[1])
@@ -247,7 +200,7 @@ def test_jmlr_toy_influence_is_the_effect_of_a_small_weight():
 
 
 def test_jmlr_toy_figures():
-    unit = _unit("jmlr2008", kind="toy") | {
+    unit = unit_of("jmlr2008", kind="toy") | {
         "toy_sigmas": [1.0, 3.0, 3],
         "toy_lams": [1e-3, 1e-2, 2],
     }
@@ -265,11 +218,11 @@ def test_jmlr_toy_figures():
 @pytest.mark.parametrize("k", [4, 0])
 def test_ieice_algorithms_are_the_refits(k):
     rng = np.random.default_rng(0)
-    problem = ieice2019._problem(40, rng)
+    problem = ieice2019_algorithms.noise(40, rng)
     folds = draw_folds(40, k, rng) if k else leave_one_out(40)
     lams = np.array([0.5, 0.1])
     times, residuals = ieice2019._run_all(problem, folds, lams, 3)
-    assert set(times) == set(ieice2019.ALGORITHMS)
+    assert set(times) == set(ieice2019._curves())
     expected = np.concatenate(
         [
             problem.Y[b] - refit_fold(problem, 0.1, a, b).values
@@ -280,41 +233,14 @@ def test_ieice_algorithms_are_the_refits(k):
         np.testing.assert_allclose(values, expected, atol=1e-9)
 
 
-def test_ieice_crossovers():
-    def row(table, name, column, value):
-        return {
-            "table": table,
-            "variant": "main",
-            "row": name,
-            "column": column,
-            "replicate": 0,
-            "value": value,
-        }
-
-    rows = [row("ratios", "ratio", c, v) for c, v in (("R_L", 0.72), ("R_I", 1.88), ("R_E", 4.69))]
-    for count, fast, prop in ((1, 1.0, 3.0), (2, 2.0, 3.1), (4, 4.0, 3.2), (8, 8.0, 3.4)):
-        rows += [
-            row("figure 1", f"5-fold, {count}", c, v) for c, v in (("Fast", fast), ("Prop", prop))
-        ]
-        rows += [row("figure 1", f"5-fold, {count}", c, 1.0) for c in ("block", "eigen")]
-    results, paper = Results(rows), Published("ieice2019")
-    assert ieice2019._predicted(results, "5-fold", 2000) == pytest.approx(
-        paper.cell("eq. 21", "crossover", "5-fold").mean, abs=0.01
-    )
-    assert ieice2019._crossing(results, "5-fold", "Fast", "Prop") == 4
-    assert ieice2019._crossing(results, "5-fold", "block", "eigen") == float("inf")
-    verdicts = {v.where: v.verdict for v in ieice2019.verdicts(results, paper)}
-    assert verdicts["section 3"] == verdicts["section 6"] == "held"
-
-
 def test_one_real_replicate(data_dir):
     """The bodyfat of ICML 2014, which agrees with the paper to within two of its deviations."""
-    unit = _unit("icml2014", set="bodyfat", replicate=0) | {
+    unit = unit_of("icml2014", set="bodyfat", replicate=0) | {
         "refit": False,
         "orders": [],
         "folds": [5],
     }
-    errors = _values(icml2014.measure(unit, Loader(data_dir)), "1")
+    errors = values_of(icml2014.measure(unit, Loader(data_dir)), "1")
     paper = Published("icml2014").cell("1", "bodyfat", "5CV")
     assert abs(errors["exact-5CV"] - paper.mean) < 2 * paper.sd
 
@@ -323,12 +249,12 @@ def test_command_line(tmp_path, monkeypatch, capsys):
     from onefit.reproduce import __main__ as command
 
     called = []
-    monkeypatch.setattr(command, "reproduce", lambda *given: called.append(given))
+    monkeypatch.setattr(command, "reproduce", lambda **given: called.append(given))
     command.main(["icml2014", "--full", "--data", "d", "--jobs", "2", "--out", "o"])
     command.main(["all", "--replicates", "3"])
-    assert called == [
-        ("icml2014", "full", "d", 2, "o", None),
-        ("all", "quick", None, 1, None, 3),
+    assert [tuple(given.values()) for given in called] == [
+        ("icml2014", "full", "d", 2, "o", None, False),
+        ("all", "quick", None, 1, None, 3, False),
     ]
 
 
@@ -342,87 +268,3 @@ def test_quick_mode_of_all_papers(data_dir, tmp_path):
         assert "nan" not in text
     again = reproduce("all", "quick", data_dir, 1, tmp_path)
     assert [page.read_text() for page in again] == [page.read_text() for page in pages]
-
-
-def _rows(table, values, variant="main"):
-    """{(row, column): values of the replicates} as measurements."""
-    return [
-        {
-            "table": table,
-            "variant": variant,
-            "row": row,
-            "column": column,
-            "replicate": i,
-            "value": v,
-        }
-        for (row, column), several in values.items()
-        for i, v in enumerate(several)
-    ]
-
-
-def _verdict(module, rows, where):
-    found = module.verdicts(Results(rows), Published(module.NAME))
-    return next(v for v in found if v.where == where)
-
-
-def _icml_rows(series, sets=12):
-    names = list(icml2014.SHAPES)[:sets]
-    errors = {}
-    for name in names:
-        errors |= {(name, "ELOO"): [9.0, 11.0], (name, "5CV"): [9.0, 11.0]}
-        errors |= {(name, f"{c}-5CV"): [9.0, 11.0] for c in ("limit", "exact")}
-        errors[name, "BIF-5CV"] = [v + series for v in (9.0, 11.0)]
-    seconds = {key: [2.0 if key[1] == "5CV" else 1.0] for key in errors}
-    return _rows("1", errors) + _rows("2", seconds)
-
-
-@pytest.mark.parametrize(
-    ("series", "sets", "verdict"),
-    [(0.1, 12, "held"), (3.0, 12, "not held"), (0.1, 4, "not testable")],
-)
-def test_icml_same_errors(series, sets, verdict):
-    assert _verdict(icml2014, _icml_rows(series, sets), "Table 1 (a)").verdict == verdict
-
-
-def test_icml_times_and_exactness():
-    rows = _icml_rows(0.1)
-    assert _verdict(icml2014, rows, "Table 2 (a)").verdict == "held"
-    assert _verdict(icml2014, rows, "ours").verdict == "held"
-    for row in rows:
-        if row["column"] == "limit-5CV" and row["table"] == "1":
-            row["value"] += 1e-3
-        if row["column"] == "BIF-5CV" and row["table"] == "2":
-            row["value"] = 3.0
-    assert _verdict(icml2014, rows, "Table 2 (a)").verdict == "not held"
-    assert _verdict(icml2014, rows, "ours").verdict == "not held"
-
-
-@pytest.mark.parametrize(("better", "verdict"), [(9, "held"), (8, "held"), (7, "not held")])
-def test_ecml_counts_the_sets(better, verdict):
-    values = {}
-    for i in range(9):
-        for column in ecml2014.COLUMNS:
-            values[f"s{i}", column] = [9.0 if column.endswith("KS") and i < better else 10.0]
-    rows = [row for lam in (0.001, 0.1) for row in _rows(f"1 lam={lam:g}", values)]
-    figure = {(f"s{i}", f"5-KS, eta 2^{p}"): [10.0] for i in range(9) for p in (-2, 0, 5)}
-    rows += _rows("figure 1", figure)
-    assert _verdict(ecml2014, rows, "Table 1 (a)").verdict == verdict
-    assert _verdict(ecml2014, rows, "Figure 1").verdict == "held"
-
-
-def test_ins_significance_decides():
-    rng = np.random.default_rng(0)
-    values, seconds = {}, {}
-    for i in range(6):
-        for column in ("0.2-BIF", "0.1-BIF", "0.05-BIF", "5-CV", "GACV", "exact-5"):
-            values[f"s{i}", column] = list(10.0 + rng.standard_normal(10))
-            seconds[f"s{i}", column] = [{"5-CV": 3.0, "GACV": 1.0}.get(column, 2.0)]
-        values[f"s{i}", "GACV"] = [v + 5.0 for v in values[f"s{i}", "0.1-BIF"]]
-        values[f"s{i}", "5-CV"] = list(values[f"s{i}", "0.1-BIF"])
-    rows = _rows("3 gaussian", values) + _rows("4 gaussian", seconds)
-    assert _verdict(ins2016, rows, "Table 3 gaussian (3)").verdict == "held"
-    assert _verdict(ins2016, rows, "Table 4 gaussian").verdict == "held"
-    for row in rows:
-        if row["table"] == "3 gaussian" and row["column"] == "5-CV":
-            row["value"] -= 4.0 + 0.1 * row["replicate"]
-    assert _verdict(ins2016, rows, "Table 3 gaussian (2)").verdict == "not held"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from types import SimpleNamespace
 
 import pytest
 
@@ -28,7 +29,7 @@ def test_a_run_writes_its_tables_as_csv_markdown_and_html(small, tmp_path, capsy
     }
     assert f"{small} units, 0 of them finished" in capsys.readouterr().out
     rows = list(csv.DictReader((tmp_path / "results.csv").open()))
-    assert {row["table"] for row in rows} == {"ratios", "figure 1", "agreement"}
+    assert {row["table"] for row in rows} == {"operations", "ratios", "figure 1", "agreement"}
     markdown, html = page.read_text(), page.with_suffix(".html").read_text()
     assert html.count("<table>") == markdown.count("|---|\n") > 4
     assert html.count("<tr>") == sum(
@@ -53,3 +54,30 @@ def test_fewer_replicates_cut_every_count_and_nothing_else():
     assert run._cut({"n": 5}, 3) == {"n": 5}
     with pytest.raises(ValueError, match="replicates must be at least 1"):
         run._cut(config, 0)
+
+
+def test_timed_units_run_first_and_one_by_one(monkeypatch):
+    experiment = SimpleNamespace(__name__="pretend", timed=lambda unit: unit["n"] % 2 == 1)
+    monkeypatch.setattr(run, "_one", lambda name, unit, loader: (unit, []))
+    monkeypatch.setattr(run, "Parallel", lambda **given: lambda work: (f(*a) for f, a, _ in work))
+    units = [{"n": n} for n in range(5)]
+    assert [unit["n"] for unit, _ in run._finished(experiment, units, None, 2)] == [1, 3, 0, 2, 4]
+    assert [unit["n"] for unit, _ in run._finished(experiment, units, None, 1)] == [0, 1, 2, 3, 4]
+
+
+def test_a_full_run_from_uncommitted_changes_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setattr(run, "commit", lambda: "abc-dirty")
+    with pytest.raises(RuntimeError, match=r"differs from its last commit.*--allow-dirty"):
+        run.reproduce("ieice2019", "full", out=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_page_names_the_commits_that_measured(small, tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "commit", lambda: "abc-dirty")
+    (page,) = run.reproduce("ieice2019", out=tmp_path)
+    assert "- commit: abc-dirty\n" in page.read_text()
+    lines = (tmp_path / "journal.jsonl").read_text().splitlines()
+    (tmp_path / "journal.jsonl").write_text("".join(line + "\n" for line in lines[:2]))
+    monkeypatch.setattr(run, "commit", lambda: "def")
+    (page,) = run.reproduce("ieice2019", out=tmp_path)
+    assert f"- commit: abc-dirty (2 units), def ({small - 2} units)\n" in page.read_text()

@@ -12,7 +12,7 @@ import numpy as np
 from common import COLOURS
 
 from onefit import KernelRegressor, KernelSearchCV
-from onefit.reproduce.results import Results
+from onefit.reproduce.results import MAIN, Results
 
 COUNTS = (1, 2, 4, 8, 16, 32)
 ROWS = 400
@@ -54,8 +54,13 @@ def figure1(results: Results, out: Path) -> None:
         own = [row for row in rows if row.startswith(f"{kind},")]
         counts = [int(row.split(", ")[1]) for row in own]
         for name, colour in zip(("naive", "Fast", "Prop", "block", "eigen"), COLOURS, strict=False):
-            seconds = [results.mean("figure 1", row, name) for row in own]
-            axis.loglog(counts, seconds, "o-", ms=3, color=colour, label=name)
+            for variant in results.variants("figure 1"):
+                seconds = [results.median("figure 1", row, name, variant) for row in own]
+                if np.isfinite(seconds).any():
+                    style = {"color": colour, "label": name, "ls": "-"}
+                    if variant != MAIN:
+                        style |= {"label": f"{name}, {variant}", "ls": ":"}
+                    axis.loglog(counts, seconds, marker="o", ms=3, **style)
         axis.set_xticks(counts, [str(count) for count in counts], fontsize=7)
         axis.minorticks_off()
         axis.set(title=kind, xlabel="number of lambdas", ylabel="seconds")

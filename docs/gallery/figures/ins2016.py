@@ -1,4 +1,4 @@
-"""Tables 3 and 4 of Information Sciences 2016 as bars, and epsilon-BIF on a bundled set."""
+"""Figure 1 and Tables 3 and 4 of Information Sciences 2016, and epsilon-BIF on a bundled set."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from sklearn.preprocessing import MinMaxScaler
 from onefit import KernelClassifier, KernelSearchCV
 from onefit.criteria import granularity
 from onefit.heldout import Exact, Influence
+from onefit.losses import SmoothedHinge
 from onefit.reproduce.results import Results
 
 LAMS = 2.0 ** np.arange(-10, 4)
@@ -45,6 +46,22 @@ def approximation(out: Path) -> None:
     common.save(figure, out, "approximation")
 
 
+def figure1(out: Path) -> None:
+    """The hinge, and the hinge with its corner rounded."""
+    t = np.linspace(-2.0, 4.0, 601)
+    figure, axes = plt.subplots(1, 2, figsize=(8.5, 2.8))
+    for axis, reach in zip(axes, ((-2.0, 4.0), (0.8, 1.2)), strict=True):
+        axis.plot(t, np.maximum(1.0 - t, 0.0), color=GREY, lw=3, alpha=0.5, label="hinge")
+        for delta, colour in zip((2.0, 1.0, 0.1, 0.01), COLOURS, strict=False):
+            rounded = SmoothedHinge(delta).value(np.ones_like(t), t)
+            axis.plot(t, rounded, lw=1, color=colour, label=f"δ = {delta:g}")
+        axis.set(xlabel="y f(x)", xlim=reach)
+    axes[0].set_ylabel("loss")
+    axes[1].set(title="around the corner", ylim=(-0.02, 0.3))
+    axes[0].legend()
+    common.save(figure, out, "figure1")
+
+
 def table(results: Results, number: str, name: str, out: Path) -> None:
     """Bars of a table, one panel for each kernel."""
     tables = dict.fromkeys(row["table"] for row in results.all)
@@ -52,7 +69,8 @@ def table(results: Results, number: str, name: str, out: Path) -> None:
     figure, axes = plt.subplots(len(panels), 1, figsize=(9.0, 2.8 * len(panels)), squeeze=False)
     for axis, panel in zip(axes.flat, panels, strict=True):
         sets = results.rows(panel)
-        shown = {c: [results.mean(panel, row, c) for row in sets] for c in COLUMNS}
+        centre = results.mean if number == "3" else results.median
+        shown = {c: [centre(panel, row, c) for row in sets] for c in COLUMNS}
         common.bars(axis, sets, shown)
         axis.set_title(f"{panel.split()[1]} kernel")
         axis.set_ylabel("test error (%)" if number == "3" else "seconds for the grid")
@@ -65,6 +83,7 @@ def table(results: Results, number: str, name: str, out: Path) -> None:
 if __name__ == "__main__":
     folder = Path(sys.argv[1])
     approximation(folder)
+    figure1(folder)
     found = common.committed("ins2016")
     if found is not None:
         table(found, "3", "table3", folder)

@@ -298,6 +298,9 @@ def reproduce(
     replicates: Annotated[
         int | None, typer.Option(min=1, help="The most random splits of a data set.")
     ] = None,
+    allow_dirty: Annotated[
+        bool, typer.Option("--allow-dirty", help="Full runs from changes that are in no commit.")
+    ] = False,
     traceback: Traceback = False,
 ) -> None:
     """Run a paper's tables and figures again, and set its numbers beside ours.
@@ -307,7 +310,7 @@ def reproduce(
     with clear_errors(traceback):
         from onefit.reproduce import reproduce as run
 
-        run(paper, "full" if full else "quick", data, jobs, out, replicates)
+        run(paper, "full" if full else "quick", data, jobs, out, replicates, allow_dirty)
 
 
 app.command()(compare)

@@ -1,5 +1,5 @@
 """``python -m onefit.reproduce PAPER [--quick | --full] [--data DIR] [--jobs N] [--out DIR]
-[--replicates N]``.
+[--replicates N] [--allow-dirty]``.
 """
 
 from __future__ import annotations
@@ -16,12 +16,17 @@ def main(arguments: list[str] | None = None) -> None:
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--quick", action="store_const", dest="mode", const="quick", default="quick")
     mode.add_argument("--full", action="store_const", dest="mode", const="full")
-    parser.add_argument("--data", help="folder of data sets; default: the setting ONEFIT_DATA_DIR")
+    parser.add_argument(
+        "--data", dest="data_dir", help="folder of data sets; default: the setting ONEFIT_DATA_DIR"
+    )
     parser.add_argument("--jobs", type=int, default=1, help="units measured side by side")
     parser.add_argument("--out", help="where results go; default: experiments/PAPER")
     parser.add_argument("--replicates", type=int, help="the most replicates of a set")
+    parser.add_argument(
+        "--allow-dirty", action="store_true", help="full runs from changes that are in no commit"
+    )
     given = parser.parse_args(arguments)
-    reproduce(given.paper, given.mode, given.data, given.jobs, given.out, given.replicates)
+    reproduce(**vars(given))
 
 
 if __name__ == "__main__":

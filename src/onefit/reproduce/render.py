@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import html
-import importlib.metadata
-import os
-import platform
-import subprocess
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
 
 from onefit.reproduce.claims import Verdict
 from onefit.reproduce.results import MAIN, Published, Results
 
-__all__ = ["as_html", "beside", "header", "list_of", "number", "table", "verdict_table"]
+__all__ = [
+    "as_html",
+    "beside",
+    "header",
+    "list_of",
+    "means",
+    "number",
+    "other_readings",
+    "table",
+    "times_beside",
+    "verdict_table",
+]
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -84,6 +90,47 @@ def _cell(
     return "<br>".join(parts) or "-"
 
 
+def other_readings(
+    results: Results,
+    published: Published,
+    name: str,
+    columns: Sequence[str] | None = None,
+    error: str = "sd",
+) -> str:
+    """Every variant that has a table, as :func:`beside` shows the main reading."""
+    parts = []
+    for variant in results.variants(name):
+        if variant != MAIN:
+            own = results.only(variant)
+            shown = [c for c in columns or published.columns(name) if c in own.columns(name)]
+            parts += [f"### {variant}", beside(own, published, name, shown, error=error)]
+    return "\n\n".join(parts) or "None was run."
+
+
+def times_beside(results: Results, published: Published, name: str, columns: Sequence[str]) -> str:
+    """Seconds: our median and minimum over replicates, and the mean that the paper prints.
+
+    No difference is shown, for the paper's machine was another.
+    """
+    lines = []
+    for row in results.rows(name):
+        line = [row]
+        for column in columns:
+            middle, least = results.median(name, row, column), results.least(name, row, column)
+            theirs = published.cell(name, row, column).mean
+            ours = "" if np.isnan(middle) else f"**{number(middle)}**, {number(least)}"
+            line.append("<br>".join(filter(None, [ours, number(theirs).strip("-")])) or "-")
+        lines.append(line)
+    return table(["", *columns], lines)
+
+
+def means(results: Results, name: str, variant: str = MAIN) -> str:
+    """Means over replicates alone, a line for each column."""
+    rows, columns = results.rows(name, variant), results.columns(name, variant)
+    lines = [[c, *(number(results.mean(name, r, c, variant)) for r in rows)] for c in columns]
+    return table(["", *rows], lines)
+
+
 def _pair(mean: float, spread: float) -> str:
     return number(mean) if np.isnan(spread) else f"{number(mean)} ± {number(spread, 2)}"
 
@@ -91,54 +138,14 @@ def _pair(mean: float, spread: float) -> str:
 def verdict_table(verdicts: Sequence[Verdict]) -> str:
     """Claims, verdicts and evidence."""
     return table(
-        ["where", "claim", "verdict", "evidence"],
-        [[v.where, v.claim, f"**{v.verdict}**", v.evidence] for v in verdicts],
+        ["where", "claim", "verdict", "evidence", "rests on"],
+        [[v.where, v.claim, f"**{v.verdict}**", v.evidence, v.rests_on] for v in verdicts],
     )
 
 
 def header(title: str, facts: dict[str, str]) -> str:
     """The top of the page: title, and what made the numbers."""
-    known = facts | {"machine": _machine(), "software": _software(), "commit": _commit()}
-    return f"# {title}\n\n" + list_of(f"{name}: {value}" for name, value in known.items())
-
-
-def _machine() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    except OSError:
-        names = []
-    name = names[0] if names else platform.processor() or platform.machine()
-    return f"{name}, {os.cpu_count()} logical cores, {platform.system()}"
-
-
-def _software() -> str:
-    packages = ("onefit", "numpy", "scipy", "scikit-learn")
-    found = [f"Python {platform.python_version()}"]
-    for package in packages:
-        try:
-            found.append(f"{package} {importlib.metadata.version(package)}")
-        except importlib.metadata.PackageNotFoundError:
-            found.append(f"{package} (not installed as a package)")
-    return ", ".join(found)
-
-
-def _commit() -> str:
-    """The commit of the source tree that this module lies in, if it lies in one."""
-    asked = [
-        "git",
-        "-C",
-        str(Path(__file__).parent),
-        "describe",
-        "--always",
-        "--dirty",
-        "--abbrev=12",
-    ]
-    try:
-        done = subprocess.run(asked, capture_output=True, text=True, check=True, timeout=10)
-    except (OSError, subprocess.SubprocessError):
-        return "not a source tree"
-    return done.stdout.strip()
+    return f"# {title}\n\n" + list_of(f"{name}: {value}" for name, value in facts.items())
 
 
 #: all that a page of tables needs, in either colour scheme and in print

@@ -21,7 +21,7 @@ from onefit.reproduce.journal import Row
 
 Array = NDArray[Any]
 
-__all__ = ["MAIN", "Cell", "Published", "Results", "write_csv"]
+__all__ = ["MAIN", "Cell", "Published", "Results", "middle", "read_csv", "write_csv"]
 
 #: the variant that is compared with the paper
 MAIN = "main"
@@ -48,6 +48,37 @@ class Results:
         values = self.values(table, row, column, variant)
         return float(values.mean()) if values.size else float("nan")
 
+    def median(self, table: str, row: str, column: str, variant: str = MAIN) -> float:
+        """The median over replicates, for times; NaN where there is none."""
+        values = self.values(table, row, column, variant)
+        return float(np.median(values)) if values.size else float("nan")
+
+    def least(self, table: str, row: str, column: str, variant: str = MAIN) -> float:
+        """The minimum over replicates, for times; NaN where there is none."""
+        values = self.values(table, row, column, variant)
+        return float(values.min()) if values.size else float("nan")
+
+    def paired(self, table: str, row: str, one: str, two: str) -> Array:
+        """First column minus second, replicate by replicate, where both were measured."""
+        first, second = (self._cells.get((table, MAIN, row, c), {}) for c in (one, two))
+        return np.array([first[i] - second[i] for i in sorted(first.keys() & second.keys())])
+
+    def reading(self, variant: str) -> Results:
+        """The main measurements, with those of a variant in their place wherever it has some."""
+        own = [row for row in self.all if row["variant"] == variant]
+        taken = {(row["table"], row["row"], row["column"]) for row in own}
+        kept = [
+            row
+            for row in self.all
+            if row["variant"] == MAIN and (row["table"], row["row"], row["column"]) not in taken
+        ]
+        return Results([*kept, *({**row, "variant": MAIN} for row in own)])
+
+    def only(self, variant: str) -> Results:
+        """The measurements of a variant alone, as if they were the main ones."""
+        own = [row for row in self.all if row["variant"] == variant]
+        return Results([{**row, "variant": MAIN} for row in own])
+
     def rows(self, table: str, variant: str = MAIN) -> list[str]:
         """Names of the rows of a table, in the order of measurement."""
         return list(dict.fromkeys(k[2] for k in self._cells if k[:2] == (table, variant)))
@@ -59,6 +90,12 @@ class Results:
     def variants(self, table: str) -> list[str]:
         """Names of the variants that have this table."""
         return list(dict.fromkeys(k[1] for k in self._cells if k[0] == table))
+
+
+def middle(values: list[float]) -> float:
+    """The median of those that are numbers, NaN where none is."""
+    known = [value for value in values if np.isfinite(value)]
+    return float(np.median(known)) if known else float("nan")
 
 
 @dataclass(frozen=True)
@@ -90,12 +127,29 @@ class Published:
         """Names of the columns of a table."""
         return list(dict.fromkeys(key[2] for key in self._cells if key[0] == table))
 
+    def spread_cells(self, table: str) -> dict[tuple[str, str], Cell]:
+        """Row and column of the cells that have a number and a spread behind it."""
+        return {
+            key[1:]: cell
+            for key, cell in self._cells.items()
+            if key[0] == table and np.isfinite(cell.mean) and cell.sd > 0
+        }
+
     def notes(self, table: str) -> list[str]:
         """What had to be guessed or left out, one line a cell."""
         found = [
             (key, cell.note) for key, cell in self._cells.items() if key[0] == table and cell.note
         ]
         return [f"{row}, {column}: {note}" for (_, row, column), note in found]
+
+
+def read_csv(text: str) -> Results:
+    """The measurements that :func:`write_csv` wrote."""
+    lines = csv.DictReader(io.StringIO(text))
+    numbers = {"replicate": int, "value": float}
+    return Results(
+        [{k: numbers.get(k, str)(v) for k, v in line.items() if v != ""} for line in lines]
+    )
 
 
 def write_csv(rows: list[Row]) -> str:

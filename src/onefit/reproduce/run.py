@@ -16,12 +16,14 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from onefit._validation import check_choice
+from onefit.reproduce.agreement import agreement, section
 from onefit.reproduce.data import Loader
 from onefit.reproduce.journal import Journal, Row, Unit
+from onefit.reproduce.provenance import DIRTY, commit, machine, software
 from onefit.reproduce.render import as_html, header, verdict_table
 from onefit.reproduce.results import Published, Results, write_csv
 
-__all__ = ["MODES", "PAPERS", "reproduce", "settings"]
+__all__ = ["MODES", "PAPERS", "page", "reproduce", "settings"]
 
 #: the papers, from the quickest to the longest run
 PAPERS = ("ieice2019", "jmlr2008", "icml2014", "ecml2014", "ins2016")
@@ -35,6 +37,7 @@ def reproduce(
     jobs: int = 1,
     out: str | Path | None = None,
     replicates: int | None = None,
+    allow_dirty: bool = False,
 ) -> list[Path]:
     """Run a paper's tables and figures again.
 
@@ -52,12 +55,16 @@ def reproduce(
     data_dir : path, default=None
         Folder of data sets; None means the setting ONEFIT_DATA_DIR, else OpenML.
     jobs : int, default=1
-        Units measured side by side, with one thread each; timed experiments ignore it.
+        Units measured side by side, with one thread each. Units whose times are reported run
+        first, one after the other.
     out : path, default=None
         Folder for the results; ``experiments/<paper>`` by default. For "all" its subfolders.
     replicates : int, default=None
         The most replicates of a set; None means those of the settings. The page says what was
         cut, and a later run with more replicates keeps those that are done.
+    allow_dirty : bool, default=False
+        Whether a full run may start from a source tree whose package differs from its commit; its
+        page then says so. A quick run always may.
 
     Returns
     -------
@@ -71,28 +78,42 @@ def reproduce(
         return [
             page
             for each in PAPERS
-            for page in reproduce(each, mode, data_dir, jobs, root / each, replicates)
+            for page in reproduce(each, mode, data_dir, jobs, root / each, replicates, allow_dirty)
         ]
+    if mode == "full" and not allow_dirty:
+        _refuse_dirty()
     experiment = import_module(f"onefit.reproduce.{paper}")
     folder = Path(out or Path("experiments") / paper)
     config = _cut(settings(paper)[mode], replicates)
-    loader = Loader(data_dir)
     units: list[Unit] = experiment.units(config)
     journal = Journal(folder / "journal.jsonl")
-    _measure(experiment, units, journal, loader, 1 if experiment.SERIAL else jobs)
+    _measure(experiment, units, journal, Loader(data_dir), jobs)
     rows = journal.of(units)
     (folder / "config.toml").write_text(_config_text(paper), encoding="utf-8")
     (folder / "results.csv").write_text(write_csv(rows), encoding="utf-8")
-    page = folder / "results.md"
     options = ["--replicates", str(replicates)] if replicates else []
-    text = _page(experiment, [f"--{mode}", "--jobs", str(jobs), *options], rows, config)
-    page.write_text(text, encoding="utf-8")
+    options = [f"--{mode}", "--jobs", str(jobs), *options]
+    facts = _facts(experiment, options, config, rows, journal.made_by(units))
+    _write(folder / "results.md", page(experiment, facts, Results(rows)))
+    print(f"{paper}: {folder / 'results.md'}")
+    return [folder / "results.md"]
+
+
+def _refuse_dirty() -> None:
+    if commit().endswith(DIRTY):
+        raise RuntimeError(
+            "the package differs from its last commit, so the results could not be traced to one; "
+            "commit the changes, or allow it with --allow-dirty"
+        )
+
+
+def _write(path: Path, text: str) -> None:
+    """The page as Markdown and, where the package for it is there, as HTML."""
+    path.write_text(text, encoding="utf-8")
     if find_spec("markdown_it") is None:
         print("results.html is left out: it needs markdown-it-py, pip install 'onefit[cli]'")
     else:
-        page.with_suffix(".html").write_text(as_html(text), encoding="utf-8")
-    print(f"{paper}: {page}")
-    return [page]
+        path.with_suffix(".html").write_text(as_html(text), encoding="utf-8")
 
 
 def settings(paper: str) -> dict[str, Any]:
@@ -121,9 +142,9 @@ def _measure(
         f"{experiment.NAME}: {len(units)} units, {len(units) - len(pending)} of them finished "
         "before"
     )
-    start = perf_counter()
+    start, here = perf_counter(), commit()
     for count, (unit, rows) in enumerate(_finished(experiment, pending, loader, jobs), 1):
-        journal.add(unit, rows)
+        journal.add(unit, rows, here)
         spent = perf_counter() - start
         left = spent / count * (len(pending) - count)
         shown = " ".join(f"{k}={v}" for k, v in unit.items() if k in ("kind", "set", "replicate"))
@@ -135,13 +156,13 @@ def _measure(
 def _finished(
     experiment: Any, pending: list[Unit], loader: Loader, jobs: int
 ) -> Iterator[tuple[Unit, list[Row]]]:
-    """Units with their rows, in whatever order they get ready."""
-    if jobs == 1:
-        for unit in pending:
-            yield _one(experiment.__name__, unit, loader)
-        return
+    """Units with their rows: the timed ones one by one, the others in whatever order."""
+    timed = [unit for unit in pending if jobs == 1 or experiment.timed(unit)]
+    for unit in timed:
+        yield _one(experiment.__name__, unit, loader)
+    others = [unit for unit in pending if unit not in timed]
     parallel = Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
-    yield from parallel(delayed(_one)(experiment.__name__, unit, loader) for unit in pending)
+    yield from parallel(delayed(_one)(experiment.__name__, unit, loader) for unit in others)
 
 
 def _one(module: str, unit: Unit, loader: Loader) -> tuple[Unit, list[Row]]:
@@ -149,19 +170,35 @@ def _one(module: str, unit: Unit, loader: Loader) -> tuple[Unit, list[Row]]:
         return unit, import_module(module).measure(unit, loader)
 
 
-def _page(experiment: Any, options: list[str], rows: list[Row], config: dict[str, Any]) -> str:
-    results, published = Results(rows), Published(experiment.NAME)
+def _facts(
+    experiment: Any,
+    options: list[str],
+    config: dict[str, Any],
+    rows: list[Row],
+    made_by: dict[str, int],
+) -> dict[str, str]:
+    """What made the numbers, for the top of the page."""
     command = shlex.join(["onefit", "reproduce", experiment.NAME, *options])
     sources = sorted({str(row["source"]).split(",")[0] for row in rows if row.get("source")})
-    facts = {
+    several = [f"{name} ({count} units)" for name, count in made_by.items()]
+    return {
         "command": f"`{command}`",
         "data": " and ".join(sources) or "simulated",
         "settings": f"section `{options[0][2:]}` of `config.toml`; one thread",
         "cut": "; ".join(experiment.cuts(config)) or "nothing",
+        "machine": machine(),
+        "software": software(),
+        "commit": next(iter(made_by), "none") if len(made_by) < 2 else ", ".join(several),
     }
+
+
+def page(experiment: Any, facts: dict[str, str], results: Results) -> str:
+    """The page of a paper: tables, agreement, verdicts."""
+    published = Published(experiment.NAME)
     parts = [
         header(experiment.TITLE, facts),
         *experiment.sections(results, published),
+        *section(agreement(results, published, experiment.COMPARED)),
         "## Claims",
         verdict_table(experiment.verdicts(results, published)),
     ]

@@ -1,0 +1,139 @@
+"""Variants of the papers' settings do what their names say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from made_up import Made, Tall, unit_of, values_of
+from scipy import linalg
+from sklearn.svm import SVC
+
+from onefit.kernels.stationary import Gaussian
+from onefit.losses import SmoothedHinge
+from onefit.reproduce import (
+    ecml2014,
+    icml2014,
+    ieice2019_algorithms,
+    ins2016,
+    ins2016_svm,
+    jmlr2008,
+)
+from onefit.reproduce.run import settings
+from onefit.reproduce.sweep import Family, draw_folds
+
+
+def test_icml_guards_leave_narrow_kernels_out():
+    guards = [
+        {"name": "wide", "at_least": 0.5, "columns": ""},
+        {"name": "none", "at_least": 2.0, "columns": ""},
+        {"name": "series", "at_least": 0.0, "columns": "BIF"},
+    ]
+    unit = unit_of("icml2014", set="heart") | {"tau": [-6, 8], "lam": [-7, -4], "folds": [5]}
+    unit |= {"refit": False, "orders": [], "guards": guards}
+    rows = icml2014.measure(unit, Made())
+    family, _, _ = icml2014._prepare(unit, Made().load("heart"))
+    means = {2.0**i: icml2014._off_diagonal(k(family.X)) for i, k in _by_power(family, unit)}
+    wide = [row for row in rows if row["variant"] == "wide"]
+    assert {row["column"] for row in wide} == set(values_of(rows, "1"))
+    assert all(means[row["tau"]] >= 0.5 for row in wide)
+    assert min(means.values()) < 0.5
+    assert not [row for row in rows if row["variant"] == "none"]
+    assert {row["column"] for row in rows if row["variant"] == "series"} == {"BIF-5CV"}
+    assert not [row for row in wide if row["table"] != "1"]
+
+
+def _by_power(family, unit):
+    return enumerate(family.kernels, unit["tau"][0])
+
+
+def test_icml_off_diagonal_mean():
+    K = np.array([[1.0, 0.2, 0.4], [0.2, 1.0, 0.6], [0.4, 0.6, 1.0]])
+    assert icml2014._off_diagonal(K) == pytest.approx(0.4)
+
+
+def test_ins_machine_with_intercept_is_libsvm():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 2))
+    y = np.where(X[:, 0] > 0.4, 1.0, -1.0)
+    family = Family(X[:30], y[:30], [Gaussian(0.5)], [0.01, 0.1], SmoothedHinge(0.01), False)
+    found = ins2016_svm.predict(family, (0, 1), X[30:], "libsvm")
+    plain = SVC(kernel="rbf", gamma=0.5, C=0.5 / (30 * 0.1)).fit(X[:30], y[:30])
+    np.testing.assert_allclose(found, plain.decision_function(X[30:]), atol=2e-3)
+    folds = draw_folds(30, 3, rng)
+    values = ins2016_svm.sweep(family, folds, "libsvm").values
+    wrong = [
+        np.mean(
+            SVC(gamma=0.5, C=0.5 / (20 * 0.01)).fit(X[a], y[a]).decision_function(X[b]) * y[b] <= 0
+        )
+        for a, b in folds
+    ]
+    assert values[0, 0] == pytest.approx(np.mean(wrong))
+
+
+def test_ins_readings():
+    units = ins2016.units(settings("ins2016")["full"])
+    plain = [u for u in units if u["variant"] == "main" and u["kind"] == "polynomial"]
+    assert {u["machine"] for u in plain if u["replicate"] == 0} == {"liblinear"}
+    assert {u["machine"] for u in plain if u["replicate"] > 0} == {""}
+    unit = next(u for u in units if u["normalised"])
+    assert all(k.diag(np.ones((2, 3))) == pytest.approx(1.0) for k in ins2016._kernels(unit))
+    quick = unit_of("ins2016", kind="polynomial", replicate=1) | {"degree": [1, 2], "lam": [0, 1]}
+    rows = ins2016.measure(quick, Made())
+    assert not {"5-CV", "10-CV"} & {row["column"] for row in rows}
+    variant = ins2016.measure(quick | {"variant": "v", "machine": "libsvm", "folds": [5]}, Made())
+    assert {row["table"] for row in variant} == {"3 polynomial"}
+    assert "5-CV" in {row["column"] for row in variant}
+
+
+def test_ecml_oracle_is_below_every_choice():
+    rows = ecml2014.measure(unit_of("ecml2014", set="heart") | {"tau": [-4, 4]}, Made())
+    for name in {row["table"] for row in rows if row["table"].startswith("1 ")}:
+        own = [row for row in rows if row["table"] == name]
+        (oracle,) = (row["value"] for row in own if row["column"] == "oracle")
+        assert all(oracle <= row["value"] for row in own)
+    y, u = np.array([1.0, -1.0]), np.array([2.0, 2.0])
+    np.testing.assert_array_equal(ecml2014.percent(y, u), [0.0, 100.0])
+
+
+def test_jmlr_readings_change_the_data():
+    units = jmlr2008.units(settings("jmlr2008")["full"])
+    shifted = next(u for u in units if u.get("one_sided") and u["set"] == "S+o")
+    plain = shifted | {"one_sided": False}
+    drawn = [
+        jmlr2008._draw(unit | {"outliers": count}, Tall(), np.random.default_rng(3))[1]
+        for unit, count in ((shifted, 10), (plain, 10), (plain, 0))
+    ]
+    moves, gaussian = drawn[0] - drawn[2], drawn[1] - drawn[2]
+    assert np.unique(moves[moves != 0.0].round(9)).size == 1
+    assert moves.max() == pytest.approx(6.0 * drawn[2].std())
+    assert (np.flatnonzero(moves) == np.flatnonzero(gaussian)).all()
+    assert gaussian.min() < 0.0 < gaussian.max()
+    X = np.random.default_rng(0).standard_normal((30, 2))
+    grid = {"pairs": 500, "ranks": [1, 250, 500]}
+    up, down = (
+        [
+            k.gamma**-0.5
+            for k in jmlr2008._kernels(grid | {"largest": way}, X, np.random.default_rng(1))
+        ]
+        for way in (False, True)
+    )
+    assert up[1:-1] == pytest.approx(down[1:-1][::-1], rel=0.2)
+    assert down[0] == pytest.approx(0.5 * max(up[1:-1]))
+    small = next(u for u in units if u.get("largest") and u["set"] == "F2" and u["factor"] == 1e5)
+    assert small["noise"] == pytest.approx(1.0 / 3000.0)
+
+
+@pytest.mark.parametrize("how", ["Cholesky", "LU"])
+def test_ieice_operations(how):
+    rng = np.random.default_rng(0)
+    problem = ieice2019_algorithms.noise(30, rng)
+    M = ieice2019_algorithms.shifted(problem, 0.1)
+    expected = linalg.inv(problem.K + 0.1 * np.eye(30))
+    solution = ieice2019_algorithms.SOLVERS[how](M, problem.Y)
+    np.testing.assert_allclose(solution, expected @ problem.Y, atol=1e-9)
+    np.testing.assert_allclose(ieice2019_algorithms.INVERSES[how](M), expected, atol=1e-9)
+
+
+def test_ieice_lu_of_a_singular_matrix_is_refused():
+    with pytest.raises(linalg.LinAlgError, match="LU factorisation stopped"):
+        ieice2019_algorithms.INVERSES["LU"](np.zeros((3, 3), order="F"))
