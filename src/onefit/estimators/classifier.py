@@ -15,7 +15,8 @@ from sklearn.utils.validation import column_or_1d
 
 from onefit._validation import check_choice
 from onefit.estimators._base import KernelMachine
-from onefit.linalg import arrays_of
+from onefit.estimators.bring import answering_home, home
+from onefit.linalg import arrays_of, is_elsewhere
 from onefit.losses import InPairs, Loss, get_loss
 
 Array = NDArray[Any]
@@ -149,6 +150,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         if self._features is None:
             counts = np.bincount(self._codes[self.support_], minlength=len(self.classes_))
             self.n_support_ = counts.astype(np.int32)
+        self._settle(X)
         return self
 
     @property
@@ -167,15 +169,23 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             return values[:, 0]
         if self._in_pairs:
             values = arrays_of(values).host(values)
-            return -values if self.decision_function_shape == "ovo" else self._votes(values)
+            pairs = self.decision_function_shape == "ovo"
+            return self._like(-values if pairs else self._votes(values), X)  # type: ignore[no-any-return]
         return values
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The accuracy."""
+        if not is_elsewhere(X):
+            return float(super().score(X, y, sample_weight))
+        y, sample_weight = home(y, None, "y"), home(sample_weight, None, "sample_weight")
+        return float(ClassifierMixin.score(answering_home(self), X, y, sample_weight))
 
     def predict(self, X: Any) -> Array:
         """The class with the largest decision value, or with most votes of the pairs.
 
         Of classes with as many votes, the one whose pairs are surer has it.
         """
-        return self._labels(self._decision(X))
+        return self._like(self._labels(self._decision(X)), X)  # type: ignore[no-any-return]
 
     def _labels(self, decision: Array) -> Array:
         """Labels, NumPy's as the classes are, for an (m, q) array of decision values."""
@@ -193,7 +203,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     def predict_proba(self, X: Any) -> Array:
         """Probability of every class; one-against-rest probabilities are scaled to sum to one."""
         decision = self._decision(X)
-        return self._probabilities(arrays_of(decision).host(decision))
+        found = self._probabilities(arrays_of(decision).host(decision))
+        return self._like(found, X)  # type: ignore[no-any-return]
 
     def _probabilities(self, decision: Array) -> Array:
         p: Array = self._make_loss().probability(decision)  # type: ignore[attr-defined]
