@@ -7,6 +7,7 @@ the CPU are tested where PyTorch is installed (pip install 'onefit[gpu]').
 from __future__ import annotations
 
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ from onefit.kernels import (
     Polynomial,
     WeightedSum,
 )
-from onefit.linalg import arrays_of, device, tiles
+from onefit.linalg import HOST, arrays_of, device, device_tiles
 from onefit.losses import Squared
 from onefit.problem import Problem
 
@@ -91,11 +92,10 @@ def test_close_points_have_accurate_distances(there):
     assert home(Matern12(1e4)(there(X)))[3, 7] == 1.0
 
 
-def test_tiles_products_and_columns(there, monkeypatch):
+def test_tiles_products_and_columns(there):
     X, Y = sample()
     K, whole = Gaussian(0.3).tiles(there(X)), Gaussian(0.3)(X)
     K.side = 32
-    monkeypatch.setattr(tiles, "TERMS", 8)
     rows = np.array([5, 80, 2])
     for matrix in (K, Gaussian(0.3).tiles(there(X)).hold()):
         for precise in (False, True):
@@ -103,6 +103,21 @@ def test_tiles_products_and_columns(there, monkeypatch):
         assert np.allclose(home(matrix.columns(rows)), whole[:, rows], atol=1e-14)
     assert np.allclose(home(K.whole()), whole, atol=1e-14)
     assert K.hold().row_sum() == pytest.approx(np.abs(whole).sum(axis=1).max())
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(0.3), Polynomial(0.3, 1.0, 3)], ids=repr)
+def test_precise_products_are_rounded_once(there, kernel):
+    """Against rational numbers, with terms of very different sizes that cancel."""
+    random = np.random.default_rng(0)
+    X, _ = sample()
+    V = random.normal(size=(N, 2)) * 10.0 ** random.uniform(-6, 6, size=(N, 1))
+    K = kernel.tiles(there(X)).hold()
+    K.side, held = 40, home(K.held)
+    found = home(K.product(there(V), precise=True))
+    for i, j in ((0, 0), (41, 1), (89, 0)):
+        exact = sum(Fraction(a) * Fraction(b) for a, b in zip(held[i], V[:, j], strict=True))
+        size = np.abs(held[i]) @ np.abs(V[:, j])
+        assert abs(found[i, j] - float(exact)) <= 2e-16 * abs(float(exact)) + 1e-19 * size
 
 
 def problem(K, Y, s, fit_intercept=True, scaling="mean"):
@@ -185,12 +200,15 @@ def test_single_precision_is_iterated_in_it_and_certified_in_double(there):
     assert (found.error < 1e-4).all()
 
 
-def test_splits_that_would_be_refitted_are_named(there):
+@pytest.mark.parametrize("method", [Block(), Eigen()], ids=lambda m: m.name)
+def test_splits_that_the_formula_does_not_serve_are_refitted(there, method):
     X, Y = sample()
     folds = draw(ShuffleSplit(2, test_size=0.7, random_state=0), X)
-    K = Gaussian(0.3).tiles(there(X))
-    with pytest.raises(ValueError, match="split 0 removes more rows"):
-        Block().prepare(problem(K, Y, np.ones(N)), folds)
+    K, one = Gaussian(0.3).tiles(there(X)), np.ones(N)
+    found = method.prepare(problem(K, Y, one), folds).predict(LAMS)
+    wanted = method.prepare(problem(Gaussian(0.3)(X), Y, one), folds).predict(LAMS)
+    assert np.abs(found.values - wanted.values).max() < 1e-9
+    assert found.exact.all()
 
 
 def test_triangular_inverse_by_halves_and_other_matrices(there, monkeypatch):
@@ -214,7 +232,7 @@ def test_sums_of_columns_lose_nothing(there):
     a = random.normal(size=(1001, 2)) * 10.0 ** random.integers(-12, 6, size=(1001, 2))
     a = random.permutation(np.concatenate([a, -a + 1e-9]))
     xp = arrays_of(there(a))
-    wanted = tiles.HOST.column_sums(a)
+    wanted = HOST.column_sums(a)
     assert np.allclose(xp.column_sums(there(a)), wanted, rtol=1e-12, atol=0.0)
 
 
@@ -265,7 +283,7 @@ def test_classifier_and_heldout_predictions(there):
 
 def test_smaller_tiles_where_memory_is_short_and_then_a_refusal(there, monkeypatch):
     X, Y = sample()
-    monkeypatch.setattr(tiles, "SMALL", 8)
+    monkeypatch.setattr(device_tiles, "SMALL", 8)
     K = Gaussian(0.3).tiles(there(X))
     block, most = K.block, 30
 
@@ -290,14 +308,15 @@ def test_what_is_not_computed_there_is_refused_by_name(there):
     def searched(estimator=None, **settings):
         return KernelSearchCV(estimator or KernelRegressor(), GRID, **settings)
 
-    with pytest.raises(ValueError, match=r"'exact' .* does not compute on device"):
-        searched(method="exact").fit(A, y)
-    with pytest.raises(ValueError, match="Huber"):
-        searched(KernelRegressor(loss="huber")).fit(A, y)
+    approximate = KernelRegressor(approximation="nystrom")
+    with pytest.raises(ValueError, match="approximation works on NumPy arrays"):
+        approximate.fit(A, y)
+    with pytest.raises(ValueError, match="approximation is not computed on device"):
+        searched(approximate).fit(A, y)
+    with pytest.raises(ValueError, match="lam_per_target=True is not computed on device"):
+        searched(lam_per_target=True).fit(A, Y)
     with pytest.raises(ValueError, match="criterion='gcv' is not computed on device"):
         searched(criterion="gcv").fit(A, y)
-    with pytest.raises(ValueError, match="Huber"):
-        KernelRegressor(loss="huber").fit(A, y)
     with pytest.raises(TypeError, match="function of NumPy arrays"):
         KernelRegressor(kernel=lambda a, b: a @ b.T).fit(A, y)
     with pytest.raises(TypeError, match="precomputed"):
@@ -353,8 +372,8 @@ def test_plan_takes_factors_for_few_rows_and_iterations_for_many():
     large = plan.choose_on_device(work(200_000), "auto", room)
     assert (large.method, large.tiled) == ("iterative", True)
     assert plan.choose_on_device(work(20_000), "block", room).method == "block"
-    with pytest.raises(ValueError, match="'limit' is not known"):
-        plan.choose_on_device(work(1000), "limit", room)
+    with pytest.raises(ValueError, match="'block' works for the squared loss only"):
+        plan.choose_on_device(work(1000, quadratic=False, loss="huber"), "block", room)
 
 
 def test_plan_refuses_what_does_not_fit_a_device():

@@ -122,7 +122,7 @@ def row_product(a: Array, b: Array) -> Array:
     A matrix that is not held is multiplied as it can be.
     """
     if not isinstance(a, np.ndarray):
-        return np.asfortranarray(a @ b)
+        return np.asfortranarray(a @ b if b.any() else np.zeros_like(b))
     rows = np.flatnonzero(b.any(axis=1))
     out = np.zeros(b.shape, dtype=a.dtype, order="F")
     some, gathered = b[rows], np.empty((_GATHERED, a.shape[0]), dtype=a.dtype)
@@ -455,7 +455,12 @@ def accumulate(total: Array, a: Array, b: Array, fresh: bool = False) -> None:
 
 
 def matmul(a: Array, b: Array) -> Array:
-    """a @ b, reading C-ordered operands through their transposes (no copies)."""
+    """a @ b, reading C-ordered operands through their transposes (no copies).
+
+    A matrix that is not held is multiplied as it can be.
+    """
+    if not isinstance(a, np.ndarray):
+        return np.asarray(a @ b)
     if b.ndim == 1:
         return _matvec(a, b)
     a_flip, b_flip = _flip(a), _flip(b)
