@@ -159,9 +159,12 @@ def heldout_shift(held: Any, level: Any) -> Array:
         )
     weight = None if held.sample_weight is None else np.asarray(held.sample_weight)[rows]
     residuals = np.asarray(held.targets, dtype=float).reshape(-1, 1)[rows] - values
-    pairs = zip(residuals.T, levels, strict=True)
-    ranks = {"weights": weight, "method": "inverted_cdf"}
-    return np.array([np.quantile(one, share, **ranks) for one, share in pairs])
+    return np.array(
+        [
+            np.quantile(one, share, method="inverted_cdf", weights=weight)
+            for one, share in zip(residuals.T, levels, strict=True)
+        ]
+    )
 
 
 def neg_pinball_loss(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
