@@ -18,7 +18,7 @@ from rows_everywhere import K, N, P, Rows, check, damage, opened
 from sums import FoldSums, Smallest
 
 from onefit.stream import open_rows, run
-from onefit.stream.one_pass import in_flight
+from onefit.linalg.tiles import in_flight
 from onefit.stream.source import groups_of
 
 

@@ -247,12 +247,18 @@ class Device(Arrays):
         W = self.triangular_inverse(self.cholesky(a))
         return W.T @ (W @ b)
 
+    def solve_rows(self, lower: Any, a: Any) -> Any:
+        return self.lib.linalg.solve(lower, a.T).T
+
     def eigh(self, a: Any) -> tuple[Any, Any]:
         values, vectors = self.lib.linalg.eigh(a)
         return values, vectors
 
     def gram(self, a: Any) -> Any:
         return a.T @ a
+
+    def add_gram(self, total: Any, a: Any) -> None:
+        total += a @ a.T
 
     def matmul(self, a: Any, b: Any) -> Any:
         return a @ b
@@ -327,6 +333,9 @@ class _Torch(Device):
         eye = self.torch.eye(lower.shape[0], dtype=lower.dtype, device=self.device)
         return self.torch.linalg.solve_triangular(lower, eye, upper=False)
 
+    def solve_rows(self, lower: Any, a: Any) -> Any:
+        return self.torch.linalg.solve_triangular(lower.T, a, upper=True, left=False)
+
 
 class _CuPy(Device):
     """CuPy."""
@@ -368,6 +377,11 @@ class _CuPy(Device):
         from cupyx.scipy.linalg import solve_triangular
 
         return solve_triangular(lower, self.cupy.eye(lower.shape[0], dtype=lower.dtype), lower=True)
+
+    def solve_rows(self, lower: Any, a: Any) -> Any:
+        from cupyx.scipy.linalg import solve_triangular
+
+        return solve_triangular(lower, a.T, lower=True).T
 
 
 _KINDS: dict[str, type[Device]] = {"torch": _Torch, "cupy": _CuPy}

@@ -7,13 +7,14 @@ everything else takes n rows times the columns of V.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
 from onefit._types import Array, Indices
@@ -21,8 +22,11 @@ from onefit.linalg.arrays import HOST, Arrays
 from onefit.linalg.device import Device, DeviceMemoryError
 
 __all__ = [
-    "BLOCK", "SIDE", "DeviceTiles", "Tiles", "blas_threads", "each", "product", "take_columns",
+    "BLOCK", "SIDE", "DeviceTiles", "Tiles", "blas_threads", "each", "in_flight", "product",
+    "take_columns",
 ]  # fmt: skip
+
+Result = TypeVar("Result")
 
 #: rows and columns of a tile, and terms that a product adds up before it adds up their sums
 SIDE, BLOCK = 1024, 256
@@ -255,7 +259,24 @@ def each(action: Callable[..., None], jobs: Any) -> None:
             action(*job)
         return
     with _controller().limit(limits=1, user_api="blas"):
-        Parallel(n_jobs=threads, backend="threading")(delayed(action)(*job) for job in jobs)
+        deque(in_flight(lambda job: action(*job), jobs, threads), maxlen=0)
+
+
+def in_flight(
+    work: Callable[[Any], Result], items: Iterable[Any], workers: int
+) -> Iterator[Result]:
+    """Results in the order of the items, of which at most two a worker are begun and not taken."""
+    waiting: deque[Future[Result]] = deque()
+    pool = ThreadPoolExecutor(workers)
+    try:
+        for item in items:
+            if len(waiting) == 2 * workers:
+                yield waiting.popleft().result()
+            waiting.append(pool.submit(work, item))
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 @cache

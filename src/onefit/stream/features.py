@@ -23,6 +23,9 @@ omega'x). The measure is normal for the Gaussian kernel, a product of Cauchy dis
 Laplace kernel, and Student's t for the Matern kernels. Orthogonal frequencies [2]_ make the
 Gaussian kernel's error smaller. They do not look at the rows at all.
 
+**On a device.** Rows that are arrays of PyTorch or CuPy have their features made where they are;
+products with a few columns of weights come back as NumPy's arrays.
+
 References
 ----------
 .. [1] A. Rahimi and B. Recht, "Random features for large-scale kernel machines", NIPS 2007.
@@ -31,7 +34,8 @@ References
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -42,9 +46,13 @@ from onefit._types import Array, Indices
 from onefit.kernels import Geometry, Kernel
 from onefit.kernels.per_feature import PerFeature
 from onefit.kernels.stationary import Gaussian, Laplace, Matern12, Matern32, Matern52
-from onefit.linalg.tiles import SIDE, each
+from onefit.linalg.tiles import each
 
 __all__ = ["FeatureMap", "FourierMap", "HeldMap", "NystromMap", "fourier_map", "nystrom_map"]
+
+
+#: rows whose kernel values a thread computes at a time
+TILE = 512
 
 
 class FeatureMap(Protocol):
@@ -55,16 +63,23 @@ class FeatureMap(Protocol):
         """Number of features."""
         ...
 
-    def apply(self, X: Any) -> Array:
-        """phi of every row, (n, m), C-ordered and the caller's to overwrite."""
+    def apply(self, X: Any, out: Array | None = None) -> Any:
+        """phi of every row, (n, m), C-ordered and the caller's to overwrite.
+
+        ``out`` is where NumPy's numbers may be written, which spares memory that is new each time.
+        """
         ...
 
-    def read(self, X: Any) -> Array:
+    def read(self, X: Any) -> Any:
         """The same, not to be written to."""
         ...
 
-    def product(self, X: Any, W: Array) -> Array:
-        """phi(X) W."""
+    def coefficients(self, W: Array) -> Array:
+        """What :meth:`product` takes for the weights W of features, (m, c)."""
+        ...
+
+    def product(self, X: Any, coefficients: Array, out: Array | None = None) -> Array:
+        """phi(X) W; ``out`` is memory for (n, m) numbers on the way."""
         ...
 
     def drift(self, W: Array) -> Array:
@@ -112,14 +127,16 @@ class NystromMap:
         """The rows of L that belong to ``points``."""
         return self.factor[: self.size]
 
-    def apply(self, X: Any) -> Array:
-        return linalg.solve_rows(self.triangle, self._kernels(X))
+    def apply(self, X: Any, out: Array | None = None) -> Any:
+        xp = linalg.arrays_of(X)
+        _, lower = self._at(xp)
+        return xp.solve_rows(lower, self._kernels(X, out))
 
-    def read(self, X: Any) -> Array:
+    def read(self, X: Any) -> Any:
         return self.apply(X)
 
-    def product(self, X: Any, W: Array) -> Array:
-        return linalg.matmul(self._kernels(X), self.coefficients(W))
+    def product(self, X: Any, coefficients: Array, out: Array | None = None) -> Array:
+        return _product(self._kernels(X, out), coefficients)
 
     def coefficients(self, W: Array) -> Array:
         """alpha of f = sum_j alpha_j K(z_j, .), from the weights of the features."""
@@ -130,7 +147,8 @@ class NystromMap:
         return np.asarray(summation(self.size) * (lengths @ np.abs(self.coefficients(W))))
 
     def lengths(self, X: Any) -> Array:
-        return np.sqrt(np.maximum(self.kernel.diag(X).astype(np.float64), 0.0))
+        diagonal = linalg.home(self.kernel.diag(X)).astype(np.float64)
+        return np.sqrt(np.maximum(diagonal, 0.0))
 
     def lost(self, dropped: Indices) -> Array:
         place = np.empty_like(self.order)
@@ -144,20 +162,42 @@ class NystromMap:
         spare = self.factor[self.size :][~gone[self.size :]]
         return _unspared(lost, spare, self.cut) if spare.size and lost.size else lost
 
-    def _kernels(self, X: Any) -> Array:
-        """K(x, z) of all rows and landmarks, tiles of rows side by side."""
-        out = np.empty((X.shape[0], self.size))
+    def _kernels(self, X: Any, out: Array | None = None) -> Any:
+        """K(x, z) of all rows and landmarks, in NumPy's case tiles of rows side by side."""
+        xp = linalg.arrays_of(X)
+        if not xp.on_host:
+            return self.kernel(X, self._at(xp)[0])
+        values = np.empty((X.shape[0], self.size)) if out is None else out[: X.shape[0]]
 
         def fill(first: int) -> None:
-            some = X[first : first + SIDE].astype(np.float64, copy=False)
-            out[first : first + SIDE] = self.kernel.matrix(Geometry(some, self.points, keep=False))
+            some = X[first : first + TILE].astype(np.float64, copy=False)
+            geometry = Geometry(some, self.points, keep=False)
+            self.kernel.matrix(geometry, values[first : first + TILE])
 
-        jobs = [(first,) for first in range(0, X.shape[0], SIDE)]
-        if len(jobs) == 1:
-            fill(0)
-        else:
-            each(fill, jobs)
-        return out
+        each(fill, [(first,) for first in range(0, X.shape[0], TILE)])
+        return values
+
+    def _at(self, xp: linalg.Arrays) -> tuple[Any, Any]:
+        """Landmarks and their triangle where the rows are; they are sent to a device once."""
+        if xp.on_host:
+            return self.points, self.triangle
+        if repr(xp) not in self._sent:
+            self._sent[repr(xp)] = xp.asarray(self.points), xp.asarray(self.triangle)
+        return self._sent[repr(xp)]
+
+    @cached_property
+    def _sent(self) -> dict[str, tuple[Any, Any]]:
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what lies on devices of this process."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+
+def _product(values: Any, coefficients: Array) -> Array:
+    """A product with a few columns, as NumPy's array."""
+    xp = linalg.arrays_of(values)
+    return xp.host(xp.matmul(values, xp.asarray(coefficients)))
 
 
 def _unspared(lost: Array, spare: Array, cut: float) -> Array:
@@ -195,20 +235,26 @@ class FourierMap:
     def size(self) -> int:
         return 2 * int(self.frequencies.shape[1])
 
-    def apply(self, X: Any) -> Array:
-        half, X = self.frequencies.shape[1], X.astype(np.float64, copy=False)
-        angles = np.asarray(X @ self.frequencies)
-        out = np.empty((angles.shape[0], 2 * half))
-        np.cos(angles, out=out[:, :half])
-        np.sin(angles, out=out[:, half:])
-        out *= half**-0.5
-        return out
+    def apply(self, X: Any, out: Array | None = None) -> Any:
+        half, xp = self.frequencies.shape[1], linalg.arrays_of(X)
+        if not xp.on_host:
+            angles = xp.astype(X, np.float64) @ xp.asarray(self.frequencies)
+            return xp.lib.concat([xp.lib.cos(angles), xp.lib.sin(angles)], axis=1) * half**-0.5
+        angles = np.asarray(X.astype(np.float64, copy=False) @ self.frequencies)
+        values = np.empty((X.shape[0], 2 * half)) if out is None else out[: X.shape[0]]
+        np.cos(angles, out=values[:, :half])
+        np.sin(angles, out=values[:, half:])
+        values *= half**-0.5
+        return values
 
-    def read(self, X: Any) -> Array:
+    def read(self, X: Any) -> Any:
         return self.apply(X)
 
-    def product(self, X: Any, W: Array) -> Array:
-        return linalg.matmul(self.apply(X), W)
+    def coefficients(self, W: Array) -> Array:
+        return np.asfortranarray(W)
+
+    def product(self, X: Any, coefficients: Array, out: Array | None = None) -> Array:
+        return _product(self.apply(X, out), coefficients)
 
     def drift(self, W: Array) -> Array:
         return np.asarray(summation(self.size) * np.linalg.norm(W, axis=0))
@@ -268,14 +314,20 @@ class HeldMap:
     def size(self) -> int:
         return self.base.size
 
-    def apply(self, X: Any) -> Array:
-        return np.array(X, order="C")
+    def apply(self, X: Any, out: Array | None = None) -> Array:
+        if out is None:
+            return np.array(X, order="C")
+        out[: X.shape[0]] = X
+        return out[: X.shape[0]]
 
     def read(self, X: Any) -> Array:
         return np.ascontiguousarray(X)
 
-    def product(self, X: Any, W: Array) -> Array:
-        return linalg.matmul(np.ascontiguousarray(X), W)
+    def coefficients(self, W: Array) -> Array:
+        return np.asfortranarray(W)
+
+    def product(self, X: Any, coefficients: Array, out: Array | None = None) -> Array:
+        return _product(np.ascontiguousarray(X), coefficients)
 
     def drift(self, W: Array) -> Array:
         return np.asarray(summation(self.size) * np.linalg.norm(W, axis=0))

@@ -8,14 +8,13 @@ depend on how fast anyone is, so that a pass that is run again gives the same bi
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from joblib import cpu_count, effective_n_jobs
 from threadpoolctl import threadpool_limits
 
+from onefit.linalg.tiles import in_flight
 from onefit.stream.accumulate import Accumulator
 from onefit.stream.arrays import PIECE
 from onefit.stream.checkpoint import Keeper, open_checkpoint
@@ -111,23 +110,6 @@ def _in_threads(
             done += len(group)
             keeper.keep(state, done, last=done == len(source.pieces))
     return state
-
-
-def in_flight(
-    work: Callable[[Any], Result], items: Iterable[Any], workers: int
-) -> Iterator[Result]:
-    """Results in the order of the items, of which at most two a worker are begun and not taken."""
-    waiting: deque[Future[Result]] = deque()
-    pool = ThreadPoolExecutor(workers)
-    try:
-        for item in items:
-            if len(waiting) == 2 * workers:
-                yield waiting.popleft().result()
-            waiting.append(pool.submit(work, item))
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def _client(client: Any, source: Source) -> Any:

@@ -49,7 +49,7 @@ def moments(problem: Problem, part: Partition) -> Moments:
     """The sums of every part of the rows."""
     rows: Expansion = problem.K
     gram = Gram(rows.kept[1], rows.centre(problem.Y, problem.s, problem.fit_intercept))
-    return run(gram, rows.chunks(problem.Y, problem.s, part.label))
+    return run(gram, rows.whole(problem.Y, problem.s, part.label))
 
 
 def make_hat(problem: Problem) -> FeatureHat:
