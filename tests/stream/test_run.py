@@ -17,8 +17,8 @@ from joblib import parallel_config
 from rows_everywhere import K, N, P, Rows, check, damage, opened
 from sums import FoldSums, Smallest
 
-from onefit.stream import open_rows, run
 from onefit.linalg.tiles import in_flight
+from onefit.stream import open_rows, run
 from onefit.stream.source import groups_of
 
 

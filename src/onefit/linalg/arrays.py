@@ -190,7 +190,7 @@ def is_elsewhere(x: Any) -> bool:
 
 
 def home(x: Any) -> Any:
-    """An array from wherever it is, as NumPy's; sparse matrices and data frames stay as they are."""
+    """An array from wherever it is, as NumPy's; what is no array of a device stays as it is."""
     return arrays_of(x).host(x) if is_elsewhere(x) else x
 
 

@@ -1,6 +1,6 @@
 """Held-out values of any loss in feature space: the limit of every split, and exact ones.
 
-One machine of all rows at a lambda, by Newton's method (onefit.stream.primal); its last pass leaves
+One machine of all rows at a lambda, by Newton's method (onefit.stream.newton); its last pass leaves
 gradient and curvature part by part, from which every split takes its first step. The limit ends
 there, with a bound from one more pass. The exact method goes on, all splits side by side, until the
 bound is below what counts as exact. Lambdas are taken from the largest down, each machine starting
@@ -23,19 +23,13 @@ from onefit.linalg import LinAlgError
 from onefit.losses.base import loss_of
 from onefit.problem import Problem
 from onefit.stream.accumulate import Accumulator
+from onefit.stream.bound import Certificate, certify
 from onefit.stream.expansion import Expansion, run
+from onefit.stream.hessian import Columns
+from onefit.stream.newton import Minimum, minimise_one, warn_unfinished
 from onefit.stream.partition import Partition, partitions
 from onefit.stream.passes import Form, Pieces, Second
-from onefit.stream.primal import (
-    Certificate,
-    Columns,
-    Minimum,
-    certify,
-    limits,
-    minimise_one,
-    refine,
-    warn_unfinished,
-)
+from onefit.stream.side_by_side import limits, refine
 from onefit.stream.squared import fit_squared
 
 __all__ = ["PrimalExact", "PrimalLimit", "fit_primal", "with_threshold"]

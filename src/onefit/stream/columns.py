@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from onefit import linalg
 from onefit._types import Array
 from onefit._validation import suggest
 from onefit.stream.source import Given
@@ -87,7 +88,7 @@ class Columns:
 
 def as_array(value: Any) -> Array:
     """A column or matrix of any library as a NumPy array."""
-    return np.asarray(value.to_numpy() if hasattr(value, "to_numpy") else value)
+    return np.asarray(value.to_numpy() if hasattr(value, "to_numpy") else linalg.home(value))
 
 
 def _named(value: Any) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 Rows are known by their fold alone: fold k is what split k holds out, so the parts of the rows are
 the folds. The squared loss takes its machines from the moments of one pass; other losses take
-Newton steps, a few passes for each lambda, all folds side by side (onefit.stream.primal). Landmarks
+Newton steps, a few passes for each lambda, all folds side by side (onefit.stream.newton). Landmarks
 know their folds, and a fold's machines do without its own.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -19,21 +18,22 @@ from onefit.certificate import EXACT
 from onefit.kernels import Kernel
 from onefit.linalg import Complement, LinAlgError
 from onefit.losses.base import Loss, loss_of
-from onefit.stream.accumulate import Accumulator, Chunk
+from onefit.stream.accumulate import Chunk
+from onefit.stream.bound import certify
 from onefit.stream.features import FeatureMap
 from onefit.stream.gram import Centre, Moments
-from onefit.stream.passes import Form
-from onefit.stream.primal import Columns, certify, limits, minimise_one, refine, warn_unfinished
+from onefit.stream.hessian import Columns
+from onefit.stream.newton import minimise_one, warn_unfinished
+from onefit.stream.passes import Form, Run
 from onefit.stream.ridge import Ridge
 from onefit.stream.sample import Drawn
+from onefit.stream.side_by_side import limits, refine
 from onefit.stream.survey import Surveyed
 
 __all__ = ["FoldMachines", "Form", "Lengths", "Rows", "Setting", "newton", "squared"]
 
 #: rows whose means stand for those of all
 SOME = 256
-
-Run = Callable[[Accumulator[Any, Any]], Any]
 
 
 @dataclass(frozen=True)

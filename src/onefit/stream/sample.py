@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse, vstack
 
+from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.stream.accumulate import Chunk
 from onefit.stream.hashing import spread
@@ -90,7 +91,8 @@ class Sample:
             some = some[np.argpartition(hashes[some], self.size - 1)[: self.size]]
         if some.size == 0:
             return state
-        found = Drawn(chunk.X[some], chunk.Y[some], chunk.fold[some], chunk.row[some], hashes[some])
+        X = linalg.home(linalg.arrays_of(chunk.X).rows(chunk.X, some))
+        found = Drawn(X, chunk.Y[some], chunk.fold[some], chunk.row[some], hashes[some])
         return self.merge(state, found)
 
     def merge(self, one: Drawn | None, other: Drawn | None) -> Drawn | None:
