@@ -19,22 +19,41 @@ from sums import FoldSums, Smallest
 
 from onefit.linalg.tiles import in_flight
 from onefit.stream import open_rows, run
+from onefit.stream.read_ahead import WAITING, read_ahead
 from onefit.stream.source import groups_of
 
 
+def test_threads_stay_a_few_chunks_ahead(rows: Rows) -> None:
+    source = opened(rows.folder, "y", features=["a"])
+    read: list[int] = []
+
+    class Watched:
+        def __init__(self, piece: Any) -> None:
+            self.piece = piece
+
+        def blocks(self, size: int) -> Any:
+            for block in self.piece.blocks(size):
+                read.append(block.row.size)
+                yield block
+
+    before = threading.active_count()
+    pieces: Any = read_ahead(source, list(map(Watched, source.pieces)), 20, 2)
+    assert next(next(pieces)).row[0] == 0
+    time.sleep(0.3)
+    assert len(read) <= 2 * (WAITING + 2)
+    pieces.close()  # no one wants the others
+    assert threading.active_count() == before
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
-def test_threads_give_the_same_sums(
-    rows: Rows, n_jobs: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("onefit.stream.one_pass.PIECE", 900)
+def test_threads_give_the_same_sums(rows: Rows, n_jobs: int) -> None:
     source = opened(rows.folder, "y", sample_weight="s", drop=["g"])
     check(source, rows.expected, n_jobs=n_jobs)
     with parallel_config(backend="threading", n_jobs=n_jobs):
         check(source, rows.expected)
 
 
-def test_states_may_be_anything(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onefit.stream.one_pass.PIECE", 900)
+def test_states_may_be_anything(rows: Rows) -> None:
     source = opened(rows.folder, "y", features=["a"])
     found: Any = run(Smallest(5), source, n_jobs=2)
     np.testing.assert_array_equal(found.row, np.arange(5))

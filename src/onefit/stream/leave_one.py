@@ -153,16 +153,10 @@ class FeatureHat:
         """The same, (n, q), and bounds on their errors."""
         n, q = self.problem.n, self.z.shape[1]
         left, bounds = np.empty((n, q)), np.empty((n, q))
-        ridge = self._ridges(lam)
+        ridge = self.problem.ridges_without_each(lam)
         for some, P in self.parts():
             left[some], bounds[some] = self._rows(some, P, ridge[some])
         return left, bounds
-
-    def _ridges(self, lam: float) -> Array:
-        """Lambda without each row."""
-        if self.problem.scaling == "total":
-            return np.full(self.problem.n, lam)
-        return np.asarray(lam * (self.s.sum() - self.s))
 
     def _rows(self, some: slice, P: Array, ridge: Array) -> tuple[Array, Array]:
         damped = 1.0 / (self.values + ridge[:, None])

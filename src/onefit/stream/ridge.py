@@ -23,6 +23,7 @@ y^2). Features of late pivots are small, and it is these that have large weights
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,7 +32,7 @@ from onefit import linalg
 from onefit._precise import EPSILON, summation
 from onefit._types import Array
 from onefit.linalg.tiles import BLOCK
-from onefit.stream.gram import Centre, Sums
+from onefit.stream.gram import Centre, Moments, Sums
 
 __all__ = ["Machines", "Ridge"]
 
@@ -105,6 +106,19 @@ class Ridge:
         self.A, self.r = A, r
         self.diagonal, self.beside, self.H = linalg.tridiagonal(A.copy(order="F"))
         self.z = self.H.coordinates(r)
+
+    @classmethod
+    def without(
+        cls,
+        moments: Moments,
+        removed: Iterable[int],
+        fit_intercept: bool,
+        scaling: str,
+        lost: Array,
+    ) -> Ridge:
+        """Of all parts but some, without the functions that columns (m, d) span."""
+        complement = linalg.Complement.of(lost) if lost.shape[1] else None
+        return cls(moments.without(removed), moments.centre, fit_intercept, scaling, complement)
 
     def machines(self, lams: Array) -> Machines:
         """At every lambda."""

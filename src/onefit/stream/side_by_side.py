@@ -19,6 +19,7 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices
+from onefit.certificate import EXACT
 from onefit.stream.bound import Certificate, certify
 from onefit.stream.flat import slide
 from onefit.stream.hessian import Columns, Factor, penalty, total
@@ -26,10 +27,32 @@ from onefit.stream.newton import PATIENCE, STEPS, minimise_one
 from onefit.stream.passes import Form, Pieces, Products, Run
 from onefit.stream.step_length import step_lengths
 
-__all__ = ["limits", "refine"]
+__all__ = ["limits", "refine", "solve_splits"]
 
 #: steps of conjugate gradients, and what these leave
 INNER, LEFT = 40, 1e-4
+
+
+def solve_splits(
+    form: Form,
+    full: tuple[Array, dict[int, Pieces]],
+    columns: Columns,
+    run: Run,
+    scale: float,
+    longest: Array,
+    refined: bool,
+) -> tuple[Array, Certificate, Array]:
+    """Machines of all columns, how far they are from their minimisers, and their steps.
+
+    ``full`` is the machine of all rows with its sums, ``longest`` the largest |phi| of the rows
+    that a column predicts; without ``refined`` there is one step.
+    """
+    found, factors = limits(form, *full, columns, run, scale)
+    if refined:
+        aim = 0.5 * EXACT * scale
+        return refine(form, found, columns, factors, run, scale, longest, aim)
+    bound = certify(form, found, columns, factors, run, scale)
+    return found, bound, np.ones(columns.ridge.size, dtype=np.intp)
 
 
 def limits(
