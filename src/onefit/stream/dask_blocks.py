@@ -19,7 +19,7 @@ import numpy as np
 
 from onefit._describe import describe
 from onefit._validation import DataError
-from onefit.stream.columns import Columns, as_array
+from onefit.stream.columns import Columns, as_array, named
 from onefit.stream.hash_folds import HashKFold
 from onefit.stream.needs import needed
 from onefit.stream.rows import Block, Reading
@@ -103,18 +103,12 @@ def _frame_source(
     X: Any, given: tuple[Any, ...], cv: HashKFold, features: Any, drop: Any
 ) -> Source:
     # what is no name is cut into blocks beside the frame
-    y, s, key = (one if _is_name(one) else None for one in given)
+    y, s, key = (one if named(one) else None for one in given)
     columns = Columns.resolve(list(X.columns), y, s, key, features, drop)
-    beside = tuple(None if _is_name(one) else one for one in given)
+    beside = tuple(None if named(one) else one for one in given)
     X = X[columns.read]
     sizes = _sizes(X, (math.nan,) * X.npartitions)
     return _source(X, X.to_delayed(), beside, sizes, cv, columns)
-
-
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str) or (
-        isinstance(value, (list, tuple)) and bool(value) and isinstance(value[0], str)
-    )
 
 
 def _source(

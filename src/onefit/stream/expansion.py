@@ -24,7 +24,7 @@ State = TypeVar("State")
 Result = TypeVar("Result")
 
 #: numbers in the features of a chunk, and in those of all rows that are kept
-CHUNK, ROOM = 2**22, 2**27
+CHUNK, ROOM = 2**24, 2**27
 #: rows whose means stand for those of all
 SOME = 256
 
@@ -140,8 +140,7 @@ class Expansion:
         X, features = self.kept
         coefficients = features.coefficients(W.reshape(W.shape[0], -1))
         out = np.empty((rows.size, coefficients.shape[1]))
-        room = np.empty((min(self.size, rows.size), features.size))
         for first in range(0, rows.size, self.size):
             some = slice(first, first + self.size)
-            out[some] = features.product(X[rows[some]], coefficients, room)
+            out[some] = features.product(X[rows[some]], coefficients)
         return out.reshape(rows.size, *W.shape[1:])

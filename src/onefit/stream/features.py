@@ -46,13 +46,13 @@ from onefit._types import Array, Indices
 from onefit.kernels import Geometry, Kernel
 from onefit.kernels.per_feature import PerFeature
 from onefit.kernels.stationary import Gaussian, Laplace, Matern12, Matern32, Matern52
-from onefit.linalg.tiles import each
+from onefit.linalg.tiles import blas_threads, each
 
 __all__ = ["FeatureMap", "FourierMap", "HeldMap", "NystromMap", "fourier_map", "nystrom_map"]
 
 
-#: rows whose kernel values a thread computes at a time
-TILE = 512
+#: rows whose kernel values a thread computes at a time, at most
+TILE = 1024
 
 
 class FeatureMap(Protocol):
@@ -78,8 +78,8 @@ class FeatureMap(Protocol):
         """What :meth:`product` takes for the weights W of features, (m, c)."""
         ...
 
-    def product(self, X: Any, coefficients: Array, out: Array | None = None) -> Array:
-        """phi(X) W; ``out`` is memory for (n, m) numbers on the way."""
+    def product(self, X: Any, coefficients: Array) -> Array:
+        """phi(X) W."""
         ...
 
     def drift(self, W: Array) -> Array:
@@ -135,8 +135,17 @@ class NystromMap:
     def read(self, X: Any) -> Any:
         return self.apply(X)
 
-    def product(self, X: Any, coefficients: Array, out: Array | None = None) -> Array:
-        return _product(self._kernels(X, out), coefficients)
+    def product(self, X: Any, coefficients: Array) -> Array:
+        """Kernel values of a tile are multiplied by the thread that made them, and let go of."""
+        if not linalg.arrays_of(X).on_host:
+            return _product(self._kernels(X), coefficients)
+        out = np.empty((X.shape[0], coefficients.shape[1]))
+
+        def fill(rows: slice) -> None:
+            np.matmul(self._tile(X[rows]), coefficients, out=out[rows])
+
+        each(fill, _tiles(X.shape[0]))
+        return out
 
     def coefficients(self, W: Array) -> Array:
         """alpha of f = sum_j alpha_j K(z_j, .), from the weights of the features."""
@@ -169,13 +178,16 @@ class NystromMap:
             return self.kernel(X, self._at(xp)[0])
         values = np.empty((X.shape[0], self.size)) if out is None else out[: X.shape[0]]
 
-        def fill(first: int) -> None:
-            some = X[first : first + TILE].astype(np.float64, copy=False)
-            geometry = Geometry(some, self.points, keep=False)
-            self.kernel.matrix(geometry, values[first : first + TILE])
+        def fill(rows: slice) -> None:
+            self._tile(X[rows], values[rows])
 
-        each(fill, [(first,) for first in range(0, X.shape[0], TILE)])
+        each(fill, _tiles(X.shape[0]))
         return values
+
+    def _tile(self, X: Any, out: Array | None = None) -> Array:
+        """K(x, z) of a few rows."""
+        X = X.astype(np.float64, copy=False)
+        return self.kernel.matrix(Geometry(X, self.points, keep=False), out)
 
     def _at(self, xp: linalg.Arrays) -> tuple[Any, Any]:
         """Landmarks and their triangle where the rows are; they are sent to a device once."""
@@ -192,6 +204,12 @@ class NystromMap:
     def __getstate__(self) -> dict[str, Any]:
         """Without what lies on devices of this process."""
         return {one.name: getattr(self, one.name) for one in fields(self)}
+
+
+def _tiles(n: int) -> list[tuple[slice]]:
+    """Rows a tile at a time, so that no thread is without."""
+    size = max(1, min(TILE, -(-n // blas_threads())))
+    return [(slice(first, min(n, first + size)),) for first in range(0, n, size)]
 
 
 def _product(values: Any, coefficients: Array) -> Array:
@@ -253,8 +271,8 @@ class FourierMap:
     def coefficients(self, W: Array) -> Array:
         return np.asfortranarray(W)
 
-    def product(self, X: Any, coefficients: Array, out: Array | None = None) -> Array:
-        return _product(self.apply(X, out), coefficients)
+    def product(self, X: Any, coefficients: Array) -> Array:
+        return _product(self.apply(X), coefficients)
 
     def drift(self, W: Array) -> Array:
         return np.asarray(summation(self.size) * np.linalg.norm(W, axis=0))
@@ -326,7 +344,7 @@ class HeldMap:
     def coefficients(self, W: Array) -> Array:
         return np.asfortranarray(W)
 
-    def product(self, X: Any, coefficients: Array, out: Array | None = None) -> Array:
+    def product(self, X: Any, coefficients: Array) -> Array:
         return _product(np.ascontiguousarray(X), coefficients)
 
     def drift(self, W: Array) -> Array:

@@ -26,8 +26,8 @@ from onefit.stream.features import FeatureMap
 
 __all__ = ["Centre", "Gram", "Moments", "Sums"]
 
-#: numbers in the features that are held at a time: what the allocator keeps for the next ones
-ROOM = 2**22
+#: numbers in the features that are held at a time
+ROOM = 2**24
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,21 @@ class Sums:
     def weight(self) -> float:
         """sum s."""
         return float(self.T[-1, -1])
+
+    @property
+    def means(self) -> tuple[Array, Array]:
+        """Of features and targets, less the constants that they were taken less of."""
+        weight = self.weight or 1.0
+        return self.B[:, -1] / weight, self.T[:-1, -1] / weight
+
+    def centred(self, fit_intercept: bool) -> tuple[Array, Array]:
+        """A (lower triangle) and r of onefit.stream.ridge; G is overwritten."""
+        A, r = self.G, self.B[:, :-1].copy(order="F")
+        if fit_intercept:
+            phi, y = self.means
+            A -= self.weight * np.outer(phi, phi)
+            r -= self.weight * np.outer(phi, y)
+        return A, r
 
 
 @dataclass(frozen=True)

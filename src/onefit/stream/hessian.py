@@ -55,7 +55,7 @@ class Factor:
     """The Hessian of a split in the functions that it may use, factored."""
 
     def __init__(self, form: Form, piece: Pieces, ridge: float, lost: Array) -> None:
-        H = linalg.mirrored(np.tril(piece.H).copy(order="F"))
+        H = linalg.mirrored(piece.H.copy(order="F"))
         steep = piece.weight * float(form.loss.max_curvature)
         self.flat = form.intercept and piece.curved < FLAT * steep
         if self.flat:

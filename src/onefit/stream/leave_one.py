@@ -78,18 +78,13 @@ class FeatureHat:
         self.problem = problem
         self.rows: Expansion = problem.K
         self.s = problem.s.astype(np.float64)
-        weight = sums.weight
-        self.share = self.s / weight if problem.fit_intercept else np.zeros(problem.n)
-        self.mean_phi, self.mean_y = sums.B[:, -1] / weight, sums.T[:-1, -1] / weight
-        A, r = sums.G, sums.B[:, :-1].copy(order="F")
-        trace = float(np.trace(A))
-        if problem.fit_intercept:
-            g = self.mean_phi * np.sqrt(weight)
-            A -= np.outer(g, g)
-            r -= np.outer(g * np.sqrt(weight), self.mean_y)
-            self.mean_phi, self.mean_y = centre.phi + self.mean_phi, centre.y + self.mean_y
-        else:
-            self.mean_phi, self.mean_y = np.zeros_like(self.mean_phi), np.zeros_like(self.mean_y)
+        weight, trace = sums.weight, float(np.trace(sums.G))
+        phi, y = sums.means
+        # what the intercept takes back: nothing without one
+        one = float(problem.fit_intercept)
+        self.share = one * self.s / weight
+        self.mean_phi, self.mean_y = one * (centre.phi + phi), one * (centre.y + y)
+        A, r = sums.centred(problem.fit_intercept)
         size = summation(problem.n, BLOCK)
         self.rounding = (
             size * trace + 4.0 * summation(r.shape[0], BLOCK) * trace,

@@ -230,8 +230,13 @@ def _file_system(paths: list[str]) -> tuple[Any, list[str]]:
         needed("fsspec", None, f"addresses such as {paths[0]!r}")
         from fsspec.core import url_to_fs
 
-        files = fs.PyFileSystem(fs.FSSpecHandler(url_to_fs(paths[0])[0]))
-        return files, [url_to_fs(one)[1] for one in paths]
+        try:
+            files = fs.PyFileSystem(fs.FSSpecHandler(url_to_fs(paths[0])[0]))
+            return files, [url_to_fs(one)[1] for one in paths]
+        except ValueError as error:
+            raise DataError(
+                f"{paths[0]!r} is on no file system that pyarrow or fsspec knows: {error}"
+            ) from error
 
 
 def _expression(filter: Any) -> Any:

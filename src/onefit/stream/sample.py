@@ -23,9 +23,10 @@ __all__ = ["Drawn", "Sample", "row_hash"]
 
 
 def row_hash(seed: int, rows: Array) -> Array:
-    """64 bits for every row number, from a start of the seed's own.
+    """64 bits for every row number.
 
-    Folds hash row numbers too, otherwise seeded: were both alike, landmarks would lie in one fold.
+    Folds are hashes of row numbers, too. The seed enters otherwise here: if both hashes were alike,
+    all landmarks could lie in one fold.
     """
     step = np.uint64(0x9E3779B97F4A7C15)
     start = np.uint64((0xD1342543DE82EF95 * (int(seed) + 1)) % 2**64)
