@@ -36,6 +36,7 @@ LARGE, SMALL, TERMS = 16384, 1024, 256
 TEMPORARY = 5
 #: numbers that are read between two looks at the signals of the user
 PANEL = 2**27
+_LIMITING = Lock()
 
 
 class Tiles:
@@ -254,12 +255,16 @@ def _add(out: Any, rows: slice, tile: Any, V: Any, precise: bool) -> None:
 def each(action: Callable[..., None], jobs: Any) -> None:
     """Do all jobs, in as many threads as BLAS may use, each with one of its own."""
     threads = blas_threads()
-    if threads == 1:
+    # the limit is the whole process's: of two threads that set and restore it, one would be wrong
+    if threads == 1 or not _LIMITING.acquire(blocking=False):
         for job in jobs:
             action(*job)
         return
-    with _controller().limit(limits=1, user_api="blas"):
-        deque(in_flight(lambda job: action(*job), jobs, threads), maxlen=0)
+    try:
+        with _controller().limit(limits=1, user_api="blas"):
+            deque(in_flight(lambda job: action(*job), jobs, threads), maxlen=0)
+    finally:
+        _LIMITING.release()
 
 
 def in_flight(

@@ -129,9 +129,10 @@ class Gram:
         most = min(max(256, ROOM // max(1, m)), max(1, chunk.row.size))
         room = np.empty((most, m)) if xp.on_host else None
         for name, rows in _by_fold(chunk, most):
-            sums = state.setdefault(name, Sums.zero(m, self.centre.y.size, xp))
+            if name not in state:
+                state[name] = Sums.zero(m, self.centre.y.size, xp)
             Phi = self.features.apply(xp.rows(chunk.X, rows), room)
-            self._add(sums, Phi, chunk.Y[rows], chunk.s[rows].astype(np.float64))
+            self._add(state[name], Phi, chunk.Y[rows], chunk.s[rows].astype(np.float64))
         return state
 
     def _add(self, sums: Sums, Phi: Any, Y: Array, s: Array) -> None:
