@@ -18,7 +18,7 @@ from onefit.stream.features import fourier_map, nystrom_map
 from onefit.stream.gram import Centre, Gram
 from onefit.stream.states import home, nbytes
 
-N, P = 600, 3
+N, P = 420, 3
 
 
 @pytest.fixture(scope="module", params=["array_api_strict", "torch", "cupy"])
@@ -84,13 +84,12 @@ def test_sums_are_kept_on_the_device_and_come_home_in_the_end(there: Any, Xy: An
         np.testing.assert_allclose(found.folds[k].B, sums.B, atol=1e-9)
 
 
-@pytest.mark.parametrize("loss", ["squared", "huber", "log"])
+@pytest.mark.parametrize("loss", ["squared", "log"])
 def test_a_search(there: Any, Xy: Any, loss: str) -> None:
     X, y = Xy
     kind = KernelClassifier if loss == "log" else KernelRegressor
     y = np.sign(y) if loss == "log" else y
-    machine = kind(loss=loss, approximation="nystrom", n_components=40, gamma=0.3)
-    machine = machine if loss != "huber" else machine.set_params(threshold=0.2)
+    machine = kind(loss=loss, approximation="nystrom", n_components=25, gamma=0.3)
     search = KernelSearchCV(machine, {"lam": [1e-3, 1e-1]}, cv=HashKFold(3))
     with dask.config.set(scheduler="synchronous"):
         found = clone(search).fit(in_blocks(X, there), y).cv_results_
