@@ -36,11 +36,11 @@ def test_products_need_no_features():
     found = nystrom_map(KERNEL, X[landmarks])
     W = np.random.default_rng(0).normal(size=(found.size, 3))
     expected = found.apply(X) @ W
-    values = found.product(X, found.coefficients(W))
+    values = found.evaluate(X, found.coefficients(W))
     np.testing.assert_allclose(values, expected, atol=1e-7)
     gap = np.abs(values - expected)
     assert (gap <= 4.0 * found.drift(W) * found.lengths(X)[:, None]).all()
-    np.testing.assert_allclose(HeldMap(found).product(found.apply(X), W), expected, atol=1e-12)
+    np.testing.assert_allclose(HeldMap(found).evaluate(found.apply(X), W), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("count", [0, 1, 5, 15])

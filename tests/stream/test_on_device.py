@@ -57,9 +57,9 @@ def test_features_and_products(there: Any, Xy: Any, kernel: Any, kind: str) -> N
     assert linalg.is_elsewhere(Phi)
     np.testing.assert_allclose(linalg.home(Phi), made.apply(X), atol=1e-9)
     A = made.coefficients(np.random.default_rng(0).normal(size=(made.size, 2)))
-    found = made.product(there(X), A)
+    found = made.evaluate(there(X), A)
     assert isinstance(found, np.ndarray)
-    np.testing.assert_allclose(found, made.product(X, A), atol=1e-9 * np.abs(A).sum())
+    np.testing.assert_allclose(found, made.evaluate(X, A), atol=1e-9 * np.abs(A).sum())
     np.testing.assert_allclose(made.lengths(there(X)), made.lengths(X))
 
 

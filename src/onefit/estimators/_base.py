@@ -368,7 +368,7 @@ class KernelMachine(BaseEstimator):
         coefficients = self._map.coefficients(self.coef_.reshape(self._map.size, -1))
         rows = max(1, int(get_config()["working_memory"] * 2**20 // (16 * self._map.size)))
         values = [
-            self._map.product(X[some], coefficients) for some in gen_batches(X.shape[0], rows)
+            self._map.evaluate(X[some], coefficients) for some in gen_batches(X.shape[0], rows)
         ]
         return np.asarray((np.concatenate(values) + self.intercept_).astype(X.dtype, copy=False))
 

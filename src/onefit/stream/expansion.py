@@ -142,5 +142,5 @@ class Expansion:
         out = np.empty((rows.size, coefficients.shape[1]))
         for first in range(0, rows.size, self.size):
             some = slice(first, first + self.size)
-            out[some] = features.product(X[rows[some]], coefficients)
+            out[some] = features.evaluate(X[rows[some]], coefficients)
         return out.reshape(rows.size, *W.shape[1:])

@@ -75,10 +75,10 @@ class FeatureMap(Protocol):
         ...
 
     def coefficients(self, W: Array) -> Array:
-        """What :meth:`product` takes for the weights W of features, (m, c)."""
+        """What :meth:`evaluate` takes for the weights W of features, (m, c)."""
         ...
 
-    def product(self, X: Any, coefficients: Array) -> Array:
+    def evaluate(self, X: Any, coefficients: Array) -> Array:
         """phi(X) W."""
         ...
 
@@ -135,7 +135,7 @@ class NystromMap:
     def read(self, X: Any) -> Any:
         return self.apply(X)
 
-    def product(self, X: Any, coefficients: Array) -> Array:
+    def evaluate(self, X: Any, coefficients: Array) -> Array:
         """Kernel values of a tile are multiplied by the thread that made them, and let go of."""
         if not linalg.arrays_of(X).on_host:
             return _product(self._kernels(X), coefficients)
@@ -271,7 +271,7 @@ class FourierMap:
     def coefficients(self, W: Array) -> Array:
         return np.asfortranarray(W)
 
-    def product(self, X: Any, coefficients: Array) -> Array:
+    def evaluate(self, X: Any, coefficients: Array) -> Array:
         return _product(self.apply(X), coefficients)
 
     def drift(self, W: Array) -> Array:
@@ -344,7 +344,7 @@ class HeldMap:
     def coefficients(self, W: Array) -> Array:
         return np.asfortranarray(W)
 
-    def product(self, X: Any, coefficients: Array) -> Array:
+    def evaluate(self, X: Any, coefficients: Array) -> Array:
         return _product(np.ascontiguousarray(X), coefficients)
 
     def drift(self, W: Array) -> Array:

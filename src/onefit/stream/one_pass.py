@@ -6,7 +6,7 @@ a pass that is run again gives the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from joblib import effective_n_jobs

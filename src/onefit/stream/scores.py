@@ -115,7 +115,7 @@ class Scores:
         return state
 
     def _add(self, state: Errors, k: int, X: Array, Y: Array, s: Array) -> None:
-        u = self.features.product(X, self._coefficients[k]).reshape(-1, *self.b.shape[1:])
+        u = self.features.evaluate(X, self._coefficients[k]).reshape(-1, *self.b.shape[1:])
         u += self.b[k]
         r = Y[:, None, :] - u
         state.squared[k] += np.tensordot(s, np.square(r), axes=1)
