@@ -18,7 +18,8 @@ from onefit.kernels import (
 from onefit.linalg import Complement
 from onefit.stream import Fourier, Nystrom
 from onefit.stream.approximation import expand, get_approximation
-from onefit.stream.features import HeldMap, fourier_map, nystrom_map
+from onefit.stream.features import HeldMap, nystrom_map
+from onefit.stream.fourier import fourier_map
 from stream._twins import KERNEL, rows_and_landmarks
 
 

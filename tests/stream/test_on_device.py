@@ -14,7 +14,8 @@ from sklearn.base import clone
 from onefit import HashKFold, KernelClassifier, KernelRegressor, KernelSearchCV, linalg
 from onefit.kernels import Gaussian, Laplace
 from onefit.stream import open_rows, run
-from onefit.stream.features import fourier_map, nystrom_map
+from onefit.stream.features import nystrom_map
+from onefit.stream.fourier import fourier_map
 from onefit.stream.gram import Centre, Gram
 from onefit.stream.states import home, nbytes
 
