@@ -126,7 +126,7 @@ def test_folders_and_lists_and_searches_by_fsspec(rows: Rows) -> None:
     options: Any = {"sample_weight": "s", "drop": ["g", "year"]}
     check(opened("memory://years", "y", **options), rows.expected)
     several = [f"memory://years/year={2000 + i}/rows.parquet" for i in range(3)]
-    check(opened(several, "y", sample_weight="s", drop=["g"]), rows.expected)
+    check(opened(several, "y", **options), rows.expected)
     found = opened("memory://years", "y", features=["a"], filter=[("year", "==", 2001)])
     assert sum(piece.rows for piece in found.pieces) == 3500
     assert found.pieces[0].start == 1000
