@@ -47,10 +47,10 @@ def build_bare(task: Row):
         start, s = time.process_time(), np.ones(len(y))
         rows = expand(Nystrom(), Gaussian(0.02), X, s, task["m"], 0, False)
         m = rows.features.size
-        G, r = np.zeros((m, m), order="F"), np.zeros((m, 1))
+        G, r, room = np.zeros((m, m), order="F"), np.zeros((m, 1)), np.empty((rows.size, m))
         for first in range(0, len(y), rows.size):
             some = slice(first, first + rows.size)
-            Phi = rows.features.apply(X[some])
+            Phi = rows.features.apply(X[some], room)
             linalg.add_gram(G, Phi.T)
             r += linalg.matmul(Phi.T, y[some, None])
         return {"trace": float(np.trace(G)), "cpu": time.process_time() - start}

@@ -81,7 +81,7 @@ from onefit.losses.base import Loss, loss_of
 from onefit.metric import Metric
 from onefit.norms import Norms
 
-__all__ = ["EXACT", "Bound", "Candidates"]
+__all__ = ["EXACT", "Bound", "Candidates", "stretch"]
 
 #: values are called exact if they are within this of a refit, in units of the targets' scale
 EXACT = 1e-6
@@ -363,22 +363,7 @@ class Candidates:
         y, v, s = y[train], v[train], s[train]
         if loss.curvature(y, v).any() or fsum(s * loss.gradient(y, v)) != 0.0:
             return np.inf, np.inf
-        pieces = loss.piece(y, v)
-
-        def end(sign: float) -> float:
-            """How far one may go before a row changes its piece."""
-            inside, outside = 0.0, float(1.0 + np.abs(y - v).max())
-            while np.array_equal(loss.piece(y, v + sign * outside), pieces):
-                inside, outside = outside, 2.0 * outside
-                if outside > 1e6 * (1.0 + float(np.abs(y).max())):
-                    return np.inf
-            for _ in range(60):
-                middle = 0.5 * (inside + outside)
-                same = np.array_equal(loss.piece(y, v + sign * middle), pieces)
-                inside, outside = (middle, outside) if same else (inside, middle)
-            return outside
-
-        below, above = end(-1.0), end(1.0)
+        below, above = stretch(loss, y, v)
         rounding = 8.0 * EPSILON * float((np.abs(y) + np.abs(v)).max() + 1.0)
         if np.isinf(below) and np.isinf(above):
             return np.inf, np.inf
@@ -458,6 +443,26 @@ class _Sharp:
             error[k] += reach * self.inside[k] + direct
             error[k] += kappa * (size[k] + self.columns.drift[k])
         return error * self._within()
+
+
+def stretch(loss: Any, y: Array, v: Array) -> tuple[float, float]:
+    """How far all predictions may be lowered, and raised, before one of them changes its piece."""
+    pieces = loss.piece(y, v)
+    most = 1e6 * (1.0 + float(np.abs(y).max(initial=0.0)))
+
+    def end(sign: float) -> float:
+        inside, outside = 0.0, float(1.0 + np.abs(y - v).max(initial=0.0))
+        while np.array_equal(loss.piece(y, v + sign * outside), pieces):
+            inside, outside = outside, 2.0 * outside
+            if outside > most:
+                return np.inf
+        for _ in range(60):
+            middle = 0.5 * (inside + outside)
+            same = np.array_equal(loss.piece(y, v + sign * middle), pieces)
+            inside, outside = (middle, outside) if same else (inside, middle)
+        return outside
+
+    return end(-1.0), end(1.0)
 
 
 def _some(x: Array, columns: Any) -> Array:

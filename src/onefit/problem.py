@@ -99,6 +99,11 @@ class Problem:
         s = self.s if train is None else self.s[train]
         return lam * float(s.sum(dtype=np.float64))
 
+    def ridges_without_each(self, lam: float) -> Array:
+        """Lambda for all rows but one, for each of them, (n,)."""
+        s = self.s.astype(np.float64)
+        return np.full(s.size, lam) if self.scaling == "total" else lam * (s.sum() - s)
+
     @cached_property
     def norms(self) -> Norms:
         """Sizes of the kernel matrix."""

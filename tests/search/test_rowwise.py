@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn import metrics as theirs
 
-from onefit.search import metrics
+from onefit.search import metrics, rowwise
 from onefit.search.metrics import Truth
 from onefit.search.rowwise import RowLosses, jackknife_error, optimism_of_splits
 
@@ -82,6 +82,17 @@ def test_the_optimism_of_the_best_of_many_coins():
         found.append(one.optimism(np.arange(100), draw))
         real.append(one.scores()[0].max() - 0.5)  # a coin is right in half of the cases
     assert np.mean(found) == pytest.approx(np.mean(real), rel=0.15)
+
+
+def test_draws_of_many_rows_are_those_of_few_on_average(monkeypatch):
+    few = rowwise._draws(500, 400, np.random.default_rng(0))
+    monkeypatch.setattr(rowwise, "MANY", 100)
+    many = rowwise._draws(500, 400, np.random.default_rng(0))
+    assert many.shape == few.shape
+    for counts in (few, many):
+        assert abs(counts.mean() - 1.0) < 0.01
+        assert abs(counts.var() - 1.0) < 0.02
+        assert abs((counts == 0).mean() - np.exp(-1.0)) < 0.005
 
 
 def test_no_choice_no_optimism():

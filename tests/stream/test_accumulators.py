@@ -13,7 +13,8 @@ from scipy.sparse import csr_array
 from onefit.kernels import Gaussian
 from onefit.losses import Log, SmoothedHinge
 from onefit.stream.accumulate import Chunk
-from onefit.stream.features import fourier_map, nystrom_map
+from onefit.stream.features import nystrom_map
+from onefit.stream.fourier import fourier_map
 from onefit.stream.gram import Centre, Gram
 from onefit.stream.passes import Check, Form, Products, Second, Shifts, Slopes
 from onefit.stream.ridge import Ridge

@@ -21,9 +21,8 @@ from onefit.stream.checkpoint import Keeper
 
 @pytest.fixture(autouse=True)
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write after every group, and make the groups small."""
+    """Write after every piece."""
     monkeypatch.setattr("onefit.stream.checkpoint.PAUSE", 0.0)
-    monkeypatch.setattr("onefit.stream.one_pass.PIECE", 900)
 
 
 class Stopping(FoldSums):
@@ -131,14 +130,13 @@ SLOW = """
 import sys, time
 sys.path.insert(0, {tests!r})
 from sums import FoldSums
-from onefit.stream import checkpoint, one_pass, open_rows, run
+from onefit.stream import checkpoint, open_rows, run
 
 class Slow(FoldSums):
     def update(self, state, chunk):
         time.sleep(0.05)
         return super().update(state, chunk)
 
-one_pass.PIECE = 900
 checkpoint.PAUSE = 0.0
 source = open_rows({folder!r}, "y", sample_weight="s", drop=["g"], cv=4)
 run(Slow(4, 3), source, checkpoint={kept!r}, chunk_rows=200)

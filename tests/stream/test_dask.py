@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import threading
@@ -14,6 +15,7 @@ import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pytest
+from distributed import wait
 from rows_everywhere import K, N, P, Rows, assert_same, check, opened
 from sums import FoldSums, Smallest, Taken
 
@@ -81,17 +83,28 @@ def test_the_active_client_is_taken(rows: Rows, cluster: Any) -> None:
             assert active_client() is None
 
 
-@pytest.mark.parametrize("persisted", [False, True])
-def test_rows_do_not_travel(rows: Rows, cluster: Any, persisted: bool) -> None:
-    """Of 40 MB of rows next to nothing goes to another worker, but for what idle ones take."""
+@pytest.mark.parametrize("persisted", ["", "array", "of an array"])
+def test_rows_do_not_travel(rows: Rows, cluster: Any, persisted: str) -> None:
+    """Of 40 MB of rows next to nothing goes to another worker, though idle ones look for work."""
     X = da.random.default_rng(0).normal(size=(500_000, 10), chunks=(25_000, 10))
-    if persisted:
-        X = cluster.persist(X)
-    before = _sent(cluster)
     with cluster.as_current():
+        if persisted:
+            X = cluster.persist(X)
+            wait(X)
+        X = X[:, ::-1] + 1.0 if persisted == "of an array" else X
+        before = _sent(cluster)
         run(FoldSums(K, 10, 0), opened(X), client=cluster)
-    # blocks that lie on a worker may be taken by another that has nothing to do
-    assert _sent(cluster) - before < (1.0 if persisted else 0.1) * X.nbytes
+    # a block that no worker holds yet may be taken by an idle one once it is made
+    assert _sent(cluster) - before < (0.02 if persisted else 0.1) * X.nbytes
+
+
+def test_persisted_rows_stay_alive_while_a_source_has_them(rows: Rows, cluster: Any) -> None:
+    with cluster.as_current():
+        frame = dd.from_pandas(rows.frame, npartitions=6)
+        source = opened(cluster.persist(frame), "y", sample_weight="s", drop=["g"])
+        gc.collect()
+        assert [len(piece.held) for piece in source.pieces] == [1] * 6
+        check(source, rows.expected, client=cluster)
 
 
 def _sent(client: Any) -> int:
@@ -191,6 +204,14 @@ def _survives(rows: Rows, client: Any, source: Any) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="there is no signal 9")
 def test_a_worker_that_is_killed_changes_nothing(rows: Rows, cluster: Any) -> None:
     _survives(rows, cluster, opened(rows.folder, "y", sample_weight="s", drop=["g"]))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no signal 9")
+def test_persisted_rows_survive_it(rows: Rows, cluster: Any) -> None:
+    """Their leaves wait for no worker that is gone."""
+    with cluster.as_current():
+        X = cluster.persist(da.from_array(rows.X, chunks=(500, P)))
+        _survives(rows, cluster, opened(X, rows.y, sample_weight=rows.s))
 
 
 @pytest.mark.slow

@@ -17,24 +17,43 @@ from joblib import parallel_config
 from rows_everywhere import K, N, P, Rows, check, damage, opened
 from sums import FoldSums, Smallest
 
+from onefit.linalg.tiles import in_flight
 from onefit.stream import open_rows, run
-from onefit.stream.one_pass import in_flight
+from onefit.stream.read_ahead import WAITING, read_ahead
 from onefit.stream.source import groups_of
 
 
+def test_threads_stay_a_few_chunks_ahead(rows: Rows) -> None:
+    source = opened(rows.folder, "y", features=["a"])
+    read: list[int] = []
+
+    class Watched:
+        def __init__(self, piece: Any) -> None:
+            self.piece = piece
+
+        def blocks(self, size: int) -> Any:
+            for block in self.piece.blocks(size):
+                read.append(block.row.size)
+                yield block
+
+    before = threading.active_count()
+    pieces: Any = read_ahead(source, list(map(Watched, source.pieces)), 20, 2)
+    assert next(next(pieces)).row[0] == 0
+    time.sleep(0.3)
+    assert len(read) <= 2 * (WAITING + 2)
+    pieces.close()  # no one wants the others
+    assert threading.active_count() == before
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
-def test_threads_give_the_same_sums(
-    rows: Rows, n_jobs: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("onefit.stream.one_pass.PIECE", 900)
+def test_threads_give_the_same_sums(rows: Rows, n_jobs: int) -> None:
     source = opened(rows.folder, "y", sample_weight="s", drop=["g"])
     check(source, rows.expected, n_jobs=n_jobs)
     with parallel_config(backend="threading", n_jobs=n_jobs):
         check(source, rows.expected)
 
 
-def test_states_may_be_anything(rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onefit.stream.one_pass.PIECE", 900)
+def test_states_may_be_anything(rows: Rows) -> None:
     source = opened(rows.folder, "y", features=["a"])
     found: Any = run(Smallest(5), source, n_jobs=2)
     np.testing.assert_array_equal(found.row, np.arange(5))
@@ -124,15 +143,19 @@ def test_a_file_that_vanishes_or_is_cut_off_is_named(rows: Rows, tmp_path: Path)
         opened(tmp_path, "y", drop=["g"])
 
 
+# of this program alone: ru_maxrss would count what the process was that started it
+PEAK = """
+def peak():
+    lines = open("/proc/self/status").read().splitlines()
+    return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
+"""
+
 MEASURED = """
-import resource, sys
+import sys
 import numpy as np
 sys.path.insert(0, {tests!r})
 from sums import FoldSums
 from onefit.stream import open_rows, run
-
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 source = open_rows({path!r}, {target!r}, cv=5)
 warm = open_rows(np.zeros((10, source.n_features)), np.zeros(10))
@@ -147,11 +170,17 @@ print(peak() - before, peak())
 
 def _peak(path: Path, target: str | None, n: int, n_jobs: int = 1) -> tuple[int, int]:
     """Bytes that a pass takes at most in a process of its own: beyond those before, and in all."""
-    if sys.platform != "linux":
-        pytest.skip("ru_maxrss is in kilobytes on Linux only")
     tests = str(Path(__file__).parents[1])
-    program = MEASURED.format(tests=tests, path=str(path), target=target, n=n, n_jobs=n_jobs)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    return _measured(
+        MEASURED.format(tests=tests, path=str(path), target=target, n=n, n_jobs=n_jobs)
+    )
+
+
+def _measured(program: str) -> tuple[int, int]:
+    """The two numbers that a process of its own prints."""
+    if sys.platform != "linux":
+        pytest.skip("/proc is on Linux only")
+    done = subprocess.run([sys.executable, "-c", PEAK + program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     beyond, whole = map(int, done.stdout.split())
     return beyond, whole
@@ -189,18 +218,33 @@ def test_ten_million_rows_in_two_gigabytes(tmp_path: Path, n_jobs: int) -> None:
     assert whole < 2 * 2**30
 
 
-@pytest.mark.slow
-def test_ten_million_mapped_rows_in_two_gigabytes(tmp_path: Path) -> None:
-    n, p = 10_000_000, 20
+SEARCHED = """
+import numpy as np
+from onefit import HashKFold, KernelRegressor, KernelSearchCV
+
+machine = KernelRegressor(approximation="nystrom", n_components={features}, gamma=0.02)
+search = KernelSearchCV(machine, {{"lam": np.geomspace(1e-6, 1e0, 5)}}, cv=HashKFold(5))
+y = np.random.default_rng(1).normal(size={n})
+search.fit({path!r}, y)
+assert search.best_estimator_.landmarks_.shape == ({features}, {p})
+print(0, peak())
+"""
+
+
+@pytest.mark.parametrize(
+    ("n", "features"), [(200_000, 100), pytest.param(10_000_000, 1000, marks=pytest.mark.slow)]
+)
+def test_a_search_over_mapped_rows_in_two_gigabytes(tmp_path: Path, n: int, features: int) -> None:
+    p = 20
     path = tmp_path / "rows.npy"
     X = np.lib.format.open_memmap(path, mode="w+", shape=(n, p), dtype=np.float64)
     rng = np.random.default_rng(0)
-    for start in range(0, n, 500_000):
-        X[start : start + 500_000] = rng.normal(size=(500_000, p))
+    for start in range(0, n, 100_000):
+        X[start : start + 100_000] = rng.normal(size=(100_000, p))
     X.flush()
     del X
-    _, whole = _peak(path, None, n)
-    assert whole < 2 * 2**30
+    _, whole = _measured(SEARCHED.format(path=str(path), n=n, p=p, features=features))
+    assert whole < (2 * 2**30 if n > 10**6 else 2**29)
 
 
 def test_empty_row_groups_are_passed_over(tmp_path: Path, rows: Rows) -> None:

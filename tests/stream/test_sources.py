@@ -15,9 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rows_everywhere import K, N, P, Rows, assert_same, check, honest, opened
 from scipy.sparse import csr_array
+from sklearn.base import clone
 from sums import FoldSums
 
-from onefit.stream import HashKFold, open_rows, run
+from onefit import KernelRegressor, KernelSearchCV
+from onefit.stream import HashKFold, needs, open_rows, run
 from onefit.stream.arrays import PIECE
 
 
@@ -113,6 +115,49 @@ def test_other_file_systems_by_fsspec(rows: Rows) -> None:
     source = opened("memory://parts", "y", sample_weight="s", drop=["g"])
     check(source, rows.expected)
     check(opened(f"file://{rows.folder}", "y", sample_weight="s", drop=["g"]), rows.expected)
+
+
+def test_folders_and_lists_and_searches_by_fsspec(rows: Rows) -> None:
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    for i, file in enumerate(sorted(rows.folder.iterdir())):
+        memory.pipe(f"/years/year={2000 + i}/rows.parquet", file.read_bytes())
+    options: Any = {"sample_weight": "s", "drop": ["g", "year"]}
+    check(opened("memory://years", "y", **options), rows.expected)
+    several = [f"memory://years/year={2000 + i}/rows.parquet" for i in range(3)]
+    check(opened(several, "y", **options), rows.expected)
+    found = opened("memory://years", "y", features=["a"], filter=[("year", "==", 2001)])
+    assert sum(piece.rows for piece in found.pieces) == 3500
+    assert found.pieces[0].start == 1000
+    machine = KernelRegressor(approximation="nystrom", n_components=20, gamma=0.3)
+    search = KernelSearchCV(machine, {"lam": [1e-3, 1e-1]}, cv=HashKFold(3))
+    source = open_rows("memory://years", "y", features=["a", "b", "c"])
+    streamed = clone(search).fit(source).cv_results_["mean_test_score"]
+    in_memory = search.fit(rows.X, rows.y).cv_results_["mean_test_score"]
+    np.testing.assert_allclose(streamed, in_memory, atol=1e-10)
+
+
+def test_addresses_that_no_one_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="on no file system that pyarrow or fsspec knows"):
+        open_rows("nowhere://rows")
+    with pytest.raises(ValueError, match="there is no file or folder 'memory://nothing'"):
+        open_rows("memory://nothing")
+    monkeypatch.setattr("onefit.stream.needs.find_spec", lambda name: None)
+    monkeypatch.setattr("onefit.stream.parquet.needed", _but("pyarrow"))
+    words = "such as 'memory://rows' need fsspec, which is not installed: pip install fsspec"
+    with pytest.raises(ImportError, match=words):
+        open_rows("memory://rows")
+
+
+def _but(present: str) -> Any:
+    """What says that every package is missing but one."""
+
+    def needed(package: str, *about: Any) -> None:
+        if package != present:
+            needs.needed(package, *about)
+
+    return needed
 
 
 def test_groups_are_keys_from_every_source(rows: Rows) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from heldout._twins import FORMS, splits, weights
@@ -46,6 +48,16 @@ def test_every_form(form, keep):
     assert_equal_to_refits(path, problem, folds)
     if form[1] == "mean":
         assert path.exact.all()
+
+
+@pytest.mark.parametrize("unit", [1e-4, 1e4])
+def test_the_unit_of_weights_does_not_matter(unit):
+    """Under mean scaling: weights may add up to one, or to less."""
+    problem, folds = problem_of((True, "mean", "random")), SPLITS["kfold"]
+    other = replace(problem, s=unit * problem.s)
+    for split in (folds, leave_one_out(N)):
+        one, same = (GramFolds().prepare(p, split).predict(LAMS) for p in (problem, other))
+        np.testing.assert_allclose(same.values, one.values, atol=1e-8)
 
 
 def test_landmarks_of_a_fold_make_a_difference():

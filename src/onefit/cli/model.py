@@ -27,7 +27,8 @@ from onefit.cli.encode import as_trained
 from onefit.estimators import inside
 from onefit.files import DataError, shortened
 from onefit.plan.memory import GIB, available_memory
-from onefit.stream.features import FourierMap, NystromMap
+from onefit.stream.features import NystromMap
+from onefit.stream.fourier import FourierMap
 from onefit.tables import Table, is_sparse
 
 Array = NDArray[Any]

@@ -100,11 +100,7 @@ class HatSpectrum:
 
         Under mean scaling c_i = lam (sum(s) - s_i), one c where the weights are equal.
         """
-        s = self.problem.s
-        total = self.problem.scaling == "total"
-        ridges, group = np.unique(
-            np.full(s.size, lam) if total else lam * (s.sum() - s), return_inverse=True
-        )
+        ridges, group = np.unique(self.problem.ridges_without_each(lam), return_inverse=True)
         residuals = np.empty_like(self.problem.Y)
         for i, c in enumerate(ridges):
             rows = np.flatnonzero(group == i)

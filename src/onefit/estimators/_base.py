@@ -368,9 +368,11 @@ class KernelMachine(BaseEstimator):
 
     def _feature_decision(self, X: Any) -> Array:
         """phi(X)'w + b, a block of rows at a time."""
-        W = np.asfortranarray(self.coef_.reshape(self._map.size, -1))
+        coefficients = self._map.coefficients(self.coef_.reshape(self._map.size, -1))
         rows = max(1, int(get_config()["working_memory"] * 2**20 // (16 * self._map.size)))
-        values = [self._map.product(X[some], W) for some in gen_batches(X.shape[0], rows)]
+        values = [
+            self._map.evaluate(X[some], coefficients) for some in gen_batches(X.shape[0], rows)
+        ]
         return np.asarray((np.concatenate(values) + self.intercept_).astype(X.dtype, copy=False))
 
     def _device_decision(self, X: Any) -> Any:

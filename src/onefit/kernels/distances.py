@@ -44,6 +44,12 @@ Points = Any
 CLOSE = on_device.CLOSE
 """Pairs with ``||x - y||^2 < CLOSE (||x||^2 + ||y||^2)`` are evaluated from the differences."""
 
+ABOUT = 256
+"""Points, at least so many if there are, whose median stands for that of all."""
+
+LARGEST = 1e300
+"""Scaled norms beyond are not added up: distances are scaled when they are there."""
+
 
 class Geometry:
     """The pair quantities of the rows of `X` and of `Y`, each computed at most once.
@@ -118,9 +124,13 @@ class Geometry:
 
     def take(self, metric: str, out: Array | None = None, scale: float = 1.0) -> Array:
         """Write ``scale * metric`` into `out` (a new array by default) and return it."""
-        fresh = out is None and not self.keep and not self.arrays.on_host
-        if fresh and metric == "sqeuclidean" and abs(scale) < 1e100:
-            return on_device.squared_euclidean(self, scale)  # type: ignore[no-any-return]
+        at_once = metric == "sqeuclidean" and not self.keep and self.vectors
+        if at_once and 0.0 < abs(scale) < 1e100:
+            if self.arrays.on_host:
+                with np.errstate(over="ignore", invalid="ignore"):
+                    return _squared_euclidean(self, scale, out)
+            if out is None:
+                return on_device.squared_euclidean(self, scale)  # type: ignore[no-any-return]
         pairs = self.pairs(_stored(metric))
         if out is None and not self.keep:
             out = pairs
@@ -238,36 +248,62 @@ def _manhattan(geometry: Geometry) -> Array:
     return _distances(geometry, lambda rows, cols: cdist(X[rows], Y[cols], "cityblock"))
 
 
-def _squared_euclidean(geometry: Geometry) -> Array:
-    """Row blocks of ``||x||^2 + ||y||^2 - 2 <x, y>`` in float64, close pairs again."""
+def _squared_euclidean(geometry: Geometry, scale: float = 1.0, out: Array | None = None) -> Array:
+    """Squared distances in float64 by row blocks, close pairs again, all of it times a scale.
+
+    Norms and scale are taken into the product, scale [-2 X, |x|^2, 1] [Y, 1, |y|^2]': not a pass
+    over the matrix for each of them.
+    """
     X, Y = _centred(geometry)
-    x_norms, y_norms = squared_norms(X), squared_norms(Y)
-    _require_representable(geometry, x_norms, y_norms)
+    x, y = squared_norms(X), squared_norms(Y)
+    _require_representable(geometry, x, y)
+    farthest = float(y.max(initial=0.0))
+    inside = scale if abs(scale) * max(farthest, float(x.max(initial=0.0))) < LARGEST else 1.0
+    product = _product_of(X, Y, x, y, inside)
+    sign, unit = float(np.sign(inside)), abs(inside) * CLOSE
 
     def block(rows: slice, columns: slice) -> Array:
-        product = X[rows] @ Y[columns].T
-        squared: Array = product.toarray() if is_sparse(product) else product
-        squared *= -2.0
-        norms = x_norms[rows, None] + y_norms[None, columns]
-        squared += norms
-        norms *= CLOSE
-        close = squared <= norms
+        squared = product(rows, columns)
         if geometry.symmetric:
-            np.fill_diagonal(close, False)
-        for i in np.flatnonzero(close.any(axis=1)):
-            squared[i, close[i]] = _squared_differences(geometry, rows.start + i, columns, close[i])
+            np.fill_diagonal(squared, sign * np.inf)  # no pair, and zero in the end
+        nearest = squared.min(axis=1) if sign > 0 else -squared.max(axis=1)
+        for i in np.flatnonzero(nearest <= unit * (x[rows] + farthest)):
+            row = rows.start + i
+            close = sign * squared[i] <= unit * (x[row] + y[columns])
+            if close.any():
+                again = _squared_differences(geometry, row, columns, close)
+                squared[i, close] = inside * again
         return squared
 
-    return _distances(geometry, block)
+    out = _distances(geometry, block, out)
+    return out if inside == scale else np.multiply(out, scale, out=out)
+
+
+def _product_of(
+    X: Points, Y: Points, x: Array, y: Array, scale: float
+) -> Callable[[slice, slice], Array]:
+    """What gives scale (|x|^2 + |y|^2 - 2 x'y) for some rows and columns."""
+    if is_sparse(X):
+
+        def sparse(rows: slice, columns: slice) -> Array:
+            squared: Array = (X[rows] @ Y[columns].T).toarray()
+            squared *= -2.0 * scale
+            squared += scale * (x[rows, None] + y[None, columns])
+            return squared
+
+        return sparse
+    left = scale * np.column_stack([-2.0 * X, x, np.ones_like(x)])
+    right = np.column_stack([Y, np.ones_like(y), y])
+    return lambda rows, columns: left[rows] @ right[columns].T
 
 
 def _centred(geometry: Geometry) -> tuple[Points, Points]:
-    """Both sets of points in float64, less the median of `Y` (sparse points stay in place)."""
+    """Both sets of points in float64, less the median of some of `Y` (sparse ones stay)."""
     Y = geometry.Y.astype(np.float64)
     X = Y if geometry.symmetric else geometry.X.astype(np.float64)
     if is_sparse(Y):
         return X, Y
-    centre = np.median(Y, axis=0)
+    centre = np.median(Y[:: 1 + Y.shape[0] // ABOUT], axis=0)
     Y -= centre
     return (Y if geometry.symmetric else X - centre), Y
 
@@ -281,9 +317,11 @@ def _squared_differences(geometry: Geometry, row: int, columns: slice, close: Ar
     return squared_norms(x - y)
 
 
-def _distances(geometry: Geometry, block: Callable[[slice, slice], Array]) -> Array:
+def _distances(
+    geometry: Geometry, block: Callable[[slice, slice], Array], out: Array | None = None
+) -> Array:
     """Fill a distance matrix by blocks of rows; if symmetric, by the upper triangle alone."""
-    out = geometry.output()
+    out = geometry.output(out)
     for rows in row_blocks(out.shape):
         if not geometry.symmetric:
             out[rows] = block(rows, slice(None))

@@ -20,7 +20,7 @@ import numpy as np
 from onefit._types import Array, Indices
 from onefit.linalg import blas
 
-__all__ = ["HOST", "Arrays", "arrays_of", "is_elsewhere"]
+__all__ = ["HOST", "Arrays", "arrays_of", "home", "is_elsewhere"]
 
 #: libraries whose arrays are computed with where they are
 LIBRARIES = ("torch", "cupy", "array_api_strict")
@@ -167,6 +167,10 @@ class Arrays:
         """Solve a x = b for a small positive definite a."""
         return blas.solve_spd(a, b)
 
+    def solve_rows(self, lower: Any, a: Any) -> Any:
+        """X with X L' = a, row by row, for a lower triangular L; overwrites ``a``."""
+        return blas.solve_rows(lower, a)
+
     def eigh(self, a: Any) -> tuple[Any, Any]:
         """Eigenvalues (ascending) and eigenvectors of a symmetric matrix; overwrites ``a``."""
         return blas.eigh(a, overwrite=True)
@@ -174,6 +178,10 @@ class Arrays:
     def gram(self, a: Any) -> Any:
         """a'a, the lower triangle at least."""
         return blas.gram(np.asfortranarray(a))
+
+    def add_gram(self, total: Any, a: Any) -> None:
+        """total += a a' in place (the lower triangle at least), for a column-major total."""
+        blas.add_gram(total, a)
 
     def matmul(self, a: Any, b: Any) -> Any:
         """a b."""
@@ -191,6 +199,11 @@ HOST = Arrays()
 def is_elsewhere(x: Any) -> bool:
     """Whether ``x`` is an array of PyTorch, CuPy or array-api-strict, wherever it lies."""
     return type(x).__module__.partition(".")[0] in LIBRARIES and hasattr(x, "shape")
+
+
+def home(x: Any) -> Any:
+    """An array from wherever it is, as NumPy's; what is no array of a device stays as it is."""
+    return arrays_of(x).host(x) if is_elsewhere(x) else x
 
 
 def arrays_of(x: Any) -> Arrays:

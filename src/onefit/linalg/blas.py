@@ -163,14 +163,12 @@ def inverse_spd(a: Array) -> Array:
 
 
 def mirrored(a: Array, width: int = 128) -> Array:
-    """Copy the lower triangle of ``a`` to the upper one, which is zero, a block at a time."""
+    """Copy the lower triangle of ``a`` to the upper one, in place, a block at a time."""
     for first in range(0, a.shape[0], width):
         last = min(first + width, a.shape[0])
         a[:first, first:last] = a[first:last, :first].T
-        corner = a[first:last, first:last]
-        diagonal = np.einsum("ii->i", corner).copy()
-        corner += corner.T
-        np.einsum("ii->i", corner)[:] = diagonal
+        corner = np.tril(a[first:last, first:last])
+        a[first:last, first:last] = corner + np.tril(corner, -1).T
     return a
 
 

@@ -71,3 +71,6 @@ class CuPy(Device):
 
     def _leaf(self, lower: Any) -> Any:
         return solve_triangular(lower, cupy.eye(lower.shape[0], dtype=lower.dtype), lower=True)
+
+    def solve_rows(self, lower: Any, a: Any) -> Any:
+        return solve_triangular(lower, a.T, lower=True).T

@@ -267,12 +267,18 @@ class Device(Arrays):
         W = self.triangular_inverse(self.cholesky(a))
         return W.T @ (W @ b)
 
+    def solve_rows(self, lower: Any, a: Any) -> Any:
+        return self.lib.linalg.solve(lower, a.T).T
+
     def eigh(self, a: Any) -> tuple[Any, Any]:
         values, vectors = self.lib.linalg.eigh(a)
         return values, vectors
 
     def gram(self, a: Any) -> Any:
         return a.T @ a
+
+    def add_gram(self, total: Any, a: Any) -> None:
+        total += a @ a.T
 
     def matmul(self, a: Any, b: Any) -> Any:
         return a @ b

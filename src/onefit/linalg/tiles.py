@@ -7,24 +7,31 @@ everything else takes n rows times the columns of V.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-from joblib import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
 from onefit._types import Array, Indices
 from onefit.linalg.arrays import HOST, Arrays
 
-__all__ = ["BLOCK", "SIDE", "Tiles", "blas_threads", "each", "product", "take_columns"]
+__all__ = [
+    "BLOCK", "SIDE", "Tiles", "blas_threads", "each", "in_flight", "product",
+    "take_columns",
+]  # fmt: skip
+
+Result = TypeVar("Result")
 
 #: rows and columns of a tile, and terms that a product adds up before it adds up their sums
 SIDE, BLOCK = 1024, 256
 #: numbers that are read between two looks at the signals of the user
 PANEL = 2**27
+_LIMITING = Lock()
 
 
 class Tiles:
@@ -138,12 +145,33 @@ class Tiles:
 def each(action: Callable[..., None], jobs: Any) -> None:
     """Do all jobs, in as many threads as BLAS may use, each with one of its own."""
     threads = blas_threads()
-    if threads == 1:
+    # the limit is the whole process's: of two threads that set and restore it, one would be wrong
+    if threads == 1 or not _LIMITING.acquire(blocking=False):
         for job in jobs:
             action(*job)
         return
-    with _controller().limit(limits=1, user_api="blas"):
-        Parallel(n_jobs=threads, backend="threading")(delayed(action)(*job) for job in jobs)
+    try:
+        with _controller().limit(limits=1, user_api="blas"):
+            deque(in_flight(lambda job: action(*job), jobs, threads), maxlen=0)
+    finally:
+        _LIMITING.release()
+
+
+def in_flight(
+    work: Callable[[Any], Result], items: Iterable[Any], workers: int
+) -> Iterator[Result]:
+    """Results in the order of the items, of which at most two a worker are begun and not taken."""
+    waiting: deque[Future[Result]] = deque()
+    pool = ThreadPoolExecutor(workers)
+    try:
+        for item in items:
+            if len(waiting) == 2 * workers:
+                yield waiting.popleft().result()
+            waiting.append(pool.submit(work, item))
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 @cache

@@ -93,3 +93,6 @@ class Torch(Device):
     def _leaf(self, lower: Any) -> Any:
         eye = torch.eye(lower.shape[0], dtype=lower.dtype, device=self.device)
         return torch.linalg.solve_triangular(lower, eye, upper=False)
+
+    def solve_rows(self, lower: Any, a: Any) -> Any:
+        return torch.linalg.solve_triangular(lower.T, a, upper=True, left=False)

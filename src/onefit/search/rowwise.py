@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from math import factorial
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,13 @@ __all__ = ["ROWWISE", "RowLosses", "jackknife_error", "optimism_of_splits"]
 
 #: draws of rows for the optimism; its own noise is then a tenth of the spread of one draw
 DRAWS = 100
+#: rows beyond which each is drawn by itself
+MANY = 200_000
+#: the counts of a Poisson distribution of mean one that 2^16 equally likely numbers stand for
+POISSON = np.searchsorted(
+    np.cumsum(np.exp(-1.0) / np.array([factorial(k) for k in range(12)])),
+    (np.arange(2**16) + 0.5) / 2**16,
+).astype(np.uint8)
 #: numbers of a block of draws
 BLOCK = 2**24
 
@@ -156,7 +164,13 @@ def _left(values: Array, blocks: Array) -> Array:
 
 
 def _draws(n: int, times: int, random: np.random.Generator) -> Array:
-    """How often each of n things is drawn in n draws with repetition, (times, n)."""
+    """How often each of n things is drawn in n draws with repetition, (times, n).
+
+    Of very many, as many as a Poisson distribution of mean one says, each by itself: counts that
+    add up to n on average only, for a tenth of the time.
+    """
+    if n > MANY:
+        return POISSON[random.integers(POISSON.size, size=(times, n), dtype=np.uint16)]
     drawn = random.integers(n, size=(times, n)) + n * np.arange(times)[:, None]
     return np.bincount(drawn.ravel(), minlength=n * times).reshape(times, n)
 

@@ -11,7 +11,7 @@ order in which chunks arrive must not matter beyond that.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from onefit._types import Array
 
@@ -28,6 +28,7 @@ class Chunk:
     Attributes
     ----------
     X : (m, p) array
+        Of NumPy's, or of PyTorch's or CuPy's where rows lie on a device; all else is NumPy's.
     Y : (m, q) array
         Targets.
     s : (m,) array
@@ -38,7 +39,7 @@ class Chunk:
         Numbers of the rows in the whole sample.
     """
 
-    X: Array
+    X: Any
     Y: Array
     s: Array
     fold: Array

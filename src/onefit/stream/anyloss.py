@@ -1,6 +1,6 @@
 """Held-out values of any loss in feature space: the limit of every split, and exact ones.
 
-One machine of all rows at a lambda, by Newton's method (onefit.stream.primal); its last pass leaves
+One machine of all rows at a lambda, by Newton's method (onefit.stream.newton); its last pass leaves
 gradient and curvature part by part, from which every split takes its first step. The limit ends
 there, with a bound from one more pass. The exact method goes on, all splits side by side, until the
 bound is below what counts as exact. Lambdas are taken from the largest down, each machine starting
@@ -16,26 +16,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from onefit._types import Array, Indices
-from onefit.certificate import EXACT
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
 from onefit.linalg import LinAlgError
 from onefit.losses.base import loss_of
 from onefit.problem import Problem
 from onefit.stream.accumulate import Accumulator
+from onefit.stream.bound import Certificate
 from onefit.stream.expansion import Expansion, run
+from onefit.stream.hessian import Columns
+from onefit.stream.newton import Minimum, minimise_one, warn_unfinished
 from onefit.stream.partition import Partition, partitions
 from onefit.stream.passes import Form, Pieces, Second
-from onefit.stream.primal import (
-    Certificate,
-    Columns,
-    Minimum,
-    certify,
-    limits,
-    minimise_one,
-    refine,
-    warn_unfinished,
-)
+from onefit.stream.side_by_side import solve_splits
 from onefit.stream.squared import fit_squared
 
 __all__ = ["PrimalExact", "PrimalLimit", "fit_primal", "with_threshold"]
@@ -176,16 +169,12 @@ class PrimalPrepared(Prepared):
         pieces: dict[int, Pieces],
     ) -> tuple[Array, Certificate, Array]:
         """The machines of the splits of a group, and how far they are from their minimisers."""
-        form, one_pass = make_form(problem, j), _runner(problem, part.label)
-        columns = self._columns(problem, lam, part)
-        scale = float(problem.scale[j])
-        found, factors = limits(form, theta, pieces, columns, one_pass, scale)
-        if not self.refined:
-            bound = certify(form, found, columns, factors, one_pass, scale)
-            return found, bound, np.ones(len(part.splits), dtype=np.intp)
+        columns, scale = self._columns(problem, lam, part), float(problem.scale[j])
         longest = np.array([self._longest(split) for split in part.splits])
-        wanted = 0.5 * EXACT * scale
-        return refine(form, found, columns, factors, one_pass, scale, longest, wanted)
+        one_pass = _runner(problem, part.label)
+        full = theta, pieces
+        form = make_form(problem, j)
+        return solve_splits(form, full, columns, one_pass, scale, longest, self.refined)
 
     def _longest(self, split: int) -> float:
         return float(self.problem.K.lengths[self.folds.test[split]].max(initial=0.0))

@@ -28,7 +28,8 @@ from onefit.kernels import Kernel
 from onefit.kernels.distances import is_sparse
 from onefit.stream.accumulate import Chunk
 from onefit.stream.expansion import Expansion, chunks, run
-from onefit.stream.features import FeatureMap, fourier_map, nystrom_map
+from onefit.stream.features import FeatureMap, nystrom_map
+from onefit.stream.fourier import fourier_map
 from onefit.stream.sample import Drawn, Sample
 
 __all__ = ["APPROXIMATIONS", "Fourier", "Nystrom", "get_approximation", "seed_of"]

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from onefit import linalg
 from onefit._types import Array
 from onefit._validation import suggest
 from onefit.stream.source import Given
 
-__all__ = ["Columns"]
+__all__ = ["Columns", "as_array", "named"]
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Columns:
         """Roles from names of columns or arrays; the other columns are the features."""
         roles, arrays = {}, {}
         for role, value in (("y", y), ("sample_weight", sample_weight), ("groups", groups)):
-            roles[role] = _named(value)
+            roles[role] = named(value)
             arrays[role] = None if value is None or roles[role] else as_array(value)
             _check_names(roles[role], names, role)
         drop = tuple(drop)
@@ -87,10 +88,10 @@ class Columns:
 
 def as_array(value: Any) -> Array:
     """A column or matrix of any library as a NumPy array."""
-    return np.asarray(value.to_numpy() if hasattr(value, "to_numpy") else value)
+    return np.asarray(value.to_numpy() if hasattr(value, "to_numpy") else linalg.home(value))
 
 
-def _named(value: Any) -> tuple[str, ...]:
+def named(value: Any) -> tuple[str, ...]:
     """Names of columns, if that is what a value is."""
     if isinstance(value, str):
         return (value,)

@@ -9,8 +9,9 @@ or arrays in memory, of which every block gets its part.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 
 from onefit._describe import describe
 from onefit._validation import DataError
-from onefit.stream.columns import Columns, as_array
+from onefit.stream.columns import Columns, as_array, named
 from onefit.stream.hash_folds import HashKFold
 from onefit.stream.needs import needed
 from onefit.stream.rows import Block, Reading
@@ -39,6 +40,8 @@ class BlockPiece:
         Features, targets, weights and keys: Dask's promises of them, until a worker reads them.
     columns : Columns or None
         Those of a data frame.
+    held : list of futures
+        What it is made from, as far as workers hold that already: the features first.
     """
 
     start: int
@@ -46,6 +49,12 @@ class BlockPiece:
     where: str
     parts: list[Any] = field(repr=False)
     columns: Columns | None = field(repr=False)
+    held: list[Any] = field(repr=False)
+
+    @property
+    def unread(self) -> BlockPiece:
+        """Without what Dask is to bring."""
+        return replace(self, parts=[], held=[])
 
     def blocks(self, rows: int) -> Iterator[Block]:
         """Read them, so many rows at a time at most."""
@@ -59,10 +68,10 @@ class BlockPiece:
 
     def _check(self, X: Any, given: list[Any]) -> None:
         for name, one in zip(("X", *ROLES), (X, *given), strict=True):
-            if one is not None and len(one) != self.rows:
+            if one is not None and one.shape[0] != self.rows:
                 raise DataError(
-                    f"{name} has {len(one)} rows in {self.where}, but {self.rows} were counted; "
-                    "give all roles the same blocks, as columns of one frame say"
+                    f"{name} has {one.shape[0]} rows in {self.where}, but {self.rows} were "
+                    "counted; give all roles the same blocks, as columns of one frame say"
                 )
 
 
@@ -94,18 +103,12 @@ def _frame_source(
     X: Any, given: tuple[Any, ...], cv: HashKFold, features: Any, drop: Any
 ) -> Source:
     # what is no name is cut into blocks beside the frame
-    y, s, key = (one if _is_name(one) else None for one in given)
+    y, s, key = (one if named(one) else None for one in given)
     columns = Columns.resolve(list(X.columns), y, s, key, features, drop)
-    beside = tuple(None if _is_name(one) else one for one in given)
+    beside = tuple(None if named(one) else one for one in given)
     X = X[columns.read]
     sizes = _sizes(X, (math.nan,) * X.npartitions)
     return _source(X, X.to_delayed(), beside, sizes, cv, columns)
-
-
-def _is_name(value: Any) -> bool:
-    return isinstance(value, str) or (
-        isinstance(value, (list, tuple)) and bool(value) and isinstance(value[0], str)
-    )
 
 
 def _source(
@@ -118,6 +121,7 @@ def _source(
 ) -> Source:
     starts = np.cumsum([0, *sizes]).tolist()
     beside = [_cut(one, starts, name) for one, name in zip(given, ROLES, strict=True)]
+    held = [_held(one, own) for one, own in zip((X, *given), (blocks, *beside), strict=True)]
     what = "block" if columns is None else "partition"
     pieces = [
         BlockPiece(
@@ -126,6 +130,7 @@ def _source(
             f"{what} {i} of the Dask collection",
             [blocks[i], *(one[i] for one in beside)],
             columns,
+            [future for own in held for future in own[i]],
         )
         for i in range(len(sizes))
         if sizes[i]
@@ -139,6 +144,33 @@ def _source(
     about |= {"columns": describe(columns), "cv": describe(cv)}
     shape = _target_shape(given[0], columns)
     return Source(pieces, Reading(cv, names), names, width, shape, about, lazy=True)
+
+
+def _held(collection: Any, blocks: list[Any]) -> list[list[Any]]:
+    """The futures that each block is made from, if its collection was persisted.
+
+    The graphs of blocks know them by their keys only, so it is these that keep the rows alive.
+    """
+    if not hasattr(collection, "__dask_graph__") or "distributed" not in sys.modules:
+        return [[] for _ in blocks]
+    from distributed import futures_of
+
+    futures = {one.key: one for one in futures_of(collection)}
+    graph = dict(blocks[0].__dask_graph__()) if futures and blocks else {}
+    return [_beneath(block.key, graph, futures) for block in blocks]
+
+
+def _beneath(key: Any, graph: dict[Any, Any], futures: dict[Any, Any]) -> list[Any]:
+    """The futures that a key depends on."""
+    found, seen, ahead = {}, set(), [key]
+    while ahead and futures:
+        one = ahead.pop()
+        if one in futures:
+            found[one] = futures[one]
+        elif one not in seen:
+            seen.add(one)
+            ahead += getattr(graph.get(one), "dependencies", ())
+    return list(found.values())
 
 
 def _target_shape(y: Any, columns: Columns | None) -> tuple[int, ...] | None:

@@ -4,20 +4,25 @@ A leaf is the sum over some pieces, taken where they are read, so rows never tra
 is states, whose size does not depend on the number of rows. Pieces of files are dealt out in a few
 leaves per thread, whatever their number; a block of a collection is a leaf of its own, and is let
 go of as soon as it is in a sum. On a cluster, adjacent leaves are dealt to one worker, which joins
-its states before one of them leaves it. That is a wish, not a condition: the leaves of a worker
-that dies are computed by others, from the rows again, and idle workers take leaves from busy ones.
-The tree is fixed before anything runs, so a pass that loses workers gives the same bits.
+its states before one of them leaves it. That is a wish, not a condition: idle workers take leaves
+from busy ones, and the leaves of a worker that dies are computed by others, from the rows again.
 
-The accumulator travels in the graph, not scattered: what is scattered is lost with its worker.
+Blocks that were persisted lie on a worker already. Their leaves are for that worker alone, so that
+no idle one fetches a block. Dask would wait for a worker that has died, so this process looks after
+them: the leaves of one that is gone are given to whoever is there.
+
+The tree is fixed before anything runs, so a pass that loses workers gives the same bits. The
+accumulator travels in the graph, not scattered: what is scattered is lost with its worker.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from onefit.stream.accumulate import Accumulator
@@ -25,6 +30,7 @@ from onefit.stream.checkpoint import Keeper
 from onefit.stream.needs import needed
 from onefit.stream.one_pass import absorb
 from onefit.stream.source import Source, groups_of
+from onefit.stream.states import home, nbytes
 
 __all__ = ["reduce_on_dask"]
 
@@ -34,6 +40,8 @@ FAN = 8
 LEAVES = 4
 #: leaves per thread between two checkpoints
 BETWEEN = 16
+#: seconds between two looks at whether workers are still there
+LOOK = 1.0
 
 
 def reduce_on_dask(
@@ -71,23 +79,36 @@ def _sections(pieces: Sequence[Any], threads: int, keeper: Keeper) -> list[Seque
 
 def _leaves(
     accumulator: Any, source: Source, pieces: Sequence[Any], rows: int, threads: int
-) -> list[Any]:
+) -> list[_Leaf]:
     from dask import delayed
 
     shared = delayed(accumulator, pure=False, traverse=False)
     bare = replace(source, pieces=(), about={})
+    take: Callable[..., Any] = delayed(_take, pure=False, traverse=False)
     if source.lazy:
-        groups = [[piece] for piece in pieces]
-    else:
-        total = sum(piece.rows for piece in pieces)
-        groups = groups_of(pieces, -(-total // (LEAVES * threads)))
-    leaf = delayed(_leaf, pure=False, traverse=False)
-    return [
-        leaf(shared, bare, [replace(one, parts=None) for one in group], rows, *group[0].parts)
-        if source.lazy
-        else leaf(shared, bare, group, rows)
-        for group in groups
-    ]
+        return [
+            _Leaf(partial(take, shared, bare, [one.unread], rows, *one.parts), one.held)
+            for one in pieces
+        ]
+    total = sum(piece.rows for piece in pieces)
+    groups = groups_of(pieces, -(-total // (LEAVES * threads)))
+    return [_Leaf(partial(take, shared, bare, group, rows), []) for group in groups]
+
+
+@dataclass(frozen=True)
+class _Leaf:
+    """Rows that are summed up in one go.
+
+    Attributes
+    ----------
+    task : callable
+        Gives a new promise of the sum.
+    held : list of futures
+        What workers hold of the rows.
+    """
+
+    task: Callable[[], Any]
+    held: list[Any]
 
 
 @dataclass(frozen=True)
@@ -97,61 +118,106 @@ class _Held:
     state: Any
 
     def __sizeof__(self) -> int:
-        return _nbytes(self.state)
+        return nbytes(self.state)
 
 
-def _nbytes(value: Any) -> int:
-    """Bytes of all arrays in a state."""
-    if hasattr(value, "nbytes"):
-        return int(value.nbytes)
-    if isinstance(value, dict):
-        return sum(map(_nbytes, value.values()))
-    if isinstance(value, (list, tuple)):
-        return sum(map(_nbytes, value))
-    if is_dataclass(value):
-        return sum(_nbytes(getattr(value, one.name)) for one in fields(value))
-    return 0
-
-
-def _leaf(accumulator: Any, source: Source, pieces: list[Any], rows: int, *parts: Any) -> _Held:
+def _take(accumulator: Any, source: Source, pieces: list[Any], rows: int, *parts: Any) -> _Held:
     """The state of some pieces; the one piece of a collection gets its parts from Dask."""
     if parts:
         pieces = [replace(pieces[0], parts=list(parts))]
-    return _Held(absorb(accumulator, source, pieces, rows, accumulator.init()))
+    return _Held(home(absorb(accumulator, source, pieces, rows, accumulator.init())))
 
 
-def _compute(accumulator: Any, leaves: list[Any], client: Any, workers: dict[str, int]) -> Any:
+def _compute(accumulator: Any, leaves: list[_Leaf], client: Any, workers: dict[str, int]) -> Any:
     if client is None:
-        return _tree(accumulator, leaves).compute()
-    futures: list[Any] = []
-    try:
-        with _large_graphs():
-            for name, own in _dealt(client, leaves, list(workers)).items():
-                tree = _tree(accumulator, own)
-                futures.append(client.compute(tree, workers=[name], allow_other_workers=True))
-            futures.append(client.compute(_tree(accumulator, futures)))
-        return futures[-1].result()
-    except BaseException:
-        client.cancel(futures)
-        raise
+        return _tree(accumulator, [leaf.task() for leaf in leaves]).compute()
+    with _large_graphs():
+        branches = _dealt(accumulator, client, leaves, list(workers))
+        try:
+            for branch in branches:
+                branch.begin(client)
+            return _joined(accumulator, client, branches)
+        except BaseException:
+            client.cancel([one.future for one in branches if one.future is not None])
+            raise
 
 
-def _dealt(client: Any, leaves: list[Any], names: list[str]) -> dict[str, list[Any]]:
+@dataclass
+class _Branch:
+    """The leaves of one worker, joined.
+
+    Attributes
+    ----------
+    accumulator : Accumulator
+    leaves : list of _Leaf
+    place : str or None
+        Its address; None for any.
+    alone : bool
+        Whether no other worker may have them.
+    future : distributed.Future or None
+    """
+
+    accumulator: Any
+    leaves: list[_Leaf]
+    place: str | None
+    alone: bool
+    future: Any = None
+
+    def begin(self, client: Any) -> None:
+        """Compute it, once more if it was begun before."""
+        tree = _tree(self.accumulator, [leaf.task() for leaf in self.leaves])
+        where = {"workers": [self.place], "allow_other_workers": not self.alone}
+        self.future = client.compute(tree, **(where if self.place else {}))
+
+
+def _joined(accumulator: Any, client: Any, branches: list[_Branch]) -> Any:
+    """The state of all branches, those of workers that die meanwhile computed by others."""
+    while True:
+        root = client.compute(_tree(accumulator, [one.future for one in branches]))
+        try:
+            gone = _watch(client, root, [one for one in branches if one.place and one.alone])
+            if not gone:
+                return root.result()
+        except BaseException:
+            client.cancel(root)
+            raise
+        client.cancel([root, *(one.future for one in gone)])
+        for one in gone:
+            one.place = None
+            one.begin(client)
+
+
+def _watch(client: Any, root: Any, branches: list[_Branch]) -> list[_Branch]:
+    """Wait for the root; branches whose worker is gone before that, if there are any."""
+    from distributed import wait
+
+    while branches and not root.done():
+        alive = client.nthreads()
+        gone = [one for one in branches if one.place not in alive]
+        if gone:
+            return gone
+        with suppress(TimeoutError), client.as_current():
+            wait(root, timeout=LOOK)
+    return []
+
+
+def _dealt(accumulator: Any, client: Any, leaves: list[_Leaf], names: list[str]) -> list[_Branch]:
     """Leaves by worker: where their rows lie if they are persisted, else adjacent ones together."""
-    from distributed import futures_of, wait
+    from distributed import wait
 
-    held = [futures_of(leaf) for leaf in leaves]
-    if all(held):
-        wait(held)
-        holders = client.who_has([own[0] for own in held])
-        places = [next(iter(holders[own[0].key]), names[0]) for own in held]
+    alone = all(leaf.held for leaf in leaves)
+    if alone:
+        with client.as_current():
+            wait([one for leaf in leaves for one in leaf.held])
+        holders = client.who_has([leaf.held[0] for leaf in leaves])
+        places = [next(iter(holders.get(leaf.held[0].key, ())), names[0]) for leaf in leaves]
     else:
         share = -(-len(leaves) // len(names))
         places = [names[i // share] for i in range(len(leaves))]
-    dealt: dict[str, list[Any]] = {}
+    dealt: dict[str, list[_Leaf]] = {}
     for place, leaf in zip(places, leaves, strict=True):
         dealt.setdefault(place, []).append(leaf)
-    return dealt
+    return [_Branch(accumulator, own, place, alone) for place, own in dealt.items()]
 
 
 def _tree(accumulator: Any, states: Sequence[Any]) -> Any:

@@ -93,7 +93,7 @@ class Expansion:
         Phi = np.empty((n, m))
         for first in range(0, n, self.size):
             some = slice(first, first + self.size)
-            Phi[some] = self.features.apply(self.X[some])
+            self.features.apply(self.X[some], Phi[some])
         return Phi, HeldMap(self.features)
 
     @cached_property
@@ -105,6 +105,10 @@ class Expansion:
     def chunks(self, Y: Array, s: Array, fold: Indices) -> Iterator[Chunk]:
         """All rows in memory, for an accumulator of ``kept[1]``."""
         return chunks(self.kept[0], Y, s, fold, self.size)
+
+    def whole(self, Y: Array, s: Array, fold: Indices) -> Iterator[Chunk]:
+        """The same as one chunk, for an accumulator that takes a part of it at a time."""
+        return chunks(self.kept[0], Y, s, fold, max(1, Y.shape[0]))
 
     def lost(self, removed: Indices) -> Array:
         """What a split that removes these rows may not use, (m, d): their landmarks' part."""
@@ -134,9 +138,9 @@ class Expansion:
     def values(self, rows: Indices, W: Array) -> Array:
         """phi'W of some rows, (n, L, q) for weights (m, L, q)."""
         X, features = self.kept
-        flat = np.asfortranarray(W.reshape(W.shape[0], -1))
-        out = np.empty((rows.size, flat.shape[1]))
+        coefficients = features.coefficients(W.reshape(W.shape[0], -1))
+        out = np.empty((rows.size, coefficients.shape[1]))
         for first in range(0, rows.size, self.size):
             some = slice(first, first + self.size)
-            out[some] = features.product(X[rows[some]], flat)
+            out[some] = features.evaluate(X[rows[some]], coefficients)
         return out.reshape(rows.size, *W.shape[1:])

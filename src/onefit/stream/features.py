@@ -17,21 +17,14 @@ is no more than the cut of the factorisation are the null space, up to rounding.
 kept landmarks is that of all rows' sums, restricted to the complement (`Complement`): no other pass
 over the rows, and the same numbers as if the features had been made from the kept landmarks alone.
 
-**Random Fourier features** [1]_. A stationary kernel is the mean of cos(omega'(x - z)) over its
-spectral measure; m/2 frequencies drawn from it give the features sqrt(2/m) (cos omega'x, sin
-omega'x). The measure is normal for the Gaussian kernel, a product of Cauchy distributions for the
-Laplace kernel, and Student's t for the Matern kernels. Orthogonal frequencies [2]_ make the
-Gaussian kernel's error smaller. They do not look at the rows at all.
-
-References
-----------
-.. [1] A. Rahimi and B. Recht, "Random features for large-scale kernel machines", NIPS 2007.
-.. [2] F. X. Yu et al., "Orthogonal random features", NIPS 2016.
+**On a device.** Rows that are arrays of PyTorch or CuPy have their features made where they are;
+products with a few columns of weights come back as NumPy's arrays.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -40,11 +33,13 @@ from onefit import linalg
 from onefit._precise import summation
 from onefit._types import Array, Indices
 from onefit.kernels import Geometry, Kernel
-from onefit.kernels.per_feature import PerFeature
-from onefit.kernels.stationary import Gaussian, Laplace, Matern12, Matern32, Matern52
-from onefit.linalg.tiles import SIDE, each
+from onefit.linalg.tiles import blas_threads, each
 
-__all__ = ["FeatureMap", "FourierMap", "HeldMap", "NystromMap", "fourier_map", "nystrom_map"]
+__all__ = ["FeatureMap", "HeldMap", "NystromMap", "nystrom_map", "product"]
+
+
+#: rows whose kernel values a thread computes at a time, at most
+TILE = 1024
 
 
 class FeatureMap(Protocol):
@@ -55,15 +50,22 @@ class FeatureMap(Protocol):
         """Number of features."""
         ...
 
-    def apply(self, X: Any) -> Array:
-        """phi of every row, (n, m), C-ordered and the caller's to overwrite."""
+    def apply(self, X: Any, out: Array | None = None) -> Any:
+        """phi of every row, (n, m), C-ordered and the caller's to overwrite.
+
+        ``out`` is where NumPy's numbers may be written, which spares memory that is new each time.
+        """
         ...
 
-    def read(self, X: Any) -> Array:
+    def read(self, X: Any) -> Any:
         """The same, not to be written to."""
         ...
 
-    def product(self, X: Any, W: Array) -> Array:
+    def coefficients(self, W: Array) -> Array:
+        """What :meth:`evaluate` takes for the weights W of features, (m, c)."""
+        ...
+
+    def evaluate(self, X: Any, coefficients: Array) -> Array:
         """phi(X) W."""
         ...
 
@@ -112,14 +114,25 @@ class NystromMap:
         """The rows of L that belong to ``points``."""
         return self.factor[: self.size]
 
-    def apply(self, X: Any) -> Array:
-        return linalg.solve_rows(self.triangle, self._kernels(X))
+    def apply(self, X: Any, out: Array | None = None) -> Any:
+        xp = linalg.arrays_of(X)
+        _, lower = self._at(xp)
+        return xp.solve_rows(lower, self._kernels(X, out))
 
-    def read(self, X: Any) -> Array:
+    def read(self, X: Any) -> Any:
         return self.apply(X)
 
-    def product(self, X: Any, W: Array) -> Array:
-        return linalg.matmul(self._kernels(X), self.coefficients(W))
+    def evaluate(self, X: Any, coefficients: Array) -> Array:
+        """Kernel values of a tile are multiplied by the thread that made them, and let go of."""
+        if not linalg.arrays_of(X).on_host:
+            return product(self._kernels(X), coefficients)
+        out = np.empty((X.shape[0], coefficients.shape[1]))
+
+        def fill(rows: slice) -> None:
+            np.matmul(self._tile(X[rows]), coefficients, out=out[rows])
+
+        each(fill, _tiles(X.shape[0]))
+        return out
 
     def coefficients(self, W: Array) -> Array:
         """alpha of f = sum_j alpha_j K(z_j, .), from the weights of the features."""
@@ -130,7 +143,8 @@ class NystromMap:
         return np.asarray(summation(self.size) * (lengths @ np.abs(self.coefficients(W))))
 
     def lengths(self, X: Any) -> Array:
-        return np.sqrt(np.maximum(self.kernel.diag(X).astype(np.float64), 0.0))
+        diagonal: Array = linalg.home(self.kernel.diag(X)).astype(np.float64)
+        return np.sqrt(np.maximum(diagonal, 0.0))
 
     def lost(self, dropped: Indices) -> Array:
         place = np.empty_like(self.order)
@@ -144,20 +158,51 @@ class NystromMap:
         spare = self.factor[self.size :][~gone[self.size :]]
         return _unspared(lost, spare, self.cut) if spare.size and lost.size else lost
 
-    def _kernels(self, X: Any) -> Array:
-        """K(x, z) of all rows and landmarks, tiles of rows side by side."""
-        out = np.empty((X.shape[0], self.size))
+    def _kernels(self, X: Any, out: Array | None = None) -> Any:
+        """K(x, z) of all rows and landmarks, in NumPy's case tiles of rows side by side."""
+        xp = linalg.arrays_of(X)
+        if not xp.on_host:
+            return self.kernel(X, self._at(xp)[0])
+        values = np.empty((X.shape[0], self.size)) if out is None else out[: X.shape[0]]
 
-        def fill(first: int) -> None:
-            some = X[first : first + SIDE].astype(np.float64, copy=False)
-            out[first : first + SIDE] = self.kernel.matrix(Geometry(some, self.points, keep=False))
+        def fill(rows: slice) -> None:
+            self._tile(X[rows], values[rows])
 
-        jobs = [(first,) for first in range(0, X.shape[0], SIDE)]
-        if len(jobs) == 1:
-            fill(0)
-        else:
-            each(fill, jobs)
-        return out
+        each(fill, _tiles(X.shape[0]))
+        return values
+
+    def _tile(self, X: Any, out: Array | None = None) -> Array:
+        """K(x, z) of a few rows."""
+        X = X.astype(np.float64, copy=False)
+        return self.kernel.matrix(Geometry(X, self.points, keep=False), out)
+
+    def _at(self, xp: linalg.Arrays) -> tuple[Any, Any]:
+        """Landmarks and their triangle where the rows are; they are sent to a device once."""
+        if xp.on_host:
+            return self.points, self.triangle
+        if repr(xp) not in self._sent:
+            self._sent[repr(xp)] = xp.asarray(self.points), xp.asarray(self.triangle)
+        return self._sent[repr(xp)]
+
+    @cached_property
+    def _sent(self) -> dict[str, tuple[Any, Any]]:
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what lies on devices of this process."""
+        return {one.name: getattr(self, one.name) for one in fields(self)}
+
+
+def _tiles(n: int) -> list[tuple[slice]]:
+    """Rows a tile at a time, so that no thread is without."""
+    size = max(1, min(TILE, -(-n // blas_threads())))
+    return [(slice(first, min(n, first + size)),) for first in range(0, n, size)]
+
+
+def product(values: Any, coefficients: Array) -> Array:
+    """A product with a few columns, as NumPy's array."""
+    xp = linalg.arrays_of(values)
+    return xp.host(xp.matmul(values, xp.asarray(coefficients)))
 
 
 def _unspared(lost: Array, spare: Array, cut: float) -> Array:
@@ -181,78 +226,6 @@ def nystrom_map(kernel: Kernel, landmarks: Any) -> NystromMap:
 
 
 @dataclass(frozen=True)
-class FourierMap:
-    """sqrt(2/m) (cos X'omega, sin X'omega).
-
-    Attributes
-    ----------
-    frequencies : (d, m/2) array
-    """
-
-    frequencies: Array = field(repr=False)
-
-    @property
-    def size(self) -> int:
-        return 2 * int(self.frequencies.shape[1])
-
-    def apply(self, X: Any) -> Array:
-        half, X = self.frequencies.shape[1], X.astype(np.float64, copy=False)
-        angles = np.asarray(X @ self.frequencies)
-        out = np.empty((angles.shape[0], 2 * half))
-        np.cos(angles, out=out[:, :half])
-        np.sin(angles, out=out[:, half:])
-        out *= half**-0.5
-        return out
-
-    def read(self, X: Any) -> Array:
-        return self.apply(X)
-
-    def product(self, X: Any, W: Array) -> Array:
-        return linalg.matmul(self.apply(X), W)
-
-    def drift(self, W: Array) -> Array:
-        return np.asarray(summation(self.size) * np.linalg.norm(W, axis=0))
-
-    def lengths(self, X: Any) -> Array:
-        return np.full(X.shape[0], 1.0 + 1e-12)
-
-    def lost(self, dropped: Indices) -> Array:
-        return np.empty((self.size, 0))
-
-
-def fourier_map(kernel: Kernel, d: int, size: int, seed: int, orthogonal: bool) -> FourierMap:
-    """Features of a stationary kernel of d columns, drawn from its spectral measure."""
-    scale: Any = 1.0
-    if isinstance(kernel, PerFeature):
-        gamma = np.asarray(kernel.gamma)
-        scale = (np.sqrt(gamma) if kernel.kind is Gaussian else gamma)[:, None]
-        kernel = kernel.kind(1.0)
-    random, half = np.random.default_rng(seed), max(1, size // 2)
-    if isinstance(kernel, Gaussian):
-        draw = _orthogonal(random, d, half) if orthogonal else random.normal(size=(d, half))
-        return FourierMap(scale * np.sqrt(2.0 * kernel.gamma) * draw)
-    if isinstance(kernel, Laplace):
-        return FourierMap(scale * kernel.gamma * random.standard_cauchy(size=(d, half)))
-    freedom = {Matern12: 1.0, Matern32: 3.0, Matern52: 5.0}.get(type(kernel))  # type: ignore[arg-type]
-    if freedom is None:
-        raise ValueError(
-            f"approximation='fourier' needs a kernel that is a function of x - y (rbf, laplacian, "
-            f"matern12, matern32, matern52), not {kernel!r}; use approximation='nystrom'"
-        )
-    spread = np.sqrt(freedom / random.chisquare(freedom, size=half))
-    return FourierMap(scale * kernel.gamma * random.normal(size=(d, half)) * spread)  # type: ignore[attr-defined]
-
-
-def _orthogonal(random: np.random.Generator, d: int, count: int) -> Array:
-    """Columns that are normal each, and orthogonal to those of their group of d."""
-    blocks = []
-    for _ in range(-(-count // d)):
-        Q, R = np.linalg.qr(random.normal(size=(d, d)))
-        blocks.append(Q * np.sign(np.diag(R)) * np.sqrt(random.chisquare(d, size=d)))
-    return np.concatenate(blocks, axis=1)[:, :count]
-
-
-@dataclass(frozen=True)
 class HeldMap:
     """Features that were computed before: the rows are the features.
 
@@ -268,14 +241,20 @@ class HeldMap:
     def size(self) -> int:
         return self.base.size
 
-    def apply(self, X: Any) -> Array:
-        return np.array(X, order="C")
+    def apply(self, X: Any, out: Array | None = None) -> Array:
+        if out is None:
+            return np.array(X, order="C")
+        out[: X.shape[0]] = X
+        return out[: X.shape[0]]
 
     def read(self, X: Any) -> Array:
         return np.ascontiguousarray(X)
 
-    def product(self, X: Any, W: Array) -> Array:
-        return linalg.matmul(np.ascontiguousarray(X), W)
+    def coefficients(self, W: Array) -> Array:
+        return np.asfortranarray(W)
+
+    def evaluate(self, X: Any, coefficients: Array) -> Array:
+        return product(np.ascontiguousarray(X), coefficients)
 
     def drift(self, W: Array) -> Array:
         return np.asarray(summation(self.size) * np.linalg.norm(W, axis=0))

@@ -10,7 +10,7 @@ from onefit import linalg
 from onefit._types import Array
 from onefit.problem import Problem
 from onefit.stream.anyloss import fit_primal, with_threshold
-from onefit.stream.primal import warn_unfinished
+from onefit.stream.newton import warn_unfinished
 from onefit.stream.squared import fit_squared
 
 __all__ = ["FeatureFit", "fit_features"]

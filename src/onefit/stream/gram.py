@@ -12,17 +12,22 @@ intercept of the machine takes back.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from onefit import linalg
-from onefit._types import Array
+from onefit._types import Array, Indices
 from onefit.stream.accumulate import Chunk
 from onefit.stream.features import FeatureMap
 
 __all__ = ["Centre", "Gram", "Moments", "Sums"]
+
+#: numbers in the features that are held at a time
+ROOM = 2**24
 
 
 @dataclass(frozen=True)
@@ -53,9 +58,10 @@ class Sums:
     rows: int = 0
 
     @classmethod
-    def zero(cls, m: int, q: int) -> Sums:
-        """Of no rows."""
-        return cls(np.zeros((m, m), order="F"), np.zeros((m, q + 1)), np.zeros((q + 1, q + 1)))
+    def zero(cls, m: int, q: int, xp: linalg.Arrays = linalg.HOST) -> Sums:
+        """Of no rows; G and B lie where the rows are."""
+        G, B = xp.zeros((m, m), np.float64), xp.zeros((m, q + 1), np.float64)
+        return cls(G.T, B, np.zeros((q + 1, q + 1)))
 
     def add(self, other: Sums) -> Sums:
         """Become the sum of both."""
@@ -69,6 +75,21 @@ class Sums:
     def weight(self) -> float:
         """sum s."""
         return float(self.T[-1, -1])
+
+    @property
+    def means(self) -> tuple[Array, Array]:
+        """Of features and targets, less the constants that they were taken less of."""
+        weight = self.weight or 1.0
+        return self.B[:, -1] / weight, self.T[:-1, -1] / weight
+
+    def centred(self, fit_intercept: bool) -> tuple[Array, Array]:
+        """A (lower triangle) and r of onefit.stream.ridge; G is overwritten."""
+        A, r = self.G, self.B[:, :-1].copy(order="F")
+        if fit_intercept:
+            phi, y = self.means
+            A -= self.weight * np.outer(phi, phi)
+            r -= self.weight * np.outer(phi, y)
+        return A, r
 
 
 @dataclass(frozen=True)
@@ -104,24 +125,30 @@ class Gram:
         return {}
 
     def update(self, state: dict[int, Sums], chunk: Chunk) -> dict[int, Sums]:
-        # rows of a fold side by side, before there are features to move
-        order = np.argsort(chunk.fold, kind="stable")
-        order = order[chunk.s[order] > 0]
-        if order.size == 0:
-            return state
-        root = np.sqrt(chunk.s[order].astype(np.float64))[:, None]
-        Phi = self.features.apply(chunk.X[order])
-        Phi -= self.centre.phi
-        targets = np.ones((order.size, self.centre.y.size + 1))
-        targets[:, :-1] = chunk.Y[order] - self.centre.y
-        if (root != 1.0).any():
-            Phi *= root
-            targets *= root
-        names, starts = np.unique(chunk.fold[order], return_index=True)
-        for name, first, last in zip(names, starts, [*starts[1:], order.size], strict=True):
-            sums = state.setdefault(int(name), Sums.zero(Phi.shape[1], self.centre.y.size))
-            _add_rows(sums, Phi[first:last], targets[first:last])
+        m, xp = self.features.size, linalg.arrays_of(chunk.X)
+        most = min(max(256, ROOM // max(1, m)), max(1, chunk.row.size))
+        room = np.empty((most, m)) if xp.on_host else None
+        for name, rows in _by_fold(chunk, most):
+            if name not in state:
+                state[name] = Sums.zero(m, self.centre.y.size, xp)
+            Phi = self.features.apply(xp.rows(chunk.X, rows), room)
+            self._add(state[name], Phi, chunk.Y[rows], chunk.s[rows].astype(np.float64))
         return state
+
+    def _add(self, sums: Sums, Phi: Any, Y: Array, s: Array) -> None:
+        """Some rows of a fold; their features are overwritten."""
+        xp = linalg.arrays_of(Phi)
+        Phi -= xp.asarray(self.centre.phi)
+        targets = np.ones((s.size, self.centre.y.size + 1))
+        targets[:, :-1] = Y - self.centre.y
+        if (s != 1.0).any():
+            root = np.sqrt(s)[:, None]
+            Phi *= xp.asarray(root)
+            targets *= root
+        xp.add_gram(sums.G, Phi.T)
+        sums.B += xp.matmul(Phi.T, xp.asarray(targets))
+        sums.T += targets.T @ targets
+        sums.rows += s.size
 
     def merge(self, one: dict[int, Sums], other: dict[int, Sums]) -> dict[int, Sums]:
         for name, sums in other.items():
@@ -132,8 +159,13 @@ class Gram:
         return Moments(state, self.centre)
 
 
-def _add_rows(sums: Sums, Phi: Array, targets: Array) -> None:
-    linalg.add_gram(sums.G, Phi.T)
-    sums.B += linalg.matmul(Phi.T, targets)
-    sums.T += targets.T @ targets
-    sums.rows += Phi.shape[0]
+def _by_fold(chunk: Chunk, most: int) -> Iterator[tuple[int, Indices]]:
+    """Rows of positive weight, so many of a fold at a time: a chunk may be larger than features."""
+    order = np.argsort(chunk.fold, kind="stable")
+    order = order[chunk.s[order] > 0]
+    names, starts = np.unique(chunk.fold[order], return_index=True)
+    bounds = [*starts, order.size]
+    for name, (start, stop) in zip(names.tolist(), pairwise(bounds), strict=True):
+        rows = order[start:stop]
+        for first in range(0, rows.size, most):
+            yield name, rows[first : first + most]

@@ -78,18 +78,13 @@ class FeatureHat:
         self.problem = problem
         self.rows: Expansion = problem.K
         self.s = problem.s.astype(np.float64)
-        weight = sums.weight
-        self.share = self.s / weight if problem.fit_intercept else np.zeros(problem.n)
-        self.mean_phi, self.mean_y = sums.B[:, -1] / weight, sums.T[:-1, -1] / weight
-        A, r = sums.G, sums.B[:, :-1].copy(order="F")
-        trace = float(np.trace(A))
-        if problem.fit_intercept:
-            g = self.mean_phi * np.sqrt(weight)
-            A -= np.outer(g, g)
-            r -= np.outer(g * np.sqrt(weight), self.mean_y)
-            self.mean_phi, self.mean_y = centre.phi + self.mean_phi, centre.y + self.mean_y
-        else:
-            self.mean_phi, self.mean_y = np.zeros_like(self.mean_phi), np.zeros_like(self.mean_y)
+        weight, trace = sums.weight, float(np.trace(sums.G))
+        phi, y = sums.means
+        # what the intercept takes back: nothing without one
+        one = float(problem.fit_intercept)
+        self.share = one * self.s / weight
+        self.mean_phi, self.mean_y = one * (centre.phi + phi), one * (centre.y + y)
+        A, r = sums.centred(problem.fit_intercept)
         size = summation(problem.n, BLOCK)
         self.rounding = (
             size * trace + 4.0 * summation(r.shape[0], BLOCK) * trace,
@@ -153,16 +148,10 @@ class FeatureHat:
         """The same, (n, q), and bounds on their errors."""
         n, q = self.problem.n, self.z.shape[1]
         left, bounds = np.empty((n, q)), np.empty((n, q))
-        ridge = self._ridges(lam)
+        ridge = self.problem.ridges_without_each(lam)
         for some, P in self.parts():
             left[some], bounds[some] = self._rows(some, P, ridge[some])
         return left, bounds
-
-    def _ridges(self, lam: float) -> Array:
-        """Lambda without each row."""
-        if self.problem.scaling == "total":
-            return np.full(self.problem.n, lam)
-        return np.asarray(lam * (self.s.sum() - self.s))
 
     def _rows(self, some: slice, P: Array, ridge: Array) -> tuple[Array, Array]:
         damped = 1.0 / (self.values + ridge[:, None])

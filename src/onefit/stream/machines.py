@@ -2,7 +2,7 @@
 
 Rows are known by their fold alone: fold k is what split k holds out, so the parts of the rows are
 the folds. The squared loss takes its machines from the moments of one pass; other losses take
-Newton steps, a few passes for each lambda, all folds side by side (onefit.stream.primal). Landmarks
+Newton steps, a few passes for each lambda, all folds side by side (onefit.stream.newton). Landmarks
 know their folds, and a fold's machines do without its own.
 """
 
@@ -10,30 +10,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from onefit._types import Array, Indices
-from onefit.certificate import EXACT
 from onefit.kernels import Kernel
-from onefit.linalg import Complement, LinAlgError
+from onefit.linalg import LinAlgError
 from onefit.losses.base import Loss, loss_of
-from onefit.stream.accumulate import Accumulator, Chunk
+from onefit.stream.accumulate import Chunk
 from onefit.stream.features import FeatureMap
 from onefit.stream.gram import Centre, Moments
-from onefit.stream.passes import Form
-from onefit.stream.primal import Columns, certify, limits, minimise_one, refine, warn_unfinished
+from onefit.stream.hessian import Columns
+from onefit.stream.newton import minimise_one, warn_unfinished
+from onefit.stream.passes import Form, Run
 from onefit.stream.ridge import Ridge
 from onefit.stream.sample import Drawn
+from onefit.stream.side_by_side import solve_splits
 from onefit.stream.survey import Surveyed
 
 __all__ = ["FoldMachines", "Form", "Lengths", "Rows", "Setting", "newton", "squared"]
 
 #: rows whose means stand for those of all
 SOME = 256
-
-Run = Callable[[Accumulator[Any, Any]], Any]
 
 
 @dataclass(frozen=True)
@@ -119,11 +117,9 @@ def squared(rows: Rows, setting: Setting, moments: Moments, lams: Array, k: int)
     """Least squares, from the moments of one pass."""
     found = []
     for split in range(-1, k):
-        sums = moments.without(() if split < 0 else (split,))
-        lost = rows.lost(split)
-        complement = Complement.of(lost) if lost.shape[1] else None
-        form = setting.intercept, setting.scaling, complement
-        found.append(Ridge(sums, moments.centre, *form).machines(lams))
+        removed = () if split < 0 else (split,)
+        form = setting.intercept, setting.scaling
+        found.append(Ridge.without(moments, removed, *form, rows.lost(split)).machines(lams))
     whole, *folds = found
     W, b = np.stack([one.W for one in folds]), np.stack([one.b for one in folds])
 
@@ -200,16 +196,10 @@ class _Column:
         full = minimise_one(form, self.all, run, start, scale, float(self.longest.max()))
         if not full.converged:
             warn_unfinished(self.setting.loss, self.lam)
-        theta, factors = limits(form, full.theta, full.pieces, self.folds, run, scale)
-        steps = np.ones(theta.shape[1], dtype=np.intp)
-        if self.setting.refined:
-            aim = 0.5 * EXACT * scale
-            theta, bound, steps = refine(
-                form, theta, self.folds, factors, run, scale, self.longest, aim
-            )
-        else:
-            bound = certify(form, theta, self.folds, factors, run, scale)
-        return full.theta, theta, bound.at(self.longest), steps
+        both = full.theta, full.pieces
+        refined, far = self.setting.refined, self.longest
+        theta, bound, steps = solve_splits(form, both, self.folds, run, scale, far, refined)
+        return full.theta, theta, bound.at(far), steps
 
 
 @dataclass(frozen=True)

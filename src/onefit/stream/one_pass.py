@@ -1,25 +1,20 @@
-"""One pass in this process: pieces in turn, or so many at a time in threads.
+"""One pass in this process: one state grows by every chunk, while threads read ahead.
 
-In turn, one state grows by every chunk. With threads, each group of pieces has a state of its own,
-and states are joined in the order of the rows as they are done; only so many groups are in flight
-that memory stays bounded, however fast files are read. Either way the order of additions does not
-depend on how fast anyone is, so that a pass that is run again gives the same bits.
+The order of additions does not depend on how fast anyone is, nor on the number of threads, so that
+a pass that is run again gives the same bits.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from joblib import cpu_count, effective_n_jobs
-from threadpoolctl import threadpool_limits
+from joblib import effective_n_jobs
 
-from onefit.stream.accumulate import Accumulator
-from onefit.stream.arrays import PIECE
+from onefit.stream.accumulate import Accumulator, Chunk
 from onefit.stream.checkpoint import Keeper, open_checkpoint
-from onefit.stream.source import Source, groups_of
+from onefit.stream.read_ahead import read_ahead
+from onefit.stream.source import Source
 
 __all__ = ["CHUNK", "absorb", "run"]
 
@@ -47,7 +42,8 @@ def run(
     source : Source
         See :func:`onefit.stream.open_rows`.
     n_jobs : int, default=None
-        Threads, where this process does the work. None means one (or what joblib's context says).
+        Threads that read, where this process does the work; sums are added up by one, with the
+        threads of BLAS. None means one that does both (or what joblib's context says).
     client : distributed.Client, default=None
         Where the work is done; None takes the client that is active, if there is one and the rows
         can be read by its workers. Dask collections are read on whatever scheduler is active.
@@ -69,9 +65,7 @@ def run(
         from onefit.stream.dask_tree import reduce_on_dask
 
         return accumulator.finish(reduce_on_dask(accumulator, source, client, keeper, chunk_rows))
-    workers = effective_n_jobs(n_jobs)
-    work = _in_turn if workers == 1 else _in_threads
-    return accumulator.finish(work(accumulator, source, keeper, chunk_rows, workers))
+    return accumulator.finish(_here(accumulator, source, keeper, chunk_rows, n_jobs))
 
 
 def absorb(
@@ -84,50 +78,31 @@ def absorb(
     return state
 
 
-def _in_turn(
-    accumulator: Accumulator[Any, Any], source: Source, keeper: Keeper, rows: int, _: int
+def _here(
+    accumulator: Accumulator[Any, Any],
+    source: Source,
+    keeper: Keeper,
+    rows: int,
+    n_jobs: int | None,
 ) -> Any:
     state, done = keeper.begin(accumulator)
-    for group in groups_of(source.pieces[done:], PIECE):
-        state = absorb(accumulator, source, group, rows, state)
-        done += len(group)
+    for chunks in _read(source, source.pieces[done:], rows, effective_n_jobs(n_jobs)):
+        for chunk in chunks:
+            state = accumulator.update(state, chunk)
+        done += 1
         keeper.keep(state, done, last=done == len(source.pieces))
     return state
 
 
-def _in_threads(
-    accumulator: Accumulator[Any, Any], source: Source, keeper: Keeper, rows: int, workers: int
-) -> Any:
-    state, done = keeper.begin(accumulator)
-    groups = groups_of(source.pieces[done:], PIECE)
-
-    def work(group: Sequence[Any]) -> Any:
-        return absorb(accumulator, source, group, rows, accumulator.init())
-
-    with threadpool_limits(max(1, cpu_count() // workers)):
-        found = in_flight(work, groups, workers)
-        for group, one in zip(groups, found, strict=True):
-            state = accumulator.merge(state, one)
-            done += len(group)
-            keeper.keep(state, done, last=done == len(source.pieces))
-    return state
-
-
-def in_flight(
-    work: Callable[[Any], Result], items: Iterable[Any], workers: int
-) -> Iterator[Result]:
-    """Results in the order of the items, of which at most two a worker are begun and not taken."""
-    waiting: deque[Future[Result]] = deque()
-    pool = ThreadPoolExecutor(workers)
-    try:
-        for item in items:
-            if len(waiting) == 2 * workers:
-                yield waiting.popleft().result()
-            waiting.append(pool.submit(work, item))
-        while waiting:
-            yield waiting.popleft().result()
-    finally:
-        pool.shutdown(cancel_futures=True)
+def _read(
+    source: Source, pieces: Sequence[Any], rows: int, workers: int
+) -> Iterator[Iterator[Chunk]]:
+    """The chunks of every piece: in turn, or ahead of time by so many threads."""
+    if workers > 1:
+        yield from read_ahead(source, pieces, rows, workers)
+        return
+    for piece in pieces:
+        yield map(source.reading.chunk, piece.blocks(rows))
 
 
 def _client(client: Any, source: Source) -> Any:

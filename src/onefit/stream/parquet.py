@@ -174,7 +174,9 @@ def parquet_source(
     fragments = _fragments(dataset)
     pieces, rows = [], 0
     for fragment in fragments:
-        found, rows = _pieces(fragment, rows, root, wanted, columns, expression)
+        # columns that folders tell are in no file's own schema
+        kept = fragment.split_by_row_group(expression, dataset.schema)
+        found, rows = _pieces(fragment, kept, rows, root, wanted, columns, expression)
         pieces += found
     columns.given.check(rows)
     if not pieces:
@@ -230,8 +232,13 @@ def _file_system(paths: list[str]) -> tuple[Any, list[str]]:
         needed("fsspec", None, f"addresses such as {paths[0]!r}")
         from fsspec.core import url_to_fs
 
-        files = fs.PyFileSystem(fs.FSSpecHandler(url_to_fs(paths[0])[0]))
-        return files, [url_to_fs(one)[1] for one in paths]
+        try:
+            files = fs.PyFileSystem(fs.FSSpecHandler(url_to_fs(paths[0])[0]))
+            return files, [url_to_fs(one)[1] for one in paths]
+        except ValueError as error:
+            raise DataError(
+                f"{paths[0]!r} is on no file system that pyarrow or fsspec knows: {error}"
+            ) from error
 
 
 def _expression(filter: Any) -> Any:
@@ -273,14 +280,19 @@ def _fragments(dataset: Any) -> list[Any]:
 
 
 def _pieces(
-    fragment: Any, start: int, root: str, wanted: list[str], columns: Columns, expression: Any
+    fragment: Any,
+    parts: list[Any],
+    start: int,
+    root: str,
+    wanted: list[str],
+    columns: Columns,
+    expression: Any,
 ) -> tuple[list[ParquetPiece], int]:
     """The row groups of a file that may have rows to keep, and the number of the next row."""
     from pyarrow import dataset
 
     constants = dataset.get_partition_keys(fragment.partition_expression)
     stored = [name for name in wanted if name not in constants]
-    parts = fragment.split_by_row_group(expression)
     kept = {group.id for part in parts for group in part.row_groups}
     pieces = []
     for group in fragment.row_groups:

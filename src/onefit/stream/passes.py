@@ -8,6 +8,7 @@ there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +20,12 @@ from onefit.losses.base import Loss
 from onefit.stream.accumulate import Chunk
 from onefit.stream.features import FeatureMap
 
-__all__ = ["Check", "Checked", "Form", "Pieces", "Products", "Second", "Shifts", "Slopes"]
+__all__ = [
+    "Check", "Checked", "Form", "Pieces", "Products", "Run", "Second", "Slopes", "Sum", "trained",
+]  # fmt: skip
+
+#: a pass over all rows
+Run = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -45,15 +51,17 @@ class Form:
         """Of theta."""
         return self.features.size + int(self.intercept)
 
-    def predictions(self, phi: Array, theta: Array) -> Array:
+    def predictions(self, phi: Any, theta: Array) -> Array:
         """psi'theta, (rows, columns)."""
-        u = linalg.matmul(phi, np.asfortranarray(theta[: self.features.size]))
+        xp = linalg.arrays_of(phi)
+        u = xp.host(xp.matmul(phi, xp.asarray(np.asfortranarray(theta[: self.features.size]))))
         return u + theta[-1] if self.intercept else u
 
-    def adjoint(self, phi: Array, v: Array) -> Array:
+    def adjoint(self, phi: Any, v: Array) -> Array:
         """sum psi v, (size, columns)."""
         out = np.empty((self.size, v.shape[1]))
-        out[: self.features.size] = linalg.matmul(phi.T, v)
+        xp = linalg.arrays_of(phi)
+        out[: self.features.size] = xp.host(xp.matmul(phi.T, xp.asarray(v)))
         if self.intercept:
             out[-1] = v.sum(axis=0)
         return out
@@ -67,7 +75,7 @@ class Form:
         return chunk.Y[:, [self.target]].astype(np.float64, copy=False)
 
 
-class _Sum:
+class Sum:
     """The accumulator of one array, or of a tuple of arrays."""
 
     def merge(self, one: Any, other: Any) -> Any:
@@ -79,7 +87,7 @@ class _Sum:
         return state
 
 
-def _trained(train: Array, chunk: Chunk) -> Array:
+def trained(train: Array, chunk: Chunk) -> Array:
     """Weights of the rows for every column, (rows, columns)."""
     return np.asarray(chunk.s[:, None].astype(np.float64) * train[chunk.fold])
 
@@ -122,21 +130,21 @@ class Second:
         for name in np.unique(chunk.fold).tolist():
             some = np.flatnonzero((chunk.fold == name) & (chunk.s > 0))
             if some.size:
-                piece = self._piece(phi[some], g[some], d[some], float(s[some].sum()))
+                own = linalg.arrays_of(phi).rows(phi, some)
+                piece = self._piece(own, g[some], d[some], float(s[some].sum()))
                 state[name] = state[name].plus(piece) if name in state else piece
         return state
 
-    def _piece(self, phi: Array, g: Array, d: Array, weight: float) -> Pieces:
-        p, form = self.form.size, self.form
-        H = np.zeros((p, p), order="F")
-        bent = np.flatnonzero(d[:, 0] > 0)
-        psi = np.empty((bent.size, p))
-        psi[:, : form.features.size] = phi[bent]
-        if form.intercept:
+    def _piece(self, phi: Any, g: Array, d: Array, weight: float) -> Pieces:
+        xp, bent = linalg.arrays_of(phi), np.flatnonzero(d[:, 0] > 0)
+        psi = xp.empty((bent.size, self.form.size), np.float64)
+        psi[:, : self.form.features.size] = xp.rows(phi, bent)
+        if self.form.intercept:
             psi[:, -1] = 1.0
-        psi *= np.sqrt(d[bent])
-        linalg.add_gram(H, psi.T)
-        return Pieces(H, form.adjoint(phi, g)[:, 0], float(d.sum()), weight)
+        psi *= xp.asarray(np.sqrt(d[bent]))
+        H = xp.zeros((self.form.size, self.form.size), np.float64).T
+        xp.add_gram(H, psi.T)
+        return Pieces(H, self.form.adjoint(phi, g)[:, 0], float(d.sum()), weight)
 
     def merge(self, one: dict[int, Pieces], other: dict[int, Pieces]) -> dict[int, Pieces]:
         for name, piece in other.items():
@@ -148,7 +156,7 @@ class Second:
 
 
 @dataclass(frozen=True)
-class Products(_Sum):
+class Products(Sum):
     """sum s d psi psi'v for a step v of every column, d at theta.
 
     Attributes
@@ -170,12 +178,12 @@ class Products(_Sum):
         phi = form.features.read(chunk.X)
         both = form.predictions(phi, np.concatenate([self.theta, self.step], axis=1))
         d = form.loss.curvature(form.targets(chunk), both[:, :c])
-        state += form.adjoint(phi, _trained(self.train, chunk) * d * both[:, c:])
+        state += form.adjoint(phi, trained(self.train, chunk) * d * both[:, c:])
         return state
 
 
 @dataclass(frozen=True)
-class Slopes(_Sum):
+class Slopes(Sum):
     """sum s (psi'v) dV/du at theta + t v, (T, c), for a step v of every column and its t (T, c)."""
 
     form: Form
@@ -192,29 +200,9 @@ class Slopes(_Sum):
         phi, y = form.features.read(chunk.X), form.targets(chunk)
         both = form.predictions(phi, np.concatenate([self.theta, self.step], axis=1))
         u, du = both[:, :c], both[:, c:]
-        moving = _trained(self.train, chunk) * du
+        moving = trained(self.train, chunk) * du
         for i, t in enumerate(self.ts):
             state[i] += linalg.dots(moving, form.gradient(y, u + t * du))
-        return state
-
-
-@dataclass(frozen=True)
-class Shifts(_Sum):
-    """sum s dV/du with every prediction of a column raised by some shifts, (T, c)."""
-
-    form: Form
-    theta: Array = field(repr=False)
-    train: Array = field(repr=False)
-    shifts: Array
-
-    def init(self) -> Array:
-        return np.zeros(self.shifts.shape)
-
-    def update(self, state: Array, chunk: Chunk) -> Array:
-        form, y, s = self.form, self.form.targets(chunk), _trained(self.train, chunk)
-        u = form.predictions(form.features.read(chunk.X), self.theta)
-        for i, shift in enumerate(self.shifts):
-            state[i] += linalg.dots(s, form.gradient(y, u + shift))
         return state
 
 
@@ -267,7 +255,7 @@ class Check:
 
     def update(self, state: tuple[Any, ...], chunk: Chunk) -> tuple[Any, ...]:
         form, y = self.form, self.form.targets(chunk)
-        phi, s = form.features.read(chunk.X), _trained(self.train, chunk)
+        phi, s = form.features.read(chunk.X), trained(self.train, chunk)
         u, lengths = form.predictions(phi, self.theta), form.features.lengths(chunk.X)
         pull = s * form.gradient(y, u)
         sizes = np.abs(pull)

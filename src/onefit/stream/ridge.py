@@ -23,6 +23,7 @@ y^2). Features of late pivots are small, and it is these that have large weights
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,7 +32,7 @@ from onefit import linalg
 from onefit._precise import EPSILON, summation
 from onefit._types import Array
 from onefit.linalg.tiles import BLOCK
-from onefit.stream.gram import Centre, Sums
+from onefit.stream.gram import Centre, Moments, Sums
 
 __all__ = ["Machines", "Ridge"]
 
@@ -89,22 +90,31 @@ class Ridge:
     ) -> None:
         self.centre, self.fit_intercept, self.complement = centre, fit_intercept, complement
         self.weight = sums.weight if scaling == "mean" else 1.0
-        n = max(1.0, sums.weight)
-        self.means = sums.B[:, -1] / n, sums.T[:-1, -1] / n
+        self.means = sums.means
         self.roots = np.sqrt(np.maximum(np.diag(sums.G), 0.0))
         self.fine = summation(max(1, sums.rows), BLOCK) * float(np.linalg.norm(self.roots))
         self.spread = np.sqrt(np.diag(sums.T)[:-1])
-        A, r = sums.G, sums.B[:, :-1].copy(order="F")
-        if fit_intercept:
-            g = self.means[0] * np.sqrt(sums.weight)
-            A -= np.outer(g, g)
-            r -= np.outer(g * np.sqrt(sums.weight), self.means[1])
+        A, r = sums.centred(fit_intercept)
+        A = linalg.mirrored(A)
         if complement is not None:
-            A = complement.congruent(linalg.mirrored(np.tril(A).copy(order="F")))
+            A = complement.congruent(A)
             r = complement.coordinates(r)
         self.A, self.r = A, r
         self.diagonal, self.beside, self.H = linalg.tridiagonal(A.copy(order="F"))
         self.z = self.H.coordinates(r)
+
+    @classmethod
+    def without(
+        cls,
+        moments: Moments,
+        removed: Iterable[int],
+        fit_intercept: bool,
+        scaling: str,
+        lost: Array,
+    ) -> Ridge:
+        """Of all parts but some, without the functions that columns (m, d) span."""
+        complement = linalg.Complement.of(lost) if lost.shape[1] else None
+        return cls(moments.without(removed), moments.centre, fit_intercept, scaling, complement)
 
     def machines(self, lams: Array) -> Machines:
         """At every lambda."""
@@ -133,10 +143,9 @@ class Ridge:
     def _distances(self, V: Array, W: Array, ridges: Array) -> Array:
         """Bounds on ||w - w*||, (L, q)."""
         k, L, q = V.shape
-        A = linalg.mirrored(np.tril(self.A).copy(order="F"))
         flat, ridges = np.asfortranarray(V.reshape(k, L * q)), ridges[:, None]
-        left = self.r[:, None] - linalg.matmul(A, flat).reshape(V.shape) - ridges * V
-        sizes = linalg.matmul(np.abs(A), np.abs(flat)).reshape(V.shape)
+        left = self.r[:, None] - linalg.matmul(self.A, flat).reshape(V.shape) - ridges * V
+        sizes = linalg.matmul(np.abs(self.A), np.abs(flat)).reshape(V.shape)
         sizes += ridges * np.abs(V) + np.abs(self.r)[:, None]
         total = np.linalg.norm(left, axis=0) + summation(k, BLOCK) * np.linalg.norm(sizes, axis=0)
         total += self.fine * (np.tensordot(self.roots, np.abs(W), axes=1) + self.spread)

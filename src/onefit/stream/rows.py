@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from onefit import linalg
 from onefit._types import Array
 from onefit._validation import DataError, first_not_finite
 from onefit.stream.accumulate import Chunk
@@ -96,17 +97,30 @@ class Reading:
             raise DataError(f"{block.where}, from row {block.row[0]} on: {error}") from error
         return Chunk(X, Y, s, fold, block.row)
 
-    def _features(self, block: Block) -> Array:
+    def _features(self, block: Block) -> Any:
         if self.raw:
-            return block.X  # type: ignore[no-any-return]
+            return block.X
         X = block.X if self.transform is None else self._transformed(block, self.transform)
+        if linalg.is_elsewhere(X):
+            return self._on_device(X, block)
         X = self._numbers(X, block, "X")
+        self._check_finite(X, block)
+        return X
+
+    def _on_device(self, X: Any, block: Block) -> Any:
+        """Rows that stay where they are; they come here only to say what is wrong with them."""
+        xp = linalg.arrays_of(X)
+        X = xp.astype(X, self.dtype)
+        if not bool(xp.lib.all(xp.lib.isfinite(X))):
+            self._check_finite(xp.host(X), block)
+        return X
+
+    def _check_finite(self, X: Array, block: Block) -> None:
         bad = first_not_finite(X) if not np.isfinite(X).all() else None
         if bad is not None:
             row, column = bad
             name = repr(self.names[column]) if self.names and self.transform is None else column
             _refuse(block, row, f"column {name}", X[row, column])
-        return X
 
     def _targets(self, block: Block) -> Array:
         if block.y is None:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse, vstack
 
+from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.stream.accumulate import Chunk
 from onefit.stream.hashing import spread
@@ -22,9 +23,10 @@ __all__ = ["Drawn", "Sample", "row_hash"]
 
 
 def row_hash(seed: int, rows: Array) -> Array:
-    """64 bits for every row number, from a start of the seed's own.
+    """64 bits for every row number.
 
-    Folds hash row numbers too, otherwise seeded: were both alike, landmarks would lie in one fold.
+    Folds are hashes of row numbers, too. The seed enters otherwise here: if both hashes were alike,
+    all landmarks could lie in one fold.
     """
     step = np.uint64(0x9E3779B97F4A7C15)
     start = np.uint64((0xD1342543DE82EF95 * (int(seed) + 1)) % 2**64)
@@ -90,7 +92,8 @@ class Sample:
             some = some[np.argpartition(hashes[some], self.size - 1)[: self.size]]
         if some.size == 0:
             return state
-        found = Drawn(chunk.X[some], chunk.Y[some], chunk.fold[some], chunk.row[some], hashes[some])
+        X = linalg.home(linalg.arrays_of(chunk.X).rows(chunk.X, some))
+        found = Drawn(X, chunk.Y[some], chunk.fold[some], chunk.row[some], hashes[some])
         return self.merge(state, found)
 
     def merge(self, one: Drawn | None, other: Drawn | None) -> Drawn | None:

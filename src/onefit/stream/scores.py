@@ -8,9 +8,11 @@ split's targets, which the survey has.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
+from onefit import linalg
 from onefit._types import Array
 from onefit.stream.accumulate import Chunk
 from onefit.stream.features import FeatureMap
@@ -108,12 +110,13 @@ class Scores:
     def update(self, state: Errors, chunk: Chunk) -> Errors:
         for k in np.unique(chunk.fold).tolist():
             own = np.flatnonzero(chunk.fold == k)
-            self._add(state, k, chunk.X[own], chunk.Y[own], chunk.s[own])
+            X = linalg.arrays_of(chunk.X).rows(chunk.X, own)
+            self._add(state, k, X, chunk.Y[own], chunk.s[own])
         return state
 
     def _add(self, state: Errors, k: int, X: Array, Y: Array, s: Array) -> None:
-        flat = np.asfortranarray(self.W[k].reshape(self.W.shape[1], -1))
-        u = self.features.product(X, flat).reshape(-1, *self.b.shape[1:]) + self.b[k]
+        u = self.features.evaluate(X, self._coefficients[k]).reshape(-1, *self.b.shape[1:])
+        u += self.b[k]
         r = Y[:, None, :] - u
         state.squared[k] += np.tensordot(s, np.square(r), axes=1)
         state.absolute[k] += np.tensordot(s, np.abs(r), axes=1)
@@ -121,6 +124,11 @@ class Scores:
         state.right[k] += s @ right
         state.doubtful_right[k] += s @ (right & doubtful)
         state.doubtful_wrong[k] += s @ (~right & doubtful)
+
+    @cached_property
+    def _coefficients(self) -> list[Array]:
+        """What products with features are made of, fold by fold."""
+        return [self.features.coefficients(W.reshape(W.shape[0], -1)) for W in self.W]
 
     def merge(self, one: Errors, other: Errors) -> Errors:
         return one.plus(other)

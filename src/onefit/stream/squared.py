@@ -13,10 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
-from onefit._types import Array
+from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
-from onefit.linalg import Complement
 from onefit.problem import Problem
 from onefit.stream.expansion import Expansion, run
 from onefit.stream.gram import Gram, Moments
@@ -49,7 +48,7 @@ def moments(problem: Problem, part: Partition) -> Moments:
     """The sums of every part of the rows."""
     rows: Expansion = problem.K
     gram = Gram(rows.kept[1], rows.centre(problem.Y, problem.s, problem.fit_intercept))
-    return run(gram, rows.chunks(problem.Y, problem.s, part.label))
+    return run(gram, rows.whole(problem.Y, problem.s, part.label))
 
 
 def make_hat(problem: Problem) -> FeatureHat:
@@ -60,11 +59,11 @@ def make_hat(problem: Problem) -> FeatureHat:
     return FeatureHat(kept, sums.without(()), sums.centre)
 
 
-def fit_squared(problem: Problem, lam: float) -> Machines:
-    """The machine of all rows."""
+def fit_squared(problem: Problem, *lams: float) -> Machines:
+    """The machines of all rows."""
     sums = moments(problem, Partition.whole(problem.n))
     ridge = Ridge(sums.without(()), sums.centre, problem.fit_intercept, problem.scaling)
-    return ridge.machines(np.array([lam]))
+    return ridge.machines(np.array(lams))
 
 
 @dataclass
@@ -104,31 +103,28 @@ class GramPrepared(Prepared):
         return make_hat(self.problem)
 
     def _leave_one_out(self, path: HeldOutPath) -> HeldOutPath:
-        rows, q = self.folds.rows, self.problem.Y.shape[1]
         kept = self.problem.positive
-        outside = np.setdiff1d(rows, kept)
+        values = np.empty((path.lams.size, *self.problem.Y.shape))
+        bounds = np.empty_like(values)
         for i, lam in enumerate(path.lams):
-            values = np.empty((self.problem.n, q))
-            bounds = np.empty_like(values)
-            left, bounds[kept] = self.hat.left_out_with_bounds(float(lam))
-            values[kept] = self.problem.Y[kept] - left
-            if outside.size:
-                # rows that no machine was trained on
-                full = fit_squared(self.problem, float(lam))
-                values[outside] = (self.problem.K.values(outside, full.W) + full.b)[:, 0]
-                far = self.problem.K.lengths[outside]
-                drift = np.zeros(q)
-                bounds[outside] = full.errors(far, drift)[0]
-            path.values[i] = values[rows]
-            path.bounds[i] = bounds[rows] + np.abs(path.values[i] - values[rows])
+            left, bounds[i, kept] = self.hat.left_out_with_bounds(float(lam))
+            values[i, kept] = self.problem.Y[kept] - left
+        # rows that no machine was trained on
+        outside = np.setdiff1d(self.folds.rows, kept)
+        if outside.size:
+            full = fit_squared(self.problem, *path.lams)
+            predicted, errors = _predicted(self.problem.K, outside, full)
+            values[:, outside] = np.moveaxis(predicted, 0, 1)
+            bounds[:, outside] = errors[:, None]
+        values, bounds = values[:, self.folds.rows], bounds[:, self.folds.rows]
+        path.values[:] = values
+        path.bounds[:] = bounds + np.abs(path.values - values)
         return path.judged(self.problem)
 
     def _ridge(self, sums: Moments, split: int, removed: Array) -> Ridge:
-        rows: Expansion = self.problem.K
-        lost = rows.lost(self.folds.removed[split])
-        complement = Complement.of(lost) if lost.shape[1] else None
+        lost = self.problem.K.lost(self.folds.removed[split])
         form = self.problem.fit_intercept, self.problem.scaling
-        return Ridge(sums.without(removed.tolist()), sums.centre, *form, complement)
+        return Ridge.without(sums, removed.tolist(), *form, lost)
 
     def machines(self, lam: float) -> list[Machines]:
         """The machines of all splits at one lambda."""
@@ -141,12 +137,16 @@ class GramPrepared(Prepared):
 
 def put(path: HeldOutPath, rows: Expansion, split: int, found: Machines) -> None:
     """Predict the test rows of a split by its machines, one per lambda."""
-    tested = path.folds.test[split]
-    values = rows.values(tested, found.W) + found.b
-    drift = rows.kept[1].drift(np.asfortranarray(found.W.reshape(found.W.shape[0], -1)))
-    errors = found.errors(rows.lengths[tested], drift)
+    values, errors = _predicted(rows, path.folds.test[split], found)
     for i, reason in enumerate(found.reasons):
         if reason and not path.reasons[i]:
             path.fail(i, reason)
         if not path.reasons[i]:
             path.fill(i, split, slice(None), values[:, i], errors[i])
+
+
+def _predicted(rows: Expansion, some: Indices, found: Machines) -> tuple[Array, Array]:
+    """Predictions (n, L, q) of some rows, and bounds (L, q) on their errors."""
+    values = rows.values(some, found.W) + found.b
+    drift = rows.kept[1].drift(np.asfortranarray(found.W.reshape(found.W.shape[0], -1)))
+    return values, found.errors(rows.lengths[some], drift)

@@ -8,9 +8,11 @@ predicted by the machine of its fold, and number, target, weight, fold and value
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
+from onefit import linalg
 from onefit._types import Array
 from onefit.folds import Folds
 from onefit.stream.accumulate import Chunk
@@ -73,8 +75,14 @@ class Values:
         u = np.empty((chunk.row.size, self.b.shape[1]))
         for k in np.unique(chunk.fold).tolist():
             own = np.flatnonzero(chunk.fold == k)
-            u[own] = self.features.product(chunk.X[own], np.asfortranarray(self.W[k])) + self.b[k]
+            X = linalg.arrays_of(chunk.X).rows(chunk.X, own)
+            u[own] = self.features.evaluate(X, self._coefficients[k]) + self.b[k]
         return [*state, Kept(chunk.row, chunk.fold, chunk.s, chunk.Y, u)]
+
+    @cached_property
+    def _coefficients(self) -> list[Array]:
+        """What products with features are made of, fold by fold."""
+        return [self.features.coefficients(W) for W in self.W]
 
     def merge(self, one: list[Kept], other: list[Kept]) -> list[Kept]:
         return one + other

@@ -1,0 +1,91 @@
+"""Machines side by side in feature space, and the Hessian of each, factored.
+
+A machine minimises F = sum s V(y, psi'theta) + Lambda |w|^2 over theta = (w, b). Its Hessian H =
+sum s d psi psi' + 2 Lambda (not for b) and its gradient are sums over rows, part by part
+(onefit.stream.passes), so that one pass gives every split its own. A split that drops landmarks
+has H in the functions that remain, Q'H Q.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from onefit import linalg
+from onefit._types import Array, Indices
+from onefit.stream.passes import Form, Pieces
+
+__all__ = ["Columns", "Factor", "penalty", "total"]
+
+#: the part of the largest curvature below which the intercept has none to speak of
+FLAT = 1e-6
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Machines side by side, each with its parts, its Lambda and its functions.
+
+    Attributes
+    ----------
+    train : (parts, c) bool array
+    ridge : (c,) array
+    lost : list of (size, d) arrays
+        What each may not use.
+    """
+
+    train: Array = field(repr=False)
+    ridge: Array
+    lost: list[Array] = field(repr=False)
+
+    def take(self, some: Indices) -> Columns:
+        """Some of them."""
+        return Columns(self.train[:, some], self.ridge[some], [self.lost[i] for i in some])
+
+
+def penalty(form: Form, ridge: Array) -> Array:
+    """2 Lambda for w and zero for b, (size, c)."""
+    out = np.repeat(2.0 * np.atleast_1d(ridge)[None], form.size, axis=0)
+    if form.intercept:
+        out[-1] = 0.0
+    return out
+
+
+class Factor:
+    """The Hessian of a split in the functions that it may use, factored."""
+
+    def __init__(self, form: Form, piece: Pieces, ridge: float, lost: Array) -> None:
+        H = linalg.mirrored(piece.H.copy(order="F"))
+        steep = piece.weight * float(form.loss.max_curvature)
+        self.flat = form.intercept and piece.curved < FLAT * steep
+        if self.flat:
+            # nowhere does the slope rise faster
+            H[-1, -1] = steep
+        self.floor = FLAT * steep
+        H[np.diag_indices_from(H)] += penalty(form, np.array([ridge]))[:, 0]
+        self.H = H
+        self.complement = linalg.Complement.of(lost) if lost.shape[1] else None
+        inner = H if self.complement is None else self.complement.congruent(H)
+        self.lower = linalg.cholesky(inner)
+
+    def solve(self, r: Array) -> Array:
+        """Q (Q'H Q)^-1 Q'r for some columns."""
+        r = np.asfortranarray(r)
+        if self.complement is None:
+            return linalg.solve_cholesky(self.lower, r)
+        inner = linalg.solve_cholesky(self.lower, self.complement.coordinates(r))
+        return self.complement.vectors(inner)
+
+    def project(self, r: Array) -> Array:
+        """Q'r."""
+        return r if self.complement is None else self.complement.coordinates(np.asfortranarray(r))
+
+
+def total(pieces: dict[int, Pieces], kept: Array | None = None) -> Pieces:
+    """Of the parts that are kept."""
+    found: Pieces | None = None
+    for name in sorted(pieces):
+        if kept is None or kept[name]:
+            found = pieces[name] if found is None else found.plus(pieces[name])
+    assert found is not None
+    return found

@@ -1,0 +1,168 @@
+r"""The machines of all splits from the machine of all rows: the limit, and exact ones.
+
+**limit.** Newton's step of the problem without fold k is one solve with H - H_k, H the Hessian at
+the machine of all rows (onefit.stream.hessian). If the split drops landmarks, it is the minimum of
+the same quadratic model over the functions that remain, theta = Q v:
+
+    Q'(H - H_k) Q v = Q'((H - H_k) theta - gradient_k).
+
+**exact.** Further steps of all splits at once. A Hessian for each of them at each step would be k n
+m^2 operations; instead the system of a step is solved by conjugate gradients, one product a pass,
+preconditioned by the split's H - H_k at the solution of all rows, which differs from the right one
+in the few rows that changed their curvature. Slopes at a few points of every step give its length
+(onefit.stream.step_length). It ends where the bound is small enough (onefit.stream.bound).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onefit import linalg
+from onefit._types import Array, Indices
+from onefit.certificate import EXACT
+from onefit.stream.bound import Certificate, certify
+from onefit.stream.flat import slide
+from onefit.stream.hessian import Columns, Factor, penalty, total
+from onefit.stream.newton import PATIENCE, STEPS, minimise_one
+from onefit.stream.passes import Form, Pieces, Products, Run
+from onefit.stream.step_length import step_lengths
+
+__all__ = ["limits", "refine", "solve_splits"]
+
+#: steps of conjugate gradients, and what these leave
+INNER, LEFT = 40, 1e-4
+
+
+def solve_splits(
+    form: Form,
+    full: tuple[Array, dict[int, Pieces]],
+    columns: Columns,
+    run: Run,
+    scale: float,
+    longest: Array,
+    refined: bool,
+) -> tuple[Array, Certificate, Array]:
+    """Machines of all columns, how far they are from their minimisers, and their steps.
+
+    ``full`` is the machine of all rows with its sums, ``longest`` the largest |phi| of the rows
+    that a column predicts; without ``refined`` there is one step.
+    """
+    found, factors = limits(form, *full, columns, run, scale)
+    if refined:
+        aim = 0.5 * EXACT * scale
+        return refine(form, found, columns, factors, run, scale, longest, aim)
+    bound = certify(form, found, columns, factors, run, scale)
+    return found, bound, np.ones(columns.ridge.size, dtype=np.intp)
+
+
+def limits(
+    form: Form, theta: Array, pieces: dict[int, Pieces], columns: Columns, run: Run, scale: float
+) -> tuple[Array, list[Factor]]:
+    """One Newton step of every column from the machine of all rows; and its factors."""
+    found, factors = np.empty((form.size, columns.ridge.size)), []
+    for c, ridge in enumerate(columns.ridge):
+        piece = total(pieces, columns.train[:, c])
+        factor = Factor(form, piece, float(ridge), columns.lost[c])
+        pull = piece.g + penalty(form, columns.ridge[[c]])[:, 0] * theta
+        right = linalg.matmul(factor.H, theta[:, None]) - pull[:, None]
+        found[:, [c]] = factor.solve(right)
+        factors.append(factor)
+    flat = np.flatnonzero([factor.flat for factor in factors])
+    if flat.size:
+        found[-1, flat] += slide(form, found[:, flat], columns.train[:, flat], run, scale)
+    return found, factors
+
+
+def refine(
+    form: Form,
+    theta: Array,
+    columns: Columns,
+    factors: list[Factor],
+    run: Run,
+    scale: float,
+    longest: Array,
+    wanted: float,
+) -> tuple[Array, Certificate, Array]:
+    """Newton steps of all columns until their bounds are as wanted, or no longer fall.
+
+    Columns that the factors of the machine of all rows do not bring there go on by themselves, with
+    factors of their own. Returns the columns, their certificate and the steps that each took.
+    """
+    state = _Refined(theta, certify(form, theta, columns, factors, run, scale), longest)
+    for _ in range(STEPS):
+        on = np.flatnonzero((state.best > wanted) & (state.waited < PATIENCE))
+        if on.size == 0:
+            break
+        part, own, at = columns.take(on), [factors[i] for i in on], state.theta[:, on]
+        move = _newton(form, at, part, own, run, state.found.gradient[:, on])
+        at = at + move * step_lengths(form, part, run, at, move)
+        flat = np.flatnonzero([one.flat for one in own])
+        if flat.size:
+            at[-1, flat] += slide(form, at[:, flat], part.train[:, flat], run, scale)
+        state.put(on, at, certify(form, at, part, own, run, scale), 1)
+    for c in np.flatnonzero(state.best > wanted):
+        one = columns.take(np.array([c]))
+        end = minimise_one(form, one, run, state.kept[:, c], scale, float(longest[c]))
+        new = certify(form, end.theta[:, None], one, [end.factor], run, scale)
+        state.put(np.array([c]), end.theta[:, None], new, end.steps)
+    return state.kept, state.found, state.steps
+
+
+class _Refined:
+    """Columns on their way: where each is, and the best place it has been."""
+
+    def __init__(self, theta: Array, found: Certificate, longest: Array) -> None:
+        self.theta, self.kept, self.found, self.longest = theta, theta.copy(), found, longest
+        self.best, self.sizes = found.at(longest), _sizes(found)
+        self.steps = np.ones(longest.size, dtype=np.intp)
+        self.waited = np.zeros(longest.size, dtype=np.intp)
+
+    def put(self, some: Indices, theta: Array, new: Certificate, steps: int) -> None:
+        """Where some columns are now, after so many steps."""
+        bounds, sizes = new.at(self.longest[some]), _sizes(new)
+        gained = (bounds < 0.5 * self.best[some]) | (sizes < 0.5 * self.sizes[some])
+        self.waited[some] = np.where(gained, 0, self.waited[some] + 1)
+        self.theta[:, some], self.found.gradient[:, some] = theta, new.gradient
+        better = (bounds < self.best[some]) | ~np.isfinite(self.best[some])
+        where = some[better]
+        self.kept[:, where] = theta[:, better]
+        for name in ("function", "intercept", "drift"):
+            getattr(self.found, name)[where] = getattr(new, name)[better]
+        self.best[where] = bounds[better]
+        self.sizes[some] = np.minimum(sizes, self.sizes[some])
+        self.steps[some] += steps
+
+
+def _sizes(found: Certificate) -> Array:
+    return np.asarray(np.linalg.norm(found.gradient, axis=0))
+
+
+def _newton(
+    form: Form, theta: Array, columns: Columns, factors: list[Factor], run: Run, gradient: Array
+) -> Array:
+    """Newton's steps, by conjugate gradients with a product a pass for all columns."""
+
+    def precondition(r: Array) -> Array:
+        return np.concatenate([one.solve(r[:, [c]]) for c, one in enumerate(factors)], axis=1)
+
+    ridges = penalty(form, columns.ridge)
+    # a loss that is flat in b would make the system singular
+    ridges = np.where(ridges == 0.0, [one.floor for one in factors], ridges)
+    x, r = np.zeros_like(gradient), -gradient
+    z = precondition(r)
+    p, energy = z.copy(), linalg.dots(r, z)
+    first = energy.copy()
+    for _ in range(INNER):
+        bent: Array = run(Products(form, theta, p, columns.train))
+        Hp = bent + ridges * p
+        bend = linalg.dots(p, Hp)
+        alpha = np.where(bend > 0.0, energy / np.where(bend > 0.0, bend, 1.0), 0.0)
+        x += alpha * p
+        r = r - alpha * Hp
+        z = precondition(r)
+        new = np.maximum(linalg.dots(r, z), 0.0)
+        if (new <= LEFT**2 * first).all():
+            break
+        p = z + np.where(energy > 0.0, new / np.where(energy > 0.0, energy, 1.0), 0.0) * p
+        energy = new
+    return x
