@@ -53,7 +53,7 @@ def reduce_on_dask(
     threads = sum(workers.values())
     state, done = keeper.begin(accumulator)
     for pieces in _sections(source.pieces[done:], threads, keeper):
-        leaves = _leaves(accumulator, source, pieces, rows, threads)
+        leaves = _leaves(source, pieces, rows, threads)
         found = _compute(accumulator, leaves, client, workers).state
         state = found if done == 0 else accumulator.merge(state, found)
         done += len(pieces)
@@ -77,22 +77,18 @@ def _sections(pieces: Sequence[Any], threads: int, keeper: Keeper) -> list[Seque
     return [pieces[i : i + size] for i in range(0, len(pieces), size or 1)]
 
 
-def _leaves(
-    accumulator: Any, source: Source, pieces: Sequence[Any], rows: int, threads: int
-) -> list[_Leaf]:
+def _leaves(source: Source, pieces: Sequence[Any], rows: int, threads: int) -> list[_Leaf]:
     from dask import delayed
 
-    shared = delayed(accumulator, pure=False, traverse=False)
     bare = replace(source, pieces=(), about={})
     take: Callable[..., Any] = delayed(_take, pure=False, traverse=False)
     if source.lazy:
         return [
-            _Leaf(partial(take, shared, bare, [one.unread], rows, *one.parts), one.held)
-            for one in pieces
+            _Leaf(partial(take, bare, [one.unread], rows, *one.parts), one.held) for one in pieces
         ]
     total = sum(piece.rows for piece in pieces)
     groups = groups_of(pieces, -(-total // (LEAVES * threads)))
-    return [_Leaf(partial(take, shared, bare, group, rows), []) for group in groups]
+    return [_Leaf(partial(take, bare, group, rows), []) for group in groups]
 
 
 @dataclass(frozen=True)
@@ -102,12 +98,12 @@ class _Leaf:
     Attributes
     ----------
     task : callable
-        Gives a new promise of the sum.
+        Gives a new promise of the sum, for a promise of the accumulator.
     held : list of futures
         What workers hold of the rows.
     """
 
-    task: Callable[[], Any]
+    task: Callable[..., Any]
     held: list[Any]
 
 
@@ -121,7 +117,7 @@ class _Held:
         return nbytes(self.state)
 
 
-def _take(accumulator: Any, source: Source, pieces: list[Any], rows: int, *parts: Any) -> _Held:
+def _take(source: Source, pieces: list[Any], rows: int, *parts: Any, accumulator: Any) -> _Held:
     """The state of some pieces; the one piece of a collection gets its parts from Dask."""
     if parts:
         pieces = [replace(pieces[0], parts=list(parts))]
@@ -130,7 +126,7 @@ def _take(accumulator: Any, source: Source, pieces: list[Any], rows: int, *parts
 
 def _compute(accumulator: Any, leaves: list[_Leaf], client: Any, workers: dict[str, int]) -> Any:
     if client is None:
-        return _tree(accumulator, [leaf.task() for leaf in leaves]).compute()
+        return _summed(accumulator, leaves).compute()
     with _large_graphs():
         branches = _dealt(accumulator, client, leaves, list(workers))
         try:
@@ -165,7 +161,7 @@ class _Branch:
 
     def begin(self, client: Any) -> None:
         """Compute it, once more if it was begun before."""
-        tree = _tree(self.accumulator, [leaf.task() for leaf in self.leaves])
+        tree = _summed(self.accumulator, self.leaves)
         where = {"workers": [self.place], "allow_other_workers": not self.alone}
         self.future = client.compute(tree, **(where if self.place else {}))
 
@@ -173,7 +169,7 @@ class _Branch:
 def _joined(accumulator: Any, client: Any, branches: list[_Branch]) -> Any:
     """The state of all branches, those of workers that die meanwhile computed by others."""
     while True:
-        root = client.compute(_tree(accumulator, [one.future for one in branches]))
+        root = client.compute(_tree(_promise(accumulator), [one.future for one in branches]))
         try:
             gone = _watch(client, root, [one for one in branches if one.place and one.alone])
             if not gone:
@@ -220,12 +216,28 @@ def _dealt(accumulator: Any, client: Any, leaves: list[_Leaf], names: list[str])
     return [_Branch(accumulator, own, place, alone) for place, own in dealt.items()]
 
 
-def _tree(accumulator: Any, states: Sequence[Any]) -> Any:
+def _promise(accumulator: Any) -> Any:
+    """The accumulator in a graph, under a name of its own each time.
+
+    A name that several branches had in common would be bound to the worker of one of them, and be
+    lost with it for all.
+    """
+    from dask import delayed
+
+    return delayed(accumulator, pure=False, traverse=False)
+
+
+def _summed(accumulator: Any, leaves: list[_Leaf]) -> Any:
+    """The state of some leaves."""
+    shared = _promise(accumulator)
+    return _tree(shared, [leaf.task(accumulator=shared) for leaf in leaves])
+
+
+def _tree(shared: Any, states: Sequence[Any]) -> Any:
     """The state of all, joined by groups and these by groups again."""
     from dask import delayed
 
     join: Callable[..., Any] = delayed(_join, pure=False, traverse=False)
-    shared = delayed(accumulator, pure=False, traverse=False)
     while len(states) > 1:
         groups = [states[i : i + FAN] for i in range(0, len(states), FAN)]
         states = [join(shared, *group) if len(group) > 1 else group[0] for group in groups]
