@@ -14,9 +14,10 @@ from onefit.kernels import Gaussian
 from onefit.losses import Log, SmoothedHinge
 from onefit.stream.accumulate import Chunk
 from onefit.stream.features import nystrom_map
+from onefit.stream.flat import Shifts, Stretch
 from onefit.stream.fourier import fourier_map
 from onefit.stream.gram import Centre, Gram
-from onefit.stream.passes import Check, Form, Products, Second, Shifts, Slopes
+from onefit.stream.passes import Check, Form, Products, Second, Slopes
 from onefit.stream.ridge import Ridge
 from onefit.stream.sample import Sample, row_hash
 
@@ -87,6 +88,7 @@ def accumulators():
         "products": Products(form, theta, step, train),
         "slopes": Slopes(form, theta, step, train, ts),
         "shifts": Shifts(form, theta, train, ts),
+        "stretch": Stretch(form, theta, train),
         "check": Check(form, theta, train, np.array([0.1, 1.0])),
     }
 

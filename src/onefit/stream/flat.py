@@ -22,7 +22,7 @@ from onefit.stream.accumulate import Chunk
 from onefit.stream.passes import Form, Run, Sum, trained
 from onefit.stream.step_length import BETWEEN
 
-__all__ = ["Stretch", "Stretches", "slide"]
+__all__ = ["Shifts", "Stretch", "Stretches", "slide"]
 
 #: shifts of the intercept, in units of the targets' scale, where its slope is looked at
 AROUND = np.concatenate([-(10.0 ** np.arange(4.0, -7.0, -1.0)), 10.0 ** np.arange(-6.0, 5.0)])
@@ -115,7 +115,7 @@ def _crossing(form: Form, theta: Array, train: Array, run: Run, scale: float) ->
     every = np.arange(theta.shape[1])
     shifts = np.repeat(scale * AROUND[:, None], every.size, axis=1)
     for _ in range(3):
-        slopes: Array = run(_Shifts(form, theta, train, shifts))
+        slopes: Array = run(Shifts(form, theta, train, shifts))
         above = (slopes > 0.0).argmax(axis=0)
         # an end where nothing rises, or nothing falls: the nearest point that was looked at
         above = np.where((slopes > 0.0).any(axis=0), above, shifts.shape[0] - 1)
@@ -128,7 +128,7 @@ def _crossing(form: Form, theta: Array, train: Array, run: Run, scale: float) ->
 
 
 @dataclass(frozen=True)
-class _Shifts(Sum):
+class Shifts(Sum):
     """sum s dV/du with every prediction of a column raised by some shifts, (T, c)."""
 
     form: Form
