@@ -28,7 +28,7 @@ from onefit.kernels import (
     Polynomial,
     WeightedSum,
 )
-from onefit.linalg import arrays_of, device, tiles
+from onefit.linalg import arrays_of, device, device_tiles
 from onefit.losses import Squared
 from onefit.problem import Problem
 
@@ -95,7 +95,7 @@ def test_tiles_products_and_columns(there, monkeypatch):
     X, Y = sample()
     K, whole = Gaussian(0.3).tiles(there(X)), Gaussian(0.3)(X)
     K.side = 32
-    monkeypatch.setattr(tiles, "TERMS", 8)
+    monkeypatch.setattr(device_tiles, "TERMS", 8)
     rows = np.array([5, 80, 2])
     for matrix in (K, Gaussian(0.3).tiles(there(X)).hold()):
         for precise in (False, True):
@@ -265,7 +265,7 @@ def test_classifier_and_heldout_predictions(there):
 
 def test_smaller_tiles_where_memory_is_short_and_then_a_refusal(there, monkeypatch):
     X, Y = sample()
-    monkeypatch.setattr(tiles, "SMALL", 8)
+    monkeypatch.setattr(device_tiles, "SMALL", 8)
     K = Gaussian(0.3).tiles(there(X))
     block, most = K.block, 30
 

@@ -37,8 +37,8 @@ __all__ = [
 EPSILON = float(np.finfo(np.float64).eps)
 #: bits of a slice: sums of up to 2^17 products of two slices are free of rounding
 SLICE = 18
-#: rows of K in double precision at a time
-ROWS = 256
+#: rows of K in double precision at a time, here and on a device
+ROWS, TALL = 256, 1024
 
 
 def summation(n: int, block: int = 0) -> float:
@@ -102,34 +102,43 @@ def predictions(
     without loss.
     """
     a = np.asarray(a, dtype=np.float64)
-    if not isinstance(norms.K, np.ndarray):
+    xp = linalg.arrays_of(norms.K)
+    if not isinstance(norms.K, np.ndarray) and (low is None or xp.on_host):
         V = np.zeros((norms.roots.size, a.shape[1]))
         V[columns] = a
         return np.asarray((norms.K @ V)[rows] + plus)
     plus = np.broadcast_to(plus, (rows.size, a.shape[1]))
     out = np.empty(plus.shape)
     t = np.exp2(np.round(np.log2(np.where(norms.roots > 0.0, norms.roots, 1.0))))
-    for first in range(0, rows.size, ROWS):
-        some = slice(first, first + ROWS)
-        K = linalg.submatrix(norms.K, rows[some], columns).astype(np.float64, copy=False)
+    height = ROWS if xp.on_host else TALL
+    for first in range(0, rows.size, height):
+        some = slice(first, first + height)
+        K = norms.part(rows[some], columns)
         if low is None:
             out[some] = linalg.matmul(K, a) + plus[some]
         else:
-            out[some] = _precise(K, a, low, plus[some], t[rows[some]][:, None], t[columns])
+            out[some] = _precise(xp, K, a, low, plus[some], t[rows[some]][:, None], t[columns])
     return out
 
 
-def _precise(K: Array, a: Array, low: Array, plus: Array, left: Array, right: Array) -> Array:
-    K, a, low = K / left / right, right[:, None] * a, right[:, None] * low
+def _precise(
+    xp: linalg.Arrays, K: Any, a: Array, low: Array, plus: Array, left: Array, right: Array
+) -> Array:
+    """Slices of K are made, and multiplied, where K is; what is as small as a is NumPy's."""
+
+    def times(part: Any, b: Array) -> Array:
+        return xp.host(xp.matmul(part, xp.asarray(b)))
+
+    K, a, low = K / xp.asarray(left) / xp.asarray(right), right[:, None] * a, right[:, None] * low
     plus = plus / left
-    K1, K2, K3, K4 = _slices(K, 4.0)
-    a1, a2, a3, a4 = _slices(a, np.abs(a).max(axis=0, initial=0.0))
-    first, lost = two_sum(linalg.matmul(K1, a1), plus)
-    second, lost2 = two_sum(linalg.matmul(K1, a2), linalg.matmul(K2, a1))
-    third, lost3 = two_sum(linalg.matmul(K1, a3), linalg.matmul(K2, a2))
-    third, lost4 = two_sum(third, linalg.matmul(K3, a1))
-    rest = linalg.matmul(K1, a4) + linalg.matmul(K2, a3 + a4) + linalg.matmul(K3, a - a1)
-    rest += linalg.matmul(K4, a) + linalg.matmul(K, low)
+    K1, K2, K3, K4 = _slices(K, float(_top(4.0)))
+    a1, a2, a3, a4 = _slices(a, _top(np.abs(a).max(axis=0, initial=0.0)))
+    first, lost = two_sum(times(K1, a1), plus)
+    second, lost2 = two_sum(times(K1, a2), times(K2, a1))
+    third, lost3 = two_sum(times(K1, a3), times(K2, a2))
+    third, lost4 = two_sum(third, times(K3, a1))
+    rest = times(K1, a4) + times(K2, a3 + a4) + times(K3, a - a1)
+    rest += times(K4, a) + times(K, low)
     total, lost5 = two_sum(first, second)
     total, lost6 = two_sum(total, third)
     return np.asarray(
@@ -137,9 +146,13 @@ def _precise(K: Array, a: Array, low: Array, plus: Array, left: Array, right: Ar
     )
 
 
-def _slices(x: Array, size: Any) -> tuple[Array, Array, Array, Array]:
-    """Three times the leading SLICE bits, counted from those of ``size``, and what is left."""
-    top = np.exp2(np.ceil(np.log2(np.maximum(size, np.finfo(np.float64).tiny))) + 53 - SLICE)
+def _top(size: Any) -> Any:
+    """What leaves SLICE bits of numbers up to a size, when it is added and taken away again."""
+    return np.exp2(np.ceil(np.log2(np.maximum(size, np.finfo(np.float64).tiny))) + 53 - SLICE)
+
+
+def _slices(x: Any, top: Any) -> tuple[Any, Any, Any, Any]:
+    """Three times the leading SLICE bits, and what is left."""
     parts = []
     for _ in range(3):
         parts.append((x + top) - top)

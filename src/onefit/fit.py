@@ -45,7 +45,7 @@ def fit(
     start : Solution, default=None
         Where to begin, near the minimiser; at zero by default.
     """
-    if isinstance(problem.K, Tiles):
+    if isinstance(problem.K, Tiles) and problem.K.held is None:
         solver = "iterative"
     problem = resolved(problem, lam, solver)
     if solver == "reweight":

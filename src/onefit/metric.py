@@ -52,7 +52,7 @@ class Metric:
     @classmethod
     def of(cls, norms: Norms, rows: Array, c: Array, centred: bool = False) -> Metric | None:
         """None if M is not positive definite beyond doubt."""
-        K = linalg.submatrix(norms.K, rows, rows).astype(np.float64, copy=False)
+        K = norms.entries(rows, rows)
         mean, changed = None, 0.0
         if centred:
             mean = K.mean(axis=1)
@@ -87,7 +87,7 @@ class Metric:
 
     def at(self, x: Array) -> tuple[Array, Array]:
         """Kernel values of other rows of the sample, centred like K, and m there."""
-        K = linalg.submatrix(self.norms.K, x, self.rows).astype(np.float64, copy=False)
+        K = self.norms.entries(x, self.rows)
         if self.mean is None:
             return K, np.zeros(x.size)
         mean = K.mean(axis=1) - self.mean.mean()

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from onefit import linalg
-from onefit._types import Array
+from onefit._types import Array, Indices
 from onefit.kernels.distances import CLOSE
-from onefit.linalg.tiles import DeviceTiles, Tiles
+from onefit.linalg.tiles import Tiles
 
 __all__ = ["Norms", "target_scale"]
 
@@ -45,11 +45,21 @@ class Norms:
     def row_sum(self) -> float:
         """The largest absolute row sum, no less than the largest eigenvalue."""
         K = self.K
-        if isinstance(K, DeviceTiles) and K.held is not None:
+        if isinstance(K, Tiles) and K.held is not None:
             return K.row_sum()
         if isinstance(K, Tiles):
             return float(self.roots.max(initial=0.0) * self.roots.sum())
         return max(float(np.abs(K[i : i + 512]).sum(axis=1).max()) for i in range(0, len(K), 512))
+
+    def part(self, rows: Indices, columns: Indices) -> Any:
+        """Some rows and columns of the matrix in double precision, where it is."""
+        held = isinstance(self.K, np.ndarray)
+        found = linalg.submatrix(self.K, rows, columns) if held else self.K.part(rows, columns)
+        return linalg.arrays_of(self.K).astype(found, np.float64)
+
+    def entries(self, rows: Indices, columns: Indices) -> Array:
+        """The same as NumPy's array."""
+        return linalg.arrays_of(self.K).host(self.part(rows, columns))
 
     @property
     def diagonal(self) -> float:

@@ -14,7 +14,8 @@ from scipy.sparse import issparse
 
 from onefit.kernels.on_device import points_of
 from onefit.linalg import arrays_of, is_elsewhere
-from onefit.linalg.device import Device, named_device
+from onefit.linalg.device import Device
+from onefit.linalg.which import named_device
 
 __all__ = ["Brought", "home"]
 

@@ -279,7 +279,7 @@ class HeldOutMethod(ABC):
 
     def check(self, problem: Problem) -> None:
         """Refuse a loss or a device that the method cannot serve, naming both."""
-        if not (self.on_device and problem.quadratic):
+        if not self.on_device:
             self._require_host(problem)
         if self.quadratic_only and not problem.quadratic:
             raise ValueError(
@@ -292,9 +292,9 @@ class HeldOutMethod(ABC):
         arrays = linalg.arrays_of(problem.K)
         if not arrays.on_host:
             raise ValueError(
-                f"method {self.name!r} with loss {problem.loss!r} does not compute on {arrays!r}: "
-                "there, methods 'iterative', 'block' and 'eigen' of the squared loss do; use one "
-                "of these, or leave the device out"
+                f"method {self.name!r} does not compute on {arrays!r}: use 'iterative', 'exact', "
+                "'limit' or 'refit' there, 'block' or 'eigen' for the squared loss, or leave the "
+                "device out"
             )
 
     def __repr__(self) -> str:

@@ -160,8 +160,8 @@ class _Iterative(Prepared):
     def refit(self, path: HeldOutPath, i: int, problem: Problem) -> None:
         """Splits without a certificate, where the sample is so small that a refit costs nothing."""
         rough = np.flatnonzero(~(path.bounds[i] <= EXACT * problem.scale).all(axis=1))
-        cheap = cheap_to_refit(problem.n, rough.size) and not isinstance(problem.K, Tiles)
-        if not cheap or self.method.tol > EXACT:
+        held = not isinstance(problem.K, Tiles) or problem.K.held is not None
+        if not (held and cheap_to_refit(problem.n, rough.size)) or self.method.tol > EXACT:
             return
         improve_by_refits(path, i, problem, self.positive, rough)
 

@@ -30,7 +30,7 @@ from onefit.heldout.refit import cheap_to_refit, fill_refits, refit_columns, ref
 from onefit.heldout.splits import Splits
 from onefit.newton import Batch, minimise
 from onefit.problem import Columns, Problem, Solution
-from onefit.systems import Update
+from onefit.systems import System
 
 __all__ = ["Exact", "Limit"]
 
@@ -44,6 +44,7 @@ class Limit(HeldOutMethod):
 
     name = "limit"
     requires = ("value", "gradient", "curvature", "max_curvature", "piece")
+    on_device = True
 
     def prepare(self, problem: Problem, folds: Folds) -> LeaveOutNewton:
         self.check(problem)
@@ -155,7 +156,7 @@ class LeaveOutNewton(Prepared):
         return found
 
 
-def _start(columns: Columns, system: Update, full: Solution, last: _Last | None) -> Batch:
+def _start(columns: Columns, system: System, full: Solution, last: _Last | None) -> Batch:
     """At the full solution, or at it shifted as the folds were before, whichever is lower."""
     at = full.take(np.zeros(columns.ridge.size, dtype=np.intp))
     base = at

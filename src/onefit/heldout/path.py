@@ -21,7 +21,7 @@ from onefit.heldout.splits import Splits
 from onefit.losses.base import loss_of
 from onefit.newton import Batch, minimise
 from onefit.problem import Problem, Solution
-from onefit.systems import Base, Follow, SharedSpectrum, Update
+from onefit.systems import Base, Cholesky, Follow, SharedSpectrum, System, Update
 
 __all__ = ["FullPath", "curvature"]
 
@@ -70,10 +70,13 @@ class FullPath:
     problems: list[Problem] = field(init=False)
     spectra: list[list[SharedSpectrum]] = field(init=False)
     batches: list[tuple[Array, Indices, Indices]] = field(init=False)
+    on_host: bool = field(init=False)
 
     def __post_init__(self) -> None:
         problem = self.problem
-        self.share = self.share and problem.loss.piecewise_quadratic and bool(problem.s.all())
+        self.on_host = linalg.arrays_of(problem.K).on_host
+        pieces = problem.loss.piecewise_quadratic and bool(problem.s.all())
+        self.share = self.share and self.on_host and pieces
         self.spectra = [[] for _ in range(problem.Y.shape[1])]
         self.batches = list(self._batches())
 
@@ -172,8 +175,17 @@ class FullPath:
             members = np.concatenate([members for _, members in taken])
             yield np.array([w for w, _ in taken]), which, members
 
-    def systems(self, lam: float, d: Array, j: int) -> Iterator[tuple[Update, Indices]]:
-        """The splits of target ``j`` side by side, with their systems around curvature d."""
+    def systems(self, lam: float, d: Array, j: int) -> Iterator[tuple[System, Indices]]:
+        """The splits of target ``j`` side by side, with their systems around curvature d.
+
+        A device has a new factor in less time than the many small steps of an update take.
+        """
+        if not self.on_host:
+            everyone = np.concatenate([members for _, _, members in self.batches])
+            for first in range(0, everyone.size, WIDTH):
+                some = everyone[first : first + WIDTH]
+                yield Cholesky(self.problem, lam * self.splits.weight[some]), some
+            return
         spectrum = self.spectrum(d, j)
         for weights, which, members in self.batches:
             bases = [Base(self.problem, d, lam * float(w), spectrum) for w in weights]

@@ -46,6 +46,7 @@ class Refit(HeldOutMethod):
     """Fit again on every training set."""
 
     name = "refit"
+    on_device = True
 
     def prepare(self, problem: Problem, folds: Folds) -> Prepared:
         self.check(problem)

@@ -15,7 +15,8 @@ from onefit.kernels.distances import Array, Geometry, Points, as_points, row_blo
 from onefit.kernels.rows import number_type
 from onefit.linalg import Arrays, arrays_of
 from onefit.linalg.device import Device
-from onefit.linalg.tiles import DeviceTiles, Tiles
+from onefit.linalg.device_tiles import DeviceTiles
+from onefit.linalg.tiles import Tiles
 
 
 class Kernel(ABC):

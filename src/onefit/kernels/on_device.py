@@ -118,17 +118,12 @@ def _mend(geometry: Geometry, out: Any, rows: Any, x: Any, y: Any, scale: float)
 
 
 def _manhattan(geometry: Geometry) -> Any:
-    """One feature after the other; PyTorch has a routine of its own."""
+    """Sums of absolute differences, for which there is no product."""
     xp, lib = geometry.arrays, geometry.arrays.lib
     sums = (lib.sum(lib.abs(Z), axis=1) for Z in (geometry.X, geometry.Y))
     _require_representable(geometry, *sums)
     X, Y = (xp.astype(Z, np.float64) for Z in (geometry.X, geometry.Y))
-    if hasattr(xp, "torch"):
-        out = xp.torch.cdist(X, Y, p=1.0)
-    else:
-        out = xp.zeros(geometry.shape, np.float64)
-        for f in range(X.shape[1]):
-            out += lib.abs(X[:, f][:, None] - Y[:, f][None, :])
+    out = xp.city_block(X, Y)  # type: ignore[attr-defined]
     return xp.astype(_mirrored(geometry, out, 0.0) if geometry.symmetric else out, geometry.dtype)
 
 

@@ -83,6 +83,10 @@ class Arrays:
         """Overwrite some columns."""
         x[:, which] = values
 
+    def submatrix(self, x: Any, rows: Any, columns: Any) -> Any:
+        """Some rows and columns of a matrix."""
+        return blas.submatrix(x, rows, columns)
+
     def add_diagonal(self, a: Any, value: float) -> Any:
         """a + value I, in place."""
         a[np.diag_indices_from(a)] += value
@@ -139,9 +143,17 @@ class Arrays:
         """As LAPACK wants it."""
         return np.asfortranarray(a)
 
+    def unit_ridge(self, a: Any, root: Array) -> Any:
+        """I + R a R of a symmetric matrix, R = diag(root)."""
+        return blas.unit_ridge(a, root)
+
     def cholesky(self, a: Any) -> Any:
         """Lower L with L L' = a; overwrites ``a``."""
         return blas.cholesky(a, overwrite=True)
+
+    def solve_cholesky(self, lower: Any, b: Any) -> Any:
+        """Solve L L' x = b, for some columns b."""
+        return blas.solve_cholesky(lower, b)
 
     def triangular_inverse(self, lower: Any) -> Any:
         """The inverse of a lower triangular matrix; overwrites it."""
@@ -188,9 +200,9 @@ def arrays_of(x: Any) -> Arrays:
         return own  # type: ignore[no-any-return]
     if isinstance(x, np.ndarray) or not is_elsewhere(x):
         return HOST
-    from onefit.linalg.device import Device
+    from onefit.linalg.which import device_of
 
-    return Device.of(x)
+    return device_of(x)
 
 
 def index(which: Any) -> Indices:

@@ -122,7 +122,7 @@ def row_product(a: Array, b: Array) -> Array:
     A matrix that is not held is multiplied as it can be.
     """
     if not isinstance(a, np.ndarray):
-        return np.asfortranarray(a @ b)
+        return np.asfortranarray(a @ b if b.any() else np.zeros_like(b))
     rows = np.flatnonzero(b.any(axis=1))
     out = np.zeros(b.shape, dtype=a.dtype, order="F")
     some, gathered = b[rows], np.empty((_GATHERED, a.shape[0]), dtype=a.dtype)

@@ -1,9 +1,9 @@
-"""The same operations for arrays on a device: PyTorch's, CuPy's, or any that keep to the standard.
+"""The operations of `Arrays` on a device, for any library that keeps to the array API standard.
 
-The namespace comes from array-api-compat, the device from the arrays. Three things are not in the
-standard and are written for each library where it has them: overwriting an array elementwise,
-writing to columns that are named by indices, and the room that is left in memory. Libraries without
-them, such as array-api-strict, get plain substitutes: slower, and the same numbers.
+A few things are not in the standard: overwriting an array elementwise, writing to entries that are
+named by indices, triangular systems, and the room that is left in memory. Here they have plain
+substitutes, slower and with the same numbers; onefit.linalg.torch_arrays and cupy_arrays have what
+these two libraries bring.
 
 **Triangular inverse by halves.** The inverse of [A, 0; B, C] is [A^-1, 0; -C^-1 B A^-1, C^-1], so
 that all but small blocks on the diagonal are matrix products, the fastest thing a device does.
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from scipy.linalg import LinAlgError
 from onefit._types import Array
 from onefit.linalg.arrays import Arrays, index
 
-__all__ = ["Device", "DeviceMemoryError", "named_device"]
+__all__ = ["Device", "DeviceMemoryError"]
 
 #: rows of a triangular matrix that is inverted at once
 LEAF = 512
@@ -56,14 +55,6 @@ class Device(Arrays):
 
     def __repr__(self) -> str:
         return f"device {self.device}"
-
-    @staticmethod
-    def of(x: Any) -> Device:
-        """The one that an array lies on."""
-        compat = _compat()
-        lib, device = compat.array_namespace(x), compat.device(x)
-        name = type(x).__module__.partition(".")[0]
-        return _KINDS.get(name, Device)(lib, device)
 
     def same(self, other: Arrays) -> bool:
         """Whether arrays of both can meet in one operation."""
@@ -147,6 +138,9 @@ class Device(Arrays):
         ):
             x[int(i), int(j)] = values[k]
 
+    def submatrix(self, x: Any, rows: Any, columns: Any) -> Any:
+        return self.columns(self.rows(x, rows), columns)
+
     def add_diagonal(self, a: Any, value: float) -> Any:
         a += value * self.lib.eye(a.shape[0], dtype=a.dtype, device=self.device)
         return a
@@ -199,8 +193,21 @@ class Device(Arrays):
 
     # matrices
 
+    def city_block(self, X: Any, Y: Any) -> Any:
+        """Sums of the absolute differences of all pairs of rows, one feature after the other."""
+        out = self.zeros((X.shape[0], Y.shape[0]), _name(X.dtype))
+        for f in range(X.shape[1]):
+            out += self.lib.abs(X[:, f][:, None] - Y[:, f][None, :])
+        return out
+
     def fortran(self, a: Any) -> Any:
         return a
+
+    def unit_ridge(self, a: Any, root: Array) -> Any:
+        r = self.asarray(root)
+        out = a * r[:, None]
+        out *= r[None, :]
+        return self.add_diagonal(out, 1.0)
 
     def cholesky(self, a: Any) -> Any:
         try:
@@ -239,6 +246,10 @@ class Device(Arrays):
         eye = self.lib.eye(lower.shape[0], dtype=lower.dtype, device=self.device)
         return self.lib.tril(self.lib.linalg.solve(lower, eye))
 
+    def solve_cholesky(self, lower: Any, b: Any) -> Any:
+        W = self.triangular_inverse(lower)
+        return W.T @ (W @ b)
+
     def inverse_spd(self, a: Any) -> Any:
         W = self.triangular_inverse(self.cholesky(a))
         return W.T @ W
@@ -266,163 +277,6 @@ class Device(Arrays):
             x = a.T @ (a @ x)
             found = max(found, float(self.norms(x)[0]))
         return 2.0 * found
-
-
-class _Torch(Device):
-    """PyTorch."""
-
-    def __init__(self, lib: Any, device: Any) -> None:
-        super().__init__(lib, device)
-        import torch
-
-        self.torch = torch
-        self.exhausted = (MemoryError, torch.OutOfMemoryError)
-
-    def room(self) -> float:
-        if self.device.type != "cuda":
-            return super().room()
-        free, _ = self.torch.cuda.mem_get_info(self.device)
-        kept = self.torch.cuda.memory_reserved(self.device)
-        return float(free + kept - self.torch.cuda.memory_allocated(self.device))
-
-    def release(self) -> None:
-        if self.device.type == "cuda":
-            self.torch.cuda.empty_cache()
-
-    def asarray(self, x: Any, dtype: Any = None) -> Any:
-        return self.torch.tensor(np.ascontiguousarray(x, dtype=dtype), device=self.device)
-
-    def host(self, x: Any) -> Array:
-        return np.asarray(x.cpu().numpy())
-
-    def copy(self, x: Any) -> Any:
-        return x.clone()
-
-    def put(self, x: Any, which: Any, values: Any) -> None:
-        x[:, self.index(which)] = values
-
-    def put_pairs(self, x: Any, rows: Any, columns: Any, values: Any) -> None:
-        x[rows, columns] = values
-
-    def add_diagonal(self, a: Any, value: float) -> Any:
-        a.diagonal().add_(value)
-        return a
-
-    def add_scaled(self, x: Any, a: Any, scale: Array) -> None:
-        x.addcmul_(a, self.asarray(scale))
-
-    def exp_(self, t: Any) -> None:
-        t.exp_()
-
-    def sqrt_(self, t: Any) -> None:
-        t.sqrt_()
-
-    def power_(self, t: Any, degree: int) -> None:
-        t.pow_(degree)
-
-    def at_least_(self, t: Any, value: float) -> None:
-        t.clamp_(min=value)
-
-    def _leaf(self, lower: Any) -> Any:
-        eye = self.torch.eye(lower.shape[0], dtype=lower.dtype, device=self.device)
-        return self.torch.linalg.solve_triangular(lower, eye, upper=False)
-
-
-class _CuPy(Device):
-    """CuPy."""
-
-    def __init__(self, lib: Any, device: Any) -> None:
-        super().__init__(lib, device)
-        import cupy
-
-        self.cupy = cupy
-        self.exhausted = (MemoryError, cupy.cuda.memory.OutOfMemoryError)
-
-    def room(self) -> float:
-        free, _ = self.cupy.cuda.runtime.memGetInfo()
-        return float(free + self.cupy.get_default_memory_pool().free_bytes())
-
-    def release(self) -> None:
-        self.cupy.get_default_memory_pool().free_all_blocks()
-
-    def asarray(self, x: Any, dtype: Any = None) -> Any:
-        with self.device:
-            return self.cupy.asarray(np.ascontiguousarray(x, dtype=dtype))
-
-    def host(self, x: Any) -> Array:
-        return np.asarray(self.cupy.asnumpy(x))
-
-    def put(self, x: Any, which: Any, values: Any) -> None:
-        x[:, self.index(which)] = values
-
-    def put_pairs(self, x: Any, rows: Any, columns: Any, values: Any) -> None:
-        x[rows, columns] = values
-
-    def exp_(self, t: Any) -> None:
-        self.cupy.exp(t, out=t)
-
-    def sqrt_(self, t: Any) -> None:
-        self.cupy.sqrt(t, out=t)
-
-    def _leaf(self, lower: Any) -> Any:
-        from cupyx.scipy.linalg import solve_triangular
-
-        return solve_triangular(lower, self.cupy.eye(lower.shape[0], dtype=lower.dtype), lower=True)
-
-
-_KINDS: dict[str, type[Device]] = {"torch": _Torch, "cupy": _CuPy}
-
-
-def named_device(name: Any) -> Device | None:
-    """What ``device="cuda"`` means: PyTorch there, or CuPy without it; None for "cpu".
-
-    A device that is not there is an error that says so.
-    """
-    if name is None or str(name) == "cpu":
-        return None
-    kind, _, number = str(name).partition(":")
-    if kind != "cuda" or not (number == "" or number.isdigit()):
-        raise ValueError(
-            f"device={name!r} is not known; use 'cuda', 'cuda:0', ..., or 'cpu' for NumPy"
-        )
-    for attempt in (_cuda_torch, _cuda_cupy):
-        found = attempt(int(number or 0))
-        if found is not None:
-            return found
-    raise ValueError(
-        f"device={name!r}, but neither PyTorch nor CuPy finds such a CUDA device: install one of "
-        "them with CUDA (pip install 'onefit[gpu]'), check nvidia-smi, or leave the device out"
-    )
-
-
-def _cuda_torch(number: int) -> Device | None:
-    try:
-        import torch
-    except ImportError:
-        return None
-    if number >= torch.cuda.device_count():
-        return None
-    return Device.of(torch.empty(0, device=f"cuda:{number}"))
-
-
-def _cuda_cupy(number: int) -> Device | None:
-    try:
-        import cupy
-
-        if number >= cupy.cuda.runtime.getDeviceCount():
-            return None
-    except Exception:  # without a driver CuPy raises errors of its own
-        return None
-    with cupy.cuda.Device(number):
-        return Device.of(cupy.empty(0))
-
-
-def _compat() -> Any:
-    try:
-        return import_module("array_api_compat")
-    except ImportError:
-        # scikit-learn brings a copy
-        return import_module("sklearn.externals.array_api_compat")
 
 
 def _name(dtype: Any) -> str:

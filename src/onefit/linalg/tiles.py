@@ -18,18 +18,11 @@ from threadpoolctl import ThreadpoolController
 
 from onefit._types import Array, Indices
 from onefit.linalg.arrays import HOST, Arrays
-from onefit.linalg.device import Device, DeviceMemoryError
 
-__all__ = [
-    "BLOCK", "SIDE", "DeviceTiles", "Tiles", "blas_threads", "each", "product", "take_columns",
-]  # fmt: skip
+__all__ = ["BLOCK", "SIDE", "Tiles", "blas_threads", "each", "product", "take_columns"]
 
 #: rows and columns of a tile, and terms that a product adds up before it adds up their sums
 SIDE, BLOCK = 1024, 256
-#: the same on a device: the largest and the smallest tile, and terms of a sum that is to be precise
-LARGE, SMALL, TERMS = 16384, 1024, 256
-#: tiles that a device holds at a time, one of them while another is computed
-TEMPORARY = 5
 #: numbers that are read between two looks at the signals of the user
 PANEL = 2**27
 
@@ -118,6 +111,10 @@ class Tiles:
         each(add, self._pairs())
         return out
 
+    def product(self, V: Array, precise: bool = False) -> Array:
+        """K V; a tile's terms are added up before the sums are, which is precise."""
+        return self @ V
+
     def _tile(self, rows: slice, columns: slice) -> Array:
         return self.block(rows, None if rows == columns else columns)
 
@@ -129,122 +126,6 @@ class Tiles:
         """Tiles on and above the diagonal."""
         slices = self._slices()
         return ((rows, columns) for i, rows in enumerate(slices) for columns in slices[i:])
-
-
-class DeviceTiles(Tiles):
-    """A symmetric matrix on a device, by tiles that are larger, or held.
-
-    Tiles are as large as the memory that is free allows, and become smaller where that turns out
-    not to be enough.
-
-    Parameters
-    ----------
-    block : callable
-        As of :class:`Tiles`, with arrays of the device.
-    diagonal : (n,) array of NumPy's
-    arrays : Device
-    """
-
-    terms = TERMS
-    arrays: Device
-
-    def __init__(self, block: Callable[[Any, Any], Any], diagonal: Array, arrays: Device) -> None:
-        super().__init__(block, diagonal)
-        self.arrays = arrays
-        room = (arrays.room() / (TEMPORARY * diagonal.dtype.itemsize)) ** 0.5
-        self.side = int(min(LARGE, max(SMALL, room // SMALL * SMALL)))
-
-    def astype(self, dtype: Any) -> DeviceTiles:
-        """The same numbers in another precision."""
-        arrays, diagonal = self.arrays, self._diagonal.astype(dtype)
-        other = DeviceTiles(lambda *some: arrays.astype(self.block(*some), dtype), diagonal, arrays)
-        other.held = None if self.held is None else arrays.astype(self.held, dtype)
-        return other
-
-    def hold(self) -> DeviceTiles:
-        """Keep the whole matrix from now on."""
-        if self.held is None:
-            self.held = self.whole()
-        return self
-
-    def columns(self, rows: Indices) -> Any:
-        """Some of the columns, (n, m)."""
-        if self.held is not None:
-            return self.arrays.columns(self.held, rows)
-        return self._smaller(lambda: self._columns(rows))
-
-    def _columns(self, rows: Indices) -> Any:
-        out = self.arrays.empty((self.shape[0], rows.size), self.dtype)
-        for some in self._slices():
-            out[some, :] = self.block(some, rows)
-        return out
-
-    def whole(self) -> Any:
-        """The matrix itself."""
-        n = self.shape[0]
-        with self.arrays.within_memory(f"a kernel matrix of {n} rows, {self._size(n)},"):
-            return self._smaller(self._whole)
-
-    def _whole(self) -> Any:
-        out = self.arrays.empty(self.shape, self.dtype)
-        for rows, columns in self._pairs():
-            tile = self._tile(rows, columns)
-            out[rows, columns] = tile
-            if rows != columns:
-                out[columns, rows] = tile.T
-        return out
-
-    def __matmul__(self, V: Any) -> Any:
-        return self.product(V)
-
-    def product(self, V: Any, precise: bool = False) -> Any:
-        """K V in the wider of both precisions; TERMS at a time if it is to be precise."""
-        arrays = self.arrays
-        wide = "float64" if "float64" in f"{V.dtype} {self.dtype}" else "float32"
-        V = arrays.astype(V, wide)
-        return self._smaller(lambda: self._product(V, wide, precise))
-
-    def _product(self, V: Any, wide: str, precise: bool) -> Any:
-        out = self.arrays.zeros(V.shape, wide)
-        for rows, columns in self._pairs():
-            tile = self.held[rows, columns] if self.held is not None else self._tile(rows, columns)
-            tile = self.arrays.astype(tile, wide)
-            _add(out, rows, tile, V[columns, :], precise)
-            if rows != columns:
-                _add(out, columns, tile.T, V[rows, :], precise)
-        return out
-
-    def row_sum(self) -> float:
-        """The largest absolute row sum of the matrix that is held."""
-        lib = self.arrays.lib
-        panels = (lib.sum(lib.abs(self.held[some, :]), axis=1) for some in self._slices())
-        return max(float(lib.max(panel)) for panel in panels)
-
-    def _smaller(self, action: Callable[[], Any]) -> Any:
-        """What an action gives, with smaller tiles where the memory is not enough."""
-        while True:
-            try:
-                return action()
-            except self.arrays.exhausted as error:
-                if isinstance(error, DeviceMemoryError) or self.side <= SMALL:
-                    raise
-            self.side = max(SMALL, self.side // 2)
-            self.arrays.release()
-
-    def _slices(self) -> list[slice]:
-        n = self.shape[0]
-        return [slice(i, min(i + self.side, n)) for i in range(0, n, self.side)]
-
-    def _size(self, n: int) -> str:
-        return f"{n * n * self.dtype.itemsize / 2**30:.3g} GiB"
-
-
-def _add(out: Any, rows: slice, tile: Any, V: Any, precise: bool) -> None:
-    """out[rows] += tile V."""
-    width = TERMS if precise else max(1, tile.shape[1])
-    for first in range(0, tile.shape[1], width):
-        some = slice(first, min(first + width, tile.shape[1]))
-        out[rows, :] += tile[:, some] @ V[some, :]
 
 
 def each(action: Callable[..., None], jobs: Any) -> None:
@@ -275,8 +156,8 @@ def product(K: Array | Tiles, V: Array, block: int = 0) -> Array:
     A matrix is read in panels: between two of them the user can interrupt. With a ``block``, so
     many terms are added up before their sums are, which loses fewer digits; tiles do it anyway.
     """
-    if isinstance(K, DeviceTiles):
-        return K.product(V, precise=block > 0)  # type: ignore[no-any-return]
+    if isinstance(K, Tiles):
+        return K.product(V, precise=block > 0)
     if not isinstance(K, np.ndarray):
         return K @ V
     n = K.shape[0]

@@ -4,6 +4,8 @@ With R = diag(c)^(-1/2) the factored matrix is I + R K_AA R, whose eigenvalues a
 whatever Lambda is. Where rounding makes it indefinite all the same (K singular, and Lambda below
 rounding of its norm), eigenvalues take the factor's place, those that rounding made negative set to
 zero. Neighbouring columns with the same matrix, as the targets of least squares have it, share it.
+
+Matrix and factor are where K is, on a device too; the vectors are NumPy's.
 """
 
 from __future__ import annotations
@@ -50,6 +52,7 @@ class Cholesky:
             root = np.sqrt(problem.s[rows] * model.d[rows, k] / (2.0 * self.ridge[k]))
             root = root.astype(problem.K.dtype, copy=False)
             if factor is None or not factor.serves(rows, root):
+                factor = None  # its memory goes before there is another
                 factor = Factor(problem.K, rows, root)
             missing, total = model.missing[rows, k], model.total[k]
             a[rows, k], b[k] = factor.solve(missing, total, problem.fit_intercept)
@@ -61,24 +64,27 @@ class Factor:
 
     Parameters
     ----------
-    K : (n, n) array
+    K : (n, n) array or DeviceTiles
     rows : index array
     root : array
         The diagonal of R, a number for each of the rows.
     """
 
-    def __init__(self, K: Array, rows: Indices, root: Array) -> None:
-        self.rows, self.root = rows, root
-        self.K = K if rows.size == K.shape[0] else linalg.submatrix(K, rows, rows)
-        self.lower: Array | None = None
+    def __init__(self, K: Any, rows: Indices, root: Array) -> None:
+        self.rows, self.root, self.arrays = rows, root, linalg.arrays_of(K)
+        self.K = part(K, rows)
+        self.lower: Any = None
         try:
-            self.lower = linalg.cholesky(linalg.unit_ridge(self.K, root), overwrite=True)
+            self.lower = self.arrays.cholesky(self.arrays.unit_ridge(self.K, root))
         except linalg.LinAlgError:
-            M = linalg.fortran(self.K)
-            M *= root[:, None]
-            M *= root[None, :]
-            values, self.vectors = linalg.eigh(M, overwrite=True)
-            self.shifted = linalg.without_rounding(values) + values.dtype.type(1.0)
+            self._decompose()
+
+    def _decompose(self) -> None:
+        """The eigenvalues of R K R, one added, in place of the factor."""
+        xp = self.arrays
+        M = xp.add_diagonal(xp.unit_ridge(self.K, self.root), -1.0)
+        values, self.vectors = xp.eigh(M)
+        self.shifted = linalg.without_rounding(xp.host(values)) + self.root.dtype.type(1.0)
 
     def serves(self, rows: Indices, root: Array) -> bool:
         """Whether this is the factor of that matrix."""
@@ -86,16 +92,26 @@ class Factor:
 
     def apply(self, x: Array) -> Array:
         """(I + R K R)^-1 x."""
+        xp, b = self.arrays, x if x.ndim == 2 else x[:, None]
         if self.lower is not None:
-            return linalg.solve_cholesky(self.lower, x)
-        inside = (linalg.matmul(self.vectors.T, x).T / self.shifted).T
-        return linalg.matmul(self.vectors, inside)
+            out = xp.host(xp.solve_cholesky(self.lower, xp.asarray(b)))
+        else:
+            inside = xp.host(xp.matmul(self.vectors.T, xp.asarray(b))) / self.shifted[:, None]
+            out = xp.host(xp.matmul(self.vectors, xp.asarray(inside)))
+        return out.reshape(x.shape)
+
+    def _product(self, x: Array) -> Array:
+        """K x on the rows."""
+        xp = self.arrays
+        return xp.host(xp.matmul(self.K, xp.asarray(x)))
 
     def diagonal(self) -> Array:
         """That of (I + R K R)^-1."""
+        xp = self.arrays
         if self.lower is not None:
-            return np.asarray(np.square(linalg.triangular_inverse(self.lower)).sum(axis=0))
-        return np.asarray(np.square(self.vectors) @ (1.0 / self.shifted))
+            W = xp.triangular_inverse(xp.copy(self.lower))
+            return xp.dots(W, W)
+        return np.asarray(np.square(xp.host(self.vectors)) @ (1.0 / self.shifted))
 
     def solve(self, z: Array, total: float, fit_intercept: bool) -> tuple[Array, float]:
         """Solve (K + R^-2) a + b = z, with 1'a = -total if there is an intercept.
@@ -106,10 +122,16 @@ class Factor:
         root = self.root
         if not fit_intercept:
             return root * self.apply(root * z), 0.0
-        ones = self.apply(root)
-        x = self.apply(root * z)
+        ones, x = self.apply(np.stack([root, root * z], axis=1)).T
         b = (root @ x + total) / (root @ ones)
         x = x - b * ones
-        x = x + self.apply(root * (z - b - linalg.matmul(self.K, root * x)) - x)
+        x = x + self.apply(root * (z - b - self._product(root * x)) - x)
         shift = (root @ x + total) / (root @ ones)
         return root * (x - shift * ones), float(b + shift)
+
+
+def part(K: Any, rows: Indices) -> Any:
+    """The symmetric part of some rows, where K is; all of them are K itself."""
+    if not isinstance(K, np.ndarray):
+        return K.part(rows)
+    return K if rows.size == K.shape[0] else linalg.submatrix(K, rows, rows)

@@ -344,6 +344,7 @@ class Iterative:
             start = -root * (model.total / weight)
             z = z - start - root * product(self.problem.K, root * start)
         size = np.sqrt(linalg.dots(z, z))
-        found = conjugate_gradients(systems, z, self.tolerance * size)
+        xp = systems.arrays
+        found = conjugate_gradients(systems, xp.asarray(z), self.tolerance * size)
         db = linalg.dots(root, z) / weight - found.along if centred else np.zeros(k)
-        return root * (found.x + start), db
+        return root * (xp.host(found.x) + start), db

@@ -1,0 +1,58 @@
+"""CuPy's own ways where the array API standard has none, or a slower one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+import numpy as np
+from cupyx.scipy.linalg import solve_triangular
+
+from onefit._types import Array
+from onefit.linalg.device import Device
+
+__all__ = ["CuPy"]
+
+
+class CuPy(Device):
+    """CuPy."""
+
+    def __init__(self, lib: Any, device: Any) -> None:
+        super().__init__(lib, device)
+        self.exhausted = (MemoryError, cupy.cuda.memory.OutOfMemoryError)
+
+    def room(self) -> float:
+        free, _ = cupy.cuda.runtime.memGetInfo()
+        return float(free + cupy.get_default_memory_pool().free_bytes())
+
+    def release(self) -> None:
+        cupy.get_default_memory_pool().free_all_blocks()
+
+    def asarray(self, x: Any, dtype: Any = None) -> Any:
+        with self.device:
+            return cupy.asarray(np.ascontiguousarray(x, dtype=dtype))
+
+    def host(self, x: Any) -> Array:
+        return np.asarray(cupy.asnumpy(x))
+
+    def put(self, x: Any, which: Any, values: Any) -> None:
+        x[:, self.index(which)] = values
+
+    def put_pairs(self, x: Any, rows: Any, columns: Any, values: Any) -> None:
+        x[rows, columns] = values
+
+    def exp_(self, t: Any) -> None:
+        cupy.exp(t, out=t)
+
+    def sqrt_(self, t: Any) -> None:
+        cupy.sqrt(t, out=t)
+
+    def submatrix(self, x: Any, rows: Any, columns: Any) -> Any:
+        return x[self.index(rows)[:, None], self.index(columns)]
+
+    def solve_cholesky(self, lower: Any, b: Any) -> Any:
+        half = solve_triangular(lower, b, lower=True)
+        return solve_triangular(lower, half, lower=True, trans="T")
+
+    def _leaf(self, lower: Any) -> Any:
+        return solve_triangular(lower, cupy.eye(lower.shape[0], dtype=lower.dtype), lower=True)

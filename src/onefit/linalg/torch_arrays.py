@@ -1,0 +1,86 @@
+"""PyTorch's own ways where the array API standard has none, or a slower one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from onefit._types import Array
+from onefit.linalg.device import Device
+
+__all__ = ["Torch"]
+
+
+class Torch(Device):
+    """PyTorch."""
+
+    def __init__(self, lib: Any, device: Any) -> None:
+        super().__init__(lib, device)
+        self.exhausted = (MemoryError, torch.OutOfMemoryError)
+
+    def room(self) -> float:
+        if self.device.type != "cuda":
+            return super().room()
+        free, _ = torch.cuda.mem_get_info(self.device)
+        kept = torch.cuda.memory_reserved(self.device)
+        return float(free + kept - torch.cuda.memory_allocated(self.device))
+
+    def release(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def asarray(self, x: Any, dtype: Any = None) -> Any:
+        return torch.tensor(np.ascontiguousarray(x, dtype=dtype), device=self.device)
+
+    def host(self, x: Any) -> Array:
+        return np.asarray(x.cpu().numpy())
+
+    def copy(self, x: Any) -> Any:
+        return x.clone()
+
+    def put(self, x: Any, which: Any, values: Any) -> None:
+        x[:, self.index(which)] = values
+
+    def put_pairs(self, x: Any, rows: Any, columns: Any, values: Any) -> None:
+        x[rows, columns] = values
+
+    def add_diagonal(self, a: Any, value: float) -> Any:
+        a.diagonal().add_(value)
+        return a
+
+    def add_scaled(self, x: Any, a: Any, scale: Array) -> None:
+        x.addcmul_(a, self.asarray(scale))
+
+    def exp_(self, t: Any) -> None:
+        t.exp_()
+
+    def sqrt_(self, t: Any) -> None:
+        t.sqrt_()
+
+    def power_(self, t: Any, degree: int) -> None:
+        t.pow_(degree)
+
+    def at_least_(self, t: Any, value: float) -> None:
+        t.clamp_(min=value)
+
+    def submatrix(self, x: Any, rows: Any, columns: Any) -> Any:
+        return x[self.index(rows)[:, None], self.index(columns)]
+
+    def city_block(self, X: Any, Y: Any) -> Any:
+        """By PyTorch's own routine on a CPU; on a GPU it has a block of threads per pair of rows."""
+        if self.device.type == "cpu":
+            return torch.cdist(X, Y, p=1.0)
+        out = torch.zeros((X.shape[0], Y.shape[0]), dtype=X.dtype, device=self.device)
+        gap = torch.empty_like(out)
+        for x, y in zip(X.T, Y.T, strict=True):
+            out += torch.sub(x[:, None], y[None, :], out=gap).abs_()
+        return out
+
+    def solve_cholesky(self, lower: Any, b: Any) -> Any:
+        return torch.cholesky_solve(b, lower)
+
+    def _leaf(self, lower: Any) -> Any:
+        eye = torch.eye(lower.shape[0], dtype=lower.dtype, device=self.device)
+        return torch.linalg.solve_triangular(lower, eye, upper=False)
