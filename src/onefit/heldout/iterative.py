@@ -48,8 +48,9 @@ from onefit.certify import bound
 from onefit.fit import fit, resolved
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
+from onefit.heldout.inverse import factored
 from onefit.heldout.refit import cheap_to_refit, improve_by_refits
-from onefit.heldout.squared import Block, Eigen, factored
+from onefit.heldout.squared import Block, Eigen
 from onefit.linalg.device import Device
 from onefit.linalg.tiles import BLOCK, Tiles, product
 from onefit.newton import Batch, minimise

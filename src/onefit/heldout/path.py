@@ -181,10 +181,9 @@ class FullPath:
         A device has a new factor in less time than the many small steps of an update take.
         """
         if not self.on_host:
-            everyone = np.concatenate([members for _, _, members in self.batches])
-            for first in range(0, everyone.size, WIDTH):
-                some = everyone[first : first + WIDTH]
-                yield Cholesky(self.problem, lam * self.splits.weight[some]), some
+            for first in range(0, len(self.splits.removed), WIDTH):
+                own = np.arange(first, min(first + WIDTH, len(self.splits.removed)))
+                yield Cholesky(self.problem, lam * self.splits.weight[own]), own
             return
         spectrum = self.spectrum(d, j)
         for weights, which, members in self.batches:

@@ -455,7 +455,12 @@ def accumulate(total: Array, a: Array, b: Array, fresh: bool = False) -> None:
 
 
 def matmul(a: Array, b: Array) -> Array:
-    """a @ b, reading C-ordered operands through their transposes (no copies)."""
+    """a @ b, reading C-ordered operands through their transposes (no copies).
+
+    A matrix that is not held is multiplied as it can be.
+    """
+    if not isinstance(a, np.ndarray):
+        return np.asarray(a @ b)
     if b.ndim == 1:
         return _matvec(a, b)
     a_flip, b_flip = _flip(a), _flip(b)

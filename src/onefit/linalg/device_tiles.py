@@ -13,7 +13,7 @@ from onefit.linalg.tiles import Tiles
 
 __all__ = ["DeviceTiles"]
 
-#: rows and columns of the largest and of the smallest tile, and terms of a sum that is to be precise
+#: side of the largest and of the smallest tile, and terms of a sum that is to be precise
 LARGE, SMALL, TERMS = 16384, 1024, 256
 #: tiles that a device holds at a time, one of them while another is computed
 TEMPORARY = 5

@@ -115,6 +115,10 @@ class Tiles:
         """K V; a tile's terms are added up before the sums are, which is precise."""
         return self @ V
 
+    def row_sum(self) -> float:
+        """The largest absolute row sum, of a matrix that is held."""
+        raise NotImplementedError
+
     def _tile(self, rows: slice, columns: slice) -> Array:
         return self.block(rows, None if rows == columns else columns)
 

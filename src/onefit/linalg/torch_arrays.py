@@ -69,7 +69,7 @@ class Torch(Device):
         return x[self.index(rows)[:, None], self.index(columns)]
 
     def city_block(self, X: Any, Y: Any) -> Any:
-        """By PyTorch's own routine on a CPU; on a GPU it has a block of threads per pair of rows."""
+        """By PyTorch's own routine on a CPU; on a GPU that has a block of threads per pair."""
         if self.device.type == "cpu":
             return torch.cdist(X, Y, p=1.0)
         out = torch.zeros((X.shape[0], Y.shape[0]), dtype=X.dtype, device=self.device)

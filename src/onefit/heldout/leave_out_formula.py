@@ -1,0 +1,148 @@
+"""From the leave-out formula to a path of held-out values with bounds: what its two ways share.
+
+The formula (onefit.heldout.squared) gives R_S (y_S - u_S) of a split at every lambda. Here these
+become values, with a bound on what rounding has done to them; splits that the formula does not
+serve are refitted, as are, where that is cheap, those whose bound says too little.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+
+from onefit import linalg
+from onefit._types import Array, Indices
+from onefit.certificate import EXACT
+from onefit.heldout.base import HeldOutPath, Prepared
+from onefit.heldout.refit import cheap_to_refit, fill_refits, improve_by_refits, refit_fold
+from onefit.heldout.scaled import Scaled
+from onefit.problem import Solution
+
+__all__ = ["Found", "LeaveOut"]
+
+
+class Found(NamedTuple):
+    """What (*) gives for splits that share a c, at several c.
+
+    Attributes
+    ----------
+    residuals : list of (L, m, q) arrays
+        R_S (y_S - u_S) per split.
+    norm : (L,) array
+        Bound on the largest eigenvalue of M^-1, 1/c if K is positive semidefinite.
+    changed : float
+        The norm of what was changed of the matrix on purpose: negative eigenvalues set to zero.
+    reasons : list of str
+        Why a c failed, empty where it did not.
+    """
+
+    residuals: list[Array]
+    norm: Array
+    changed: float
+    reasons: list[str]
+
+
+class LeaveOut(Prepared):
+    """Phase two of the methods that differ only in how they hold the inverse."""
+
+    name: str
+    scaled: Scaled
+
+    @abstractmethod
+    def formula(self, ridges: Array, removed: list[Indices]) -> Found:
+        """(*) for some sets of rows at every c."""
+
+    @abstractmethod
+    def columns(self, ridge: float, rows: Indices) -> tuple[Array, Array]:
+        """P_{.S} of a set of rows, and P R Y, at one c."""
+
+    @property
+    @abstractmethod
+    def rounded(self) -> float:
+        """The largest eigenvalue of R K R, or a bound on it, and on whatever else is rounded."""
+
+    def amplified(self, rows: Indices) -> float:
+        """By how much R^-1 enlarges the error of some rows: not at all if rows are scaled alike.
+
+        Errors of a Cholesky factor are relative to each row, whatever its scale.
+        """
+        return 1.0
+
+    @linalg.overflowing
+    def predict(self, lams: Array) -> HeldOutPath:
+        """Formula (*) for the splits that it serves, refits for the others."""
+        splits, problem = self.scaled.splits, self.scaled.problem
+        path = HeldOutPath.empty(problem, splits.folds, self.name, lams)
+        for weight, members in splits.groups:
+            found = self.formula(path.lams * weight, [splits.removed[i] for i in members])
+            path.reasons = [a or b for a, b in zip(path.reasons, found.reasons, strict=True)]
+            self._fill(path, members, found, self._rounding(path.lams * weight, found))
+        for i in range(len(path)):
+            if path.reasons[i]:
+                path.fail(i, path.reasons[i])
+            else:
+                self._refit(path, i)
+        return path.judged(problem)
+
+    def _fill(self, path: HeldOutPath, members: Indices, found: Found, rounding: Array) -> None:
+        """Values and bounds of the splits that share one c / lam."""
+        problem, root, splits = self.scaled.problem, self.scaled.root, self.scaled.splits
+        size = np.abs(problem.Y.astype(np.float64)).max(axis=0)
+        for i, residuals in zip(members, found.residuals, strict=True):
+            k = splits.by_formula[i]
+            test = splits.folds.test[k]
+            missed = residuals[:, np.searchsorted(splits.removed[i], test)]
+            values = (self.scaled.targets[test] - missed) / root[test][:, None]
+            path.values[:, splits.folds.place(k)] = values
+            largest = size + np.abs(values).max(axis=1)
+            path.bounds[:, k] = rounding[:, None] * self.amplified(test) * largest
+
+    def _rounding(self, ridges: Array, found: Found) -> Array:
+        """What rounding may change of a held-out value, relative to targets and values.
+
+        A backward stable method solves a system that differs from M by a few roundings of its
+        largest eigenvalue, and by what it changed on purpose; the inverse amplifies that.
+        """
+        Y = self.scaled.problem.Y
+        epsilon = float(np.finfo(Y.dtype).eps)
+        changed = 8.0 * epsilon * (self.rounded + ridges) + 4.0 * found.changed
+        return np.asarray(changed * found.norm + epsilon * (64.0 + Y.shape[0]))
+
+    def _refit(self, path: HeldOutPath, i: int) -> None:
+        """Splits that (*) does not serve; and those whose bound says too little, if that is cheap
+        and K still there.
+        """
+        splits, problem = self.scaled.splits, self.scaled.problem
+        folds, which = splits.positive, splits.by_formula
+        fill_refits(path, i, problem, folds, splits.by_refit)
+        path.steps[i] = 0
+        rough = which[~(path.bounds[i, which] <= EXACT * problem.scale).all(axis=1)]
+        if self.scaled.in_place or not cheap_to_refit(problem.n, rough.size):
+            return
+        improve_by_refits(path, i, problem, folds, rough)
+
+    def machines(self, lam: float) -> list[Solution]:
+        """The machines of all splits as columns, per target; weights must be positive."""
+        splits, problem = self.scaled.splits, self.scaled.problem
+        a = np.zeros((problem.Y.shape[1], problem.n, len(splits.folds)))
+        for i, k in enumerate(splits.by_formula):
+            rows = splits.removed[i]
+            columns, alpha = self.columns(lam * float(splits.weight[i]), rows)
+            t = linalg.solve_spd(np.asfortranarray(columns[rows]), np.asfortranarray(alpha[rows]))
+            a[:, :, k] = (self.scaled.root[:, None] * (alpha - columns @ t)).T
+            a[:, rows, k] = 0.0
+        for k in splits.by_refit:
+            train, test = splits.folds.train[k], splits.folds.test[k]
+            a[:, :, k] = refit_fold(problem, lam, train, test).solution.a.T
+        return [self._with_intercepts(one, y) for one, y in zip(a, problem.Y.T, strict=True)]
+
+    def _with_intercepts(self, a: Array, y: Array) -> Solution:
+        """The machines of one target, from their coefficients."""
+        problem, folds = self.scaled.problem, self.scaled.splits.folds
+        u, b = linalg.matmul(problem.double.K, a), np.zeros(len(folds))
+        if problem.fit_intercept:
+            for k, train in enumerate(folds.train):
+                b[k] = np.average((y - u[:, k])[train], weights=problem.s[train])
+        return Solution(a, b, u + b, np.zeros_like(b))

@@ -1,0 +1,63 @@
+"""A problem of the squared loss with the roots of its weights taken into kernel matrix and targets.
+
+Weights s turn C = K + c I into K + c diag(1/s) = R^-1 M R^-1, M = R K R + c I, R = diag(sqrt(s)).
+Everything about M is as without weights, with R y and R 1 in place of y and 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from onefit import linalg
+from onefit.folds import Folds
+from onefit.heldout.splits import Splits
+from onefit.problem import Problem
+
+__all__ = ["Scaled"]
+
+
+class Scaled:
+    """A problem with the square roots of its weights taken into kernel matrix and targets.
+
+    Attributes
+    ----------
+    splits : Splits
+    root : (n,) array
+        The diagonal of R (1 where the weight is zero: those rows are always removed).
+    targets : (n, q) array
+        R Y.
+    in_place : bool
+        Whether `matrix` is K's own memory.
+    arrays : Arrays
+        Where K is.
+    """
+
+    def __init__(self, problem: Problem, folds: Folds) -> None:
+        self.problem, self.splits = problem, Splits.sort(problem, folds)
+        self.arrays = linalg.arrays_of(problem.K)
+        self.root = np.sqrt(np.where(problem.s > 0, problem.s, 1.0)).astype(problem.Y.dtype)
+        self.targets = np.asfortranarray(self.root[:, None] * problem.Y)
+        free = problem.may_overwrite and not self.splits.by_refit.size
+        self.in_place = bool(self.arrays.on_host and free and problem.K.flags.c_contiguous)
+
+    def matrix(self, ridge: float = 0.0) -> Any:
+        """A column-major R K R + ridge I, in place of K if that may go."""
+        if not self.arrays.on_host:
+            return self._device_matrix(ridge)
+        M = self.problem.K.T if self.in_place else linalg.fortran(self.problem.K)
+        if (self.root != 1.0).any():
+            M *= self.root[:, None]
+            M *= self.root[None, :]
+        M[np.diag_indices_from(M)] += ridge
+        return M
+
+    def _device_matrix(self, ridge: float) -> Any:
+        xp = self.arrays
+        M = xp.copy(self.problem.K.hold().held)
+        if (self.root != 1.0).any():
+            root = xp.asarray(self.root)
+            M *= root[:, None]
+            M *= root[None, :]
+        return xp.add_diagonal(M, ridge)
