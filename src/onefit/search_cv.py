@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable
-from copy import deepcopy
+from copy import copy, deepcopy
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -24,10 +24,11 @@ from onefit._validation import check_choice, suggest
 from onefit.decide.calibrate import CALIBRATIONS, CalibratedKernelClassifier
 from onefit.decide.methods import Decisions
 from onefit.estimators import inside
-from onefit.estimators.bring import Brought
+from onefit.estimators.bring import Brought, answering_home, home
 from onefit.estimators.regressor import no_standard_deviation
 from onefit.estimators.unused import UnusedParameterWarning
 from onefit.heldout import HeldOut, HeldOutMethod
+from onefit.linalg import is_elsewhere
 from onefit.plan import Explanation
 from onefit.search import continuous
 from onefit.search.aggregate import AGGREGATES, RULES, one_standard_error
@@ -133,10 +134,11 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         with other data or settings. For streamed rows, a folder that keeps finished passes.
     verbose : int, default=0
         1 says what is about to be done, 2 also when a kernel is done.
-    device : str, default=None
+    device : str or list of str, default=None
         "cuda" or "cuda:1": kernel matrices and all that is done with them are computed there, by
-        PyTorch or CuPy, and results come back as NumPy arrays (docs/gpu.md). None computes where X
-        is: an array of PyTorch or CuPy stays on its device, and so does the winner.
+        PyTorch or CuPy, and results come back as NumPy arrays (docs/gpu.md). Of several devices, as
+        a list or with commas, each has a process and a kernel of its own at a time. None computes
+        where X is: an array of PyTorch or CuPy stays on its device, and so does the winner.
 
     Attributes
     ----------
@@ -258,7 +260,7 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         params = _check_method_params(X, params=params)
         routed = self._get_routed_params_for_fit(params)
         weight = _only_weight(routed.estimator.fit)
-        setup = set_up(self, X, y, weight, routed.splitter.split, brought.device)
+        setup = set_up(self, X, y, weight, routed.splitter.split, brought.device, brought.names)
         for callback in getattr(self, "_skl_callbacks", ()):
             if hasattr(callback, "on_iteration"):
                 setup = setup.watched(callback.on_iteration)
@@ -381,6 +383,15 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         self.__dict__.pop("_not_kept", None)
         self.__dict__.update(fitted)
 
+    def score(self, X: Any, y: Any = None, **params: Any) -> float:
+        """That of the winner, by the metric it was chosen by."""
+        if not is_elsewhere(X):
+            return float(super().score(X, y, **params))
+        other = copy(self)
+        other.best_estimator_ = answering_home(self.best_estimator_)
+        params = {name: home(value, None, name) for name, value in params.items()}
+        return float(super(KernelSearchCV, other).score(X, home(y, None, "y"), **params))
+
     def explain(
         self, X: Any, y: Any = None, groups: Any = None, sample_weight: Any = None
     ) -> Explanation:
@@ -396,7 +407,7 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         brought = Brought.of(self.device, X, y, {"sample_weight": sample_weight})
         X, y = indexable(brought.X, brought.y)
         weight = brought.params["sample_weight"]
-        setup = set_up(self, X, y, weight, {"groups": groups}, brought.device)
+        setup = set_up(self, X, y, weight, {"groups": groups}, brought.device, brought.names)
         return setup.explain()
 
     @available_if(_search_estimator_has("predict"))
@@ -404,7 +415,7 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         """Predictions of the winner for the rows of X."""
         if return_std:
             raise no_standard_deviation()
-        return np.asarray(super().predict(X))
+        return super().predict(X)  # type: ignore[no-any-return]
 
     def plot(self) -> Array:
         """Draw the cross-validation surface and curve of the winner; returns matplotlib's axes."""

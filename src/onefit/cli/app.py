@@ -103,7 +103,9 @@ Seed = Annotated[int, typer.Option(help="Of the splits, and of --rows.")]
 Jobs = Annotated[int | None, typer.Option(help="Kernels evaluated side by side.")]
 Device = Annotated[
     str | None,
-    typer.Option(help="Where to compute: cuda, or cuda:1; the processor by default."),
+    typer.Option(
+        help="Where to compute: cuda, cuda:1, or cuda:0,cuda:1; the processor by default."
+    ),
 ]
 KeepFormulas = Annotated[
     bool,

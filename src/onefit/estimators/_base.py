@@ -22,7 +22,7 @@ from sklearn.utils.validation import (
 from onefit import linalg, plan
 from onefit._types import Indices
 from onefit._validation import check_choice, check_positive, check_weights, first_not_finite
-from onefit.estimators.bring import home
+from onefit.estimators.bring import home, settle
 from onefit.estimators.unused import warn_of_unused
 from onefit.fit import SOLVERS, fit, resolved
 from onefit.heldout.iterative import fit_on_device
@@ -59,6 +59,7 @@ _LOST_DIGITS = 1e-3
 class KernelMachine(BaseEstimator):
     """Base of the estimators: kernel, problem, prediction. Subclasses bring targets and loss."""
 
+    dual_coef_: Any
     intercept_: Any
     kernel: Any
     gamma: Any
@@ -77,6 +78,8 @@ class KernelMachine(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self._precomputed
         tags.input_tags.pairwise = self._precomputed
+        whole = self.approximation is None and not self._precomputed
+        tags.array_api_support = whole and self._needs_vectors
         return tags
 
     @property
@@ -207,30 +210,25 @@ class KernelMachine(BaseEstimator):
         return self._solve(self._make_problem(X, Y, s, form), solver)
 
     def _fit_on_device(self, X: Any, Y: Array, s: Array) -> Loss:
-        """The squared loss where X is: by a factor, or by iteration where that is too large."""
-        loss, device = self._make_loss(), linalg.arrays_of(X)
-        if not getattr(loss, "quadratic", False):
-            raise ValueError(
-                f"a fit with loss {loss!r} is not computed on {device!r}, only that with the "
-                "squared loss: pass X as a NumPy array"
-            )
+        """A fit where X is: by factors, or by iteration where these are too large."""
+        device: Any = linalg.arrays_of(X)
         self._kernel = kernel = self._resolve_kernel(X, s)
         self.X_fit_ = X
         tiles: Any = kernel.tiles(X)
-        held = HELD * X.shape[0] ** 2 * tiles.dtype.itemsize <= device.room()  # type: ignore[attr-defined]
-        with device.within_memory(f"a fit to {X.shape[0]} rows"):  # type: ignore[attr-defined]
+        held = HELD * X.shape[0] ** 2 * tiles.dtype.itemsize <= device.room()
+        with device.within_memory(f"a fit to {X.shape[0]} rows"):
             K = tiles.hold() if held else tiles
             problem = Problem(
-                K, Y, s, loss, self.fit_intercept, self.scaling, definite=kernel.definite
-            )
-            self.dual_coef_, self.intercept_, self.n_iter_ = fit_on_device(problem, float(self.lam))
-        self.support_ = np.flatnonzero(device.host(self.dual_coef_).any(axis=1))
-        finite = linalg.arrays_of(self.dual_coef_).lib.isfinite(self.dual_coef_)
-        if not bool(device.lib.all(finite)):
-            raise FloatingPointError(
-                f"the solution at lam={self.lam:g} is not finite; raise lam, or scale X and y"
-            )
-        return loss
+                K, Y, s, self._make_loss(), self.fit_intercept, self.scaling,
+                definite=kernel.definite,
+            )  # fmt: skip
+            if problem.quadratic:
+                a, b, steps = fit_on_device(problem, float(self.lam))
+                self._remember(Solution(device.host(a), b, np.empty(0), np.empty(0), steps))
+            else:
+                problem = resolved(problem, float(self.lam), self.solver)
+                self._remember(fit(problem, float(self.lam), self.solver))
+        return problem.loss
 
     def _check_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
         """Rows, targets and weights, checked; nothing of the size of K is made yet."""
@@ -393,8 +391,21 @@ class KernelMachine(BaseEstimator):
             self._kernel.matrix(Geometry(X[block, :], self.X_fit_, keep=False)) @ coef
             for block in gen_batches(X.shape[0], rows)
         ]
-        intercept = np.atleast_1d(np.asarray(self.intercept_, dtype=dtype_of(coef)))
-        return xp.lib.concat(values, axis=0) + xp.asarray(intercept)
+        intercept = self.intercept_
+        if not linalg.is_elsewhere(intercept):
+            intercept = xp.asarray(np.atleast_1d(intercept))
+        return xp.lib.concat(values, axis=0) + xp.astype(intercept, dtype_of(coef))
+
+    def _settle(self, X: Any) -> None:
+        """Have the fitted arrays where X is."""
+        if linalg.is_elsewhere(X):
+            settle(self, linalg.arrays_of(X))
+
+    def _like(self, values: Array, X: Any) -> Any:
+        """Answers that were made by NumPy, where X is, if they are numbers."""
+        if not linalg.is_elsewhere(X) or values.dtype.kind not in "fiub":
+            return values
+        return linalg.arrays_of(X).asarray(values)
 
 
 def _check_objects(X: Array, least: int) -> Array:

@@ -6,18 +6,24 @@ device once, in the order of work (onefit.search.setup), and only results come b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+import numpy as np
 from scipy.sparse import issparse
 
-from onefit.kernels.on_device import points_of
+from onefit.kernels.on_device import points_of, refuse_grad
 from onefit.linalg import arrays_of, is_elsewhere
 from onefit.linalg.device import Device
 from onefit.linalg.which import named_device
 
-__all__ = ["Brought", "home"]
+__all__ = ["Brought", "answering_home", "home", "settle"]
+
+#: fitted attributes that stay NumPy's: labels may be strings
+HERE = ("classes_", "feature_names_in_")
 
 
 @dataclass(frozen=True)
@@ -27,7 +33,10 @@ class Brought:
     Attributes
     ----------
     device : Device or None
+        The first, of several.
     given : whether X itself is an array on it
+    names : tuple of str
+        Several devices, whose kernels are computed side by side; empty for one.
     """
 
     X: Any = field(repr=False)
@@ -35,18 +44,28 @@ class Brought:
     params: dict[str, Any] = field(repr=False)
     device: Device | None
     given: bool
+    names: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, device: Any, X: Any, y: Any, params: Mapping[str, Any]) -> Brought:
         """Ask the data, and the parameter of the search."""
-        wanted = named_device(device)
+        names = _names(device)
+        wanted = [named_device(name) for name in names][:1]
+        first = wanted[0] if wanted else None
         if not is_elsewhere(X):
-            if wanted is not None and issparse(X):
-                raise ValueError(f"a sparse X is not computed on {wanted!r}; leave the device out")
-            return cls(X, home(y, None, "y"), dict(params), wanted, given=wanted is None)
+            if first is not None and issparse(X):
+                raise ValueError(f"a sparse X is not computed on {first!r}; leave the device out")
+            several = names if len(names) > 1 else ()
+            found = {name: home(value, None, name) for name, value in params.items()}
+            return cls(X, home(y, None, "y"), found, first, first is None, several)
+        if len(names) > 1:
+            raise ValueError(
+                f"device={device!r} names several, but X is on one of its own: pass X as a NumPy "
+                "array, which each of them gets, or leave the device out"
+            )
         own = arrays_of(points_of(X, "X"))
         assert isinstance(own, Device)
-        if device is not None and (wanted is None or not wanted.same(own)):
+        if names and (first is None or not first.same(own)):
             raise ValueError(
                 f"device={device!r}, but X is on {own!r}: move X there, or leave the device out"
             )
@@ -58,11 +77,53 @@ class Brought:
         return X if self.device is None else self.device.asarray(X)
 
 
+def _names(device: Any) -> tuple[str, ...]:
+    """The devices that a parameter names: None, one, several with commas or as a list."""
+    if device is None:
+        return ()
+    names = device.split(",") if isinstance(device, str) else device
+    names = names if isinstance(names, (list, tuple)) else [names]
+    found = tuple(str(name).strip() for name in names)
+    if not found or (len(found) > 1 and "cpu" in found):
+        raise ValueError(
+            f"device={device!r}: name one device, or several such as 'cuda:0,cuda:1'; 'cpu', which "
+            "is NumPy, goes with no other"
+        )
+    return found
+
+
 def home(value: Any, device: Any, name: str) -> Any:
     """A NumPy array of what may be an array on the device of X; anything else as it is."""
     if not is_elsewhere(value):
         return value
+    refuse_grad(value, name)
     own = arrays_of(value)
     if device is not None and not device.same(own):
         raise ValueError(f"{name} is on {own!r} and X on {device!r}: move both to one place first")
     return own.host(value)
+
+
+def settle(machine: Any, device: Any) -> None:
+    """Bring the arrays of a fitted machine to a device, or home from one if that is None.
+
+    scikit-learn's convention: fitted arrays are in the namespace of X.
+    """
+    for name, value in vars(machine).items():
+        if device is not None and type(value) is np.ndarray and name not in HERE:
+            setattr(machine, name, device.asarray(value))
+        elif device is None and is_elsewhere(value):
+            setattr(machine, name, arrays_of(value).host(value))
+
+
+def answering_home(machine: Any) -> Any:
+    """A copy of a fitted machine that answers with NumPy's arrays, as metrics want them."""
+    other = copy(machine)
+    for name in ("predict", "decision_function", "predict_proba"):
+        answer = getattr(machine, name, None)
+        if answer is not None:
+            vars(other)[name] = partial(_answer, answer)
+    return other
+
+
+def _answer(method: Callable[[Any], Any], X: Any) -> Any:
+    return home(method(X), None, "X")

@@ -15,8 +15,9 @@ from sklearn.utils.validation import column_or_1d
 
 from onefit._validation import check_choice
 from onefit.estimators._base import KernelMachine
+from onefit.estimators.bring import answering_home, home
 from onefit.estimators.coupling import couple
-from onefit.linalg import arrays_of
+from onefit.linalg import arrays_of, is_elsewhere
 from onefit.losses import InPairs, Loss, get_loss
 
 Array = NDArray[Any]
@@ -146,6 +147,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         if self._features is None:
             counts = np.bincount(self._codes[self.support_], minlength=len(self.classes_))
             self.n_support_ = counts.astype(np.int32)
+        self._settle(X)
         return self
 
     @property
@@ -164,15 +166,23 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             return values[:, 0]
         if self._in_pairs:
             values = arrays_of(values).host(values)
-            return -values if self.decision_function_shape == "ovo" else self._by_class(values)
+            pairs = self.decision_function_shape == "ovo"
+            return self._like(-values if pairs else self._by_class(values), X)  # type: ignore[no-any-return]
         return values
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The accuracy."""
+        if not is_elsewhere(X):
+            return float(super().score(X, y, sample_weight))
+        y, sample_weight = home(y, None, "y"), home(sample_weight, None, "sample_weight")
+        return float(ClassifierMixin.score(answering_home(self), X, y, sample_weight))
 
     def predict(self, X: Any) -> Array:
         """The class with the largest decision value, or with most votes of the pairs.
 
         Of classes with as many votes, the one whose pairs are surer has it.
         """
-        return self._labels(self._decision(X))
+        return self._like(self._labels(self._decision(X)), X)  # type: ignore[no-any-return]
 
     def _labels(self, decision: Array) -> Array:
         """Labels, NumPy's as the classes are, for an (m, q) array of decision values."""
@@ -198,7 +208,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         (:mod:`onefit.estimators.coupling`).
         """
         decision = self._decision(X)
-        return self._probabilities(arrays_of(decision).host(decision))
+        found = self._probabilities(arrays_of(decision).host(decision))
+        return self._like(found, X)  # type: ignore[no-any-return]
 
     def _probabilities(self, decision: Array) -> Array:
         p: Array = self._margin_loss().probability(decision)  # type: ignore[attr-defined]

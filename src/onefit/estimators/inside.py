@@ -14,9 +14,10 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
 
-from onefit import linalg, plan
+from onefit import plan
 from onefit._types import Array, Indices
 from onefit.estimators._base import KernelMachine
+from onefit.estimators.bring import settle
 from onefit.kernels import Kernel
 from onefit.losses import Loss
 from onefit.problem import Problem
@@ -70,9 +71,7 @@ __all__ = [
 
 def bring_home(machine: KernelMachine) -> None:
     """Make the arrays of a machine that was fitted on a device NumPy's."""
-    for name in ("X_fit_", "dual_coef_"):
-        value = getattr(machine, name)
-        setattr(machine, name, linalg.arrays_of(value).host(value))
+    settle(machine, None)
 
 
 def is_machine(estimator: Any) -> bool:

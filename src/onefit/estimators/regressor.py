@@ -12,6 +12,8 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import _check_y
 
 from onefit.estimators._base import KernelMachine
+from onefit.estimators.bring import answering_home, home
+from onefit.linalg import is_elsewhere
 from onefit.losses import Loss, Quantile, get_loss
 from onefit.quantiles import levels_of, pinball_loss
 
@@ -183,6 +185,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         self
         """
         self._finish(self._fit(X, y, sample_weight))
+        self._settle(X)
         return self
 
     def _finish(self, loss: Loss) -> None:
@@ -219,12 +222,14 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2; for several levels, minus the mean pinball loss, or the mean loss of expectiles."""
-        levels = levels_of(self)
+        levels, machine = levels_of(self), answering_home(self) if is_elsewhere(X) else self
+        y, sample_weight = home(y, None, "y"), home(sample_weight, None, "sample_weight")
         if len(levels) <= 1:
-            return float(super().score(X, y, sample_weight))
+            return float(RegressorMixin.score(machine, X, y, sample_weight))
+        u = machine.predict(X)
         if self.loss == "quantile" or isinstance(self.loss, Quantile):
-            return -pinball_loss(y, self.predict(X), levels, sample_weight)
-        value = self._make_loss().value(np.asarray(y, dtype=float).reshape(-1, 1), self.predict(X))
+            return -pinball_loss(y, u, levels, sample_weight)
+        value = self._make_loss().value(np.asarray(y, dtype=float).reshape(-1, 1), u)
         return -float(np.average(value.mean(axis=1), weights=sample_weight))
 
     def _make_loss(self) -> Loss:

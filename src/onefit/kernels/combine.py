@@ -73,7 +73,8 @@ class WeightedSum(Kernel):
         """By the logarithms of the weights, and of each part's parameters as "0.gamma", ..."""
         found: dict[str, Array] = {"weights": np.zeros(len(self.weights))}
         for k, (kernel, weight) in enumerate(zip(self.kernels, self.weights, strict=True)):
-            value = float((left * (kernel(X) @ right)).sum())
+            xp = arrays_of(X)
+            value = float((left * xp.host(kernel(X) @ xp.asarray(right))).sum())
             found["weights"][k] = weight * value
             for name, part in kernel.pullback(X, weight * left, right).items():
                 found[f"{k}.{name}"] = part
@@ -142,9 +143,11 @@ class Normalized(Kernel):
 
     def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
         """That of the kernel, less what its diagonal takes away."""
-        roots = self._roots(as_points(X, "X").astype(np.float64))[:, None]
-        N = self(X).astype(np.float64)
-        pull = (left * (N @ right) + right * (N @ left)).sum(axis=1) / roots[:, 0] ** 2
+        xp = arrays_of(X)
+        roots = xp.host(self._roots(xp.astype(as_points(X, "X"), np.float64)))[:, None]
+        N = xp.astype(self(X), np.float64)
+        one, other = (xp.host(N @ xp.asarray(side)) for side in (right, left))
+        pull = (left * one + right * other).sum(axis=1) / roots[:, 0] ** 2
         found = self.kernel.pullback(X, left / roots, right / roots)
         own = self.kernel.pullback(X, np.diag(0.5 * pull), np.eye(pull.size))
         return {name: found[name] - own[name] for name in found}

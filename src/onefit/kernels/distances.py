@@ -35,7 +35,7 @@ from scipy.spatial.distance import cdist
 
 from onefit.kernels import on_device
 from onefit.kernels.rows import is_objects, is_table, number_type
-from onefit.linalg.arrays import arrays_of, is_elsewhere
+from onefit.linalg.arrays import HOST, Arrays, arrays_of, is_elsewhere
 
 Array = npt.NDArray[Any]
 Points = Any
@@ -193,9 +193,11 @@ def ones_of(X: Points) -> Array:
     return arrays_of(X).zeros((X.shape[0],), number_type(X)) + 1.0  # type: ignore[no-any-return]
 
 
-def row_blocks(shape: tuple[int, ...]) -> Iterator[slice]:
+def row_blocks(shape: tuple[int, ...], arrays: Arrays = HOST) -> Iterator[slice]:
     """Slices of rows, small enough that a temporary of that many rows does not matter."""
     size = int(np.clip(2**18 // max(shape[1], 1), 16, 256))
+    if not arrays.on_host:
+        size = max(1, 2**26 // max(shape[1], 1))
     for start in range(0, shape[0], size):
         yield slice(start, min(start + size, shape[0]))
 

@@ -80,13 +80,15 @@ class Polynomial(Kernel):
         return values
 
     def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
-        points = as_points(X, "X").astype(np.float64)
-        dots, gamma, coef0 = Geometry(points, keep=False).take("dot", scale=self.gamma), 0.0, 0.0
-        for rows in row_blocks(dots.shape):
-            slope = self.degree * (dots[rows] + self.coef0) ** (self.degree - 1)
-            slope *= left[rows] @ right.T
-            gamma += float(np.vdot(slope, dots[rows]))
-            coef0 += self.coef0 * float(slope.sum())
+        xp, gamma, coef0 = arrays_of(X), 0.0, 0.0
+        points = xp.astype(as_points(X, "X"), np.float64)
+        dots = Geometry(points, keep=False).take("dot", scale=self.gamma)
+        left, right = xp.asarray(left), xp.asarray(right)
+        for rows in row_blocks(dots.shape, xp):
+            slope = self.degree * (dots[rows, :] + self.coef0) ** (self.degree - 1)
+            slope *= left[rows, :] @ right.T
+            gamma += float(xp.lib.sum(slope * dots[rows, :]))
+            coef0 += self.coef0 * float(xp.lib.sum(slope))
         return {"gamma": np.asarray(gamma), "coef0": np.asarray(coef0)}
 
     @staticmethod

@@ -18,7 +18,10 @@ from onefit.linalg.arrays import arrays_of, is_elsewhere
 if TYPE_CHECKING:
     from onefit.kernels.distances import Geometry
 
-__all__ = ["CLOSE", "METRICS", "dtype_of", "points_of", "squared_euclidean", "squared_norms"]
+__all__ = [
+    "CLOSE", "METRICS", "dtype_of", "points_of", "refuse_grad", "squared_euclidean",
+    "squared_norms",
+]  # fmt: skip
 
 #: pairs with ``||x - y||^2 < CLOSE (||x||^2 + ||y||^2)`` are evaluated from the differences
 CLOSE = 1e-6
@@ -32,13 +35,18 @@ def dtype_of(X: Any) -> Any:
     return np.dtype(name)
 
 
-def points_of(X: Any, name: str) -> Any:
-    """`X` itself, if it is a matrix of floats that nobody asks the derivatives of."""
-    if getattr(X, "requires_grad", False):
+def refuse_grad(values: Any, name: str) -> None:
+    """Raise on a tensor that somebody asks the derivatives of."""
+    if getattr(values, "requires_grad", False):
         raise ValueError(
             f"{name} requires grad, but nothing here is differentiated by PyTorch; pass "
             f"{name}.detach()"
         )
+
+
+def points_of(X: Any, name: str) -> Any:
+    """`X` itself, if it is a matrix of floats."""
+    refuse_grad(X, name)
     if getattr(X, "is_sparse", False):
         raise TypeError(f"{name} is a sparse tensor: pass {name}.to_dense(), or a SciPy matrix.")
     if X.ndim != 2:

@@ -79,22 +79,24 @@ class PerFeature(Kernel):
         where gamma multiplies distances), for all f by one product with the matrix h.
         """
         scaled, base = self._scaled(X), self._base
-        Z = np.asarray(scaled.toarray() if is_sparse(scaled) else scaled, dtype=np.float64)
-        squares = np.square(Z)
+        xp = arrays_of(scaled)
+        lib, Z = xp.lib, xp.astype(scaled.toarray() if is_sparse(scaled) else scaled, np.float64)
         t = Geometry(Z, keep=False).take(base.metric)
         t *= -base.rate
-        total = np.zeros(Z.shape[1])
-        for rows in row_blocks(t.shape):
-            h = (left[rows] @ right.T) * base._slope(t[rows])
+        left, right, total = xp.asarray(left), xp.asarray(right), np.zeros(Z.shape[1])
+        for rows in row_blocks(t.shape, xp):
+            h = (left[rows, :] @ right.T) * base._slope(t[rows, :], xp)
             if self.kind is Laplace:
                 for f in range(Z.shape[1]):
-                    total[f] -= float(np.vdot(h, np.abs(Z[rows, f][:, None] - Z[:, f])))
+                    total[f] -= float(lib.sum(h * lib.abs(Z[rows, f][:, None] - Z[:, f][None, :])))
                 continue
             if self._squared:
                 h = -h
             else:
-                near = t[rows] == 0.0
-                h = base.rate**2 * np.where(near, 0.0, h / np.where(near, 1.0, t[rows]))
-            total += h.sum(axis=1) @ squares[rows] + h.sum(axis=0) @ squares
-            total -= 2.0 * (Z[rows] * (h @ Z)).sum(axis=0)
+                near = t[rows, :] == 0.0
+                h = base.rate**2 * lib.where(near, 0.0, h / lib.where(near, 1.0, t[rows, :]))
+            own, others = lib.sum(h, axis=1)[:, None], lib.sum(h, axis=0)[:, None]
+            z = Z[rows, :]
+            total += xp.host(lib.sum(own * z * z - 2.0 * z * (h @ Z), axis=0))
+            total += xp.host(lib.sum(others * Z * Z, axis=0))
         return {"gamma": total}

@@ -22,7 +22,7 @@ from onefit.kernels.distances import (
     ones_of,
     row_blocks,
 )
-from onefit.linalg import Arrays
+from onefit.linalg import Arrays, arrays_of
 
 
 @dataclass(frozen=True)
@@ -56,19 +56,20 @@ class Stationary(Kernel):
         return ones_of(points)
 
     def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
-        points = as_points(X, "X").astype(np.float64)
-        distances, total = Geometry(points, keep=False).take(self.metric), 0.0
+        points, xp = as_points(X, "X"), arrays_of(X)
+        distances = Geometry(xp.astype(points, np.float64), keep=False).take(self.metric)
         distances *= -self.rate * self.gamma
-        for rows in row_blocks(distances.shape):
-            t = distances[rows]
+        left, right, total = xp.asarray(left), xp.asarray(right), 0.0
+        for rows in row_blocks(distances.shape, xp):
+            t = distances[rows, :]
             # d K / d log gamma = t map'(t)
-            total += float(np.vdot(left[rows] @ right.T, t * self._slope(t)))
+            total += float(xp.lib.sum((left[rows, :] @ right.T) * (t * self._slope(t, xp))))
         return {"gamma": np.asarray(total)}
 
     @staticmethod
-    def _slope(t: Array) -> Array:
+    def _slope(t: Array, xp: Arrays) -> Array:
         """The derivative of the map by t."""
-        return np.asarray(np.exp(t))
+        return xp.lib.exp(t)  # type: ignore[no-any-return]
 
     @staticmethod
     @abstractmethod
@@ -134,8 +135,8 @@ class Matern32(Matern12):
         t *= decay
 
     @staticmethod
-    def _slope(t: Array) -> Array:
-        return np.asarray(-t * np.exp(t))
+    def _slope(t: Array, xp: Arrays) -> Array:
+        return -t * xp.lib.exp(t)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -151,8 +152,8 @@ class Matern52(Matern12):
         t[...] = decay
 
     @staticmethod
-    def _slope(t: Array) -> Array:
-        return np.asarray((t * t - t) / 3.0 * np.exp(t))
+    def _slope(t: Array, xp: Arrays) -> Array:
+        return (t * t - t) / 3.0 * xp.lib.exp(t)  # type: ignore[no-any-return]
 
 
 def _decay(t: Array, xp: Arrays) -> Array:

@@ -17,6 +17,8 @@ __all__ = ["CuPy"]
 class CuPy(Device):
     """CuPy."""
 
+    fast = True
+
     def __init__(self, lib: Any, device: Any) -> None:
         super().__init__(lib, device)
         self.exhausted = (MemoryError, cupy.cuda.memory.OutOfMemoryError)
@@ -24,6 +26,13 @@ class CuPy(Device):
     def room(self) -> float:
         free, _ = cupy.cuda.runtime.memGetInfo()
         return float(free + cupy.get_default_memory_pool().free_bytes())
+
+    def describe(self) -> str:
+        name = cupy.cuda.runtime.getDeviceProperties(self.device.id)["name"]
+        return f"cupy {cupy.__version__} on {name.decode()}"
+
+    def wait(self) -> None:
+        self.device.synchronize()
 
     def release(self) -> None:
         cupy.get_default_memory_pool().free_all_blocks()

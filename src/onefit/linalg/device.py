@@ -47,6 +47,8 @@ class Device(Arrays):
     """
 
     on_host = False
+    #: whether it is more than a processor under another name
+    fast = False
     #: what a library raises where memory is not enough
     exhausted: tuple[type[BaseException], ...] = (MemoryError,)
 
@@ -66,6 +68,13 @@ class Device(Arrays):
     def room(self) -> float:
         """Bytes that are free on it."""
         return float(ROOM)
+
+    def describe(self) -> str:
+        """What it is, in words that differ where its speed does."""
+        return f"{self.lib.__name__} {getattr(self.lib, '__version__', '')} on {self.device}"
+
+    def wait(self) -> None:
+        """Until it has done what it was given."""
 
     def release(self) -> None:
         """Give back what the library keeps for later."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from onefit._types import Array, Indices
+from onefit.linalg.arrays import arrays_of
 from onefit.linalg.device import Device, DeviceMemoryError
 from onefit.linalg.tiles import Tiles
 
@@ -41,6 +42,19 @@ class DeviceTiles(Tiles):
         self.arrays = arrays
         room = (arrays.room() / (TEMPORARY * diagonal.dtype.itemsize)) ** 0.5
         self.side = int(min(LARGE, max(SMALL, room // SMALL * SMALL)))
+
+    @classmethod
+    def keeping(cls, held: Any) -> DeviceTiles:
+        """A matrix that is there already."""
+        arrays: Any = arrays_of(held)
+
+        def block(rows: Any, columns: Any) -> Any:
+            return arrays.columns(arrays.rows(held, rows), rows if columns is None else columns)
+
+        diagonal = arrays.host(arrays.lib.linalg.diagonal(held))
+        found = cls(block, diagonal, arrays)
+        found.held = held
+        return found
 
     def astype(self, dtype: Any) -> DeviceTiles:
         """The same numbers in another precision."""

@@ -19,16 +19,25 @@ class Torch(Device):
     def __init__(self, lib: Any, device: Any) -> None:
         super().__init__(lib, device)
         self.exhausted = (MemoryError, torch.OutOfMemoryError)
+        self.fast = device.type == "cuda"
 
     def room(self) -> float:
-        if self.device.type != "cuda":
+        if not self.fast:
             return super().room()
         free, _ = torch.cuda.mem_get_info(self.device)
         kept = torch.cuda.memory_reserved(self.device)
         return float(free + kept - torch.cuda.memory_allocated(self.device))
 
+    def describe(self) -> str:
+        own = torch.cuda.get_device_name(self.device) if self.fast else self.device
+        return f"torch {torch.__version__} on {own}"
+
+    def wait(self) -> None:
+        if self.fast:
+            torch.cuda.synchronize(self.device)
+
     def release(self) -> None:
-        if self.device.type == "cuda":
+        if self.fast:
             torch.cuda.empty_cache()
 
     def asarray(self, x: Any, dtype: Any = None) -> Any:
@@ -70,7 +79,7 @@ class Torch(Device):
 
     def city_block(self, X: Any, Y: Any) -> Any:
         """By PyTorch's own routine on a CPU; on a GPU that has a block of threads per pair."""
-        if self.device.type == "cpu":
+        if not self.fast:
             return torch.cdist(X, Y, p=1.0)
         out = torch.zeros((X.shape[0], Y.shape[0]), dtype=X.dtype, device=self.device)
         gap = torch.empty_like(out)

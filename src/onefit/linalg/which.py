@@ -38,10 +38,13 @@ def _kind(library: str) -> type[Device]:
 def named_device(name: Any) -> Device | None:
     """What ``device="cuda"`` means: PyTorch there, or CuPy without it; None for "cpu".
 
-    A device that is not there is an error that says so.
+    "torch:cpu" is PyTorch on the processor: the same code without a GPU. A device that is not there
+    is an error that says so.
     """
     if name is None or str(name) == "cpu":
         return None
+    if str(name) == "torch:cpu":
+        return _torch_on_cpu()
     kind, _, number = str(name).partition(":")
     if kind != "cuda" or not (number == "" or number.isdigit()):
         raise ValueError(
@@ -55,6 +58,14 @@ def named_device(name: Any) -> Device | None:
         f"device={name!r}, but neither PyTorch nor CuPy finds such a CUDA device: install one of "
         "them with CUDA (pip install 'onefit[gpu]'), check nvidia-smi, or leave the device out"
     )
+
+
+def _torch_on_cpu() -> Device:
+    try:
+        import torch
+    except ImportError as error:
+        raise ValueError("device='torch:cpu' needs PyTorch: pip install 'onefit[gpu]'") from error
+    return device_of(torch.empty(0))
 
 
 def _cuda_torch(number: int) -> Device | None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-__all__ = ["cache_file", "read", "write"]
+__all__ = ["cache_file", "read", "read_device", "write", "write_device"]
 
 
 def cache_file() -> Path:
@@ -29,13 +29,32 @@ def cache_file() -> Path:
 
 def read(threads: int, itemsize: int) -> dict[str, Any] | None:
     """The entry of this machine, if there is one."""
-    entry = _load().get(_key(threads, itemsize))
-    return entry if isinstance(entry, dict) else None
+    return _read(_key(threads, itemsize))
+
+
+def read_device(name: str, itemsize: int) -> dict[str, Any] | None:
+    """The entry of a device that describes itself so, if there is one."""
+    return _read(f"{name}, {itemsize} bytes")
 
 
 def write(threads: int, itemsize: int, entry: dict[str, Any]) -> None:
-    """Add the entry of this machine, replacing the file in one move."""
-    entries = _load() | {_key(threads, itemsize): entry}
+    """Add the entry of this machine."""
+    _write(_key(threads, itemsize), entry)
+
+
+def write_device(name: str, itemsize: int, entry: dict[str, Any]) -> None:
+    """Add the entry of a device."""
+    _write(f"{name}, {itemsize} bytes", entry)
+
+
+def _read(key: str) -> dict[str, Any] | None:
+    entry = _load().get(key)
+    return entry if isinstance(entry, dict) else None
+
+
+def _write(key: str, entry: dict[str, Any]) -> None:
+    """Replace the file in one move."""
+    entries = _load() | {key: entry}
     with contextlib.suppress(OSError, RuntimeError):
         path = cache_file()
         path.parent.mkdir(parents=True, exist_ok=True)

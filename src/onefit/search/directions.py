@@ -21,6 +21,8 @@ from onefit import plan
 from onefit._types import Array
 from onefit.estimators import inside
 from onefit.kernels import Bank, Kernel
+from onefit.linalg import arrays_of, is_elsewhere
+from onefit.linalg.device_tiles import DeviceTiles
 from onefit.search.continuous import Interval
 from onefit.search.rows import Sample
 
@@ -40,7 +42,7 @@ class Direction(Protocol):
     def params(self, x: Array) -> dict[str, Any]:
         """The parameters of an estimator that variables stand for."""
 
-    def matrix(self, x: Array) -> Array:
+    def matrix(self, x: Array) -> Any:
         """The kernel matrix."""
 
     def pull(self, x: Array, left: Array, right: Array) -> Array:
@@ -71,8 +73,8 @@ class Bandwidths:
     def params(self, x: Array) -> dict[str, Any]:
         return {"gamma": np.exp(x) if self.each else float(np.exp(x[0]))}
 
-    def matrix(self, x: Array) -> Array:
-        return self._kernel(x)(self.sample.X)
+    def matrix(self, x: Array) -> Any:
+        return held_matrix(self._kernel(x), self.sample.X)
 
     def pull(self, x: Array, left: Array, right: Array) -> Array:
         return np.ravel(self._kernel(x).pullback(self.sample.X, left, right)["gamma"])
@@ -90,7 +92,7 @@ class Bandwidths:
     def _units(self) -> Array:
         """Squares of what gamma is multiplied by when the columns have standard deviation one."""
         X = self.sample.X
-        dense = X.toarray() if hasattr(X, "toarray") else X
+        dense = X.toarray() if hasattr(X, "toarray") else arrays_of(X).host(X)
         variance = np.var(dense, axis=0, dtype=np.float64) if self.each else np.var(dense)
         power = 2.0 if self.estimator.kernel in ("rbf", "gaussian") else 1.0
         return np.asarray(np.maximum(np.atleast_1d(variance), np.finfo(float).tiny) ** power)
@@ -110,7 +112,8 @@ class Mixture:
         self.bank = bank
         n, m = sample.folds.n, len(bank.kernels)
         _check_room(n, m)
-        self.matrices = [bank.mixed(one)(sample.X).astype(np.float64) for one in np.eye(m)]
+        kernels = [bank.mixed(one) for one in np.eye(m)]
+        self.matrices = [held_matrix(one, sample.X).astype(np.float64) for one in kernels]
         self.bounds = [(0.0, np.inf)] * m
 
     def begin(self, candidate: dict[str, Any]) -> Array:
@@ -119,8 +122,11 @@ class Mixture:
     def params(self, x: Array) -> dict[str, Any]:
         return {"kernel": self.bank.mixed(self._mu(x))}
 
-    def matrix(self, x: Array) -> Array:
-        return np.asarray(sum(w * K for w, K in zip(self._mu(x), self.matrices, strict=True) if w))
+    def matrix(self, x: Array) -> Any:
+        pairs = [(w, K) for w, K in zip(self._mu(x), self.matrices, strict=True) if w]
+        if isinstance(pairs[0][1], DeviceTiles):
+            return DeviceTiles.keeping(sum(w * K.held for w, K in pairs))
+        return np.asarray(sum(w * K for w, K in pairs))
 
     def pull(self, x: Array, left: Array, right: Array) -> Array:
         p, mu = self.bank.p, self._mu(x)
@@ -135,6 +141,11 @@ class Mixture:
 
     def _mu(self, v: Array) -> Array:
         return np.asarray(v / self._length(v))
+
+
+def held_matrix(kernel: Kernel, X: Any) -> Any:
+    """The kernel matrix of rows, where they are."""
+    return DeviceTiles.keeping(kernel(X)) if is_elsewhere(X) else kernel(X)
 
 
 def make_direction(estimator: Any, sample: Sample, ranges: dict[str, Any]) -> Direction:

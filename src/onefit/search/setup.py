@@ -140,7 +140,10 @@ class Setup:
         if where is None:
             texts = [plan.explain(*pair) for pair in self.works.items()]
         else:
-            texts = [plan.explain_on_device(*pair, repr(where)) for pair in self.works.items()]
+            rates = plan.calibrate_device(where, self.sample.Y.dtype.itemsize)
+            texts = [
+                plan.explain_on_device(*pair, repr(where), rates) for pair in self.works.items()
+            ]
         return plan.Explanation("\n\n".join(texts), self._refusal())
 
     def _refusal(self) -> str:
@@ -165,10 +168,12 @@ def set_up(
     sample_weight: Any,
     split_params: Mapping[str, Any],
     device: Device | None = None,
+    devices: tuple[str, ...] = (),
 ) -> Setup:
     """Check the data and the grid, draw the splits, group the candidates and choose methods.
 
-    The data are NumPy's; with a device the rows go there once, in the order of work.
+    The data are NumPy's; with a device the rows go there once, in the order of work. Of several
+    ``devices``, of which ``device`` is the first, each worker brings them to its own.
     """
     grid = listed(search.param_grid)
     drawn = candidates(search.estimator, grid, search.n_iter, search.random_state)
@@ -196,7 +201,7 @@ def set_up(
     for one in group:
         _check_gamma(one, ranges, s)
     work = apart(jobs(group, rows, Y, s))
-    crew = Crew.hire(1 if device else search.n_jobs, len(work))
+    crew = Crew.on(devices, len(work)) if device else Crew.hire(search.n_jobs, len(work))
     if any(inside.is_approximate(one.estimator) for one in group):
         _check_features(search)
         # landmarks are drawn by the numbers that rows have
@@ -206,7 +211,12 @@ def set_up(
     criterion = get_criterion(search.criterion)
     if device is not None:
         _check_device(device, search, criterion, work, rows)
-        sample = replace(sample, X=device.asarray(sample.X))
+        if crew.devices and (ranges or any(one.continuous for one in group)):
+            raise ValueError(
+                f"device={search.device!r}: several devices share a list of kernels, not intervals "
+                "that are explored one step after the other; name one device"
+            )
+        sample = sample if crew.devices else replace(sample, X=device.asarray(sample.X))
     planned, choices, works = _plan(work, chosen, criterion, sample, crew, device)
     return Setup(found, machine, planned, folds, sample, crew, choices, works, ranges, device)
 
@@ -218,7 +228,7 @@ def _check_device(
     host_only = {
         "a sparse X": issparse(rows),
         f"criterion={search.criterion!r}": criterion is not None,
-        "search='gradient'": by_gradient(search.search) is not None,
+        "lam_per_target=True": search.lam_per_target,
     }
     for name, found in host_only.items():
         if found:
@@ -359,10 +369,10 @@ def _plan(
                 quadratic=getattr(problem.loss, "quadratic", False),
                 features=inside.feature_count(estimator, int(np.count_nonzero(problem.s))),
             )
-            if device is not None:
-                _check_method(chosen or METHODS["block"](), criterion, problem)
             if known and load not in works and device is not None:
-                works[load] = plan.choose_on_device(load, name, device.room())
+                _check_method(chosen or METHODS["exact"](), criterion, problem)
+                rates = plan.calibrate_device(device, load.itemsize)
+                works[load] = plan.choose_on_device(load, name, device.room(), rates)
             if (known or load.features) and load not in works:
                 # a criterion asks for K itself, and for n^3 operations on it
                 works[load] = plan.choose(load, name, products=criterion is None)

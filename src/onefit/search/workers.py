@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cache
+from multiprocessing import Manager
 from time import perf_counter
 from typing import Any
 from uuid import uuid4
@@ -33,6 +34,7 @@ from onefit.kernels import Geometry, Linear, Polynomial, Precomputed
 from onefit.kernels.stationary import Stationary
 from onefit.linalg import LinAlgError, arrays_of, is_elsewhere
 from onefit.linalg.device import Device
+from onefit.linalg.which import named_device
 from onefit.problem import Problem
 from onefit.search.aggregate import aggregate
 from onefit.search.criterion import Criterion
@@ -259,11 +261,14 @@ class Crew:
     ----------
     shared : bool
         Whether the workers are threads of this process.
+    devices : tuple of str
+        Where they compute, a device for each worker; empty for where the rows are.
     """
 
     workers: int
     threads: int
     shared: bool = False
+    devices: tuple[str, ...] = ()
 
     @classmethod
     def hire(cls, n_jobs: int | None, jobs: int) -> Crew:
@@ -272,6 +277,13 @@ class Crew:
         backend, _ = get_active_backend()
         shared = bool(getattr(backend, "supports_sharedmem", False))
         return cls(workers, max(1, cpu_count() // workers), shared)
+
+    @classmethod
+    def on(cls, devices: tuple[Any, ...], jobs: int) -> Crew:
+        """A worker for each device; one alone is this process."""
+        names = devices[:jobs] if len(devices) > 1 else ()
+        workers = max(1, len(names))
+        return cls(workers, max(1, cpu_count() // workers), devices=names if workers > 1 else ())
 
 
 @cache
@@ -312,6 +324,9 @@ def _work(
 
 def run_jobs(task: Task, jobs: list[Job], crew: Crew) -> Iterator[tuple[int, list[Outcome]]]:
     """Yield (place, outcomes) of every job as it is done."""
+    if crew.devices:
+        yield from _on_devices(task, jobs, crew)
+        return
     alone = crew.workers == 1
     if alone and not _uninterruptible(task, jobs):
         with _limited(1 if task.sample.folds.n <= SMALL else None):
@@ -335,6 +350,35 @@ def run_jobs(task: Task, jobs: list[Job], crew: Crew) -> Iterator[tuple[int, lis
             )
     finally:
         _geometries.pop(search, None)
+
+
+def _on_devices(task: Task, jobs: list[Job], crew: Crew) -> Iterator[tuple[int, list[Outcome]]]:
+    """As many processes as devices; who begins a job takes one that nobody has."""
+    with Manager() as manager:
+        free = manager.Queue()
+        for name in crew.devices:
+            free.put(name)
+        parallel = Parallel(
+            n_jobs=crew.workers, backend="loky", return_as="generator_unordered", batch_size=1
+        )
+        yield from parallel(
+            delayed(_work_there)(task, job, i, free, crew.threads) for i, job in enumerate(jobs)
+        )
+
+
+def _work_there(
+    task: Task, job: Job, place: int, free: Any, threads: int
+) -> tuple[int, list[Outcome]]:
+    """A job on a device that is free."""
+    name = free.get()
+    try:
+        device = named_device(name)
+        assert device is not None
+        sample = replace(task.sample, X=device.asarray(task.sample.X))
+        with _limited(threads):
+            return place, run_job(replace(task, sample=sample), job)
+    finally:
+        free.put(name)
 
 
 def _uninterruptible(task: Task, jobs: list[Job]) -> bool:

@@ -1,0 +1,236 @@
+"""Searches on devices: gradients, several of them, the plan's rates, and input that is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from registries import sample
+from sklearn import config_context
+from sklearn.model_selection import KFold
+
+from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV, plan
+from onefit.folds import Folds
+from onefit.gradient import cv_gradient
+from onefit.kernels import (
+    Bank,
+    Gaussian,
+    Laplace,
+    Linear,
+    Matern12,
+    Matern52,
+    Normalized,
+    PerFeature,
+    Polynomial,
+    WeightedSum,
+)
+from onefit.linalg import arrays_of, device, device_tiles
+from onefit.linalg.device import DeviceMemoryError
+from onefit.linalg.which import named_device
+from onefit.losses import Huber, SmoothedHinge, Squared
+from onefit.plan import device_rates, store
+from onefit.problem import Problem
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+N = 60
+GRID = {"gamma": [0.1, 0.5], "lam": [1e-3, 1e-1]}
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """Rates of this test run alone."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(device_rates, "_known", {})
+
+
+def data(task="regression"):
+    return sample(task, N, d=3)
+
+
+PULLED = [
+    Gaussian(0.3),
+    Laplace(0.2),
+    Matern12(0.4),
+    Matern52(0.5),
+    Linear(),
+    Polynomial(0.1, 1.0, 3),
+    WeightedSum([Gaussian(0.1), Laplace(0.3)], [1.0, 0.5]),
+    Normalized(Polynomial(0.2, 1.0, 2)),
+    PerFeature(Gaussian, [0.1, 0.2, 0.0]),
+    PerFeature(Laplace, [0.1, 0.2, 0.3]),
+    PerFeature(Matern52, [0.1, 0.2, 0.3]),
+]
+
+
+@pytest.mark.parametrize("library", ["torch", "array_api_strict"])
+@pytest.mark.parametrize("kernel", PULLED, ids=lambda one: type(one).__name__)
+def test_pullbacks_are_those_of_numpy(kernel, library):
+    lib = pytest.importorskip(library)
+    X, _ = data()
+    left, right = np.random.default_rng(0).normal(size=(2, N, 3))
+    wanted = kernel.pullback(X, left, right)
+    found = kernel.pullback(lib.asarray(X), left, right)
+    assert found.keys() == wanted.keys()
+    for name, value in wanted.items():
+        np.testing.assert_allclose(found[name], value, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("loss", [Squared(), Huber(0.4), SmoothedHinge(0.3)], ids=repr)
+def test_gradients_of_cross_validation(loss):
+    X, y = data("classification" if isinstance(loss, SmoothedHinge) else "regression")
+    y, s, kernel = y.astype(float)[:, None], np.ones(N), Gaussian(0.4)
+    folds = Folds.draw(KFold(4), X)
+    wanted = cv_gradient(Problem(kernel(X), y, s, loss, definite=True), 0.03, folds)
+    K = kernel.tiles(torch.tensor(X)).hold()
+    found = cv_gradient(Problem(K, y, s, loss, definite=True), 0.03, folds)
+    assert found.value == pytest.approx(wanted.value, rel=1e-10)
+    assert found.lam == pytest.approx(wanted.lam, rel=1e-7)
+    own = found.kernel(kernel, torch.tensor(X))["gamma"]
+    assert own == pytest.approx(float(wanted.kernel(kernel, X)["gamma"]), rel=1e-7)
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [
+        {"gamma": Interval(1e-2, 1e1, per_feature=True), "lam": Interval(1e-4, 1e0)},
+        {"kernel": Bank([Gaussian(0.1), Gaussian(1.0)]), "lam": Interval(1e-4, 1e0)},
+        {"gamma": [0.3], "lam": Interval(1e-4, 1e0)},
+    ],
+    ids=["gamma per column", "bank", "lam alone"],
+)
+def test_searches_by_gradient_and_over_intervals(grid):
+    X, y = data()
+    how = "grid" if isinstance(grid.get("gamma"), list) else "gradient"
+    wanted = KernelSearchCV(KernelRegressor(), grid, cv=4, search=how).fit(X, y)
+    found = KernelSearchCV(KernelRegressor(), grid, cv=4, search=how).fit(torch.tensor(X), y)
+    assert found.best_score_ == pytest.approx(wanted.best_score_, rel=1e-5)
+    assert isinstance(found.best_estimator_.dual_coef_, torch.Tensor)
+
+
+@pytest.mark.parametrize("method", ["auto", "limit", "race", "refit", "iterative"])
+def test_searches_of_a_support_vector_machine(method):
+    X, y = data("classification")
+    machine = KernelClassifier(loss="smoothed_hinge", delta=0.1)
+    wanted = KernelSearchCV(machine, GRID, cv=4, method=method).fit(X, y)
+    found = KernelSearchCV(machine, GRID, cv=4, method=method, device="torch:cpu").fit(X, y)
+    assert found.best_params_ == wanted.best_params_
+    scores = "mean_test_score"
+    np.testing.assert_allclose(found.cv_results_[scores], wanted.cv_results_[scores], atol=1e-12)
+    assert isinstance(found.best_estimator_.dual_coef_, np.ndarray)
+    assert (found.predict(X) == wanted.predict(X)).all()
+
+
+def test_several_devices_share_the_kernels():
+    X, y = data()
+    wanted = KernelSearchCV(KernelRegressor(loss="huber"), GRID, cv=4).fit(X, y)
+    for devices in ("torch:cpu, torch:cpu", ["torch:cpu"] * 3):
+        search = KernelSearchCV(KernelRegressor(loss="huber"), GRID, cv=4, device=devices)
+        found = search.fit(X, y)
+        scores = [one.cv_results_["mean_test_score"] for one in (found, wanted)]
+        np.testing.assert_allclose(*scores, atol=1e-10)
+        assert isinstance(found.best_estimator_.X_fit_, np.ndarray)
+    with pytest.raises(ValueError, match="goes with no other"):
+        KernelSearchCV(KernelRegressor(), GRID, device="cpu,torch:cpu").fit(X, y)
+    with pytest.raises(ValueError, match="names several, but X is on one"):
+        KernelSearchCV(KernelRegressor(), GRID, device="torch:cpu,torch:cpu").fit(
+            torch.tensor(X), y
+        )
+    grid = {"gamma": [0.1, 0.5], "lam": Interval(1e-3, 1e-1)}
+    with pytest.raises(ValueError, match="not intervals"):
+        KernelSearchCV(KernelRegressor(), grid, device=["torch:cpu"] * 2).fit(X, y)
+
+
+def test_rates_are_measured_once_and_stored(monkeypatch):
+    own, calls = named_device("torch:cpu"), []
+    real = device_rates.measure
+    monkeypatch.setattr(device_rates, "measure", lambda *some: calls.append(1) or real(*some))
+    first = plan.calibrate_device(own)
+    assert plan.calibrate_device(named_device("torch:cpu")) == first
+    device_rates._known.clear()
+    assert plan.calibrate_device(own) == first  # from disk
+    assert len(calls) == 1
+    store.write_device(own.describe(), 8, {"gemm": 1.0})
+    device_rates._known.clear()
+    plan.calibrate_device(own)
+    assert len(calls) == 2
+    assert all(value >= 0.0 for value in vars(first).values())
+
+
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_explain_shows_device_and_host(loss, capsys):
+    X, y = data()
+    search = KernelSearchCV(KernelRegressor(loss=loss), GRID, device="torch:cpu")
+    text = search.explain(X, y)
+    assert "Plan on device cpu" in text
+    assert "on the host" in text
+    rows = [line for line in text.splitlines() if "GiB" in line]
+    assert sum(line.startswith(">") for line in rows) == 1
+    assert all(line.count("GiB") == 2 for line in rows)
+    assert any(line[2:].startswith("block" if loss == "squared" else "exact") for line in rows)
+
+
+def test_too_little_memory_is_refused_with_the_numbers(monkeypatch):
+    X, y = data()
+    monkeypatch.setattr(device, "ROOM", 2**17)
+    search = KernelSearchCV(KernelClassifier(loss="log"), GRID, device="torch:cpu")
+    with pytest.raises(MemoryError, match=r"needs .* GiB on device cpu, where 0.00012\d* GiB"):
+        search.fit(X, np.sign(y))
+
+
+def test_memory_that_runs_out_on_the_way_is_told(monkeypatch):
+    X, y = data()
+
+    def full(*_):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(device_tiles.DeviceTiles, "_whole", full)
+    with pytest.raises(DeviceMemoryError, match=r"does not fit .* GiB are free; free other arrays"):
+        KernelRegressor(loss="huber").fit(torch.tensor(X), y)
+
+
+def test_input_that_is_refused():
+    X, y = data()
+    A = torch.tensor(X)
+    search = KernelSearchCV(KernelRegressor(), GRID, device="torch:cpu")
+    with pytest.raises(ValueError, match="sparse X is not computed on device cpu"):
+        search.fit(sp.csr_array(X), y)
+    with pytest.raises(TypeError, match="to_dense"):
+        KernelRegressor().fit(A.to_sparse(), y)
+    with pytest.raises(TypeError, match="int64 on a device, expected float32 or float64"):
+        KernelRegressor().fit(torch.tensor(X.astype(int)), y)
+    with pytest.raises(TypeError, match="float16"):
+        KernelRegressor().fit(A.half(), y)
+    for name in ("X", "y", "sample_weight"):
+        values = {"X": A, "y": torch.tensor(y), "sample_weight": torch.ones(N)}
+        values[name] = values[name].clone().requires_grad_()
+        for model in (KernelRegressor(), KernelSearchCV(KernelRegressor(), GRID)):
+            with pytest.raises(ValueError, match=f"{name} requires grad.*{name}.detach"):
+                model.fit(**values)
+    with pytest.raises(ValueError, match="device='cuda:9', but neither"):
+        KernelSearchCV(KernelRegressor(), GRID, device="cuda:9").fit(X, y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        KernelRegressor().fit(A, y[:-1])
+
+
+def test_conventions_of_the_array_api():
+    """Computed where X is, with scikit-learn's dispatch switched on or off, as the tags say."""
+    X, y = data()
+    A = torch.tensor(X)
+    assert KernelRegressor().__sklearn_tags__().array_api_support
+    assert KernelSearchCV(KernelClassifier(), GRID).__sklearn_tags__().array_api_support
+    assert not KernelRegressor(kernel="precomputed").__sklearn_tags__().array_api_support
+    found = []
+    for dispatch in (False, True):
+        with config_context(array_api_dispatch=dispatch):
+            machine = KernelRegressor(loss="huber").fit(A, torch.tensor(y))
+            search = KernelSearchCV(KernelRegressor(), GRID, cv=3).fit(A, torch.tensor(y))
+            for one in (machine, search):
+                u = one.predict(A)
+                assert isinstance(u, torch.Tensor)
+                assert u.dtype == torch.float64
+                assert u.device == A.device
+                found.append(arrays_of(u).host(u))
+            assert search.score(A, torch.tensor(y)) > 0.0
+    np.testing.assert_array_equal(found[0], found[2])
+    np.testing.assert_array_equal(found[1], found[3])
