@@ -91,11 +91,10 @@ def test_close_points_have_accurate_distances(there):
     assert home(Matern12(1e4)(there(X)))[3, 7] == 1.0
 
 
-def test_tiles_products_and_columns(there, monkeypatch):
+def test_tiles_products_and_columns(there):
     X, Y = sample()
     K, whole = Gaussian(0.3).tiles(there(X)), Gaussian(0.3)(X)
     K.side = 32
-    monkeypatch.setattr(device_tiles, "TERMS", 8)
     rows = np.array([5, 80, 2])
     for matrix in (K, Gaussian(0.3).tiles(there(X)).hold()):
         for precise in (False, True):

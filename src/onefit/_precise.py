@@ -3,15 +3,12 @@
 The residuals that error bounds are made of are small differences of large numbers: where lambda is
 tiny, K a is a sum of terms many powers of ten above it. Everything here is made of two operations
 whose rounding error is itself computed exactly, the sum and the product of two numbers [1]_, and of
-matrix products whose factors are so short that nothing is rounded at all [2]_.
+matrix products whose factors are so short that nothing is rounded at all (onefit.linalg.slices).
 
 References
 ----------
 .. [1] T. J. Dekker, "A floating-point technique for extending the available precision", Numerische
    Mathematik 18, 1971.
-.. [2] K. Ozaki, T. Ogita, S. Oishi and S. M. Rump, "Error-free transformations of matrix
-   multiplication by using fast routines of matrix multiplication and its applications", Numerical
-   Algorithms 59, 2012.
 """
 
 from __future__ import annotations
@@ -22,6 +19,7 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array
+from onefit.linalg.slices import SLICE, leading, power_of_two, top_of, two_sum
 from onefit.norms import Norms
 
 __all__ = [
@@ -35,8 +33,6 @@ __all__ = [
 
 #: rounding of one operation
 EPSILON = float(np.finfo(np.float64).eps)
-#: bits of a slice: sums of up to 2^17 products of two slices are free of rounding
-SLICE = 18
 #: rows of K in double precision at a time, here and on a device
 ROWS, TALL = 256, 1024
 
@@ -55,13 +51,6 @@ def summation(n: int, block: int = 0) -> float:
 def precise_summation(n: int) -> float:
     """The same for `predictions` that are precise, their last rounding apart."""
     return 8.0 * EPSILON**2 + 2.0 ** (4 - 3 * SLICE) * n * summation(n)
-
-
-def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
-    """a + b rounded, and its rounding error."""
-    total = a + b
-    other = total - a
-    return total, (a - (total - other)) + (b - other)
 
 
 def two_product(a: Any, b: Any) -> tuple[Any, Any]:
@@ -109,7 +98,7 @@ def predictions(
         return np.asarray((norms.K @ V)[rows] + plus)
     plus = np.broadcast_to(plus, (rows.size, a.shape[1]))
     out = np.empty(plus.shape)
-    t = np.exp2(np.round(np.log2(np.where(norms.roots > 0.0, norms.roots, 1.0))))
+    t = power_of_two(norms.roots)
     height = ROWS if xp.on_host else TALL
     for first in range(0, rows.size, height):
         some = slice(first, first + height)
@@ -131,8 +120,8 @@ def _precise(
 
     K, a, low = K / xp.asarray(left) / xp.asarray(right), right[:, None] * a, right[:, None] * low
     plus = plus / left
-    K1, K2, K3, K4 = _slices(K, float(_top(4.0)))
-    a1, a2, a3, a4 = _slices(a, _top(np.abs(a).max(axis=0, initial=0.0)))
+    K1, K2, K3, K4 = _slices(K, float(top_of(4.0)))
+    a1, a2, a3, a4 = _slices(a, top_of(np.abs(a).max(axis=0, initial=0.0)))
     first, lost = two_sum(times(K1, a1), plus)
     second, lost2 = two_sum(times(K1, a2), times(K2, a1))
     third, lost3 = two_sum(times(K1, a3), times(K2, a2))
@@ -146,15 +135,10 @@ def _precise(
     )
 
 
-def _top(size: Any) -> Any:
-    """What leaves SLICE bits of numbers up to a size, when it is added and taken away again."""
-    return np.exp2(np.ceil(np.log2(np.maximum(size, np.finfo(np.float64).tiny))) + 53 - SLICE)
-
-
 def _slices(x: Any, top: Any) -> tuple[Any, Any, Any, Any]:
     """Three times the leading SLICE bits, and what is left."""
     parts = []
     for _ in range(3):
-        parts.append((x + top) - top)
+        parts.append(leading(x, top))
         x, top = x - parts[-1], top * 2.0**-SLICE
     return parts[0], parts[1], parts[2], x

@@ -52,6 +52,7 @@ from onefit.heldout.inverse import factored
 from onefit.heldout.refit import cheap_to_refit, improve_by_refits
 from onefit.heldout.squared import Block, Eigen
 from onefit.linalg.device import Device
+from onefit.linalg.slices import SLICE
 from onefit.linalg.tiles import BLOCK, Tiles, product
 from onefit.newton import Batch, minimise
 from onefit.problem import Problem, Solution
@@ -380,7 +381,7 @@ class _Machines:
         # of a prediction, in units of the root of its K_xx; a part of it for 1'a, which is not zero
         roots = xp.asarray(norms.roots[:, None])
         sums = xp.host(lib.abs(a).T @ roots)[:, 0]
-        drift = self._summation * sums + norms.root * off
+        drift = self._drift(a, sums) + norms.root * off
         size = xp.largest(y) + xp.largest(u) + np.abs(self.b[some])
         each = roots * xp.asarray(drift) + xp.asarray(4.0 * EPSILON * size)
         rounding = xp.norms(R * each) + 4.0 * EPSILON * xp.norms(x) + off * np.sqrt(ridge / weight)
@@ -390,11 +391,18 @@ class _Machines:
         self.rounding[some] = self.far[some] * rounding + own
         self.error[some] = self.far[some] * self.norm[some] + self.rounding[some]
 
-    @property
-    def _summation(self) -> float:
-        """What rounding makes of a product with K."""
-        K = self.problem.K
-        return summation(self.problem.n, K.terms if isinstance(K, Tiles) else BLOCK)
+    def _drift(self, a: Array, sums: Array) -> Array:
+        """What rounding makes of K a, in units of the root of K_ii; sums are those of root |a|.
+
+        Of slices (onefit.linalg.device_tiles) with |K - K1| <= 2^-16 in units of the roots, up to a
+        factor of two, and |a - a1| <= 2^-17 max |a|, only the products of these rests are rounded.
+        """
+        n, K = self.problem.n, self.problem.K
+        if not (isinstance(K, Tiles) and K.sliced):
+            return summation(n, K.terms if isinstance(K, Tiles) else BLOCK) * sums
+        most = n * 2.0 ** (1 - SLICE) * self.problem.norms.root * self.arrays.largest(a)
+        rests = 8.0 * np.minimum(sums, most) + 2.0 ** (3 - SLICE) * sums
+        return np.asarray(summation(n) * rests + n * EPSILON**2 * sums)
 
 
 def fit_on_device(problem: Problem, lam: float) -> tuple[Any, Array, int]:

@@ -21,7 +21,7 @@ from scipy.linalg import LinAlgError
 from onefit._types import Array
 from onefit.linalg.arrays import Arrays, index
 
-__all__ = ["Device", "DeviceMemoryError"]
+__all__ = ["Device", "DeviceMemoryError", "dtype_name"]
 
 #: rows of a triangular matrix that is inverted at once
 LEAF = 512
@@ -204,7 +204,7 @@ class Device(Arrays):
 
     def city_block(self, X: Any, Y: Any) -> Any:
         """Sums of the absolute differences of all pairs of rows, one feature after the other."""
-        out = self.zeros((X.shape[0], Y.shape[0]), _name(X.dtype))
+        out = self.zeros((X.shape[0], Y.shape[0]), dtype_name(X.dtype))
         for f in range(X.shape[1]):
             out += self.lib.abs(X[:, f][:, None] - Y[:, f][None, :])
         return out
@@ -279,7 +279,7 @@ class Device(Arrays):
 
     def norm_of_gram(self, a: Any) -> float:
         """Twice what a few steps of the power method find."""
-        x: Any = np.random.default_rng(0).normal(size=a.shape[1]).astype(_name(a.dtype))
+        x: Any = np.random.default_rng(0).normal(size=a.shape[1]).astype(dtype_name(a.dtype))
         x, found = self.asarray(x[:, None]), 0.0
         for _ in range(POWER):
             x = x / float(self.norms(x)[0])
@@ -288,6 +288,6 @@ class Device(Arrays):
         return 2.0 * found
 
 
-def _name(dtype: Any) -> str:
+def dtype_name(dtype: Any) -> str:
     """NumPy's name of a library's float type."""
     return "float32" if "float32" in str(dtype) else "float64"

@@ -44,10 +44,13 @@ class Tiles:
     held : whether the matrix is kept after all
     terms : int
         Terms of a product that are added up before their sums are.
+    sliced : bool
+        Whether a product that is to be precise is that of slices (onefit.linalg.slices).
     """
 
     arrays: Arrays = HOST
     terms = SIDE
+    sliced = False
     held: Any = None
 
     def __init__(self, block: Callable[[Any, Any], Array], diagonal: Array) -> None:
