@@ -2,6 +2,7 @@
 # Another interpreter: make PYTHON=python3.12 test
 
 PYTHON ?= python3
+TORCH ?= 2.13.0+cpu
 VENV := .venv
 BIN := $(VENV)/bin
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
@@ -72,6 +73,8 @@ clean:  ## everything make has made, .venv too
 # .venv with one of the extras of pyproject.toml; _version.py holds the version.
 $(VENV)/.with-%: pyproject.toml src/onefit/_version.py | $(VENV)/.created
 	$(BIN)/python -m pip install --quiet --editable '.[$*]'
+	@# the CPU build of PyTorch, for the tests of devices; without it they are skipped
+	-@[ $* != dev ] || $(BIN)/python -m pip install --quiet 'torch==$(TORCH)' --extra-index-url https://download.pytorch.org/whl/cpu
 	@touch $@
 
 $(VENV)/.created:

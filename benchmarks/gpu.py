@@ -1,13 +1,20 @@
 """onefit on one CUDA device, float64: python benchmarks/gpu.py --part NAME.
 
 rows       10 folds x 20 lams by method "iterative", n = 100,000 (8 columns, gamma 0.1, lam from
-           1e-2 to 1e-6), once per kernel
+           1e-2 to 1e-6), once per kernel; K is held where it fits (--tiles: never)
+profile    where the time of one of these goes
 million    the same with n = 1,000,000 and 4 lams (1e-2 to 1e-3), Gaussian kernel
 search     15 gammas x 20 lams x 10 folds at n = 20,000, KernelSearchCV(device="cuda")
 block      exact 10-fold of one (kernel, lambda) at n = 20,000, against kernel matrix, Cholesky
            factor, triangular inverse and blocks in bare PyTorch, interleaved
 himalaya   KernelRidgeCV of himalaya (backend torch_cuda) on 20 lams x 10 folds at n = 10,000
 agreement  results of the device against NumPy's at n = 2,000
+losses     the same for every loss, by method "exact", with the seconds of both
+cupy       the same for arrays of CuPy
+svm        method "exact" with the smoothed hinge on 20,000 rows of a9a, three gammas x 15 lams x 10
+           folds, extrapolated to 15 gammas; the rows come from build/a9a_20000.npz, which
+           --prepare makes of the file in ONEFIT_DATA_DIR
+curve      rows against seconds, 10 folds x 10 lams: GPU, CPU, GridSearchCV (gpu_picture.py draws)
 
 Data are on the device before a clock starts, and every clock stops after a synchronisation. Peak
 memory is PyTorch's (max_memory_allocated). Each part prints a Markdown table; ``--save`` writes it
@@ -17,87 +24,29 @@ to benchmarks/results/gpu_PART.md too. ``--quick --device cpu`` tries the script
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 import time
-import types
-from pathlib import Path
 
 import numpy as np
-
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "src"))
-
-try:
-    import psutil  # noqa: F401
-except ImportError:  # a machine that has little but PyTorch: onefit asks it for free memory only
-    shim = types.ModuleType("psutil")
-    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    shim.virtual_memory = lambda: types.SimpleNamespace(available=free)
-    shim.Process = lambda: types.SimpleNamespace(
-        memory_info=lambda: types.SimpleNamespace(vms=0, rss=0)
-    )
-    sys.modules["psutil"] = shim
-
-import torch  # noqa: E402
-
-KERNELS = ("Gaussian", "Laplace", "Matern12", "Matern32", "Matern52")
+import torch
+from _gpu import HERE, KERNELS, folds_of, problem_of, problem_of_host, sample, table, timed
+from _gpu_losses import cupy, losses, prepare, svm
+from _gpu_profile import curve, profile
 
 
-def synchronise() -> None:
-    if torch.cuda.is_available():
-        torch.cuda.synchronize()
+def fits(n: int, device: str) -> bool:
+    """Whether a kernel matrix leaves room for the rest."""
+    room = torch.cuda.mem_get_info()[0] if device != "cpu" else 2**31
+    return 8.0 * n * n <= 0.7 * room
 
 
-def timed(action):
-    """(seconds, peak GiB, result) of one call."""
-    synchronise()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
-    start = time.perf_counter()
-    result = action()
-    synchronise()
-    seconds = time.perf_counter() - start
-    peak = torch.cuda.max_memory_allocated() / 2**30 if torch.cuda.is_available() else float("nan")
-    return seconds, peak, result
-
-
-def sample(n: int, seed: int = 0):
-    """Eight columns and a target with noise, as in the prototype."""
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(n, 8))
-    y = np.sin(X @ random.normal(size=(8, 3))).sum(axis=1) + 0.3 * random.normal(size=n)
-    return X, y
-
-
-def folds_of(n: int):
-    from sklearn.model_selection import KFold
-
-    from onefit.folds import Folds
-
-    X = np.zeros((n, 1))
-    return Folds.draw(KFold(10, shuffle=True, random_state=0), X, None, None, classifier=False)
-
-
-def problem_of(kernel, X, y, hold: bool):
-    """The problem of a kernel, K on the device of X."""
-    from onefit.losses import Squared
-    from onefit.problem import Problem
-
-    tiles = kernel.tiles(X)
-    K = tiles.hold() if hold else tiles
-    return Problem(K, y[:, None], np.ones(y.size), Squared(), True, "mean", definite=True)
-
-
-def iterate(name: str, n: int, lams, device: str, tol: float = 1e-6) -> dict:
+def iterate(name: str, n: int, lams, device: str, tol: float = 1e-6, hold: bool = True) -> dict:
     from onefit import kernels
     from onefit.heldout import Iterative
 
     X, y = sample(n)
     there, folds = torch.tensor(X, device=device), folds_of(n)
     kernel = getattr(kernels, name)(0.1)
-    hold = n <= 50_000
+    hold = hold and fits(n, device)
 
     def run():
         return Iterative(tol=tol).prepare(problem_of(kernel, there, y, hold), folds).predict(lams)
@@ -106,6 +55,7 @@ def iterate(name: str, n: int, lams, device: str, tol: float = 1e-6) -> dict:
     return {
         "kernel": name,
         "n": f"{n:,}",
+        "K": "held" if hold else "by tiles",
         "problems": 10 * len(lams),
         "seconds": f"{seconds:.2f}",
         "steps, most": int(path.steps.max()),
@@ -120,10 +70,11 @@ def rows(flags) -> list[dict]:
     iterate("Gaussian", 2000, np.logspace(-2, -3, 2), flags.device)  # libraries start
     found = []
     for name in flags.kernels:
-        if time.perf_counter() - flags.start > 75.0:
+        if time.perf_counter() - flags.start > flags.budget:
             found.append({"kernel": name, "n": f"{small:,}", "seconds": "not begun: time is up"})
             continue
-        found.append(iterate(name, small, np.logspace(-2, -6, 20), flags.device))
+        lams = np.logspace(-2, -6, 20)
+        found.append(iterate(name, small, lams, flags.device, hold=flags.hold))
         print(found[-1], flush=True)
     return found
 
@@ -307,7 +258,11 @@ def agreement(flags) -> list[dict]:
         kernel = getattr(kernels, name)(0.1)
         on_host = Block().prepare(problem_of_host(kernel, X, y), folds).predict(lams)
         for label, method in methods.items():
-            path = method.prepare(problem_of(kernel, there, y, True), folds).predict(lams)
+            seconds, peak, path = timed(
+                lambda kernel=kernel, method=method: method.prepare(
+                    problem_of(kernel, there, y, True), folds
+                ).predict(lams)
+            )
             gap = np.abs(path.values - on_host.values).max() / y.std()
             bound = (path.bounds.max() + on_host.bounds.max()) / y.std()
             found.append(
@@ -318,23 +273,11 @@ def agreement(flags) -> list[dict]:
                     "bounds together": f"{bound:.1e}",
                     "within 1e-8": "yes" if gap <= 1e-8 else "no",
                     "within bounds": "yes" if gap <= bound else "NO",
+                    "seconds": f"{seconds:.2f}",
+                    "peak GiB": f"{peak:.2f}",
                 }
             )
     return found
-
-
-def problem_of_host(kernel, X, y):
-    from onefit.losses import Squared
-    from onefit.problem import Problem
-
-    return Problem(kernel(X), y[:, None], np.ones(y.size), Squared(), True, "mean", definite=True)
-
-
-def table(rows: list[dict]) -> str:
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
-    lines += ["| " + " | ".join(str(row.get(name, "")) for name in names) + " |" for row in rows]
-    return "\n".join(lines)
 
 
 PARTS = {
@@ -344,19 +287,35 @@ PARTS = {
     "block": block,
     "himalaya": himalaya,
     "agreement": agreement,
+    "losses": losses,
+    "cupy": cupy,
+    "svm": svm,
+    "profile": profile,
+    "curve": curve,
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--part", choices=PARTS, required=True)
+    parser.add_argument("--part", choices=PARTS)
+    parser.add_argument("--prepare", action="store_true", help="write the file of part svm")
     parser.add_argument("--quick", action="store_true", help="small sizes, to try the script")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--method", default="auto", help="of part search")
     parser.add_argument("--tol", type=float, default=1e-6, help="of part million")
     parser.add_argument("--kernels", nargs="*", default=list(KERNELS), help="of part rows")
+    parser.add_argument("--tiles", dest="hold", action="store_false", help="of rows and profile")
+    parser.add_argument("--rows", type=int, default=20_000, help="of part svm")
+    parser.add_argument("--delta", type=float, default=0.1, help="of part svm, the smoothing")
+    parser.add_argument("--who", nargs="*", default=["GPU", "CPU", "GridSearchCV"], help="of curve")
+    parser.add_argument("--clocks", action="store_true", help="of part svm: where the time goes")
+    parser.add_argument("--budget", type=float, default=200.0, help="seconds, then nothing begins")
     parser.add_argument("--save", action="store_true")
     flags = parser.parse_args()
+    if flags.prepare:
+        prepare()
+    if flags.part is None:
+        return
     flags.start, flags.named = time.perf_counter(), None if flags.device == "cpu" else flags.device
     found = PARTS[flags.part](flags)
     where = torch.cuda.get_device_name() if flags.device != "cpu" else "CPU"
