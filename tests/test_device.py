@@ -7,6 +7,7 @@ the CPU are tested where PyTorch is installed (pip install 'onefit[gpu]').
 from __future__ import annotations
 
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -102,6 +103,21 @@ def test_tiles_products_and_columns(there):
         assert np.allclose(home(matrix.columns(rows)), whole[:, rows], atol=1e-14)
     assert np.allclose(home(K.whole()), whole, atol=1e-14)
     assert K.hold().row_sum() == pytest.approx(np.abs(whole).sum(axis=1).max())
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(0.3), Polynomial(0.3, 1.0, 3)], ids=repr)
+def test_precise_products_are_rounded_once(there, kernel):
+    """Against rational numbers, with terms of very different sizes that cancel."""
+    random = np.random.default_rng(0)
+    X, _ = sample()
+    V = random.normal(size=(N, 2)) * 10.0 ** random.uniform(-6, 6, size=(N, 1))
+    K = kernel.tiles(there(X)).hold()
+    K.side, held = 40, home(K.held)
+    found = home(K.product(there(V), precise=True))
+    for i, j in ((0, 0), (41, 1), (89, 0)):
+        exact = sum(Fraction(a) * Fraction(b) for a, b in zip(held[i], V[:, j], strict=True))
+        size = np.abs(held[i]) @ np.abs(V[:, j])
+        assert abs(found[i, j] - float(exact)) <= 2e-16 * abs(float(exact)) + 1e-19 * size
 
 
 def problem(K, Y, s, fit_intercept=True, scaling="mean"):
@@ -292,8 +308,13 @@ def test_what_is_not_computed_there_is_refused_by_name(there):
     def searched(estimator=None, **settings):
         return KernelSearchCV(estimator or KernelRegressor(), GRID, **settings)
 
+    approximate = KernelRegressor(approximation="nystrom")
     with pytest.raises(ValueError, match="approximation works on NumPy arrays"):
-        KernelRegressor(approximation="nystrom").fit(A, y)
+        approximate.fit(A, y)
+    with pytest.raises(ValueError, match="approximation is not computed on device"):
+        searched(approximate).fit(A, y)
+    with pytest.raises(ValueError, match="lam_per_target=True is not computed on device"):
+        searched(lam_per_target=True).fit(A, Y)
     with pytest.raises(ValueError, match="criterion='gcv' is not computed on device"):
         searched(criterion="gcv").fit(A, y)
     with pytest.raises(TypeError, match="function of NumPy arrays"):

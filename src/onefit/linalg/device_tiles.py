@@ -147,17 +147,18 @@ class DeviceTiles(Tiles):
 
     def _precise_product(self, V: Any) -> Any:
         xp = self.arrays
-        t = xp.asarray(power_of_two(np.sqrt(np.maximum(self._diagonal.astype(np.float64), 0.0))))
+        powers = power_of_two(np.sqrt(np.maximum(self._diagonal.astype(np.float64), 0.0)))
+        t, even = xp.asarray(powers), bool((powers == 1.0).all())
         A = V * t[:, None]
         A1 = leading(A, xp.asarray(top_of(xp.largest(A))))
         A2, total, lost = A - A1, xp.lib.zeros_like(V), xp.lib.zeros_like(V)
         for rows, columns, tile in self._tiles(np.float64):
-            tile = tile / t[rows][:, None]
-            tile /= t[columns][None, :]
+            if not even:
+                tile = tile / t[rows][:, None] / t[columns][None, :]
             K1 = leading(tile, float(top_of(4.0)))
-            tile -= K1
+            K2 = tile - K1
             for side, here, there in _sides(rows, columns):
-                k1, k2 = (K1, tile) if side else (K1.T, tile.T)
+                k1, k2 = (K1, K2) if side else (K1.T, K2.T)
                 total[here, :], error = two_sum(total[here, :], k1 @ A1[there, :])
                 lost[here, :] += error
                 lost[here, :] += k1 @ A2[there, :]

@@ -29,8 +29,10 @@ def top_of(size: Any) -> Any:
 
 
 def leading(x: Any, top: Any) -> Any:
-    """The slice of x that a top leaves."""
-    return (x + top) - top
+    """The slice of an array x that a top leaves."""
+    out = x + top
+    out -= top
+    return out
 
 
 def power_of_two(x: Any) -> Any:

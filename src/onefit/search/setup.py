@@ -225,10 +225,12 @@ def _check_device(
     device: Device, search: Any, criterion: Criterion | None, work: list[Job], rows: Any
 ) -> None:
     """Refuse by name what is computed on the host only."""
+    group = [machine for job in work for machine in job.machines]
     host_only = {
         "a sparse X": issparse(rows),
         f"criterion={search.criterion!r}": criterion is not None,
         "lam_per_target=True": search.lam_per_target,
+        "approximation": any(inside.is_approximate(machine.estimator) for machine in group),
     }
     for name, found in host_only.items():
         if found:
