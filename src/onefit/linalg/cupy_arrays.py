@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import cupy
+import cupyx
 import numpy as np
 from cupyx.scipy.linalg import solve_triangular
 
@@ -58,6 +59,11 @@ class CuPy(Device):
 
     def submatrix(self, x: Any, rows: Any, columns: Any) -> Any:
         return x[self.index(rows)[:, None], self.index(columns)]
+
+    def cholesky(self, a: Any) -> Any:
+        """CuPy does not look whether there is a factor, unless it is told to."""
+        with cupyx.errstate(linalg="raise"):
+            return super().cholesky(a)
 
     def solve_cholesky(self, lower: Any, b: Any) -> Any:
         half = solve_triangular(lower, b, lower=True)
