@@ -310,6 +310,11 @@ def main() -> None:
     parser.add_argument("--who", nargs="*", default=["GPU", "CPU", "GridSearchCV"], help="of curve")
     parser.add_argument("--clocks", action="store_true", help="of part svm: where the time goes")
     parser.add_argument("--budget", type=float, default=200.0, help="seconds, then nothing begins")
+    parser.add_argument(
+        "--prices", nargs=2, type=float, metavar=("M3", "ENTRY"),
+        help="of rows and profile: a small eigendecomposition in m^3, an entry of a tile, both in "
+        "operations of a product; systems/low_rank.py has 200 and 1000",
+    )  # fmt: skip
     parser.add_argument("--save", action="store_true")
     flags = parser.parse_args()
     if flags.prepare:
@@ -317,6 +322,11 @@ def main() -> None:
     if flags.part is None:
         return
     flags.start, flags.named = time.perf_counter(), None if flags.device == "cpu" else flags.device
+    if flags.prices:
+        from onefit.systems.low_rank import PRICES
+
+        decomposition, entry = flags.prices
+        PRICES[False] = PRICES[False]._replace(decomposition=decomposition, entry=entry)
     found = PARTS[flags.part](flags)
     where = torch.cuda.get_device_name() if flags.device != "cpu" else "CPU"
     text = f"{where}, PyTorch {torch.__version__}, float64\n\n{table(found)}\n"
