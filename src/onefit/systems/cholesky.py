@@ -92,7 +92,7 @@ class Factor:
 
     def apply(self, x: Array) -> Array:
         """(I + R K R)^-1 x."""
-        xp, b = self.arrays, x if x.ndim == 2 else x[:, None]
+        xp, b = self.arrays, np.asarray(x, dtype=self.root.dtype).reshape(self.root.size, -1)
         if self.lower is not None:
             out = xp.host(xp.solve_cholesky(self.lower, xp.asarray(b)))
         else:
@@ -103,7 +103,7 @@ class Factor:
     def _product(self, x: Array) -> Array:
         """K x on the rows."""
         xp = self.arrays
-        return xp.host(xp.matmul(self.K, xp.asarray(x)))
+        return xp.host(xp.matmul(self.K, xp.asarray(x, self.root.dtype)))
 
     def diagonal(self) -> Array:
         """That of (I + R K R)^-1."""
