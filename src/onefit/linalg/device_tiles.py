@@ -139,7 +139,7 @@ class DeviceTiles(Tiles):
 
     def _product(self, V: Any) -> Any:
         out = self.arrays.lib.zeros_like(V)
-        for rows, columns, tile in self._tiles(dtype_name(V)):
+        for rows, columns, tile in self._tiles(dtype_name(V.dtype)):
             out[rows, :] += tile @ V[columns, :]
             if rows != columns:
                 out[columns, :] += tile.T @ V[rows, :]
