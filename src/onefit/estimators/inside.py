@@ -297,7 +297,7 @@ def answers(machine: KernelMachine, params: dict[str, Any] | None = None) -> dic
 
 def decision_by_class(machine: KernelMachine, X: Any) -> Array:
     """Decision values of a classifier for rows: one column for two classes, else one per class."""
-    values: Array = machine._by_class(machine._decision(X))  # type: ignore[attr-defined]
+    values: Array = machine._by_class(machine._decision(X))
     return values
 
 
