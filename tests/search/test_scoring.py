@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification, make_friedman1
-from sklearn.metrics import get_scorer_names, make_scorer, mean_squared_error
+from sklearn.metrics import check_scoring, get_scorer_names, make_scorer, mean_squared_error
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.kernels import Gaussian
+from onefit.search.scoring import fast_metric
 
 X, y = make_friedman1(40, random_state=0)
 Z, labels = make_classification(40, random_state=0)
@@ -156,3 +157,12 @@ def test_a_score_method_of_a_subclass_is_used():
             return -float(np.abs(self.predict(X) - y).max())
 
     compare(*both(Mine(), (X, y), cv=3))
+
+
+@pytest.mark.parametrize(
+    ("machine", "name"),
+    [(KernelRegressor(), "determination"), (KernelClassifier(), "accuracy")],
+    ids=["regressor", "classifier"],
+)
+def test_an_estimators_own_score_needs_no_scorer_calls(machine, name):
+    assert fast_metric(check_scoring(machine), machine)[0].__name__ == name

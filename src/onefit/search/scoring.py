@@ -25,7 +25,7 @@ from sklearn.utils.metadata_routing import process_routing
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, _num_samples
 
-from onefit.estimators import KernelRegressor, inside
+from onefit.estimators import KernelClassifier, KernelRegressor, inside
 from onefit.folds import Folds
 from onefit.quantiles import levels_of
 from onefit.search.metrics import FAST, Metric, Truth
@@ -33,6 +33,16 @@ from onefit.search.metrics import FAST, Metric, Truth
 Array = NDArray[Any]
 
 __all__ = ["Part", "Scoring", "build_scoring", "call_pooled", "fast_metric", "look_up", "only"]
+
+
+#: what the estimators' own scores are; of several levels, which it tells the pinball loss of, the
+#: values are not plain
+DEFAULTS = {
+    RegressorMixin.score: r2_score,
+    KernelRegressor.score: r2_score,
+    ClassifierMixin.score: accuracy_score,
+    KernelClassifier.score: accuracy_score,
+}
 
 
 def look_up(machine: Any, values: Array) -> Any:
@@ -253,11 +263,7 @@ def fast_metric(scorer: Any, machine: Any) -> tuple[Metric | None, int]:
     task = "classification" if is_classifier(machine) else "regression"
     func = getattr(scorer, "_score_func", None)
     if func is None and hasattr(scorer, "_estimator"):
-        score = type(machine).score
-        defaults = {RegressorMixin.score: r2_score, ClassifierMixin.score: accuracy_score}
-        func = defaults.get(score)
-        if score is KernelRegressor.score:  # several levels, of which it tells the pinball loss
-            func = r2_score
+        func = DEFAULTS.get(type(machine).score)
     elif getattr(scorer, "_kwargs", None) or getattr(scorer, "_response_method", "") != "predict":
         return None, 1
     metric, wanted = FAST.get(func, (None, ""))
