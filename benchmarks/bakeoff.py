@@ -206,9 +206,10 @@ def go_on(path: Path, folder: Path, wanted: list[str], splits: int, only: str) -
 
 
 def verdict(ours: np.ndarray, theirs: np.ndarray) -> str:
-    """Who has the smaller error, at the level of 5 %."""
-    p = corrected_p(ours, theirs, TEST / (1 - TEST)) if ours.size > 1 else np.nan
-    if not p < 0.05:
+    """Who has the smaller error, at the level of 5 %; three splits at least."""
+    if ours.size < 3:
+        return "untested"
+    if not corrected_p(ours, theirs, TEST / (1 - TEST)) < 0.05:
         return "tied"
     return "better" if ours.mean() < theirs.mean() else "worse"
 
@@ -232,7 +233,8 @@ def by_set(runs: list[Row]) -> list[Row]:
         row |= {c: f"{errors[c].mean():.3f}" if c in errors else "" for c in CONTESTANTS}
         for c in RIVALS:
             row[f"vs {c}"] = verdict(errors["onefit"], errors[c]) if c in errors else ""
-        row["least error"] = min(errors, key=lambda c: errors[c].mean())
+        least = min(one.mean() for one in errors.values())
+        row["least error"] = ", ".join(c for c, one in errors.items() if one.mean() <= least + 1e-9)
         for c in CONTESTANTS:
             times = [float(one["seconds"]) for one in found[c].values()]
             row[f"{c} s"] = f"{np.median(times):.2g}" if times else ""
@@ -248,7 +250,7 @@ def by_rival(sets: list[Row]) -> list[Row]:
         for c in RIVALS:
             met = [row for row in own if row[f"vs {c}"]]
             counted = {w: sum(row[f"vs {c}"] == w for row in met)
-                       for w in ("better", "tied", "worse")}  # fmt: skip
+                       for w in ("better", "tied", "worse", "untested")}  # fmt: skip
             ratios = [float(row[f"{c} s"]) / float(row["onefit s"]) for row in met]
             less = sum(float(row["onefit"]) < float(row[c]) for row in met)
             ratio = f"{np.median(ratios):.2g}" if ratios else ""

@@ -129,7 +129,7 @@ def chart(name: str) -> str:
     size = lefts[-1] + widths[-1] + 16, rows * ROW + 10
     root = Element("svg", viewBox=f"0 0 {size[0]:.0f} {size[1]}", role="img")
     root.set("aria-label", f"{question} {_said(answers)}")
-    root.set("style", f"max-width:{size[0]:.0f}px;min-width:{min(size[0], 640):.0f}px;width:100%")
+    root.set("style", f"max-width:{size[0]:.0f}px;min-width:{min(size[0], 960):.0f}px;width:100%")
     _draw(root, question, answers, 0, 0, lefts)
     return f'<div class="chart">{tostring(root, encoding="unicode")}</div>'
 

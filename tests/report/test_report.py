@@ -56,8 +56,8 @@ def regression():
 
 def test_sections_of_a_regression(regression, tmp_path):
     page, text = make(tmp_path, regression, y=y, title="Friedman", target="yield")
-    parts = ["ranking", "surface-0", "curve", "heldout", "influence", "plan", "methods"]
-    assert page.sections == ["expected", *parts]
+    parts = ["ranking", "surface-0", "curve", "heldout", "residuals", "influence", "plan"]
+    assert page.sections == ["summary", "expected", *parts, "again", "methods"]
     heat = page.figures["surface-0"]["data"][0]
     scores = regression.cv_results_["mean_test_score"].reshape(2, 3)
     np.testing.assert_allclose(heat["z"], scores)
@@ -85,7 +85,8 @@ def test_the_most_influential_row_comes_first(regression, tmp_path):
 
 def test_without_targets_there_is_no_truth(regression, tmp_path):
     page, _ = make(tmp_path, regression)
-    assert page.sections == ["expected", "ranking", "surface-0", "curve", "plan", "methods"]
+    parts = ["ranking", "surface-0", "curve", "plan", "again", "methods"]
+    assert page.sections == ["summary", "expected", *parts]
 
 
 def test_sections_of_a_classification(tmp_path):
