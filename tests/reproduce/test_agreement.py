@@ -60,6 +60,14 @@ def test_a_variant_is_confirmed_by_its_whole_column(variant, count, confirmed):
     assert found.counts()["either by chance"] == 1 + near
 
 
+def test_a_variant_that_leaves_half_of_its_column_off_is_not_confirmed():
+    off = [*_rows("mpg", "5CV", 99.0), *_rows("mpg", "5CV", 99.0, "other")]
+    more = [*off, *_rows("fourclass", "5CV", 18.0, "other")]
+    assert _found(*more).confirmed == set()
+    more += [*_rows("heart", "5CV", 17.0, "other"), *_rows("sonar", "5CV", 17.0, "other")]
+    assert _found(*more).confirmed == {("other", "1", "5CV")}
+
+
 def test_a_cell_of_a_variant_alone_is_compared_but_not_in_the_main_reading():
     found = _found(*_rows("mpg", "5CV", 8.7, "other"))
     assert found.counts()["cells"] == 4

@@ -199,6 +199,8 @@ def test_jmlr_similar_and_large_benefits(monkeypatch):
     assert [v.verdict for v in _jmlr(_jmlr_rows(huber=1.2), similar)] == ["not held"]
     assert [v.verdict for v in _jmlr(_jmlr_rows(), benefit)] == ["held"]
     assert [v.verdict for v in _jmlr(_jmlr_rows(spoilt=1.0), benefit)] == ["not held"]
+    few = [row for row in _jmlr_rows() if row["replicate"] < 6]  # the smallest p is 0.03
+    assert [v.verdict for v in _jmlr(few, benefit)] == ["not held"]
     assert [v.verdict for v in _jmlr(_jmlr_rows(spoilt=0.5), benefit)] == ["not held"]
     shifted = [
         row | {"variant": "moved up", "value": 0.1 * row["value"]}

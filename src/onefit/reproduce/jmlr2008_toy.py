@@ -35,6 +35,8 @@ __all__ = ["measure", "sections", "units", "verdicts"]
 PANELS = {"a": ("lam", 0.001), "b": ("lam", 0.005), "c": ("sigma", 1.0), "d": ("sigma", 2.0)}
 #: Huber's threshold, the paper's b, in figures 3 to 5; infinity is least squares
 BOUNDS = (0.1, 0.2, 0.5, float("inf"))
+#: samples without which a majority of them says nothing
+ENOUGH = 6
 #: what the paper leaves open of figure 2
 RANGE = "ours: the range of sigma"
 
@@ -232,6 +234,7 @@ def verdicts(results: Results) -> list[Verdict]:
     apart = [results.median("figure 3", n, "distance") for n in results.rows("figure 3")]
     wide = [results.median("figure 4", "C_IF5", judged) for judged in ("squared", "absolute")]
     part, counts = _wider(results, "C_IF5")
+    samples = results.values("figure 4", "C_IF5", "squared").size
     spoilt = {b: results.median("figure 5", "outlier", f"b = {b:g}") for b in BOUNDS}
     clean = {b: results.median("figure 5", "clean", f"b = {b:g}") for b in BOUNDS}
     robust = min(value for b, value in spoilt.items() if np.isfinite(b))
@@ -267,7 +270,7 @@ def verdicts(results: Results) -> list[Verdict]:
             "Figure 4",
             "With squared errors as judge the outlier leads to a larger sigma than with absolute "
             "ones",
-            part > 0.5,
+            part > 0.5 if samples >= ENOUGH else None,
             f"{counts}; median sigma {number(wide[0])} and {number(wide[1])}, the paper's one "
             "sample 3.6 and 2.3",
         ),
