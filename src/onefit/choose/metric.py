@@ -73,7 +73,8 @@ def scorer_name(metric: str, options: Options) -> str:
     for name in (metric, SHORT.get(metric, ""), f"neg_{metric}"):
         if name in known:
             return name
+    said, near = options.said("metric", metric), suggest(metric, [*SHORT, *known])
     raise ValueError(
-        f"{options.said('metric', metric)} is not known{suggest(metric, [*SHORT, *known])} Any name of a "
-        f"scikit-learn scorer will do, and {', '.join(SHORT)}"
+        f"{said} is not known{near} Any name of a scikit-learn scorer will do, and "
+        f"{', '.join(SHORT)}"
     )

@@ -119,7 +119,9 @@ def make_recipe(table: Table, options: Options, told: bool = False) -> Recipe:
     kernels, why_kernels = choose_kernels(Z, options)
     metric, why_metric = choose_metric(y, task, options)
     splits, why_splits = choose_splits(table, task, options)
-    reasons = [one for one in (why, why_metric, why_splits, _about_loss(options), why_kernels) if one]
+    reasons = [
+        one for one in (why, why_metric, why_splits, _about_loss(options), why_kernels) if one
+    ]
     grid = choose_grid(task, kernels, Z, y, options)
     search = _make_search(_machine(task, options), grid, splits, metric, options)
     compare = _choose_criteria(search, Z.shape[0], options, told)

@@ -18,7 +18,9 @@ MANY_ROWS, USUAL = 50_000, 12
 def check_size(n: int, options: Options) -> None:
     """Refuse folds and jobs that make no sense, and what no method could hold."""
     if options.jobs == 0:
-        raise ValueError(f"{options.said('jobs', 0)} would do nothing; use 1 or more, or -1 for every core")
+        raise ValueError(
+            f"{options.said('jobs', 0)} would do nothing; use 1 or more, or -1 for every core"
+        )
     _check_folds(n, options)
     if options.tol is not None and options.method not in ("auto", "iterative"):
         raise ValueError(

@@ -15,7 +15,7 @@ from onefit.tables import Table
 
 Array = NDArray[Any]
 
-__all__ = ["LABELS", "choose_task", "targets"]
+__all__ = ["LABELS", "as_targets", "choose_task", "targets"]
 
 TASKS = ("auto", "regression", "classification")
 #: whole numbers with more values than this are quantities, not labels
@@ -71,13 +71,19 @@ def _check_shape(y: Array, options: Options) -> None:
         raise ValueError(f"y has {y.shape[1]} columns; call select for each column of labels")
 
 
-def targets(table: Table, task: str) -> Array:
-    """Amounts as floats; labels as they are, each in two rows at least."""
+def as_targets(y: Array, task: str) -> Array:
+    """Amounts as floats, whole numbers that are labels as integers, other labels as they are."""
     if task == "regression":
-        return table.y.astype(np.float64)
-    y = table.y
-    if y.dtype.kind == "f" and bool((y == np.round(y)).all()):
-        y = y.astype(np.int64)
+        return np.asarray(y.astype(np.float64))
+    whole = y.dtype.kind == "f" and bool((y == np.round(y)).all())
+    return np.asarray(y.astype(np.int64)) if whole else y
+
+
+def targets(table: Table, task: str) -> Array:
+    """The targets of a table; a label needs two rows at least."""
+    y = as_targets(table.y, task)
+    if task == "regression":
+        return y
     values, counts = np.unique(y, return_counts=True)
     rare = values[counts < 2]
     if rare.size:
