@@ -27,7 +27,7 @@ from .robust import robust_select
 from .search.continuous import Interval, coarse_to_fine
 from .search.objective import ByGradient
 from .search_cv import KernelSearchCV
-from .selection import select
+from .selection import Selection, select
 from .stream import HashKFold
 from .uncertainty import nested_cv, predict_interval
 
@@ -42,6 +42,7 @@ __all__ = [
     "KernelRegressor",
     "KernelSearchCV",
     "MinimumCostClassifier",
+    "Selection",
     "__version__",
     "asymptotic_variance",
     "coarse_to_fine",

@@ -5,11 +5,15 @@ How large a file is is found out before it is read: it may be packed, and unpack
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
+import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +34,7 @@ __all__ = [
     "QUOTED",
     "CheckRows",
     "DataError",
+    "Reading",
     "all_match",
     "columns_of",
     "filled",
@@ -55,6 +60,24 @@ DECIMAL_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")
 LONGEST_NAME = 10_000
 #: characters of a value that a message quotes
 QUOTED = 60
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a CSV file is written.
+
+    Attributes
+    ----------
+    delimiter : str or None
+        None for a comma, or a tab in ``.tsv``.
+    encoding : str
+    header : bool
+        Whether the first line names the columns; else they are called 1, 2, 3 ...
+    """
+
+    delimiter: str | None = None
+    encoding: str = "utf-8"
+    header: bool = True
 
 
 def shown(value: Any) -> str:
@@ -124,7 +147,7 @@ def _check_file(path: Path) -> None:
         )
 
 
-def read_frame(path: Path, delimiter: str | None, check_rows: CheckRows = None) -> pd.DataFrame:
+def read_frame(path: Path, reading: Reading, check_rows: CheckRows = None) -> pd.DataFrame:
     """The table in a CSV or Parquet file; ``check_rows`` may refuse it for its number of rows."""
     _check_file(path)
     kind = _suffix(path)
@@ -133,16 +156,46 @@ def read_frame(path: Path, delimiter: str | None, check_rows: CheckRows = None) 
     if kind not in CSV:
         known = ", ".join((*CSV, *PARQUET, *LIBSVM))
         raise DataError(f"{path.name} is none of the known kinds ({known}); rename or convert it")
+    delimiter = reading.delimiter
     if delimiter is None:
         delimiter = "\t" if kind == ".tsv" else ","
     if len(delimiter) != 1:
         raise DataError(f"--delimiter {shown(delimiter)} must be one character; '\\t' is a tab")
-    found = _check_text(path, delimiter, "CSV", _csv_bytes, check_rows)
-    _check_header(found, path)
-    frame = _read_csv(path, delimiter)
+    with _as_utf8(path, reading.encoding) as text:
+        found = _check_text(text, delimiter, "CSV", _csv_bytes, check_rows)
+        _check_header(found, text)
+        frame = _read_csv(text, delimiter, reading.header)
     if found.quotes:
         _warn_of_open_quotes(frame)
     return frame if delimiter == "," else _with_decimal_commas(frame)
+
+
+@contextmanager
+def _as_utf8(path: Path, encoding: str) -> Iterator[Path]:
+    """A file as UTF-8: itself, or a copy under the same name that is removed afterwards."""
+    try:
+        known = codecs.lookup(encoding).name
+    except LookupError as error:
+        raise DataError(f"--encoding {shown(encoding)} is not known; try latin-1 or cp1252") from (
+            error
+        )
+    if known == "utf-8":
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        name = path.with_suffix("").name if path.suffix.lower() in PACKED else path.name
+        copy = Path(folder) / name
+        try:
+            with (
+                open_unpacked(path) as file,
+                io.TextIOWrapper(file, known, newline="") as lines,
+                copy.open("w", encoding="utf-8", newline="") as out,
+            ):
+                while piece := lines.read(PIECE):
+                    out.write(piece)
+        except (UnicodeError, *BROKEN) as error:
+            raise DataError(f"{path.name} cannot be read as {encoding}: {error}") from error
+        yield copy
 
 
 def _check_header(found: Counts, path: Path) -> None:
@@ -156,18 +209,20 @@ def _check_header(found: Counts, path: Path) -> None:
         )
 
 
-def _read_csv(path: Path, delimiter: str) -> pd.DataFrame:
+def _read_csv(path: Path, delimiter: str, named: bool = True) -> pd.DataFrame:
     import pandas as pd
 
     options: dict[str, Any] = {"sep": delimiter, "skipinitialspace": True, "na_values": GAPS}
+    options["header"] = 0 if named else None
     try:
-        header = _header(path, delimiter)
+        header = _header(path, delimiter) if named else []
         with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
             frame = pd.read_csv(path, **options, low_memory=False, index_col=False)
     except UnicodeDecodeError as error:
-        raise DataError(f"{path.name} is not UTF-8 text ({error.reason}); save it as UTF-8") from (
-            error
-        )
+        raise DataError(
+            f"{path.name} is not UTF-8 text ({error.reason}); save it as UTF-8, or name "
+            "its --encoding (latin-1, say)"
+        ) from error
     except pd.errors.ParserWarning as error:
         hint = _other_delimiter(_first_line(path), delimiter) or "; name every column"
         raise DataError(
@@ -183,6 +238,8 @@ def _read_csv(path: Path, delimiter: str) -> pd.DataFrame:
         elif not hint and "line" in reason:
             hint = "; correct that line (a value that holds the delimiter needs quotes)"
         raise DataError(f"{path.name} cannot be read as CSV: {shortened(reason)}{hint}") from error
+    if not named:
+        frame.columns = pd.Index([str(i + 1) for i in range(frame.shape[1])])
     if frame.shape[1] == 1:
         hint = _other_delimiter(str(frame.columns[0]), delimiter)
         if hint:

@@ -1,80 +1,86 @@
-"""One call from rows and targets to a fitted search, by rules that are written down."""
+"""One call from rows and targets to a fitted model, by rules that are written down."""
 
 from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import _num_samples
 
-from onefit.estimators import KernelClassifier, KernelRegressor, inside
-from onefit.fallback import Fallback, fall_back, measure_whole
+from onefit.choose.fit import fit_recipe, in_time
+from onefit.choose.options import Options
+from onefit.choose.recipe import Recipe, make_recipe
+from onefit.choose.result import Selection
+from onefit.choose.splits import choose_splits
 from onefit.grids import default_grid
 from onefit.kernels import is_table
 from onefit.relevance import Relevance
 from onefit.relevance import relevance as find_relevance
-from onefit.robust import mad
-from onefit.search.announce import announce
 from onefit.search.continuous import Interval
 from onefit.search_cv import KernelSearchCV
+from onefit.tables import Table, as_features
 
 Array = NDArray[Any]
 
-__all__ = ["select"]
-
-#: whole numbers with more values than this are quantities, not labels
-LABELS = 20
-#: residuals beyond this many scales are outliers, and this part of them calls for a robust loss
-FAR, PART = 5.0, 0.01
-#: threshold of the Huber loss in units of the scale (JMLR 2008, section 5.2)
-MULTIPLES = (1.0, 2.0, 3.0)
-#: the widest column over the narrowest from which scaling is advised
-UNEVEN = 100.0
+__all__ = ["Selection", "select"]
 
 
 def select(
     X: Any,
     y: Any,
     *,
+    task: str = "auto",
+    scoring: Any = None,
     groups: Any = None,
     sample_weight: Any = None,
     cv: Any = 5,
+    kernels: str | Sequence[str] | None = None,
+    loss: str | None = None,
+    class_weight: Any = None,
+    param_grid: Any = None,
+    scale: str = "auto",
     n_jobs: int | None = None,
-    random_state: Any = None,
+    random_state: Any = 0,
     relevance: bool = False,
     minutes: float | None = None,
     probabilities: str | None = None,
-) -> KernelSearchCV:
-    """Choose a kernel machine for the data, and return the fitted search.
+) -> Selection:
+    """Choose a kernel machine for the data, and return it fitted, with the reasons.
 
-    The rules, in the order they are applied:
+    ``onefit select`` on the command line follows the same rules: the same data give the same
+    choice, and the same scikit-learn pipeline. The rules, in the order they are applied:
 
-    1. **Task.** Text, booleans, and whole numbers with at most 20 values are labels: a
-       :class:`KernelClassifier`. Other numbers, and several columns of them, are quantities: a
-       :class:`KernelRegressor`.
-    2. **Splits.** An int ``cv`` is that many shuffled folds, stratified by label; with ``groups``,
+    1. **Task.** Text, booleans, and whole numbers with at most 20 values, each in two rows at
+       least, are labels: a :class:`KernelClassifier`. Other numbers, and several columns of them,
+       are quantities: a :class:`KernelRegressor`.
+    2. **Columns.** Numbers are standardised, and gaps filled with the median; dates are days since
+       1970; text is spread over indicator columns, at most 50 a column; sparse columns are divided
+       by their largest absolute value. That is learnt from all rows, without the targets, and is
+       the first step of the pipeline.
+    3. **Score.** R^2, or accuracy (balanced accuracy, if a class has less than half of its even
+       share of the rows), of all held-out rows together. (The command line shows the root mean
+       squared error, which ranks candidates as R^2 does.)
+    4. **Splits.** An int ``cv`` is that many shuffled folds, stratified by label; with ``groups``,
        no group is on both sides of a split.
-    3. **Candidates.** Kernels "rbf", "laplacian" (dense X only) and "linear", with
-       :func:`default_grid`'s bandwidths from the distances between rows, and its lams.
-    4. **Loss and score.** The squared loss, all of whose lams ride on one decomposition; R^2, or
-       accuracy (balanced accuracy, if a class has less than half of its even share of the rows),
-       of all held-out rows together.
-    5. **Outliers** (one target). If more than 1 % of the winner's held-out residuals are further
-       from their median than 5 times their scale (the MAD, JMLR 2008 eq. 18; for normal errors one
-       in 1.7 million is), the score is the mean absolute error instead, in which an outlier is not
-       squared: by it the squared loss is searched again, for the kernel and the scale of its
-       residuals, and then, with that kernel, the squared loss and Huber's with a threshold of 1, 2
-       and 3 times the scale, by ``method="race"``. That last search is returned.
+    5. **Candidates.** Kernels "rbf", "laplacian" (dense X only) and "linear", beyond 2,000 rows
+       "rbf" alone, with :func:`default_grid`'s bandwidths from the distances between rows, and its
+       lams; the squared loss, of which one decomposition serves all lams.
+    6. **Outliers** (one target, and neither ``loss`` nor ``scoring`` given). If more than 1 % of
+       the winner's held-out residuals are further from their median than 5 times their scale (the
+       MAD, JMLR 2008 eq. 18; for normal errors one in 1.7 million is), candidates are judged by
+       the mean absolute error instead, in which an outlier is not squared: by it the squared loss
+       is searched again, for the kernel and the scale of its residuals, and then, with that
+       kernel, the squared loss and Huber's with a threshold of 1, 2 and 3 times the scale, by
+       ``method="race"``. That is said in ``reasons``. ``best_score_`` stays R^2; the mean absolute
+       error is ``search.best_score_``.
 
        How often that leads to Huber's loss, in 100 simulated sets a law (50 of Friedman's function
        with n = 100, 50 of a sine with n = 200; ``benchmarks/outlier_rule.py``): normal noise 0,
@@ -83,124 +89,146 @@ def select(
        1 of the 500 sets, nearer in 209; with outliers its median error was 0.27 to 0.76 times that
        of the squared loss.
 
-    6. **Time** (with ``minutes``). Where the plan of that search takes longer, or more memory than
+    7. **Time** (with ``minutes``). Where the plan of that search takes longer, or more memory than
        there is, features stand in place of the kernel matrix: ``approximation="nystrom"``, see
        :mod:`onefit.fallback`. That is told on stderr, and so is how far the winner is from the
        whole kernel, by one cross-validation of it on the same folds where that fits into the time
-       that is left. The search has both as ``fallback_``, which is None where nothing had to be
+       that is left. The result has both as ``fallback_``, which is None where nothing had to be
        given up. Outliers are then answered by the limit of Huber's loss (``method="limit"``).
 
-    Nothing is scaled: columns of very different widths get a warning.
-
-    What the choice is worth is in ``headline_`` of the search: its score, an interval that allows
-    for the choice among many, and the score of a baseline that does not look at X. A choice that
-    does not clearly beat the baseline gets a warning. Other thresholds, and decisions by cost:
-    ``tune_threshold`` and ``minimise_cost`` of the search. For other rules, or a kernel matrix in
-    place of X, use :class:`KernelSearchCV`.
+    What the choice is worth is in ``headline_``: its score, an interval that allows for the choice
+    among many, and the score of a baseline that does not look at X. A choice that does not clearly
+    beat the baseline gets a warning. Other thresholds, and decisions by cost: ``tune_threshold``
+    and ``minimise_cost`` of ``search``. For other rules, or a kernel matrix in place of X, use
+    :class:`KernelSearchCV`.
 
     Parameters
     ----------
-    X : array or sparse matrix of shape (n, d)
+    X : DataFrame, array or sparse matrix of shape (n, d)
     y : array of shape (n,) or (n, q)
+    task : {"auto", "regression", "classification"}, default="auto"
+    scoring : str or callable, default=None
+        Any scorer of scikit-learn, or a short name such as "mae" or "rmse".
     groups : array of shape (n,), default=None
     sample_weight : array of shape (n,), default=None
         For fits and scores; the test for outliers counts rows alike.
     cv : int, splitter, or iterable of splits, default=5
+    kernels : str or sequence of str, default=None
+    loss : str, default=None
+    class_weight : dict or "balanced", default=None
+    param_grid : dict or list of dicts, default=None
+        Candidates, as in :class:`KernelSearchCV`.
+    scale : {"auto", "none"}, default="auto"
+        "none" leaves numbers as they are.
     n_jobs : int, default=None
         As in :class:`KernelSearchCV`.
-    random_state : int, RandomState or None, default=None
+    random_state : int, RandomState or None, default=0
         For the folds, and the pairs of rows that give the bandwidths.
     relevance : bool, default=False
         Whether to look, too, for the columns that matter: a second search, with the kernel chosen
-        (the Gaussian in place of the linear one) and a gamma per column, is followed by gradient
-        and repeated without each of five parts of the rows. The search that is returned then has
-        an attribute ``relevance_``, see :func:`onefit.relevance`; the choice itself stays.
+        (the Gaussian in place of the linear one) and a gamma per encoded column, is followed by
+        gradient and repeated without each of five parts of the rows. The result then has an
+        attribute ``relevance_``, see :func:`onefit.relevance`; the choice itself stays.
     minutes : float, default=None
         Time that the selection may take by its plan, which is an estimate; None sets no limit.
     probabilities : {"sigmoid", "isotonic"}, default=None
-        Of labels: calibrates the winner on its held-out decision values, so that the search has
+        Of labels: calibrates the winner on its held-out decision values, so that the result has
         ``predict_proba``. "isotonic" wants a thousand rows; see :class:`KernelSearchCV`.
 
     Returns
     -------
-    KernelSearchCV
+    Selection
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> from onefit import select
     >>> X, y = load_iris(return_X_y=True)
-    >>> search = select(X, y, random_state=0)
-    >>> type(search.best_estimator_).__name__, bool(search.best_score_ > 0.95)
+    >>> found = select(X, y)
+    >>> type(found.best_estimator_).__name__, bool(found.best_score_ > 0.95)
     ('KernelClassifier', True)
+    >>> found.pipeline.predict(X[:3])
+    array([0, 0, 0])
     """
-    X = X if hasattr(X, "shape") else np.asarray(X)
-    y = np.asarray(y)
-    labels = _is_labels(y)
-    _check_rows(X, y)
-    if probabilities is not None and not labels:
-        raise ValueError(
-            "probabilities are those of labels, and y holds quantities; predict_interval has "
-            "intervals for them"
-        )
-    if labels:
-        _check_classes(y, cv)
-    _warn_of_widths(X)
-    seed = int(check_random_state(random_state).randint(2**31 - 1))
-    kernels = ["rbf", "linear"] if issparse(X) else ["rbf", "laplacian", "linear"]
-    search = KernelSearchCV(
-        KernelClassifier() if labels else KernelRegressor(),
-        default_grid(X, y if labels else None, kernels, random_state=seed),
-        cv=_splitter(cv, labels, groups is not None, seed),
-        scoring=_scoring(y) if labels else "r2",
-        aggregate="pooled",
-        probabilities=probabilities,
-        n_jobs=n_jobs,
-    )
-    params = {"groups": groups, "sample_weight": sample_weight}
-    begun, fallen = perf_counter(), None
-    if minutes is not None:
-        fallen = fall_back(search, X, y, minutes, **params)
-    if fallen is not None:
-        _check_relevance(relevance, fallen)
-        print(fallen.begun(), file=sys.stderr, flush=True)
-    announce(search, X, y, sample_weight, groups)
-    search.fit(X, y, **{name: one for name, one in params.items() if one is not None})
-    if not labels and y.squeeze().ndim == 1:
-        residuals = _residuals(search, y)
-        far = np.abs(residuals - np.median(residuals)) > FAR * mad(residuals)
-        if far.mean() > PART:
-            search = _robust(search, X, y, sample_weight)
-    if fallen is not None:
-        left = fallen.allowed - (perf_counter() - begun)
-        whole, reason = measure_whole(search, X, y, left, sample_weight)
-        fallen = replace(fallen, whole=whole, reason=reason)
-        print(fallen.told(), file=sys.stderr, flush=True)
-    if minutes is not None:
-        search.fallback_ = fallen
-    verdict = search.headline_.verdict()
+    table = _table(X, y, groups, sample_weight)
+    options = Options(
+        task=task, metric=scoring, folds=cv, loss=loss, class_weight=class_weight,
+        kernels=_names(kernels), grid=param_grid, scale=scale, jobs=n_jobs,
+        seed=_seed(random_state), minutes=minutes, calibrate=probabilities, amounts_by="r2",
+        python=True,
+    )  # fmt: skip
+    recipe = in_time(make_recipe(table, options), minutes)
+    _check_relevance(relevance, recipe)
+    recipe = fit_recipe(recipe)
+    if recipe.fallback is not None:
+        print(recipe.fallback.told(), file=sys.stderr, flush=True)
+    verdict = recipe.search.headline_.verdict()
     if verdict:
         warnings.warn(f"{verdict}; see headline_", stacklevel=2)
     if relevance:
-        search.relevance_ = _relevance(search, X, y, seed, params)
-    return search
+        recipe.search.relevance_ = _relevance(recipe, table, options)
+    return Selection(recipe, list(X.columns) if hasattr(X, "columns") else None)
 
 
-def _check_relevance(asked: bool, fallen: Fallback) -> None:
-    if asked:
+def _names(kernels: str | Sequence[str] | None) -> tuple[str, ...]:
+    if kernels is None:
+        return ()
+    return (kernels,) if isinstance(kernels, str) else tuple(kernels)
+
+
+def _seed(random_state: Any) -> int:
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def _table(X: Any, y: Any, groups: Any, weights: Any) -> Table:
+    """The data as the rules take them, if they are rows and targets."""
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    y = np.asarray(y)
+    _check_targets(y)
+    y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
+    framed = hasattr(X, "columns")
+    if not framed and not issparse(X) and not is_table(X):
         raise ValueError(
-            f"relevance=True follows the gradient of the whole kernel, but {fallen.why}; raise "
-            "minutes, take fewer rows, or leave relevance out"
+            "select tries kernels of vectors of numbers, and the rows of X are none; encode them "
+            "as numbers, give a DataFrame with a column for each text, or use KernelSearchCV with "
+            "a function as kernel"
+        )
+    if _num_samples(X) != len(y):
+        raise ValueError(f"X has {_num_samples(X)} rows and y has {len(y)}; they must be as many")
+    if framed:
+        X = as_features(X.reset_index(drop=True), leave_out="leave that column out")
+    elif not issparse(X):
+        X = np.asarray(X, dtype=np.float64)
+    groups = None if groups is None else np.asarray(groups)
+    return Table(X, y, "y", groups, None if weights is None else np.asarray(weights))
+
+
+def _check_targets(y: Array) -> None:
+    if y.ndim not in (1, 2) or 0 in y.shape:
+        raise ValueError(f"y must have shape (n,) or (n, q), got {y.shape}")
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        row = int(np.argwhere(~np.isfinite(y))[0, 0])
+        raise ValueError(f"y holds {y[row]} in row {row}; drop the row, or fill it in")
+    if np.unique(y).size == 1:
+        raise ValueError(f"y is {y.flat[0]!r} in every row; there is nothing to choose by")
+
+
+def _check_relevance(asked: bool, recipe: Recipe) -> None:
+    if asked and recipe.fallback is not None:
+        raise ValueError(
+            f"relevance=True follows the gradient of the whole kernel, but {recipe.fallback.why}; "
+            "raise minutes, take fewer rows, or leave relevance out"
         )
 
 
-def _relevance(
-    search: KernelSearchCV, X: Any, y: Array, seed: int, params: dict[str, Any]
-) -> Relevance:
-    """Of the columns, by the kernel that was chosen with a gamma for each of them."""
+def _relevance(recipe: Recipe, table: Table, options: Options) -> Relevance:
+    """Of the encoded columns, by the kernel that was chosen with a gamma for each of them."""
+    search, Z, y = recipe.search, recipe.Z, recipe.y
     best, labels = search.best_params_, is_classifier(search.estimator)
     kernel = "rbf" if best["kernel"] == "linear" else best["kernel"]
-    (grid,) = default_grid(X, y if labels else None, kernel, random_state=seed)
+    (grid,) = default_grid(Z, y if labels else None, kernel, random_state=options.seed)
     gammas, lams = grid["gamma"], grid["lam"]
     wide = {
         "gamma": Interval(1e-2 * min(gammas), max(gammas), per_feature=True),
@@ -208,108 +236,16 @@ def _relevance(
         "kernel": [kernel],
     }
     loss = {name: [best[name]] for name in ("loss", "threshold") if name in best}
-    splitter = _splitter(5, labels, params.get("groups") is not None, seed)
+    splitter, _ = choose_splits(table, recipe.task, replace(options, folds=5))
     again: KernelSearchCV = clone(search)
     again.set_params(param_grid=wide | loss, search="gradient", cv=splitter, method="auto")
     again.set_params(probabilities=None)
-    given = {name: one for name, one in params.items() if one is not None}
-    return find_relevance(again.fit(X, y, **given), X, y, cv=splitter, **given)
+    found = find_relevance(again.fit(Z, y, **recipe.params), Z, y, cv=splitter, **recipe.params)
+    return replace(found, names=_column_names(recipe.encoder, table.X))
 
 
-def _is_labels(y: Array) -> bool:
-    if y.ndim not in (1, 2) or 0 in y.shape:
-        raise ValueError(f"y must have shape (n,) or (n, q), got {y.shape}")
-    if y.dtype.kind in "fc" and not np.isfinite(y).all():
-        row = int(np.argwhere(~np.isfinite(y))[0, 0])
-        raise ValueError(f"y holds {y[row]} in row {row}; drop the row, or fill it in")
-    kind = type_of_target(y)
-    if kind.startswith("continuous"):
-        return False
-    numbers = y.dtype.kind in "iuf"
-    if y.ndim == 2 and y.shape[1] > 1:
-        if numbers and kind == "multiclass-multioutput":
-            return False
-        raise ValueError(
-            f"y has {y.shape[1]} columns that look like labels ({kind}); call select for each "
-            "column, or give numbers for a regression"
-        )
-    if kind not in ("binary", "multiclass"):
-        raise ValueError(f"y is {kind}, neither labels nor numbers; give one label or number a row")
-    return not numbers or np.unique(y).size <= LABELS
-
-
-def _check_rows(X: Any, y: Array) -> None:
-    if not issparse(X) and not is_table(X):
-        raise ValueError(
-            "select tries kernels of vectors of numbers, and the rows of X are none; encode them "
-            "as numbers, or use KernelSearchCV with a function as kernel"
-        )
-    if _num_samples(X) != len(y):
-        raise ValueError(f"X has {_num_samples(X)} rows and y has {len(y)}; they must be as many")
-    if np.unique(y).size == 1:
-        raise ValueError(f"y is {y.flat[0]!r} in every row; there is nothing to choose by")
-
-
-def _check_classes(y: Array, cv: Any) -> None:
-    values, counts = np.unique(y, return_counts=True)
-    if isinstance(cv, (int, np.integer)) and counts.min() < cv:
-        rare = values[np.argmin(counts)].item()
-        raise ValueError(
-            f"class {rare!r} has {counts.min()} rows, fewer than cv={cv} folds; use fewer folds, "
-            "leave the class out, or join it with another"
-        )
-
-
-def _warn_of_widths(X: Any) -> None:
-    if issparse(X):
-        return
-    widths = np.std(np.asarray(X, dtype=float), axis=0)
-    widths = widths[widths > 0.0]
-    if widths.size and widths.max() > UNEVEN * widths.min():
-        warnings.warn(
-            f"the widest column of X has {widths.max() / widths.min():.0f} times the standard "
-            "deviation of the narrowest, which then hardly counts in a distance; consider "
-            "sklearn.preprocessing.StandardScaler",
-            stacklevel=3,
-        )
-
-
-def _splitter(cv: Any, labels: bool, grouped: bool, seed: int) -> Any:
-    if not isinstance(cv, (int, np.integer)):
-        return cv
-    if grouped and not labels:
-        return GroupKFold(cv, shuffle=True, random_state=seed)
-    kind = StratifiedGroupKFold if grouped else StratifiedKFold if labels else KFold
-    return kind(cv, shuffle=True, random_state=seed)
-
-
-def _scoring(y: Array) -> str:
-    counts = np.unique(y, return_counts=True)[1]
-    rare = counts.min() < 0.5 * counts.sum() / counts.size
-    return "balanced_accuracy" if rare else "accuracy"
-
-
-def _residuals(search: KernelSearchCV, y: Array) -> Array:
-    """Held-out residuals of the winner, of the rows that a split tests."""
-    residuals = np.ravel(y) - np.ravel(search.heldout_.predictions)
-    return np.asarray(residuals[np.isfinite(residuals)])
-
-
-def _robust(search: KernelSearchCV, X: Any, y: Array, sample_weight: Any) -> KernelSearchCV:
-    """A search over Huber's loss and the squared one, on the same splits."""
-    params = {} if sample_weight is None else {"sample_weight": sample_weight}
-    least: KernelSearchCV = clone(search)
-    least.set_params(scoring="neg_mean_absolute_error", cv=search.heldout_.folds)
-    least.fit(X, y, **params)
-    scale = mad(_residuals(least, y))
-    if scale == 0.0:
-        return least
-    kernel = least.best_params_["kernel"]
-    (grid,) = [part for part in least.param_grid if part["kernel"] == [kernel]]
-    huber = {"loss": ["huber"], "threshold": [c * scale for c in MULTIPLES]}
-    # a race repairs by the whole kernel
-    method = "limit" if inside.is_approximate(least.estimator) else "race"
-    robust: KernelSearchCV = clone(least)
-    robust.set_params(param_grid=[grid | {"loss": ["squared"]}, grid | huber], method=method)
-    robust.fit(X, y, **params)
-    return robust
+def _column_names(encoder: Any, X: Any) -> list[str]:
+    """Of the encoded columns."""
+    if not hasattr(X, "columns"):
+        return [str(i) for i in range(X.shape[1])]
+    return [str(name).split("__", 1)[-1] for name in encoder.get_feature_names_out()]

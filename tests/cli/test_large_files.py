@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from onefit.cli.encode import as_trained, make_encoder
+from onefit.choose.encode import as_trained, make_encoder
 from onefit.cli.errors import BAD_DATA, TOO_LARGE
 from onefit.files import shown
 from onefit.scan import Counts, scan

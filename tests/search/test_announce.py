@@ -108,7 +108,7 @@ def test_a_stored_classifier_keeps_the_rows_with_a_coefficient():
 
 
 def test_rows_beyond_a_day_are_refused():
-    from onefit.cli.recipe import check_rows
+    from onefit.choose.size import check_rows
 
     with pytest.raises(MemoryError, match=r"2,000,000 rows .* days; .*--rows N"):
         check_rows(2_000_000)

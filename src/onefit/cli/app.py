@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from onefit._version import __version__
+from onefit.cli.arguments import Choice, Columns, Data, Format, Printing, Sample, Text, Writing
 from onefit.cli.compare import compare
 from onefit.cli.errors import clear_errors
-from onefit.cli.options import Options
+from onefit.cli.grouped import grouped
+from onefit.cli.standard import Source, as_file
 
 __all__ = ["app"]
 
@@ -28,246 +30,121 @@ app = typer.Typer(
 )
 
 
-class Format(StrEnum):
-    """How results are printed on stdout."""
-
-    table = "table"
-    json = "json"
-
-
-Data = Annotated[
-    Path,
-    typer.Argument(
-        help="CSV, Parquet or LIBSVM file; with --approximation also a folder of Parquet files.",
-        show_default=False,
-    ),
-]
-Target = Annotated[
-    str | None, typer.Option(help="Column to predict; needless for LIBSVM.", show_default=False)
-]
-Delimiter = Annotated[
-    str | None, typer.Option(help="Of a CSV file; a comma, or a tab for .tsv, by default.")
-]
-Drop = Annotated[list[str] | None, typer.Option(help="Column to leave out; may be repeated.")]
-Rows = Annotated[int | None, typer.Option(min=10, help="Use a random sample of so many rows.")]
-Task = Annotated[str, typer.Option(help="auto, regression or classification.")]
-Loss = Annotated[str | None, typer.Option(help="Loss; the squared loss by default.")]
-Kernels = Annotated[list[str] | None, typer.Option("--kernel", help="Kernel; may be repeated.")]
-CriterionOption = Annotated[str, typer.Option(help="What to choose by.")]
-Compare = Annotated[
-    str | None,
-    typer.Option(
-        help="Criteria to set beside it, with commas between, or 'none'; a report of at most 1000 "
-        "rows has cheap ones by default.",
-        show_default=False,
-    ),
-]
-Method = Annotated[str, typer.Option(help="How held-out predictions are computed.")]
-Tol = Annotated[
-    float | None,
-    typer.Option(
-        help="Error bound that --method iterative has to reach, in units of the target's standard "
-        "deviation; 1e-6 by default.",
-        show_default=False,
-    ),
-]
-Calibrate = Annotated[
-    str | None,
-    typer.Option(
-        help="Give the model probabilities of classes, whatever its loss: sigmoid, or isotonic for "
-        "a thousand rows and more.",
-        show_default=False,
-    ),
-]
-Approximation = Annotated[
-    str | None,
-    typer.Option(
-        help="nystrom or fourier: features in place of the kernel matrix, for many rows. Parquet "
-        "files, and folders of them, are then streamed, never loaded.",
-        show_default=False,
-    ),
-]
-Components = Annotated[
-    int | None,
-    typer.Option(min=1, help="Features of --approximation; 2000 by default.", show_default=False),
-]
-Minutes = Annotated[
-    float | None,
-    typer.Option(
-        help="Time there is: where the plan takes longer, features stand in for the kernel matrix.",
-        show_default=False,
-    ),
-]
-NFolds = Annotated[int, typer.Option(help="Splits of the cross-validation.")]
-Seed = Annotated[int, typer.Option(help="Of the splits, and of --rows.")]
-Jobs = Annotated[int | None, typer.Option(help="Kernels evaluated side by side.")]
-Device = Annotated[
-    str | None,
-    typer.Option(
-        help="Where to compute: cuda, cuda:1, or cuda:0,cuda:1; the processor by default."
-    ),
-]
-KeepFormulas = Annotated[
-    bool,
-    typer.Option(
-        "--keep-formulas",
-        help="Write texts that begin like a formula (=, +, -, @) to CSV without an apostrophe.",
-    ),
-]
-Output = Annotated[Format, typer.Option("--format", help="How to print.")]
 Traceback = Annotated[bool, typer.Option("--traceback", help="Show where an error arose.")]
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"onefit {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def root() -> None:
+def root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_print_version, help="Print the version."
+        ),
+    ] = False,
+) -> None:
     """Choose kernel machines by cross-validation, without refitting the splits."""
 
 
 @app.command()
+@grouped
 def select(
     data: Data,
-    target: Target = None,
-    report: Annotated[Path | None, typer.Option(help="HTML report to write.")] = None,
-    model: Annotated[Path | None, typer.Option(help="Model to write (skops).")] = None,
-    results: Annotated[
-        Path | None, typer.Option(help="All candidates: .parquet, .csv or .json.")
-    ] = None,
-    journal: Annotated[
-        Path | None,
-        typer.Option(help="File (folder for streamed rows) that keeps what is done, for --resume."),
-    ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with --journal.")] = False,
-    task: Task = "auto",
-    loss: Loss = None,
-    kernel: Kernels = None,
-    criterion: CriterionOption = "cv",
-    compare: Compare = None,
-    method: Method = "auto",
-    tol: Tol = None,
-    calibrate: Calibrate = None,
-    approximation: Approximation = None,
-    components: Components = None,
-    minutes: Minutes = None,
-    folds: NFolds = 10,
-    seed: Seed = 0,
-    jobs: Jobs = None,
-    device: Device = None,
-    rows: Rows = None,
-    delimiter: Delimiter = None,
-    drop: Drop = None,
-    keep_formulas: KeepFormulas = False,
-    format_: Output = Format.table,
-    traceback: Traceback = False,
+    columns: Columns,
+    text: Text,
+    choice: Choice,
+    sample: Sample,
+    writing: Writing,
+    printing: Printing,
 ) -> None:
     """Choose, fit and judge a kernel machine for a table.
 
     Columns are scaled, gaps filled in and categories encoded on all rows before the splits are
-    drawn; the model holds the encoder too.
+    drawn; the model is a scikit-learn pipeline that holds the encoder too.
     """
-    with clear_errors(traceback):
+    with clear_errors(printing.traceback), as_file(data) as path:
         from onefit.cli.run import Diary, Outputs, select_model
 
-        kernels, criteria = tuple(kernel or ()), _listed(compare)
-        options = Options(
-            task, loss, kernels, criterion, criteria, method, folds, seed, jobs, tol, calibrate,
-            approximation, components, device, minutes,
-        )  # fmt: skip
-        outputs = Outputs(report, model, results, keep_formulas, _command())
-        streamed = _streamed(data, approximation, rows)
-        diary = Diary(journal, resume, folder=streamed)
+        options = choice.options
+        outputs = Outputs(
+            writing.report, writing.model, writing.results, printing.keep_formulas, _command()
+        )
+        streamed = _streamed(path, options.approximation, sample.rows)
+        diary = Diary(writing.journal, writing.resume, folder=streamed)
         if streamed:
             from onefit.cli.streamed import select_streamed
 
-            left_out = tuple(drop or ())
-            summary = select_streamed(data, target, left_out, options, outputs, diary)
-            _print_selection(summary, outputs.written, format_)
-            return
-        table = _read(data, target, delimiter, drop, rows, seed, options.whole)
-        summary = select_model(table, options, data.name, outputs, diary)
-        _print_selection(summary, outputs.written, format_)
+            summary = select_streamed(path, columns, options, outputs, diary)
+        else:
+            # of a sample, and for features, all rows are read
+            table = _read(path, columns, text, sample.rows is None and options.whole)
+            some = table if sample.rows is None else table.sample(sample.rows, choice.seed)
+            whole = None if sample.rows_only or some is table else table
+            source = Source(path.name, text.reading(), whole)
+            summary = select_model(some, options, source, outputs, diary)
+        _print_selection(summary, outputs.written, printing.format_)
 
 
 @app.command()
+@grouped
 def explain(
-    data: Data,
-    target: Target = None,
-    task: Task = "auto",
-    loss: Loss = None,
-    kernel: Kernels = None,
-    method: Method = "auto",
-    tol: Tol = None,
-    folds: NFolds = 10,
-    jobs: Jobs = None,
-    device: Device = None,
-    rows: Rows = None,
-    delimiter: Delimiter = None,
-    drop: Drop = None,
-    format_: Output = Format.table,
-    traceback: Traceback = False,
+    data: Data, columns: Columns, text: Text, choice: Choice, sample: Sample, printing: Printing
 ) -> None:
     """Say what select would do and cost, without doing it."""
-    with clear_errors(traceback):
+    with clear_errors(printing.traceback), as_file(data) as path:
         from onefit.cli.run import explain_plan
 
-        options = Options(
-            task,
-            loss,
-            tuple(kernel or ()),
-            method=method,
-            folds=folds,
-            jobs=jobs,
-            tol=tol,
-            device=device,
-        )
-        table = _read(data, target, delimiter, drop, rows, options.seed)
-        document = explain_plan(table, options)
-        if format_ is Format.json:
+        table = _read(path, columns, text, sample.rows is None)
+        if sample.rows is not None:
+            table = table.sample(sample.rows, choice.seed)
+        document = explain_plan(table, choice.options)
+        if printing.format_ is Format.json:
             _print_json(document)
             return
         typer.echo("\n".join([*document["reasons"], "", document["text"]]))
 
 
 @app.command()
+@grouped
 def predict(
     model: Annotated[Path, typer.Argument(help="Model that select wrote.", show_default=False)],
     data: Data,
+    text: Text,
+    printing: Printing,
     output: Annotated[
-        Path | None, typer.Option(help="CSV or Parquet file to write, instead of stdout.")
+        Path | None,
+        typer.Option(help="CSV or Parquet file to write, instead of stdout (-).",
+                     show_default=False),
     ] = None,
     level: Annotated[
         float,
         typer.Option(min=0.0, max=0.999, help="Of a regression's intervals; 0 for none."),
     ] = 0.9,
-    delimiter: Delimiter = None,
-    keep_formulas: KeepFormulas = False,
-    format_: Output = Format.table,
-    traceback: Traceback = False,
-) -> None:
+) -> None:  # fmt: skip
     """Predict the target of new rows: as CSV on stdout, as JSON, or into a file.
 
     A regression gets intervals by CV+ (columns lower and upper), made from the training rows that
-    the model holds. About --level of new targets lie inside if rows are exchangeable.
+    the model holds. About --level of new targets lie inside if rows are exchangeable. Predictions
+    have the id of their row if --id named one to select, and are scored on stderr if the new rows
+    have the target too.
     """
-    with clear_errors(traceback):
-        from onefit.cli.run import check_output, predict_rows, write_predictions
-        from onefit.cli.spreadsheet import write_csv
+    with clear_errors(printing.traceback), as_file(data) as path:
+        from onefit.cli.predict import check_output, predict_rows, predict_to_file
 
+        output = None if output == Path("-") else output
         check_output(output)
         if output is not None:
-            from onefit.cli.streamed import predict_to_file
-
-            count = predict_to_file(model, data, output, level, keep_formulas)
+            count = predict_to_file(model, path, output, level, printing.keep_formulas)
             if count is not None:
                 typer.echo(f"{count} predictions written to {output}", err=True)
                 return
-        frame = predict_rows(model, data, _unescaped(delimiter), level)
-        if output is not None:
-            write_predictions(frame, output, keep_formulas)
-            typer.echo(f"{len(frame)} predictions written to {output}", err=True)
-        elif format_ is Format.json:
-            _print_json({"predictions": frame.to_dict(orient="records")})
-        else:
-            typer.echo(write_csv(frame, keep_formulas=keep_formulas), nl=False)
+        found = predict_rows(model, path, text.reading, level)
+        found.write(output, printing.format_ is Format.json, printing.keep_formulas)
 
 
 @app.command()
@@ -318,22 +195,15 @@ def reproduce(
 app.command()(compare)
 
 
-def _read(
-    data: Path,
-    target: str | None,
-    delimiter: str | None,
-    drop: list[str] | None,
-    rows: int | None,
-    seed: int,
-    whole: bool = True,
-) -> Any:
-    from onefit.cli.recipe import check_rows
+def _read(path: Path, columns: Columns, text: Text, checked: bool) -> Any:
+    """The table; where that is asked for, too many rows are refused before they are read."""
+    from onefit.choose.size import check_rows
     from onefit.tables import read_table
 
-    # of a sample, and for features, all rows are read
-    check = check_rows if rows is None and whole else None
-    table = read_table(data, target, _unescaped(delimiter), tuple(drop or ()), check)
-    return table if rows is None else table.sample(rows, seed)
+    check = check_rows if checked else None
+    return read_table(
+        path, columns.target, text.reading(), columns.left_out, check, columns.roles
+    )  # fmt: skip
 
 
 def _command() -> str:
@@ -345,18 +215,6 @@ def _streamed(data: Path, approximation: str | None, rows: int | None) -> bool:
     from onefit.cli.streamed import is_streamed
 
     return rows is None and is_streamed(data, approximation)
-
-
-def _listed(names: str | None) -> tuple[str, ...] | None:
-    """Names with commas between them; None stands for the default, "none" for none."""
-    if names is None:
-        return None
-    found = tuple(name.strip() for name in names.split(",") if name.strip())
-    return () if found == ("none",) else found
-
-
-def _unescaped(delimiter: str | None) -> str | None:
-    return "\t" if delimiter == "\\t" else delimiter
 
 
 def _print_selection(summary: dict[str, Any], files: dict[str, str], format_: Format) -> None:

@@ -11,9 +11,10 @@ __all__ = ["run"]
 
 def run(report: Path) -> None:
     """Choose a machine for the progression of diabetes, print the ranking, and write the report."""
-    from onefit.cli.options import Options
+    from onefit.choose.options import Options
     from onefit.cli.run import Outputs, explain_plan, select_model
     from onefit.cli.show import show_summary
+    from onefit.cli.standard import Source
     from onefit.tables import Table, as_features
 
     bunch = load_diabetes(as_frame=True, scaled=False)
@@ -21,7 +22,7 @@ def run(report: Path) -> None:
     options = Options()
     print(explain_plan(table, options)["text"], end="\n\n")
     outputs = Outputs(report=report)
-    show_summary(select_model(table, options, "diabetes", outputs), outputs.written)
+    show_summary(select_model(table, options, Source("diabetes"), outputs), outputs.written)
 
 
 if __name__ == "__main__":

@@ -23,9 +23,9 @@ from sklearn.preprocessing import MaxAbsScaler
 
 import onefit
 from onefit import CalibratedKernelClassifier, KernelClassifier, KernelRegressor, kernels
-from onefit.cli.encode import as_trained
+from onefit.choose.encode import as_trained
 from onefit.estimators import inside
-from onefit.files import DataError, shortened
+from onefit.files import DataError, Reading, shortened
 from onefit.plan.memory import GIB, available_memory
 from onefit.stream.features import NystromMap
 from onefit.stream.fourier import FourierMap
@@ -65,12 +65,18 @@ class Model:
         Names of the features, or how many there are for LIBSVM.
     y : array or None
         Training targets of a regression, which intervals are made from.
+    id : str or None
+        The column that names rows, which predictions keep.
+    reading : Reading
+        How the file was read that the model was made from.
     """
 
     pipeline: Pipeline
     target: str
     columns: list[str] | int
     y: Array | None = None
+    id: str | None = None
+    reading: Reading = Reading()  # noqa: RUF009
 
     @property
     def encoder(self) -> Any:
@@ -89,7 +95,14 @@ class Model:
         return self.machine.estimator_ if calibrated else self.machine
 
 
-def make_model(encoder: Any, machine: Any, table: Table, y: Array | None) -> Model:
+def make_model(
+    encoder: Any,
+    machine: Any,
+    table: Table,
+    y: Array | None,
+    id: str | None = None,
+    reading: Reading | None = None,
+) -> Model:
     """Join a fitted encoder and a fitted machine.
 
     A classifier keeps only the rows that have a coefficient; a regressor needs all of them for its
@@ -100,7 +113,8 @@ def make_model(encoder: Any, machine: Any, table: Table, y: Array | None) -> Mod
     columns = table.X.shape[1] if is_sparse(table.X) else list(table.X.columns)
     pipeline = Pipeline([("columns", encoder), ("machine", machine)])
     rowless = is_classifier(machine) or inside.is_approximate(machine)
-    return Model(pipeline, table.target, columns, None if rowless else y)
+    targets = None if rowless else y
+    return Model(pipeline, table.target, columns, targets, id, reading or Reading())
 
 
 def _lean(machine: Any) -> Any:
@@ -121,6 +135,8 @@ def save_model(model: Model, path: Path) -> None:
         "target": model.target,
         "columns": model.columns,
         "y": model.y,
+        "id": model.id,
+        "reading": vars(model.reading),
         "version": onefit.__version__,
     }
     skops.io.dump(model.pipeline, path)
@@ -167,7 +183,12 @@ def _checked(pipeline: Any) -> Model:
     steps = [name for name, _ in pipeline.steps]
     _require(steps == ["columns", "machine"], f"its steps are {steps}")
     about = pipeline.onefit_
-    model = Model(pipeline, about["target"], about["columns"], about["y"])
+    # older models know of no id, and not how they were read
+    reading = Reading(**about.get("reading", {}))
+    model = Model(
+        pipeline, about["target"], about["columns"], about["y"], about.get("id"), reading
+    )  # fmt: skip
+    _check_reading(model)
     _require(isinstance(model.target, str), "its target has no name")
     _check_columns(model)
     _check_machine(model)
@@ -178,6 +199,14 @@ def _checked(pipeline: Any) -> Model:
 def _require(holds: bool, otherwise: str) -> None:
     if not holds:
         raise ValueError(otherwise)
+
+
+def _check_reading(model: Model) -> None:
+    one = model.reading
+    _require(model.id is None or isinstance(model.id, str), "its id is no column")
+    _require(one.delimiter is None or isinstance(one.delimiter, str), "its delimiter is none")
+    _require(isinstance(one.encoding, str), "its encoding is none")
+    _require(isinstance(one.header, bool), "it does not know about headers")
 
 
 def _check_columns(model: Model) -> None:

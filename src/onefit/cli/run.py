@@ -2,45 +2,34 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import clone
 
 from onefit import plan
-from onefit.cli.encode import as_trained, describe
-from onefit.cli.model import Model, load_model, make_model, save_model
-from onefit.cli.options import Options
-from onefit.cli.recipe import Recipe, make_recipe
+from onefit.choose.encode import describe
+from onefit.choose.fit import fit_recipe, in_time
+from onefit.choose.options import Options
+from onefit.choose.recipe import Recipe, make_recipe
+from onefit.choose.task import as_targets
+from onefit.cli.model import Model, make_model, save_model
 from onefit.cli.show import progress, waiting
-from onefit.cli.spreadsheet import write_csv
+from onefit.cli.standard import Source
 from onefit.cli.summary import check_results_name, summarise, write_results
-from onefit.fallback import Fallback, fall_back, measure_whole
-from onefit.files import DataError
+from onefit.estimators import inside
 from onefit.report.criteria import compare_criteria
-from onefit.search.announce import announce
 from onefit.search.setup import set_up
-from onefit.tables import Table, is_sparse, read_features
-from onefit.uncertainty import predict_interval
+from onefit.tables import Table, is_sparse
 
-__all__ = [
-    "Diary",
-    "Outputs",
-    "check_level",
-    "check_output",
-    "explain_plan",
-    "predict_rows",
-    "predictions",
-    "select_model",
-    "write_predictions",
-]
+__all__ = ["Diary", "Outputs", "check_place", "explain_plan", "model_of", "select_model"]
+
+#: rows that a winner with the whole kernel is fitted to after a choice on a sample
+MOST_ROWS = 30_000
 
 
 def check_place(path: Path) -> None:
@@ -78,13 +67,12 @@ class Outputs:
         files = {"report": self.report, "model": self.model, "results": self.results}
         return {what: str(path) for what, path in files.items() if path is not None}
 
-    def write(self, recipe: Recipe, table: Table, source: str) -> None:
+    def write(self, recipe: Recipe, table: Table, source: str, model: Model | None) -> None:
         """Write whatever is asked for."""
         search = recipe.search
         if self.results is not None:
             write_results(search, self.results, self.keep_formulas)
-        if self.model is not None:
-            model = make_model(recipe.encoder, recipe.machine, table, recipe.y)
+        if self.model is not None and model is not None:
             save_model(model, self.model)
         if self.report is not None:
             from onefit.report import write_report
@@ -151,7 +139,7 @@ class Diary:
 def select_model(
     table: Table,
     options: Options,
-    source: str,
+    source: Source,
     outputs: Outputs,
     diary: Diary | None = None,
 ) -> dict[str, Any]:
@@ -161,8 +149,8 @@ def select_model(
     ----------
     table : Table
     options : Options
-    source : str
-        Name of the data.
+    source : Source
+        Where the table comes from.
     outputs : Outputs
     diary : Diary, default=None
     """
@@ -172,46 +160,59 @@ def select_model(
     start = perf_counter()
     recipe = make_recipe(table, options, told=outputs.report is not None)
     recipe.search.set_params(journal=diary.path)
-    fallen = _fall_back(recipe, options.minutes)
-    announce(recipe.search, recipe.Z, recipe.y)
-    with diary.told(), progress(recipe.search):
-        recipe.search.fit(recipe.Z, recipe.y)
-    if fallen is not None:
-        fallen = _measured(recipe, fallen, perf_counter() - start)
+    with diary.told():
+        recipe = fit_recipe(in_time(recipe, options.minutes), progress)
     seconds = perf_counter() - start
     with diary.told(), waiting(f"criteria {', '.join(recipe.compare)}"):
-        compare_criteria(recipe.search, recipe.Z, recipe.y, recipe.compare)
+        compare_criteria(recipe.search, recipe.Z, recipe.y, recipe.compare, recipe.weights)
+    model = None if outputs.model is None else model_of(recipe, table, source)
     n, columns = table.X.shape
-    data = {"file": source, "rows": n, "columns": columns, "target": table.target}
+    data = {"file": source.name, "rows": n, "columns": columns, "target": table.target}
     data["seed"] = options.seed
-    summary = summarise(recipe, data, seconds, fallen)
-    outputs.write(recipe, table, source)
+    summary = summarise(recipe, data, seconds, recipe.fallback)
+    outputs.write(recipe, table, source.name, model)
     return summary
 
 
-def _fall_back(recipe: Recipe, minutes: float | None) -> Fallback | None:
-    """Features, if there is too little time for the whole kernel; told at once."""
-    if minutes is None:
-        return None
-    fallen = fall_back(recipe.search, recipe.Z, recipe.y, minutes)
-    if fallen is not None:
-        recipe.reasons.append(fallen.begun())
-        print(fallen.begun(), file=sys.stderr, flush=True)
-    return fallen
+def model_of(recipe: Recipe, table: Table, source: Source) -> Model:
+    """The winner; fitted to all rows where it was chosen on a sample, if that can be done."""
+    about = {"id": table.id, "reading": source.reading}
+    whole = source.whole
+    if whole is None:
+        return make_model(recipe.encoder, recipe.machine, table, recipe.y, **about)
+    n = whole.X.shape[0]
+    why = _not_all(recipe, n)
+    if why:
+        recipe.reasons.append(f"the model is that of the sample: {why}")
+        return make_model(recipe.encoder, recipe.machine, table, recipe.y, **about)
+    recipe.reasons.append(f"the model is the winner, fitted again to all {n:,} rows")
+    encoder, y = clone(recipe.encoder), as_targets(whole.y, recipe.task)
+    Z = encoder.fit_transform(whole.X)
+    machine = clone(recipe.search.best_estimator_)
+    with waiting(f"the winner, on all {n:,} rows"):
+        machine.fit(Z, y, sample_weight=whole.weights)
+    return make_model(encoder, machine, whole, y, **about)
 
 
-def _measured(recipe: Recipe, fallen: Fallback, seconds: float) -> Fallback:
-    """How far the winner is from the whole kernel, if there is time for that."""
-    with waiting("the whole kernel at the setting chosen"):
-        left = fallen.allowed - seconds
-        whole, reason = measure_whole(recipe.search, recipe.Z, recipe.y, left)
-    return replace(fallen, whole=whole, reason=reason)
+def _not_all(recipe: Recipe, n: int) -> str:
+    """Why the winner cannot be fitted to so many rows, if so."""
+    if recipe.calibrate is not None:
+        return "its probabilities come from held-out rows of the sample"
+    if inside.is_approximate(recipe.search.best_estimator_):
+        return ""
+    room = plan.available_memory()
+    if n > MOST_ROWS or 16.0 * n * n > room:
+        return (
+            f"a fit to all {n:,} rows takes too much time or memory (--approximation nystrom "
+            "needs less)"
+        )
+    return ""
 
 
 def explain_plan(table: Table, options: Options) -> dict[str, Any]:
     """The plan of a selection, in words and in numbers."""
     recipe = make_recipe(table, options)
-    setup = set_up(recipe.search, recipe.Z, recipe.y, None, {})
+    setup = set_up(recipe.search, recipe.Z, recipe.y, recipe.weights, {"groups": recipe.groups})
     return {
         "reasons": recipe.reasons,
         "candidates": len(setup.candidates),
@@ -233,67 +234,3 @@ def _as_numbers(load: plan.Workload, best: plan.Estimate) -> dict[str, Any]:
             for one in plan.candidates(load)
         ],
     }
-
-
-def predict_rows(model: Path, data: Path, delimiter: str | None = None, level: float = 0.9) -> Any:
-    """Predictions for the rows of a file, as a data frame.
-
-    The column ``prediction``; for amounts the ends of an interval of this level, ``lower`` and
-    ``upper``, unless it is 0; for classes a decision value, or a probability where the loss gives
-    one, for each.
-    """
-    found = load_model(model)
-    X = as_trained(found.encoder, read_features(data, found.columns, delimiter))
-    if X.shape[0] == 0:
-        raise DataError(f"{data.name} has no row to predict")
-    check_level(found, level)
-    return predictions(found, X, level)
-
-
-def check_level(model: Model, level: float) -> None:
-    """Say where there are no intervals because the model holds no training rows."""
-    if level > 0 and model.y is None and not is_classifier(model.machine):
-        warnings.warn(
-            "the model holds landmarks in place of training rows, so there are no intervals; "
-            "--level 0 says so",
-            stacklevel=2,
-        )
-
-
-def predictions(model: Model, X: Any, level: float) -> Any:
-    """Predictions for encoded rows, see :func:`predict_rows`."""
-    import pandas as pd
-
-    columns: dict[str, Any] = {"prediction": model.pipeline.predict(X)}
-    if is_classifier(model.machine):
-        classes = model.machine.classes_
-        if hasattr(model.machine, "predict_proba"):
-            word, values = "probability", model.pipeline.predict_proba(X)
-        else:
-            word, values = "decision", model.pipeline.decision_function(X)
-            classes = classes[1:] if values.ndim == 1 else classes
-        values = np.asarray(values).reshape(X.shape[0], -1)
-        columns |= {f"{word}_{one}": values[:, i] for i, one in enumerate(classes)}
-    elif level > 0 and model.y is not None:
-        machine = model.machine
-        Z = model.encoder.transform(X)
-        found = predict_interval(machine, machine.X_fit_, model.y, Z, alpha=1.0 - level)
-        columns |= {"lower": found.lower, "upper": found.upper}
-    return pd.DataFrame(columns)
-
-
-def check_output(path: Path | None) -> None:
-    """Refuse a file that predictions cannot be written to, before any work is done."""
-    if path is None:
-        return
-    if path.suffix.lower() not in (".csv", ".parquet", ".pq"):
-        raise ValueError(f"--output {path.name} must end in .csv or .parquet")
-    check_place(path)
-
-
-def write_predictions(frame: Any, path: Path, keep_formulas: bool = False) -> None:
-    """Write predictions as CSV or Parquet, by the file's name."""
-    if path.suffix.lower() == ".csv":
-        write_csv(frame, path, keep_formulas)
-    else:
-        frame.to_parquet(path, index=False)

@@ -1,4 +1,4 @@
-"""Parquet files that are streamed: selections that never hold the rows, predictions as they come.
+"""Parquet files that are streamed: selections that never hold the rows.
 
 Columns are encoded by what a uniform sample of the rows tells (scales, medians, categories), the
 rows themselves as they are read. A category that the sample has not met counts as a rare one.
@@ -6,9 +6,7 @@ rows themselves as they are read. A category that the sample has not met counts 
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -17,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit.cli.encode import as_trained, describe
-from onefit.cli.model import load_model, make_model, save_model
-from onefit.cli.options import Options
-from onefit.cli.recipe import Recipe, make_recipe
-from onefit.cli.run import Diary, Outputs, check_level, predictions
+from onefit.choose.encode import as_trained, describe, number_columns
+from onefit.choose.options import Options
+from onefit.choose.recipe import Recipe, make_recipe
+from onefit.cli.arguments import Columns
+from onefit.cli.model import make_model, save_model
+from onefit.cli.run import Diary, Outputs
 from onefit.cli.show import progress
-from onefit.cli.spreadsheet import write_csv
 from onefit.cli.summary import summarise, write_results
 from onefit.files import DataError, is_parquet
 from onefit.report import write_report
@@ -34,10 +32,10 @@ from onefit.tables import Table, as_features, check_target
 
 Array = NDArray[Any]
 
-__all__ = ["is_streamed", "predict_to_file", "select_streamed"]
+__all__ = ["as_frame", "is_streamed", "select_streamed"]
 
-#: rows that columns are encoded by, and rows that are predicted at once
-SAMPLE, CHUNK = 20_000, 65_536
+#: rows that columns are encoded by
+SAMPLE = 20_000
 
 
 def is_streamed(path: Path, approximation: str | None) -> bool:
@@ -78,7 +76,7 @@ class FrameSample:
         return None
 
     def update(self, state: Drawn | None, chunk: Chunk) -> Drawn:
-        found = Drawn(_frame(chunk.X), chunk.Y, row_hash(self.seed, chunk.row), chunk.row)
+        found = Drawn(as_frame(chunk.X), chunk.Y, row_hash(self.seed, chunk.row), chunk.row)
         found = self._smallest(found)
         return found if state is None else self._smallest(state.join(found))
 
@@ -97,8 +95,7 @@ class FrameSample:
 
 def select_streamed(
     path: Path,
-    target: str | None,
-    drop: tuple[str, ...],
+    columns: Columns,
     options: Options,
     outputs: Outputs,
     diary: Diary,
@@ -106,10 +103,15 @@ def select_streamed(
     """Select on the rows of Parquet files, write the files asked for, and return the summary."""
     diary.check()
     outputs.check()
-    _check(options, outputs, target, path)
+    target = columns.target
+    _check(options, columns, path)
     start = perf_counter()
     cv = HashKFold(options.folds, random_state=options.seed)
-    source = open_rows(path, target, drop=drop, cv=cv, numeric=False)
+    drop = (*columns.left_out, *([] if columns.id is None else [columns.id]))
+    source = open_rows(
+        path, target, sample_weight=columns.weights, groups=columns.groups, drop=drop, cv=cv,
+        numeric=False,
+    )  # fmt: skip
     table = _sample(source, str(target), options.seed)
     recipe = make_recipe(table, options)
     recipe.search.set_params(cv=cv, journal=diary.path)
@@ -121,7 +123,7 @@ def select_streamed(
     data = {"file": path.name, "rows": source.n_rows, "columns": len(source.names or ())}
     data |= {"target": str(target), "seed": options.seed}
     summary = summarise(recipe, data, seconds)
-    _write_files(recipe, table, path.name, outputs)
+    _write_files(recipe, replace(table, id=columns.id), path.name, outputs)
     return summary
 
 
@@ -130,7 +132,8 @@ def _write_files(recipe: Recipe, table: Table, source: str, outputs: Outputs) ->
     if outputs.results is not None:
         write_results(search, outputs.results, outputs.keep_formulas)
     if outputs.model is not None:
-        save_model(make_model(recipe.encoder, recipe.machine, table, None), outputs.model)
+        model = make_model(recipe.encoder, recipe.machine, table, None, id=table.id)
+        save_model(model, outputs.model)
     if outputs.report is not None:
         held = getattr(search, "heldout_", None)
         y = None if held is None else held.targets
@@ -142,8 +145,13 @@ def _write_files(recipe: Recipe, table: Table, source: str, outputs: Outputs) ->
         )  # fmt: skip
 
 
-def _check(options: Options, outputs: Outputs, target: str | None, path: Path) -> None:
-    if target is None:
+def _check(options: Options, columns: Columns, path: Path) -> None:
+    if columns.time is not None:
+        raise ValueError(
+            "--time puts rows in order in memory, and these are streamed; use --rows N, or leave "
+            "--time out"
+        )
+    if columns.target is None:
         raise DataError(f"{path.name} has no target yet; name the column to predict with --target")
     if options.compare:
         raise ValueError(
@@ -177,7 +185,8 @@ def _encoded(source: Source, encoder: Any, width: int, y: Array) -> Source:
 
 
 def _numbers(encoder: Any, X: Any) -> Array:
-    frame = as_trained(encoder, as_features(_frame(X)))
+    rows = as_frame(X)
+    frame = as_trained(encoder, as_features(rows, number_columns(encoder, rows.columns)))
     return np.ascontiguousarray(encoder.transform(frame), dtype=np.float64)
 
 
@@ -189,73 +198,6 @@ def _cleaned(kind: str, y: Any) -> Array:
     return values.astype(np.int64) if kind in "iu" and values.dtype.kind == "f" else values
 
 
-def _frame(X: Any) -> Any:
+def as_frame(X: Any) -> Any:
     """Rows of pyarrow's as a data frame."""
     return X.to_pandas(date_as_object=False) if hasattr(X, "to_pandas") else X
-
-
-def predict_to_file(
-    model: Path, data: Path, output: Path, level: float, keep_formulas: bool
-) -> int | None:
-    """Write predictions for the rows of Parquet files as they come; how many there were.
-
-    None where that cannot be done: intervals are made from training rows, which takes as long for
-    a few rows as for all of them.
-    """
-    if not (data.is_dir() or is_parquet(data)):
-        return None
-    found = load_model(model)
-    if isinstance(found.columns, int):
-        return None
-    if found.y is not None and level > 0:
-        if data.is_dir():
-            raise ValueError("intervals need all rows at once; predict a folder with --level 0")
-        return None
-    check_level(found, level)
-    source = open_rows(data, features=found.columns, numeric=False)
-    parts = (
-        predictions(found, as_trained(found.encoder, as_features(_frame(block.X))), 0.0)
-        for piece in source.pieces
-        for block in piece.blocks(CHUNK)
-    )
-    return _write(parts, output, keep_formulas)
-
-
-def _write(parts: Iterator[Any], output: Path, keep_formulas: bool) -> int:
-    """Write frames one after the other; the file is there when the last one is."""
-    new = output.with_name(f"{output.name}.part")
-    write = _write_csv if output.suffix.lower() == ".csv" else _write_parquet
-    try:
-        rows = write(parts, new, keep_formulas)
-        os.replace(new, output)
-    finally:
-        new.unlink(missing_ok=True)
-    return rows
-
-
-def _write_csv(parts: Iterator[Any], path: Path, keep_formulas: bool) -> int:
-    rows = 0
-    with path.open("w", encoding="utf-8", newline="") as file:
-        for part in parts:
-            text = write_csv(part, keep_formulas=keep_formulas) or ""
-            # the header once
-            file.write(text if rows == 0 else text[text.index("\n") + 1 :])
-            rows += len(part)
-    return rows
-
-
-def _write_parquet(parts: Iterator[Any], path: Path, _: bool) -> int:
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    rows, file = 0, None
-    try:
-        for part in parts:
-            table = pa.Table.from_pandas(part, preserve_index=False)
-            file = file or parquet.ParquetWriter(path, table.schema)
-            file.write_table(table)
-            rows += len(part)
-    finally:
-        if file is not None:
-            file.close()
-    return rows

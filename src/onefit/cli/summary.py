@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import onefit
-from onefit.cli.recipe import Recipe
+from onefit.choose.recipe import Recipe
 from onefit.cli.spreadsheet import write_csv
 from onefit.fallback import Fallback
 from onefit.report.criteria import Verdict, verdicts

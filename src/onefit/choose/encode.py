@@ -12,12 +12,18 @@ import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MaxAbsScaler,
+    OneHotEncoder,
+    StandardScaler,
+)
 
+from onefit._validation import check_choice
 from onefit.files import DataError, shown
 from onefit.tables import is_sparse
 
-__all__ = ["as_trained", "describe", "make_encoder"]
+__all__ = ["as_trained", "describe", "make_encoder", "number_columns"]
 
 #: a column of text has at most so many indicator columns; the rarest values share the last
 MOST_CATEGORIES = 50
@@ -25,20 +31,26 @@ MOST_CATEGORIES = 50
 MISSING = "(missing)"
 
 
-def make_encoder(X: Any) -> Any:
+def make_encoder(X: Any, scale: str = "auto") -> Any:
     """The encoder for a table's features, not fitted yet.
 
     Parameters
     ----------
-    X : DataFrame of floats and text, or sparse matrix
+    X : DataFrame of floats and text, array of numbers, or sparse matrix
         A sparse matrix is scaled only, so that it stays sparse.
+    scale : {"auto", "none"}, default="auto"
+        Whether numbers are brought to one scale.
     """
+    check_choice("scale", scale, ("auto", "none"))
+    scaled = scale == "auto"
     if is_sparse(X):
-        return MaxAbsScaler()
+        return MaxAbsScaler() if scaled else FunctionTransformer(accept_sparse=True)
     # by place: scikit-learn takes a time of columns squared to find them by name
-    floats = np.array([kind.kind == "f" for kind in X.dtypes], dtype=bool)
+    kinds = X.dtypes if hasattr(X, "dtypes") else [X.dtype] * X.shape[1]
+    floats = np.array([kind.kind == "f" for kind in kinds], dtype=bool)
     numbers, texts = np.flatnonzero(floats), np.flatnonzero(~floats)
-    number = Pipeline([("fill", SimpleImputer(strategy="median")), ("scale", StandardScaler())])
+    fill = ("fill", SimpleImputer(strategy="median"))
+    number = Pipeline([fill, ("scale", StandardScaler())] if scaled else [fill])
     text = Pipeline(
         [
             ("fill", SimpleImputer(strategy="constant", fill_value=MISSING)),
@@ -60,8 +72,12 @@ def describe(encoder: Any) -> str:
     """What an encoder does, in a sentence."""
     if isinstance(encoder, MaxAbsScaler):
         return "columns divided by their largest absolute value"
+    if isinstance(encoder, FunctionTransformer):
+        return "none"
+    scaled = any("scale" in one.named_steps for kind, one, _ in encoder.transformers if kind)
+    then = ", then standardised" if scaled else ""
     words = {
-        "numbers": "numbers (columns: {}): gaps filled with the median, then standardised",
+        "numbers": f"numbers (columns: {{}}): gaps filled with the median{then}",
         "texts": "texts (columns: {}): a gap is a category of its own, then one-hot",
     }
     parts = [(kind, len(places)) for kind, _, places in encoder.transformers if len(places)]
@@ -71,10 +87,10 @@ def describe(encoder: Any) -> str:
 
 def as_trained(encoder: Any, X: Any) -> Any:
     """Features of new rows, each column as the fitted encoder knows it: a number or a text."""
-    if is_sparse(X):
+    if not hasattr(X, "columns"):
         return X
     X = X.copy()
-    numbers = _number_columns(encoder)
+    numbers = number_columns(encoder, X.columns)
     floats = {name for name, kind in zip(X.columns, X.dtypes, strict=True) if kind.kind == "f"}
     for name in set(X.columns) - numbers:
         X[name] = X[name].astype(object).map(_text, na_action="ignore")
@@ -89,13 +105,13 @@ def as_trained(encoder: Any, X: Any) -> Any:
     return X
 
 
-def _number_columns(encoder: Any) -> set[Any]:
-    """Names of the columns that the fitted encoder takes as numbers."""
-    for kind, _, places in encoder.transformers_:
+def number_columns(encoder: Any, names: Any) -> set[Any]:
+    """Those of the named columns that the fitted encoder takes as numbers."""
+    for kind, _, places in getattr(encoder, "transformers_", ()):
         if kind == "numbers":
             found = np.asarray(places)
             # older models have names here
-            return set(encoder.feature_names_in_[found] if found.dtype.kind in "iu" else found)
+            return set(np.asarray(names)[found] if found.dtype.kind in "iu" else found)
     return set()
 
 

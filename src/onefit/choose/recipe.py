@@ -1,0 +1,212 @@
+"""From a table and the options to a search: whatever is not said is chosen here, with a reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onefit._validation import check_choice
+from onefit.choose.encode import make_encoder
+from onefit.choose.grid import choose_grid, choose_kernels
+from onefit.choose.metric import choose_metric
+from onefit.choose.options import Options
+from onefit.choose.size import check_size
+from onefit.choose.splits import choose_splits
+from onefit.choose.task import choose_task, targets
+from onefit.criteria import CRITERIA
+from onefit.decide.calibrate import CALIBRATIONS
+from onefit.estimators import KernelClassifier, KernelRegressor, inside
+from onefit.fallback import Fallback
+from onefit.heldout import Iterative
+from onefit.problem import Problem
+from onefit.search_cv import KernelSearchCV
+from onefit.stream.approximation import APPROXIMATIONS
+from onefit.tables import Table, is_sparse
+
+Array = NDArray[Any]
+
+__all__ = ["Recipe", "make_recipe"]
+
+#: rows up to which a report compares criteria
+FEW_ROWS = 1000
+#: criteria that cost no more than the search itself, by the loss that they fit
+CHEAP = {
+    "squared": ("loo", "gcv"),
+    "smoothed_hinge": ("gacv", "span", "sv_count"),
+    "squared_hinge": ("span", "sv_count"),
+}
+CHEAP_FOR_ANY = ("kernel_stability",)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A search, ready to be fitted; or fitted, as :func:`onefit.choose.fit.fit_recipe` returns it.
+
+    Attributes
+    ----------
+    task : {"regression", "classification"}
+    encoder : fitted to all rows
+    Z : encoded features
+    y : targets
+    search : KernelSearchCV
+    compare : tuple of str
+        Criteria to evaluate afterwards, beside the one that chooses.
+    reasons : list of str
+        What was chosen, and why.
+    calibrate : str or None
+        How the model is to get its probabilities.
+    groups, weights : arrays or None
+    metric : str or callable
+        That was promised; outliers may make the search choose by another.
+    may_be_robust : bool
+        Whether outliers may change loss and metric.
+    robust : bool
+        Whether they did.
+    fallback : Fallback or None
+        What was given up for lack of time.
+    """
+
+    task: str
+    encoder: Any
+    Z: Any = field(repr=False)
+    y: Array = field(repr=False)
+    search: KernelSearchCV
+    compare: tuple[str, ...]
+    reasons: list[str]
+    calibrate: str | None = None
+    groups: Any = field(default=None, repr=False)
+    weights: Any = field(default=None, repr=False)
+    metric: Any = None
+    may_be_robust: bool = False
+    robust: bool = False
+    fallback: Fallback | None = None
+
+    @property
+    def machine(self) -> Any:
+        """The winner; with probabilities, if they were asked for."""
+        if self.calibrate is None or self.search.probabilities is not None:
+            return self.search.best_estimator_
+        return self.search.calibrate(self.calibrate)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """What a fit is given beside the rows."""
+        found = {"groups": self.groups, "sample_weight": self.weights}
+        return {name: one for name, one in found.items() if one is not None}
+
+
+def make_recipe(table: Table, options: Options, told: bool = False) -> Recipe:
+    """Choose task, metric, splits, loss, kernels and grid, and encode the columns.
+
+    Refuses tables whose kernel matrix would not fit into memory before anything is encoded.
+
+    Parameters
+    ----------
+    table : Table
+    options : Options
+    told : bool, default=False
+        Whether a report is to be written, which compares criteria unless that is needless or
+        takes long.
+    """
+    check_size(table.X.shape[0], options)
+    task, why = choose_task(table, options)
+    _check_for_task(task, options)
+    y = targets(table, task)
+    encoder, Z = _encoded(table, options)
+    kernels, why_kernels = choose_kernels(Z, options)
+    metric, why_metric = choose_metric(y, task, options)
+    splits, why_splits = choose_splits(table, task, options)
+    reasons = [
+        one for one in (why, why_metric, why_splits, _about_loss(options), why_kernels) if one
+    ]
+    grid = choose_grid(task, kernels, Z, y, options)
+    search = _make_search(_machine(task, options), grid, splits, metric, options)
+    compare = _choose_criteria(search, Z.shape[0], options, told)
+    if set(CHEAP_FOR_ANY) & set(compare):
+        search.set_params(keep_heldout="all")
+    return Recipe(
+        task, encoder, Z, y, search, compare, reasons, options.calibrate, table.groups,
+        table.weights, metric, options.may_be_robust and task == "regression" and y.ndim == 1,
+    )  # fmt: skip
+
+
+def _encoded(table: Table, options: Options) -> tuple[Any, Any]:
+    """The encoder, fitted, and what it makes of the rows."""
+    encoder = make_encoder(table.X, options.scale)
+    Z = encoder.fit_transform(table.X)
+    return encoder, Z if is_sparse(table.X) else np.ascontiguousarray(Z, dtype=np.float64)
+
+
+def _check_for_task(task: str, options: Options) -> None:
+    """Refuse for a regression what is for classes alone."""
+    if options.calibrate is not None:
+        check_choice(options.word("calibrate"), options.calibrate, CALIBRATIONS)
+    if task == "classification":
+        return
+    if options.calibrate is not None:
+        raise ValueError(
+            f"{options.word('calibrate')} makes probabilities of classes, and this is a "
+            "regression, which has intervals instead: onefit predict and predict_interval give them"
+        )
+    if options.class_weight is not None:
+        raise ValueError(
+            f"{options.word('class-weight')} is for classes, and this is a regression; leave it out"
+        )
+
+
+def _choose_criteria(
+    search: KernelSearchCV, n: int, options: Options, told: bool
+) -> tuple[str, ...]:
+    """The criteria to compare; whatever does not fit is refused here, before any work."""
+    loss = inside.loss_of(search.estimator)
+    chosen = options.compare
+    if chosen is None:
+        chosen = CHEAP.get(loss.name, CHEAP_FOR_ANY) if told and n <= FEW_ROWS else ()
+    nothing = Problem(np.empty((0, 0)), np.empty((0, 1)), np.empty(0), loss)
+    for name in chosen:
+        check_choice("--compare", name, CRITERIA)
+        criterion = CRITERIA[name]
+        if criterion is not None:
+            criterion.check(nothing)
+    return chosen
+
+
+def _about_loss(options: Options) -> str:
+    if options.loss:
+        return f"{options.loss} loss, as asked"
+    flag = options.word("loss")
+    return f"squared loss: its held-out predictions are exact and cheapest ({flag} takes others)"
+
+
+def _machine(task: str, options: Options) -> Any:
+    """The estimator, not fitted yet."""
+    given: dict[str, Any] = {"loss": options.loss or "squared"}
+    if options.approximation is not None:
+        flag = options.word("approximation")
+        check_choice(flag, options.approximation, APPROXIMATIONS)
+        given |= {"approximation": options.approximation, "random_state": options.seed}
+        if options.components is not None:
+            given["n_components"] = options.components
+    if task == "regression":
+        return KernelRegressor(**given)
+    return KernelClassifier(**given, class_weight=options.class_weight)
+
+
+def _make_search(
+    estimator: Any, grid: Any, splits: Any, metric: Any, options: Options
+) -> KernelSearchCV:
+    return KernelSearchCV(
+        estimator,
+        grid,
+        cv=splits,
+        scoring=metric,
+        aggregate="pooled",
+        criterion=options.criterion,
+        method=options.method if options.tol is None else Iterative(options.tol),
+        probabilities=options.calibrate if options.python else None,
+        n_jobs=options.jobs,
+        device=options.device,
+    )

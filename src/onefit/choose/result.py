@@ -1,0 +1,173 @@
+"""What a selection returns: the model, the search it came from, and the reasons."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import get_scorer
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metaestimators import available_if
+
+from onefit.choose.encode import as_trained, describe, number_columns
+from onefit.choose.recipe import Recipe
+from onefit.report.facts import Facts
+from onefit.search_cv import KernelSearchCV
+from onefit.tables import as_features
+
+Array = NDArray[Any]
+
+__all__ = ["Selection"]
+
+
+def _has(name: str) -> Any:
+    return available_if(lambda self: hasattr(self.pipeline.steps[-1][1], name))
+
+
+class Selection:
+    """A machine that was chosen for data, ready to predict.
+
+    Attributes
+    ----------
+    pipeline : Pipeline
+        Plain scikit-learn, fitted: step "columns" encodes, step "machine" predicts.
+    search : KernelSearchCV
+        The fitted search over machines, on encoded columns.
+    task : {"regression", "classification"}
+    metric : str or callable
+        What :attr:`best_score_` and :meth:`score` are.
+    reasons : list of str
+        What was chosen, and why, a sentence each.
+    fallback_ : Fallback or None
+        What was given up for lack of time (``minutes``).
+    """
+
+    def __init__(self, recipe: Recipe, columns: list[Any] | None) -> None:
+        self.pipeline = Pipeline([("columns", recipe.encoder), ("machine", recipe.machine)])
+        self.search: KernelSearchCV = recipe.search
+        self.task, self.metric, self.reasons = recipe.task, recipe.metric, recipe.reasons
+        self.fallback_ = recipe.fallback
+        self._robust, self._columns, self._y = recipe.robust, columns, recipe.y
+
+    @property
+    def best_params_(self) -> dict[str, Any]:
+        """Kernel, lam and whatever else was chosen."""
+        found: dict[str, Any] = self.search.best_params_
+        return found
+
+    @property
+    def best_estimator_(self) -> Any:
+        """The machine, which takes encoded columns; :attr:`pipeline` takes the data as they are."""
+        return self.search.best_estimator_
+
+    @property
+    def best_score_(self) -> float:
+        """The winner's score of all held-out rows together, by :attr:`metric`.
+
+        Outliers may have made the search choose by another metric; ``search.best_score_`` is that.
+        """
+        if self._robust and self.search.headline_.r2 is not None:
+            return float(self.search.headline_.r2)
+        return float(self.search.best_score_)
+
+    @property
+    def cv_results_(self) -> dict[str, Any]:
+        """All candidates."""
+        found: dict[str, Any] = self.search.cv_results_
+        return found
+
+    @property
+    def heldout_(self) -> Any:
+        """The winner's held-out predictions."""
+        return self.search.heldout_
+
+    @property
+    def headline_(self) -> Any:
+        """What the choice is worth, by the metric that it was made by."""
+        return self.search.headline_
+
+    @property
+    def relevance_(self) -> Any:
+        """Of the columns, where ``relevance=True`` asked for it."""
+        return self.search.relevance_
+
+    @property
+    def classes_(self) -> Array:
+        """Labels."""
+        found: Array = self.search.classes_
+        return found
+
+    @property
+    def n_splits_(self) -> int:
+        """Of the cross-validation."""
+        return int(self.search.n_splits_)
+
+    def predict(self, X: Any) -> Array:
+        """Predictions for new rows, columns as in the data that were given to select."""
+        found: Array = self.pipeline.predict(self._prepared(X))
+        return found
+
+    @_has("predict_proba")
+    def predict_proba(self, X: Any) -> Array:
+        """Probabilities of the classes."""
+        found: Array = self.pipeline.predict_proba(self._prepared(X))
+        return found
+
+    @_has("decision_function")
+    def decision_function(self, X: Any) -> Array:
+        """Decision values of the classes."""
+        found: Array = self.pipeline.decision_function(self._prepared(X))
+        return found
+
+    def score(self, X: Any, y: Any) -> float:
+        """The score of predictions for new rows, by :attr:`metric`."""
+        scorer = get_scorer(self.metric) if isinstance(self.metric, str) else self.metric
+        return float(scorer(self, X, y))
+
+    def report(self, path: Any, **options: Any) -> Any:
+        """Write the report as one HTML file; options are those of :func:`onefit.report`'s."""
+        about = {"preprocessing": describe(self.pipeline.named_steps["columns"]), "task": self.task}
+        return self.search.report(path, **({"y": self._y, "about": about} | options))
+
+    def _prepared(self, X: Any) -> Any:
+        """Rows as the pipeline was fitted to them: numbers as floats, everything else as text."""
+        if self._columns is None or not hasattr(X, "columns"):
+            return X if hasattr(X, "shape") else np.asarray(X)
+        missing = [name for name in self._columns if name not in X.columns]
+        if missing:
+            raise ValueError(f"X lacks the columns {missing[:5]}, which the model was made with")
+        encoder = self.pipeline.named_steps["columns"]
+        numbers = number_columns(encoder, self._columns)
+        return as_trained(encoder, as_features(X[self._columns].reset_index(drop=True), numbers))
+
+    def __sklearn_tags__(self) -> Any:
+        return self.pipeline.__sklearn_tags__()
+
+    def _lines(self) -> list[str]:
+        """The choice, its score beside the baseline, and the reasons."""
+        facts = Facts(self.search)
+        params = ", ".join(f"{k}={_short(v)}" for k, v in self.best_params_.items())
+        low, high = facts.interval
+        found, r2 = self.headline_, ""
+        if found.r2 is not None and facts.scale.label != "R²":
+            r2 = f"; R² {found.r2:.4g}"
+        lines = [
+            f"Selection: {type(self.best_estimator_).__name__}, {params}",
+            f"{facts.scale.label} {facts.scale(self.search.best_score_):.4g}, 95% interval "
+            f"{low:.4g} to {high:.4g}; {found.baseline_name}: {facts.baseline:.4g}{r2}",
+        ]
+        return lines + self.reasons
+
+    def __repr__(self) -> str:
+        return "\n  ".join(self._lines())
+
+    def _repr_html_(self) -> str:
+        first, *others = (escape(line) for line in self._lines())
+        listed = "".join(f"<li>{line}</li>" for line in others)
+        return f"<div><strong>{first}</strong><ul>{listed}</ul>{self.search._repr_html_()}</div>"
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

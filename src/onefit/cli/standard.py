@@ -1,0 +1,50 @@
+"""Where rows come from: a file, or standard input, which becomes one."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from onefit.files import Reading
+    from onefit.tables import Table
+
+__all__ = ["Source", "as_file"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a table comes from.
+
+    Attributes
+    ----------
+    name : str
+        Of the file.
+    reading : Reading or None
+        How it was read.
+    whole : Table or None
+        All rows, where the choice is made on a sample and the model is to be fitted to all.
+    """
+
+    name: str
+    reading: Reading | None = None
+    whole: Table | None = None
+
+
+@contextmanager
+def as_file(data: Path) -> Iterator[Path]:
+    """The file itself; for -, a copy of what comes on stdin, as CSV, removed afterwards."""
+    if str(data) != "-":
+        yield data
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "stdin.csv"
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield path
