@@ -125,7 +125,7 @@ class Table:
         framed = hasattr(self.X, "iloc")
         X = self.X.iloc[rows].reset_index(drop=True) if framed else self.X[rows]
         others = {name: getattr(self, name) for name in ("groups", "weights", "ids")}
-        kept = {name: None if one is None else one[rows] for name, one in others.items()}
+        kept: dict[str, Any] = {name: None if one is None else one[rows] for name, one in others.items()}
         return replace(self, X=X, y=self.y[rows], **kept)
 
 
@@ -212,7 +212,7 @@ def _in_order(frame: pd.DataFrame, time: str | None) -> pd.DataFrame:
     """The rows, in the order of a column of times."""
     if time is None:
         return frame
-    moments = frame[time]
+    moments: Any = frame[time]
     if not _holds_numbers(moments.dtype):
         found = days(moments)
         if found is None:
@@ -422,7 +422,7 @@ def _as_texts(frame: pd.DataFrame, numbers: set[Any] | None, leave_out: str) -> 
             found[rows] = [str(value) for value in values]
             if known is None and (frame.dtypes.iloc[place].kind == "m" or _dates(found[rows])):
                 raise DataError(f"{what} {DATES}{remedy}")
-        columns[name] = found
+        columns[name] = pd.Series(found, dtype=found.dtype)
     return pd.DataFrame(columns)
 
 
