@@ -66,8 +66,10 @@ def one(function: str, law: str, n: int, seed: int) -> tuple[bool, bool, float, 
         found = select(X, y, random_state=seed)
     finally:
         outliers.robust_search = robust
-    squared = first[0] if first else found
-    errors = [float(np.sqrt(np.mean((s.predict(X_test) - f_test) ** 2))) for s in (found, squared)]
+    squared = first[0] if first else found.search
+    Z_test = found.pipeline.named_steps["columns"].transform(X_test)
+    machines = (found.search, squared)
+    errors = [float(np.sqrt(np.mean((s.predict(Z_test) - f_test) ** 2))) for s in machines]
     return bool(first), found.best_estimator_.loss == "huber", errors[0], errors[1]
 
 

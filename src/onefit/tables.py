@@ -125,7 +125,7 @@ class Table:
         framed = hasattr(self.X, "iloc")
         X = self.X.iloc[rows].reset_index(drop=True) if framed else self.X[rows]
         others = {name: getattr(self, name) for name in ("groups", "weights", "ids")}
-        kept: dict[str, Any] = {name: None if one is None else one[rows] for name, one in others.items()}
+        kept: Any = {name: one[rows] for name, one in others.items() if one is not None}
         return replace(self, X=X, y=self.y[rows], **kept)
 
 
