@@ -162,8 +162,8 @@ def select(
     _check_relevance(relevance, recipe)
     recipe = fit_recipe(recipe)
     if recipe.fallback is not None:
-        scale = Facts(recipe.search).scale
-        print(recipe.fallback.told(scale, scale.label), file=sys.stderr, flush=True)
+        shown = Facts(recipe.search).scale
+        print(recipe.fallback.told(shown, shown.label), file=sys.stderr, flush=True)
     verdict = recipe.search.headline_.verdict()
     if verdict:
         warnings.warn(f"{verdict}; see headline_", stacklevel=2)
