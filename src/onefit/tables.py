@@ -489,13 +489,12 @@ def _warn_of_mistakes(X: pd.DataFrame) -> None:
                 f"out with --drop {name!r}",
                 stacklevel=3,
             )
-    for name in X.columns[columns_of(X, lambda kind: kind.kind == "f")]:
-        if _numbers_the_rows(str(name), X[name].to_numpy()):
-            warnings.warn(
-                f"column {shown(name)} looks like a number of the row, which says nothing of new "
-                f"ones, and is used; if it is one, leave it out with --id {shown(name)}",
-                stacklevel=3,
-            )
+    for name in _counting(X):
+        warnings.warn(
+            f"column {shown(name)} looks like a number of the row, which says nothing of new ones, "
+            f"and is used; if it is one, leave it out with --id {shown(name)}",
+            stacklevel=3,
+        )
     for name in X.columns[columns_of(X, may_hold_text)]:
         texts, rows = filled(X[name]), np.flatnonzero(X[name].notna().to_numpy())
         odd = _odd_word(texts)
@@ -513,10 +512,25 @@ def _warn_of_mistakes(X: pd.DataFrame) -> None:
             )
 
 
+def _counting(X: pd.DataFrame) -> list[Any]:
+    """Columns that number the rows; only those whose name or first values say so are looked at."""
+    if len(X) <= 10:
+        return []
+    floats = X.columns[columns_of(X, lambda kind: kind.kind == "f")]
+    steps = np.diff(X[floats].iloc[:3].to_numpy(), axis=0)
+    begun = (steps == 1.0).all(axis=0)
+    likely = (
+        name
+        for name, counts in zip(floats, begun, strict=True)
+        if counts or ID.fullmatch(str(name))
+    )
+    return [name for name in likely if _numbers_the_rows(str(name), X[name].to_numpy())]
+
+
 def _numbers_the_rows(name: str, values: Array) -> bool:
     """Whole numbers, another one in every row: named like an id, or counting up by one."""
     n = values.size
-    if n <= 10 or not bool((values == np.round(values)).all()):
+    if not bool((values == np.round(values)).all()):
         return False
     if ID.fullmatch(name):
         return bool(np.unique(values).size == n)
