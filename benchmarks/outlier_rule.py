@@ -51,7 +51,8 @@ def sample(function: str, law: str, n: int, seed: int) -> tuple[np.ndarray, ...]
 
 def one(function: str, law: str, n: int, seed: int) -> tuple[bool, bool, float, float]:
     """Suspected, Huber chosen, error of select's winner, error of the squared loss's."""
-    from onefit import select, selection
+    from onefit import select
+    from onefit.choose import outliers
 
     X, y, X_test, f_test = sample(function, law, n, seed)
     first = []
@@ -60,13 +61,15 @@ def one(function: str, law: str, n: int, seed: int) -> tuple[bool, bool, float, 
         first.append(search)
         return robust(search, *data)
 
-    robust, selection._robust = selection._robust, keep
+    robust, outliers.robust_search = outliers.robust_search, keep
     try:
         found = select(X, y, random_state=seed)
     finally:
-        selection._robust = robust
-    squared = first[0] if first else found
-    errors = [float(np.sqrt(np.mean((s.predict(X_test) - f_test) ** 2))) for s in (found, squared)]
+        outliers.robust_search = robust
+    squared = first[0] if first else found.search
+    Z_test = found.pipeline.named_steps["columns"].transform(X_test)
+    machines = (found.search, squared)
+    errors = [float(np.sqrt(np.mean((s.predict(Z_test) - f_test) ** 2))) for s in machines]
     return bool(first), found.best_estimator_.loss == "huber", errors[0], errors[1]
 
 

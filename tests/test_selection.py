@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
+import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_iris
@@ -41,7 +42,8 @@ def test_task(target, kind):
     assert search.best_estimator_.loss == "squared"
     assert search.n_splits_ == 5
     assert {one["kernel"] for one in search.cv_results_["params"]} == {"rbf", "laplacian", "linear"}
-    assert search.scoring == ("r2" if kind is KernelRegressor else "accuracy")
+    assert search.metric == ("r2" if kind is KernelRegressor else "accuracy")
+    assert search.search.scoring == search.metric
     assert search.predict(X).shape == np.shape(target)
 
 
@@ -77,7 +79,14 @@ def robust():
 def test_outliers_bring_hubers_loss(robust):
     search = robust
     assert search.best_params_["loss"] == "huber"
-    assert search.scoring == "neg_mean_absolute_error"
+    assert search.search.scoring == "neg_mean_absolute_error"
+    assert search.metric == "r2"
+    residuals = SPOILT - search.heldout_.predictions
+    r2 = 1.0 - np.mean(residuals**2) / SPOILT.var()
+    assert search.best_score_ == pytest.approx(r2, abs=1e-6)
+    assert -search.search.best_score_ == pytest.approx(np.abs(residuals).mean(), rel=1e-5)
+    assert "by the mean absolute error" in search.reasons[-1]
+    assert search.reasons[-1] in repr(search)
     assert {one["loss"] for one in search.cv_results_["params"]} == {"squared", "huber"}
     params = search.cv_results_["params"]
     ratio = np.unique([one["threshold"] for one in params if "threshold" in one])
@@ -95,9 +104,9 @@ def test_one_outlier_in_a_hundred_does_not():
     t[0] += 20.0
     search = select(Z, t, cv=3, random_state=0)
     assert search.best_estimator_.loss == "squared"
-    assert search.scoring == "r2"
+    assert search.search.scoring == "r2"
     t[1:3] -= 20.0
-    assert select(Z, t, cv=3, random_state=0).scoring == "neg_mean_absolute_error"
+    assert select(Z, t, cv=3, random_state=0).search.scoring == "neg_mean_absolute_error"
 
 
 @pytest.mark.parametrize("target", [y, labels], ids=["regression", "classification"])
@@ -131,7 +140,7 @@ def test_folds_are_stratified_and_shuffled():
 def test_rare_classes_are_balanced():
     rare = np.where(np.arange(n) % 8 == 0, 1, 0)
     halves = [(np.arange(30), np.arange(30, n))]
-    assert select(X, rare, cv=halves, random_state=0).scoring == "balanced_accuracy"
+    assert select(X, rare, cv=halves, random_state=0).metric == "balanced_accuracy"
 
 
 def test_sparse_rows():
@@ -139,12 +148,66 @@ def test_sparse_rows():
     assert {one["kernel"] for one in search.cv_results_["params"]} == {"rbf", "linear"}
 
 
-def test_uneven_columns_get_a_warning():
-    with pytest.warns(UserWarning, match="StandardScaler"):
-        select(X * [1.0, 1e4], y, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        select(X * [1.0, 10.0], y, random_state=0)
+def test_columns_are_standardised():
+    """So that units do not matter; unless they are to."""
+    one, other = (select(X * scale, y, kernels="rbf") for scale in (1.0, [1.0, 1e4]))
+    np.testing.assert_allclose(one.predict(X), other.predict(X * [1.0, 1e4]), rtol=1e-6)
+    plain = select(X, y, kernels="rbf", scale="none")
+    np.testing.assert_allclose(plain.pipeline[:-1].transform(X), X)
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    """Numbers with gaps, text, truth values, dates and amounts in a currency, and a target."""
+    frame = pd.DataFrame({"size": X[:, 0], "colour": np.where(X[:, 1] > 0, "red", "blue")})
+    frame["new"], frame["day"] = X[:, 1] > 0.5, pd.date_range("2020-01-01", periods=n)
+    frame["cost"] = [f"${1000 * i:,}" for i in range(1, n + 1)]
+    frame.loc[3, "size"] = np.nan
+    return frame.assign(price=y + (frame["colour"] == "red"), kind=labels)
+
+
+@pytest.mark.filterwarnings("ignore:column:UserWarning")
+@pytest.mark.parametrize("target", ["price", "kind"])
+def test_equals_the_command_line(mixed, tmp_path, target):
+    from typer.testing import CliRunner
+
+    from onefit.cli.app import app
+    from onefit.cli.model import load_model
+
+    data, model = tmp_path / "data.csv", tmp_path / "m.skops"
+    mixed.to_csv(data, index=False)
+    other = "kind" if target == "price" else "price"
+    words = ["select", data, "--target", target, "--drop", other, "--model", model]
+    done = CliRunner().invoke(app, [*map(str, words), "--format", "json"])
+    assert done.exit_code == 0, done.stderr
+    summary = json.loads(done.stdout)
+    X, y = mixed.drop(columns=["price", "kind"]), mixed[target]
+    found = select(X, y)
+    assert {k: pytest.approx(v) for k, v in found.best_params_.items()} == summary["best"]["params"]
+    pipeline = load_model(model).pipeline
+    assert [name for name, _ in pipeline.steps] == [name for name, _ in found.pipeline.steps]
+    read = found._prepared(X)
+    np.testing.assert_allclose(
+        pipeline.named_steps["columns"].transform(read),
+        found.pipeline.named_steps["columns"].transform(read),
+    )
+    if target == "price":
+        np.testing.assert_allclose(pipeline.predict(read), found.predict(X), rtol=1e-6)
+        assert summary["best"]["r2"] == pytest.approx(found.best_score_, abs=1e-9)
+    else:
+        np.testing.assert_array_equal(pipeline.predict(read), found.predict(X))
+
+
+def test_the_result_reads_and_predicts():
+    found = select(X, labels, kernels="linear", scoring="roc_auc", class_weight="balanced")
+    assert found.metric == "roc_auc"
+    assert found.score(X, labels) > 0.8
+    assert "KernelClassifier" in repr(found)
+    assert "<strong>Selection: KernelClassifier" in found._repr_html_()
+    np.testing.assert_array_equal(found.predict(X), found.pipeline.predict(X))
+    assert not hasattr(found, "predict_proba")
+    few = select(X, y, param_grid={"kernel": ["rbf"], "gamma": [0.5], "lam": [1e-3, 1e-2]})
+    assert len(few.cv_results_["params"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -153,13 +216,17 @@ def test_uneven_columns_get_a_warning():
         (X, np.ones(n), {}, "y is .*1.0.* in every row"),
         (X, y[:-1], {}, "X has 60 rows and y has 59"),
         (X, np.where(np.arange(n) == 7, np.nan, y), {}, "y holds nan in row 7"),
-        (X, np.array(["a"] * 57 + ["b"] * 3), {}, "class 'b' has 3 rows, fewer than cv=5"),
+        (X, np.array(["a"] * 59 + ["b"]), {}, "class 'b' .* has one row only"),
         (X, np.eye(n, 3, dtype=int), {}, "call select for each column"),
         (X, np.empty((n, 0)), {}, "y must have shape"),
         (X[:3], y[:3], {}, "3"),
-        (np.where(X > 2, np.nan, X), y, {}, "NaN"),
+        (np.where(X > 2, np.inf, X), y, {}, "infinity"),
+        (X, y, {"scoring": "maee"}, "did you mean 'mae'"),
+        (X, y, {"scoring": "accuracy"}, "judges classes"),
+        (X, y, {"kernels": "rfb"}, "did you mean 'rbf'"),
+        (X, labels, {"task": "regression"}, "use task='classification'"),
         (["a word"] * n, y, {}, "use KernelSearchCV with a function as kernel"),
-        (X, y, {"probabilities": "sigmoid"}, "probabilities are those of labels"),
+        (X, y, {"probabilities": "sigmoid"}, "probabilities makes probabilities of classes"),
     ],
 )
 def test_bad_input(rows, target, options, words):

@@ -24,6 +24,7 @@ from onefit.grids import default_grid
 from onefit.kernels import is_table
 from onefit.relevance import Relevance
 from onefit.relevance import relevance as find_relevance
+from onefit.report.facts import Facts
 from onefit.search.continuous import Interval
 from onefit.search_cv import KernelSearchCV
 from onefit.tables import Table, as_features
@@ -161,7 +162,8 @@ def select(
     _check_relevance(relevance, recipe)
     recipe = fit_recipe(recipe)
     if recipe.fallback is not None:
-        print(recipe.fallback.told(), file=sys.stderr, flush=True)
+        shown = Facts(recipe.search).scale
+        print(recipe.fallback.told(shown, shown.label), file=sys.stderr, flush=True)
     verdict = recipe.search.headline_.verdict()
     if verdict:
         warnings.warn(f"{verdict}; see headline_", stacklevel=2)

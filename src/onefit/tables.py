@@ -125,7 +125,7 @@ class Table:
         framed = hasattr(self.X, "iloc")
         X = self.X.iloc[rows].reset_index(drop=True) if framed else self.X[rows]
         others = {name: getattr(self, name) for name in ("groups", "weights", "ids")}
-        kept = {name: None if one is None else one[rows] for name, one in others.items()}
+        kept: Any = {name: one[rows] for name, one in others.items() if one is not None}
         return replace(self, X=X, y=self.y[rows], **kept)
 
 
@@ -212,7 +212,7 @@ def _in_order(frame: pd.DataFrame, time: str | None) -> pd.DataFrame:
     """The rows, in the order of a column of times."""
     if time is None:
         return frame
-    moments = frame[time]
+    moments: Any = frame[time]
     if not _holds_numbers(moments.dtype):
         found = days(moments)
         if found is None:
@@ -422,7 +422,7 @@ def _as_texts(frame: pd.DataFrame, numbers: set[Any] | None, leave_out: str) -> 
             found[rows] = [str(value) for value in values]
             if known is None and (frame.dtypes.iloc[place].kind == "m" or _dates(found[rows])):
                 raise DataError(f"{what} {DATES}{remedy}")
-        columns[name] = found
+        columns[name] = pd.Series(found, dtype=found.dtype)
     return pd.DataFrame(columns)
 
 
@@ -489,13 +489,12 @@ def _warn_of_mistakes(X: pd.DataFrame) -> None:
                 f"out with --drop {name!r}",
                 stacklevel=3,
             )
-    for name in X.columns[columns_of(X, lambda kind: kind.kind == "f")]:
-        if _numbers_the_rows(str(name), X[name].to_numpy()):
-            warnings.warn(
-                f"column {shown(name)} looks like a number of the row, which says nothing of new "
-                f"ones, and is used; if it is one, leave it out with --id {shown(name)}",
-                stacklevel=3,
-            )
+    for name in _counting(X):
+        warnings.warn(
+            f"column {shown(name)} looks like a number of the row, which says nothing of new ones, "
+            f"and is used; if it is one, leave it out with --id {shown(name)}",
+            stacklevel=3,
+        )
     for name in X.columns[columns_of(X, may_hold_text)]:
         texts, rows = filled(X[name]), np.flatnonzero(X[name].notna().to_numpy())
         odd = _odd_word(texts)
@@ -513,10 +512,25 @@ def _warn_of_mistakes(X: pd.DataFrame) -> None:
             )
 
 
+def _counting(X: pd.DataFrame) -> list[Any]:
+    """Columns that number the rows; only those whose name or first values say so are looked at."""
+    if len(X) <= 10:
+        return []
+    floats = X.columns[columns_of(X, lambda kind: kind.kind == "f")]
+    steps = np.diff(X[floats].iloc[:3].to_numpy(), axis=0)
+    begun = (steps == 1.0).all(axis=0)
+    likely = (
+        name
+        for name, counts in zip(floats, begun, strict=True)
+        if counts or ID.fullmatch(str(name))
+    )
+    return [name for name in likely if _numbers_the_rows(str(name), X[name].to_numpy())]
+
+
 def _numbers_the_rows(name: str, values: Array) -> bool:
     """Whole numbers, another one in every row: named like an id, or counting up by one."""
     n = values.size
-    if n <= 10 or not bool((values == np.round(values)).all()):
+    if not bool((values == np.round(values)).all()):
         return False
     if ID.fullmatch(name):
         return bool(np.unique(values).size == n)

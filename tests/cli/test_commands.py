@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from onefit import KernelRegressor, default_grid, heldout_predict
 from onefit.cli.model import load_model
+from onefit.files import Reading
 from onefit.tables import read_table
 
 SMALL = ("--kernel", "rbf", "--folds", 4)
@@ -27,7 +28,8 @@ def test_json_is_one_document_and_agrees_with_the_library(onefit, csv):
     assert done.exit_code == 0, done.stderr
     found = json.loads(done.stdout)
     assert (found["task"], found["candidates"], found["splits"]) == ("regression", 156, 4)
-    assert found["data"] == {"file": "data.csv", "rows": 80, "columns": 4, "target": "price"}
+    data = {"file": "data.csv", "rows": 80, "columns": 4, "target": "price", "seed": 0}
+    assert found["data"] == data
     assert [one["rank"] for one in found["ranking"]] == list(range(1, 11))
     errors = [one["error"] for one in found["ranking"]]
     assert errors == sorted(errors)
@@ -243,10 +245,10 @@ def test_decimal_commas_are_numbers(onefit, frame, tmp_path):
     model = tmp_path / "m.skops"
     found = json.loads(onefit("select", path, *arguments, "--model", model).stdout)
     assert found["task"] == "regression"
-    table = read_table(path, "price", ";")
+    table = read_table(path, "price", Reading(";"))
     np.testing.assert_allclose(table.X, plain[["size", "age"]], rtol=1e-12)
     np.testing.assert_allclose(table.y, plain["price"], rtol=1e-12)
-    assert onefit("predict", model, path, "--delimiter", ";").exit_code == 0
+    assert onefit("predict", model, path).exit_code == 0  # which remembers the delimiter
 
 
 def test_question_marks_and_blanks_around_names(tmp_path):
@@ -307,7 +309,7 @@ def test_explain_runs_nothing(onefit, csv, monkeypatch):
     explain = ("explain", csv, "--target", "price", "--drop", "kind")
     done = onefit(*explain)
     assert done.exit_code == 0, done.stderr
-    assert "Plan: 25 kernels x 13 lambdas x 10 splits" in done.stdout
+    assert "Plan: 25 kernels x 13 lambdas x 5 splits" in done.stdout
     document = json.loads(onefit(*explain, "--format", "json").stdout)
     assert document["candidates"] == 325
     for one in document["plans"]:

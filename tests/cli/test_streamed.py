@@ -77,7 +77,7 @@ def test_predictions_are_written_as_rows_come(
     onefit: Any, folder: Path, rows: pd.DataFrame, tmp_path: Path, target: str, kind: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr("onefit.cli.streamed.CHUNK", 70)
+    monkeypatch.setattr("onefit.cli.predict.CHUNK", 70)
     drop = [f"--drop={one}" for one in ("price", "kind", "stars") if one != target]
     model, output = tmp_path / "model.skops", tmp_path / f"found.{kind}"
     result = onefit("select", folder, "--target", target, *drop, *FEW, "--model", model)

@@ -15,7 +15,7 @@ GALLERY = DOCS / "gallery"
 PAGES = [page for page in sorted(GALLERY.glob("*.md")) if page.stem != "index"]
 MARKS = {
     "results", "headlines", "verdicts", "coverage", "overview", "cell", "verdict", "evidence",
-    "claims", "part", "reference", "table",
+    "claims", "part", "reference", "table", "chart", "speed",
 }  # fmt: skip
 SCRIPT = """
 import sys

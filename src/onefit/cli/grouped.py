@@ -19,7 +19,7 @@ def grouped(function: Callable[..., None]) -> Callable[..., None]:
     """The function with the fields of its dataclass parameters in their place."""
     hints = get_type_hints(function, include_extras=True)
     kinds = {name: hints[name] for name in inspect.signature(function).parameters}
-    groups = {name: kind for name, kind in kinds.items() if is_dataclass(kind)}
+    groups: dict[str, Any] = {name: kind for name, kind in kinds.items() if is_dataclass(kind)}
 
     @wraps(function)
     def command(**given: Any) -> None:

@@ -88,7 +88,7 @@ def predict_rows(
     """
     found = load_model(model)
     numbers = None if isinstance(found.columns, int) else _numbers(found)
-    others = tuple({found.target, found.id} - {None})
+    others = tuple(one for one in (found.target, found.id) if one is not None)
     rows, beside = read_features(data, found.columns, reading(found.reading), numbers, others)
     X = as_trained(found.encoder, rows)
     if X.shape[0] == 0:
@@ -112,17 +112,17 @@ def _scores(model: Model, predicted: Array, truth: Array | None) -> tuple[dict[s
     """Root mean squared error and R^2 of amounts, accuracies of classes; of rows with a truth."""
     import pandas as pd
 
-    if truth is None or model.columns == ["label"]:
+    if truth is None:
         return {}, 0
     there = ~np.asarray(pd.isna(truth))
     truth, predicted = truth[there], predicted[there]
     if truth.size == 0:
         return {}, 0
     if is_classifier(model.machine):
-        found, said = _as_labels(truth), _as_labels(predicted)
-        share = float(metrics.accuracy_score(found, said))
+        labels, said = _as_labels(truth), _as_labels(predicted)
+        share = float(metrics.accuracy_score(labels, said))
         with warnings.catch_warnings(action="ignore"):
-            balanced = float(metrics.balanced_accuracy_score(found, said))
+            balanced = float(metrics.balanced_accuracy_score(labels, said))
         return {"accuracy": share, "balanced accuracy": balanced}, truth.size
     if truth.dtype.kind not in "fiu":
         read = read_numbers(truth)

@@ -176,7 +176,7 @@ def select_model(
 
 def model_of(recipe: Recipe, table: Table, source: Source) -> Model:
     """The winner; fitted to all rows where it was chosen on a sample, if that can be done."""
-    about = {"id": table.id, "reading": source.reading}
+    about: dict[str, Any] = {"id": table.id, "reading": source.reading}
     whole = source.whole
     if whole is None:
         return make_model(recipe.encoder, recipe.machine, table, recipe.y, **about)

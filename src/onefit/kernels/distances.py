@@ -126,10 +126,10 @@ class Geometry:
         """Write ``scale * metric`` into `out` (a new array by default) and return it."""
         at_once = metric == "sqeuclidean" and not self.keep and self.vectors
         if at_once and 0.0 < abs(scale) < 1e100:
-            if self.arrays.on_host:
+            if self.arrays.on_host and not self.symmetric:  # which rounds as where it is kept
                 with np.errstate(over="ignore", invalid="ignore"):
                     return _squared_euclidean(self, scale, out)
-            if out is None:
+            if out is None and not self.arrays.on_host:
                 return on_device.squared_euclidean(self, scale)  # type: ignore[no-any-return]
         pairs = self.pairs(_stored(metric))
         if out is None and not self.keep:

@@ -21,7 +21,8 @@ def as_html(search: Any) -> str:
     words = f"<p>{escape(headline(facts))}</p>"
     if facts.verdict:
         words += f"<p><strong>Look twice:</strong> {escape(facts.verdict)}.</p>"
-    parts = [f"<p><strong>{escape(type(search).__name__)}</strong>, fitted</p>", words]
+    names = [escape(type(one).__name__) for one in (search, search.estimator)]
+    parts = [f"<p><strong>{names[0]}</strong> over {names[1]}, fitted</p>", words]
     return f'<div style="max-width: 34rem">{"".join(parts)}{_drawn(facts)}</div>'
 
 

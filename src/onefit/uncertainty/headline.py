@@ -276,4 +276,4 @@ def _r2(judged: Judged) -> float | None:
     Y = np.asarray(judged.y, dtype=float).reshape(judged.held.folds.n, -1)
     if Y.shape[1] != judged.held.values.reshape(rows.size, -1).shape[1]:
         return None
-    return float(r2_score(Y[rows], judged.held.values))
+    return float(r2_score(Y[rows], judged.held.values, sample_weight=judged.s[rows]))

@@ -1,0 +1,225 @@
+"""Every option of select and predict that says what columns are, how to judge, and how to read."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import onefit
+from onefit.cli import arguments
+from onefit.cli.app import app
+from onefit.cli.errors import BAD_DATA, USAGE
+from onefit.cli.model import load_model
+from onefit.files import Reading
+from onefit.tables import Roles, read_table
+from onefit.written import read_numbers
+
+LINEAR = ("--kernel", "linear", "--folds", 3, "--format", "json")
+
+
+def test_help_lists_what_there_is():
+    from onefit.criteria import CRITERIA
+    from onefit.heldout import METHODS
+    from onefit.kernels import KERNELS
+    from onefit.losses import LOSSES
+
+    def words(text: str) -> set[str]:
+        return set(text.replace(";", ",").replace(" for amounts", "").replace(
+            " for classes", "").replace(" ", "").split(","))  # fmt: skip
+
+    assert words(arguments.LOSSES) == set(LOSSES)
+    assert words(arguments.CRITERIA) == set(CRITERIA)
+    assert words(arguments.METHODS) == {"auto", "race", *METHODS}
+    doubles = {"gaussian", "laplace", "polynomial", "precomputed"}
+    assert words(arguments.KERNELS) == set(KERNELS) - doubles
+
+
+def test_version(onefit):
+    from onefit import __version__
+
+    assert onefit("--version").stdout == f"onefit {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("texts", "numbers"),
+    [
+        (["152,000.00", "1,000"], [152000, 1000]),
+        (["$151,000", "-$2,500.5"], [151000, -2500.5]),
+        (["151.0 mg", "2 mg"], [151, 2]),
+        (["1,5", "2,25"], [1.5, 2.25]),
+        (["1.234,5", "7,5"], [1234.5, 7.5]),
+        (["12.5%", "3%"], [12.5, 3]),
+        (["1 kg", "2 g"], None),
+        (["a1", "b2"], None),
+        (["1.2.3", "1.0.0"], None),
+        (["1,5", "1.5"], None),
+    ],
+)
+def test_numbers_as_people_write_them(texts, numbers):
+    found = read_numbers(np.array(texts, dtype=object))
+    if numbers is None:
+        assert found is None
+    else:
+        np.testing.assert_allclose(found.numbers, numbers)
+
+
+def test_units_are_read_with_a_note_and_in_new_rows(onefit, tmp_path):
+    data, model = tmp_path / "data.csv", tmp_path / "m.skops"
+    frame = pd.DataFrame({"dose": [f"{i}.5 mg" for i in range(30)]})
+    frame.assign(t=[f"${1000 * i:,}" for i in range(30)]).to_csv(data, index=False)
+    done = onefit("select", data, "--target", "t", *LINEAR, "--model", model)
+    assert done.exit_code == 0, done.stderr
+    assert "column 'dose' is read as numbers: '0.5 mg' as 0.5" in done.stderr
+    assert json.loads(done.stdout)["task"] == "regression"
+    done = onefit("predict", model, data, "--level", 0)
+    assert "R² 1" in done.stderr
+    assert pd.read_csv(io.StringIO(done.stdout))["prediction"].iloc[10] == pytest.approx(1e4, 0.01)
+
+
+def test_ids_are_spotted_and_kept(onefit, csv, frame, tmp_path):
+    data, model = tmp_path / "ids.csv", tmp_path / "m.skops"
+    frame.assign(customer_id=np.arange(80) * 7 + 3).to_csv(data, index=False)
+    select = ("select", data, "--target", "price", "--exclude", "kind", *LINEAR)
+    assert "column 'customer_id' looks like a number of the row" in onefit(*select).stderr
+    done = onefit(*select, "--id", "customer_id", "--model", model)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["data"]["columns"] == 4
+    done = onefit("predict", model, data, "--output", "-")
+    found = pd.read_csv(io.StringIO(done.stdout))
+    assert list(found.columns) == ["customer_id", "prediction", "lower", "upper"]
+    assert found["customer_id"].tolist() == list(np.arange(80) * 7 + 3)
+    assert "scored on the 80 rows" in done.stderr
+    assert "scores" in json.loads(onefit("predict", model, data, "--format", "json").stdout)
+    assert onefit("predict", model, csv).exit_code == BAD_DATA
+
+
+def test_metrics(onefit, csv):
+    select = ("select", csv, "--target", "price", "--drop", "kind", *LINEAR)
+    assert json.loads(onefit(*select, "--metric", "mae").stdout)["metric"] == "mean absolute error"
+    done = onefit(*select, "--metric", "maee")
+    assert (done.exit_code, "did you mean 'mae'?" in done.stderr) == (USAGE, True)
+    done = onefit(*select, "--metric", "accuracy")
+    assert (done.exit_code, "judges classes" in done.stderr) == (USAGE, True)
+
+
+def test_uneven_classes_are_judged_by_balanced_accuracy(onefit, frame, tmp_path):
+    data = tmp_path / "data.csv"
+    rare = np.where(frame["price"].rank() <= 10, "rare", "usual")
+    frame.drop(columns=["price", "kind"]).assign(t=rare).to_csv(data, index=False)
+    select = ("select", data, "--target", "t", *LINEAR)
+    found = json.loads(onefit(*select, "--class-weight", "balanced").stdout)
+    assert found["metric"] == "balanced accuracy"
+    assert any("10 of 80 rows" in one for one in found["reasons"])
+
+
+@pytest.fixture
+def rows(frame, tmp_path):
+    path = tmp_path / "rows.csv"
+    numbers = np.arange(80)
+    more = {"who": [f"g{i % 8}" for i in numbers], "day": pd.date_range("2021-01-01", periods=80)}
+    frame.drop(columns="kind").assign(**more, w=1.0 + numbers % 2).sample(
+        frac=1.0, random_state=0
+    ).to_csv(path, index=False)
+    return path
+
+
+def test_groups_weights_and_time(onefit, rows):
+    select = ("select", rows, "--target", "price", *LINEAR)
+    roles = ("--groups", "who", "--weights", "w", "--id", "day")
+    done = onefit(*select, *roles)
+    assert (done.exit_code, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    assert any("each of the 8 groups" in one for one in found["reasons"])
+    table = read_table(rows, "price", roles=Roles("who", "w", None, "day"))
+    same = onefit_select(table)
+    assert found["best"]["params"] == pytest.approx(same.best_params_)
+    assert found["best"]["r2"] == pytest.approx(same.best_score_)
+    for train, test in same.heldout_.folds:
+        assert not set(table.groups[train]) & set(table.groups[test])
+
+
+def onefit_select(table):
+    return onefit.select(
+        table.X, table.y, groups=table.groups, sample_weight=table.weights, cv=3, kernels="linear"
+    )
+
+
+def test_time_splits_are_ordered(onefit, rows):
+    from onefit.choose.options import Options
+    from onefit.choose.recipe import make_recipe
+
+    table = read_table(rows, "price", drop=("who", "w"), roles=Roles(time="day"))
+    cv = make_recipe(table, Options(folds=3, kernels=("linear",))).search.cv
+    for train, test in cv.split(table.X):
+        assert train.max() < test.min()
+    raw = pd.read_csv(rows).sort_values("day")
+    np.testing.assert_allclose(table.y, raw["price"])
+    drops = ("--drop", "who", "--drop", "w")
+    done = onefit("select", rows, "--target", "price", "--time", "day", *drops, *LINEAR)
+    assert done.exit_code == 0, done.stderr
+    assert any("order of time" in one for one in json.loads(done.stdout)["reasons"])
+
+
+def test_grids(onefit, csv, tmp_path):
+    select = ("select", csv, "--target", "price", "--drop", "kind", "--folds", 3)
+    values = ("--kernel", "rbf", "--gammas", "0.1,1", "--lams", "0.001,0.01,0.1")
+    found = json.loads(onefit(*select, *values, "--format", "json").stdout)
+    assert found["candidates"] == 6
+    grid = tmp_path / "grid.json"
+    grid.write_text('{"kernel": ["linear"], "lam": [0.1, 0.01]}')
+    found = json.loads(onefit(*select, "--grid", grid, "--format", "json").stdout)
+    assert found["candidates"] == 2
+    done = onefit(*select, "--lams", "a,b")
+    assert (done.exit_code, "numbers with commas between" in done.stderr) == (USAGE, True)
+    grid.write_text("[1]")
+    assert onefit(*select, "--grid", grid).exit_code == USAGE
+
+
+def test_encodings_and_files_without_header(onefit, frame, tmp_path):
+    data, model = tmp_path / "data.csv", tmp_path / "m.skops"
+    plain = frame[["size", "age", "price"]].dropna()
+    plain.to_csv(data, index=False, header=False, sep=";", encoding="utf-16")
+    how = ("--sep", ";", "--no-header", "--encoding", "utf-16")
+    done = onefit("select", data, "--target", 3, *how, *LINEAR, "--model", model)
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert load_model(model).reading == Reading(";", "utf-16", False)
+    done = onefit("predict", model, data)
+    assert done.exit_code == 0, done.stderr
+    assert "scored on the 79 rows" in done.stderr
+    done = onefit("select", data, "--target", 3, "--encoding", "no-such")
+    assert (done.exit_code, "is not known" in done.stderr) == (BAD_DATA, True)
+
+
+def test_standard_input(csv):
+    words = ["select", "-", "--target", "price", "--drop", "kind", *map(str, LINEAR)]
+    done = CliRunner().invoke(app, words, input=csv.read_bytes())
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["data"]["rows"] == 80
+
+
+@pytest.mark.parametrize("only", [False, True])
+def test_a_winner_of_a_sample_is_fitted_to_all_rows(onefit, csv, tmp_path, only):
+    model = tmp_path / "m.skops"
+    select = ("select", csv, "--target", "price", "--drop", "kind", *LINEAR, "--rows", 40)
+    done = onefit(*select, "--model", model, *(["--rows-only"] if only else []))
+    assert done.exit_code == 0, done.stderr
+    assert load_model(model).machine.X_fit_.shape[0] == (40 if only else 80)
+    assert ("fitted again to all 80 rows" in done.stdout) != only
+
+
+def test_a_model_is_a_plain_pipeline(onefit, csv, frame, tmp_path):
+    import skops.io
+    from sklearn.pipeline import Pipeline
+
+    from onefit.cli.model import TRUSTED
+
+    model = tmp_path / "m.skops"
+    onefit("select", csv, "--target", "price", "--drop", "kind", *LINEAR, "--model", model)
+    found = skops.io.load(model, trusted=list(TRUSTED))
+    assert type(found) is Pipeline
+    assert found.predict(frame[["size", "age", "colour", "new"]]).shape == (80,)
