@@ -47,6 +47,14 @@ def test_accuracy_is_that_of_all_rows():
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
+def test_optimism_of_a_few_rows_is_no_matter_of_their_variance():
+    """With five rows one alone is often spared, whose targets have no variance."""
+    few = slice(5)
+    truth = Truth(Y[few], np.zeros(1, dtype=int), np.ones(5))
+    found = RowLosses.of(metrics.determination, 1, truth, [(range(C), U[:, few])], C)
+    assert found.optimism(np.arange(5), np.random.default_rng(0)) < 10.0
+
+
 @pytest.mark.parametrize(("metric", "reference"), CASES[1::2])
 @pytest.mark.parametrize("blocks", [np.arange(N), np.arange(N) % 7], ids=["rows", "blocks"])
 def test_standard_errors_are_the_jackknifes(metric, reference, blocks):

@@ -97,12 +97,17 @@ class RowLosses:
         return cls(losses, centred, truth.weights, finish, sign)
 
     def scores(self, weights: Array | None = None, candidates: Any = slice(None)) -> Array:
-        """Pooled scores, (B, C), with (B, N) weights of the rows; (1, C) with their own."""
-        W = self.weights[None] if weights is None else weights
+        """Pooled scores, (B, C), with (B, N) weights of the rows; (1, C) with their own.
+
+        The variance of y is that of all rows with their own weights: of a few rows it may be zero.
+        """
+        own = self.weights[None]
+        W = own if weights is None else weights
         flat = self._flat(candidates)
-        total = W.sum(axis=1)[:, None]
-        means = (W.astype(flat.dtype) @ flat / total).reshape(len(W), -1, self.y.shape[1])
-        return self._finish(means, W @ self.y / total, W @ np.square(self.y) / total)
+        means = (W.astype(flat.dtype) @ flat / W.sum(axis=1)[:, None]).reshape(
+            len(W), -1, self.y.shape[1]
+        )
+        return self._finish(means, *(own @ self.y**power / own.sum() for power in (1, 2)))
 
     def _flat(self, candidates: Any) -> Array:
         """(N, C q): the rows down, candidates and targets across."""
