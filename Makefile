@@ -74,7 +74,7 @@ clean:  ## everything make has made, .venv too
 $(VENV)/.with-%: pyproject.toml src/onefit/_version.py | $(VENV)/.created
 	$(BIN)/python -m pip install --quiet --editable '.[$*]'
 	@# the CPU build of PyTorch, for the tests of devices; without it they are skipped
-	-@[ $* != dev ] || $(BIN)/python -m pip install --quiet 'torch==$(TORCH)' --extra-index-url https://download.pytorch.org/whl/cpu
+	-@[ $* != dev ] || $(BIN)/python -m pip install --quiet --retries 1 'torch==$(TORCH)' --extra-index-url https://download.pytorch.org/whl/cpu
 	@touch $@
 
 $(VENV)/.created:

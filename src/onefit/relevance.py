@@ -10,6 +10,7 @@ theirs in any proportion, and one that acts in a straight line needs only a smal
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -127,7 +128,10 @@ def relevance(
 def _part(search: Any, units: Array, X: Any, y: Any, rows: Array, params: dict[str, Any]) -> Array:
     """Of a search on some of the rows."""
     some = {name: None if v is None else _safe_indexing(v, rows) for name, v in params.items()}
-    search.fit(_safe_indexing(X, rows), _safe_indexing(y, rows), **some)
+    with warnings.catch_warnings():
+        # scores of the parts are of no interest, only what is chosen
+        warnings.filterwarnings("ignore", "the mean score over the splits")
+        search.fit(_safe_indexing(X, rows), _safe_indexing(y, rows), **some)
     return _shares(search, units)
 
 
