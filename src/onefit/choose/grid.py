@@ -25,16 +25,17 @@ KERNELS, KERNELS_BEYOND, MANY = ("rbf", "laplacian", "linear"), ("rbf",), 2000
 
 def choose_kernels(Z: Any, options: Options) -> tuple[tuple[str, ...], str]:
     """Names of kernels, and why."""
-    n, flag = Z.shape[0], options.word("kernel")
+    flag = options.word("kernel")
     if options.grid is not None:
         return (), "grid, as asked"
     for name in options.kernels:
         check_choice(flag, name, [one for one in KNOWN_KERNELS if one != "precomputed"])
     if options.kernels:
         return options.kernels, f"kernels {', '.join(options.kernels)}, as asked"
-    if n > MANY:
+    if Z.shape[0] > MANY:
         return KERNELS_BEYOND, (
-            f"kernel {', '.join(KERNELS_BEYOND)} alone: {n} rows are many ({flag} adds others)"
+            f"kernel {', '.join(KERNELS_BEYOND)} alone: more than {MANY} rows are many ({flag} "
+            "adds others)"
         )
     kernels = tuple(one for one in KERNELS if one != "laplacian") if issparse(Z) else KERNELS
     return kernels, f"kernels {', '.join(kernels)}: a fast search tries them all"
