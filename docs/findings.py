@@ -134,7 +134,10 @@ def columns(name: str, wanted: Sequence[str], results: Path = RESULTS) -> str:
     if not (results / f"{name}.csv").exists():
         return f"The results of `{name}` are not committed at this version."
     rows = [[_brief(row[column]) for column in wanted] for row in _read(results, name)]
-    return f"{table(wanted, rows)}\n\n[The whole table](results/{name}.md)."
+    whole = (
+        f"\n\n[The whole table](results/{name}.md)." if (results / f"{name}.md").exists() else ""
+    )
+    return table(wanted, rows) + whole
 
 
 def _brief(cell: str) -> str:
