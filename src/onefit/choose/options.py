@@ -23,7 +23,8 @@ class Options:
         the root mean squared error rank candidates alike: the first is what Python users expect,
         the second is in the unit of the target.
     python : bool
-        Whether messages call options by their names in Python.
+        Whether messages call options by their names in Python, and the search itself says what
+        does not fit into memory; commands say it before anything is encoded.
     """
 
     task: str = "auto"

@@ -85,13 +85,6 @@ class Recipe:
     fallback: Fallback | None = None
 
     @property
-    def machine(self) -> Any:
-        """The winner; with probabilities, if they were asked for."""
-        if self.calibrate is None or self.search.probabilities is not None:
-            return self.search.best_estimator_
-        return self.search.calibrate(self.calibrate)
-
-    @property
     def params(self) -> dict[str, Any]:
         """What a fit is given beside the rows."""
         found = {"groups": self.groups, "sample_weight": self.weights}
@@ -206,7 +199,7 @@ def _make_search(
         aggregate="pooled",
         criterion=options.criterion,
         method=options.method if options.tol is None else Iterative(options.tol),
-        probabilities=options.calibrate if options.python else None,
+        probabilities=options.calibrate,
         n_jobs=options.jobs,
         device=options.device,
     )

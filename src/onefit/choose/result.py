@@ -45,7 +45,9 @@ class Selection:
     """
 
     def __init__(self, recipe: Recipe, columns: list[Any] | None) -> None:
-        self.pipeline = Pipeline([("columns", recipe.encoder), ("machine", recipe.machine)])
+        self.pipeline = Pipeline(
+            [("columns", recipe.encoder), ("machine", recipe.search.best_estimator_)]
+        )
         self.search: KernelSearchCV = recipe.search
         self.task, self.metric, self.reasons = recipe.task, recipe.metric, recipe.reasons
         self.fallback_ = recipe.fallback

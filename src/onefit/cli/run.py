@@ -179,12 +179,12 @@ def model_of(recipe: Recipe, table: Table, source: Source) -> Model:
     about: dict[str, Any] = {"id": table.id, "reading": source.reading}
     whole = source.whole
     if whole is None:
-        return make_model(recipe.encoder, recipe.machine, table, recipe.y, **about)
+        return make_model(recipe.encoder, recipe.search.best_estimator_, table, recipe.y, **about)
     n = whole.X.shape[0]
     why = _not_all(recipe, n)
     if why:
         recipe.reasons.append(f"the model is that of the sample: {why}")
-        return make_model(recipe.encoder, recipe.machine, table, recipe.y, **about)
+        return make_model(recipe.encoder, recipe.search.best_estimator_, table, recipe.y, **about)
     recipe.reasons.append(f"the model is the winner, fitted again to all {n:,} rows")
     encoder, y = clone(recipe.encoder), as_targets(whole.y, recipe.task)
     Z = encoder.fit_transform(whole.X)

@@ -132,7 +132,7 @@ def _write_files(recipe: Recipe, table: Table, source: str, outputs: Outputs) ->
     if outputs.results is not None:
         write_results(search, outputs.results, outputs.keep_formulas)
     if outputs.model is not None:
-        model = make_model(recipe.encoder, recipe.machine, table, None, id=table.id)
+        model = make_model(recipe.encoder, recipe.search.best_estimator_, table, None, id=table.id)
         save_model(model, outputs.model)
     if outputs.report is not None:
         held = getattr(search, "heldout_", None)
