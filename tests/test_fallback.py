@@ -59,6 +59,22 @@ def test_too_little_time_takes_as_many_features_as_fit() -> None:
     assert "even so" in fallen.begun()
 
 
+@pytest.mark.parametrize(("minutes", "expected"), [(3.0, 100), (4.0, 100), (8.0, 200), (20.0, 500)])
+def test_their_search_may_take_a_quarter_of_the_time(
+    monkeypatch: pytest.MonkeyPatch, minutes: float, expected: int
+) -> None:
+    """With plans of an hour for the whole kernel, and of 0.6 seconds a feature."""
+
+    def planned(setup: Setup) -> tuple[float, str]:
+        machine = setup.machine
+        return (3600.0 if machine.approximation is None else 0.6 * machine.n_components), ""
+
+    monkeypatch.setattr(fallback, "_planned", planned)
+    fallen = fall_back(KernelSearchCV(KernelRegressor(), GRID), X, y, minutes)
+    assert fallen is not None
+    assert fallen.n_components == expected
+
+
 def test_too_little_memory_does_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     def check(setup: Setup) -> None:
         if setup.choices[0].method != "gram":
