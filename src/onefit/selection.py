@@ -83,12 +83,8 @@ def select(
        ``method="race"``. That is said in ``reasons``. ``best_score_`` stays R^2; the mean absolute
        error is ``search.best_score_``.
 
-       How often that leads to Huber's loss, in 100 simulated sets a law (50 of Friedman's function
-       with n = 100, 50 of a sine with n = 200; ``benchmarks/outlier_rule.py``): normal noise 0,
-       Laplace 6, t with 3 degrees of freedom 13, 3 % gross outliers 98, 10 % gross outliers 98.
-       The winner was further from the true function than the squared loss's, by more than 5 %, in
-       1 of the 500 sets, nearer in 209; with outliers its median error was 0.27 to 0.76 times that
-       of the squared loss.
+       How often that leads to Huber's loss, and how much nearer to the truth it is then, is
+       measured by ``benchmarks/outlier_rule.py``.
 
     7. **Time** (with ``minutes``). Where the plan of that search takes longer, or more memory than
        there is, features stand in place of the kernel matrix: ``approximation="nystrom"``, see
