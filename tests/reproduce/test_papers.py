@@ -103,6 +103,19 @@ def test_icml_exact_and_limit_are_the_refits(name):
         assert gaps[f"{k}CV, limit"] < 1e-15 < series[-1]
 
 
+@pytest.mark.parametrize("name", ["heart", "bodyfat"])
+def test_icml_chooses_the_same_whether_timed_or_not(name):
+    unit = unit_of("icml2014", set=name, replicate=0) | {"tau": [-2, 3], "lam": [-7, -3]}
+    timed, plain = (
+        icml2014.measure(unit | {"timed": own, "refit": own, "orders": []}, Made())
+        for own in (True, False)
+    )
+    shown = {c: v for c, v in values_of(timed, "1").items() if not c.startswith("limit")}
+    assert values_of(plain, "1") == shown
+    assert values_of(timed, "2")
+    assert not values_of(plain, "2")
+
+
 def test_icml_variants_change_the_data():
     unit = unit_of("icml2014", set="heart") | {"refit": False}
     family, _, _ = icml2014._prepare(unit | {"drop": [0]}, Made().load("heart"))
@@ -136,6 +149,22 @@ def test_ins_machine_is_the_svm_without_intercept():
     np.testing.assert_allclose(u, smooth.u[:, 0], atol=5e-3)
     with_bias = SVC(kernel="precomputed", C=0.5 / (50 * lam)).fit(K, y).decision_function(K)
     assert np.abs(u - with_bias).max() > 0.02
+
+
+@pytest.mark.parametrize("machine", ["liblinear", "libsvm"])
+def test_ins_rounded_hinge_stands_for_the_svm(machine):
+    unit = unit_of("ins2016", kind="gaussian", set="heart", replicate=0) | {
+        "sigma": [-1, 2],
+        "lam": [-6, -3],
+        "folds": [5],
+        "machine": machine,
+    }
+    refitted = ins2016.measure(unit | {"refit": True}, Made())
+    rounded = ins2016.measure(unit | {"refit": False}, Made())
+    assert values_of(refitted, "apart gaussian") == {"5-CV": 0.0}
+    assert values_of(refitted, "3 gaussian") == values_of(rounded, "3 gaussian")
+    assert "5-CV" in values_of(refitted, "4 gaussian")
+    assert "5-CV" not in values_of(rounded, "4 gaussian")
 
 
 def test_ins_bif_is_near_exact_at_large_lambda():
