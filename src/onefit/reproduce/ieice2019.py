@@ -183,8 +183,8 @@ def sections(results: Results, published: Published) -> list[str]:
         "## Crossover of Fast and Prop (equation 21)",
         _crossovers(results, published),
         "## Figure 1: seconds against the number of lambdas",
-        "Medians over trials, and minima behind them. naive, Fast (An et al.) and Prop are the "
-        "paper's algorithms; block and eigen are this package's.",
+        "Processor time of one thread: medians over trials, and minima behind them. naive, Fast "
+        "(An et al.) and Prop are the paper's algorithms; block and eigen are this package's.",
     ]
     for panel in panels(results):
         rows = [row for row in results.rows("figure 1") if row.startswith(f"{panel},")]

@@ -188,7 +188,8 @@ def sections(results: Results, published: Published) -> list[str]:
         "## Table 1: folds and order for a wanted accuracy (delta = 0.01, lambda = 1, kappa = 1)",
         table(["accuracy", "folds", "order", "folds, paper", "order, paper"], rows),
         "In each cell of Table 3: **ours** ± standard deviation over replicates, the paper's, and "
-        "the difference in the paper's standard deviations.",
+        "the difference in the paper's standard deviations. The columns exact are of the first "
+        "replicate.",
     ]
     for kind in kinds(results):
         parts += [
