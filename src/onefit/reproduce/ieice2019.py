@@ -8,8 +8,8 @@ package's own "block" and "eigen", which never form the whole inverse and drop e
 not matter. Targets are noise, the kernel is exp(-(x - x')^2), there is no intercept, and the
 scaling is "total", as in the paper.
 
-The main reading takes Cholesky for equations and inverses, the variant "LU" takes LU. Times are processor
-time of one thread, medians and minima over trials.
+The main reading takes Cholesky for equations and inverses, the variant "LU" takes LU. Times are
+processor time of one thread, medians and minima over trials.
 """
 
 from __future__ import annotations
