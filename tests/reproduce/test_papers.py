@@ -11,11 +11,13 @@ from scipy import stats
 from sklearn.svm import SVC
 
 from onefit import KernelRegressor
+from onefit.criteria import CrossValidation
 from onefit.fit import fit
 from onefit.folds import leave_one_out
+from onefit.heldout import Influence, Refit
 from onefit.heldout.refit import refit_fold
 from onefit.kernels.stationary import Gaussian
-from onefit.losses import SmoothedHinge
+from onefit.losses import SmoothedHinge, Squared
 from onefit.problem import Problem
 from onefit.reproduce import (
     ecml2014,
@@ -29,9 +31,10 @@ from onefit.reproduce import (
     reproduce,
 )
 from onefit.reproduce.data import Loader
+from onefit.reproduce.icml2014_plain import refits, series
 from onefit.reproduce.results import Published
 from onefit.reproduce.run import PAPERS, settings
-from onefit.reproduce.sweep import draw_folds
+from onefit.reproduce.sweep import Family, draw_folds
 
 
 @pytest.mark.parametrize("paper", PAPERS)
@@ -101,6 +104,22 @@ def test_icml_exact_and_limit_are_the_refits(name):
         series = [gaps[f"{k}CV, order {t}"] for t in unit["orders"]]
         assert all(a > b for a, b in pairwise(series))
         assert gaps[f"{k}CV, limit"] < 1e-15 < series[-1]
+
+
+def test_icml_plain_algorithms_are_the_engines():
+    data = Made().load("bodyfat")
+    family = Family(data.X, data.y, [Gaussian(0.1), Gaussian(1.0)], [1e-3, 1e-1], Squared())
+    folds = draw_folds(60, 4, np.random.default_rng(0))
+    criteria = {"": CrossValidation(loss="squared", guard=False)}
+    for found, method in (
+        (refits(family, folds, "squared"), Refit()),
+        (series(family, folds, "squared", 3), Influence(order=3)),
+    ):
+        expected = family.sweep(criteria, method, folds)[""].values
+        np.testing.assert_allclose(found.values, expected, rtol=1e-9)
+        assert found.seconds > 0
+    narrow = Family(data.X, data.y, [Gaussian(1e4)], [1e-1], Squared())
+    assert series(narrow, folds, "squared", 3).values == np.inf
 
 
 @pytest.mark.parametrize("name", ["heart", "bodyfat"])
