@@ -192,8 +192,9 @@ def test_single_precision_stays_single():
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("weight", WEIGHTS)
 @each_piecewise
-def test_steps_are_as_long_as_the_objective_falls(loss, task, weight, fit_intercept):
+def test_steps_are_as_long_as_the_objective_falls(monkeypatch, loss, task, weight, fit_intercept):
     """In full where that brings enough; else to where, along the way, the objective is lowest."""
+    monkeypatch.setattr(newton, "LEAPS", 0)
     problem, batch = batch_of(
         loss, task, lam=1e-4, at=somewhere, fit_intercept=fit_intercept, weight=weight
     )
@@ -226,6 +227,28 @@ def test_steps_are_as_long_as_the_objective_falls(loss, task, weight, fit_interc
         assert (found | enough | ~some).all()
         shortened += int((some & ~full).sum())
     assert shortened or not isinstance(loss, (Huber, SmoothedHinge))
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("weight", WEIGHTS)
+@each_piecewise
+def test_no_point_goes_further_than_to_the_next_piece(loss, task, weight, fit_intercept):
+    """Its model is that of the piece; predictions stay those of the coefficients."""
+    problem, batch = batch_of(
+        loss, task, lam=1e-4, at=somewhere, fit_intercept=fit_intercept, weight=weight
+    )
+    train, y, crossed = batch.columns.train, problem.Y, 0
+    for _ in range(6):
+        before = batch.pieces.astype(int)
+        batch.step()
+        assert (np.abs(batch.pieces - before)[train] <= 1).all()
+        held = ~np.isnan(batch.held)
+        assert not (held & ~train).any()
+        spot = np.where(held, batch.held, batch.at.u)
+        np.testing.assert_array_equal(batch.pieces, loss.piece(y, spot))
+        np.testing.assert_allclose(batch.at.u, problem.K @ batch.at.a + batch.at.b, atol=1e-7)
+        crossed += int(held.sum())
+    assert crossed or not isinstance(loss, SmoothedHinge)
 
 
 @each_loss
