@@ -240,8 +240,11 @@ def test_no_point_goes_further_than_to_the_next_piece(loss, task, weight, fit_in
     train, y, crossed = batch.columns.train, problem.Y, 0
     for _ in range(6):
         before = batch.pieces.astype(int)
+        curved = (loss.curvature(y, batch._spot()) > 0) & train
         batch.step()
-        assert (np.abs(batch.pieces - before)[train] <= 1).all()
+        # intercepts that nothing determines slide
+        some = train & (curved.any(axis=0) | (not fit_intercept))
+        assert (np.abs(batch.pieces - before)[some] <= 1).all()
         held = ~np.isnan(batch.held)
         assert not (held & ~train).any()
         spot = np.where(held, batch.held, batch.at.u)
@@ -266,7 +269,8 @@ def test_a_full_step_ends_at_the_minimum_of_the_model(loss, task, fit_intercept)
 
 
 @each_loss
-def test_a_step_lowers_the_objective(loss, task):
+def test_a_step_lowers_the_objective(monkeypatch, loss, task):
+    monkeypatch.setattr(newton, "LEAPS", 0)
     _, batch = batch_of(loss, task, at=somewhere, weight="zeros")
     before = batch.columns.objective(batch.at)
     for _ in range(4):
