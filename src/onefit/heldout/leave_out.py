@@ -116,8 +116,8 @@ class LeaveOutNewton(Prepared):
         """The lambdas at which iterating pays, those of a block side by side."""
         for j, block in product(range(full.problem.Y.shape[1]), self._blocks(path, full)):
             last: _Last | None = None
-            assert full.narrow is not None
             for lams in block:
+                assert full.narrow is not None
                 every = np.arange(self.splits.by_formula.size)
                 which, members = (x.ravel() for x in np.meshgrid(lams, every, indexing="ij"))
                 ridge = path.lams[which] * self.splits.weight[members]
