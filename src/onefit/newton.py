@@ -13,8 +13,9 @@ smoothed hinge these are the few points on its corner.
 **Steps.** For a piecewise quadratic loss, a full step after which no point has left its piece is
 the minimiser: the model was the objective itself. A point that a step takes from one piece across
 another is put onto the piece between, where it has the model of that piece in the next step:
-otherwise its coefficient would go from one end of its range to the other. Such steps need no line
-search as a rule. A column that has taken LEAPS of them goes on with an exact line search where a
+otherwise its coefficient would go from one end of its range to the other. Such steps may raise the
+objective and need no line search as a rule. A column that has taken LEAPS of them, or that one of
+them would take to HIGH times the objective it began with, goes on with an exact line search where a
 full step does not lower the objective enough, which makes the method finite. A smooth loss
 converges quadratically, or linearly where a system keeps its curvature to that of another point. If
 A is empty the model says nothing of b, which then moves to where sum s g vanishes; when the loss is
@@ -52,6 +53,8 @@ MAX_STEPS = 40
 PATIENCE = 12
 #: steps of a column in full, from piece to next piece, before a line search has to make sure
 LEAPS = 12
+#: times the objective at the first point that such steps may climb to
+HIGH = 2.0
 #: halvings of a way to find a point on a piece that it crosses
 BISECTIONS = 40
 #: the part of the predicted decrease that a full step must bring to spare the line search
@@ -70,7 +73,7 @@ LEFT_OVER = 1e-9
 
 
 #: what is known of a column beside where it stands
-_STATE = ("pieces", "held", "steps", "settled", "stuck", "change", "error")
+_STATE = ("pieces", "held", "ceiling", "steps", "settled", "stuck", "change", "error")
 
 
 @dataclass
@@ -89,6 +92,9 @@ class Batch:
         The pieces of the loss whose models the next step takes.
     held : (n, k) array
         Points on these pieces, for rows that ``at`` takes across them; NaN for all others.
+    ceiling : (k,) array
+        The objective that no step from piece to next piece may exceed, HIGH times that of the first
+        point; NaN before the first step, minus infinity after one that would have exceeded it.
     steps : (k,) int array
     settled : (k,) bool array
         Whether the last step ended at the minimiser, up to rounding.
@@ -106,6 +112,7 @@ class Batch:
     base: Solution
     pieces: Array
     held: Array
+    ceiling: Array
     steps: Indices
     settled: Mask
     stuck: Mask
@@ -119,8 +126,12 @@ class Batch:
         """Columns at a point of their own each, whose arrays are not written to."""
         k, pieces = columns.ridge.size, columns.loss.piece(columns.y, at.u)
         no, far = np.zeros((2, k), dtype=bool), np.full((2, k), np.inf)
-        held, steps = np.full_like(at.u, np.nan), np.zeros(k, dtype=np.intp)
-        return cls(columns, system, at, base or at, pieces, held, steps, *no, *far)
+        held, ceiling, steps = (
+            np.full_like(at.u, np.nan),
+            np.full(k, np.nan),
+            np.zeros(k, dtype=np.intp),
+        )
+        return cls(columns, system, at, base or at, pieces, held, ceiling, steps, *no, *far)
 
     def take(self, columns: Any) -> Batch:
         """Some of the columns."""
@@ -170,21 +181,36 @@ class Batch:
         self.base, self.change = there, np.abs(move).max(axis=0)
         exact = self.system.tolerance * self.change <= LEFT_OVER * columns.scale
         self.settled = (self.change <= self._small()) | (exact & ~bent.any(axis=0))
-        leap = np.zeros_like(self.settled)
-        if not (full or self.smooth):
-            leap = ~self.settled & (self.steps < LEAPS)
-        t, search = np.ones(self.steps.size), np.flatnonzero(~self.settled & ~leap)
+        leap, high = (
+            self._leaps(there)
+            if not (full or self.smooth)
+            else np.zeros((2, g.shape[1]), dtype=bool)
+        )
+        t, search = np.where(high, 0.0, 1.0), np.flatnonzero(~(self.settled | leap | high))
         if search.size and not full and not self.kept:
             t[search] = self._lengths(search, bent, g, d, move)
         before = self.pieces
         self._go(t, pieces)
         if leap.any():
             self._next_piece(np.flatnonzero(leap & (self.steps + 1 < LEAPS)), before, spot)
-        self.steps, self.stuck = self.steps + 1, ~((t > 0.0) & np.isfinite(self.change))
+        self.steps = self.steps + 1
+        self.stuck = ~(((t > 0.0) | high) & np.isfinite(self.change))
         if not determined.all():
             lost = np.flatnonzero(~determined)
             # a smooth loss without curvature has run out into its tails: that is no minimum
             self.settled[lost] &= ~self.slide(lost) & (not self.smooth)
+
+    def _leaps(self, there: Solution) -> tuple[Mask, Mask]:
+        """The columns that take a step in full, and those for which it would end too high."""
+        new = np.isnan(self.ceiling)
+        if new.any():
+            self.ceiling = np.where(new, HIGH * self.columns.objective(self.at), self.ceiling)
+        leap = ~self.settled & (self.steps < LEAPS) & (self.ceiling > -np.inf)
+        if not leap.any():
+            return leap, leap
+        high = leap & ~(self.columns.objective(there) <= self.ceiling)
+        self.ceiling = np.where(high, -np.inf, self.ceiling)
+        return leap & ~high, high
 
     def _curvature(self, g: Array) -> Array:
         """That of the loss, zero where g / d would say nothing for rounding; or the system's."""

@@ -157,6 +157,9 @@ class FullPath:
             batch = Batch.start(columns, system, at, scaled)
             minimise(batch)
             batch.recompute()  # the next lambda starts from predictions without drift
+            if iterated and not stationary(batch).all():
+                batch.step()
+                batch.recompute()
             if not stationary(batch).all():
                 return None
             parts.append(replace(batch.at, steps=int(batch.steps[0])))

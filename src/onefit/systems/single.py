@@ -28,10 +28,9 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Mask
-from onefit.linalg.tiles import product
 from onefit.problem import Problem
 from onefit.systems.base import Model
-from onefit.systems.iterative import Ridged, conjugate_gradients
+from onefit.systems.iterative import Ridged, bordered, conjugate_gradients
 
 __all__ = ["Narrow", "Single"]
 
@@ -129,33 +128,22 @@ class Single:
 
     def solve(self, model: Model) -> tuple[Array, Array, Mask]:
         """Changes da and db of every column, and which intercepts are determined."""
+        curved = np.asarray((model.d > 0.0).any(axis=0))
+        a, b = np.zeros_like(model.fixed), np.zeros_like(model.total)
+        some = np.flatnonzero(curved)
+        if some.size:
+            a[:, some], b[some] = self.take(some)._refined(model.take(some))
+        return a, b, curved | (not self.narrow.problem.fit_intercept)
+
+    def _refined(self, model: Model) -> tuple[Array, Array]:
+        """Changes of columns that all have rows with curvature."""
         problem, curved = self.narrow.problem, model.d > 0.0
         c = 2.0 * self.ridge / np.where(curved, problem.s[:, None] * model.d, np.inf)
         root = np.where(curved, 1.0 / np.sqrt(np.where(curved, c, 1.0)), 0.0)
         systems = self.narrow.systems(root)
-        a, b = np.zeros_like(model.fixed), np.zeros_like(model.total)
-        e, total = model.missing, model.total
-        for last in range(self.rounds):
-            if last:
-                e = (model.missing - linalg.row_product(problem.K, a) - c * a - b) * curved
-                total = model.total + a.sum(axis=0)
-            da, db = self._round(systems, root, e, total)
+        a, b = bordered(systems, root, model.missing, model.total, LEFT)
+        for _ in range(self.rounds - 1):
+            e = (model.missing - linalg.row_product(problem.K, a) - c * a - b) * curved
+            da, db = bordered(systems, root, e, model.total + a.sum(axis=0), LEFT)
             a, b = a + da, b + db
-        return a, b, np.asarray(curved.any(axis=0) | (not problem.fit_intercept))
-
-    def _round(self, systems: Ridged, root: Array, e: Array, total: Array) -> tuple[Array, Array]:
-        """A solution in single precision of right-hand sides of any size."""
-        z, weight = root * e, np.maximum(linalg.dots(root, root), np.finfo(float).tiny)
-        start = np.zeros_like(root)
-        if systems.centred and total.any():
-            start = -root * (total / weight)
-            z = z - start - root * product(self.narrow.K, (root * start).astype(np.float32))
-        size = np.sqrt(linalg.dots(z, z))
-        unit = np.where(size > 0.0, size, 1.0)
-        goal = np.full(size.size, LEFT, dtype=np.float32)
-        found = conjugate_gradients(systems, (z / unit).astype(np.float32), goal)
-        x = found.x.astype(np.float64) * unit + start
-        db = np.zeros_like(weight)
-        if systems.centred:
-            db = linalg.dots(root, z) / weight - found.along.astype(np.float64) * unit
-        return root * x, db
+        return a, b
