@@ -55,8 +55,8 @@ class Narrow:
     """
 
     def __init__(self, problem: Problem, newton: int) -> None:
-        self.problem, self.newton, self.hopeless = problem, newton, 0.0
-        self.last: tuple[float, int] = (0.0, 0)
+        self.problem, self.newton = problem, newton
+        self.last: tuple[float, int] = (np.inf, 0)
 
     @cached_property
     def K(self) -> Array:
@@ -68,20 +68,18 @@ class Narrow:
     def pays(self, d: Array, ridge: float) -> bool:
         """Whether systems around curvature d (n,) are iterated at less than a factor costs.
 
-        Lambdas are asked for from the largest down: below one that took too many steps, others
-        take more, at most by the root of what the condition number has grown by.
+        Lambdas are asked for from the largest down: smaller ones take no fewer steps, and at most
+        more by the root of what the condition number has grown by.
         """
         n, p = d.size, int(np.count_nonzero(d))
         most = int(WORTH * p * (p / n) ** 2 / self.newton)
-        if p < FEWEST or ridge < self.hopeless:
+        before, steps = self.last
+        if p < FEWEST or (steps > most and ridge <= before):
             return False
-        (before, steps) = self.last
-        if steps * np.sqrt(before / ridge) > most or steps == 0:
+        if steps == 0 or steps * np.sqrt(before / ridge) > most:
             root = np.sqrt(self.problem.s * d / (2.0 * ridge))[:, None]
             steps = self.steps(root, most)
             self.last = ridge, steps
-        if steps > most:
-            self.hopeless = ridge
         return steps <= most
 
     def steps(self, root: Array, most: int) -> int:
