@@ -147,6 +147,24 @@ def test_folds_along_a_path_take_fewer_steps():
     assert along[1:].sum() < 0.8 * alone[1:].sum()
 
 
+@pytest.mark.parametrize(("loss", "task"), USERS, ids=USER_IDS)
+def test_full_solutions_that_are_known_are_not_computed_again(monkeypatch, loss, task):
+    """What the limit keeps is what "exact" begins with; a wrong start is found out and left."""
+    problem = make_problem(loss, task, N, q=2 if task == "regression" else 1)
+    folds, lams = SPLITS["kfold"], np.logspace(-3, 0, 3)
+    full = Limit(keep_full=True).prepare(problem, folds).predict(lams).full
+    expected = Exact().prepare(problem, folds).predict(lams)
+    known = dict(zip(lams, full, strict=True))
+    wrong = {lam: one + 1e-3 for lam, one in known.items()}
+    found = Exact(wrong).prepare(problem, folds).predict(lams)
+    np.testing.assert_allclose(found.values, expected.values, atol=1e-8)
+    monkeypatch.setattr(path, "fit", lambda *_, **__: pytest.fail("fitted again"))
+    monkeypatch.setattr(path.FullPath, "_along", lambda *_: pytest.fail("followed again"))
+    found = Exact(known).prepare(problem, folds).predict(lams)
+    np.testing.assert_allclose(found.values, expected.values, atol=1e-8)
+    assert found.exact.all()
+
+
 def test_folds_that_hold_all_points_of_a_class():
     rows = np.arange(20)
     y = np.where(rows < 5, 1.0, -1.0)[:, None]

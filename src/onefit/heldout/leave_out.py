@@ -15,8 +15,8 @@ from it there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
@@ -42,21 +42,46 @@ NEAR = 32.0
 
 
 class Limit(HeldOutMethod):
-    """Order infinity of the influence series, with its error bound: one Newton step per fold."""
+    """Order infinity of the influence series, with its error bound: one Newton step per fold.
+
+    Parameters
+    ----------
+    keep_full : bool, default=False
+        Whether the full-sample solutions are kept (:attr:`HeldOutPath.full`), for others to start
+        from.
+    """
 
     name = "limit"
     requires = ("value", "gradient", "curvature", "max_curvature", "piece")
     on_device = True
 
+    def __init__(self, keep_full: bool = False) -> None:
+        self._keep_full = keep_full
+
     def prepare(self, problem: Problem, folds: Folds) -> LeaveOutNewton:
         self.check(problem)
-        return LeaveOutNewton(Splits.sort(problem, folds), self.name)
+        return LeaveOutNewton(Splits.sort(problem, folds), self.name, self._keep_full)
 
 
-class Exact(Limit):
-    """The limit, taken on by Newton steps until it is the leave-out solution."""
+class Exact(HeldOutMethod):
+    """The limit, taken on by Newton steps until it is the leave-out solution.
+
+    Parameters
+    ----------
+    starts : dict, default=None
+        The full-sample solutions of some lambdas, as in :attr:`HeldOutPath.full`.
+    """
 
     name = "exact"
+    requires = Limit.requires
+    on_device = True
+
+    def __init__(self, starts: Mapping[float, Array] | None = None) -> None:
+        self._starts = starts or {}
+
+    def prepare(self, problem: Problem, folds: Folds) -> LeaveOutNewton:
+        self.check(problem)
+        return LeaveOutNewton(Splits.sort(problem, folds), self.name, starts=self._starts)
 
 
 @dataclass(frozen=True)
@@ -86,13 +111,17 @@ class LeaveOutNewton(Prepared):
 
     splits: Splits
     name: str
+    keep_full: bool = False
+    starts: Mapping[float, Array] = field(default_factory=dict)
 
     @linalg.overflowing
     def predict(self, lams: Array) -> HeldOutPath:
         splits, problem = self.splits, self.splits.problem
         path = HeldOutPath.empty(problem, splits.folds, self.name, lams)
         full = FullPath(splits, share=True, rough=self.name == "limit")
-        solutions = full.solutions(path.lams)
+        solutions = full.solutions(path.lams, self.starts)
+        if self.keep_full:
+            path.full = _kept(solutions, problem)
         last: dict[tuple[int, int], _Last] = {}
         self._iterate(path, full, solutions)
         for i in np.argsort(-path.lams, kind="stable"):
@@ -204,6 +233,15 @@ class LeaveOutNewton(Prepared):
             for j, one in enumerate(found):
                 one.put([k], refitted.solution.take([j]))
         return found
+
+
+def _kept(solutions: list[Solution | str], problem: Problem) -> Array:
+    """Coefficients above intercepts, NaN where there is no solution."""
+    kept = np.full((len(solutions), problem.n + 1, problem.Y.shape[1]), np.nan)
+    for i, one in enumerate(solutions):
+        if isinstance(one, Solution):
+            kept[i] = np.vstack([one.a, one.b])
+    return kept
 
 
 def _start(columns: Columns, system: System, full: Solution, last: _Last | None) -> Batch:

@@ -7,7 +7,7 @@ curvature have come to rest, with lambdas to come, one decomposition is made for
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -44,6 +44,19 @@ def curvature(problem: Problem, j: int, u: Array) -> Array:
     """That of the loss of target ``j`` at predictions u, (n,), zero where the weight is."""
     d = loss_of(problem.loss, [j]).curvature(problem.Y[:, j], u)
     return np.where(problem.s > 0, d, np.zeros_like(d))
+
+
+def _known(problem: Problem, lam: float, given: Array | None) -> Solution | None:
+    """The solution that was given, coefficients above intercepts, if it is one."""
+    if given is None or not np.isfinite(given).all():
+        return None
+    a, b = np.asfortranarray(given[:-1], dtype=problem.Y.dtype), given[-1].astype(problem.Y.dtype)
+    columns = problem.targets(problem.positive, problem.ridge(lam))
+    start = Solution(a, b, np.zeros_like(a), np.zeros(b.size))
+    batch = Batch.start(columns, Cholesky(problem, columns.ridge), start)
+    batch.recompute()
+    batch.settled[:] = True
+    return replace(batch.at, steps=0) if stationary(batch).all() else None
 
 
 @dataclass
@@ -97,10 +110,13 @@ class FullPath:
         return self.splits.problem
 
     @linalg.overflowing
-    def solutions(self, lams: Array) -> list[Solution | str]:
+    def solutions(
+        self, lams: Array, starts: Mapping[float, Array] | None = None
+    ) -> list[Solution | str]:
         """The solution at every lambda, or why there is none.
 
-        The loss of a problem may depend on lambda: ``problems`` are those that were solved.
+        The loss of a problem may depend on lambda: ``problems`` are those that were solved. Those
+        of some lambdas may be known (``starts``, coefficients above intercepts).
         """
         found: list[Solution | str] = [""] * len(lams)
         self.problems, self.iterated = [self.problem] * len(lams), [False] * len(lams)
@@ -111,9 +127,13 @@ class FullPath:
             try:
                 self.problems[i] = problem = resolved(self.problem, lam)
                 start = past[1] if past else None
-                pays = start is not None and self._pays(problem, lam, start)
-                one = self._along(problem, lam, past, pays) or fit(problem, lam, start=start)
-                self.iterated[i] = pays or (start is None and self._pays(problem, lam, one))
+                known = _known(problem, lam, (starts or {}).get(lam))
+                pays = known is None and start is not None and self._pays(problem, lam, start)
+                one = (
+                    known or self._along(problem, lam, past, pays) or fit(problem, lam, start=start)
+                )
+                new = known is not None or start is None
+                self.iterated[i] = pays or (new and self._pays(problem, lam, one))
             except linalg.LinAlgError as error:
                 found[i] = str(error)
                 continue

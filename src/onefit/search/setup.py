@@ -20,7 +20,7 @@ from onefit.criteria import KernelStability
 from onefit.criteria.base import Criterion as Own
 from onefit.estimators import inside
 from onefit.folds import Folds, leave_one_out
-from onefit.heldout import METHODS, HeldOutMethod, Iterative
+from onefit.heldout import METHODS, HeldOutMethod, Iterative, Limit
 from onefit.kernels import Bank, Kernel, check_precomputed, kernel_parameters, number_type
 from onefit.linalg import HOST
 from onefit.linalg.device import Device
@@ -179,7 +179,7 @@ def set_up(
     drawn = candidates(search.estimator, grid, search.n_iter, search.random_state)
     found, intervals = expand(_settled(drawn, search, X))
     # a race begins with the limit of every candidate
-    chosen = make_method("limit" if racing(search.method) else search.method)
+    chosen = Limit(keep_full=True) if racing(search.method) else make_method(search.method)
     ranges = {i: own for i, own in intervals.items() if own.keys() & {"gamma", "kernel"}}
     _check_ranges(search, ranges)
     # lam alone is refined kernel by kernel; with gamma it is a matter of a descent
