@@ -24,7 +24,7 @@ from onefit.problem import Problem
 from onefit.quantiles import levels_of
 from onefit.stream.approximation import seed_of
 from onefit.stream.expansion import Expansion
-from onefit.stream.features import FeatureMap
+from onefit.stream.features import FeatureMap, NystromMap
 from onefit.stream.fit import FeatureFit
 from onefit.stream.sample import Drawn
 
@@ -72,6 +72,8 @@ __all__ = [
 def bring_home(machine: KernelMachine) -> None:
     """Make the arrays of a machine that was fitted on a device NumPy's."""
     settle(machine, None)
+    if isinstance(getattr(machine, "_map", None), NystromMap):
+        machine._map.forget()
 
 
 def is_machine(estimator: Any) -> bool:

@@ -59,6 +59,10 @@ class Torch(Device):
         a.diagonal().add_(value)
         return a
 
+    def add_on_diagonal(self, a: Any, values: Array) -> Any:
+        a.diagonal().add_(self.asarray(values))
+        return a
+
     def add_scaled(self, x: Any, a: Any, scale: Array) -> None:
         x.addcmul_(a, self.asarray(scale))
 

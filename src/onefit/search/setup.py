@@ -230,7 +230,6 @@ def _check_device(
         "a sparse X": issparse(rows),
         f"criterion={search.criterion!r}": criterion is not None,
         "lam_per_target=True": search.lam_per_target,
-        "approximation": any(inside.is_approximate(machine.estimator) for machine in group),
     }
     for name, found in host_only.items():
         if found:
@@ -361,7 +360,8 @@ def _plan(
         group, loads = [], []
         for machine in job.machines:
             estimator = machine.estimator
-            problem = _outline(estimator, sample, device)
+            approximate = inside.is_approximate(estimator)
+            problem = _outline(estimator, sample, None if approximate else device)
             load = replace(
                 shared,
                 lams=len(machine.lams),
@@ -371,15 +371,16 @@ def _plan(
                 quadratic=getattr(problem.loss, "quadratic", False),
                 features=inside.feature_count(estimator, int(np.count_nonzero(problem.s))),
             )
-            if known and load not in works and device is not None:
-                _check_method(chosen or METHODS["exact"](), criterion, problem)
-                rates = plan.calibrate_device(device, load.itemsize)
+            if (known or load.features) and load not in works and device is not None:
+                if not load.features:
+                    _check_method(chosen or METHODS["exact"](), criterion, problem)
+                rates = plan.calibrate_device(device, 8 if load.features else load.itemsize)
                 works[load] = plan.choose_on_device(load, name, device.room(), rates)
             if (known or load.features) and load not in works:
                 # a criterion asks for K itself, and for n^3 operations on it
                 works[load] = plan.choose(load, name, products=criterion is None)
             loads.append(load)
-            if chosen is None and device is not None:
+            if chosen is None and device is not None and not load.features:
                 method = METHODS[works[load].method]()
             else:
                 method = (chosen if not load.features else None) or make_planned(load, works[load])
