@@ -32,6 +32,7 @@ __all__ = [
     "adopt",
     "answers",
     "bring_home",
+    "bring_to",
     "check_machine",
     "check_no_approximation",
     "check_rows",
@@ -74,6 +75,11 @@ def bring_home(machine: KernelMachine) -> None:
     settle(machine, None)
     if isinstance(getattr(machine, "_map", None), NystromMap):
         machine._map.forget()
+
+
+def bring_to(machine: KernelMachine, X: Any) -> None:
+    """Have the arrays of a machine where X is."""
+    machine._settle(X)
 
 
 def is_machine(estimator: Any) -> bool:

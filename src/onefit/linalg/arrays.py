@@ -96,6 +96,10 @@ class Arrays:
         a[np.diag_indices_from(a)] += value
         return a
 
+    def rank_one(self, a: Any, x: Any, y: Any) -> None:
+        """a += x y' in place, for a column-major a."""
+        blas.rank_one(a, x, y)
+
     def add_on_diagonal(self, a: Any, values: Array) -> Any:
         """a + diag(values), in place."""
         a[np.diag_indices_from(a)] += values

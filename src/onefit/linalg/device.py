@@ -157,6 +157,9 @@ class Device(Arrays):
         a += value * self.lib.eye(a.shape[0], dtype=a.dtype, device=self.device)
         return a
 
+    def rank_one(self, a: Any, x: Any, y: Any) -> None:
+        a += x[:, None] * y[None, :]
+
     def add_on_diagonal(self, a: Any, values: Array) -> Any:
         a += self.asarray(np.diag(values))
         return a

@@ -59,6 +59,9 @@ class Torch(Device):
         a.diagonal().add_(value)
         return a
 
+    def rank_one(self, a: Any, x: Any, y: Any) -> None:
+        a.addr_(x, y)
+
     def add_on_diagonal(self, a: Any, values: Array) -> Any:
         a.diagonal().add_(self.asarray(values))
         return a

@@ -22,9 +22,16 @@ LARGE = 4000
 
 
 def choose_on_device(
-    work: Workload, method: str, room: float, rates: DeviceRates = H200
+    work: Workload,
+    method: str,
+    room: float,
+    rates: DeviceRates = H200,
+    products: bool = True,
 ) -> Estimate:
-    """The estimate of the method to take: the fastest that fits, or the one that was named."""
+    """The estimate of the method to take: the fastest that fits, or the one that was named.
+
+    ``products`` says whether products with K are all that is needed, so that it need not be held.
+    """
     if work.features:
         return options(work, feature_method(method, work.quadratic), rates)[0]
     check_choice("method on a device", method, ("auto", *SHOWN[True], *SHOWN[False]))
@@ -34,6 +41,7 @@ def choose_on_device(
     if method == "auto" and (work.n < LARGE or work.one_row_each):
         names = tuple(name for name in names if name != "iterative")
     found = [one for name in names for one in options(work, name, rates)]
+    found = [one for one in found if products or not one.tiled]
     fitting = [one for one in found if one.nbytes <= room]
     if fitting:
         return min(fitting, key=lambda one: one.seconds)

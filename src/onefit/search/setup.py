@@ -210,7 +210,7 @@ def set_up(
         sample = arrange(rows, Y, s, folds, inside.is_precomputed(machine))
     criterion = get_criterion(search.criterion)
     if device is not None:
-        _check_device(device, search, criterion, work, rows)
+        _check_device(device, work, rows)
         if crew.devices and (ranges or any(one.continuous for one in group)):
             raise ValueError(
                 f"device={search.device!r}: several devices share a list of kernels, not intervals "
@@ -221,19 +221,10 @@ def set_up(
     return Setup(found, machine, planned, folds, sample, crew, choices, works, ranges, device)
 
 
-def _check_device(
-    device: Device, search: Any, criterion: Criterion | None, work: list[Job], rows: Any
-) -> None:
+def _check_device(device: Device, work: list[Job], rows: Any) -> None:
     """Refuse by name what is computed on the host only."""
-    group = [machine for job in work for machine in job.machines]
-    host_only = {
-        "a sparse X": issparse(rows),
-        f"criterion={search.criterion!r}": criterion is not None,
-        "lam_per_target=True": search.lam_per_target,
-    }
-    for name, found in host_only.items():
-        if found:
-            raise ValueError(f"{name} is not computed on {device!r}; leave the device out")
+    if issparse(rows):
+        raise ValueError(f"a sparse X is not computed on {device!r}; leave the device out")
     for job in work:
         job.kernel.require_device(device)
 
@@ -375,7 +366,10 @@ def _plan(
                 if not load.features:
                     _check_method(chosen or METHODS["exact"](), criterion, problem)
                 rates = plan.calibrate_device(device, 8 if load.features else load.itemsize)
-                works[load] = plan.choose_on_device(load, name, device.room(), rates)
+                # as on the host: a criterion asks for K itself
+                works[load] = plan.choose_on_device(
+                    load, name, device.room(), rates, products=criterion is None
+                )
             if (known or load.features) and load not in works:
                 # a criterion asks for K itself, and for n^3 operations on it
                 works[load] = plan.choose(load, name, products=criterion is None)

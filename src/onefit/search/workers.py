@@ -148,6 +148,8 @@ def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outc
 def _run_job(task: Task, job: Job, geometry: Geometry | None) -> list[Outcome]:
     start = perf_counter()
     sample = task.sample
+    if hasattr(task.criterion, "forget"):
+        task.criterion.forget()
     K = _matrix(job, sample, geometry)
     share = (perf_counter() - start) / len(job.machines)
     # matrices of these kernels are made for this job alone
