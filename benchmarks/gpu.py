@@ -33,10 +33,11 @@ from _gpu_losses import cupy, losses, prepare, svm
 from _gpu_profile import curve, profile
 
 
-def fits(n: int, device: str) -> bool:
-    """Whether a kernel matrix leaves room for the rest."""
-    room = torch.cuda.mem_get_info()[0] if device != "cpu" else 2**31
-    return 8.0 * n * n <= 0.7 * room
+def fits(n: int, there) -> bool:
+    """Whether a kernel matrix leaves room for the rest; what PyTorch keeps for later is free."""
+    from onefit.linalg import arrays_of
+
+    return 8.0 * n * n <= 0.7 * arrays_of(there).room()
 
 
 def iterate(name: str, n: int, lams, device: str, tol: float = 1e-6, hold: bool = True) -> dict:
@@ -46,7 +47,7 @@ def iterate(name: str, n: int, lams, device: str, tol: float = 1e-6, hold: bool 
     X, y = sample(n)
     there, folds = torch.tensor(X, device=device), folds_of(n)
     kernel = getattr(kernels, name)(0.1)
-    hold = hold and fits(n, device)
+    hold = hold and fits(n, there)
 
     def run():
         return Iterative(tol=tol).prepare(problem_of(kernel, there, y, hold), folds).predict(lams)

@@ -291,6 +291,8 @@ class KernelSearchCV(Decisions, BaseSearchCV):
                 setup, outcomes, descents = self._descend(setup, task, run, outcomes, metric)
         if setup.continuous:
             setup, outcomes = explorer.extend(setup, outcomes)
+        if hasattr(task.criterion, "forget"):
+            task.criterion.forget()  # the winner's fit needs the room
         grouped = routed.splitter.split.get("groups") is not None
         given = Given(scorers, X, y, weight, routed.scorer.score, grouped)
         fitted = self._conclude(setup, task, outcomes, metric, multimetric, given)

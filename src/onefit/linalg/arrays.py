@@ -71,7 +71,7 @@ class Arrays:
 
     def copy(self, x: Any) -> Any:
         """One that may be overwritten."""
-        return x.copy(order="K")
+        return x.copy()
 
     # some rows and columns, named by NumPy's indices or masks
 
@@ -167,6 +167,10 @@ class Arrays:
     def fortran(self, a: Any) -> Any:
         """As LAPACK wants it."""
         return np.asfortranarray(a)
+
+    def fortran_copy(self, a: Any) -> Any:
+        """One as LAPACK wants it, that may be overwritten."""
+        return np.array(a, order="F")
 
     def mirrored(self, a: Any) -> Any:
         """Both triangles of a symmetric matrix of which the lower one is there; in place."""

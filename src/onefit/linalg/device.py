@@ -231,6 +231,9 @@ class Device(Arrays):
     def fortran(self, a: Any) -> Any:
         return a
 
+    def fortran_copy(self, a: Any) -> Any:
+        return self.copy(a)
+
     def mirrored(self, a: Any) -> Any:
         return a
 

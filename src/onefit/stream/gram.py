@@ -97,7 +97,7 @@ class Sums:
     def centred(self, fit_intercept: bool) -> tuple[Any, Any]:
         """A (lower triangle) and r of onefit.stream.ridge; G is overwritten."""
         xp = self.arrays
-        A, r = self.G, xp.fortran(xp.copy(self.B[:, :-1]))
+        A, r = self.G, xp.fortran_copy(self.B[:, :-1])
         if fit_intercept:
             phi, y = map(xp.asarray, self.means)
             A -= self.weight * (phi[:, None] * phi[None, :])

@@ -57,7 +57,7 @@ class Factor:
 
     def __init__(self, form: Form, piece: Pieces, ridge: float, lost: Array) -> None:
         self.arrays = xp = linalg.arrays_of(piece.H)
-        H = xp.mirrored(xp.copy(piece.H))
+        H = xp.mirrored(xp.fortran_copy(piece.H))
         steep = piece.weight * float(form.loss.max_curvature)
         self.flat = form.intercept and piece.curved < FLAT * steep
         if self.flat:
@@ -66,7 +66,7 @@ class Factor:
         self.floor = FLAT * steep
         self.H = xp.add_on_diagonal(H, penalty(form, np.array([ridge]))[:, 0])
         self.complement: Any = xp.complement(lost) if lost.shape[1] else None
-        inner = xp.copy(H) if self.complement is None else self.complement.congruent(H)
+        inner = xp.fortran_copy(H) if self.complement is None else self.complement.congruent(H)
         self.lower = xp.cholesky(inner)
 
     def times(self, v: Array) -> Array:

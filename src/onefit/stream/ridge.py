@@ -100,7 +100,7 @@ class Ridge:
             A = complement.congruent(A)
             r = complement.coordinates(r)
         self.A, self.r = A, r
-        self.reduced = self.arrays.reduced(self.arrays.copy(A))
+        self.reduced = self.arrays.reduced(self.arrays.fortran_copy(A))
 
     @classmethod
     def without(
