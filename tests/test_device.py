@@ -227,6 +227,35 @@ def test_triangular_inverse_by_halves_and_other_matrices(there, monkeypatch):
         xp.cholesky(there(A - 200.0 * np.eye(50)))
 
 
+def test_no_rows_have_a_factor_of_no_rows(there):
+    """No point has curvature, for instance."""
+    xp = arrays_of(there(np.eye(2)))
+    assert xp.cholesky(there(np.empty((0, 0)))).shape == (0, 0)
+
+
+def test_city_block_distances_of_some_rows_at_a_time(monkeypatch):
+    """The way of a GPU, on a CPU."""
+    torch = pytest.importorskip("torch")
+    from onefit.linalg import torch_arrays
+
+    monkeypatch.setattr(torch_arrays, "GAPS", 1000)
+    X, Y = (torch.randn(n, 3, dtype=torch.float64) for n in (57, 40))
+    found = torch_arrays.summed_gaps(X, Y)
+    assert torch.equal(found, torch.cdist(X, Y, p=1.0))
+
+
+def test_memory_that_pytorch_keeps_for_later_is_free(monkeypatch):
+    torch = pytest.importorskip("torch")
+    from onefit.linalg.torch_arrays import Torch
+
+    own = Torch(torch, torch.device("cuda:0"))
+    for name, value in {
+        "mem_get_info": (50.0, 140.0), "memory_reserved": 88.0, "memory_allocated": 3.0,
+    }.items():  # fmt: skip
+        monkeypatch.setattr(torch.cuda, name, lambda _, value=value: value)
+    assert own.room() == 50.0 + 88.0 - 3.0
+
+
 def test_sums_of_columns_lose_nothing(there):
     random = np.random.default_rng(0)
     a = random.normal(size=(1001, 2)) * 10.0 ** random.integers(-12, 6, size=(1001, 2))
@@ -305,24 +334,12 @@ def test_what_is_not_computed_there_is_refused_by_name(there):
     X, Y = sample()
     A, y = there(X), Y[:, 0]
 
-    def searched(estimator=None, **settings):
-        return KernelSearchCV(estimator or KernelRegressor(), GRID, **settings)
-
-    approximate = KernelRegressor(approximation="nystrom")
-    with pytest.raises(ValueError, match="approximation works on NumPy arrays"):
-        approximate.fit(A, y)
-    with pytest.raises(ValueError, match="approximation is not computed on device"):
-        searched(approximate).fit(A, y)
-    with pytest.raises(ValueError, match="lam_per_target=True is not computed on device"):
-        searched(lam_per_target=True).fit(A, Y)
-    with pytest.raises(ValueError, match="criterion='gcv' is not computed on device"):
-        searched(criterion="gcv").fit(A, y)
     with pytest.raises(TypeError, match="function of NumPy arrays"):
         KernelRegressor(kernel=lambda a, b: a @ b.T).fit(A, y)
     with pytest.raises(TypeError, match="precomputed"):
         KernelRegressor(kernel="precomputed").fit(there(X @ X.T), y)
     with pytest.raises(TypeError, match="int64 on a device"):
-        searched().fit(there(X.astype(np.int64)), y)
+        KernelSearchCV(KernelRegressor(), GRID).fit(there(X.astype(np.int64)), y)
     with pytest.raises(ValueError, match="NaN"):
         KernelRegressor().fit(there(np.where(X > 3.0, np.nan, X)), y)
     with pytest.raises(ValueError, match="fitted with NumPy arrays"):

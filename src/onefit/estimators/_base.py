@@ -265,7 +265,7 @@ class KernelMachine(BaseEstimator):
             Of K: as the kernel makes it; the same, made by tiles in as many threads as there are;
             or not at all, for problems of which only products with K are needed.
         """
-        if self._precomputed:
+        if self._precomputed and not linalg.is_elsewhere(X):
             check_precomputed(X)
         self._kernel = kernel = self._resolve_kernel(X, s)
         K: Any
