@@ -319,7 +319,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000, help="of part svm")
     parser.add_argument("--delta", type=float, default=0.1, help="of part svm, the smoothing")
     parser.add_argument("--who", nargs="*", default=["GPU", "CPU", "GridSearchCV"], help="of curve")
-    parser.add_argument("--clocks", action="store_true", help="of svm and features: where the time goes")
+    parser.add_argument(
+        "--clocks", action="store_true", help="of svm and features: where the time goes"
+    )
     parser.add_argument("--budget", type=float, default=200.0, help="seconds, then nothing begins")
     parser.add_argument(
         "--prices", nargs=2, type=float, metavar=("M3", "ENTRY"),

@@ -118,7 +118,10 @@ class Problem:
 
     @property
     def double(self) -> Problem:
-        """The problem in double precision; itself, not kept in itself: K is to go with the last use."""
+        """The problem in double precision: itself, if it is.
+
+        It does not keep itself, which would keep K until the garbage collector comes by.
+        """
         return self if self.K.dtype == np.float64 else self._doubled
 
     @cached_property

@@ -28,9 +28,9 @@ out, as the authors do; it makes no difference to a choice. So
 (A machine with an intercept does not change when all points are moved, so the centre of its ball is
 free; one without does.) Weighted rows: the mean of alpha_p is weighted like every other mean. The
 smallest ball is a quadratic programme (onefit.linalg.enclosing_ball), solved until primal and dual
-agree, on the host, to which a kernel matrix on a device is copied. Cost: a fit, and with an intercept a few factorisations of the part of K on the sphere. When
-to use: to compare with the literature; it is loose, and a value above one says nothing but more or
-less.
+agree, on the host, to which a kernel matrix on a device is copied. Cost: a fit, and with an
+intercept a few factorisations of the part of K on the sphere. When to use: to compare with the
+literature; it is loose, and a value above one says nothing but more or less.
 """
 
 from __future__ import annotations

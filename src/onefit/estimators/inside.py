@@ -73,8 +73,9 @@ __all__ = [
 def bring_home(machine: KernelMachine) -> None:
     """Make the arrays of a machine that was fitted on a device NumPy's."""
     settle(machine, None)
-    if isinstance(getattr(machine, "_map", None), NystromMap):
-        machine._map.forget()
+    features = getattr(machine, "_map", None)
+    if isinstance(features, NystromMap):
+        features.forget()
 
 
 def bring_to(machine: KernelMachine, X: Any) -> None:

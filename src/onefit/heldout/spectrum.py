@@ -57,7 +57,7 @@ class Spectrum:
     Parameters
     ----------
     M : (n, n) array
-        R K R, column-major; overwritten. On a device the vectors are there, and all else is NumPy's.
+        R K R, column-major; overwritten. On a device the vectors are there, all else is NumPy's.
     root : (n,) array
         The diagonal of R.
     targets : (n, q) array

@@ -176,9 +176,9 @@ def calibrate(threads: int = 1, itemsize: int = 8) -> Rates:
 
 
 def _from_json(known: dict[str, Any]) -> Rates:
-    curves = (Curve(**known[name]) for name in CURVES)
-    stream, gather, call = (float(known[name]) for name in ("stream", "gather", "call"))
-    return Rates(*curves, stream, gather, call)
+    curves = {name: Curve(**known[name]) for name in CURVES}
+    numbers = {name: float(known[name]) for name in ("stream", "gather", "call")}
+    return Rates(**curves, **numbers)  # type: ignore[arg-type]
 
 
 def _clock(threads: int) -> Clock:

@@ -25,7 +25,7 @@ from onefit.problem import Problem
 
 Array = NDArray[Any]
 
-__all__ = ["CRITERIA", "Criterion", "get_criterion"]
+__all__ = ["CRITERIA", "Criterion", "get_criterion", "let_go"]
 
 
 @runtime_checkable
@@ -121,6 +121,8 @@ class _Keeping:
             self.last = evidence.problem, kept
         return self.criterion.evaluate(replace(evidence, kept=kept))
 
-    def forget(self) -> None:
-        """Let go of it: another kernel matrix is about to be made."""
-        self.last = (None, {})
+
+def let_go(criterion: Criterion | None) -> None:
+    """Have a criterion keep nothing any more: another kernel matrix is about to be made."""
+    if isinstance(criterion, _Keeping):
+        criterion.last = (None, {})

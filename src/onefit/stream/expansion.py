@@ -1,8 +1,8 @@
 """A kernel matrix of low rank, K ~ Phi Phi', of rows in memory: passed over in chunks, not formed.
 
 It stands where a problem has its kernel matrix. Features are kept from pass to pass where there is
-room for them, and made anew where not. They are where the rows are; rows on a device may take a part
-of the memory that is free there.
+room for them, and made anew where not. They are where the rows are; on a device they may take a
+part of the memory that is free.
 """
 
 from __future__ import annotations

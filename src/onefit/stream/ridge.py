@@ -147,6 +147,4 @@ class Ridge:
 
 def _below(lam: float) -> str:
     """Why there is no machine."""
-    return (
-        f"lam={lam:g} is below the rounding of the sums that its machine is made of; raise lam"
-    )
+    return f"lam={lam:g} is below the rounding of the sums that its machine is made of; raise lam"
