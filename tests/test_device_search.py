@@ -36,8 +36,8 @@ from onefit.linalg.which import named_device
 from onefit.losses import Huber, SmoothedHinge, Squared
 from onefit.plan import device_rates, store
 from onefit.problem import Problem
-from onefit.search.objective import ByGradient
 from onefit.search import workers
+from onefit.search.objective import ByGradient
 from onefit.search.workers import Crew
 
 torch = pytest.importorskip("torch", reason="torch is not installed")

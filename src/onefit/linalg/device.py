@@ -161,7 +161,7 @@ class Device(Arrays):
         a += x[:, None] * y[None, :]
 
     def add_on_diagonal(self, a: Any, values: Array) -> Any:
-        a += self.asarray(np.diag(values))
+        a += self.lib.eye(a.shape[0], dtype=a.dtype, device=self.device) * self.asarray(values)
         return a
 
     # one number per row or column
