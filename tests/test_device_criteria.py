@@ -6,6 +6,7 @@ Every criterion of the registry, with the losses that it fits; libraries take tu
 from __future__ import annotations
 
 import gc
+import warnings
 import weakref
 from itertools import cycle
 
@@ -22,7 +23,7 @@ from onefit.linalg import home, is_elsewhere
 from onefit.linalg.device_tiles import DeviceTiles
 from onefit.search.objective import ByGradient
 
-N = 40
+N = 32
 GRID = {"gamma": [0.2, 0.6], "lam": [1e-3, 1e-1]}
 LIBRARIES = ["torch", "array_api_strict"]
 #: losses beside the squared one, or in its place
@@ -176,7 +177,10 @@ def test_no_kernel_matrix_outlives_its_turn(machine, grid, settings, monkeypatch
     gc.collect()
     gc.disable()
     try:
-        KernelSearchCV(machine, grid, cv=3, **settings).fit(there(X), y)
+        with warnings.catch_warnings():
+            # where no point has curvature the influence series has no intercept
+            warnings.simplefilter("ignore", UserWarning)
+            KernelSearchCV(machine, grid, cv=3, **settings).fit(there(X), y)
         assert alive == [0] * len(alive)
         assert len(alive) >= 3
         assert not any(one() is not None for one in made)
