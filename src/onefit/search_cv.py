@@ -32,7 +32,7 @@ from onefit.linalg import is_elsewhere
 from onefit.plan import Explanation
 from onefit.search import continuous
 from onefit.search.aggregate import AGGREGATES, RULES, one_standard_error
-from onefit.search.criterion import Criterion, get_criterion
+from onefit.search.criterion import Criterion, get_criterion, let_go
 from onefit.search.descend import Descent, descend
 from onefit.search.describe import settings
 from onefit.search.explore import Explorer
@@ -291,6 +291,7 @@ class KernelSearchCV(Decisions, BaseSearchCV):
                 setup, outcomes, descents = self._descend(setup, task, run, outcomes, metric)
         if setup.continuous:
             setup, outcomes = explorer.extend(setup, outcomes)
+        let_go(task.criterion)  # the winner's fit needs the room
         grouped = routed.splitter.split.get("groups") is not None
         given = Given(scorers, X, y, weight, routed.scorer.score, grouped)
         fitted = self._conclude(setup, task, outcomes, metric, multimetric, given)

@@ -37,7 +37,7 @@ from onefit.linalg.device import Device
 from onefit.linalg.which import named_device
 from onefit.problem import Problem
 from onefit.search.aggregate import aggregate
-from onefit.search.criterion import Criterion
+from onefit.search.criterion import Criterion, let_go
 from onefit.search.grid import Job, Machine
 from onefit.search.rows import Sample
 from onefit.search.scoring import Scoring
@@ -148,6 +148,7 @@ def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outc
 def _run_job(task: Task, job: Job, geometry: Geometry | None) -> list[Outcome]:
     start = perf_counter()
     sample = task.sample
+    let_go(task.criterion)
     K = _matrix(job, sample, geometry)
     share = (perf_counter() - start) / len(job.machines)
     # matrices of these kernels are made for this job alone
