@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
+import tempfile
 import time
-import types
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,16 +13,27 @@ import numpy as np
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "src"))
 
+#: what onefit asks of psutil, which is free memory, for a machine that has little but PyTorch
+SHIM = """
+import os
+from types import SimpleNamespace
+
+
+def virtual_memory():
+    return SimpleNamespace(available=os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+
+
+def Process():
+    return SimpleNamespace(memory_info=lambda: SimpleNamespace(vms=0, rss=0))
+"""
+
 try:
     import psutil  # noqa: F401
-except ImportError:  # a machine that has little but PyTorch: onefit asks it for free memory only
-    shim = types.ModuleType("psutil")
-    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    shim.virtual_memory = lambda: types.SimpleNamespace(available=free)
-    shim.Process = lambda: types.SimpleNamespace(
-        memory_info=lambda: types.SimpleNamespace(vms=0, rss=0)
-    )
-    sys.modules["psutil"] = shim
+except ImportError:
+    # a file, since processes that are started later import it, too
+    folder = tempfile.mkdtemp()
+    Path(folder, "psutil.py").write_text(SHIM, encoding="utf-8")
+    sys.path.insert(0, folder)
 
 import torch  # noqa: E402
 

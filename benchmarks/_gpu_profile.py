@@ -52,7 +52,9 @@ def profile(flags) -> list[dict]:
 
 
 def _city_blocks(flags) -> list[dict]:
-    """Three ways to a tile of city-block distances."""
+    """Ways to a tile of city-block distances; the third is ours."""
+    from onefit.linalg.torch_arrays import summed_gaps
+
     side = 512 if flags.device == "cpu" else 8192
     X = torch.tensor(sample(side)[0], device=flags.device)
 
@@ -63,7 +65,11 @@ def _city_blocks(flags) -> list[dict]:
             out += torch.sub(x[:, None], x[None, :], out=gap).abs_()
         return out
 
-    ways = {"torch.cdist": lambda: torch.cdist(X, X, p=1.0), "column by column": by_column}
+    ways = {
+        "torch.cdist": lambda: torch.cdist(X, X, p=1.0),
+        "column by column": by_column,
+        "all columns of some rows": lambda: summed_gaps(X, X),
+    }
     if flags.device != "cpu":
         code = "template <typename T> T add_gap(T t, T x, T y) { return t + abs(x - y); }"
         fused = torch.cuda.jiterator._create_jit_fn(code)
@@ -117,12 +123,13 @@ def curve(flags) -> list[dict]:
     for who in flags.who:
         ways[who](*sample(300))
         for n in sizes:
-            seconds, peak, _ = timed(lambda n=n, who=who: ways[who](*sample(n)))
+            seconds, peak, fitted = timed(lambda n=n, who=who: ways[who](*sample(n)))
             found[who, n] = {
                 "who": who,
                 "n": n,
                 "seconds": f"{seconds:.3f}",
                 "peak GiB": f"{peak:.2f}" if who == "GPU" else "",
+                "method": fitted.plan_[0].method if hasattr(fitted, "plan_") else "",
             }
             print(found[who, n], flush=True)
             grown = 6.0 * seconds  # of the next size, at least
@@ -131,7 +138,7 @@ def curve(flags) -> list[dict]:
     rows = [found[key] for key in sorted(found)]
     if flags.save:
         with CURVE.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
+            writer = csv.DictWriter(file, ["who", "n", "seconds", "peak GiB", "method"])
             writer.writeheader()
             writer.writerows(rows)
     return rows
@@ -142,5 +149,5 @@ def _known() -> dict:
     if not CURVE.is_file():
         return {}
     with CURVE.open(encoding="utf-8", newline="") as file:
-        rows = [row | {"n": int(row["n"])} for row in csv.DictReader(file)]
+        rows = [{"method": ""} | row | {"n": int(row["n"])} for row in csv.DictReader(file)]
     return {(row["who"], row["n"]): row for row in rows}

@@ -44,7 +44,16 @@ import psutil  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
-PACKAGES = ("onefit", "numpy", "scipy", "scikit-learn", "joblib", "himalaya", "thundersvm-cpu")
+PACKAGES = (
+    "onefit",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "joblib",
+    "himalaya",
+    "thundersvm-cpu",
+    "liquidSVM",
+)
 Row = dict[str, Any]
 
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.metadata
+import sys
+import sysconfig
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -30,3 +35,42 @@ def thundersvm_one_gamma(
             model = SVC(kernel="rbf", gamma=gamma, C=C, n_jobs=threads).fit(X[train], y[train])
             accuracy[i, k] = np.mean(np.ravel(model.predict(X[test])) == y[test])
     return accuracy
+
+
+def liquidsvm_import() -> Any:
+    """liquidSVM, which asks for things that Python and setuptools no longer have."""
+    variable = sysconfig.get_config_var
+    sysconfig.get_config_var = lambda name: variable("EXT_SUFFIX" if name == "SO" else name)
+    if "pkg_resources" not in sys.modules:
+        old: Any = ModuleType("pkg_resources")
+        version = importlib.metadata.version
+        old.get_distribution = lambda name: SimpleNamespace(version=version(name))
+        old.resource_filename = lambda name, path: str(Path(path))
+        sys.modules["pkg_resources"] = old
+    import liquidSVM
+
+    return liquidSVM
+
+
+def liquidsvm_search(
+    X: Any, y: Any, gammas: Any, lams: Any, folds: int, threads: int
+) -> np.ndarray:
+    """Accuracy of liquidSVM's hinge for every gamma and lam, (gammas, lams), on folds of its own.
+
+    Its gamma is a width, exp(-||x - y||^2 / gamma^2), and its numbers must not have exponents.
+    """
+    liquid = liquidsvm_import()
+    labels = np.where(y == np.unique(y)[1], 1.0, -1.0)
+    widths = 1.0 / np.sqrt(np.asarray(gammas))
+    model = liquid.SVM(
+        X, labels, SCENARIO="MC AvA_hinge", folds=folds, threads=threads, display=0,
+        gammas=[f"{g:.12f}" for g in widths], lambdas=[f"{lam:.18f}" for lam in lams],
+    )  # fmt: skip
+    # columns: task, cell, fold, gamma, weight, lambda, training error, validation error, ...
+    table = model.train()
+    found = np.zeros((len(widths), len(lams)))
+    rows = np.abs(np.log(table[:, 3, None] / widths)).argmin(axis=1)
+    places = np.abs(np.log(table[:, 5, None] / lams)).argmin(axis=1)
+    np.add.at(found, (rows, places), table[:, 7] / folds)
+    model.clean()
+    return 1.0 - found

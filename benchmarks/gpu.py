@@ -14,6 +14,12 @@ cupy       the same for arrays of CuPy
 svm        method "exact" with the smoothed hinge on 20,000 rows of a9a, three gammas x 15 lams x 10
            folds, extrapolated to 15 gammas; the rows come from build/a9a_20000.npz, which
            --prepare makes of the file in ONEFIT_DATA_DIR
+features   approximation="nystrom" with 2,000 landmarks: 10 folds x 20 lams of the squared loss on
+           1,000,000 rows of 20 columns, 10 folds x 3 lams of the log loss and the smoothed hinge on
+           100,000; and what the device finds on fewer rows against NumPy (--clocks: where the time
+           goes)
+criteria   every criterion, and a lam for each target: the device against NumPy
+side_by_side  kernels in two processes that share the device, against one process and NumPy
 curve      rows against seconds, 10 folds x 10 lams: GPU, CPU, GridSearchCV (gpu_picture.py draws)
 
 Data are on the device before a clock starts, and every clock stops after a synchronisation. Peak
@@ -29,14 +35,16 @@ import time
 import numpy as np
 import torch
 from _gpu import HERE, KERNELS, folds_of, problem_of, problem_of_host, sample, table, timed
+from _gpu_features import criteria, features, side_by_side
 from _gpu_losses import cupy, losses, prepare, svm
 from _gpu_profile import curve, profile
 
 
-def fits(n: int, device: str) -> bool:
-    """Whether a kernel matrix leaves room for the rest."""
-    room = torch.cuda.mem_get_info()[0] if device != "cpu" else 2**31
-    return 8.0 * n * n <= 0.7 * room
+def fits(n: int, there) -> bool:
+    """Whether a kernel matrix leaves room for the rest; what PyTorch keeps for later is free."""
+    from onefit.linalg import arrays_of
+
+    return 8.0 * n * n <= 0.7 * arrays_of(there).room()
 
 
 def iterate(name: str, n: int, lams, device: str, tol: float = 1e-6, hold: bool = True) -> dict:
@@ -46,7 +54,7 @@ def iterate(name: str, n: int, lams, device: str, tol: float = 1e-6, hold: bool 
     X, y = sample(n)
     there, folds = torch.tensor(X, device=device), folds_of(n)
     kernel = getattr(kernels, name)(0.1)
-    hold = hold and fits(n, device)
+    hold = hold and fits(n, there)
 
     def run():
         return Iterative(tol=tol).prepare(problem_of(kernel, there, y, hold), folds).predict(lams)
@@ -292,6 +300,9 @@ PARTS = {
     "svm": svm,
     "profile": profile,
     "curve": curve,
+    "features": features,
+    "criteria": criteria,
+    "side_by_side": side_by_side,
 }
 
 
@@ -308,7 +319,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000, help="of part svm")
     parser.add_argument("--delta", type=float, default=0.1, help="of part svm, the smoothing")
     parser.add_argument("--who", nargs="*", default=["GPU", "CPU", "GridSearchCV"], help="of curve")
-    parser.add_argument("--clocks", action="store_true", help="of part svm: where the time goes")
+    parser.add_argument(
+        "--clocks", action="store_true", help="of svm and features: where the time goes"
+    )
     parser.add_argument("--budget", type=float, default=200.0, help="seconds, then nothing begins")
     parser.add_argument(
         "--prices", nargs=2, type=float, metavar=("M3", "ENTRY"),

@@ -1,8 +1,9 @@
-"""Search for a support vector machine: onefit's smoothed hinge, SVC and ThunderSVM on one grid.
+"""Search for a support vector machine: onefit's smoothed hinge beside other libraries on one grid.
 
-Part 1: 15 gammas x 15 lams x 10 stratified folds, the same folds for all. SVC and ThunderSVM get
-C = 1 / (2 n_train lam). Part 2: the test errors of the selected models over random halves, each
-method of onefit against GridSearchCV(SVC), with paired tests.
+Part 1: 15 gammas x 15 lams x 10 stratified folds, the same folds for all but liquidSVM, which draws
+its own, and solves without an intercept to a loose tolerance; onefit's race runs without one, too.
+SVC and ThunderSVM get C = 1 / (2 n_train lam). Part 2: the test errors of the selected models over
+random halves, each method of onefit against GridSearchCV(SVC), with paired tests.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ import _harness as harness
 import numpy as np
 from _data import data_folder, load
 from _harness import Contestant, Outcome, Row
-from _peers import thundersvm_one_gamma
+from _peers import liquidsvm_search, thundersvm_one_gamma
 
 WORKERS = 2
 METHODS = ("limit", "exact", "race")
+LIQUID_NAME = "liquidSVM"
 SVC_NAME = "scikit-learn GridSearchCV(SVC)"
 TARGETS = {"limit": "at least 10", "exact": "at least 3", "race": "at least 8"}
 
@@ -25,11 +27,13 @@ TARGETS = {"limit": "at least 10", "exact": "at least 3", "race": "at least 8"}
 # The calls into onefit.
 
 
-def onefit_search(X, y, gammas, lams, folds, delta: float, method: str, refit: bool = False):
+def onefit_search(
+    X, y, gammas, lams, folds, delta: float, method: str, refit: bool = False, intercept=True
+):
     from onefit import KernelClassifier, KernelSearchCV
 
     return KernelSearchCV(
-        KernelClassifier(loss="smoothed_hinge", delta=delta),
+        KernelClassifier(loss="smoothed_hinge", delta=delta, fit_intercept=intercept),
         {"gamma": gammas, "lam": lams},
         cv=folds,
         scoring="accuracy",
@@ -72,11 +76,13 @@ def svc_search(X, y, gammas, Cs, folds, refit: bool = False):
     return GridSearchCV(SVC(), candidates, cv=folds, n_jobs=WORKERS, refit=refit).fit(X, y)
 
 
-def build_onefit(task: Row, method: str):
+def build_onefit(task: Row, method: str, intercept: bool = True):
     X, y, folds, gammas, lams, _ = problem_of(task)
 
     def run() -> Row:
-        search = onefit_search(X, y, gammas, lams, folds, task["delta"], method)
+        search = onefit_search(
+            X, y, gammas, lams, folds, task["delta"], method, intercept=intercept
+        )
         return result(search, "lam", gammas, lams)
 
     return run
@@ -101,6 +107,16 @@ def build_thundersvm(task: Row, processes: int, threads: int):
     return run
 
 
+def build_liquidsvm(task: Row):
+    X, y, _, gammas, lams, _ = problem_of(task)
+
+    def run() -> Row:
+        accuracy = liquidsvm_search(X, y, gammas, lams, task["folds"], WORKERS)
+        return {"accuracy": accuracy, "best": np.unravel_index(accuracy.argmax(), accuracy.shape)}
+
+    return run
+
+
 def result(search, name: str, gammas, others) -> Row:
     """Mean accuracy as a (gammas, lams) array, and the place of the winner the search named."""
     params = search.cv_results_["params"]
@@ -118,6 +134,12 @@ def contestants() -> list[Contestant]:
     ]
     return [
         *ours,
+        Contestant(
+            "onefit race, no intercept",
+            f"{WORKERS} workers x 1 thread",
+            partial(build_onefit, method="race", intercept=False),
+        ),
+        Contestant(LIQUID_NAME, f"1 process x {WORKERS} threads", build_liquidsvm),
         Contestant(SVC_NAME, two, build_svc),
         Contestant(
             "ThunderSVM, gammas in parallel", two, partial(build_thundersvm, processes=2, threads=1)
@@ -151,7 +173,9 @@ def run_search(flags, task: Row) -> tuple[list[Row], list[Row]]:
 def speed_rows(outcomes: list[Outcome], n: int, name: str) -> list[Row]:
     """The timing rows, with how many times faster than GridSearchCV(SVC) in place of the ratio."""
     rows = harness.timing_rows(outcomes, SVC_NAME, n, set=name)
+    liquid = next((o.best for o in outcomes if o.name == LIQUID_NAME), float("nan"))
     for row in rows:
+        row["times_liquidsvm"] = row["best_s"] / liquid
         row["faster_than_svc"] = 1 / row.pop("times_reference")
         row["wanted"] = TARGETS.get(row["contestant"].removeprefix("onefit "), "")
     return rows

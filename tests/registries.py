@@ -31,7 +31,7 @@ from onefit.losses import (
     SquaredHinge,
 )
 from onefit.problem import Problem
-from onefit.systems import Base, Cholesky, Iterative, SharedSpectrum, Update
+from onefit.systems import Base, Cholesky, Iterative, Narrow, SharedSpectrum, Single, Update
 
 SCALINGS = ("mean", "total")
 
@@ -106,6 +106,7 @@ SYSTEMS = {
     "spectral": lambda problem, d, ridge: _update(
         problem, d, ridge, spectrum=SharedSpectrum(problem, d)
     ),
+    "single": lambda problem, d, ridge: Single(Narrow(problem, 1), ridge, rounds=6),
     "iterative": lambda problem, d, ridge: Iterative(problem, ridge, tolerance=0.0),
 }
 

@@ -12,8 +12,10 @@ import scipy.sparse as sp
 from registries import sample
 from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold
+from sklearn.utils.parallel import Parallel
 
 from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV, plan
+from onefit.estimators.bring import Brought
 from onefit.folds import Folds
 from onefit.gradient import cv_gradient
 from onefit.kernels import (
@@ -34,7 +36,9 @@ from onefit.linalg.which import named_device
 from onefit.losses import Huber, SmoothedHinge, Squared
 from onefit.plan import device_rates, store
 from onefit.problem import Problem
+from onefit.search import workers
 from onefit.search.objective import ByGradient
+from onefit.search.workers import Crew
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -42,9 +46,9 @@ N = 60
 GRID = {"gamma": [0.1, 0.5], "lam": [1e-3, 1e-1]}
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def cache(tmp_path, monkeypatch):
-    """Rates of this test run alone."""
+    """Rates of one test alone."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(device_rates, "_known", {})
 
@@ -126,15 +130,27 @@ def test_searches_of_a_support_vector_machine(method):
     assert (found.predict(X) == wanted.predict(X)).all()
 
 
-def test_several_devices_share_the_kernels():
+@pytest.mark.parametrize(
+    "backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)]
+)  # processes take their time to start
+def test_several_devices_share_the_kernels(backend, monkeypatch):
+    def parallel(**options):
+        return Parallel(**options | {"backend": backend})
+
+    monkeypatch.setattr(workers, "Parallel", parallel)
     X, y = data()
-    wanted = KernelSearchCV(KernelRegressor(loss="huber"), GRID, cv=4).fit(X, y)
-    for devices in ("torch:cpu, torch:cpu", ["torch:cpu"] * 3):
-        search = KernelSearchCV(KernelRegressor(loss="huber"), GRID, cv=4, device=devices)
-        found = search.fit(X, y)
-        scores = [one.cv_results_["mean_test_score"] for one in (found, wanted)]
-        np.testing.assert_allclose(*scores, atol=1e-10)
-        assert isinstance(found.best_estimator_.X_fit_, np.ndarray)
+    search = KernelSearchCV(KernelRegressor(loss="huber"), GRID, cv=4)
+    scores = search.fit(X, y).cv_results_["mean_test_score"]
+    found = search.set_params(device="torch:cpu, torch:cpu").fit(X, y)
+    np.testing.assert_allclose(found.cv_results_["mean_test_score"], scores, atol=1e-10)
+    assert isinstance(found.best_estimator_.X_fit_, np.ndarray)
+    # a list names them as well, and there are no more processes than kernels
+    crews = [Brought.of(one, X, y, {}).names for one in ("torch:cpu,torch:cpu", ["torch:cpu"] * 3)]
+    assert [Crew.on(names, 2).workers for names in crews] == [2, 2]
+
+
+def test_several_devices_that_are_refused():
+    X, y = data()
     with pytest.raises(ValueError, match="goes with no other"):
         KernelSearchCV(KernelRegressor(), GRID, device="cpu,torch:cpu").fit(X, y)
     with pytest.raises(ValueError, match="names several, but X is on one"):
@@ -146,7 +162,7 @@ def test_several_devices_share_the_kernels():
         KernelSearchCV(KernelRegressor(), grid, device=["torch:cpu"] * 2).fit(X, y)
 
 
-def test_rates_are_measured_once_and_stored(monkeypatch):
+def test_rates_are_measured_once_and_stored(cache, monkeypatch):
     own, calls = named_device("torch:cpu"), []
     real = device_rates.measure
     monkeypatch.setattr(device_rates, "measure", lambda *some: calls.append(1) or real(*some))

@@ -192,8 +192,9 @@ def test_single_precision_stays_single():
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("weight", WEIGHTS)
 @each_piecewise
-def test_steps_are_as_long_as_the_objective_falls(loss, task, weight, fit_intercept):
+def test_steps_are_as_long_as_the_objective_falls(monkeypatch, loss, task, weight, fit_intercept):
     """In full where that brings enough; else to where, along the way, the objective is lowest."""
+    monkeypatch.setattr(newton, "LEAPS", 0)
     problem, batch = batch_of(
         loss, task, lam=1e-4, at=somewhere, fit_intercept=fit_intercept, weight=weight
     )
@@ -228,6 +229,34 @@ def test_steps_are_as_long_as_the_objective_falls(loss, task, weight, fit_interc
     assert shortened or not isinstance(loss, (Huber, SmoothedHinge))
 
 
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("weight", WEIGHTS)
+@each_piecewise
+def test_no_point_goes_further_than_to_the_next_piece(
+    monkeypatch, loss, task, weight, fit_intercept
+):
+    """Its model is that of the piece; predictions stay those of the coefficients."""
+    monkeypatch.setattr(newton, "HIGH", np.inf)
+    problem, batch = batch_of(
+        loss, task, lam=1e-4, at=somewhere, fit_intercept=fit_intercept, weight=weight
+    )
+    train, y, crossed = batch.columns.train, problem.Y, 0
+    for _ in range(6):
+        before = batch.pieces.astype(int)
+        curved = (loss.curvature(y, batch._spot()) > 0) & train
+        batch.step()
+        # intercepts that nothing determines slide
+        some = train & (curved.any(axis=0) | (not fit_intercept))
+        assert (np.abs(batch.pieces - before)[some] <= 1).all()
+        held = ~np.isnan(batch.held)
+        assert not (held & ~train).any()
+        spot = np.where(held, batch.held, batch.at.u)
+        np.testing.assert_array_equal(batch.pieces, loss.piece(y, spot))
+        np.testing.assert_allclose(batch.at.u, problem.K @ batch.at.a + batch.at.b, atol=1e-7)
+        crossed += int(held.sum())
+    assert crossed or not isinstance(loss, SmoothedHinge)
+
+
 @each_loss
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_a_full_step_ends_at_the_minimum_of_the_model(loss, task, fit_intercept):
@@ -243,7 +272,8 @@ def test_a_full_step_ends_at_the_minimum_of_the_model(loss, task, fit_intercept)
 
 
 @each_loss
-def test_a_step_lowers_the_objective(loss, task):
+def test_a_step_lowers_the_objective(monkeypatch, loss, task):
+    monkeypatch.setattr(newton, "LEAPS", 0)
     _, batch = batch_of(loss, task, at=somewhere, weight="zeros")
     before = batch.columns.objective(batch.at)
     for _ in range(4):
@@ -253,14 +283,34 @@ def test_a_step_lowers_the_objective(loss, task):
         before = after
 
 
-@pytest.mark.parametrize("seed", [633, 2684, 91, 39, 5, 7, 11])
-def test_a_step_never_raises_the_objective(seed):
-    """Even where it is a straight line that ends in a wall, at a tiny Lambda."""
+def adverse_batch(seed):
     problem, folds, lam = adversary(seed)
     train = folds.train[0][problem.s[folds.train[0]] > 0]
     columns = problem.targets(train, problem.ridge(lam, train))
     start = Solution.zero(problem.n, 1, np.float64)
-    batch = Batch.start(columns, Cholesky(problem, columns.ridge), start)
+    return Batch.start(columns, Cholesky(problem, columns.ridge), start)
+
+
+@pytest.mark.parametrize("seed", [79, 119, 120, 130, 133, 134, 161, 191, 217, 239, 282, 304])
+def test_steps_from_piece_to_piece_do_not_climb_away(seed):
+    """At tiny Lambda some would, to a million times where they began, and not come home."""
+    batch = adverse_batch(seed)
+    columns = batch.columns
+    ceiling = newton.HIGH * columns.objective(batch.at)
+    for _ in range(newton.MAX_STEPS):
+        batch.step()
+        assert (columns.objective(batch.at) <= ceiling * (1.0 + 1e-9)).all()
+        if batch.settled.all():
+            return
+    pytest.fail("did not settle")
+
+
+@pytest.mark.parametrize("seed", [633, 2684, 91, 39, 5, 7, 11])
+def test_a_searched_step_never_raises_the_objective(monkeypatch, seed):
+    """Even where it is a straight line that ends in a wall, at a tiny Lambda."""
+    monkeypatch.setattr(newton, "LEAPS", 0)
+    batch = adverse_batch(seed)
+    columns = batch.columns
     before = columns.objective(batch.at)
     for _ in range(12):
         batch.step()

@@ -42,6 +42,7 @@ GIB = 1024**3
 #: a machine of 50 Gflop/s whose eigendecompositions run at a fifth of that
 MACHINE = Rates(
     gemm=Curve(50e9, 30.0),
+    thin=Curve(50e9, 30.0),
     syrk=Curve(50e9, 60.0),
     potrf=Curve(45e9, 250.0),
     trtri=Curve(40e9, 500.0),
@@ -68,6 +69,20 @@ def crossover(n: int, k: int, rates: Rates = MACHINE) -> int:
 
 
 # --------------------------------------------------------------------------- the choice
+
+
+def test_many_cores_iterate_where_small_square_products_are_slow():
+    """Threads that wait for each other at 480 rows say nothing of 5,000 rows and 100 columns."""
+    slow, wide = Curve(40e9, 480.0), Curve(40e9, 36.0)
+    cores = replace(MACHINE, gemm=slow, thin=slow, syrk=wide, torn=Curve(60e9, 480.0))
+    work = kfold(5000, 10, 10, threads=16)
+    assert auto(work, cores) == "eigen"
+    cores = replace(cores, thin=wide)
+    assert auto(work, cores) == "iterative"
+    # a product with a short side is thin if its other sides are long, whichever they are
+    for sides in ((5000, 5000, 100), (100, 5000, 5000), (5000, 100, 5000)):
+        assert cores.product(*sides).seconds == pytest.approx(5e9 * 1.36 / 40e9)
+    assert cores.product(300, 300, 100).seconds == pytest.approx(1.8e7 * 5.8 / 40e9)
 
 
 @pytest.mark.parametrize("n", [200, 400, 1000, 3000])

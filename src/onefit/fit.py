@@ -18,7 +18,7 @@ from onefit.problem import Columns, Problem, Solution
 from onefit.reweight import solve_reweight
 from onefit.systems import Cholesky, Iterative, System
 
-__all__ = ["SOLVERS", "fit", "resolved", "solve_columns"]
+__all__ = ["SOLVERS", "fit", "resolved", "solve_columns", "stationary"]
 
 SOLVERS = ("auto", "newton", "reweight", "iterative")
 #: what makes the systems of some columns, of a problem and their Lambda
@@ -81,12 +81,12 @@ def solve_columns(
     """
     n, k = columns.weights.shape
     batch = _solved(columns, start or Solution.zero(n, k, columns.K.dtype), system)
-    steps, failed = int(batch.steps.max()), np.flatnonzero(~_stationary(batch))
+    steps, failed = int(batch.steps.max()), np.flatnonzero(~stationary(batch))
     if failed.size:
         part, more = _descend(columns.take(failed), system)
         batch.put(failed, part)
         steps += more
-    return replace(batch.at, steps=steps, converged=bool(_stationary(batch).all()))
+    return replace(batch.at, steps=steps, converged=bool(stationary(batch).all()))
 
 
 def _solved(columns: Columns, start: Solution, system: Way) -> Batch:
@@ -99,7 +99,7 @@ def _solved(columns: Columns, start: Solution, system: Way) -> Batch:
     minimise(batch, MAX_STEPS)
     batch.recompute()
     batch.own()
-    rough = np.flatnonzero(batch.settled & ~_stationary(batch))
+    rough = np.flatnonzero(batch.settled & ~stationary(batch))
     if rough.size:
         part = batch.take(rough)
         part.step()
@@ -125,7 +125,7 @@ def _descend(columns: Columns, system: Way) -> tuple[Batch, int]:
     return batch, steps
 
 
-def _stationary(batch: Batch) -> Mask:
+def stationary(batch: Batch) -> Mask:
     """Whether 2 Lambda a = -s g holds, up to what rounding in u = K a makes of it."""
     columns, at = batch.columns, batch.at
     s, loss, epsilon = columns.weights, columns.loss, columns.epsilon

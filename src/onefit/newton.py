@@ -11,11 +11,15 @@ when there is an intercept. Only points with curvature enter its system (onefit.
 smoothed hinge these are the few points on its corner.
 
 **Steps.** For a piecewise quadratic loss, a full step after which no point has left its piece is
-the minimiser: the model was the objective itself. Where a full step does not lower the objective
-enough, an exact line search takes its place, and makes the method finite. A smooth loss converges
-quadratically, or linearly where a system keeps its curvature to that of another point. If A is
-empty the model says nothing of b, which then moves to where sum s g vanishes; when the loss is flat
-in b at the minimum, the middle of the flat stretch is taken.
+the minimiser: the model was the objective itself. A point that a step takes from one piece across
+another is put onto the piece between, where it has the model of that piece in the next step:
+otherwise its coefficient would go from one end of its range to the other. Such steps may raise the
+objective and need no line search as a rule. A column that has taken LEAPS of them, or that one of
+them would take to HIGH times the objective it began with, goes on with an exact line search where a
+full step does not lower the objective enough, which makes the method finite. A smooth loss
+converges quadratically, or linearly where a system keeps its curvature to that of another point. If
+A is empty the model says nothing of b, which then moves to where sum s g vanishes; when the loss is
+flat in b at the minimum, the middle of the flat stretch is taken.
 
 **Base.** The model is minimised as a change from a base (a, b, u = K a + b), which need not be
 where the loss is replaced by its model. A base at which points without curvature have their
@@ -47,6 +51,12 @@ __all__ = ["Batch", "minimise"]
 MAX_STEPS = 40
 #: steps that a smooth loss with the curvature of another point may still need
 PATIENCE = 12
+#: steps of a column in full, from piece to next piece, before a line search has to make sure
+LEAPS = 12
+#: times the objective at the first point that such steps may climb to
+HIGH = 2.0
+#: halvings of a way to find a point on a piece that it crosses
+BISECTIONS = 40
 #: the part of the predicted decrease that a full step must bring to spare the line search
 DECREASE = 0.3
 #: the part of its slope that a line search may leave; less does not save steps
@@ -63,7 +73,7 @@ LEFT_OVER = 1e-9
 
 
 #: what is known of a column beside where it stands
-_STATE = ("pieces", "steps", "settled", "stuck", "change", "error")
+_STATE = ("pieces", "held", "ceiling", "steps", "settled", "stuck", "change", "error")
 
 
 @dataclass
@@ -79,7 +89,12 @@ class Batch:
     base : Solution
         What the next step is measured from.
     pieces : (n, k) array
-        The pieces of the loss that ``at`` is on.
+        The pieces of the loss whose models the next step takes.
+    held : (n, k) array
+        Points on these pieces, for rows that ``at`` takes across them; NaN for all others.
+    ceiling : (k,) array
+        The objective that no step from piece to next piece may exceed, HIGH times that of the first
+        point; NaN before the first step, minus infinity after one that would have exceeded it.
     steps : (k,) int array
     settled : (k,) bool array
         Whether the last step ended at the minimiser, up to rounding.
@@ -96,6 +111,8 @@ class Batch:
     at: Solution
     base: Solution
     pieces: Array
+    held: Array
+    ceiling: Array
     steps: Indices
     settled: Mask
     stuck: Mask
@@ -109,7 +126,12 @@ class Batch:
         """Columns at a point of their own each, whose arrays are not written to."""
         k, pieces = columns.ridge.size, columns.loss.piece(columns.y, at.u)
         no, far = np.zeros((2, k), dtype=bool), np.full((2, k), np.inf)
-        return cls(columns, system, at, base or at, pieces, np.zeros(k, dtype=np.intp), *no, *far)
+        held, ceiling, steps = (
+            np.full_like(at.u, np.nan),
+            np.full(k, np.nan),
+            np.zeros(k, dtype=np.intp),
+        )
+        return cls(columns, system, at, base or at, pieces, held, ceiling, steps, *no, *far)
 
     def take(self, columns: Any) -> Batch:
         """Some of the columns."""
@@ -122,6 +144,7 @@ class Batch:
     def own(self) -> None:
         """Have arrays that nobody else has, as :meth:`put` writes to them."""
         self.at, self.base, self.pieces = self.at.copy(), self.base.copy(), self.pieces.copy()
+        self.held = self.held.copy()
 
     def put(self, columns: Any, part: Batch, some: Any = slice(None)) -> None:
         """Write back what :meth:`take` gave, or some columns of that."""
@@ -143,7 +166,8 @@ class Batch:
     def step(self, full: bool = False) -> None:
         """One Newton step of every column: in full, or as far as the objective falls."""
         columns, at = self.columns, self.at
-        g = columns.weights * columns.loss.gradient(columns.y, at.u)
+        spot = self._spot()
+        g = columns.weights * columns.loss.gradient(columns.y, spot)
         d = self._curvature(g)
         there, determined = self._minimum(g, d)
         if self.smooth and not self.kept:
@@ -157,25 +181,50 @@ class Batch:
         self.base, self.change = there, np.abs(move).max(axis=0)
         exact = self.system.tolerance * self.change <= LEFT_OVER * columns.scale
         self.settled = (self.change <= self._small()) | (exact & ~bent.any(axis=0))
-        t, search = np.ones(self.steps.size), np.flatnonzero(~self.settled)
+        leap, high = (
+            self._leaps(there)
+            if not (full or self.smooth)
+            else np.zeros((2, g.shape[1]), dtype=bool)
+        )
+        t, search = np.where(high, 0.0, 1.0), np.flatnonzero(~(self.settled | leap | high))
         if search.size and not full and not self.kept:
             t[search] = self._lengths(search, bent, g, d, move)
+        before = self.pieces
         self._go(t, pieces)
-        self.steps, self.stuck = self.steps + 1, ~((t > 0.0) & np.isfinite(self.change))
+        if leap.any():
+            self._next_piece(np.flatnonzero(leap & (self.steps + 1 < LEAPS)), before, spot)
+        self.steps = self.steps + 1
+        self.stuck = ~(((t > 0.0) | high) & np.isfinite(self.change))
         if not determined.all():
             lost = np.flatnonzero(~determined)
             # a smooth loss without curvature has run out into its tails: that is no minimum
             self.settled[lost] &= ~self.slide(lost) & (not self.smooth)
+
+    def _leaps(self, there: Solution) -> tuple[Mask, Mask]:
+        """The columns that take a step in full, and those for which it would end too high."""
+        new = np.isnan(self.ceiling)
+        if new.any():
+            self.ceiling = np.where(new, HIGH * self.columns.objective(self.at), self.ceiling)
+        leap = ~self.settled & (self.steps < LEAPS) & (self.ceiling > -np.inf)
+        if not leap.any():
+            return leap, leap
+        high = leap & ~(self.columns.objective(there) <= self.ceiling)
+        self.ceiling = np.where(high, -np.inf, self.ceiling)
+        return leap & ~high, high
 
     def _curvature(self, g: Array) -> Array:
         """That of the loss, zero where g / d would say nothing for rounding; or the system's."""
         columns = self.columns
         if self.smooth and self.system.curvature is not None:
             return self.system.curvature * columns.train
-        d = columns.loss.curvature(columns.y, self.at.u) * columns.train
+        d = columns.loss.curvature(columns.y, self._spot()) * columns.train
         if self.smooth:
             d = d * (columns.weights * d * self._reach() > columns.epsilon * np.abs(g))
         return np.asarray(d)
+
+    def _spot(self) -> Array:
+        """Where the loss is replaced by its model."""
+        return np.where(np.isnan(self.held), self.at.u, self.held)
 
     def _reach(self) -> Array:
         """How far points are from zero, one added."""
@@ -221,7 +270,7 @@ class Batch:
         """Newton's models seen from the base, and K times their fixed part."""
         two, base = 2.0 * self.columns.penalty, self.base
         curved, sd = d > 0, self.columns.problem.s[:, None] * d
-        gap = base.u - self.at.u
+        gap = base.u - self._spot()
         gap *= sd
         gap += g
         gap /= two
@@ -236,6 +285,7 @@ class Batch:
     def _go(self, t: Array, pieces: Array) -> None:
         """To the part t of the way to the base, which is on these pieces."""
         base, at, short, self.pieces = self.base, self.at, np.flatnonzero(t != 1.0), pieces
+        self.held = np.full_like(base.u, np.nan)
         if short.size == 0:
             self.at = base
             return
@@ -247,10 +297,37 @@ class Batch:
             self.base = base.copy()
             self.base.put(far, self.at.take(far))
 
+    def _next_piece(self, some: Indices, before: Array, u: Array) -> None:
+        """Let no point of some columns go further than to the piece next to the one it was on.
+
+        One that has gone further is put onto that piece, somewhere on its way from u.
+        """
+        label, old = self.pieces[:, some].astype(np.intp), before[:, some].astype(np.intp)
+        far = (np.abs(label - old) > 1) & self.columns.train[:, some]
+        rows, columns = np.flatnonzero(far.any(axis=1)), np.flatnonzero(far.any(axis=0))
+        if rows.size == 0:
+            return
+        where, far = np.ix_(rows, some[columns]), far[np.ix_(rows, columns)]
+        toward = np.sign(label - old)[np.ix_(rows, columns)]
+        wanted = old[np.ix_(rows, columns)] + toward
+        loss = loss_of(self.columns.loss, some[columns])
+        y = self.columns.y_of(some[columns])[rows]
+        low, high = u[where], self.at.u[where]
+        for _ in range(BISECTIONS):
+            middle = 0.5 * (low + high)
+            ahead = (wanted - loss.piece(y, middle)) * toward
+            low, high = np.where(ahead >= 0, middle, low), np.where(ahead <= 0, middle, high)
+            if not ahead[far].any():
+                break
+        held = far & (ahead == 0)
+        self.held[where] = np.where(held, middle, np.nan)
+        self.pieces[where] = np.where(held, wanted, self.pieces[where])
+
     def _look(self, columns: Any) -> None:
         """Which pieces some of the columns are on."""
         y, loss = self.columns.y_of(columns), loss_of(self.columns.loss, columns)
         self.pieces[:, columns] = loss.piece(y, self.at.u[:, columns])
+        self.held[:, columns] = np.nan
 
     def _lengths(self, some: Indices, changed: Mask, g: Array, d: Array, move: Array) -> Array:
         """1 where the full step brings enough of what its slope promises, else the minimum.
@@ -296,7 +373,7 @@ class Batch:
         self.at = self.at.copy()
         self.at.b[some] += beta
         self.at.u[:, some] += beta
-        self.pieces = self.pieces.copy()
+        self.pieces, self.held = self.pieces.copy(), self.held.copy()
         self._look(some)
         return np.asarray(sign != 0.0)
 
@@ -305,7 +382,7 @@ class Batch:
         u = linalg.row_product(self.columns.K, self.at.a) + self.at.b
         drift = self._rounding(self._sizes(self.at.a), u)
         self.at = self.base = replace(self.at, u=u, drift=drift)
-        self.pieces = self.columns.loss.piece(self.columns.y, u)
+        self.pieces, self.held = self.columns.loss.piece(self.columns.y, u), np.full_like(u, np.nan)
 
     def _sizes(self, a: Array) -> Array:
         """sum_j root(K_jj) |a_j| of every column."""

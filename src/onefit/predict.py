@@ -182,11 +182,14 @@ def _on_device(
     method: HeldOutMethod | None, machine: Any, Y: Array, s: Array, folds: Folds, device: Device
 ) -> tuple[HeldOutMethod, bool]:
     """The same on a device."""
-    (method or METHODS["exact"]()).check(
-        Problem(device.empty((0, 0), Y.dtype), Y, s, inside.loss_of(machine))
-    )
     work, room = _work(machine, Y, s, folds), device.room()
-    rates = plan.calibrate_device(device, work.itemsize)
+    if not work.features:
+        (method or METHODS["exact"]()).check(
+            Problem(device.empty((0, 0), Y.dtype), Y, s, inside.loss_of(machine))
+        )
+    rates = plan.calibrate_device(device, 8 if work.features else work.itemsize)
     best = plan.choose_on_device(work, "auto" if method is None else method.name, room, rates)
     plan.check_device_memory(work, best, room, repr(device))
+    if work.features:
+        return make_planned(work, best), False
     return method or METHODS[best.method](), best.tiled

@@ -116,11 +116,16 @@ class Problem:
             return np.ones(self.Y.shape[1])
         return target_scale(self.Y, self.s)
 
-    @cached_property
+    @property
     def double(self) -> Problem:
-        """The problem in double precision."""
-        if self.K.dtype == np.float64:
-            return self
+        """The problem in double precision: itself, if it is.
+
+        It does not keep itself, which would keep K until the garbage collector comes by.
+        """
+        return self if self.K.dtype == np.float64 else self._doubled
+
+    @cached_property
+    def _doubled(self) -> Problem:
         K, Y, s = (x.astype(np.float64) for x in (self.K, self.Y, self.s))
         return self._changed(K=K, Y=Y, s=s, may_overwrite=False)
 

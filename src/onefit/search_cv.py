@@ -32,7 +32,7 @@ from onefit.linalg import is_elsewhere
 from onefit.plan import Explanation
 from onefit.search import continuous
 from onefit.search.aggregate import AGGREGATES, RULES, one_standard_error
-from onefit.search.criterion import Criterion, get_criterion
+from onefit.search.criterion import Criterion, get_criterion, let_go
 from onefit.search.descend import Descent, descend
 from onefit.search.describe import settings
 from onefit.search.explore import Explorer
@@ -42,7 +42,7 @@ from onefit.search.journal import Run, Runner, journalled
 from onefit.search.metrics import FAST
 from onefit.search.objective import ByGradient, by_gradient
 from onefit.search.per_target import choose_lams, fit_targets
-from onefit.search.race import Race, prove, race, racing
+from onefit.search.race import Race, one_by_one, prove, race, racing
 from onefit.search.results import Results, heldout_of, tabulate, warn_of_failures
 from onefit.search.scoring import build_scoring
 from onefit.search.setup import Setup, set_up
@@ -291,6 +291,7 @@ class KernelSearchCV(Decisions, BaseSearchCV):
                 setup, outcomes, descents = self._descend(setup, task, run, outcomes, metric)
         if setup.continuous:
             setup, outcomes = explorer.extend(setup, outcomes)
+        let_go(task.criterion)  # the winner's fit needs the room
         grouped = routed.splitter.split.get("groups") is not None
         given = Given(scorers, X, y, weight, routed.scorer.score, grouped)
         fitted = self._conclude(setup, task, outcomes, metric, multimetric, given)
@@ -543,7 +544,8 @@ class KernelSearchCV(Decisions, BaseSearchCV):
             return tabulate(setup.candidates, found, names, sizes, self.aggregate).totals[metric]
 
         def repair(jobs: list[Job]) -> list[Outcome]:
-            return [one for _, found in run(jobs) for one in found]
+            apart = one_by_one(jobs) if setup.crew.workers > 1 else jobs
+            return [one for _, found in run(apart) for one in found]
 
         how = racing(self.method)
         assert how is not None

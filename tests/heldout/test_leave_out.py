@@ -30,6 +30,7 @@ from onefit.certificate import EXACT
 from onefit.fit import fit
 from onefit.folds import Folds
 from onefit.heldout import Exact, Limit, Refit, leave_out, path
+from onefit.heldout.splits import Splits
 from onefit.losses import (
     EpsilonQuadratic,
     Huber,
@@ -41,7 +42,7 @@ from onefit.losses import (
 )
 from onefit.newton import Batch
 from onefit.problem import Problem
-from onefit.systems import Base
+from onefit.systems import Base, single
 
 N = 26
 SPLITS = splits(N)
@@ -108,8 +109,35 @@ def test_a_path_of_lambdas_starts_each_from_the_last(loss, task):
     assert held.exact.all()
 
 
+def iterate_always(monkeypatch):
+    monkeypatch.setattr(single, "FEWEST", 1)
+    monkeypatch.setattr(single, "WORTH", 1e9)
+
+
+@pytest.mark.parametrize(("loss", "task"), USERS, ids=USER_IDS)
+def test_iterated_in_single_precision(monkeypatch, loss, task):
+    """All but the largest lambdas of the path, in blocks."""
+    iterate_always(monkeypatch)
+    fit_intercept, scaling, weight = FORMS[USERS.index((loss, task)) % len(FORMS)]
+    problem = make_problem(
+        loss, task, N, weight=weight, fit_intercept=fit_intercept, scaling=scaling,
+        kernel=lambda X: gaussian(X, 4.0),
+    )  # fmt: skip
+    full = path.FullPath(Splits.sort(problem, SPLITS["kfold"]), share=True)
+    lams = np.logspace(-3, 0, 4)
+    full.solutions(lams)
+    assert any(full.iterated)
+    held = Exact().prepare(problem, SPLITS["kfold"]).predict(lams)
+    expected = Refit().prepare(problem, SPLITS["kfold"]).predict(lams)
+    scale = 1.0 + np.abs(expected.values).max(axis=(1, 2))
+    assert (np.abs(held.values - expected.values).max(axis=(1, 2)) <= 1e-7 * scale).all()
+    assert held.exact.all()
+    rough = Limit().prepare(problem, SPLITS["kfold"]).predict(lams)
+    assert (np.abs(rough.values - expected.values).max(axis=1) <= rough.bounds.max(axis=1)).all()
+
+
 def test_folds_along_a_path_take_fewer_steps():
-    """They start from the full solution, shifted by how they differed from it before."""
+    """They start on the pieces that their points were on before."""
     problem = make_problem(SmoothedHinge(0.1), "classification", 60)
     folds, lams = splits(60)["kfold"], np.logspace(-2, -3, 8)
     prepared = Exact().prepare(problem, folds)
@@ -117,6 +145,24 @@ def test_folds_along_a_path_take_fewer_steps():
     alone = np.array([prepared.predict(lams[[i]])[0].steps for i in range(lams.size)])
     np.testing.assert_array_equal(along[0], alone[0])
     assert along[1:].sum() < 0.8 * alone[1:].sum()
+
+
+@pytest.mark.parametrize(("loss", "task"), USERS, ids=USER_IDS)
+def test_full_solutions_that_are_known_are_not_computed_again(monkeypatch, loss, task):
+    """What the limit keeps is what "exact" begins with; a wrong start is found out and left."""
+    problem = make_problem(loss, task, N, q=2 if task == "regression" else 1)
+    folds, lams = SPLITS["kfold"], np.logspace(-3, 0, 3)
+    full = Limit(keep_full=True).prepare(problem, folds).predict(lams).full
+    expected = Exact().prepare(problem, folds).predict(lams)
+    known = dict(zip(lams, full, strict=True))
+    wrong = {lam: one + 1e-3 for lam, one in known.items()}
+    found = Exact(wrong).prepare(problem, folds).predict(lams)
+    np.testing.assert_allclose(found.values, expected.values, atol=1e-8)
+    monkeypatch.setattr(path, "fit", lambda *_, **__: pytest.fail("fitted again"))
+    monkeypatch.setattr(path.FullPath, "_along", lambda *_: pytest.fail("followed again"))
+    found = Exact(known).prepare(problem, folds).predict(lams)
+    np.testing.assert_allclose(found.values, expected.values, atol=1e-8)
+    assert found.exact.all()
 
 
 def test_folds_that_hold_all_points_of_a_class():
@@ -330,6 +376,7 @@ def test_the_line_search_is_used_and_needed(monkeypatch):
         return t
 
     monkeypatch.setattr(newton, "line_search", watched)
+    monkeypatch.setattr(newton, "LEAPS", 0)
     problem = make_problem(
         SmoothedHinge(0.01), "classification", 40, kernel=lambda X: gaussian(X, 3.0)
     )

@@ -7,7 +7,7 @@ import pytest
 from sklearn.model_selection import KFold, ShuffleSplit, cross_val_score
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
-from onefit.heldout import Influence
+from onefit.heldout import Influence, path
 from onefit.search.race import Race
 
 LAMS = np.geomspace(1e-4, 1.0, 6)
@@ -134,3 +134,24 @@ def test_the_winner_scores_as_refits_do():
     honest = cross_val_score(found.best_estimator_, X, y, cv=KFold(4)).mean()
     assert found.best_score_ == pytest.approx(honest)
     assert found.cv_results_["exact"][found.best_index_]
+
+
+@pytest.mark.parametrize("method", ["race", Race(proven=True)])
+def test_repairs_begin_where_the_limit_was_taken(monkeypatch, method):
+    """The full-sample solutions are known by then, in processes of their own too."""
+    X, _, y = data(2, 80)
+    fits, honest = [], path.fit
+    monkeypatch.setattr(path, "fit", lambda *a, **k: fits.append(a[1]) or honest(*a, **k))
+    once = fitted("smoothed_hinge", X, y, "limit")
+    of_the_limit = len(fits)
+    alone = fitted("smoothed_hinge", X, y, method)
+    assert len(fits) == 2 * of_the_limit
+    repaired = alone.cv_results_["method"] == "exact"
+    assert repaired.any()
+    assert not (repaired & (once.cv_results_["method"] == "exact")).any()
+    honest_scores = fitted("smoothed_hinge", X, y).cv_results_["mean_test_score"]
+    found = alone.cv_results_["mean_test_score"]
+    np.testing.assert_allclose(found[repaired], honest_scores[repaired], atol=1e-12)
+    beside = fitted("smoothed_hinge", X, y, method, n_jobs=2)
+    np.testing.assert_array_equal(beside.cv_results_["mean_test_score"], found)
+    np.testing.assert_array_equal(beside.cv_results_["method"], alone.cv_results_["method"])

@@ -16,18 +16,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from onefit.criteria.rows import diagonal_of, sums_of_rows
 
 __all__ = ["near_identity"]
 
 #: off-diagonal part of the median row below which a kernel matrix is near the identity
 NEGLIGIBLE = 1e-2
-_BLOCK = 512
 
 
-def near_identity(K: Array, tolerance: float = NEGLIGIBLE) -> str:
+def near_identity(K: Any, tolerance: float = NEGLIGIBLE) -> str:
     """The reason why ``K`` is too near the identity to be judged, or an empty string; in O(n^2).
 
     Examples
@@ -39,9 +37,8 @@ diagonal): its bandwidth is too small to compare points; lower gamma'
     >>> near_identity(np.ones((3, 3)))
     ''
     """
-    diagonal = np.abs(np.einsum("ii->i", K))
-    blocks = [np.abs(K[i : i + _BLOCK]).sum(axis=1) for i in range(0, K.shape[0], _BLOCK)]
-    rest = np.concatenate(blocks) - diagonal
+    diagonal = np.abs(diagonal_of(K))
+    rest = sums_of_rows(K) - diagonal
     share = float(np.median(rest / np.maximum(diagonal, np.finfo(K.dtype).tiny)))
     if share > tolerance or not diagonal.any():
         return ""

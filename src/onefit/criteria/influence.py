@@ -45,6 +45,7 @@ from onefit.fit import fit, resolved
 from onefit.folds import leave_one_out
 from onefit.heldout.series import Influence, Operator, check_order
 from onefit.problem import Problem, Solution
+from onefit.stream.features import product
 
 if TYPE_CHECKING:
     from onefit.criteria.evidence import Evidence
@@ -150,26 +151,34 @@ def _any_loss(operator: Operator, order: int) -> Array:
             f"at lam={operator.lam:g} no point has curvature, so that its influence on the "
             "intercept is not defined; lower lam, or raise the loss's threshold"
         )
-    E = operator.apply(np.eye(problem.n, order="F"))
+    xp = linalg.arrays_of(problem.K)
+    E = xp.asarray(operator.apply(np.eye(problem.n, order="F")))
     m, pull = operator.w * operator.d, operator.w * operator.g
-    chain = [linalg.matmul(E, pull)]
+    chain = [_product(E, pull)]
     for _ in range(order - 1):
-        chain.append(linalg.matmul(E, m * chain[-1]))
-    terms = _terms(_growth(problem), m, pull, _diagonals(E, m, order), chain)
-    terms[-1] = terms[-1] / (1.0 + m * np.einsum("ii->i", E))
+        chain.append(_product(E, m * chain[-1]))
+    diagonals = _diagonals(E, m, order)
+    terms = _terms(_growth(problem), m, pull, diagonals, chain)
+    terms[-1] = terms[-1] / (1.0 + m * diagonals[0])
     return np.asarray(operator.u + sum(terms))
 
 
-def _diagonals(E: Array, m: Array, count: int) -> list[Array]:
+def _diagonals(E: Any, m: Array, count: int) -> list[Array]:
     """The diagonals of E, E M E, E M E M E, ...; a product of two halves gives each."""
-    products = [E]
-    diagonals = [np.einsum("ii->i", E).copy()]
+    xp = linalg.arrays_of(E)
+    products, there = [E], xp.asarray(m)
+    diagonals = [xp.diagonal(E)]
     for power in range(1, count):
         left, right = power // 2, (power - 1) // 2
         while len(products) <= left:
-            products.append(linalg.matmul(products[-1] * m, E))
-        diagonals.append((products[left] * products[right]) @ m)
+            products.append(xp.matmul(products[-1] * there, E))
+        diagonals.append(_product(products[left] * products[right], m))
     return diagonals
+
+
+def _product(a: Any, b: Array) -> Array:
+    """a b for a vector, as NumPy's array."""
+    return product(a, b[:, None])[:, 0]
 
 
 def _terms(

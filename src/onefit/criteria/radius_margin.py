@@ -28,9 +28,9 @@ out, as the authors do; it makes no difference to a choice. So
 (A machine with an intercept does not change when all points are moved, so the centre of its ball is
 free; one without does.) Weighted rows: the mean of alpha_p is weighted like every other mean. The
 smallest ball is a quadratic programme (onefit.linalg.enclosing_ball), solved until primal and dual
-agree. Cost: a fit, and with an intercept a few factorisations of the part of K on the sphere. When
-to use: to compare with the literature; it is loose, and a value above one says nothing but more or
-less.
+agree, on the host, to which a kernel matrix on a device is copied. Cost: a fit, and with an
+intercept a few factorisations of the part of K on the sphere. When to use: to compare with the
+literature; it is loose, and a value above one says nothing but more or less.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ import numpy as np
 
 from onefit import linalg
 from onefit.criteria.base import Criterion, check_loss, weighted_mean
+from onefit.criteria.rows import diagonal_of, on_host
 from onefit.criteria.solutions import positive
 from onefit.fit import fit
 from onefit.linalg.enclosing_ball import enclosing_ball
@@ -78,8 +79,8 @@ def squared_radius(problem: Problem, lam: float) -> float:
     """R^2 of the ball around the points in the space with the slacks; weights must be positive."""
     slack = problem.ridge(lam) / problem.s
     if not problem.fit_intercept:
-        return float((np.einsum("ii->i", problem.K) + slack).max())
-    K = linalg.fortran(problem.K)
+        return float((diagonal_of(problem.K) + slack).max())
+    K = linalg.fortran(on_host(problem.K))
     K[np.diag_indices_from(K)] += slack
     ball = enclosing_ball(K)
     if ball.gap > float(np.finfo(K.dtype).eps) ** WIDEST_GAP * ball.squared_radius:

@@ -38,10 +38,12 @@ from numpy.typing import NDArray
 from onefit import linalg
 from onefit.criteria.base import Criterion, check_loss, weighted_mean
 from onefit.criteria.pointwise import Pointwise, pointwise
+from onefit.criteria.rows import diagonal_of, part_of
 from onefit.criteria.solutions import positive
 from onefit.fit import fit
 from onefit.heldout.path import curvature
 from onefit.problem import Problem, Solution
+from onefit.stream.features import product
 
 if TYPE_CHECKING:
     from onefit.criteria.evidence import Evidence
@@ -93,21 +95,19 @@ def squared_spans(problem: Problem, lam: float, j: int, solution: Solution) -> A
                 f"at lam={lam:g} no support vector is free, and the span is not defined; "
                 "lower lam, or raise delta"
             )
-        return np.array(np.einsum("ii->i", problem.K))
+        return diagonal_of(problem.K)
     rho = np.sqrt(problem.s[free] * d[free] / (2.0 * problem.ridge(lam)))
-    M = linalg.fortran(problem.K[np.ix_(free, free)])
-    M *= rho[:, None]
-    M *= rho[None, :]
-    M[np.diag_indices_from(M)] += 1.0
-    inverse = linalg.inverse_spd(M)
-    inverse *= rho[:, None]
-    inverse *= rho[None, :]
-    K_free = np.asfortranarray(problem.K[free])
-    spans = np.einsum("ii->i", problem.K) - (K_free * linalg.matmul(inverse, K_free)).sum(axis=0)
-    pivots = np.einsum("ii->i", inverse).copy()
+    xp = linalg.arrays_of(problem.K)
+    K_free = part_of(problem.K, free, np.arange(problem.n))
+    inverse = xp.inverse_spd(xp.unit_ridge(part_of(problem.K, free, free), rho))
+    root = xp.asarray(rho)
+    inverse *= root[:, None]
+    inverse *= root[None, :]
+    spans = diagonal_of(problem.K) - xp.dots(K_free, xp.matmul(inverse, K_free))
+    pivots = xp.diagonal(inverse)
     if problem.fit_intercept:
-        ones = inverse.sum(axis=1)
-        spans += (ones @ K_free - 1.0) ** 2 / ones.sum()
+        ones = xp.host(xp.lib.sum(inverse, axis=1))
+        spans += (product(K_free.T, ones[:, None])[:, 0] - 1.0) ** 2 / ones.sum()
         pivots -= ones**2 / ones.sum()
     with np.errstate(divide="ignore"):
         spans[free] = np.where(pivots > 0.0, 1.0 / pivots, np.inf) - 1.0 / rho**2

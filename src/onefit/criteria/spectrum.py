@@ -11,7 +11,8 @@ no intercept, no projection. One decomposition serves every c, intercept or not,
 
     a = P y,      y - u = (c / s) a,      1 - H_ii = (c / s_i) P_ii,      H = I - c diag(1/s) P,
 
-so that powers of H, and their diagonals, are powers of h = e / (e + c): n^2 each.
+so that powers of H, and their diagonals, are powers of h = e / (e + c): n^2 each. Q is where K is,
+on a device too; what has a number per row is NumPy's.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit import linalg
+from onefit.heldout.scaled import scaled_matrix
 from onefit.heldout.spectrum import Spectrum
 from onefit.problem import Problem
 from onefit.stream.expansion import Expansion
+from onefit.stream.features import product
 from onefit.stream.squared import make_hat
 
 Array = NDArray[Any]
@@ -75,9 +77,7 @@ class HatSpectrum:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.root = np.sqrt(problem.s)
-        M = linalg.fortran(problem.K)
-        M *= self.root[:, None]
-        M *= self.root[None, :]
+        M = scaled_matrix(problem.K, self.root)
         targets = np.asfortranarray(self.root[:, None] * problem.Y)
         self.spectrum = Spectrum(M, self.root, targets, problem.fit_intercept, whole=True)
 
@@ -122,4 +122,4 @@ class HatSpectrum:
         c, values = self.problem.ridge(lam), self.spectrum.values
         scale = (values / (values + c)) ** power * (c / (values + c))
         scaled = np.asfortranarray(scale[:, None] * self.spectrum.projected)
-        return np.asarray(linalg.matmul(self.spectrum.vectors, scaled) / self.root[:, None])
+        return np.asarray(product(self.spectrum.vectors, scaled) / self.root[:, None])

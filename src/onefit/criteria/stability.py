@@ -31,11 +31,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onefit import linalg
 from onefit.criteria.base import Criterion
 from onefit.criteria.crossval import cross_validation, held_out_loss, of_heldouts
 from onefit.criteria.pointwise import Pointwise
+from onefit.criteria.rows import diagonal_of, part_of, sums_of_rows
 from onefit.folds import Folds
 from onefit.heldout import HeldOutMethod
+from onefit.linalg.tiles import Tiles
 from onefit.problem import Problem
 
 if TYPE_CHECKING:
@@ -54,8 +57,7 @@ def kernel_stability(K: Any) -> float:
 
     Parameters
     ----------
-    K : (n, n) array
-        A kernel matrix.
+    K : (n, n) array, or a kernel matrix on a device
 
     Examples
     --------
@@ -64,25 +66,25 @@ def kernel_stability(K: Any) -> float:
     >>> kernel_stability(np.eye(4))
     1.0
     """
-    K = np.asarray(K)
-    if K.ndim != 2 or K.shape[0] != K.shape[1]:
+    K = K if isinstance(K, Tiles) else np.asarray(K)
+    if len(K.shape) != 2 or K.shape[0] != K.shape[1]:
         raise ValueError(f"K must be a square kernel matrix, got an array of shape {K.shape}")
     return float(_norms(K).max())
 
 
-def _norms(K: Array) -> Array:
+def _norms(K: Any) -> Array:
     """||K - K^i||_2 for every i."""
-    diagonal = np.einsum("ii->i", K)
-    rest = np.maximum(np.einsum("ij,ij->i", K, K) - diagonal**2, 0.0)
+    diagonal = diagonal_of(K)
+    rest = np.maximum(sums_of_rows(K, squared=True) - diagonal**2, 0.0)
     return np.asarray(0.5 * (diagonal + np.sqrt(diagonal**2 + 4.0 * rest)))
 
 
-def smoothed_stability(K: Array) -> tuple[float, Array, Array]:
+def smoothed_stability(K: Any) -> tuple[float, Array, Array]:
     """(sum_i ||K - K^i||_2^r)^(1/r) with its derivative sum_k left_k' dK right_k.
 
     Parameters
     ----------
-    K : (n, n) array
+    K : (n, n) array, or a kernel matrix on a device
 
     Returns
     -------
@@ -90,16 +92,18 @@ def smoothed_stability(K: Array) -> tuple[float, Array, Array]:
     left, right : (n, m) arrays
         One column for every row that counts.
     """
-    norms = _norms(K)
+    norms, n = _norms(K), K.shape[0]
     largest = float(norms.max())
     if largest == 0.0:
-        return 0.0, np.zeros((len(K), 1)), np.zeros((len(K), 1))
+        return 0.0, np.zeros((n, 1)), np.zeros((n, 1))
     parts = (norms / largest) ** POWER
     value = largest * float(parts.sum()) ** (1.0 / POWER)
     rows = np.flatnonzero(parts > LITTLE)
     # d value / d norm_i = (norm_i / value)^(r - 1)
-    shares = (norms[rows] / value) ** (POWER - 1) / (2.0 * norms[rows] - K[rows, rows])
-    left, right = np.zeros((len(K), rows.size)), 2.0 * K[:, rows]
+    slopes = 2.0 * norms[rows] - diagonal_of(K)[rows]
+    shares = (norms[rows] / value) ** (POWER - 1) / slopes
+    columns = linalg.home(part_of(K, np.arange(n), rows))
+    left, right = np.zeros((n, rows.size)), 2.0 * columns
     left[rows, np.arange(rows.size)] = shares
     right[rows, np.arange(rows.size)] = norms[rows]
     return value, left, right
@@ -129,7 +133,7 @@ def k_ks(
     return cross_validation(problem, lam, folds, loss, method) + restraint(problem.K, eta)
 
 
-def restraint(K: Array, eta: float) -> float:
+def restraint(K: Any, eta: float) -> float:
     """(eta / n) kernel_stability(K)."""
     return float(eta / K.shape[0] * kernel_stability(K))
 

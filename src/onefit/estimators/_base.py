@@ -78,8 +78,7 @@ class KernelMachine(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self._precomputed
         tags.input_tags.pairwise = self._precomputed
-        whole = self.approximation is None and not self._precomputed
-        tags.array_api_support = whole and self._needs_vectors
+        tags.array_api_support = self._needs_vectors and not self._precomputed
         return tags
 
     @property
@@ -186,9 +185,7 @@ class KernelMachine(BaseEstimator):
         """Everything of a fit but the solve."""
         X, Y, s = self._check_data(X, y, sample_weight)
         if linalg.is_elsewhere(X):
-            raise ValueError(
-                f"this is not computed on {linalg.arrays_of(X)!r}: pass X as a NumPy array"
-            )
+            return self._make_problem(X, Y, s, self._device_form(X, Y.dtype))
         plan.check_fit(self._workload(Y, s))
         return self._make_problem(X, Y, s)
 
@@ -196,39 +193,25 @@ class KernelMachine(BaseEstimator):
         """Solve in the way that the plan finds best, and return the loss."""
         X, Y, s = self._check_data(X, y, sample_weight)
         self._check_weighted(Y, s)
-        if self._features is not None and linalg.is_elsewhere(X):
-            raise ValueError(
-                "approximation works on NumPy arrays; use approximation=None on a device, or bring "
-                "X back"
-            )
+        if linalg.is_elsewhere(X):
+            return self._fit_on_device(X, Y, s)
         if self._features is not None:
             plan.check_fit(self._workload(Y, s))
             return self._solve(self._make_problem(X, Y, s))
-        if linalg.is_elsewhere(X):
-            return self._fit_on_device(X, Y, s)
         solver, form = plan.choose_fit(self._workload(Y, s), self.solver)
         return self._solve(self._make_problem(X, Y, s, form), solver)
 
     def _fit_on_device(self, X: Any, Y: Array, s: Array) -> Loss:
         """A fit where X is: by factors, or by iteration where these are too large."""
         device: Any = linalg.arrays_of(X)
-        self._kernel = kernel = self._resolve_kernel(X, s)
-        self.X_fit_ = X
-        tiles: Any = kernel.tiles(X)
-        held = HELD * X.shape[0] ** 2 * tiles.dtype.itemsize <= device.room()
         with device.within_memory(f"a fit to {X.shape[0]} rows"):
-            K = tiles.hold() if held else tiles
-            problem = Problem(
-                K, Y, s, self._make_loss(), self.fit_intercept, self.scaling,
-                definite=kernel.definite,
-            )  # fmt: skip
-            if problem.quadratic:
-                a, b, steps = fit_on_device(problem, float(self.lam))
-                self._remember(Solution(device.host(a), b, np.empty(0), np.empty(0), steps))
-            else:
-                problem = resolved(problem, float(self.lam), self.solver)
-                self._remember(fit(problem, float(self.lam), self.solver))
-        return problem.loss
+            return self._solve(self._make_problem(X, Y, s, self._device_form(X, Y.dtype)))
+
+    def _device_form(self, X: Any, dtype: Any) -> str:
+        """Whether a kernel matrix and its factors fit on a device."""
+        device: Any = linalg.arrays_of(X)
+        held = HELD * X.shape[0] ** 2 * dtype.itemsize <= device.room()
+        return "held" if held else "tiles"
 
     def _check_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Array, Array]:
         """Rows, targets and weights, checked; nothing of the size of K is made yet."""
@@ -282,7 +265,7 @@ class KernelMachine(BaseEstimator):
             Of K: as the kernel makes it; the same, made by tiles in as many threads as there are;
             or not at all, for problems of which only products with K are needed.
         """
-        if self._precomputed:
+        if self._precomputed and not linalg.is_elsewhere(X):
             check_precomputed(X)
         self._kernel = kernel = self._resolve_kernel(X, s)
         K: Any
@@ -307,11 +290,17 @@ class KernelMachine(BaseEstimator):
         """Solve on the rows of positive weight, set the fitted attributes, return the loss."""
         if isinstance(problem.K, Expansion):
             return self._solve_features(problem)
+        device: Any = linalg.arrays_of(problem.K)
+        if problem.quadratic and not device.on_host:
+            a, b, steps = fit_on_device(problem, float(self.lam))
+            self._remember(Solution(device.host(a), b, np.empty(0), np.empty(0), steps))
+            return problem.loss
         solver = solver or self.solver
         problem = resolved(problem, float(self.lam), solver)
         solution = fit(problem, float(self.lam), solver)
         self._remember(solution)
-        _warn_of_lost_digits(problem, solution)
+        if device.on_host:
+            _warn_of_lost_digits(problem, solution)
         return problem.loss
 
     def _solve_features(self, problem: Problem) -> Loss:
@@ -368,24 +357,21 @@ class KernelMachine(BaseEstimator):
 
     def _feature_decision(self, X: Any) -> Array:
         """phi(X)'w + b, a block of rows at a time."""
-        coefficients = self._map.coefficients(self.coef_.reshape(self._map.size, -1))
+        _check_place(X, self.coef_)
+        coef, xp = linalg.home(self.coef_), linalg.arrays_of(X)
+        coefficients = self._map.coefficients(coef.reshape(self._map.size, -1))
         rows = max(1, int(get_config()["working_memory"] * 2**20 // (16 * self._map.size)))
-        values = [
-            self._map.evaluate(X[some], coefficients) for some in gen_batches(X.shape[0], rows)
-        ]
-        return np.asarray((np.concatenate(values) + self.intercept_).astype(X.dtype, copy=False))
+        values = np.concatenate(
+            [
+                self._map.evaluate(xp.rows(X, some), coefficients)
+                for some in gen_batches(X.shape[0], rows)
+            ]
+        )
+        values = (values + linalg.home(self.intercept_)).astype(dtype_of(X), copy=False)
+        return xp.asarray(values)  # type: ignore[no-any-return]
 
     def _device_decision(self, X: Any) -> Any:
-        if not linalg.is_elsewhere(self.X_fit_) and linalg.is_elsewhere(X):
-            raise ValueError(
-                f"X is on {linalg.arrays_of(X)!r}, but the machine was fitted with NumPy arrays: "
-                "pass X as one, or fit it there"
-            )
-        if not linalg.is_elsewhere(X):
-            raise ValueError(
-                f"the machine was fitted on {linalg.arrays_of(self.X_fit_)!r}, but X is no array "
-                "of that device: move X there"
-            )
+        _check_place(X, self.X_fit_)
         xp: Any = linalg.arrays_of(X)
         coef = xp.lib.reshape(self.dual_coef_, (self.X_fit_.shape[0], -1))
         rows = max(1, int(min(xp.room() / 5.0, 2**33) // (8 * coef.shape[0])))
@@ -408,6 +394,20 @@ class KernelMachine(BaseEstimator):
         if not linalg.is_elsewhere(X) or values.dtype.kind not in "fiub":
             return values
         return linalg.arrays_of(X).asarray(values)
+
+
+def _check_place(X: Any, fitted: Any) -> None:
+    """Refuse rows that are not where the machine was fitted."""
+    if linalg.is_elsewhere(X) and not linalg.is_elsewhere(fitted):
+        raise ValueError(
+            f"X is on {linalg.arrays_of(X)!r}, but the machine was fitted with NumPy arrays: "
+            "pass X as one, or fit it there"
+        )
+    if linalg.is_elsewhere(fitted) and not linalg.is_elsewhere(X):
+        raise ValueError(
+            f"the machine was fitted on {linalg.arrays_of(fitted)!r}, but X is no array of that "
+            "device: move X there"
+        )
 
 
 def _check_objects(X: Array, least: int) -> Array:

@@ -24,7 +24,7 @@ from onefit.problem import Problem
 from onefit.quantiles import levels_of
 from onefit.stream.approximation import seed_of
 from onefit.stream.expansion import Expansion
-from onefit.stream.features import FeatureMap
+from onefit.stream.features import FeatureMap, NystromMap
 from onefit.stream.fit import FeatureFit
 from onefit.stream.sample import Drawn
 
@@ -32,6 +32,7 @@ __all__ = [
     "adopt",
     "answers",
     "bring_home",
+    "bring_to",
     "check_machine",
     "check_no_approximation",
     "check_rows",
@@ -72,6 +73,14 @@ __all__ = [
 def bring_home(machine: KernelMachine) -> None:
     """Make the arrays of a machine that was fitted on a device NumPy's."""
     settle(machine, None)
+    features = getattr(machine, "_map", None)
+    if isinstance(features, NystromMap):
+        features.forget()
+
+
+def bring_to(machine: KernelMachine, X: Any) -> None:
+    """Have the arrays of a machine where X is."""
+    machine._settle(X)
 
 
 def is_machine(estimator: Any) -> bool:

@@ -8,29 +8,31 @@ a bound says how wrong it can be otherwise (onefit.certificate).
 **Exact.** Where the limit is not exact, further Newton steps follow, all folds side by side, each
 step a small change of the full solution's factor (onefit.systems.update). For the smooth losses the
 curvature is kept at the full solution and the steps converge linearly; a fold that is too far for
-that is refitted from where it stands. Along a path of lambdas the folds start from the full
-solution shifted by how they differed from it at the last lambda.
+that is refitted from where it stands. Along a path of lambdas the folds start from where they
+were at the last lambda, or, for a smooth loss, from the full solution shifted by how they differed
+from it there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices, Mask
 from onefit.certificate import EXACT
-from onefit.certify import certify
+from onefit.certify import bound, certify
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
-from onefit.heldout.path import FullPath, curvature
+from onefit.heldout.path import WIDTH, FullPath, curvature
 from onefit.heldout.refit import cheap_to_refit, fill_refits, refit_columns, refit_fold
 from onefit.heldout.splits import Splits
 from onefit.newton import Batch, minimise
 from onefit.problem import Columns, Problem, Solution
-from onefit.systems import System
+from onefit.systems import Single, System
 
 __all__ = ["Exact", "Limit"]
 
@@ -40,21 +42,46 @@ NEAR = 32.0
 
 
 class Limit(HeldOutMethod):
-    """Order infinity of the influence series, with its error bound: one Newton step per fold."""
+    """Order infinity of the influence series, with its error bound: one Newton step per fold.
+
+    Parameters
+    ----------
+    keep_full : bool, default=False
+        Whether the full-sample solutions are kept (:attr:`HeldOutPath.full`), for others to start
+        from.
+    """
 
     name = "limit"
     requires = ("value", "gradient", "curvature", "max_curvature", "piece")
     on_device = True
 
+    def __init__(self, keep_full: bool = False) -> None:
+        self._keep_full = keep_full
+
     def prepare(self, problem: Problem, folds: Folds) -> LeaveOutNewton:
         self.check(problem)
-        return LeaveOutNewton(Splits.sort(problem, folds), self.name)
+        return LeaveOutNewton(Splits.sort(problem, folds), self.name, self._keep_full)
 
 
-class Exact(Limit):
-    """The limit, taken on by Newton steps until it is the leave-out solution."""
+class Exact(HeldOutMethod):
+    """The limit, taken on by Newton steps until it is the leave-out solution.
+
+    Parameters
+    ----------
+    starts : dict, default=None
+        The full-sample solutions of some lambdas, as in :attr:`HeldOutPath.full`.
+    """
 
     name = "exact"
+    requires = Limit.requires
+    on_device = True
+
+    def __init__(self, starts: Mapping[float, Array] | None = None) -> None:
+        self._starts = starts or {}
+
+    def prepare(self, problem: Problem, folds: Folds) -> LeaveOutNewton:
+        self.check(problem)
+        return LeaveOutNewton(Splits.sort(problem, folds), self.name, starts=self._starts)
 
 
 @dataclass(frozen=True)
@@ -64,6 +91,10 @@ class _Last:
     solution: Solution
     full: Solution
     ridge: Array
+
+    def take(self, columns: Indices) -> _Last:
+        """Those of some splits."""
+        return _Last(self.solution.take(columns), self.full, self.ridge[columns])
 
     def shifted(self, full: Solution) -> Solution:
         """A full solution, shifted as the leave-out solutions are from theirs."""
@@ -80,14 +111,19 @@ class LeaveOutNewton(Prepared):
 
     splits: Splits
     name: str
+    keep_full: bool = False
+    starts: Mapping[float, Array] = field(default_factory=dict)
 
     @linalg.overflowing
     def predict(self, lams: Array) -> HeldOutPath:
         splits, problem = self.splits, self.splits.problem
         path = HeldOutPath.empty(problem, splits.folds, self.name, lams)
-        full = FullPath(splits, share=True)
-        solutions = full.solutions(path.lams)
+        full = FullPath(splits, share=True, rough=self.name == "limit")
+        solutions = full.solutions(path.lams, self.starts)
+        if self.keep_full:
+            path.full = _kept(solutions, problem)
         last: dict[tuple[int, int], _Last] = {}
+        self._iterate(path, full, solutions)
         for i in np.argsort(-path.lams, kind="stable"):
             solution = solutions[i]
             if isinstance(solution, str):
@@ -95,12 +131,55 @@ class LeaveOutNewton(Prepared):
                 continue
             try:
                 mine = full.problems[i]
+                if full.iterated[i]:
+                    fill_refits(path, i, mine, splits.positive, splits.by_refit)
+                    continue
                 for j, batch, members in self._batches(full, mine, path.lams[i], solution, last):
                     self._fill(path, i, j, batch, members, solution)
                 fill_refits(path, i, mine, splits.positive, splits.by_refit)
             except linalg.LinAlgError as error:
                 path.fail(i, str(error))
         return path.judged(problem)
+
+    def _iterate(self, path: HeldOutPath, full: FullPath, solutions: list[Solution | str]) -> None:
+        """The lambdas at which iterating pays, those of a block side by side."""
+        for j, block in product(range(full.problem.Y.shape[1]), self._blocks(path, full)):
+            last: _Last | None = None
+            for lams in block:
+                assert full.narrow is not None
+                every = np.arange(self.splits.by_formula.size)
+                which, members = (x.ravel() for x in np.meshgrid(lams, every, indexing="ij"))
+                ridge = path.lams[which] * self.splits.weight[members]
+                problem, mine = full.problems[lams[0]], [solutions[i].take([j]) for i in lams]
+                columns = problem.columns(j, self.splits.train(members), ridge)
+                here = Solution.stack(mine).take(np.repeat(np.arange(len(lams)), every.size))
+                start = None if last is None else last.take(np.tile(every, len(lams)))
+                rounds = 1 if self.name == "limit" else 2
+                batch = _start(columns, Single(full.narrow, ridge, rounds), here, start)
+                (_limit if self.name == "limit" else _solve)(batch)
+                for i in lams:
+                    own = np.flatnonzero(which == i)
+                    self._fill(path, i, j, batch.take(own), members[own], solutions[i])
+                if self.name != "limit":
+                    last = _Last(batch.at.take(own), mine[-1], ridge[own])
+
+    def _blocks(self, path: HeldOutPath, full: FullPath) -> list[list[Indices]]:
+        """Lambdas from the largest down, in blocks that start from the last of the block before.
+
+        Each is twice as long as the one before, because the solutions change less and less, up to
+        what there is room for. The limit starts from the full solution, and needs no other.
+        Lambdas with a loss of their own are on their own.
+        """
+        order = np.argsort(-path.lams, kind="stable")
+        some = order[np.array(full.iterated)[order]]
+        if any(full.problems[i] is not full.problem for i in some):
+            return [[some[[i]]] for i in range(some.size)]
+        most = max(1, WIDTH // max(1, self.splits.by_formula.size))
+        size, blocks = most if self.name == "limit" else 1, []
+        while some.size:
+            blocks.append(some[:size])
+            some, size = some[size:], min(2 * size, most)
+        return [blocks]
 
     def _fill(
         self, path: HeldOutPath, i: int, j: int, batch: Batch, members: Indices, full: Solution
@@ -156,24 +235,40 @@ class LeaveOutNewton(Prepared):
         return found
 
 
+def _kept(solutions: list[Solution | str], problem: Problem) -> Array:
+    """Coefficients above intercepts, NaN where there is no solution."""
+    kept = np.full((len(solutions), problem.n + 1, problem.Y.shape[1]), np.nan)
+    for i, one in enumerate(solutions):
+        if isinstance(one, Solution):
+            kept[i] = np.vstack([one.a, one.b])
+    return kept
+
+
 def _start(columns: Columns, system: System, full: Solution, last: _Last | None) -> Batch:
-    """At the full solution, or at it shifted as the folds were before, whichever is lower."""
-    at = full.take(np.zeros(columns.ridge.size, dtype=np.intp))
-    base = at
-    if last is not None:
-        ratio = (last.ridge / columns.ridge).astype(columns.K.dtype)
-        if columns.loss.piecewise_quadratic and (ratio <= NEAR).all():
-            base = last.solution.scaled(ratio)
-        there = last.shifted(full)
-        better = np.flatnonzero(columns.objective(there) < columns.objective(full))
-        at.put(better, there.take(better))
-    return Batch.start(columns, system, at, base)
+    """At the solutions of the last lambda, or at the full solution.
+
+    For a piecewise quadratic loss the pieces that points were on at the last lambda are what
+    counts. A smooth loss starts at the full solution shifted as the splits were before, where that
+    is lower.
+    """
+    at = full.take(np.arange(columns.ridge.size) % full.b.size)
+    if last is None:
+        return Batch.start(columns, system, at)
+    ratio = (last.ridge / columns.ridge).astype(columns.K.dtype)
+    if columns.loss.piecewise_quadratic and (ratio <= NEAR).all():
+        return Batch.start(columns, system, last.solution, last.solution.scaled(ratio))
+    there = last.shifted(full)
+    better = np.flatnonzero(columns.objective(there) < columns.objective(full))
+    at.put(better, there.take(better))
+    return Batch.start(columns, system, at)
 
 
 def _limit(batch: Batch) -> Batch:
     """One full step, with its bound."""
-    n = batch.columns.problem.n
+    n, before = batch.columns.problem.n, batch.pieces
     batch.step(full=True)
+    if not batch.smooth:
+        _finish(batch, before)
     certify(batch, ~batch.columns.train, sharpen=cheap_to_refit(n, 1))
     rough = batch.settled & ~(batch.error <= EXACT * batch.columns.scale)
     cheap = rough & cheap_to_refit(n, int(rough.sum()))
@@ -181,14 +276,38 @@ def _limit(batch: Batch) -> Batch:
     return batch
 
 
+def _finish(batch: Batch, before: Array) -> None:
+    """Take columns that kept their pieces all the way, where systems are not solved to rounding."""
+    moved = ((batch.pieces != before) & batch.columns.train).any(axis=0)
+    close = np.flatnonzero(~batch.settled & ~moved)
+    if close.size:
+        part = batch.take(close)
+        minimise(part)
+        batch.own()
+        batch.put(close, part)
+
+
 def _solve(batch: Batch) -> None:
     """Newton steps, refinement, and refits for what these do not bring home."""
     columns, n = batch.columns, batch.columns.problem.n
     minimise(batch)
+    if batch.system.tolerance > 0.0:
+        _polish(batch)
     certify(batch, ~columns.train)
     rough = ~(batch.error <= EXACT * columns.scale)
     cheap = rough & cheap_to_refit(n, int(rough.sum()))
     _refit(batch, np.flatnonzero(cheap | _lost(batch) | (~batch.settled & rough)))
+
+
+def _polish(batch: Batch) -> None:
+    """One step more where what a system left of the last one is too much for the bound."""
+    bound(batch, ~batch.columns.train)
+    rough = np.flatnonzero(batch.settled & ~(batch.error <= EXACT * batch.columns.scale))
+    if rough.size:
+        part = batch.take(rough)
+        part.step()
+        batch.own()
+        batch.put(rough, part)
 
 
 def _lost(batch: Batch) -> Mask:

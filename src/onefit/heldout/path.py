@@ -7,21 +7,19 @@ curvature have come to rest, with lambdas to come, one decomposition is made for
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices
-from onefit.certificate import EXACT
-from onefit.certify import certify
-from onefit.fit import fit, resolved
+from onefit.fit import fit, resolved, stationary
 from onefit.heldout.splits import Splits
 from onefit.losses.base import loss_of
 from onefit.newton import Batch, minimise
 from onefit.problem import Problem, Solution
-from onefit.systems import Base, Cholesky, Follow, SharedSpectrum, System, Update
+from onefit.systems import Base, Cholesky, Follow, Narrow, SharedSpectrum, Single, System, Update
 
 __all__ = ["FullPath", "curvature"]
 
@@ -36,6 +34,8 @@ PRICE, LARGE = 4.0, 4
 ROOM = 2.0
 #: leave-out problems solved side by side; n times this many numbers are held a few times over
 WIDTH = 256
+#: Newton steps that leave-out problems take where systems are iterated
+NEWTON = 4
 #: splits that share a Lambda, so few that a factor of its own serves each of them better
 FEW = 2
 
@@ -44,6 +44,19 @@ def curvature(problem: Problem, j: int, u: Array) -> Array:
     """That of the loss of target ``j`` at predictions u, (n,), zero where the weight is."""
     d = loss_of(problem.loss, [j]).curvature(problem.Y[:, j], u)
     return np.where(problem.s > 0, d, np.zeros_like(d))
+
+
+def _known(problem: Problem, lam: float, given: Array | None) -> Solution | None:
+    """The solution that was given, coefficients above intercepts, if it is one."""
+    if given is None or not np.isfinite(given).all():
+        return None
+    a, b = np.asfortranarray(given[:-1], dtype=problem.Y.dtype), given[-1].astype(problem.Y.dtype)
+    columns = problem.targets(problem.positive, problem.ridge(lam))
+    start = Solution(a, b, np.zeros_like(a), np.zeros(b.size))
+    batch = Batch.start(columns, Cholesky(problem, columns.ridge), start)
+    batch.recompute()
+    batch.settled[:] = True
+    return replace(batch.at, steps=0) if stationary(batch).all() else None
 
 
 @dataclass
@@ -55,11 +68,17 @@ class FullPath:
     splits : Splits
     share : bool, default=False
         Whether to look for decompositions that several lambdas can share.
+    rough : bool, default=False
+        Whether one step of every leave-out problem will follow, to which a few digits do.
 
     Attributes
     ----------
     spectra : list of lists of SharedSpectrum
         Per target.
+    narrow : Narrow or None
+        A kernel matrix that may be iterated with.
+    iterated : list of bool
+        The lambdas at which that pays.
     batches : list of (weights, which, members)
         Splits that are solved side by side: the values of Lambda / lam among them, which of these
         each has, and the splits.
@@ -67,14 +86,19 @@ class FullPath:
 
     splits: Splits
     share: bool = False
+    rough: bool = False
     problems: list[Problem] = field(init=False)
     spectra: list[list[SharedSpectrum]] = field(init=False)
+    narrow: Narrow | None = field(init=False, default=None)
+    iterated: list[bool] = field(init=False)
     batches: list[tuple[Array, Indices, Indices]] = field(init=False)
     on_host: bool = field(init=False)
 
     def __post_init__(self) -> None:
         problem = self.problem
         self.on_host = linalg.arrays_of(problem.K).on_host
+        if self.share and self.on_host and problem.K.dtype == np.float64:
+            self.narrow = Narrow(problem, 1 if self.rough else NEWTON)
         pieces = problem.loss.piecewise_quadratic and bool(problem.s.all())
         self.share = self.share and self.on_host and pieces
         self.spectra = [[] for _ in range(problem.Y.shape[1])]
@@ -86,13 +110,16 @@ class FullPath:
         return self.splits.problem
 
     @linalg.overflowing
-    def solutions(self, lams: Array) -> list[Solution | str]:
+    def solutions(
+        self, lams: Array, starts: Mapping[float, Array] | None = None
+    ) -> list[Solution | str]:
         """The solution at every lambda, or why there is none.
 
-        The loss of a problem may depend on lambda: ``problems`` are those that were solved.
+        The loss of a problem may depend on lambda: ``problems`` are those that were solved. Those
+        of some lambdas may be known (``starts``, coefficients above intercepts).
         """
         found: list[Solution | str] = [""] * len(lams)
-        self.problems = [self.problem] * len(lams)
+        self.problems, self.iterated = [self.problem] * len(lams), [False] * len(lams)
         past: tuple[float, Solution] | None = None
         order = np.argsort(-np.asarray(lams), kind="stable")
         for turn, i in enumerate(order):
@@ -100,21 +127,38 @@ class FullPath:
             try:
                 self.problems[i] = problem = resolved(self.problem, lam)
                 start = past[1] if past else None
-                one = self._along(problem, lam, past) or fit(problem, lam, start=start)
+                known = _known(problem, lam, (starts or {}).get(lam))
+                pays = known is None and start is not None and self._pays(problem, lam, start)
+                one = (
+                    known or self._along(problem, lam, past, pays) or fit(problem, lam, start=start)
+                )
+                new = known is not None or start is None
+                self.iterated[i] = pays or (new and self._pays(problem, lam, one))
             except linalg.LinAlgError as error:
                 found[i] = str(error)
                 continue
             found[i] = one
-            if self.share and past:
+            if self.share and past and not self.iterated[i]:
                 self._look_ahead(problem, one, past[1], len(order) - turn + 1)
             past = lam, one
         return found
 
+    def _pays(self, problem: Problem, lam: float, near: Solution) -> bool:
+        """Whether systems around a solution are iterated at less than a factor costs."""
+        narrow, ridge = self.narrow, problem.ridge(lam)
+        targets = range(problem.Y.shape[1])
+        return narrow is not None and all(
+            narrow.pays(curvature(problem, j, near.u[:, j]), ridge) for j in targets
+        )
+
     def _along(
-        self, problem: Problem, lam: float, past: tuple[float, Solution] | None
+        self, problem: Problem, lam: float, past: tuple[float, Solution] | None, iterated: bool
     ) -> Solution | None:
-        """The solution by small changes of one factor from the last; None if that does not do."""
-        if not self.share or not past:
+        """The solution from the last, by iteration or small changes of one factor.
+
+        None if that does not do.
+        """
+        if not past or not (self.share or iterated):
             return None
         (last, start), parts = past, []
         for j in range(problem.Y.shape[1]):
@@ -123,14 +167,20 @@ class FullPath:
             if np.count_nonzero(d) < FEWEST:
                 return None
             ridge = np.array([problem.ridge(lam)])
-            system = Follow(Base(problem, d, float(ridge[0]), self.spectrum(d, j), alone=True))
+            system: System
+            if iterated and self.narrow is not None:
+                system = Single(self.narrow, ridge)
+            else:
+                system = Follow(Base(problem, d, float(ridge[0]), self.spectrum(d, j), alone=True))
             columns = problem.columns(j, np.ones((problem.n, 1), dtype=bool), ridge)
             scaled = at.scaled(np.array([last / lam], dtype=at.u.dtype))
             batch = Batch.start(columns, system, at, scaled)
             minimise(batch)
             batch.recompute()  # the next lambda starts from predictions without drift
-            certify(batch, columns.train)
-            if not (batch.settled[0] and batch.error[0] <= EXACT * columns.scale[0]):
+            if iterated and not stationary(batch).all():
+                batch.step()
+                batch.recompute()
+            if not stationary(batch).all():
                 return None
             parts.append(replace(batch.at, steps=int(batch.steps[0])))
         return Solution.stack(parts)

@@ -11,11 +11,28 @@ from typing import Any
 import numpy as np
 
 from onefit import linalg
+from onefit._types import Array
 from onefit.folds import Folds
 from onefit.heldout.splits import Splits
 from onefit.problem import Problem
 
-__all__ = ["Scaled"]
+__all__ = ["Scaled", "scaled_matrix"]
+
+
+def scaled_matrix(K: Any, root: Array) -> Any:
+    """A column-major R K R that may be overwritten, where K is."""
+    xp = linalg.arrays_of(K)
+    M = linalg.fortran(K) if xp.on_host else xp.copy(K.hold().held)
+    return _scale(xp, M, root)
+
+
+def _scale(xp: linalg.Arrays, M: Any, root: Array) -> Any:
+    """R M R in place."""
+    if (root != 1.0).any():
+        there = xp.asarray(root)
+        M *= there[:, None]
+        M *= there[None, :]
+    return M
 
 
 class Scaled:
@@ -44,20 +61,8 @@ class Scaled:
 
     def matrix(self, ridge: float = 0.0) -> Any:
         """A column-major R K R + ridge I, in place of K if that may go."""
-        if not self.arrays.on_host:
-            return self._device_matrix(ridge)
-        M = self.problem.K.T if self.in_place else linalg.fortran(self.problem.K)
-        if (self.root != 1.0).any():
-            M *= self.root[:, None]
-            M *= self.root[None, :]
-        M[np.diag_indices_from(M)] += ridge
-        return M
-
-    def _device_matrix(self, ridge: float) -> Any:
-        xp = self.arrays
-        M = xp.copy(self.problem.K.hold().held)
-        if (self.root != 1.0).any():
-            root = xp.asarray(self.root)
-            M *= root[:, None]
-            M *= root[None, :]
-        return xp.add_diagonal(M, ridge)
+        if self.in_place:
+            M = _scale(self.arrays, self.problem.K.T, self.root)
+        else:
+            M = scaled_matrix(self.problem.K, self.root)
+        return self.arrays.add_diagonal(M, ridge)

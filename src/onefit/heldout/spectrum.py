@@ -32,6 +32,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -46,8 +47,8 @@ __all__ = ["Shifts", "Spectrum"]
 HELD = 8
 #: numbers that the blocks of a fold may take for several c together, in n^2
 ROOM = 1.0
-#: rows whose squares are taken at a time
-PIECE = 64
+#: rows whose squares are taken at a time, here and on a device
+PIECE, TALL = 64, 4096
 
 
 class Spectrum:
@@ -56,7 +57,7 @@ class Spectrum:
     Parameters
     ----------
     M : (n, n) array
-        R K R, column-major; overwritten.
+        R K R, column-major; overwritten. On a device the vectors are there, all else is NumPy's.
     root : (n,) array
         The diagonal of R.
     targets : (n, q) array
@@ -77,10 +78,10 @@ class Spectrum:
     """
 
     def __init__(
-        self, M: Array, root: Array, targets: Array, fit_intercept: bool, whole: bool = False
+        self, M: Any, root: Array, targets: Array, fit_intercept: bool, whole: bool = False
     ) -> None:
-        self.fit_intercept = fit_intercept
-        self.entry = float(np.abs(np.einsum("ii->i", M)).max())
+        self.fit_intercept, self.arrays = fit_intercept, linalg.arrays_of(M)
+        self.entry = float(np.abs(self.arrays.diagonal(M)).max())
         self.separate = not fit_intercept and not whole
         self.v, self.omega = root / np.linalg.norm(root), 0.0
         if fit_intercept or self.separate:
@@ -88,27 +89,32 @@ class Spectrum:
         else:
             self._keep(PartialEigh.decompose(M, whole=True))
         border = [self.w] if self.separate else []
-        self.projected = linalg.matmul(
-            self.vectors.T, np.asfortranarray(np.column_stack([targets, *border]))
-        )
+        right = np.asfortranarray(np.column_stack([targets, *border]))
+        self.projected = self._product(self.vectors.T, right)
         self.along = self.v @ targets
 
-    def _decompose_off(self, whole: bool, M: Array) -> None:
+    def _decompose_off(self, whole: bool, M: Any) -> None:
         """Reflect v to the first axis, set that axis aside, decompose the rest, reflect back."""
-        v = self.v
-        w = linalg.matmul(M, v)
+        v, xp = self.v, self.arrays
+        w = self._product(M, v)
         self.omega = float(v @ w)
         mirror = v.copy()
         mirror[0] += np.copysign(1.0, v[0])
         mirror /= np.linalg.norm(mirror)
-        _reflect(M, mirror)
-        M[0, :] = M[:, 0] = 0.0
+        there = xp.asarray(mirror)
+        _reflect(xp, M, there)
+        M[0, :] = 0.0
+        M[:, 0] = 0.0
         partial = PartialEigh.decompose(M, whole)
         vectors = partial.vectors
-        vectors[:, np.argmax(np.abs(vectors[0]))] = 0.0
-        linalg.rank_one(vectors, -2.0 * mirror, linalg.matmul(vectors.T, mirror))
+        vectors[:, int(np.argmax(np.abs(xp.host(vectors[0, :]))))] = 0.0
+        xp.rank_one(vectors, -2.0 * there, xp.matmul(vectors.T, there))
         self.w = w - self.omega * v
         self._keep(partial)
+
+    def _product(self, a: Any, b: Array) -> Array:
+        """a b, as NumPy's array."""
+        return self.arrays.host(self.arrays.matmul(a, self.arrays.asarray(b)))
 
     def _keep(self, partial: PartialEigh) -> None:
         self.negative = max(0.0, -partial.smallest)
@@ -140,24 +146,26 @@ class Spectrum:
     def rows(self, rows: Indices) -> Array:
         """Some rows of Q, column-major; Q itself if they are all there is."""
         whole = rows.size == self.v.size and np.array_equal(rows, np.arange(rows.size))
-        return self.vectors if whole else np.asfortranarray(self.vectors[rows])
+        return self.vectors if whole else self.arrays.fortran(self.arrays.rows(self.vectors, rows))
 
     def square_sums(self, weights: Array, rows: Indices | None = None) -> Array:
         """sum_j Q_ij^2 weights_jl for some rows i (all by default) and every l."""
         rows = np.arange(self.v.size) if rows is None else rows
         weights = np.asfortranarray(weights, dtype=self.values.dtype)
-        pieces = (rows[first : first + PIECE] for first in range(0, rows.size, PIECE))
+        xp = self.arrays
+        size = PIECE if xp.on_host else TALL
+        pieces = (rows[first : first + size] for first in range(0, rows.size, size))
         return np.concatenate(
-            [linalg.matmul(np.square(self.vectors[piece]), weights) for piece in pieces]
+            [xp.square_sums(xp.rows(self.vectors, piece), weights) for piece in pieces]
         )
 
 
-def _reflect(M: Array, mirror: Array) -> None:
+def _reflect(xp: linalg.Arrays, M: Any, mirror: Any) -> None:
     """(I - 2hh') M (I - 2hh') in place: a symmetric update of rank two."""
-    p = linalg.matmul(M, mirror)
-    q = 2.0 * (p - (mirror @ p) * mirror)
-    linalg.rank_one(M, -mirror, q)
-    linalg.rank_one(M, -q, mirror)
+    p = xp.matmul(M, mirror)
+    q = 2.0 * (p - float(mirror @ p) * mirror)
+    xp.rank_one(M, -mirror, q)
+    xp.rank_one(M, -q, mirror)
 
 
 @dataclass(frozen=True)
@@ -218,7 +226,7 @@ class Shifts:
         """Rows of P R Y, (L, m, q), and of C, (L, m, p); those of Q may be at hand."""
         spectrum, (L, _, n) = self.spectrum, self.inside.shape
         q, Q = spectrum.along.size, spectrum.rows(rows) if Q is None else Q
-        found = linalg.matmul(Q, self.inside.reshape(-1, n).T).reshape(Q.shape[0], L, -1)
+        found = spectrum._product(Q, self.inside.reshape(-1, n).T).reshape(Q.shape[0], L, -1)
         found = found.transpose(1, 0, 2)
         alpha, C = found[:, :, :q], found[:, :, q:]
         if not spectrum.separate:

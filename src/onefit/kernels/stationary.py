@@ -47,8 +47,12 @@ class Stationary(Kernel):
         if not arrays.on_host:
             self._map(out, arrays)
             return out
+        least = np.sqrt(np.finfo(out.dtype).tiny)
         for rows in row_blocks(out.shape):
-            self._map(out[rows], arrays)
+            part = out[rows]
+            self._map(part, arrays)
+            # products of such entries underflow, and processors take a hundred times as long then
+            part[part < least] = 0.0
         return out
 
     def diag(self, X: Points) -> Array:

@@ -19,6 +19,7 @@ import numpy as np
 
 from onefit._types import Array, Indices
 from onefit.linalg import blas
+from onefit.linalg.reduced import Basis, Eigenvectors, Tridiagonal
 
 __all__ = ["HOST", "Arrays", "arrays_of", "home", "is_elsewhere"]
 
@@ -35,10 +36,13 @@ class Arrays:
         The namespace of the array API standard.
     on_host : bool
         Whether these are NumPy's arrays.
+    terms : int
+        Terms that a product adds up before it adds up their sums; 0 where that is not known.
     """
 
     lib: ModuleType = np
     on_host = True
+    terms = 256
 
     def __repr__(self) -> str:
         return "the host"
@@ -92,7 +96,28 @@ class Arrays:
         a[np.diag_indices_from(a)] += value
         return a
 
-    # one number per column, as NumPy's array
+    def rank_one(self, a: Any, x: Any, y: Any) -> None:
+        """a += x y' in place, for a column-major a."""
+        blas.rank_one(a, x, y)
+
+    def add_on_diagonal(self, a: Any, values: Array) -> Any:
+        """a + diag(values), in place."""
+        a[np.diag_indices_from(a)] += values
+        return a
+
+    # one number per row or column, as NumPy's array
+
+    def diagonal(self, a: Any) -> Array:
+        """The diagonal of a matrix."""
+        return np.array(np.einsum("ii->i", a))
+
+    def row_norms(self, a: Any) -> Array:
+        """The Euclidean norm of every row."""
+        return np.asarray(np.linalg.norm(a, axis=1))
+
+    def square_sums(self, a: Any, weights: Array) -> Array:
+        """sum_j a_ij^2 weights_jl for every row i and every l."""
+        return blas.matmul(np.square(a), weights)
 
     def dots(self, a: Any, b: Any) -> Array:
         """The inner product of every column of ``a`` with that of ``b``."""
@@ -143,6 +168,14 @@ class Arrays:
         """As LAPACK wants it."""
         return np.asfortranarray(a)
 
+    def fortran_copy(self, a: Any) -> Any:
+        """One as LAPACK wants it, that may be overwritten."""
+        return np.array(a, order="F")
+
+    def mirrored(self, a: Any) -> Any:
+        """Both triangles of a symmetric matrix of which the lower one is there; in place."""
+        return blas.mirrored(a)
+
     def unit_ridge(self, a: Any, root: Array) -> Any:
         """I + R a R of a symmetric matrix, R = diag(root)."""
         return blas.unit_ridge(a, root)
@@ -174,6 +207,14 @@ class Arrays:
     def eigh(self, a: Any) -> tuple[Any, Any]:
         """Eigenvalues (ascending) and eigenvectors of a symmetric matrix; overwrites ``a``."""
         return blas.eigh(a, overwrite=True)
+
+    def reduced(self, a: Any) -> Tridiagonal | Eigenvectors:
+        """What solves (a + c I) x = r at many c, of a symmetric matrix; overwrites ``a``."""
+        return Tridiagonal(a)
+
+    def complement(self, columns: Array) -> blas.Complement | Basis:
+        """What is orthogonal to some columns of NumPy's, which must be independent."""
+        return blas.Complement.of(columns)
 
     def gram(self, a: Any) -> Any:
         """a'a, the lower triangle at least."""

@@ -88,6 +88,8 @@ def fortran(a: Array) -> Array:
 
 #: rows gathered at a time, few enough to stay in the cache
 _GATHERED = 64
+#: the part of the rows beyond which reading all of them costs less than gathering those
+_MOST = 0.7
 
 
 def submatrix(a: Array, rows: Indices, columns: Indices) -> Array:
@@ -124,6 +126,8 @@ def row_product(a: Array, b: Array) -> Array:
     if not isinstance(a, np.ndarray):
         return np.asfortranarray(a @ b if b.any() else np.zeros_like(b))
     rows = np.flatnonzero(b.any(axis=1))
+    if rows.size > _MOST * a.shape[0]:
+        return matmul(a, b[:, 0])[:, None] if b.shape[1] == 1 else matmul(a, b)
     out = np.zeros(b.shape, dtype=a.dtype, order="F")
     some, gathered = b[rows], np.empty((_GATHERED, a.shape[0]), dtype=a.dtype)
     for first in range(0, rows.size, _GATHERED):

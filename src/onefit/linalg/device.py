@@ -20,6 +20,7 @@ from scipy.linalg import LinAlgError
 
 from onefit._types import Array
 from onefit.linalg.arrays import Arrays, index
+from onefit.linalg.reduced import Basis, Eigenvectors
 
 __all__ = ["Device", "DeviceMemoryError", "dtype_name"]
 
@@ -47,6 +48,7 @@ class Device(Arrays):
     """
 
     on_host = False
+    terms = 0
     #: whether it is more than a processor under another name
     fast = False
     #: what a library raises where memory is not enough
@@ -129,7 +131,8 @@ class Device(Arrays):
 
     def rows(self, x: Any, which: Any) -> Any:
         if isinstance(which, slice):
-            return x[which, ...]
+            # the standard has no ends beyond that of an array
+            return x[slice(*which.indices(x.shape[0])), ...]
         return self.lib.take(x, self.index(which), axis=0)
 
     def put(self, x: Any, which: Any, values: Any) -> None:
@@ -154,7 +157,23 @@ class Device(Arrays):
         a += value * self.lib.eye(a.shape[0], dtype=a.dtype, device=self.device)
         return a
 
-    # one number per column
+    def rank_one(self, a: Any, x: Any, y: Any) -> None:
+        a += x[:, None] * y[None, :]
+
+    def add_on_diagonal(self, a: Any, values: Array) -> Any:
+        a += self.lib.eye(a.shape[0], dtype=a.dtype, device=self.device) * self.asarray(values)
+        return a
+
+    # one number per row or column
+
+    def diagonal(self, a: Any) -> Array:
+        return self.host(self.lib.linalg.diagonal(a))
+
+    def row_norms(self, a: Any) -> Array:
+        return self.host(self.lib.linalg.vector_norm(a, axis=1))
+
+    def square_sums(self, a: Any, weights: Array) -> Array:
+        return self.host((a * a) @ self.asarray(weights))
 
     def dots(self, a: Any, b: Any) -> Array:
         return self.host(self.lib.sum(a * b, axis=0))
@@ -212,6 +231,12 @@ class Device(Arrays):
     def fortran(self, a: Any) -> Any:
         return a
 
+    def fortran_copy(self, a: Any) -> Any:
+        return self.copy(a)
+
+    def mirrored(self, a: Any) -> Any:
+        return a
+
     def unit_ridge(self, a: Any, root: Array) -> Any:
         r = self.asarray(root)
         out = a * r[:, None]
@@ -219,6 +244,8 @@ class Device(Arrays):
         return self.add_diagonal(out, 1.0)
 
     def cholesky(self, a: Any) -> Any:
+        if a.shape[0] == 0:
+            return a
         try:
             factor = self.lib.linalg.cholesky(a)
         except Exception as error:
@@ -273,6 +300,13 @@ class Device(Arrays):
     def eigh(self, a: Any) -> tuple[Any, Any]:
         values, vectors = self.lib.linalg.eigh(a)
         return values, vectors
+
+    def reduced(self, a: Any) -> Eigenvectors:
+        return Eigenvectors(a, self)
+
+    def complement(self, columns: Array) -> Basis:
+        Q, _ = self.lib.linalg.qr(self.asarray(columns), mode="complete")
+        return Basis(self.copy(Q[:, columns.shape[1] :]))
 
     def gram(self, a: Any) -> Any:
         return a.T @ a

@@ -115,6 +115,10 @@ class DeviceTiles(Tiles):
             return self.held
         return self.arrays.submatrix(self.held, rows, rows if columns is None else columns)
 
+    def sample(self, rows: Indices) -> DeviceTiles:
+        """The matrix of some of the rows, held."""
+        return DeviceTiles.keeping(self.arrays.copy(self.part(rows)))
+
     def __matmul__(self, V: Any) -> Any:
         return self.product(V)
 
@@ -168,9 +172,14 @@ class DeviceTiles(Tiles):
 
     def row_sum(self) -> float:
         """The largest absolute row sum of the matrix that is held."""
-        lib = self.arrays.lib
-        panels = (lib.sum(lib.abs(self.held[some, :]), axis=1) for some in self._slices())
-        return max(float(lib.max(panel)) for panel in panels)
+        return float(self.row_sums().max())
+
+    def row_sums(self, squared: bool = False) -> Array:
+        """Of every row the sum of absolute values, or of squares, of the matrix that is held."""
+        arrays = self.arrays
+        panels = (arrays.lib.abs(self.held[some, :]) for some in self._slices())
+        sums = (arrays.lib.sum(one * one if squared else one, axis=1) for one in panels)
+        return np.concatenate([arrays.host(one) for one in sums])
 
     def _smaller(self, action: Callable[[], Any]) -> Any:
         """What an action gives, with smaller tiles where the memory is not enough."""

@@ -33,6 +33,7 @@ import numpy as np
 
 from onefit._types import Array, Indices
 from onefit.linalg import blas as linalg
+from onefit.linalg.arrays import arrays_of
 
 __all__ = ["PartialEigh"]
 
@@ -67,11 +68,14 @@ class PartialEigh:
     def decompose(cls, A: Array, whole: bool = False) -> PartialEigh:
         """Of a column-major symmetric matrix (lower triangle), which is overwritten.
 
-        The ``whole`` eigendecomposition has no tears.
+        The ``whole`` eigendecomposition has no tears; on a device there is no other. The vectors
+        are where A is.
         """
-        blocks = 1 if whole else min(A.shape[0] // SMALLEST, MOST)
+        xp = arrays_of(A)
+        blocks = 1 if whole or not xp.on_host else min(A.shape[0] // SMALLEST, MOST)
         if blocks < 2:
-            values, vectors = linalg.eigh(A, overwrite=True)
+            values, vectors = xp.eigh(A)
+            values = xp.host(values)
             none = np.zeros((values.size, 0), values.dtype)
             return cls(values, vectors, none, float(values[0]))
         diagonal, beside, H = linalg.tridiagonal(A, overwrite=True)

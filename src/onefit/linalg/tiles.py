@@ -28,7 +28,7 @@ __all__ = [
 Result = TypeVar("Result")
 
 #: rows and columns of a tile, and terms that a product adds up before it adds up their sums
-SIDE, BLOCK = 1024, 256
+SIDE, BLOCK = 1024, HOST.terms
 #: numbers that are read between two looks at the signals of the user
 PANEL = 2**27
 _LIMITING = Lock()

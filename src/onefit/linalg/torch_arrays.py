@@ -13,6 +13,25 @@ from onefit.linalg.device import Device
 __all__ = ["Torch"]
 
 
+#: differences that are held at a time
+GAPS = 2**24
+
+
+def summed_gaps(X: Any, Y: Any) -> Any:
+    """City-block distances: differences of all columns for some rows, then their sums of sizes.
+
+    A difference is written once and read once. Column after column it would be added to what is
+    there, which reads and writes the sums as often as there are columns.
+    """
+    out = torch.empty((X.shape[0], Y.shape[0]), dtype=X.dtype, device=X.device)
+    x, y = X.T.contiguous()[:, :, None], Y.T.contiguous()[:, None, :]
+    step = max(1, GAPS // max(1, Y.shape[0] * X.shape[1]))
+    for first in range(0, X.shape[0], step):
+        gaps = x[:, first : first + step] - y
+        torch.linalg.vector_norm(gaps, 1, dim=0, out=out[first : first + step])
+    return out
+
+
 class Torch(Device):
     """PyTorch."""
 
@@ -59,6 +78,13 @@ class Torch(Device):
         a.diagonal().add_(value)
         return a
 
+    def rank_one(self, a: Any, x: Any, y: Any) -> None:
+        a.addr_(x, y)
+
+    def add_on_diagonal(self, a: Any, values: Array) -> Any:
+        a.diagonal().add_(self.asarray(values))
+        return a
+
     def add_scaled(self, x: Any, a: Any, scale: Array) -> None:
         x.addcmul_(a, self.asarray(scale))
 
@@ -79,13 +105,7 @@ class Torch(Device):
 
     def city_block(self, X: Any, Y: Any) -> Any:
         """By PyTorch's own routine on a CPU; on a GPU that has a block of threads per pair."""
-        if not self.fast:
-            return torch.cdist(X, Y, p=1.0)
-        out = torch.zeros((X.shape[0], Y.shape[0]), dtype=X.dtype, device=self.device)
-        gap = torch.empty_like(out)
-        for x, y in zip(X.T, Y.T, strict=True):
-            out += torch.sub(x[:, None], y[None, :], out=gap).abs_()
-        return out
+        return summed_gaps(X, Y) if self.fast else torch.cdist(X, Y, p=1.0)
 
     def solve_cholesky(self, lower: Any, b: Any) -> Any:
         return torch.cholesky_solve(b, lower)

@@ -24,6 +24,8 @@ SHOWN = {
     True: ("block", "eigen", "iterative", "refit"),
     False: ("exact", "limit", "influence", "iterative", "refit"),
 }
+#: the same with features in place of the kernel matrix
+FEATURES = {True: ("gram", "refit"), False: ("exact", "limit", "refit")}
 
 
 def estimate(work: Workload, method: str, rates: Rates | None = None) -> Estimate:
@@ -70,8 +72,8 @@ def _in_features(work: Workload, method: str, rates: Rates | None) -> Estimate:
 def candidates(work: Workload, rates: Rates | None = None) -> list[Estimate]:
     """The estimates of every method that fits the loss, the fastest first."""
     if work.features:
-        names = ("gram", "refit") if work.quadratic else ("exact", "limit", "refit")
-        return sorted((estimate(work, one, rates) for one in names), key=lambda one: one.seconds)
+        shown = [estimate(work, one, rates) for one in FEATURES[work.quadratic]]
+        return sorted(shown, key=lambda one: one.seconds)
     available = available_memory(work.busy)
     shown = [_fitting(work, method, rates, available) for method in SHOWN[work.quadratic]]
     return sorted(shown, key=lambda one: one.seconds)

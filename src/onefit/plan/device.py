@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from onefit._validation import check_choice
-from onefit.plan.choice import SHOWN, estimate
+from onefit.plan.choice import FEATURES, SHOWN, estimate
 from onefit.plan.device_cost import options
 from onefit.plan.device_rates import H200, DeviceRates
 from onefit.plan.memory import GIB
 from onefit.plan.text import aligned
 from onefit.plan.workload import Estimate, Workload
+from onefit.stream.methods import feature_method
 
 __all__ = ["check_device_memory", "choose_on_device", "explain_on_device"]
 
@@ -21,9 +22,18 @@ LARGE = 4000
 
 
 def choose_on_device(
-    work: Workload, method: str, room: float, rates: DeviceRates = H200
+    work: Workload,
+    method: str,
+    room: float,
+    rates: DeviceRates = H200,
+    products: bool = True,
 ) -> Estimate:
-    """The estimate of the method to take: the fastest that fits, or the one that was named."""
+    """The estimate of the method to take: the fastest that fits, or the one that was named.
+
+    ``products`` says whether products with K are all that is needed, so that it need not be held.
+    """
+    if work.features:
+        return options(work, feature_method(method, work.quadratic), rates)[0]
     check_choice("method on a device", method, ("auto", *SHOWN[True], *SHOWN[False]))
     if method in ("block", "eigen") and not work.quadratic:
         raise ValueError(f"method {method!r} works for the squared loss only, not {work.loss!r}")
@@ -31,6 +41,7 @@ def choose_on_device(
     if method == "auto" and (work.n < LARGE or work.one_row_each):
         names = tuple(name for name in names if name != "iterative")
     found = [one for name in names for one in options(work, name, rates)]
+    found = [one for one in found if products or not one.tiled]
     fitting = [one for one in found if one.nbytes <= room]
     if fitting:
         return min(fitting, key=lambda one: one.seconds)
@@ -42,7 +53,9 @@ def check_device_memory(work: Workload, estimate: Estimate, room: float, where: 
     if estimate.nbytes <= room:
         return
     advice = "pass X as float32, or use fewer rows"
-    if estimate.method != "iterative" and not work.one_row_each:
+    if work.features:
+        advice = f"use fewer features than {work.features} (n_components)"
+    elif estimate.method != "iterative" and not work.one_row_each:
         advice = f"use method='iterative', {advice}"
     raise MemoryError(
         f"method {estimate.method!r} on n={work.n} rows needs {estimate.nbytes / GIB:.3g} GiB on "
@@ -56,7 +69,7 @@ def explain_on_device(
     """A table of what the methods are expected to cost there, and on the host."""
     grid = f"{work.kernels} x {work.lams} x {work.folds} (kernels x lambdas x splits)"
     own, rows = replace(work, workers=1), []
-    for name in SHOWN[work.quadratic]:
+    for name in (FEATURES if work.features else SHOWN)[work.quadratic]:
         for one in options(work, name, rates):
             mark = ">" if (name, one.tiled) == (chosen.method, chosen.tiled) else " "
             label = f"{mark} {name}{', by tiles' if one.tiled else ''}"

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from onefit.plan.cost import NEWTON_STEPS, ORDERS, REPAIRS, active_share
+from onefit.plan.device_features import FEATURE_SECONDS, feature_numbers
 from onefit.plan.device_rates import DeviceRates
 from onefit.plan.workload import Estimate, Workload
 
@@ -25,6 +26,10 @@ ARRAYS, ROOM, TILES = 30, 2**28, 2 * 2**30
 
 def options(work: Workload, method: str, rates: DeviceRates) -> list[Estimate]:
     """The estimates of a method: of an iteration with K held and by tiles."""
+    if work.features:
+        double = replace(work, itemsize=8)
+        seconds = FEATURE_SECONDS[method](work, rates)
+        return [_estimate(double, method, feature_numbers(work), seconds, rates)]
     if method == "iterative":
         return [_iterative(replace(work, tiled=tiled), rates) for tiled in (False, True)]
     seconds = work.n**2 * rates.entry + _SECONDS[method](work, rates)

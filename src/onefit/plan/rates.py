@@ -8,6 +8,10 @@ around it, so its time is a n^3 + b n^2 and its speed
 half of the peak at n = ``half``. Two sizes determine both. The larger one is small enough to lie
 in the cache; beyond it the tridiagonal reduction of an eigendecomposition waits for memory, so that
 no routine is believed to become more than twice as fast as it was seen.
+
+A product of a large matrix with a few columns is no small product: its long sides have work for all
+threads, which on many cores wait for each other at the sizes of the square ones. It is timed by
+itself, with columns few and not so few, and has a curve of its own in their number.
 """
 
 from __future__ import annotations
@@ -31,9 +35,11 @@ Clock = Callable[[], float]
 
 __all__ = ["Cost", "Curve", "Rates", "calibrate"]
 
-CURVES = ("gemm", "syrk", "potrf", "trtri", "torn")
+CURVES = ("gemm", "thin", "syrk", "potrf", "trtri", "torn")
 #: sizes of the square matrices, and of the short sides of the blocks, that are timed
 SIZES = (160, 480)
+#: side of the matrix that is multiplied by few columns, and sides from which one counts as large
+LONG, LARGE = 1200, 600
 #: operations of a torn eigendecomposition, in n^3
 DECOMPOSITION = 3.0
 SHORT = (24, 120)
@@ -85,8 +91,9 @@ class Rates:
 
     Parameters
     ----------
-    gemm, syrk, potrf, trtri, torn : Curve
-        Operations a second; the size of ``syrk`` is the short side of its block.
+    gemm, thin, syrk, potrf, trtri, torn : Curve
+        Operations a second; the size of ``syrk`` is the short side of its block, that of ``thin``
+        the short side of a product whose others are long.
     stream : float
         Seconds an element of a pass over an array.
     gather : float
@@ -96,6 +103,7 @@ class Rates:
     """
 
     gemm: Curve
+    thin: Curve
     syrk: Curve
     potrf: Curve
     trtri: Curve
@@ -106,8 +114,9 @@ class Rates:
 
     def product(self, rows: float, inner: float, columns: float) -> Cost:
         """(rows x inner) times (inner x columns): reads the first factor at least once."""
-        short = min(rows, columns)
-        work = self.gemm.cost(2.0 * rows * inner * columns, max(short, 16.0))
+        short, middle, _ = sorted((rows, inner, columns))
+        curve = self.thin if middle >= LARGE else self.gemm
+        work = curve.cost(2.0 * rows * inner * columns, max(short, 16.0))
         read = self.passes(rows * inner)
         return work if work.seconds > read.seconds else Cost(work.flops, read.seconds)
 
@@ -167,9 +176,9 @@ def calibrate(threads: int = 1, itemsize: int = 8) -> Rates:
 
 
 def _from_json(known: dict[str, Any]) -> Rates:
-    gemm, syrk, potrf, trtri, torn = (Curve(**known[name]) for name in CURVES)
-    stream, gather, call = (float(known[name]) for name in ("stream", "gather", "call"))
-    return Rates(gemm, syrk, potrf, trtri, torn, stream, gather, call)
+    curves = {name: Curve(**known[name]) for name in CURVES}
+    numbers = {name: float(known[name]) for name in ("stream", "gather", "call")}
+    return Rates(**curves, **numbers)  # type: ignore[arg-type]
 
 
 def _clock(threads: int) -> Clock:
@@ -191,6 +200,8 @@ def measure(dtype: Any, clock: Clock) -> Rates:
 
     matrices = {n: _positive(n, dtype) for n in SIZES}
     tall = {m: np.asfortranarray(matrices[SIZES[-1]][:m]) for m in SHORT}
+    wide = np.ones((LONG, LONG), dtype=dtype, order="F")
+    few = {m: np.ones((LONG, m), dtype=dtype, order="F") for m in SHORT}
     inner = SIZES[-1]
     array = np.ones((SIDE, SIDE), dtype=dtype)
     other = np.empty_like(array)
@@ -198,6 +209,7 @@ def measure(dtype: Any, clock: Clock) -> Rates:
     tiny, ones = np.eye(2, dtype=dtype), np.ones((2, 1), dtype=dtype)
     return Rates(
         gemm=curve(lambda a: linalg.matmul(a, a), matrices, lambda n: 2.0 * n**3),
+        thin=curve(lambda a: linalg.matmul(wide, a), few, lambda m: 2.0 * LONG**2 * m),
         syrk=curve(lambda a: linalg.gram(a, rows=True), tall, lambda m: m * m * inner),
         potrf=curve(linalg.cholesky, matrices, lambda n: n**3 / 3.0),
         trtri=curve(linalg.triangular_inverse, matrices, lambda n: n**3 / 3.0),

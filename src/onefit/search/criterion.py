@@ -18,12 +18,14 @@ from onefit._validation import check_choice
 from onefit.criteria import CRITERIA
 from onefit.criteria.base import Criterion as Own
 from onefit.criteria.evidence import Evidence
+from onefit.criteria.rows import on_host
 from onefit.linalg import LinAlgError
+from onefit.linalg.tiles import Tiles
 from onefit.problem import Problem
 
 Array = NDArray[Any]
 
-__all__ = ["CRITERIA", "Criterion", "get_criterion"]
+__all__ = ["CRITERIA", "Criterion", "get_criterion", "let_go"]
 
 
 @runtime_checkable
@@ -67,6 +69,8 @@ def get_criterion(criterion: str | Criterion, keep: bool = False) -> Criterion |
 class _Guarded:
     """A criterion of the caller's: where its numerics fail, the candidates get +inf and a reason.
 
+    A kernel matrix on a device is copied to the host for it.
+
     The package's own criteria see to that themselves, lambda by lambda.
     """
 
@@ -81,7 +85,11 @@ class _Guarded:
             self.criterion.check(problem)
 
     def evaluate(self, evidence: Evidence) -> tuple[Array, list[str]]:
-        size = len(evidence.lams)
+        size, problem = len(evidence.lams), evidence.problem
+        if isinstance(problem.K, Tiles):
+            # whoever wrote it knows NumPy's arrays
+            problem = replace(problem, K=on_host(problem.K))
+            evidence = replace(evidence, problem=problem)
         try:
             return self.criterion.evaluate(evidence)
         except (LinAlgError, FloatingPointError) as error:
@@ -112,3 +120,9 @@ class _Keeping:
             kept = {}
             self.last = evidence.problem, kept
         return self.criterion.evaluate(replace(evidence, kept=kept))
+
+
+def let_go(criterion: Criterion | None) -> None:
+    """Have a criterion keep nothing any more: another kernel matrix is about to be made."""
+    if isinstance(criterion, _Keeping):
+        criterion.last = (None, {})

@@ -183,7 +183,7 @@ class Objective:
         watched = value if followed is None else float(np.mean(found.parts[followed == 0.0]))
         if self.eta:
             stability, one, other = smoothed_stability(K)
-            share = self.eta / len(K)
+            share = self.eta / K.shape[0]
             value, watched = value + share * stability, watched + share * stability
             left, right = np.hstack([left, share * one]), np.hstack([right, other])
         slope = np.append(self.direction.pull(x[:-1], left, right), lam)

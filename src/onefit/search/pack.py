@@ -46,7 +46,7 @@ def unpack(data: bytes) -> Outcome:
             plain[name] = {key: arrays[f"{name}.{j}"] for j, key in enumerate(plain[name])}
         plain["indices"] = tuple(plain["indices"])
         own = {one.name for one in fields(Outcome)} - set(plain)
-        return Outcome(**plain, **{name: arrays[name] for name in own})
+        return Outcome(**plain, **{name: arrays[name] for name in own if name in arrays})
 
 
 def join(parts: list[Outcome], machine: Machine) -> Outcome:

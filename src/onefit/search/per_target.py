@@ -55,3 +55,4 @@ def fit_targets(machine: Any, lams: Array, X: Any, y: Any, sample_weight: Any) -
     machine.lam, machine.dual_coef_, machine.intercept_ = lam, coef, intercept
     machine.support_ = np.flatnonzero(coef.any(axis=1))
     machine.n_support_ = np.array([machine.support_.size], dtype=np.int32)
+    inside.bring_to(machine, X)

@@ -15,6 +15,7 @@ of the search by method "exact", ties going to the first in the grid as there. F
 one-standard-error rule the candidates whose intervals contain its threshold are repaired, too,
 once the winner's score and standard error are exact.
 
+A repair begins with the full-sample solution that the limit was taken around.
 Either way ``cv_results_["exact"]`` and ``["method"]`` tell whose scores are exact.
 """
 
@@ -35,7 +36,7 @@ from onefit.search.workers import Outcome, Task
 
 Array = NDArray[Any]
 
-__all__ = ["Race", "prove", "race", "racing"]
+__all__ = ["Race", "one_by_one", "prove", "race", "racing"]
 
 #: leaders that are repaired before anything is known about the error of the limit, and candidates
 #: that are repaired at a time where a proof is wanted
@@ -160,7 +161,13 @@ def _repaired(
     run: Callable[[list[Job]], list[Outcome]],
 ) -> list[Outcome]:
     """The outcomes, exact for some of the candidates."""
-    new = run(_only(jobs, set(some.tolist())))
+    full = {
+        index: one.full[place]
+        for one in outcomes
+        if one.full is not None
+        for place, index in enumerate(one.indices)
+    }
+    new = run(_only(jobs, set(some.tolist()), full))
     return [*_without(outcomes, new), *new]
 
 
@@ -171,8 +178,8 @@ def _exact(outcomes: list[Outcome], size: int) -> NDArray[np.bool_]:
     return exact
 
 
-def _only(jobs: list[Job], wanted: set[int]) -> list[Job]:
-    """The jobs of some candidates, by exact cross-validation."""
+def _only(jobs: list[Job], wanted: set[int], full: dict[int, Array]) -> list[Job]:
+    """The jobs of some candidates, by exact cross-validation from their full-sample solutions."""
     found = []
     for job in jobs:
         machines = []
@@ -181,10 +188,22 @@ def _only(jobs: list[Job], wanted: set[int]) -> list[Job]:
             if kept:
                 lams = tuple(machine.lams[i] for i in kept)
                 indices = tuple(machine.indices[i] for i in kept)
-                machines.append(replace(machine, lams=lams, indices=indices, method=Exact()))
+                pairs = zip(lams, indices, strict=True)
+                how = Exact({lam: full[index] for lam, index in pairs if index in full})
+                machines.append(replace(machine, lams=lams, indices=indices, method=how))
         if machines:
             found.append(Job(job.kernel, tuple(machines)))
     return found
+
+
+def one_by_one(jobs: list[Job]) -> list[Job]:
+    """A job for every candidate: there may be fewer kernels than workers in a repair."""
+    return [
+        replace(job, machines=(replace(machine, lams=(lam,), indices=(index,)),))
+        for job in jobs
+        for machine in job.machines
+        for lam, index in zip(machine.lams, machine.indices, strict=True)
+    ]
 
 
 def _without(outcomes: list[Outcome], repaired: list[Outcome]) -> list[Outcome]:

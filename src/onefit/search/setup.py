@@ -20,7 +20,7 @@ from onefit.criteria import KernelStability
 from onefit.criteria.base import Criterion as Own
 from onefit.estimators import inside
 from onefit.folds import Folds, leave_one_out
-from onefit.heldout import METHODS, HeldOutMethod, Iterative
+from onefit.heldout import METHODS, HeldOutMethod, Iterative, Limit
 from onefit.kernels import Bank, Kernel, check_precomputed, kernel_parameters, number_type
 from onefit.linalg import HOST
 from onefit.linalg.device import Device
@@ -179,7 +179,7 @@ def set_up(
     drawn = candidates(search.estimator, grid, search.n_iter, search.random_state)
     found, intervals = expand(_settled(drawn, search, X))
     # a race begins with the limit of every candidate
-    chosen = make_method("limit" if racing(search.method) else search.method)
+    chosen = Limit(keep_full=True) if racing(search.method) else make_method(search.method)
     ranges = {i: own for i, own in intervals.items() if own.keys() & {"gamma", "kernel"}}
     _check_ranges(search, ranges)
     # lam alone is refined kernel by kernel; with gamma it is a matter of a descent
@@ -210,7 +210,7 @@ def set_up(
         sample = arrange(rows, Y, s, folds, inside.is_precomputed(machine))
     criterion = get_criterion(search.criterion)
     if device is not None:
-        _check_device(device, search, criterion, work, rows)
+        _check_device(device, work, rows)
         if crew.devices and (ranges or any(one.continuous for one in group)):
             raise ValueError(
                 f"device={search.device!r}: several devices share a list of kernels, not intervals "
@@ -221,20 +221,10 @@ def set_up(
     return Setup(found, machine, planned, folds, sample, crew, choices, works, ranges, device)
 
 
-def _check_device(
-    device: Device, search: Any, criterion: Criterion | None, work: list[Job], rows: Any
-) -> None:
+def _check_device(device: Device, work: list[Job], rows: Any) -> None:
     """Refuse by name what is computed on the host only."""
-    group = [machine for job in work for machine in job.machines]
-    host_only = {
-        "a sparse X": issparse(rows),
-        f"criterion={search.criterion!r}": criterion is not None,
-        "lam_per_target=True": search.lam_per_target,
-        "approximation": any(inside.is_approximate(machine.estimator) for machine in group),
-    }
-    for name, found in host_only.items():
-        if found:
-            raise ValueError(f"{name} is not computed on {device!r}; leave the device out")
+    if issparse(rows):
+        raise ValueError(f"a sparse X is not computed on {device!r}; leave the device out")
     for job in work:
         job.kernel.require_device(device)
 
@@ -361,7 +351,8 @@ def _plan(
         group, loads = [], []
         for machine in job.machines:
             estimator = machine.estimator
-            problem = _outline(estimator, sample, device)
+            approximate = inside.is_approximate(estimator)
+            problem = _outline(estimator, sample, None if approximate else device)
             load = replace(
                 shared,
                 lams=len(machine.lams),
@@ -371,15 +362,19 @@ def _plan(
                 quadratic=getattr(problem.loss, "quadratic", False),
                 features=inside.feature_count(estimator, int(np.count_nonzero(problem.s))),
             )
-            if known and load not in works and device is not None:
-                _check_method(chosen or METHODS["exact"](), criterion, problem)
-                rates = plan.calibrate_device(device, load.itemsize)
-                works[load] = plan.choose_on_device(load, name, device.room(), rates)
+            if (known or load.features) and load not in works and device is not None:
+                if not load.features:
+                    _check_method(chosen or METHODS["exact"](), criterion, problem)
+                rates = plan.calibrate_device(device, 8 if load.features else load.itemsize)
+                # as on the host: a criterion asks for K itself
+                works[load] = plan.choose_on_device(
+                    load, name, device.room(), rates, products=criterion is None
+                )
             if (known or load.features) and load not in works:
                 # a criterion asks for K itself, and for n^3 operations on it
                 works[load] = plan.choose(load, name, products=criterion is None)
             loads.append(load)
-            if chosen is None and device is not None:
+            if chosen is None and device is not None and not load.features:
                 method = METHODS[works[load].method]()
             else:
                 method = (chosen if not load.features else None) or make_planned(load, works[load])

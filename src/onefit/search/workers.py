@@ -37,7 +37,7 @@ from onefit.linalg.device import Device
 from onefit.linalg.which import named_device
 from onefit.problem import Problem
 from onefit.search.aggregate import aggregate
-from onefit.search.criterion import Criterion
+from onefit.search.criterion import Criterion, let_go
 from onefit.search.grid import Job, Machine
 from onefit.search.rows import Sample
 from onefit.search.scoring import Scoring
@@ -95,6 +95,8 @@ class Outcome:
         Why a candidate has no score, empty where it has one.
     per_target : (L, q) array or None
     criterion : (L,) array or None
+    full : (L, n + 1, q) array or None
+        See :class:`onefit.heldout.HeldOutPath`.
     fit_seconds, score_seconds : float
         A lambda's share.
     """
@@ -114,6 +116,7 @@ class Outcome:
     criterion: Array | None
     fit_seconds: float
     score_seconds: float
+    full: Array | None = field(repr=False, default=None)
 
     def take(self, places: list[int]) -> Outcome:
         """The outcome of some of the lambdas."""
@@ -125,6 +128,7 @@ class Outcome:
             reasons=[self.reasons[i] for i in places],
             per_target=None if self.per_target is None else self.per_target[places],
             criterion=None if self.criterion is None else self.criterion[places],
+            full=None if self.full is None else self.full[places],
             **{
                 name: getattr(self, name)[places]
                 for name in ("values", "exact", "error", "moved", "steps")
@@ -144,6 +148,7 @@ def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outc
 def _run_job(task: Task, job: Job, geometry: Geometry | None) -> list[Outcome]:
     start = perf_counter()
     sample = task.sample
+    let_go(task.criterion)
     K = _matrix(job, sample, geometry)
     share = (perf_counter() - start) / len(job.machines)
     # matrices of these kernels are made for this job alone
@@ -218,6 +223,7 @@ def run_machine(
         criterion=criterion,
         fit_seconds=(seconds + fitted - start) * share,
         score_seconds=(perf_counter() - fitted) * share,
+        full=held.full,
     )
 
 

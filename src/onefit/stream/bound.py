@@ -22,7 +22,6 @@ import numpy as np
 
 from onefit._precise import EPSILON, summation
 from onefit._types import Array
-from onefit.linalg.tiles import BLOCK
 from onefit.stream.flat import Stretch, Stretches
 from onefit.stream.hessian import Columns, Factor, penalty
 from onefit.stream.passes import Check, Checked, Form, Run
@@ -72,7 +71,7 @@ def certify(
     found: Checked = run(Check(form, theta, columns.train, betas))
     gradient = found.g + penalty(form, columns.ridge) * theta
     w, two, D = theta[: form.features.size], 2.0 * columns.ridge, float(form.loss.max_curvature)
-    drift, rounding = form.features.drift(w), summation(max(1, found.rows), BLOCK)
+    drift, rounding = form.features.drift(w), summation(max(1, found.rows), found.terms)
     pulls = (_functions(form, one, g) for one, g in zip(factors, gradient.T, strict=True))
     inside = np.array([np.linalg.norm(one) for one in pulls])
     # b itself is rounded when it is added

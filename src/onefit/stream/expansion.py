@@ -1,7 +1,8 @@
 """A kernel matrix of low rank, K ~ Phi Phi', of rows in memory: passed over in chunks, not formed.
 
 It stands where a problem has its kernel matrix. Features are kept from pass to pass where there is
-room for them, and made anew where not.
+room for them, and made anew where not. They are where the rows are; on a device they may take a
+part of the memory that is free.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.stream.accumulate import Accumulator, Chunk
 from onefit.stream.features import FeatureMap, HeldMap
@@ -25,6 +27,8 @@ Result = TypeVar("Result")
 
 #: numbers in the features of a chunk, and in those of all rows that are kept
 CHUNK, ROOM = 2**24, 2**27
+#: the part of the free memory of a device that features may take
+SHARE = 0.4
 #: rows whose means stand for those of all
 SOME = 256
 
@@ -39,10 +43,10 @@ def run(accumulator: Accumulator[State, Result], parts: Iterable[Chunk]) -> Resu
 
 def chunks(X: Any, Y: Array, s: Array, fold: Indices, size: int) -> Iterator[Chunk]:
     """Rows in memory, so many at a time."""
-    row = np.arange(Y.shape[0])
+    row, xp = np.arange(Y.shape[0]), linalg.arrays_of(X)
     for first in range(0, Y.shape[0], size):
         some = slice(first, first + size)
-        yield Chunk(X[some], Y[some], s[some], fold[some], row[some])
+        yield Chunk(xp.rows(X, some), Y[some], s[some], fold[some], row[some])
 
 
 @dataclass(frozen=True)
@@ -84,16 +88,25 @@ class Expansion:
         """Rows of a chunk."""
         return max(256, CHUNK // max(1, self.features.size))
 
+    @property
+    def room(self) -> float:
+        """Numbers that features may take."""
+        device: Any = linalg.arrays_of(self.X)
+        return float(ROOM) if device.on_host else SHARE * device.room() / 8.0
+
     @cached_property
     def kept(self) -> tuple[Any, FeatureMap]:
         """Rows and the map to their features: the features themselves, if there is room."""
-        n, m = self.shape[0], self.features.size
-        if n * m > ROOM:
+        n, m, xp = self.shape[0], self.features.size, linalg.arrays_of(self.X)
+        if n * m > self.room:
             return self.X, self.features
-        Phi = np.empty((n, m))
+        Phi = xp.empty((n, m), np.float64)
         for first in range(0, n, self.size):
-            some = slice(first, first + self.size)
-            self.features.apply(self.X[some], Phi[some])
+            some = slice(first, min(n, first + self.size))
+            if xp.on_host:
+                self.features.apply(self.X[some], Phi[some])
+            else:
+                Phi[some, :] = self.features.apply(xp.rows(self.X, some))
         return Phi, HeldMap(self.features)
 
     @cached_property
@@ -121,9 +134,11 @@ class Expansion:
         place = np.full(self.shape[0], -1, dtype=np.intp)
         place[rows] = np.arange(rows.size)
         landmarks = None if self.landmarks is None else place[self.landmarks]
-        other = Expansion(self.X[rows], self.features, landmarks, self.keep_landmarks)
+        xp = linalg.arrays_of(self.X)
+        some = xp.rows(self.X, rows)
+        other = Expansion(some, self.features, landmarks, self.keep_landmarks)
         if "kept" in vars(self) and isinstance(self.kept[1], HeldMap):
-            vars(other)["kept"] = self.kept[0][rows], self.kept[1]
+            vars(other)["kept"] = xp.rows(self.kept[0], rows), self.kept[1]
         return other
 
     def centre(self, Y: Array, s: Array, fit_intercept: bool) -> Centre:
@@ -133,14 +148,14 @@ class Expansion:
         rows = np.flatnonzero(s > 0)
         rows = rows[np.linspace(0, rows.size - 1, min(SOME, rows.size)).astype(np.intp)]
         X, features = self.kept
-        return Centre.of(features, X[rows], Y[rows])
+        return Centre.of(features, linalg.arrays_of(X).rows(X, rows), Y[rows])
 
     def values(self, rows: Indices, W: Array) -> Array:
         """phi'W of some rows, (n, L, q) for weights (m, L, q)."""
         X, features = self.kept
         coefficients = features.coefficients(W.reshape(W.shape[0], -1))
-        out = np.empty((rows.size, coefficients.shape[1]))
+        out, xp = np.empty((rows.size, coefficients.shape[1])), linalg.arrays_of(X)
         for first in range(0, rows.size, self.size):
             some = slice(first, first + self.size)
-            out[some] = features.evaluate(X[rows[some]], coefficients)
+            out[some] = features.evaluate(xp.rows(X, rows[some]), coefficients)
         return out.reshape(rows.size, *W.shape[1:])

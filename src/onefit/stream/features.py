@@ -162,7 +162,7 @@ class NystromMap:
         """K(x, z) of all rows and landmarks, in NumPy's case tiles of rows side by side."""
         xp = linalg.arrays_of(X)
         if not xp.on_host:
-            return self.kernel(X, self._at(xp)[0])
+            return self.kernel(xp.astype(X, np.float64), self._at(xp)[0])
         values = np.empty((X.shape[0], self.size)) if out is None else out[: X.shape[0]]
 
         def fill(rows: slice) -> None:
@@ -187,6 +187,10 @@ class NystromMap:
     @cached_property
     def _sent(self) -> dict[str, tuple[Any, Any]]:
         return {}
+
+    def forget(self) -> None:
+        """Let go of what was sent to devices."""
+        self._sent.clear()
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what lies on devices of this process."""
@@ -241,26 +245,29 @@ class HeldMap:
     def size(self) -> int:
         return self.base.size
 
-    def apply(self, X: Any, out: Array | None = None) -> Array:
+    def apply(self, X: Any, out: Array | None = None) -> Any:
+        xp = linalg.arrays_of(X)
+        if not xp.on_host:
+            return xp.copy(X)
         if out is None:
             return np.array(X, order="C")
         out[: X.shape[0]] = X
         return out[: X.shape[0]]
 
-    def read(self, X: Any) -> Array:
-        return np.ascontiguousarray(X)
+    def read(self, X: Any) -> Any:
+        return np.ascontiguousarray(X) if linalg.arrays_of(X).on_host else X
 
     def coefficients(self, W: Array) -> Array:
         return np.asfortranarray(W)
 
     def evaluate(self, X: Any, coefficients: Array) -> Array:
-        return product(np.ascontiguousarray(X), coefficients)
+        return product(self.read(X), coefficients)
 
     def drift(self, W: Array) -> Array:
         return np.asarray(summation(self.size) * np.linalg.norm(W, axis=0))
 
     def lengths(self, X: Any) -> Array:
-        return np.asarray(np.linalg.norm(X, axis=1) * (1.0 + 1e-12))
+        return linalg.arrays_of(X).row_norms(X) * (1.0 + 1e-12)
 
     def lost(self, dropped: Indices) -> Array:
         return self.base.lost(dropped)

@@ -45,17 +45,23 @@ class Centre:
     @classmethod
     def of(cls, features: FeatureMap, X: object, Y: Array) -> Centre:
         """The means over some rows."""
-        return cls(features.apply(X).mean(axis=0), Y.astype(np.float64).mean(axis=0))
+        phi: Array = linalg.home(features.apply(X))
+        return cls(phi.mean(axis=0), Y.astype(np.float64).mean(axis=0))
 
 
 @dataclass
 class Sums:
-    """Of some rows: G (lower triangle, column-major), B, T, and the number of rows."""
+    """Of some rows: G (lower triangle, column-major), B, T, and the number of rows.
 
-    G: Array = field(repr=False)
-    B: Array = field(repr=False)
+    G and B lie where the rows are. ``terms`` is how many rows were added up in an order that is not
+    known before their sums were.
+    """
+
+    G: Any = field(repr=False)
+    B: Any = field(repr=False)
     T: Array = field(repr=False)
     rows: int = 0
+    terms: int = linalg.HOST.terms
 
     @classmethod
     def zero(cls, m: int, q: int, xp: linalg.Arrays = linalg.HOST) -> Sums:
@@ -69,7 +75,13 @@ class Sums:
         self.B += other.B
         self.T += other.T
         self.rows += other.rows
+        self.terms = max(self.terms, other.terms)
         return self
+
+    @property
+    def arrays(self) -> linalg.Arrays:
+        """Where they are."""
+        return linalg.arrays_of(self.G)
 
     @property
     def weight(self) -> float:
@@ -80,15 +92,16 @@ class Sums:
     def means(self) -> tuple[Array, Array]:
         """Of features and targets, less the constants that they were taken less of."""
         weight = self.weight or 1.0
-        return self.B[:, -1] / weight, self.T[:-1, -1] / weight
+        return self.arrays.host(self.B[:, -1]) / weight, self.T[:-1, -1] / weight
 
-    def centred(self, fit_intercept: bool) -> tuple[Array, Array]:
+    def centred(self, fit_intercept: bool) -> tuple[Any, Any]:
         """A (lower triangle) and r of onefit.stream.ridge; G is overwritten."""
-        A, r = self.G, self.B[:, :-1].copy(order="F")
+        xp = self.arrays
+        A, r = self.G, xp.fortran_copy(self.B[:, :-1])
         if fit_intercept:
-            phi, y = self.means
-            A -= self.weight * np.outer(phi, phi)
-            r -= self.weight * np.outer(phi, y)
+            phi, y = map(xp.asarray, self.means)
+            A -= self.weight * (phi[:, None] * phi[None, :])
+            r -= self.weight * (phi[:, None] * y[None, :])
         return A, r
 
 
@@ -102,7 +115,8 @@ class Moments:
     def without(self, removed: Iterable[int]) -> Sums:
         """Of all folds but some: the others are added up, since a difference would lose digits."""
         m, q = self.centre.phi.size, self.centre.y.size
-        total, gone = Sums.zero(m, q), set(removed)
+        xp = next((sums.arrays for sums in self.folds.values()), linalg.HOST)
+        total, gone = Sums.zero(m, q, xp), set(removed)
         for name in sorted(set(self.folds) - gone):
             total.add(self.folds[name])
         return total
@@ -149,6 +163,7 @@ class Gram:
         sums.B += xp.matmul(Phi.T, xp.asarray(targets))
         sums.T += targets.T @ targets
         sums.rows += s.size
+        sums.terms = max(sums.terms, xp.terms or s.size)
 
     def merge(self, one: dict[int, Sums], other: dict[int, Sums]) -> dict[int, Sums]:
         for name, sums in other.items():

@@ -9,6 +9,7 @@ has H in the functions that remain, Q'H Q.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -52,33 +53,41 @@ def penalty(form: Form, ridge: Array) -> Array:
 
 
 class Factor:
-    """The Hessian of a split in the functions that it may use, factored."""
+    """The Hessian of a split in the functions that it may use, factored where the rows are."""
 
     def __init__(self, form: Form, piece: Pieces, ridge: float, lost: Array) -> None:
-        H = linalg.mirrored(piece.H.copy(order="F"))
+        self.arrays = xp = linalg.arrays_of(piece.H)
+        H = xp.mirrored(xp.fortran_copy(piece.H))
         steep = piece.weight * float(form.loss.max_curvature)
         self.flat = form.intercept and piece.curved < FLAT * steep
         if self.flat:
             # nowhere does the slope rise faster
             H[-1, -1] = steep
         self.floor = FLAT * steep
-        H[np.diag_indices_from(H)] += penalty(form, np.array([ridge]))[:, 0]
-        self.H = H
-        self.complement = linalg.Complement.of(lost) if lost.shape[1] else None
-        inner = H if self.complement is None else self.complement.congruent(H)
-        self.lower = linalg.cholesky(inner)
+        self.H = xp.add_on_diagonal(H, penalty(form, np.array([ridge]))[:, 0])
+        self.complement: Any = xp.complement(lost) if lost.shape[1] else None
+        inner = xp.fortran_copy(H) if self.complement is None else self.complement.congruent(H)
+        self.lower = xp.cholesky(inner)
+
+    def times(self, v: Array) -> Array:
+        """H v for some columns."""
+        return self.arrays.host(self.arrays.matmul(self.H, self.arrays.asarray(v)))
 
     def solve(self, r: Array) -> Array:
         """Q (Q'H Q)^-1 Q'r for some columns."""
-        r = np.asfortranarray(r)
-        if self.complement is None:
-            return linalg.solve_cholesky(self.lower, r)
-        inner = linalg.solve_cholesky(self.lower, self.complement.coordinates(r))
-        return self.complement.vectors(inner)
+        found = self.arrays.solve_cholesky(self.lower, self._inside(r))
+        return self.arrays.host(
+            found if self.complement is None else self.complement.vectors(found)
+        )
 
     def project(self, r: Array) -> Array:
         """Q'r."""
-        return r if self.complement is None else self.complement.coordinates(np.asfortranarray(r))
+        return r if self.complement is None else self.arrays.host(self._inside(r))
+
+    def _inside(self, r: Array) -> Any:
+        """Q'r, where H is."""
+        there = self.arrays.fortran(self.arrays.asarray(r))
+        return there if self.complement is None else self.complement.coordinates(there)
 
 
 def total(pieces: dict[int, Pieces], kept: Array | None = None) -> Pieces:

@@ -29,15 +29,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from onefit import linalg
 from onefit._precise import summation
 from onefit._types import Array
-from onefit.linalg.tiles import BLOCK
 from onefit.problem import Problem
-from onefit.stream.expansion import ROOM, Expansion
+from onefit.stream.expansion import Expansion
+from onefit.stream.features import product
 from onefit.stream.gram import Centre, Sums
 
 __all__ = ["FeatureHat", "Hat"]
@@ -78,36 +78,44 @@ class FeatureHat:
         self.problem = problem
         self.rows: Expansion = problem.K
         self.s = problem.s.astype(np.float64)
-        weight, trace = sums.weight, float(np.trace(sums.G))
+        self.arrays = xp = sums.arrays
+        weight, trace = sums.weight, float(xp.diagonal(sums.G).sum())
         phi, y = sums.means
         # what the intercept takes back: nothing without one
         one = float(problem.fit_intercept)
         self.share = one * self.s / weight
         self.mean_phi, self.mean_y = one * (centre.phi + phi), one * (centre.y + y)
         A, r = sums.centred(problem.fit_intercept)
-        size = summation(problem.n, BLOCK)
+        size = summation(problem.n, sums.terms)
         self.rounding = (
-            size * trace + 4.0 * summation(r.shape[0], BLOCK) * trace,
+            size * trace + 4.0 * summation(r.shape[0], xp.terms) * trace,
             size * np.sqrt(trace * np.diag(sums.T)[:-1]),
         )
         self.spread = np.diag(sums.T)[:-1] + weight * np.square(self.mean_y)
-        values, self.vectors = linalg.eigh(np.asfortranarray(A), overwrite=True)
-        self.values = np.maximum(values, 0.0)
-        self.z = linalg.matmul(self.vectors.T, r)
-        self._kept: Array | None = None
+        values, self.vectors = xp.eigh(xp.fortran(A))
+        self.values = np.maximum(xp.host(values), 0.0)
+        self.z = xp.host(xp.matmul(self.vectors.T, r))
+        self._kept: Any = None
 
-    def parts(self) -> Iterator[tuple[slice, Array]]:
-        """Rows, and phi_c V of these, a chunk at a time."""
-        X, features = self.rows.kept
-        n, m = self.problem.n, self.values.size
-        if self._kept is None and n * m <= ROOM:
-            self._kept = linalg.matmul(features.read(X) - self.mean_phi, self.vectors)
-        for first in range(0, n, self.rows.size):
-            some = slice(first, first + self.rows.size)
-            if self._kept is not None:
-                yield some, self._kept[some]
-            else:
-                yield some, linalg.matmul(features.read(X[some]) - self.mean_phi, self.vectors)
+    def parts(self) -> Iterator[tuple[slice, Any]]:
+        """Rows, and phi_c V of these where they are, a chunk at a time."""
+        xp, n = self.arrays, self.problem.n
+        if self._kept is None and n * self.values.size <= self.rows.room:
+            self._kept = xp.empty((n, self.values.size), np.float64)
+            for some in self._slices():
+                self._kept[some, :] = self._turned(some)
+        for some in self._slices():
+            yield some, self._turned(some) if self._kept is None else self._kept[some, :]
+
+    def _slices(self) -> list[slice]:
+        n, size = self.problem.n, self.rows.size
+        return [slice(first, min(n, first + size)) for first in range(0, n, size)]
+
+    def _turned(self, some: slice) -> Any:
+        """phi_c V of some rows."""
+        (X, features), xp = self.rows.kept, self.arrays
+        phi = features.read(xp.rows(X, some)) - xp.asarray(self.mean_phi)
+        return xp.matmul(phi, self.vectors)
 
     def at(self, lam: float) -> Hat:
         """Residuals and leverages at ``lam``."""
@@ -115,9 +123,9 @@ class FeatureHat:
         residual = np.empty((self.problem.n, self.z.shape[1]))
         leverage = np.empty(self.problem.n)
         for some, P in self.parts():
-            u = linalg.matmul(P, damped[:, None] * self.z) + self.mean_y
+            u = product(P, damped[:, None] * self.z) + self.mean_y
             residual[some] = self.problem.Y[some] - u
-            leverage[some] = np.square(P) @ damped
+            leverage[some] = self.arrays.square_sums(P, damped[:, None])[:, 0]
         slack = 1.0 - self.s * leverage - self.share
         return Hat(residual, slack, float(slack.sum()))
 
@@ -131,14 +139,14 @@ class FeatureHat:
         c = self.problem.ridge(lam)
         # H^p = P diag(e^(p-1) / (e + c)^p) P' + v v'
         scale = self.values ** (power - 1) / (self.values + c) ** power
-        sums = np.concatenate([np.square(P) @ scale for _, P in self.parts()])
-        return np.asarray(self.s * sums + self.share)
+        squares = (self.arrays.square_sums(P, scale[:, None]) for _, P in self.parts())
+        return np.asarray(self.s * np.concatenate(list(squares))[:, 0] + self.share)
 
     def power_residual(self, lam: float, power: int) -> Array:
         """H^power (y - u), power >= 1."""
         c = self.problem.ridge(lam)
         scale = (self.values / (self.values + c)) ** (power - 1) * c / (self.values + c) ** 2
-        return np.concatenate([linalg.matmul(P, scale[:, None] * self.z) for _, P in self.parts()])
+        return np.concatenate([product(P, scale[:, None] * self.z) for _, P in self.parts()])
 
     def left_out(self, lam: float) -> Array:
         """y_i - u_i^(-i), exactly, without the landmark that a row may be."""
@@ -153,40 +161,42 @@ class FeatureHat:
             left[some], bounds[some] = self._rows(some, P, ridge[some])
         return left, bounds
 
-    def _rows(self, some: slice, P: Array, ridge: Array) -> tuple[Array, Array]:
-        damped = 1.0 / (self.values + ridge[:, None])
-        pulled = damped * P
-        s = self.s[some]
-        slack = (1.0 - s * (P * pulled).sum(axis=1) - self.share[some])[:, None]
-        residual = self.problem.Y[some] - self.mean_y - linalg.matmul(pulled, self.z)
+    def _rows(self, some: slice, P: Any, ridge: Array) -> tuple[Array, Array]:
+        xp, s = self.arrays, self.s[some]
+        pulled = P / (xp.asarray(self.values)[None, :] + xp.asarray(ridge)[:, None])
+        leverage = xp.host(xp.lib.sum(P * pulled, axis=1))
+        slack = (1.0 - s * leverage - self.share[some])[:, None]
+        residual = self.problem.Y[some] - self.mean_y - product(pulled, self.z)
         left = residual / slack
         size = np.linalg.norm(self.z / (self.values + ridge.min())[:, None], axis=0)
-        moved = s[:, None] * np.abs(left) * np.linalg.norm(pulled, axis=1)[:, None]
+        moved = s[:, None] * np.abs(left) * xp.row_norms(pulled)[:, None]
         length = np.minimum(size + moved, np.sqrt(self.spread / ridge[:, None]))
-        for i, lost in self._landmarks(some):
+        for i, phi, lost in self._landmarks(some, P):
+            damped = 1.0 / (self.values + ridge[i])
             left[i], length[i] = (
                 self._without_landmark(
-                    P[i], damped[i], float(s[i]), residual[i], float(slack[i, 0]), lost
+                    phi, damped, float(s[i]), residual[i], float(slack[i, 0]), lost
                 ),
                 np.sqrt(self.spread / ridge[i]),
             )
-        far = np.linalg.norm(P, axis=1)[:, None]
+        far = xp.row_norms(P)[:, None]
         bound = far * (self.rounding[0] * length + self.rounding[1]) / ridge[:, None]
-        fine = 8.0 * summation(self.values.size, BLOCK)
+        fine = 8.0 * summation(self.values.size, xp.terms)
         bound += fine * (far * size + np.abs(left) + np.abs(self.problem.Y[some])) / slack
         return left, np.where(slack > 0.0, bound, np.inf)
 
-    def _landmarks(self, some: slice) -> Iterator[tuple[int, Array]]:
-        """Rows of a chunk that are landmarks, and what they take from the functions."""
-        rows = self.rows
+    def _landmarks(self, some: slice, P: Any) -> Iterator[tuple[int, Array, Array]]:
+        """Rows of a chunk that are landmarks, their phi_c V, and what they take from functions."""
+        rows, xp = self.rows, self.arrays
         if rows.keep_landmarks or rows.landmarks is None:
             return
-        stop = min(some.stop, self.problem.n)
-        inside = np.flatnonzero((rows.landmarks >= some.start) & (rows.landmarks < stop))
-        for place in inside:
+        inside = np.flatnonzero((rows.landmarks >= some.start) & (rows.landmarks < some.stop))
+        own = rows.landmarks[inside] - some.start
+        phi = xp.host(xp.rows(P, own)) if own.size else np.empty((0, 0))
+        for place, i, one in zip(inside, own.tolist(), phi, strict=True):
             lost = rows.features.lost(np.array([place], dtype=np.intp))
             if lost.shape[1]:
-                yield int(rows.landmarks[place] - some.start), self.vectors.T @ lost[:, 0]
+                yield i, one, product(self.vectors.T, lost[:, :1])[:, 0]
 
     def _without_landmark(
         self, phi: Array, damped: Array, s: float, residual: Array, slack: float, lost: Array

@@ -94,9 +94,12 @@ def trained(train: Array, chunk: Chunk) -> Array:
 
 @dataclass(frozen=True)
 class Pieces:
-    """Sums over the rows of one part: H = sum s d psi psi' (lower), g = sum s psi dV/du."""
+    """Sums over the rows of one part: H = sum s d psi psi' (lower), g = sum s psi dV/du.
 
-    H: Array = field(repr=False)
+    H is where the rows are.
+    """
+
+    H: Any = field(repr=False)
     g: Array = field(repr=False)
     curved: float
     weight: float
@@ -224,7 +227,8 @@ class Checked:
         sum s dV/du with every prediction shifted down, or up, by beta.
     longest : float
         The largest |phi|.
-    rows : int
+    rows, terms : int
+        All of them, and how many were added up in an order that is not known before their sums.
     """
 
     g: Array = field(repr=False)
@@ -237,6 +241,7 @@ class Checked:
     above: Array
     longest: float
     rows: int
+    terms: int
 
 
 @dataclass(frozen=True)
@@ -251,7 +256,8 @@ class Check:
     def init(self) -> tuple[Any, ...]:
         p, c = self.theta.shape
         shifts = np.zeros((self.betas.size, c))
-        return (np.zeros((p, c)), *np.zeros((5, c)), shifts, shifts.copy(), 0.0, 0)
+        terms = linalg.HOST.terms
+        return (np.zeros((p, c)), *np.zeros((5, c)), shifts, shifts.copy(), 0.0, 0, terms)
 
     def update(self, state: tuple[Any, ...], chunk: Chunk) -> tuple[Any, ...]:
         form, y = self.form, self.form.targets(chunk)
@@ -263,17 +269,18 @@ class Check:
             np.array([linalg.dots(s, form.gradient(y, u + sign * beta)) for beta in self.betas])
             for sign in (-1.0, 1.0)
         )
-        longest = float(lengths.max(initial=0.0))
+        longest, terms = float(lengths.max(initial=0.0)), linalg.arrays_of(phi).terms
         found = (
             form.adjoint(phi, pull), lengths @ sizes, sizes.sum(axis=0), np.square(lengths) @ s,
             s.sum(axis=0), linalg.dots(s, form.loss.curvature(y, u)),
             below.reshape(state[6].shape), above.reshape(state[7].shape), longest, lengths.size,
+            terms or lengths.size,
         )  # fmt: skip
         return self.merge(state, found)
 
     def merge(self, one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
         sums = tuple(a + b for a, b in zip(one[:8], other[:8], strict=True))
-        return (*sums, max(one[8], other[8]), one[9] + other[9])
+        return (*sums, max(one[8], other[8]), one[9] + other[9], max(one[10], other[10]))
 
     def finish(self, state: tuple[Any, ...]) -> Checked:
         return Checked(*state)

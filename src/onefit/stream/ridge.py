@@ -6,8 +6,9 @@ mean scaling and lam under total scaling,
     A = G - g g' / sum(s),   r = B_y - g ybar',   (A + Lambda) w = r,   b = ybar - gbar'w,
 
 g = sum s phi, a bar for a weighted mean; without an intercept A = G, r = B_y. If landmarks are
-dropped, A and r are taken in the coordinates of the functions that remain. A = H T H' with a
-tridiagonal T and Householder reflections H serves all lambdas: each costs a tridiagonal system.
+dropped, A and r are taken in the coordinates of the functions that remain. One reduction of A, to
+tridiagonal form or on a device to its eigenvectors, serves all lambdas (onefit.linalg.reduced). A
+is where the rows are; what has a column per lambda and target is NumPy's.
 
 **Certificate.** Let rho = r - (A + Lambda) w be what the computed w leaves, and let rounding have
 taken A and r by no more than dA and dr from the sums they stand for. Then
@@ -25,13 +26,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from onefit import linalg
 from onefit._precise import EPSILON, summation
 from onefit._types import Array
-from onefit.linalg.tiles import BLOCK
 from onefit.stream.gram import Centre, Moments, Sums
 
 __all__ = ["Machines", "Ridge"]
@@ -76,7 +76,7 @@ class Ridge:
     centre : Centre
     fit_intercept : bool
     scaling : {"mean", "total"}
-    complement : Complement or None
+    complement : Complement, Basis or None
         The functions of the landmarks that are kept.
     """
 
@@ -86,22 +86,21 @@ class Ridge:
         centre: Centre,
         fit_intercept: bool,
         scaling: str,
-        complement: linalg.Complement | None = None,
+        complement: Any = None,
     ) -> None:
         self.centre, self.fit_intercept, self.complement = centre, fit_intercept, complement
         self.weight = sums.weight if scaling == "mean" else 1.0
-        self.means = sums.means
-        self.roots = np.sqrt(np.maximum(np.diag(sums.G), 0.0))
-        self.fine = summation(max(1, sums.rows), BLOCK) * float(np.linalg.norm(self.roots))
+        self.means, self.arrays = sums.means, sums.arrays
+        self.roots = np.sqrt(np.maximum(self.arrays.diagonal(sums.G), 0.0))
+        self.fine = summation(max(1, sums.rows), sums.terms) * float(np.linalg.norm(self.roots))
         self.spread = np.sqrt(np.diag(sums.T)[:-1])
         A, r = sums.centred(fit_intercept)
-        A = linalg.mirrored(A)
+        A = self.arrays.mirrored(A)
         if complement is not None:
             A = complement.congruent(A)
             r = complement.coordinates(r)
         self.A, self.r = A, r
-        self.diagonal, self.beside, self.H = linalg.tridiagonal(A.copy(order="F"))
-        self.z = self.H.coordinates(r)
+        self.reduced = self.arrays.reduced(self.arrays.fortran_copy(A))
 
     @classmethod
     def without(
@@ -113,26 +112,19 @@ class Ridge:
         lost: Array,
     ) -> Ridge:
         """Of all parts but some, without the functions that columns (m, d) span."""
-        complement = linalg.Complement.of(lost) if lost.shape[1] else None
-        return cls(moments.without(removed), moments.centre, fit_intercept, scaling, complement)
+        sums = moments.without(removed)
+        complement = sums.arrays.complement(lost) if lost.shape[1] else None
+        return cls(sums, moments.centre, fit_intercept, scaling, complement)
 
     def machines(self, lams: Array) -> Machines:
         """At every lambda."""
-        m, (k, q), L = self.centre.phi.size, self.r.shape, lams.size
-        ridges, reasons = lams * self.weight, [""] * L
-        V = np.zeros((k, L, q))
-        for i, c in enumerate(ridges):
-            try:
-                V[:, i] = linalg.solve_tridiagonal(self.diagonal + c, self.beside, self.z)
-            except linalg.LinAlgError:
-                reasons[i] = (
-                    f"lam={lams[i]:g} is below the rounding of the sums that its machine is made "
-                    "of; raise lam"
-                )
-        V = self.H.times(np.asfortranarray(V.reshape(k, L * q)), 0)
+        m, q, L = self.centre.phi.size, self.r.shape[1], lams.size
+        ridges = lams * self.weight
+        V, found = self.reduced.solve(ridges, self.r)
+        reasons = ["" if ok else _below(lam) for lam, ok in zip(lams, found, strict=True)]
         W = V if self.complement is None else self.complement.vectors(V)
-        W = W.reshape(m, L, q)
-        off = self._distances(V.reshape(k, L, q), W, ridges)
+        W = self.arrays.host(W).reshape(m, L, q)
+        off = self._distances(V, W, ridges)
         phi, y = self.means
         b = np.zeros((L, q))
         if self.fit_intercept:
@@ -140,13 +132,19 @@ class Ridge:
         far = float(np.linalg.norm(self.centre.phi + phi)) if self.fit_intercept else 0.0
         return Machines(W, b, off, far, reasons)
 
-    def _distances(self, V: Array, W: Array, ridges: Array) -> Array:
-        """Bounds on ||w - w*||, (L, q)."""
-        k, L, q = V.shape
-        flat, ridges = np.asfortranarray(V.reshape(k, L * q)), ridges[:, None]
-        left = self.r[:, None] - linalg.matmul(self.A, flat).reshape(V.shape) - ridges * V
-        sizes = linalg.matmul(np.abs(self.A), np.abs(flat)).reshape(V.shape)
-        sizes += ridges * np.abs(V) + np.abs(self.r)[:, None]
-        total = np.linalg.norm(left, axis=0) + summation(k, BLOCK) * np.linalg.norm(sizes, axis=0)
+    def _distances(self, flat: Any, W: Array, ridges: Array) -> Array:
+        """Bounds on ||w - w*||, (L, q), for V (k, L q)."""
+        xp, shape = self.arrays, (flat.shape[0], *W.shape[1:])
+        V, r, ridges = xp.host(flat).reshape(shape), xp.host(self.r), ridges[:, None]
+        left = r[:, None] - xp.host(xp.matmul(self.A, flat)).reshape(shape) - ridges * V
+        absolute = xp.matmul(xp.lib.abs(self.A), xp.lib.abs(flat))
+        sizes = xp.host(absolute).reshape(shape) + ridges * np.abs(V) + np.abs(r)[:, None]
+        rounding = summation(shape[0], xp.terms)
+        total = np.linalg.norm(left, axis=0) + rounding * np.linalg.norm(sizes, axis=0)
         total += self.fine * (np.tensordot(self.roots, np.abs(W), axes=1) + self.spread)
         return np.asarray(total / ridges)
+
+
+def _below(lam: float) -> str:
+    """Why there is no machine."""
+    return f"lam={lam:g} is below the rounding of the sums that its machine is made of; raise lam"

@@ -64,7 +64,7 @@ def limits(
         piece = total(pieces, columns.train[:, c])
         factor = Factor(form, piece, float(ridge), columns.lost[c])
         pull = piece.g + penalty(form, columns.ridge[[c]])[:, 0] * theta
-        right = linalg.matmul(factor.H, theta[:, None]) - pull[:, None]
+        right = factor.times(theta[:, None]) - pull[:, None]
         found[:, [c]] = factor.solve(right)
         factors.append(factor)
     flat = np.flatnonzero([factor.flat for factor in factors])

@@ -6,6 +6,7 @@ module     what it holds                                     when it is the chea
 cholesky   a factor per column, for one step                 one column, or columns far apart
 update     one inverse, from which rows leave and enter      many columns close to one base
 spectral   a decomposition in place of that inverse          lambdas with the same curvature
+single     a copy of K in single precision                   nearly diagonal K, many columns
 iterative  a low-rank factor; otherwise products with K      ten thousand rows and more
 =========  ================================================  =====================================
 """
@@ -15,7 +16,19 @@ from __future__ import annotations
 from onefit.systems.base import Model, System
 from onefit.systems.cholesky import Cholesky
 from onefit.systems.iterative import Iterative
+from onefit.systems.single import Narrow, Single
 from onefit.systems.spectral import SharedSpectrum
 from onefit.systems.update import Base, Follow, Update
 
-__all__ = ["Base", "Cholesky", "Follow", "Iterative", "Model", "SharedSpectrum", "System", "Update"]
+__all__ = [
+    "Base",
+    "Cholesky",
+    "Follow",
+    "Iterative",
+    "Model",
+    "Narrow",
+    "SharedSpectrum",
+    "Single",
+    "System",
+    "Update",
+]

@@ -38,7 +38,7 @@ from onefit.problem import Problem
 from onefit.systems.base import Model
 from onefit.systems.low_rank import LowRank
 
-__all__ = ["Found", "Iterative", "Ridged", "Watch", "conjugate_gradients"]
+__all__ = ["Found", "Iterative", "Ridged", "Watch", "bordered", "conjugate_gradients"]
 
 #: steps after which a column is given up
 MAX_STEPS = 1000
@@ -338,13 +338,28 @@ class Iterative:
         F = self.low_rank.factor(1.0 / np.square(root).max(axis=0), k)
         ones = np.ones(k, dtype=root.dtype)
         systems = Ridged.prepare(self.problem.K, F, root, np.arange(k), ones, centred)
-        z, start = root * model.missing, np.zeros_like(root)
-        weight = linalg.dots(root, root)
-        if centred and model.total.any():
-            start = -root * (model.total / weight)
-            z = z - start - root * product(self.problem.K, root * start)
-        size = np.sqrt(linalg.dots(z, z))
-        xp = systems.arrays
-        found = conjugate_gradients(systems, xp.asarray(z), self.tolerance * size)
-        db = linalg.dots(root, z) / weight - found.along if centred else np.zeros(k)
-        return root * (xp.host(found.x) + start), db
+        return bordered(systems, root, model.missing, model.total, self.tolerance)
+
+
+def bordered(
+    systems: Ridged, root: Array, missing: Array, total: Array, tolerance: float
+) -> tuple[Array, Array]:
+    """da and db of the systems of a Newton step, up to a part ``tolerance`` of the residual.
+
+    All columns have rows with curvature. They are iterated in the precision of ``systems``; where
+    that is the lower one, each is divided by its size, lest it be too small or too large for it.
+    """
+    z, start, weight = root * missing, np.zeros_like(root), linalg.dots(root, root)
+    precision = systems.size.dtype
+    if systems.centred and total.any():
+        start = -root * (total / weight)
+        z = z - start - root * product(systems.K, (root * start).astype(precision))
+    size = np.sqrt(linalg.dots(z, z))
+    unit = np.where((size > 0.0) & (precision != z.dtype), size, np.ones_like(size))
+    target = (tolerance * size / unit).astype(precision)
+    xp = systems.arrays
+    found = conjugate_gradients(systems, xp.asarray((z / unit).astype(precision)), target)
+    db = np.zeros_like(weight)
+    if systems.centred:
+        db = linalg.dots(root, z) / weight - found.along * unit
+    return root * (xp.host(found.x) * unit + start), db
