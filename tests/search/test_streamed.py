@@ -244,7 +244,6 @@ def test_a_lambda_that_fails_has_a_reason(data: Data, monkeypatch: pytest.Monkey
     ("options", "target", "words"),
     [
         ({"cv": KFold(3)}, "y", "HashKFold"),
-        ({"criterion": "gcv"}, "y", "criterion='gcv' needs all rows in memory"),
         ({"keep_heldout": "all"}, "y", "keep_heldout='all' needs"),
         ({"lam_per_target": True}, "y", "lam_per_target=True needs"),
         ({"estimator": KernelRegressor()}, "y", "approximation='nystrom'"),

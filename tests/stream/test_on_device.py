@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import dask
-import dask.array as da
 import numpy as np
 import pytest
-from rows_everywhere import K
+from rows_everywhere import K, in_blocks
 from sklearn.base import clone
 
 from onefit import HashKFold, KernelClassifier, KernelRegressor, KernelSearchCV, linalg
@@ -37,16 +36,6 @@ def Xy() -> tuple[Any, Any]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N, P))
     return X, np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=N)
-
-
-def in_blocks(X: Any, there: Any, size: int = 170) -> Any:
-    """A Dask collection whose blocks are arrays of the library."""
-    parts = []
-    for first in range(0, len(X), size):
-        part = X[first : first + size]
-        block = dask.delayed(there, pure=False)(part)
-        parts.append(da.from_delayed(block, part.shape, float))
-    return da.concatenate(parts)
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(0.3), Laplace(0.2)], ids=repr)

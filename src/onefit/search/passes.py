@@ -12,11 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onefit.criteria.streamed import Judged
 from onefit.estimators import inside
+from onefit.linalg import LinAlgError
+from onefit.search.criterion import get_criterion
 from onefit.search.grid import Job, Machine, jobs
 from onefit.stream.by_class import ByClass, class_totals, reweighted
 from onefit.stream.gram import Gram, Moments
 from onefit.stream.joint import Joint
+from onefit.stream.leave_one import Basis
 from onefit.stream.machines import FoldMachines, Lengths, Rows, Setting, newton, squared
 from onefit.stream.methods import feature_method
 from onefit.stream.one_pass import CHUNK, run
@@ -123,6 +127,14 @@ def _rows(job: Job, drawn: dict[int, Drawn]) -> Rows:
     return Rows(job.kernel, features, landmarks, None if kept else chosen.fold, drawn[seed])
 
 
+def _basis(one: Work, moments: Moments) -> Basis | Exception:
+    """The hat matrices of all rows, or why there are none."""
+    try:
+        return Basis.of(moments.without(()), moments.centre, one.setting.intercept)
+    except (LinAlgError, FloatingPointError) as error:
+        return error
+
+
 def batches(work: list[Work], survey: Surveyed) -> Iterator[list[Work]]:
     """Machines whose moments fit into memory together."""
     batch: list[Work] = []
@@ -144,6 +156,8 @@ class Passes:
         self.source, self.seconds, self.count = source, 0.0, 0
         self.n_jobs, self.checkpoint = search.n_jobs, search.journal
         self.lengths: dict[int, Array] = {}
+        self.criterion: Any = get_criterion(search.criterion)
+        self.judged: dict[int, tuple[Array, list[str]]] = {}
         found = (getattr(one, "on_rows", None) for one in getattr(search, "_skl_callbacks", ()))
         self.watchers = [one for one in found if one is not None]
 
@@ -184,6 +198,8 @@ class Passes:
         """Machines of every fold: those of the squared loss from one pass."""
         k, widest = survey.rows.size, max(one.rows.features.size for one in batch)
         sums = self._sums(batch, k, widest)
+        if self.criterion is not None:
+            self._judge(batch, sums, widest)
         found = []
         for one in batch:
             if one.quadratic:
@@ -212,6 +228,26 @@ class Passes:
         first, rest = found[: len(grams)], found[len(grams) :]
         self.lengths |= dict(zip(lengths, rest, strict=True))
         return dict(zip(grams, first, strict=True))
+
+    def _judge(self, batch: list[Work], sums: dict[tuple[Any, ...], Moments], widest: int) -> None:
+        """The criterion of every machine, by one pass."""
+        shared = {one.sums: one for one in batch}
+        bases = {name: _basis(one, sums[name]) for name, one in shared.items()}
+        asked = [one for one in batch if isinstance(bases[one.sums], Basis)]
+        parts = tuple(one.weighted(self._judged(one, bases[one.sums])) for one in asked)
+        values = self.run(Joint(parts), widest) if parts else ()
+        for one in batch:
+            why, L = str(bases[one.sums]), one.lams.size
+            self.judged[id(one)] = np.full(L, np.inf), [why] * L
+        for one, own in zip(asked, values, strict=True):
+            pairs = [self.criterion.accept(*pair) for pair in zip(own, one.lams, strict=True)]
+            self.judged[id(one)] = np.array([v for v, _ in pairs]), [why for _, why in pairs]
+
+    def _judged(self, one: Work, basis: Any) -> Judged:
+        rows, setting = one.rows, one.setting
+        landmarks = None if rows.fold is None else rows.landmarks
+        form = setting.loss, setting.scaling, one.lams
+        return Judged(self.criterion, rows.features, landmarks, basis, *form)
 
     def bound(self, one: Work, found: FoldMachines) -> Array:
         """Bounds on the errors of held-out values, (k, L, q)."""

@@ -3,7 +3,7 @@
     pass 1   classes, if they are needed
     pass 2   folds, spreads and a sample of rows, from which come kernels and landmarks
     pass 3   moments of every fold, for all kernels with the squared loss together; other losses
-             take passes of their own at every lambda
+             take passes of their own at every lambda; a criterion takes one more
     pass 4   held-out scores of all candidates
     pass 5   held-out values of the winner, where there is room for a few numbers per row
 
@@ -24,11 +24,14 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.multiclass import check_classification_targets
 
 from onefit.certificate import EXACT
+from onefit.criteria.by_row import ByRow
 from onefit.estimators import inside
 from onefit.heldout import HeldOut
+from onefit.problem import Problem
 from onefit.quantiles import levels_of
 from onefit.search.aggregate import aggregate
 from onefit.search.continuous import expand, listed
+from onefit.search.criterion import CRITERIA, get_criterion
 from onefit.search.grid import Machine, candidates, machines
 from onefit.search.passes import Passes, Work, batches, make_work
 from onefit.search.scoring import fast_metric
@@ -46,6 +49,8 @@ Array = NDArray[Any]
 
 __all__ = ["NotKept", "Streamed", "search_streamed"]
 
+#: criteria that judge rows as they come
+BY_ROW = [repr(name) for name, one in CRITERIA.items() if isinstance(one, ByRow)]
 #: scorers of a regression that are sums over rows
 REGRESSION = "r2, neg_mean_squared_error, neg_root_mean_squared_error, neg_mean_absolute_error"
 
@@ -194,7 +199,7 @@ def search_streamed(
     table = getattr(scorers, "_scorers", {"score": scorers})
     metrics = {name: _metric(scorer, group[0].estimator, name) for name, scorer in table.items()}
     for one in group:
-        _check_machine(one)
+        _check_machine(one, get_criterion(search.criterion))
     source = open_rows(X, y, sample_weight=sample_weight, groups=groups, cv=search.cv)
     source, about, q = _targets(search, source)
     for one in group:
@@ -203,6 +208,11 @@ def search_streamed(
     survey, drawn = rows.survey(group, q)
     _check_survey(source, survey, about.classes)
     work = list(make_work(group, survey, drawn, search.method))
+    if rows.criterion is not None:
+        # what it measures may not fit the targets, of which a few are known
+        some = work[0].rows.some
+        few = Problem(None, some.Y, np.ones(some.row.size), work[0].setting.loss)
+        rows.criterion.measure(few)
     found = [one for batch in batches(work, survey) for one in rows.machines(batch, survey)]
     bounds = [rows.bound(*pair) for pair in zip(work, found, strict=True)]
     reach = [_reach(bound, survey) for bound in bounds]
@@ -212,7 +222,10 @@ def search_streamed(
     ends = {name: np.full((2, len(settings)), np.nan) for name in metrics}
     for unit, result, error, bound, far in zip(work, found, errors, bounds, reach, strict=True):
         seconds = rows.seconds / len(work)
-        outcomes.append(_outcome(search, unit, result, error, bound, survey, metrics, seconds))
+        judged = rows.judged.get(id(unit))
+        outcomes.append(
+            _outcome(search, unit, result, error, bound, survey, metrics, seconds, judged)
+        )
         for name, own in _ends(search, error, far, survey, metrics).items():
             known = [not reason for reason in result.reasons]
             ends[name][:, list(unit.machine.indices)] = np.where(known, own, np.nan)
@@ -235,7 +248,10 @@ def search_streamed(
 
 def _check_search(search: Any) -> None:
     refused = {
-        "criterion": (search.criterion != "cv", "choose by the score of the folds, criterion='cv'"),
+        "criterion": (
+            not isinstance(get_criterion(search.criterion), ByRow | None),
+            f"choose by {', '.join(BY_ROW)}, or by the score of the folds, criterion='cv'",
+        ),
         "search": (search.search != "grid", "search a grid"),
         "lam_per_target": (search.lam_per_target, "search the targets one by one"),
         "keep_heldout": (search.keep_heldout == "all", "keep those of the winner, 'best'"),
@@ -248,7 +264,7 @@ def _check_search(search: Any) -> None:
             )
 
 
-def _check_machine(one: Machine) -> None:
+def _check_machine(one: Machine, criterion: Any) -> None:
     machine = one.estimator
     if not inside.is_approximate(machine):
         raise ValueError(
@@ -271,6 +287,11 @@ def _check_machine(one: Machine) -> None:
             "streamed rows are not yet; give gamma numbers, as onefit.default_grid makes them of a "
             "sample of rows"
         )
+    if criterion is not None:
+        loss = inside.loss_of(machine)
+        nothing = Problem(np.empty((0, 0)), np.empty((0, 1)), np.empty(0), loss)
+        criterion.check(nothing)
+        criterion.check_features(nothing)
 
 
 def _several(machine: Any) -> bool:
@@ -331,8 +352,10 @@ def _outcome(
     survey: Surveyed,
     metrics: dict[str, tuple[Any, int]],
     seconds: float,
+    judged: tuple[Array, list[str]] | None,
 ) -> Outcome:
     """Scores and bounds of a machine, lambda by lambda."""
+    criterion, remarks = (None, [""] * len(found.reasons)) if judged is None else judged
     done = np.array([not reason for reason in found.reasons])
     bounds = np.moveaxis(bound, 0, 1)  # (L, k, q)
     scores, pooled = {}, {}
@@ -352,9 +375,9 @@ def _outcome(
         moved=np.zeros((L, k), dtype=np.intp),
         steps=found.steps.T,
         order=None,
-        reasons=found.reasons,
+        reasons=[a or b for a, b in zip(found.reasons, remarks, strict=True)],
         per_target=None,
-        criterion=None,
+        criterion=criterion,
         fit_seconds=seconds / L,
         score_seconds=0.0,
     )

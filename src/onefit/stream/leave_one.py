@@ -29,6 +29,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +42,7 @@ from onefit.problem import Problem
 from onefit.stream.expansion import ROOM, Expansion
 from onefit.stream.gram import Centre, Sums
 
-__all__ = ["FeatureHat", "Hat"]
+__all__ = ["Basis", "FeatureHat", "Hat"]
 
 
 @dataclass(frozen=True)
@@ -53,92 +55,154 @@ class Hat:
         y - u.
     slack : (n,) array
         1 - H_ii.
-    trace : float
-        Of I - H.
     """
 
     residual: Array = field(repr=False)
     slack: Array = field(repr=False)
-    trace: float
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What the sums over all rows say of the hat matrices.
+
+    Attributes
+    ----------
+    values, vectors : (m,) and (m, m) arrays
+        e and V.
+    z : (m, q) array
+        V'r.
+    mean_phi, mean_y : (m,) and (q,) arrays
+        What the intercept takes back: nothing without one.
+    intercept : bool
+    weight : float
+        sum s.
+    rows : int
+    rounding : float and (q,) array
+        Bounds on dA and dr.
+    spread : (q,) array
+        sum s y^2.
+    """
+
+    values: Array = field(repr=False)
+    vectors: Array = field(repr=False)
+    z: Array = field(repr=False)
+    mean_phi: Array = field(repr=False)
+    mean_y: Array
+    intercept: bool
+    weight: float
+    rows: int
+    rounding: tuple[float, Array]
+    spread: Array
+
+    @classmethod
+    def of(cls, sums: Sums, centre: Centre, intercept: bool) -> Basis:
+        """Of the sums of all rows of positive weight, which are overwritten."""
+        weight, trace, one = sums.weight, float(np.trace(sums.G)), float(intercept)
+        phi, y = sums.means
+        mean_phi, mean_y = one * (centre.phi + phi), one * (centre.y + y)
+        A, r = sums.centred(intercept)
+        size = summation(sums.rows, BLOCK)
+        rounding = (
+            size * trace + 4.0 * summation(r.shape[0], BLOCK) * trace,
+            size * np.sqrt(trace * np.diag(sums.T)[:-1]),
+        )
+        spread = np.diag(sums.T)[:-1] + weight * np.square(mean_y)
+        values, vectors = linalg.eigh(np.asfortranarray(A), overwrite=True)
+        z = linalg.matmul(vectors.T, r)
+        values = np.maximum(values, 0.0)
+        return cls(
+            values, vectors, z, mean_phi, mean_y, intercept, weight, sums.rows, rounding, spread
+        )
+
+    def machines(self, ridges: Array) -> tuple[Array, Array]:
+        """Weights (m, L, q) and intercepts (L, q) of all rows."""
+        m, q = self.z.shape
+        damped = self.z[:, None] / (self.values[:, None] + ridges)[..., None]
+        flat = np.asfortranarray(damped.reshape(m, -1))
+        W = linalg.matmul(self.vectors, flat).reshape(m, ridges.size, q)
+        return W, self.mean_y - np.tensordot(self.mean_phi, W, axes=1)
+
+    def mean_slack(self, ridge: float) -> float:
+        """The mean of 1 - H_ii over all rows."""
+        left = float((ridge / (self.values + ridge)).sum())
+        return (self.rows - self.values.size - int(self.intercept) + left) / self.rows
 
 
 class FeatureHat:
-    """What the hat matrices of one problem share.
+    """The hat matrices of a sample at some of its rows, or at all of them.
 
     Parameters
     ----------
     problem : Problem
-        With the squared loss, an Expansion for K, and positive weights.
-    sums : Sums
-        Of all rows.
-    centre : Centre
+        These rows: with the squared loss, an Expansion for K, and positive weights. Its weight is
+        that of the sample.
+    basis : Basis
+        Of the sample.
     """
 
-    def __init__(self, problem: Problem, sums: Sums, centre: Centre) -> None:
-        self.problem = problem
+    def __init__(self, problem: Problem, basis: Basis) -> None:
+        self.problem, self.basis = problem, basis
         self.rows: Expansion = problem.K
         self.s = problem.s.astype(np.float64)
-        weight, trace = sums.weight, float(np.trace(sums.G))
-        phi, y = sums.means
-        # what the intercept takes back: nothing without one
-        one = float(problem.fit_intercept)
-        self.share = one * self.s / weight
-        self.mean_phi, self.mean_y = one * (centre.phi + phi), one * (centre.y + y)
-        A, r = sums.centred(problem.fit_intercept)
-        size = summation(problem.n, BLOCK)
-        self.rounding = (
-            size * trace + 4.0 * summation(r.shape[0], BLOCK) * trace,
-            size * np.sqrt(trace * np.diag(sums.T)[:-1]),
-        )
-        self.spread = np.diag(sums.T)[:-1] + weight * np.square(self.mean_y)
-        values, self.vectors = linalg.eigh(np.asfortranarray(A), overwrite=True)
-        self.values = np.maximum(values, 0.0)
-        self.z = linalg.matmul(self.vectors.T, r)
+        self.share = float(basis.intercept) * self.s / basis.weight
         self._kept: Array | None = None
 
     def parts(self) -> Iterator[tuple[slice, Array]]:
         """Rows, and phi_c V of these, a chunk at a time."""
-        X, features = self.rows.kept
-        n, m = self.problem.n, self.values.size
-        if self._kept is None and n * m <= ROOM:
-            self._kept = linalg.matmul(features.read(X) - self.mean_phi, self.vectors)
+        X, n = self.rows.kept[0], self.problem.n
+        if self._kept is None and n * self.basis.values.size <= ROOM:
+            self._kept = self._turned(X)
         for first in range(0, n, self.rows.size):
             some = slice(first, first + self.rows.size)
-            if self._kept is not None:
-                yield some, self._kept[some]
-            else:
-                yield some, linalg.matmul(features.read(X[some]) - self.mean_phi, self.vectors)
+            yield some, self._turned(X[some]) if self._kept is None else self._kept[some]
+
+    def features(self, X: Any) -> Any:
+        """phi of some rows."""
+        return self.rows.kept[1].read(X)
+
+    def _turned(self, X: Any) -> Array:
+        """phi_c V of some rows."""
+        phi = self.features(X)
+        xp = linalg.arrays_of(phi)
+        centred = phi - xp.asarray(self.basis.mean_phi)
+        return xp.host(xp.matmul(centred, xp.asarray(self.basis.vectors)))
 
     def at(self, lam: float) -> Hat:
         """Residuals and leverages at ``lam``."""
-        damped = 1.0 / (self.values + self.problem.ridge(lam))
-        residual = np.empty((self.problem.n, self.z.shape[1]))
-        leverage = np.empty(self.problem.n)
-        for some, P in self.parts():
-            u = linalg.matmul(P, damped[:, None] * self.z) + self.mean_y
-            residual[some] = self.problem.Y[some] - u
-            leverage[some] = np.square(P) @ damped
-        slack = 1.0 - self.s * leverage - self.share
-        return Hat(residual, slack, float(slack.sum()))
+        damped = 1.0 / (self.basis.values + self.problem.ridge(lam))
+        leverage = np.concatenate([np.square(P) @ damped for _, P in self.parts()])
+        return Hat(self.residual(lam), 1.0 - self.s * leverage - self.share)
+
+    def residual(self, lam: float) -> Array:
+        """y - u."""
+        damped = 1.0 / (self.basis.values + self.problem.ridge(lam))
+        scaled = damped[:, None] * self.basis.z
+        u = np.concatenate([linalg.matmul(P, scaled) for _, P in self.parts()])
+        return np.asarray(self.problem.Y - (u + self.basis.mean_y))
 
     def leave_one_out(self, lam: float) -> Array:
         """(y_i - u_i) / (1 - H_ii), at the ridge of all rows."""
         hat = self.at(lam)
         return np.asarray(hat.residual / hat.slack[:, None])
 
+    def generalized(self, lam: float) -> Array:
+        """(y_i - u_i) over the mean of 1 - H_ii."""
+        return np.asarray(self.residual(lam) / self.basis.mean_slack(self.problem.ridge(lam)))
+
     def power_diagonal(self, lam: float, power: int) -> Array:
         """The diagonal of H^power, power >= 1."""
-        c = self.problem.ridge(lam)
+        c, values = self.problem.ridge(lam), self.basis.values
         # H^p = P diag(e^(p-1) / (e + c)^p) P' + v v'
-        scale = self.values ** (power - 1) / (self.values + c) ** power
+        scale = values ** (power - 1) / (values + c) ** power
         sums = np.concatenate([np.square(P) @ scale for _, P in self.parts()])
         return np.asarray(self.s * sums + self.share)
 
     def power_residual(self, lam: float, power: int) -> Array:
         """H^power (y - u), power >= 1."""
-        c = self.problem.ridge(lam)
-        scale = (self.values / (self.values + c)) ** (power - 1) * c / (self.values + c) ** 2
-        return np.concatenate([linalg.matmul(P, scale[:, None] * self.z) for _, P in self.parts()])
+        c, values = self.problem.ridge(lam), self.basis.values
+        scale = (values / (values + c)) ** (power - 1) * c / (values + c) ** 2
+        scaled = scale[:, None] * self.basis.z
+        return np.concatenate([linalg.matmul(P, scaled) for _, P in self.parts()])
 
     def left_out(self, lam: float) -> Array:
         """y_i - u_i^(-i), exactly, without the landmark that a row may be."""
@@ -146,53 +210,62 @@ class FeatureHat:
 
     def left_out_with_bounds(self, lam: float) -> tuple[Array, Array]:
         """The same, (n, q), and bounds on their errors."""
-        n, q = self.problem.n, self.z.shape[1]
-        left, bounds = np.empty((n, q)), np.empty((n, q))
+        left, bounds = np.empty((2, *self.problem.Y.shape))
         ridge = self.problem.ridges_without_each(lam)
         for some, P in self.parts():
             left[some], bounds[some] = self._rows(some, P, ridge[some])
         return left, bounds
 
     def _rows(self, some: slice, P: Array, ridge: Array) -> tuple[Array, Array]:
-        damped = 1.0 / (self.values + ridge[:, None])
-        pulled = damped * P
-        s = self.s[some]
-        slack = (1.0 - s * (P * pulled).sum(axis=1) - self.share[some])[:, None]
-        residual = self.problem.Y[some] - self.mean_y - linalg.matmul(pulled, self.z)
+        basis, s, Y = self.basis, self.s[some], self.problem.Y[some]
+        leverage, u, pull = self._pulled(P, ridge)
+        slack = (1.0 - s * leverage - self.share[some])[:, None]
+        residual = Y - basis.mean_y - u
         left = residual / slack
-        size = np.linalg.norm(self.z / (self.values + ridge.min())[:, None], axis=0)
-        moved = s[:, None] * np.abs(left) * np.linalg.norm(pulled, axis=1)[:, None]
-        length = np.minimum(size + moved, np.sqrt(self.spread / ridge[:, None]))
-        for i, lost in self._landmarks(some):
-            left[i], length[i] = (
-                self._without_landmark(
-                    P[i], damped[i], float(s[i]), residual[i], float(slack[i, 0]), lost
-                ),
-                np.sqrt(self.spread / ridge[i]),
-            )
+        size = np.linalg.norm(basis.z / (basis.values + ridge.min())[:, None], axis=0)
+        moved = s[:, None] * np.abs(left) * pull[:, None]
+        length = np.minimum(size + moved, np.sqrt(basis.spread / ridge[:, None]))
+        for place, lost in self._landmarks:
+            i = place - some.start
+            if 0 <= i < s.size:
+                own = float(ridge[i]), float(s[i]), residual[i], float(slack[i, 0])
+                left[i] = self._without_landmark(P[i], *own, lost)
+                length[i] = np.sqrt(basis.spread / ridge[i])
         far = np.linalg.norm(P, axis=1)[:, None]
-        bound = far * (self.rounding[0] * length + self.rounding[1]) / ridge[:, None]
-        fine = 8.0 * summation(self.values.size, BLOCK)
-        bound += fine * (far * size + np.abs(left) + np.abs(self.problem.Y[some])) / slack
+        bound = far * (basis.rounding[0] * length + basis.rounding[1]) / ridge[:, None]
+        fine = 8.0 * summation(basis.values.size, BLOCK)
+        bound += fine * (far * size + np.abs(left) + np.abs(Y)) / slack
         return left, np.where(slack > 0.0, bound, np.inf)
 
-    def _landmarks(self, some: slice) -> Iterator[tuple[int, Array]]:
-        """Rows of a chunk that are landmarks, and what they take from the functions."""
-        rows = self.rows
+    def _pulled(self, P: Array, ridge: Array) -> tuple[Array, Array, Array]:
+        """phi_c'B phi_c, phi_c'w less its mean, and |B phi_c|, each row at its own ridge."""
+        values, z = self.basis.values, self.basis.z
+        if (ridge == ridge[0]).all():  # as without weights: a few sums over the columns
+            damped = 1.0 / (values + ridge[0])
+            sums = linalg.matmul(np.square(P), np.column_stack([damped, np.square(damped)]))
+            return sums[:, 0], linalg.matmul(P, damped[:, None] * z), np.sqrt(sums[:, 1])
+        pulled = P / (values + ridge[:, None])
+        norms = np.linalg.norm(pulled, axis=1)
+        return (P * pulled).sum(axis=1), linalg.matmul(pulled, z), norms
+
+    @cached_property
+    def _landmarks(self) -> list[tuple[int, Array]]:
+        """Rows that are landmarks, and what they take from the functions."""
+        rows, found = self.rows, []
         if rows.keep_landmarks or rows.landmarks is None:
-            return
-        stop = min(some.stop, self.problem.n)
-        inside = np.flatnonzero((rows.landmarks >= some.start) & (rows.landmarks < stop))
-        for place in inside:
+            return []
+        for place in np.flatnonzero(rows.landmarks >= 0):
             lost = rows.features.lost(np.array([place], dtype=np.intp))
             if lost.shape[1]:
-                yield int(rows.landmarks[place] - some.start), self.vectors.T @ lost[:, 0]
+                found.append((int(rows.landmarks[place]), self.basis.vectors.T @ lost[:, 0]))
+        return found
 
     def _without_landmark(
-        self, phi: Array, damped: Array, s: float, residual: Array, slack: float, lost: Array
+        self, phi: Array, ridge: float, s: float, residual: Array, slack: float, lost: Array
     ) -> Array:
         """y_i - u_i^(-i) of a row that is a landmark."""
+        damped = 1.0 / (self.basis.values + ridge)
         t, g = float(lost @ (damped * phi)), float(lost @ (damped * lost))
-        a = (lost * damped) @ self.z
+        a = (lost * damped) @ self.basis.z
         left = residual / slack
         return np.asarray(left + t / slack * (a - s * t * left) / (g + s * t * t / slack))
