@@ -65,6 +65,7 @@ __all__ = [
     "weights_of",
     "with_decision",
     "with_support",
+    "without_features",
     "workload_of",
 ]
 
@@ -184,6 +185,13 @@ def encode_labels(classes: Array, y: Any) -> Array:
     if len(classes) == 2:
         return np.where(labels == classes[1], 1.0, -1.0)[:, None]
     return np.where(labels[:, None] == classes, 1.0, -1.0)
+
+
+def without_features(machine: KernelMachine) -> KernelMachine:
+    """The same with the whole kernel, and nothing said of features."""
+    plain = type(machine)()
+    names = ("approximation", "n_components", "keep_landmarks")
+    return clone(machine).set_params(**{name: getattr(plain, name) for name in names})
 
 
 def check_rows(machine: KernelMachine, X: Any, **options: Any) -> Any:
