@@ -14,9 +14,9 @@ from onefit.stream.expansion import CHUNK, ROOM
 
 __all__ = ["FEATURE_COSTS", "feature_bytes"]
 
-#: passes over an array that an entry of a kernel matrix costs: 17 to 20 for the Gaussian kernel of 5
+#: passes over an array that an entry of a kernel matrix costs: 16 to 18 for the Gaussian kernel of 5
 #: to 20 columns, by processor time of one thread
-ENTRY = 18.0
+ENTRY = 17.0
 #: and features that are held: their lengths, and a copy of every fold's
 HELD = 6.0
 #: steps of Newton's method at a lambda that starts from the one before
