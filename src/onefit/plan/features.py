@@ -14,8 +14,8 @@ from onefit.stream.expansion import CHUNK, ROOM
 
 __all__ = ["FEATURE_COSTS", "feature_bytes"]
 
-#: passes over an array that an entry of a kernel matrix costs: 16 to 18 for the Gaussian kernel of 5
-#: to 20 columns, by processor time of one thread
+#: passes over an array that an entry of a kernel matrix costs: 16 to 18 with a Gaussian kernel and
+#: 5 to 20 columns, by processor time of one thread
 ENTRY = 17.0
 #: and features that are held: their lengths, and a copy of every fold's
 HELD = 6.0
