@@ -77,9 +77,9 @@ def main() -> None:
     about = (
         f"`select(X, y, minutes=..., cv={FOLDS}, scoring='neg_root_mean_squared_error')` on "
         f"{len(y)} rows of cadata. planned: the whole kernel, by the plan; expected: the search "
-        "with features, by the plan; loss: of the RMSE of the winner by features against that of the whole kernel "
-        "at the same setting, on the same folds; whole kernel s: what measuring the latter took; "
-        "seconds: all of it. Errors are in thousands."
+        "with features, by the plan; loss: of the RMSE of the winner by features against that of "
+        "the whole kernel at the same setting, on the same folds; whole kernel s: what measuring "
+        "the latter took; seconds: all of it. Errors are in thousands."
     )
     text = f"{about}\n\n{harness.table(results)}\n" + "\n".join(f"- {one}" for one in said)
     name = harness.stem("fallback", flags.quick)

@@ -14,6 +14,9 @@ cupy       the same for arrays of CuPy
 svm        method "exact" with the smoothed hinge on 20,000 rows of a9a, three gammas x 15 lams x 10
            folds, extrapolated to 15 gammas; the rows come from build/a9a_20000.npz, which
            --prepare makes of the file in ONEFIT_DATA_DIR
+stream     5 folds x 20 lams with features of 1,000,000 rows x 20 columns in a file, chunk by chunk
+           on the device; rows a second there and on the host, agreement of both at n = 20,000, one
+           and two worker processes on the device where Dask is installed
 curve      rows against seconds, 10 folds x 10 lams: GPU, CPU, GridSearchCV (gpu_picture.py draws)
 
 Data are on the device before a clock starts, and every clock stops after a synchronisation. Peak
@@ -31,6 +34,7 @@ import torch
 from _gpu import HERE, KERNELS, folds_of, problem_of, problem_of_host, sample, table, timed
 from _gpu_losses import cupy, losses, prepare, svm
 from _gpu_profile import curve, profile
+from _gpu_stream import stream
 
 
 def fits(n: int, device: str) -> bool:
@@ -291,6 +295,7 @@ PARTS = {
     "cupy": cupy,
     "svm": svm,
     "profile": profile,
+    "stream": stream,
     "curve": curve,
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import dask
@@ -72,6 +73,38 @@ def test_sums_are_kept_on_the_device_and_come_home_in_the_end(there: Any, Xy: An
     for k, sums in expected.folds.items():
         np.testing.assert_allclose(np.tril(found.folds[k].G), np.tril(sums.G), atol=1e-9)
         np.testing.assert_allclose(found.folds[k].B, sums.B, atol=1e-9)
+
+
+def test_rows_that_are_brought_to_a_device(
+    there: Any, Xy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By this process, without Dask; and once more from where it was interrupted."""
+    X, y = Xy
+    monkeypatch.setattr("onefit.stream.arrays.PIECE", 100)
+    monkeypatch.setattr("onefit.stream.checkpoint.PAUSE", -1.0)
+    features = nystrom_map(Gaussian(0.3), X[:40])
+    gram = Gram(features, Centre.of(features, X[:50], y[:50, None]))
+    rows = open_rows(X, y, cv=K)
+    source, update = rows.transformed(there, P), Gram.update
+    seen: list[int] = []
+
+    def counted(self: Gram, state: Any, chunk: Any) -> Any:
+        seen.append(chunk.row.size)
+        if len(seen) == 4:
+            raise KeyboardInterrupt
+        return update(self, state, chunk)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Gram, "update", counted)
+        with pytest.raises(KeyboardInterrupt):
+            run(gram, source, checkpoint=tmp_path / "kept", chunk_rows=60)
+        seen[:] = [0] * 4
+        found = run(gram, source, checkpoint=tmp_path / "kept", chunk_rows=60)
+        assert sum(seen) == N - 100  # one piece of two chunks was kept
+    for k, sums in run(gram, rows).folds.items():
+        assert isinstance(found.folds[k].G, np.ndarray)
+        assert found.folds[k].rows == sums.rows
+        np.testing.assert_allclose(np.tril(found.folds[k].G), np.tril(sums.G), atol=1e-9)
 
 
 @pytest.mark.parametrize("loss", ["squared", "log"])
