@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 
 from onefit.criteria.streamed import Judged
 from onefit.estimators import inside
@@ -18,6 +19,7 @@ from onefit.linalg import LinAlgError
 from onefit.search.criterion import get_criterion
 from onefit.search.grid import Job, Machine, jobs
 from onefit.stream.by_class import ByClass, class_totals, reweighted
+from onefit.stream.by_column import ByColumn, spread_over
 from onefit.stream.gram import Gram, Moments
 from onefit.stream.joint import Joint
 from onefit.stream.leave_one import Basis
@@ -50,6 +52,8 @@ class Work:
     method : str
     classes : array or None
         Weights of the classes.
+    columns : callable or None
+        From targets to those of its own columns: pairs of classes, or levels.
     """
 
     machine: Machine
@@ -57,6 +61,7 @@ class Work:
     setting: Setting
     method: str
     classes: Array | None = None
+    columns: Any = None
 
     @property
     def lams(self) -> Array:
@@ -75,12 +80,32 @@ class Work:
         return id(self.rows), self.setting.intercept, weights
 
     def weighted(self, accumulator: Any) -> Any:
-        """The accumulator of rows that weigh as their classes say."""
+        """The accumulator of rows that weigh as their classes say, with targets of its columns."""
+        if self.columns is not None:
+            accumulator = ByColumn(accumulator, self.columns)
         return accumulator if self.classes is None else ByClass(accumulator, self.classes)
 
     def surveyed(self, survey: Surveyed) -> Surveyed:
         """The survey of these rows."""
-        return survey if self.classes is None else reweighted(survey, self.classes)
+        survey = survey if self.classes is None else reweighted(survey, self.classes)
+        if self.columns is None:
+            return survey
+        return spread_over(survey, self.columns(np.zeros((1, survey.scale.size))).shape[1])
+
+    @property
+    def shared(self) -> tuple[int, int]:
+        """Machines for which this is the same are scored together."""
+        return id(self.rows), 0 if self.columns is None else id(self)
+
+    @property
+    def judges(self) -> dict[str, Any]:
+        """How values of its own columns are scored."""
+        if self.columns is None:
+            return {}
+        machine = self.machine.estimator
+        if is_classifier(machine):
+            return {"by_class": inside.answers(machine)["as_decision"]}
+        return {"loss": getattr(self.setting.loss, "unrounded", self.setting.loss.value)}
 
 
 def make_work(
@@ -97,7 +122,7 @@ def make_work(
             setting = Setting(loss, estimator.fit_intercept, estimator.scaling, name == "exact")
             totals = class_totals(survey).sum(axis=0) if inside.weighs_classes(estimator) else None
             classes = None if totals is None else inside.class_weights(estimator, totals)
-            yield Work(machine, rows, setting, name, classes)
+            yield Work(machine, rows, setting, name, classes, inside.own_columns(estimator))
 
 
 def _stand_in(group: list[Machine], survey: Surveyed, drawn: Drawn) -> tuple[Array, Array, Array]:
@@ -267,13 +292,14 @@ class Passes:
         ``reach`` has for each machine bounds (k, L) on the errors of its held-out values.
         """
         pairs = list(zip(work, found, reach, strict=True))
-        shared = [list(own) for _, own in groupby(pairs, key=lambda pair: id(pair[0].rows))]
+        shared = [list(own) for _, own in groupby(pairs, key=lambda pair: pair[0].shared)]
         scores = [
             Scores(
                 own[0][0].rows.features,
                 np.concatenate([machines.W for _, machines, _ in own], axis=2),
                 np.concatenate([machines.b for _, machines, _ in own], axis=1),
                 np.concatenate([bound for _, _, bound in own], axis=1),
+                **own[0][0].judges,
             )
             for own in shared
         ]

@@ -27,8 +27,9 @@ from onefit.certificate import EXACT
 from onefit.criteria.by_row import ByRow
 from onefit.estimators import inside
 from onefit.heldout import HeldOut
+from onefit.losses import Quantile
 from onefit.problem import Problem
-from onefit.quantiles import levels_of
+from onefit.quantiles import levels_of, neg_pinball_loss
 from onefit.search.aggregate import aggregate
 from onefit.search.continuous import expand, listed
 from onefit.search.criterion import CRITERIA, get_criterion
@@ -40,7 +41,7 @@ from onefit.stream.fit import FeatureFit
 from onefit.stream.machines import FoldMachines
 from onefit.stream.one_pass import run
 from onefit.stream.open_rows import open_rows
-from onefit.stream.scores import METRICS, Errors
+from onefit.stream.scores import METRICS, Errors, own_loss
 from onefit.stream.source import Source
 from onefit.stream.survey import Labels, Surveyed
 from onefit.stream.values import ROOM, numbers
@@ -87,6 +88,8 @@ class Streamed:
         Columns ``low_test_<metric>`` and ``high_test_<metric>``.
     grouped : bool
         Whether folds keep groups together.
+    plain : bool
+        Whether held-out values have the columns of the targets: no levels, no pairs of classes.
     """
 
     candidates: list[dict[str, Any]]
@@ -97,6 +100,7 @@ class Streamed:
     gammas: Array
     intervals: dict[str, Array] = field(repr=False)
     grouped: bool
+    plain: bool
     fitted: dict[int, _Fitted] = field(repr=False)
     about: _About = field(repr=False)
     passes: Passes = field(repr=False)
@@ -116,9 +120,11 @@ class Streamed:
         inside.adopt(machine, rows.kernel, rows.features, rows.landmarks, whole)
         return machine
 
-    def machine(self, search: Any) -> Any:
+    def machine(self, search: Any, best: int) -> Any:
         """A machine that knows classes and targets, for scorers."""
         found = clone(search.estimator)
+        if not self.plain:
+            found.set_params(**clone(self.candidates[best], safe=False))
         self.about.tell(found)
         return found
 
@@ -197,13 +203,14 @@ def search_streamed(
         raise ValueError("param_grid has an Interval, but streamed rows need lists of values")
     group = machines(search.estimator, settings)
     table = getattr(scorers, "_scorers", {"score": scorers})
-    metrics = {name: _metric(scorer, group[0].estimator, name) for name, scorer in table.items()}
+    metrics = {name: _metric(scorer, group, name) for name, scorer in table.items()}
     for one in group:
         _check_machine(one, get_criterion(search.criterion))
     source = open_rows(X, y, sample_weight=sample_weight, groups=groups, cv=search.cv)
     source, about, q = _targets(search, source)
     for one in group:
         about.tell(one.estimator)
+        inside.columns_of(one.estimator, np.zeros((1, q)))  # refuses levels of several targets
     rows = Passes(source, search)
     survey, drawn = rows.survey(group, q)
     _check_survey(source, survey, about.classes)
@@ -235,14 +242,15 @@ def search_streamed(
         places = list(unit.machine.indices)
         lams[places] = unit.machine.lams
         gammas[places] = np.mean(getattr(unit.rows.kernel, "gamma", np.inf))
+    plain = all(unit.columns is None for unit in work)
     columns = {
         f"{side}_test_{name}": ends[name][i]
-        for name in metrics
+        for name in (metrics if plain else ())
         for i, side in enumerate(("low", "high"))
     }
     return Streamed(
         settings, outcomes, survey.rows, list(metrics), lams, gammas, columns,
-        groups is not None, fitted, about, rows,
+        groups is not None, plain, fitted, about, rows,
     )  # fmt: skip
 
 
@@ -276,11 +284,6 @@ def _check_machine(one: Machine, criterion: Any) -> None:
             "a width of 'mad' is a median over all rows, which are streamed; give threshold or "
             "delta in units of the target"
         )
-    if _several(machine):
-        raise ValueError(
-            "multi_class='ovo' and several levels make columns of their own, which need all rows "
-            "in memory, but they are streamed; use multi_class='ovr', and fit levels one by one"
-        )
     if inside.weighs_classes(machine) and isinstance(machine.gamma, str):
         raise ValueError(
             f"gamma={machine.gamma!r} looks at rows as they are weighted by class_weight, which "
@@ -294,12 +297,15 @@ def _check_machine(one: Machine, criterion: Any) -> None:
         criterion.check_features(nothing)
 
 
-def _several(machine: Any) -> bool:
-    """Whether a machine has columns of its own: pairs of classes, or levels."""
-    return getattr(machine, "multi_class", "ovr") == "ovo" or len(levels_of(machine)) > 1
-
-
-def _metric(scorer: Any, machine: Any, name: str) -> tuple[Any, int]:
+def _metric(scorer: Any, group: list[Machine], name: str) -> tuple[Any, int]:
+    machine, several = group[0].estimator, {len(levels_of(one.estimator)) > 1 for one in group}
+    if several == {True}:
+        return _of_levels(scorer, machine, name)
+    if len(several) > 1:
+        raise ValueError(
+            "some machines have several levels and others have not, and their scores are of "
+            "different kinds; search them one after the other"
+        )
     found, sign = fast_metric(scorer, machine)
     if found is None or found.__name__ not in METRICS:
         known = "accuracy" if is_classifier(machine) else REGRESSION
@@ -307,6 +313,17 @@ def _metric(scorer: Any, machine: Any, name: str) -> tuple[Any, int]:
             f"scoring={name!r} is no sum over rows, which streamed rows need; use one of {known}"
         )
     return METRICS[found.__name__], sign
+
+
+def _of_levels(scorer: Any, machine: Any, name: str) -> tuple[Any, int]:
+    """What machines of several levels are scored by: their own score."""
+    pinball = isinstance(inside.loss_of(machine), Quantile)
+    if hasattr(scorer, "_estimator") or (scorer is neg_pinball_loss and pinball):
+        return own_loss, -1
+    raise ValueError(
+        f"scoring={name!r} is of one value per row, and several levels of streamed rows are scored "
+        "by their own loss; leave scoring at None"
+    )
 
 
 def _targets(search: Any, source: Source) -> tuple[Source, _About, int]:
@@ -369,8 +386,8 @@ def _outcome(
         method=one.method,
         scores=scores,
         pooled=pooled,
-        values=np.empty((L, 0, survey.scale.size)),
-        exact=np.asarray((bounds <= EXACT * survey.scale).all(axis=2)),
+        values=np.empty((L, 0, bounds.shape[2])),
+        exact=np.asarray((bounds <= EXACT * one.surveyed(survey).scale).all(axis=2)),
         error=np.asarray(bounds.max(axis=2)),
         moved=np.zeros((L, k), dtype=np.intp),
         steps=found.steps.T,
