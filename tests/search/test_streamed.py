@@ -15,9 +15,12 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import KFold
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.norms import target_scale
 from onefit.search.continuous import Interval
-from onefit.stream import CheckpointError, HashKFold, open_rows
+from onefit.stream import CheckpointError, HashKFold, open_rows, run
+from onefit.stream.by_column import spread_over
 from onefit.stream.ridge import Ridge
+from onefit.stream.survey import Survey
 
 N = 900
 CV = HashKFold(4, random_state=1)
@@ -280,7 +283,6 @@ def test_a_lambda_that_fails_has_a_reason(data: Data, monkeypatch: pytest.Monkey
             "y",
             "of one value per row",
         ),
-        ({"estimator": QUANTILES}, ["y", "z"], "several levels are for one target"),
         (
             {"estimator": QUANTILES, "param_grid": {"level": [0.5, (0.2, 0.8)]}},
             "y",
@@ -301,6 +303,25 @@ def test_what_streamed_rows_cannot_serve_is_refused(
     given = {"estimator": KernelRegressor(**NYSTROM), "param_grid": {"lam": [1e-2]}} | options
     with pytest.raises(ValueError, match=words):
         KernelSearchCV(**given).fit(data.source(target))
+
+
+def test_levels_of_two_targets_are_refused_before_any_pass(
+    data: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onefit.stream.survey.Survey.update", None)
+    with pytest.raises(ValueError, match="several levels are for one target"):
+        KernelSearchCV(QUANTILES, {"lam": [1e-2]}, cv=CV).fit(data.source(["y", "z"]))
+
+
+@pytest.mark.parametrize("target", ["y", "three"])
+def test_columns_have_the_unit_of_their_target(data: Data, target: str) -> None:
+    """What an error is judged by, as the problem in memory has it."""
+    y = data.frame[target].to_numpy(dtype=float)
+    Y = y[:, None] if target == "y" else np.where(y[:, None] == np.arange(3), 1.0, -1.0)
+    survey = run(Survey(4, Y.shape[1]), open_rows(data.X, Y, cv=CV))
+    found = spread_over(survey, 3)
+    np.testing.assert_allclose(found.scale, target_scale(Y, np.ones(N))[:1].repeat(3))
+    np.testing.assert_array_equal(found.weights, survey.weights)
 
 
 def test_folds_without_rows_weight_or_classes_are_refused(data: Data) -> None:
