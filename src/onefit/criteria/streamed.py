@@ -122,6 +122,14 @@ class _ChunkHat(FeatureHat):
     def features(self, X: Any) -> Any:
         return self._phi
 
+    def squares(self, some: slice, P: Array) -> Array:
+        return self._squared[some] if self._kept is not None else super().squares(some, P)
+
+    @cached_property
+    def _squared(self) -> Array:
+        """Made once for all lambdas: a chunk is small."""
+        return np.square(self._kept)
+
     @cached_property
     def _phi(self) -> Any:
         X, features = self.rows.kept

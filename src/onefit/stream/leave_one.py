@@ -167,10 +167,14 @@ class FeatureHat:
         centred = phi - xp.asarray(self.basis.mean_phi)
         return xp.host(xp.matmul(centred, xp.asarray(self.basis.vectors)))
 
+    def squares(self, some: slice, P: Array) -> Array:
+        """The squares of phi_c V of a part."""
+        return np.square(P)
+
     def at(self, lam: float) -> Hat:
         """Residuals and leverages at ``lam``."""
         damped = 1.0 / (self.basis.values + self.problem.ridge(lam))
-        leverage = np.concatenate([np.square(P) @ damped for _, P in self.parts()])
+        leverage = np.concatenate([self.squares(*part) @ damped for part in self.parts()])
         return Hat(self.residual(lam), 1.0 - self.s * leverage - self.share)
 
     def residual(self, lam: float) -> Array:
@@ -194,7 +198,7 @@ class FeatureHat:
         c, values = self.problem.ridge(lam), self.basis.values
         # H^p = P diag(e^(p-1) / (e + c)^p) P' + v v'
         scale = values ** (power - 1) / (values + c) ** power
-        sums = np.concatenate([np.square(P) @ scale for _, P in self.parts()])
+        sums = np.concatenate([self.squares(*part) @ scale for part in self.parts()])
         return np.asarray(self.s * sums + self.share)
 
     def power_residual(self, lam: float, power: int) -> Array:
@@ -206,47 +210,63 @@ class FeatureHat:
 
     def left_out(self, lam: float) -> Array:
         """y_i - u_i^(-i), exactly, without the landmark that a row may be."""
-        return self.left_out_with_bounds(lam)[0]
+        ridge = self.problem.ridges_without_each(lam)
+        return np.concatenate([self._left(some, P, ridge[some])[0] for some, P in self.parts()])
 
     def left_out_with_bounds(self, lam: float) -> tuple[Array, Array]:
         """The same, (n, q), and bounds on their errors."""
         left, bounds = np.empty((2, *self.problem.Y.shape))
         ridge = self.problem.ridges_without_each(lam)
         for some, P in self.parts():
-            left[some], bounds[some] = self._rows(some, P, ridge[some])
+            left[some], slack, pull = self._left(some, P, ridge[some])
+            bounds[some] = self._bounds(some, P, ridge[some], left[some], slack, pull)
         return left, bounds
 
-    def _rows(self, some: slice, P: Array, ridge: Array) -> tuple[Array, Array]:
-        basis, s, Y = self.basis, self.s[some], self.problem.Y[some]
-        leverage, u, pull = self._pulled(P, ridge)
+    def _left(self, some: slice, P: Array, ridge: Array) -> tuple[Array, Array, Array]:
+        """y_i - u_i^(-i), 1 - H_ii, and |B phi_c| of some rows."""
+        s, Y = self.s[some], self.problem.Y[some]
+        leverage, u, pull = self._pulled(some, P, ridge)
         slack = (1.0 - s * leverage - self.share[some])[:, None]
-        residual = Y - basis.mean_y - u
+        residual = Y - self.basis.mean_y - u
         left = residual / slack
+        for i, lost in self._landmarks_in(some):
+            own = float(ridge[i]), float(s[i]), residual[i], float(slack[i, 0])
+            left[i] = self._without_landmark(P[i], *own, lost)
+        return left, slack, pull
+
+    def _bounds(
+        self, some: slice, P: Array, ridge: Array, left: Array, slack: Array, pull: Array
+    ) -> Array:
+        basis, s, Y = self.basis, self.s[some], self.problem.Y[some]
         size = np.linalg.norm(basis.z / (basis.values + ridge.min())[:, None], axis=0)
         moved = s[:, None] * np.abs(left) * pull[:, None]
-        length = np.minimum(size + moved, np.sqrt(basis.spread / ridge[:, None]))
-        for place, lost in self._landmarks:
-            i = place - some.start
-            if 0 <= i < s.size:
-                own = float(ridge[i]), float(s[i]), residual[i], float(slack[i, 0])
-                left[i] = self._without_landmark(P[i], *own, lost)
-                length[i] = np.sqrt(basis.spread / ridge[i])
+        longest = np.sqrt(basis.spread / ridge[:, None])
+        length = np.minimum(size + moved, longest)
+        for i, _ in self._landmarks_in(some):
+            length[i] = longest[i]
         far = np.linalg.norm(P, axis=1)[:, None]
         bound = far * (basis.rounding[0] * length + basis.rounding[1]) / ridge[:, None]
         fine = 8.0 * summation(basis.values.size, BLOCK)
         bound += fine * (far * size + np.abs(left) + np.abs(Y)) / slack
-        return left, np.where(slack > 0.0, bound, np.inf)
+        return np.where(slack > 0.0, bound, np.inf)
 
-    def _pulled(self, P: Array, ridge: Array) -> tuple[Array, Array, Array]:
+    def _pulled(self, some: slice, P: Array, ridge: Array) -> tuple[Array, Array, Array]:
         """phi_c'B phi_c, phi_c'w less its mean, and |B phi_c|, each row at its own ridge."""
         values, z = self.basis.values, self.basis.z
         if (ridge == ridge[0]).all():  # as without weights: a few sums over the columns
             damped = 1.0 / (values + ridge[0])
-            sums = linalg.matmul(np.square(P), np.column_stack([damped, np.square(damped)]))
+            both = np.column_stack([damped, np.square(damped)])
+            sums = linalg.matmul(self.squares(some, P), both)
             return sums[:, 0], linalg.matmul(P, damped[:, None] * z), np.sqrt(sums[:, 1])
         pulled = P / (values + ridge[:, None])
-        norms = np.linalg.norm(pulled, axis=1)
-        return (P * pulled).sum(axis=1), linalg.matmul(pulled, z), norms
+        leverage, norms = np.einsum("ij,ij->i", P, pulled), np.linalg.norm(pulled, axis=1)
+        return leverage, linalg.matmul(pulled, z), norms
+
+    def _landmarks_in(self, some: slice) -> Iterator[tuple[int, Array]]:
+        """Those of a part, counted from its first row."""
+        for place, lost in self._landmarks:
+            if some.start <= place < some.stop:
+                yield place - some.start, lost
 
     @cached_property
     def _landmarks(self) -> list[tuple[int, Array]]:
