@@ -128,6 +128,7 @@ class _ChunkHat(FeatureHat):
     @cached_property
     def _squared(self) -> Array:
         """Made once for all lambdas: a chunk is small."""
+        assert self._kept is not None
         return np.square(self._kept)
 
     @cached_property
