@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import LeaveOneGroupOut
 
-from onefit import KernelClassifier, KernelRegressor, select
+from onefit import KernelClassifier, KernelRegressor, default_grid, select
 
 random = np.random.default_rng(0)
 n = 60
@@ -95,6 +96,19 @@ def test_outliers_bring_hubers_loss(robust):
     assert np.abs(search.predict(X) - curve).mean() < 0.3
     squared = KernelRegressor().fit(X, SPOILT)
     assert np.abs(squared.predict(X) - curve).mean() > 1.0
+
+
+def test_outliers_are_answered_near_the_bandwidth_of_the_squared_loss(robust):
+    """Of the grid's bandwidths, at most two on either side of its winner by the same score."""
+    tried = robust.cv_results_["params"]
+    gammas = np.unique([one["gamma"] for one in tried])
+    (grid,) = default_grid(robust.pipeline[0].transform(X), kernel=robust.best_params_["kernel"])
+    known = sorted(grid["gamma"])
+    squared = clone(robust.search).set_params(
+        param_grid=[grid | {"loss": ["squared"]}], method="auto", cv=robust.heldout_.folds
+    )
+    place = known.index(squared.fit(robust.pipeline[0].transform(X), SPOILT).best_params_["gamma"])
+    np.testing.assert_array_equal(gammas, known[max(0, place - 2) : place + 3])
 
 
 def test_one_outlier_in_a_hundred_does_not():

@@ -79,8 +79,8 @@ def select(
        MAD, JMLR 2008 eq. 18; for normal errors one in 1.7 million is), candidates are judged by
        the mean absolute error instead, in which an outlier is not squared: by it the squared loss
        is searched again, for the kernel and the scale of its residuals, and then, with that
-       kernel, the squared loss and Huber's with a threshold of 1, 2 and 3 times the scale, by
-       ``method="race"``. That is said in ``reasons``. ``best_score_`` stays R^2; the mean absolute
+       kernel and bandwidths up to two steps of the grid from its own, the squared loss and Huber's
+       with a threshold of 1, 2 and 3 times the scale, by ``method="race"``. That is said in ``reasons``. ``best_score_`` stays R^2; the mean absolute
        error is ``search.best_score_``.
 
        How often that leads to Huber's loss, and how much nearer to the truth it is then, is
