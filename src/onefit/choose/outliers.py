@@ -71,7 +71,7 @@ def _near(least: KernelSearchCV) -> dict[str, Any]:
     gammas = sorted(grid["gamma"])
     place = gammas.index(best["gamma"])
     near = gammas[max(0, place - NEIGHBOURS) : place + NEIGHBOURS + 1]
-    return grid | {"gamma": near}
+    return dict(grid, gamma=near)
 
 
 def told(part: float, search: KernelSearchCV) -> str:
