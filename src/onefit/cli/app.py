@@ -230,6 +230,6 @@ def _print_selection(summary: dict[str, Any], files: dict[str, str], format_: Fo
 
 
 def _print_json(document: dict[str, Any]) -> None:
-    from onefit.cli.summary import as_json
+    from onefit.cli.document import as_json
 
     typer.echo(json.dumps(as_json(document), indent=2, allow_nan=False, ensure_ascii=False))

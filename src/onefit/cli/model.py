@@ -24,6 +24,7 @@ from sklearn.preprocessing import MaxAbsScaler
 import onefit
 from onefit import CalibratedKernelClassifier, KernelClassifier, KernelRegressor, kernels
 from onefit.choose.encode import as_trained
+from onefit.cli.skops_io import skops_io
 from onefit.estimators import inside
 from onefit.files import DataError, Reading, shortened
 from onefit.plan.memory import GIB, available_memory
@@ -133,8 +134,6 @@ def _lean(machine: Any) -> Any:
 
 def save_model(model: Model, path: Path) -> None:
     """Write a model; target, columns and version travel as an attribute of the pipeline."""
-    import skops.io
-
     model.pipeline.onefit_ = {
         "target": model.target,
         "columns": model.columns,
@@ -144,24 +143,23 @@ def save_model(model: Model, path: Path) -> None:
         "dates": model.dates,
         "version": onefit.__version__,
     }
-    skops.io.dump(model.pipeline, path)
+    skops_io().dump(model.pipeline, path)
 
 
 def load_model(path: Path) -> Model:
     """Read a model that :func:`save_model` wrote."""
-    import skops.io
-
     if not path.is_file():
         raise DataError(f"there is no model file {str(path)!r}; onefit select --model writes one")
     try:
         _check_unpacked(path)
-        foreign = set(skops.io.get_untrusted_types(file=path)) - set(TRUSTED)
+        skops = skops_io()
+        foreign = set(skops.get_untrusted_types(file=path)) - set(TRUSTED)
         if foreign:
             raise DataError(
                 f"{path.name} holds types that no model of onefit has "
                 f"({shortened(', '.join(sorted(foreign)))}); it was not loaded"
             )
-        return _checked(skops.io.load(path, trusted=list(TRUSTED)))
+        return _checked(skops.load(path, trusted=list(TRUSTED)))
     except (DataError, MemoryError):
         raise
     except Exception as error:

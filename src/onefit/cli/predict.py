@@ -15,14 +15,13 @@ from sklearn.base import is_classifier
 
 from onefit.choose.encode import as_trained, number_columns
 from onefit.cli.arguments import Text
+from onefit.cli.document import as_json
 from onefit.cli.model import Model, load_model
-from onefit.cli.run import check_place
 from onefit.cli.scores import Amounts, Labels
 from onefit.cli.spreadsheet import write_csv
-from onefit.cli.summary import as_json
+from onefit.cli.standard import check_place
 from onefit.files import DataError
 from onefit.tables import Dates, read_features
-from onefit.uncertainty import predict_interval
 
 Array = NDArray[Any]
 
@@ -153,6 +152,8 @@ def predictions(model: Model, X: Any, level: float) -> Any:
         values = np.asarray(values).reshape(X.shape[0], -1)
         columns |= {f"{word}_{one}": values[:, i] for i, one in enumerate(classes)}
     elif level > 0 and model.y is not None:
+        from onefit.uncertainty import predict_interval
+
         machine = model.machine
         Z = model.encoder.transform(X)
         found = predict_interval(machine, machine.X_fit_, model.y, Z, alpha=1.0 - level)
