@@ -191,12 +191,12 @@ def test_equals_the_command_line(mixed, tmp_path, target):
     data, model = tmp_path / "data.csv", tmp_path / "m.skops"
     mixed.to_csv(data, index=False)
     other = "kind" if target == "price" else "price"
-    words = ["select", data, "--target", target, "--drop", other, "--model", model]
+    words = ["select", data, "--target", target, "--drop", other, "--folds", 3, "--model", model]
     done = CliRunner().invoke(app, [*map(str, words), "--format", "json"])
     assert done.exit_code == 0, done.stderr
     summary = json.loads(done.stdout)
     X, y = mixed.drop(columns=["price", "kind"]), mixed[target]
-    found = select(X, y)
+    found = select(X, y, cv=3)
     assert {k: pytest.approx(v) for k, v in found.best_params_.items()} == summary["best"]["params"]
     pipeline = load_model(model).pipeline
     assert [name for name, _ in pipeline.steps] == [name for name, _ in found.pipeline.steps]
