@@ -84,8 +84,10 @@ def select(
        with a threshold of 1, 2 and 3 times the scale, by ``method="race"``. That is said in
        ``reasons``. ``best_score_`` stays R^2; the mean absolute error is ``search.best_score_``.
 
-       How often that leads to Huber's loss, and how much nearer to the truth it is then, is
-       measured by ``benchmarks/outlier_rule.py``.
+       In simulations (``benchmarks/outlier_rule.py``, 40 data sets for each kind of noise) Huber's
+       loss was chosen for none with normal errors, for 1 with Laplace errors, for 4 with those of
+       Student's t (3 degrees of freedom), and for 78 of 80 with 3 % or 10 % of gross outliers,
+       where the median error fell to between 0.29 and 0.79 of that of the squared loss.
 
     7. **Time** (with ``minutes``). Where the plan of that search takes longer, or more memory than
        there is, features stand in place of the kernel matrix: ``approximation="nystrom"``, see
