@@ -22,13 +22,14 @@ SCRIPTS = (
     "quantiles",
     "features",
     "peeking",
+    "fallback",
     "scaling_dask",
     "startup",
     "bakeoff",
 )
 NEED_DATA = (
     "svm_search", "ablation", "iterative", "gradient", "svr_search", "quantiles", "features",
-    "peeking", "bakeoff",
+    "peeking", "fallback", "bakeoff",
 )  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """How good are the models: the default selection beside other learners, on 25 sets.
 
-Ten random splits of every set, a quarter of the rows for the test; sets of more than 2,000 rows are
-represented by 2,000 of them, drawn once. Every contestant sees the same rows, with columns
+Random splits of every set, ten where the run was finished (the column "splits" says how many there
+are), a quarter of the rows for the test; sets of more than 2,000 rows are represented by 2,000 of
+them, drawn once. Every contestant sees the same rows, with columns
 standardised by the training part.
 
 - onefit: ``onefit.select(X, y)`` with nothing else said;
@@ -17,7 +18,8 @@ The error of a regression is the root mean squared one over that of predicting t
 training part; that of a classification the share of wrong labels, on the sets of ``UNEVEN`` the
 mean over the classes of that share (``select`` goes by the balanced accuracy there, and so do the
 grid searches). Differences are tested by the paired t-test over the splits, with the variance
-enlarged for training parts that overlap (Nadeau and Bengio, Machine Learning 52, 2003).
+enlarged for training parts that overlap (Nadeau and Bengio, Machine Learning 52, 2003); over the
+sets, their mean errors by Wilcoxon's signed-rank test ("p over sets", Demsar, JMLR 7, 2006).
 
 One thread. Times are those of the processor, so that a run that was paused or shared its machine
 counts only its own work. One row per set, split and contestant is appended to
@@ -255,9 +257,17 @@ def by_rival(sets: list[Row]) -> list[Row]:
             less = sum(float(row["onefit"]) < float(row[c]) for row in met)
             ratio = f"{np.median(ratios):.2g}" if ratios else ""
             rows.append({"task": task, "against": c, "sets": len(met), **counted,
-                         "smaller mean": less,
+                         "smaller mean": less, "p over sets": over_sets(met, c),
                          "its time / ours": ratio})  # fmt: skip
     return rows
+
+
+def over_sets(met: list[Row], rival: str) -> str:
+    """Whether mean errors differ over the sets, as over a sample of sets."""
+    from scipy.stats import wilcoxon
+
+    gaps = [round(float(row[rival]) - float(row["onefit"]), 3) for row in met]
+    return f"{wilcoxon(gaps).pvalue:.2g}" if np.count_nonzero(gaps) > 5 else ""
 
 
 def main() -> None:

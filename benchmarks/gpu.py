@@ -20,6 +20,9 @@ features   approximation="nystrom" with 2,000 landmarks: 10 folds x 20 lams of t
            goes)
 criteria   every criterion, and a lam for each target: the device against NumPy
 side_by_side  kernels in two processes that share the device, against one process and NumPy
+stream     5 folds x 20 lams with features of 1,000,000 rows x 20 columns in a file, chunk by chunk
+           on the device; rows a second there and on the host, agreement of both at n = 20,000, one
+           and two worker processes on the device where Dask is installed
 curve      rows against seconds, 10 folds x 10 lams: GPU, CPU, GridSearchCV (gpu_picture.py draws)
 
 Data are on the device before a clock starts, and every clock stops after a synchronisation. Peak
@@ -38,6 +41,7 @@ from _gpu import HERE, KERNELS, folds_of, problem_of, problem_of_host, sample, t
 from _gpu_features import criteria, features, side_by_side
 from _gpu_losses import cupy, losses, prepare, svm
 from _gpu_profile import curve, profile
+from _gpu_stream import stream
 
 
 def fits(n: int, there) -> bool:
@@ -299,6 +303,7 @@ PARTS = {
     "cupy": cupy,
     "svm": svm,
     "profile": profile,
+    "stream": stream,
     "curve": curve,
     "features": features,
     "criteria": criteria,

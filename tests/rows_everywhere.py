@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import dask
+import dask.array as da
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
@@ -61,3 +63,13 @@ def damage(path: Path, group: int) -> None:
     start = first + column.total_compressed_size // 2
     data[start : start + 64] = bytes(64)
     path.write_bytes(bytes(data))
+
+
+def in_blocks(X: Any, there: Any, size: int = 170) -> Any:
+    """A Dask collection whose blocks are arrays of another library."""
+    parts = []
+    for first in range(0, len(X), size):
+        part = X[first : first + size]
+        block = dask.delayed(there, pure=False)(part)
+        parts.append(da.from_delayed(block, part.shape, float))
+    return da.concatenate(parts)

@@ -91,6 +91,7 @@ def test_too_little_memory_does_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
     assert reason == "it needs 9 GiB, but 1 GiB are available"
 
 
+@pytest.mark.filterwarnings("error::onefit.estimators.unused.UnusedParameterWarning")
 @pytest.mark.parametrize("weight", [None, s], ids=["alike", "weighted"])
 @pytest.mark.parametrize("labels", [False, True], ids=["amounts", "classes"])
 def test_the_whole_kernel_is_that_of_honest_refits(labels: bool, weight: Any) -> None:

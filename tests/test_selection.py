@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import LeaveOneGroupOut
 
-from onefit import KernelClassifier, KernelRegressor, select
+from onefit import KernelClassifier, KernelRegressor, default_grid, select
 
 random = np.random.default_rng(0)
 n = 60
@@ -97,6 +98,19 @@ def test_outliers_bring_hubers_loss(robust):
     assert np.abs(squared.predict(X) - curve).mean() > 1.0
 
 
+def test_outliers_are_answered_near_the_bandwidth_of_the_squared_loss(robust):
+    """Of the grid's bandwidths, at most two on either side of its winner by the same score."""
+    tried = robust.cv_results_["params"]
+    gammas = np.unique([one["gamma"] for one in tried])
+    (grid,) = default_grid(robust.pipeline[0].transform(X), kernel=robust.best_params_["kernel"])
+    known = sorted(grid["gamma"])
+    squared = clone(robust.search).set_params(
+        param_grid=[grid | {"loss": ["squared"]}], method="auto", cv=robust.heldout_.folds
+    )
+    place = known.index(squared.fit(robust.pipeline[0].transform(X), SPOILT).best_params_["gamma"])
+    np.testing.assert_array_equal(gammas, known[max(0, place - 2) : place + 3])
+
+
 def test_one_outlier_in_a_hundred_does_not():
     draw = np.random.default_rng(0)
     Z = draw.normal(size=(100, 8))
@@ -177,12 +191,12 @@ def test_equals_the_command_line(mixed, tmp_path, target):
     data, model = tmp_path / "data.csv", tmp_path / "m.skops"
     mixed.to_csv(data, index=False)
     other = "kind" if target == "price" else "price"
-    words = ["select", data, "--target", target, "--drop", other, "--model", model]
+    words = ["select", data, "--target", target, "--drop", other, "--folds", 3, "--model", model]
     done = CliRunner().invoke(app, [*map(str, words), "--format", "json"])
     assert done.exit_code == 0, done.stderr
     summary = json.loads(done.stdout)
     X, y = mixed.drop(columns=["price", "kind"]), mixed[target]
-    found = select(X, y)
+    found = select(X, y, cv=3)
     assert {k: pytest.approx(v) for k, v in found.best_params_.items()} == summary["best"]["params"]
     pipeline = load_model(model).pipeline
     assert [name for name, _ in pipeline.steps] == [name for name, _ in found.pipeline.steps]

@@ -24,6 +24,7 @@ from sklearn.base import clone
 
 from onefit import plan
 from onefit._validation import check_positive
+from onefit.estimators import inside
 from onefit.search.setup import Setup, set_up
 from onefit.search_cv import KernelSearchCV
 
@@ -199,7 +200,7 @@ def measure_whole(
 def _winner_alone(search: KernelSearchCV) -> KernelSearchCV:
     """A search of the winner's setting alone, with the whole kernel, on its folds."""
     params = clone(search.best_params_, safe=False)
-    estimator = clone(search.estimator).set_params(**params, approximation=None)
+    estimator = inside.without_features(clone(search.estimator).set_params(**params))
     return KernelSearchCV(
         estimator,
         {"lam": [estimator.lam]},

@@ -92,17 +92,28 @@ class Problem:
         """The rows of positive weight."""
         return np.flatnonzero(self.s > 0)
 
+    @cached_property
+    def weight(self) -> float:
+        """The sum of all weights."""
+        return float(self.s.sum(dtype=np.float64))
+
+    def part_of(self, weight: float) -> Problem:
+        """The same rows as a part of a sample that has this weight, and its Lambda."""
+        other = replace(self)
+        vars(other).update(weight=weight)
+        return other
+
     def ridge(self, lam: float, train: Indices | None = None) -> float:
         """Lambda of the normal form for the training rows (all of them by default)."""
         if self.scaling == "total":
             return lam
-        s = self.s if train is None else self.s[train]
-        return lam * float(s.sum(dtype=np.float64))
+        weight = self.weight if train is None else float(self.s[train].sum(dtype=np.float64))
+        return lam * weight
 
     def ridges_without_each(self, lam: float) -> Array:
         """Lambda for all rows but one, for each of them, (n,)."""
         s = self.s.astype(np.float64)
-        return np.full(s.size, lam) if self.scaling == "total" else lam * (s.sum() - s)
+        return np.full(s.size, lam) if self.scaling == "total" else lam * (self.weight - s)
 
     @cached_property
     def norms(self) -> Norms:

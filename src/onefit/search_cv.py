@@ -361,7 +361,7 @@ class KernelSearchCV(Decisions, BaseSearchCV):
     ) -> dict[str, Any]:
         """Held-out values of a winner on streamed rows, and its headline."""
         held, weight = found.held(best)
-        machine = found.machine(self)
+        machine = found.machine(self, best)
         held = replace(held, **inside.answers(machine, found.candidates[best]))
         fitted: dict[str, Any] = {"heldout_": held}
         if metric is None:
@@ -372,8 +372,9 @@ class KernelSearchCV(Decisions, BaseSearchCV):
             params = {"sample_weight": weight}
         given = Given(scorers, rows, held.targets, held.sample_weight, params, found.grouped)
         scoring = build_scoring(
-            scorers, machine, rows, held.targets, params, held.folds, undefined=True
-        )
+            scorers, machine, rows, held.targets, params, held.folds, undefined=True,
+            plain=found.plain,
+        )  # fmt: skip
         task: Any = Task(None, scoring, None, self.aggregate)  # type: ignore[arg-type]
         headline = judge(given, task, results, None, machine, metric, best, held)
         return fitted if headline is None else fitted | {"headline_": headline}

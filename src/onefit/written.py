@@ -1,4 +1,4 @@
-"""Numbers and dates as people write them: 152,000.00, 1.234,5, $151,000, 151.0 mg, 2021-03-05.
+"""Numbers as people write them: 152,000.00, 1.234,5, $151,000, 151.0 mg.
 
 A column is read as a whole. All its values must have the same unit, and the same use of comma and
 point: 1,500 beside 1,250.75 is one thousand five hundred, beside 1,5 it is one and a half. Where a
@@ -8,25 +8,20 @@ column leaves that open, the comma separates thousands; whoever reads it says so
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 Array = NDArray[Any]
 
-__all__ = ["Read", "days", "read_numbers", "units"]
+__all__ = ["Read", "read_numbers", "units"]
 
 PARTS = re.compile(r"([$€£¥]?)\s*([+-]?)\s*([$€£¥]?)\s*([\d.,]*\d)\s*([A-Za-zµ°%€£¥/²³]{0,8})")
 PLAIN = re.compile(r"\d*\.?\d+")
 THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+(\.\d+)?")
 COMMA = re.compile(r"\d+(,\d+)?")
 POINTS = re.compile(r"\d{1,3}(\.\d{3})+(,\d+)?")
-ISO = re.compile(r"\d{4}-\d{1,2}-\d{1,2}([ T]\d.*)?")
-DAY = 86400.0
 
 
 class Read(NamedTuple):
@@ -70,23 +65,3 @@ def units(texts: Array) -> list[str]:
     if any(one is None for one in found):
         return []
     return sorted({one[1] or one[3] or one[5] for one in found if one is not None})
-
-
-def days(column: pd.Series) -> Array | None:
-    """Days since 1970 of a column of dates, NaN for gaps; None if it holds no dates.
-
-    Texts are taken as year-month-day alone; of 01/02/2021 nobody knows which month it is.
-    """
-    import pandas as pd
-
-    if getattr(column.dtype, "kind", "") == "M":
-        moments = pd.to_datetime(column, utc=True)
-    else:
-        filled = column.dropna()
-        if not len(filled) or not all(isinstance(v, str) and ISO.fullmatch(v) for v in filled):
-            return None
-        moments = pd.to_datetime(column, format="ISO8601", utc=True, errors="coerce")
-        if moments.notna().sum() < len(filled):
-            return None
-    since = (moments - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
-    return np.asarray(since.to_numpy(dtype=float) / DAY)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import json
+import sys
 import zipfile
 
 import numpy as np
@@ -12,6 +15,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from onefit import KernelRegressor
 from onefit.cli.errors import BAD_DATA, TOO_LARGE
 from onefit.cli.model import TRUSTED
+from onefit.cli.skops_io import _passed_over, skops_io
 from onefit.kernels import Gaussian
 
 skops = pytest.importorskip("skops.io")
@@ -64,6 +68,7 @@ CHANGES = {
     "no columns": lambda found: about_without(found, "columns"),
     "no y": lambda found: about_without(found, "y"),
     "a target that is a number": lambda found: set_about(found, target=3),
+    "dates without an order": lambda found: set_about(found, dates={"a": "day"}),
     "columns that are none": lambda found: set_about(found, columns=None),
     "other columns": lambda found: set_about(found, columns=["a", "b"]),
     "a number of columns": lambda found: set_about(found, columns=4),
@@ -156,3 +161,14 @@ def test_a_model_that_unpacks_to_more_than_the_memory(onefit, plain, monkeypatch
     done = onefit("predict", plain / "m.skops", plain / "data.csv")
     assert done.exit_code == TOO_LARGE
     assert "unpacks to" in done.stderr
+
+
+def test_wrappers_are_passed_over_for_a_while_only():
+    name = "wsgiref.simple_server"  # nobody here has imported it
+    sys.modules.pop(name, None)
+    with _passed_over((name, "json")):
+        with pytest.raises(ImportError):
+            importlib.import_module(name)
+        assert importlib.import_module("json") is json  # it was there already
+    assert importlib.import_module(name)
+    assert hasattr(skops_io(), "get_untrusted_types")

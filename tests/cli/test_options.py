@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-import onefit
+import onefit as onefit_package
 from onefit.cli import arguments
 from onefit.cli.app import app
 from onefit.cli.errors import BAD_DATA, USAGE
@@ -117,6 +117,33 @@ def test_uneven_classes_are_judged_by_balanced_accuracy(onefit, frame, tmp_path)
     assert any("10 of 80 rows" in one for one in found["reasons"])
 
 
+@pytest.mark.parametrize("numeric", [False, True])
+def test_weights_by_class(onefit, frame, tmp_path, numeric):
+    data, model = tmp_path / "data.csv", tmp_path / "m.skops"
+    kind = frame["kind"].map({"dear": 1, "cheap": 0}) if numeric else frame["kind"]
+    frame.drop(columns=["price", "kind"]).assign(t=kind).to_csv(data, index=False)
+    dear, cheap = (1, 0) if numeric else ("dear", "cheap")
+    select = ("select", data, "--target", "t", *LINEAR, "--class-weight")
+    done = onefit(*select, f"{dear}=3, {cheap}=0.5", "--model", model)
+    assert done.exit_code == 0, done.stderr
+    machine = load_model(model).machine
+    assert machine.class_weight == {dear: 3.0, cheap: 0.5}
+    X, y = frame.drop(columns=["price", "kind"]), kind
+    same = onefit_package.select(X, y, kernels="linear", cv=3, class_weight={dear: 3.0, cheap: 0.5})
+    np.testing.assert_allclose(same.best_estimator_.dual_coef_.sum(), machine.dual_coef_.sum())
+    assert onefit(*select, f"{dear}=2").exit_code == 0  # the other counts once
+    for words, said in (
+        (f"{dear}=2,chaep=1", "no class 'chaep'"),
+        (f"{dear}=-1", "positive"),
+        (f"{dear}=a", "such as yes=3,no=1"),
+        ("equal", "'balanced'"),
+    ):
+        done = onefit(*select, words)
+        assert (done.exit_code, said in done.stderr) == (USAGE, True), done.stderr
+    with pytest.raises(ValueError, match="class_weight: the target has no class 'x'"):
+        onefit_package.select(X, y, class_weight={"x": 1.0})
+
+
 @pytest.fixture
 def rows(frame, tmp_path):
     path = tmp_path / "rows.csv"
@@ -144,7 +171,7 @@ def test_groups_weights_and_time(onefit, rows):
 
 
 def onefit_select(table):
-    return onefit.select(
+    return onefit_package.select(
         table.X, table.y, groups=table.groups, sample_weight=table.weights, cv=3, kernels="linear"
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,8 @@ def test_a_folder_gives_what_its_rows_give_in_memory(
     from onefit.stream import HashKFold
 
     drop = [f"--drop={one}" for one in ("price", "kind", "stars") if one != target]
-    common = ("--target", target, *drop, *FEW, "--format", "json")
+    criterion = ("--criterion", "gcv") if target == "price" else ()
+    common = ("--target", target, *drop, *FEW, *criterion, "--format", "json")
     there = selected(onefit("select", folder, *common))
     csv = tmp_path / "rows.csv"
     rows.to_csv(csv, index=False)
@@ -68,6 +70,7 @@ def test_a_folder_gives_what_its_rows_give_in_memory(
     assert there["best"]["params"] == pytest.approx(here["best"]["params"])
     assert there["best"]["error"] == pytest.approx(here["best"]["error"], rel=1e-6)
     assert there["best"]["exact"] == here["best"]["exact"]
+    assert ("criterion" in there["best"]) == (target == "price")
     assert any("streamed" in reason for reason in there["reasons"])
 
 
@@ -77,7 +80,7 @@ def test_predictions_are_written_as_rows_come(
     onefit: Any, folder: Path, rows: pd.DataFrame, tmp_path: Path, target: str, kind: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr("onefit.cli.predict.CHUNK", 70)
+    monkeypatch.setattr("onefit.cli.predict_streamed.CHUNK", 70)
     drop = [f"--drop={one}" for one in ("price", "kind", "stars") if one != target]
     model, output = tmp_path / "model.skops", tmp_path / f"found.{kind}"
     result = onefit("select", folder, "--target", target, *drop, *FEW, "--model", model)
@@ -85,6 +88,7 @@ def test_predictions_are_written_as_rows_come(
     result = onefit("predict", model, folder, "--output", output, "--level", 0)
     assert result.exit_code == 0, result.stderr
     assert "400 predictions" in result.stderr
+    score = re.search(r"scored on the 400 rows.*: (.*)\n", result.stderr)[1]
     found = pd.read_csv(output) if kind == "csv" else pd.read_parquet(output)
     assert len(found) == 400
     if target == "price":
@@ -96,11 +100,61 @@ def test_predictions_are_written_as_rows_come(
     rows.to_csv(csv, index=False)
     whole = onefit("predict", model, csv, "--level", 0, "--format", "json")
     values = [one["prediction"] for one in json.loads(whole.stdout)["predictions"]]
+    assert score in whole.stderr
     if target == "price":
         np.testing.assert_allclose(found["prediction"], values, rtol=1e-10)
     else:
         assert found["prediction"].tolist() == values
     assert not list(tmp_path.glob("*.part"))
+
+
+@pytest.mark.parametrize("target", ["price", "kind"])
+def test_rows_without_a_target_are_left_out(
+    onefit: Any, rows: pd.DataFrame, tmp_path: Path, target: str
+) -> None:
+    gaps = rows.assign(**{target: rows[target].where(np.arange(400) % 4 > 0)})
+    place, whole = tmp_path / "gaps", tmp_path / "whole.parquet"
+    place.mkdir()
+    gaps[:250].to_parquet(place / "a.parquet", row_group_size=90)
+    gaps[250:].to_parquet(place / "b.parquet")
+    drop = [f"--drop={one}" for one in ("price", "kind", "stars") if one != target]
+    model, output = tmp_path / "model.skops", tmp_path / "found.csv"
+    common = ("--target", target, *drop, *FEW, "--format", "json")
+    result = onefit("select", place, *common, "--model", model)
+    assert "100 of 400 rows are left out" in result.stderr
+    there = selected(result)
+    assert there["data"]["rows"] == there["best"]["held_out_rows"] == 300
+    result = onefit("predict", model, place, "--output", output, "--level", 0)
+    assert "400 predictions" in result.stderr
+    assert "scored on the 300 rows" in result.stderr
+    gaps.assign(**{target: None}).astype({target: rows[target].dtype}).to_parquet(whole)
+    result = onefit("select", whole, *common)
+    assert (result.exit_code, "no value in any row" in result.stderr) == (3, True)
+
+
+def test_streamed_rows_have_no_order(onefit: Any, folder: Path) -> None:
+    result = onefit("select", folder, "--target", "price", "--time", "age", *FEW)
+    assert (result.exit_code, "use --rows N" in result.stderr) == (2, True)
+
+
+def test_streamed_predictions_keep_ids_and_the_order_of_dates(
+    onefit: Any, rows: pd.DataFrame, tmp_path: Path
+) -> None:
+    numbers = np.arange(400)
+    day = pd.Series(pd.date_range("2021-01-01", periods=400)).dt.strftime("%m/%d/%Y")
+    whole = rows[["size"]].assign(day=day, name=[f"r{i}" for i in numbers], price=1.0 * numbers)
+    path, new = tmp_path / "rows.parquet", tmp_path / "new.parquet"
+    model, output = tmp_path / "model.skops", tmp_path / "found.csv"
+    whole.to_parquet(path)
+    result = onefit("select", path, "--target", "price", "--id", "name", *FEW, "--model", model)
+    assert result.exit_code == 0, result.stderr
+    some = whole[31:35].drop(columns="price")  # 02/01/2021 to 02/04/2021
+    some.to_parquet(new)
+    result = onefit("predict", model, new, "--output", output, "--level", 0)
+    assert result.exit_code == 0, result.stderr
+    found = pd.read_csv(output)
+    assert found["name"].tolist() == ["r31", "r32", "r33", "r34"]
+    np.testing.assert_allclose(found["prediction"], numbers[31:35], atol=15)
 
 
 def test_an_error_leaves_no_half_file(onefit: Any, folder: Path, tmp_path: Path) -> None:
@@ -164,7 +218,7 @@ def test_interrupted_selections_go_on(
         (("--approximation", "nystroem"), 2, "did you mean 'nystrom'"),
         (("--approximation", "nystrom", "--minutes", 3), 2, "--minutes"),
         (("--approximation", "nystrom", "--compare", "gcv"), 2, "--compare evaluates"),
-        (("--approximation", "nystrom", "--criterion", "gcv"), 2, "criterion='gcv'"),
+        (("--approximation", "nystrom", "--criterion", "span"), 2, "criterion='span'"),
         (("--approximation", "nystrom", "--drop", "sizes"), 2, "did you mean 'size'"),
     ],
 )

@@ -70,3 +70,19 @@ def test_notebooks_hold_all_code_and_no_output():
         words = "".join("".join(one["source"]) for one in cells if one["cell_type"] == "markdown")
         assert 'title="output"' not in words
         assert "<!--" not in words
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(notebooks.notebooks(DOCS / "gallery")))
+def test_a_notebook_runs_in_jupyter(name, tmp_path):
+    """From top to bottom in a fresh kernel, in a folder that has nothing else in it."""
+    nbformat = pytest.importorskip("nbformat", reason="nbclient is not installed")
+    client = pytest.importorskip("nbclient", reason="nbclient is not installed")
+    text = notebooks.notebooks(DOCS / "gallery")[name]
+    found = nbformat.reads(text, as_version=4)
+    nbformat.validate(found)
+    where = {"metadata": {"path": str(tmp_path)}}
+    client.NotebookClient(found, timeout=300, kernel_name="python3", resources=where).execute()
+    cells = [one for one in found.cells if one.cell_type == "code"]
+    assert cells
+    assert all(one.execution_count for one in cells)

@@ -190,6 +190,7 @@ def _kill_later(client: Any, seconds: float) -> threading.Thread:
 
 
 def _survives(rows: Rows, client: Any, source: Any) -> None:
+    client.wait_for_workers(2)  # one that was killed before has been started again
     whole = run(FoldSums(K, P), source, client=client)
     before = set(client.run(os.getpid).values())
     thread = _kill_later(client, 0.3)
@@ -197,7 +198,6 @@ def _survives(rows: Rows, client: Any, source: Any) -> None:
     thread.join()
     assert_same(found, whole)
     assert_same(found, rows.expected)
-    client.wait_for_workers(2)  # the nanny has started another one
     assert before - set(client.run(os.getpid).values()), "no worker was killed"
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import dask
-import dask.array as da
 import numpy as np
 import pytest
-from rows_everywhere import K
+from rows_everywhere import K, in_blocks
 from sklearn.base import clone
 
 from onefit import HashKFold, KernelClassifier, KernelRegressor, KernelSearchCV, linalg
@@ -37,16 +37,6 @@ def Xy() -> tuple[Any, Any]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(N, P))
     return X, np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.normal(size=N)
-
-
-def in_blocks(X: Any, there: Any, size: int = 170) -> Any:
-    """A Dask collection whose blocks are arrays of the library."""
-    parts = []
-    for first in range(0, len(X), size):
-        part = X[first : first + size]
-        block = dask.delayed(there, pure=False)(part)
-        parts.append(da.from_delayed(block, part.shape, float))
-    return da.concatenate(parts)
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(0.3), Laplace(0.2)], ids=repr)
@@ -83,6 +73,38 @@ def test_sums_are_kept_on_the_device_and_come_home_in_the_end(there: Any, Xy: An
     for k, sums in expected.folds.items():
         np.testing.assert_allclose(np.tril(found.folds[k].G), np.tril(sums.G), atol=1e-9)
         np.testing.assert_allclose(found.folds[k].B, sums.B, atol=1e-9)
+
+
+def test_rows_that_are_brought_to_a_device(
+    there: Any, Xy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By this process, without Dask; and once more from where it was interrupted."""
+    X, y = Xy
+    monkeypatch.setattr("onefit.stream.arrays.PIECE", 100)
+    monkeypatch.setattr("onefit.stream.checkpoint.PAUSE", -1.0)
+    features = nystrom_map(Gaussian(0.3), X[:40])
+    gram = Gram(features, Centre.of(features, X[:50], y[:50, None]))
+    rows = open_rows(X, y, cv=K)
+    source, update = rows.transformed(there, P), Gram.update
+    seen: list[int] = []
+
+    def counted(self: Gram, state: Any, chunk: Any) -> Any:
+        seen.append(chunk.row.size)
+        if len(seen) == 4:
+            raise KeyboardInterrupt
+        return update(self, state, chunk)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Gram, "update", counted)
+        with pytest.raises(KeyboardInterrupt):
+            run(gram, source, checkpoint=tmp_path / "kept", chunk_rows=60)
+        seen[:] = [0] * 4
+        found = run(gram, source, checkpoint=tmp_path / "kept", chunk_rows=60)
+        assert sum(seen) == N - 100  # one piece of two chunks was kept
+    for k, sums in run(gram, rows).folds.items():
+        assert isinstance(found.folds[k].G, np.ndarray)
+        assert found.folds[k].rows == sums.rows
+        np.testing.assert_allclose(np.tril(found.folds[k].G), np.tril(sums.G), atol=1e-9)
 
 
 @pytest.mark.parametrize("loss", ["squared", "log"])

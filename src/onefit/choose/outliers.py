@@ -3,8 +3,9 @@
 If more than 1 % of these residuals are further from their median than 5 times their scale (the
 MAD, JMLR 2008 eq. 18; for normal errors one in 1.7 million is), candidates are judged by the mean
 absolute error instead, in which an outlier is not squared: by it the squared loss is searched
-again, for the kernel and the scale of its residuals, and then, with that kernel, the squared loss
-and Huber's with a threshold of 1, 2 and 3 times the scale.
+again, for the kernel and the scale of its residuals, and then, with that kernel and bandwidths up
+to two steps of the grid from its own, the squared loss and Huber's with a threshold of 1, 2 and 3
+times the scale.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ __all__ = ["part_far_away", "robust_search", "told"]
 FAR, PART = 5.0, 0.01
 #: threshold of the Huber loss in units of the scale (JMLR 2008, section 5.2)
 MULTIPLES = (1.0, 2.0, 3.0)
+#: bandwidths on either side of the squared loss's that are tried with Huber's
+NEIGHBOURS = 2
 
 
 def part_far_away(search: KernelSearchCV, y: Array) -> float:
@@ -49,8 +52,7 @@ def robust_search(search: KernelSearchCV, X: Any, y: Array, sample_weight: Any) 
     scale = mad(_residuals(least, y))
     if scale == 0.0:
         return least
-    kernel = least.best_params_["kernel"]
-    (grid,) = [part for part in least.param_grid if part["kernel"] == [kernel]]
+    grid = _near(least)
     huber = {"loss": ["huber"], "threshold": [c * scale for c in MULTIPLES]}
     # a race repairs by the whole kernel
     method = "limit" if inside.is_approximate(least.estimator) else "race"
@@ -58,6 +60,18 @@ def robust_search(search: KernelSearchCV, X: Any, y: Array, sample_weight: Any) 
     robust.set_params(param_grid=[grid | {"loss": ["squared"]}, grid | huber], method=method)
     robust.fit(X, y, **params)
     return robust
+
+
+def _near(least: KernelSearchCV) -> dict[str, Any]:
+    """The grid of the winning kernel, with the bandwidths next to the winner's."""
+    best = least.best_params_
+    (grid,) = [part for part in least.param_grid if part["kernel"] == [best["kernel"]]]
+    if "gamma" not in best:
+        return dict(grid)
+    gammas = sorted(grid["gamma"])
+    place = gammas.index(best["gamma"])
+    near = gammas[max(0, place - NEIGHBOURS) : place + NEIGHBOURS + 1]
+    return dict(grid, gamma=near)
 
 
 def told(part: float, search: KernelSearchCV) -> str:

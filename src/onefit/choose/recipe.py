@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit._validation import check_choice
+from onefit.choose.class_weight import choose_class_weight
 from onefit.choose.encode import make_encoder
 from onefit.choose.grid import choose_grid, choose_kernels
 from onefit.choose.metric import choose_metric
@@ -116,7 +117,7 @@ def make_recipe(table: Table, options: Options, told: bool = False) -> Recipe:
         one for one in (why, why_metric, why_splits, _about_loss(options), why_kernels) if one
     ]
     grid = choose_grid(task, kernels, Z, y, options)
-    search = _make_search(_machine(task, options), grid, splits, metric, options)
+    search = _make_search(_machine(task, y, options), grid, splits, metric, options)
     compare = _choose_criteria(search, Z.shape[0], options, told)
     if set(CHEAP_FOR_ANY) & set(compare):
         search.set_params(keep_heldout="all")
@@ -174,7 +175,7 @@ def _about_loss(options: Options) -> str:
     return f"squared loss: its held-out predictions are exact and cheapest ({flag} takes others)"
 
 
-def _machine(task: str, options: Options) -> Any:
+def _machine(task: str, y: Array, options: Options) -> Any:
     """The estimator, not fitted yet."""
     given: dict[str, Any] = {"loss": options.loss or "squared"}
     if options.approximation is not None:
@@ -185,7 +186,7 @@ def _machine(task: str, options: Options) -> Any:
             given["n_components"] = options.components
     if task == "regression":
         return KernelRegressor(**given)
-    return KernelClassifier(**given, class_weight=options.class_weight)
+    return KernelClassifier(**given, class_weight=choose_class_weight(y, options))
 
 
 def _make_search(

@@ -15,7 +15,7 @@ from onefit.choose.encode import as_trained, describe, number_columns
 from onefit.choose.recipe import Recipe
 from onefit.report.facts import Facts
 from onefit.search_cv import KernelSearchCV
-from onefit.tables import as_features
+from onefit.tables import PYTHON, Dates, as_features
 
 Array = NDArray[Any]
 
@@ -44,7 +44,12 @@ class Selection:
         What was given up for lack of time (``minutes``).
     """
 
-    def __init__(self, recipe: Recipe, columns: list[Any] | None) -> None:
+    def __init__(
+        self,
+        recipe: Recipe,
+        columns: list[Any] | None,
+        dates: Dates = Dates(),  # noqa: B008
+    ) -> None:
         self.pipeline = Pipeline(
             [("columns", recipe.encoder), ("machine", recipe.search.best_estimator_)]
         )
@@ -52,6 +57,7 @@ class Selection:
         self.task, self.metric, self.reasons = recipe.task, recipe.metric, recipe.reasons
         self.fallback_ = recipe.fallback
         self._robust, self._columns, self._y = recipe.robust, columns, recipe.y
+        self._dates = dates
 
     @property
     def best_params_(self) -> dict[str, Any]:
@@ -142,7 +148,8 @@ class Selection:
             raise ValueError(f"X lacks the columns {missing[:5]}, which the model was made with")
         encoder = self.pipeline.named_steps["columns"]
         numbers = number_columns(encoder, self._columns)
-        return as_trained(encoder, as_features(X[self._columns].reset_index(drop=True), numbers))
+        rows = X[self._columns].reset_index(drop=True)
+        return as_trained(encoder, as_features(rows, numbers, PYTHON, self._dates))
 
     def __sklearn_tags__(self) -> Any:
         return self.pipeline.__sklearn_tags__()

@@ -79,7 +79,7 @@ def select(
         if streamed:
             from onefit.cli.streamed import select_streamed
 
-            summary = select_streamed(path, columns, options, outputs, diary)
+            summary = select_streamed(path, columns, text, options, outputs, diary)
         else:
             # of a sample, and for features, all rows are read
             table = _read(path, columns, text, sample.rows is None and options.whole)
@@ -134,16 +134,19 @@ def predict(
     have the target too.
     """
     with clear_errors(printing.traceback), as_file(data) as path:
-        from onefit.cli.predict import check_output, predict_rows, predict_to_file
+        from onefit.cli.predict import check_output, predict_rows, show_scores
 
         output = None if output == Path("-") else output
         check_output(output)
         if output is not None:
-            count = predict_to_file(model, path, output, level, printing.keep_formulas)
-            if count is not None:
-                typer.echo(f"{count} predictions written to {output}", err=True)
+            from onefit.cli.predict_streamed import predict_to_file
+
+            done = predict_to_file(model, path, output, level, text, printing.keep_formulas)
+            if done is not None:
+                typer.echo(f"{done[0]} predictions written to {output}", err=True)
+                show_scores(done[1])
                 return
-        found = predict_rows(model, path, text.reading, level)
+        found = predict_rows(model, path, text, level)
         found.write(output, printing.format_ is Format.json, printing.keep_formulas)
 
 
@@ -202,7 +205,7 @@ def _read(path: Path, columns: Columns, text: Text, checked: bool) -> Any:
 
     check = check_rows if checked else None
     return read_table(
-        path, columns.target, text.reading(), columns.left_out, check, columns.roles
+        path, columns.target, text.reading(), columns.left_out, check, columns.roles, text.dayfirst
     )  # fmt: skip
 
 
@@ -227,6 +230,6 @@ def _print_selection(summary: dict[str, Any], files: dict[str, str], format_: Fo
 
 
 def _print_json(document: dict[str, Any]) -> None:
-    from onefit.cli.summary import as_json
+    from onefit.cli.document import as_json
 
     typer.echo(json.dumps(as_json(document), indent=2, allow_nan=False, ensure_ascii=False))

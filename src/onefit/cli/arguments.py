@@ -116,6 +116,11 @@ class Text:
         _option("--no-header", help="The first line of a CSV file is a row; columns are called 1, "
                 "2, 3 ...", panel="File"),
     ] = False  # fmt: skip
+    dayfirst: Annotated[
+        bool | None,
+        _option("--dayfirst/--monthfirst", help="What 01/02/2021 means: 1 February, or 2 January. "
+                "Asked for only where no date of the column settles it.", panel="File"),
+    ] = None  # fmt: skip
 
     def reading(self, remembered: Reading | None = None) -> Reading:
         """What was said, then what is remembered."""
@@ -177,8 +182,9 @@ class Choice:
     ] = None
     class_weight: Annotated[
         str | None,
-        _option(help="balanced: each class counts as much as any other.", panel="Choice"),
-    ] = None
+        _option(help="balanced: each class counts as much as any other; or weights by class: "
+                "yes=3,no=1.", panel="Choice"),
+    ] = None  # fmt: skip
     criterion: Annotated[str, _option(help=f"What to choose by: {CRITERIA}.", panel="Choice")] = (
         "cv"
     )
@@ -244,7 +250,7 @@ class Choice:
             components=self.components, device=self.device, minutes=self.minutes,
             metric=self.metric, gammas=_numbers("--gammas", self.gammas),
             lams=_numbers("--lams", self.lams), grid=_grid(self.grid),
-            class_weight=self.class_weight,
+            class_weight=_class_weight(self.class_weight),
         )  # fmt: skip
 
 
@@ -303,6 +309,20 @@ def _numbers(flag: str, text: str | None) -> tuple[float, ...]:
     except ValueError:
         raise ValueError(
             f"{flag} {text!r} must be numbers with commas between, such as 0.1,1,10"
+        ) from None
+
+
+def _class_weight(text: str | None) -> Any:
+    """A word, or a weight for each class named."""
+    if text is None or "=" not in text:
+        return text
+    pairs = [one.rpartition("=") for one in text.split(",")]
+    try:
+        return {name.strip(): float(weight) for name, _, weight in pairs}
+    except ValueError:
+        raise ValueError(
+            f"--class-weight {text!r} must be 'balanced', or classes and their weights with commas "
+            "between, such as yes=3,no=1"
         ) from None
 
 

@@ -38,7 +38,7 @@ def compare(
         _print_table(side_by_side(a, b), names)
         typer.echo(f"\n{verdict(a, b)}")
         if report is not None:
-            from onefit.cli.run import check_place
+            from onefit.cli.standard import check_place
 
             check_place(report)
             typer.echo(f"report written to {write_comparison(a, b, names, report)}")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from sklearn.preprocessing import MaxAbsScaler
 import onefit
 from onefit import CalibratedKernelClassifier, KernelClassifier, KernelRegressor, kernels
 from onefit.choose.encode import as_trained
+from onefit.cli.skops_io import skops_io
 from onefit.estimators import inside
 from onefit.files import DataError, Reading, shortened
 from onefit.plan.memory import GIB, available_memory
@@ -69,6 +70,8 @@ class Model:
         The column that names rows, which predictions keep.
     reading : Reading
         How the file was read that the model was made from.
+    dates : dict
+        Whether the day stands first in a column of dates that end in the year, by its name.
     """
 
     pipeline: Pipeline
@@ -77,6 +80,7 @@ class Model:
     y: Array | None = None
     id: str | None = None
     reading: Reading = Reading()  # noqa: RUF009
+    dates: dict[str, bool] = field(default_factory=dict)
 
     @property
     def encoder(self) -> Any:
@@ -114,7 +118,8 @@ def make_model(
     pipeline = Pipeline([("columns", encoder), ("machine", machine)])
     rowless = is_classifier(machine) or inside.is_approximate(machine)
     targets = None if rowless else y
-    return Model(pipeline, table.target, columns, targets, id, reading or Reading())
+    dates = dict(table.dates.known)
+    return Model(pipeline, table.target, columns, targets, id, reading or Reading(), dates)
 
 
 def _lean(machine: Any) -> Any:
@@ -129,34 +134,32 @@ def _lean(machine: Any) -> Any:
 
 def save_model(model: Model, path: Path) -> None:
     """Write a model; target, columns and version travel as an attribute of the pipeline."""
-    import skops.io
-
     model.pipeline.onefit_ = {
         "target": model.target,
         "columns": model.columns,
         "y": model.y,
         "id": model.id,
         "reading": vars(model.reading),
+        "dates": model.dates,
         "version": onefit.__version__,
     }
-    skops.io.dump(model.pipeline, path)
+    skops_io().dump(model.pipeline, path)
 
 
 def load_model(path: Path) -> Model:
     """Read a model that :func:`save_model` wrote."""
-    import skops.io
-
     if not path.is_file():
         raise DataError(f"there is no model file {str(path)!r}; onefit select --model writes one")
     try:
         _check_unpacked(path)
-        foreign = set(skops.io.get_untrusted_types(file=path)) - set(TRUSTED)
+        skops = skops_io()
+        foreign = set(skops.get_untrusted_types(file=path)) - set(TRUSTED)
         if foreign:
             raise DataError(
                 f"{path.name} holds types that no model of onefit has "
                 f"({shortened(', '.join(sorted(foreign)))}); it was not loaded"
             )
-        return _checked(skops.io.load(path, trusted=list(TRUSTED)))
+        return _checked(skops.load(path, trusted=list(TRUSTED)))
     except (DataError, MemoryError):
         raise
     except Exception as error:
@@ -184,10 +187,10 @@ def _checked(pipeline: Any) -> Model:
     _require(steps == ["columns", "machine"], f"its steps are {steps}")
     about = pipeline.onefit_
     # older models know of no id, and not how they were read
-    reading = Reading(**about.get("reading", {}))
+    reading, dates = Reading(**about.get("reading", {})), about.get("dates", {})
     model = Model(
-        pipeline, about["target"], about["columns"], about["y"], about.get("id"), reading
-    )  # fmt: skip
+        pipeline, about["target"], about["columns"], about["y"], about.get("id"), reading, dates
+    )
     _check_reading(model)
     _require(isinstance(model.target, str), "its target has no name")
     _check_columns(model)
@@ -207,6 +210,8 @@ def _check_reading(model: Model) -> None:
     _require(one.delimiter is None or isinstance(one.delimiter, str), "its delimiter is none")
     _require(isinstance(one.encoding, str), "its encoding is none")
     _require(isinstance(one.header, bool), "it does not know about headers")
+    known = isinstance(model.dates, dict) and all(isinstance(v, bool) for v in model.dates.values())
+    _require(known, "its dates have no order")
 
 
 def _check_columns(model: Model) -> None:

@@ -19,25 +19,17 @@ from onefit.choose.recipe import Recipe, make_recipe
 from onefit.choose.task import as_targets
 from onefit.cli.model import Model, make_model, save_model
 from onefit.cli.show import progress, waiting
-from onefit.cli.standard import Source
+from onefit.cli.standard import Source, check_place
 from onefit.cli.summary import check_results_name, summarise, write_results
 from onefit.estimators import inside
 from onefit.report.criteria import compare_criteria
 from onefit.search.setup import set_up
 from onefit.tables import Table, is_sparse
 
-__all__ = ["Diary", "Outputs", "check_place", "explain_plan", "model_of", "select_model"]
+__all__ = ["Diary", "Outputs", "explain_plan", "model_of", "select_model"]
 
 #: rows that a winner with the whole kernel is fitted to after a choice on a sample
 MOST_ROWS = 30_000
-
-
-def check_place(path: Path) -> None:
-    """Refuse a file whose folder does not exist, or that is one."""
-    if not path.absolute().parent.is_dir():
-        raise ValueError(f"there is no folder {str(path.parent)!r} to write {path.name} to")
-    if path.is_dir():
-        raise ValueError(f"{str(path)!r} is a folder; name a file to write")
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Where rows come from: a file, or standard input, which becomes one."""
+"""Where rows come from, a file or standard input, which becomes one; and where files may go."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from onefit.files import Reading
     from onefit.tables import Table
 
-__all__ = ["Source", "as_file"]
+__all__ = ["Source", "as_file", "check_place"]
 
 
 @dataclass(frozen=True)
@@ -48,3 +48,11 @@ def as_file(data: Path) -> Iterator[Path]:
         with path.open("wb") as file:
             shutil.copyfileobj(sys.stdin.buffer, file)
         yield path
+
+
+def check_place(path: Path) -> None:
+    """Refuse a file whose folder does not exist, or that is one."""
+    if not path.absolute().parent.is_dir():
+        raise ValueError(f"there is no folder {str(path.parent)!r} to write {path.name} to")
+    if path.is_dir():
+        raise ValueError(f"{str(path)!r} is a folder; name a file to write")

@@ -6,6 +6,7 @@ rows themselves as they are read. A category that the sample has not met counts 
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -18,17 +19,18 @@ from numpy.typing import NDArray
 from onefit.choose.encode import as_trained, describe, number_columns
 from onefit.choose.options import Options
 from onefit.choose.recipe import Recipe, make_recipe
-from onefit.cli.arguments import Columns
+from onefit.cli.arguments import Columns, Text
 from onefit.cli.model import make_model, save_model
 from onefit.cli.run import Diary, Outputs
 from onefit.cli.show import progress
 from onefit.cli.summary import summarise, write_results
-from onefit.files import DataError, is_parquet
+from onefit.files import DataError, is_parquet, shown
 from onefit.report import write_report
 from onefit.stream import Chunk, HashKFold, open_rows, run
+from onefit.stream.parquet import open_dataset
 from onefit.stream.sample import row_hash
 from onefit.stream.source import Source
-from onefit.tables import Table, as_features, check_target
+from onefit.tables import Dates, Table, as_features, check_target
 
 Array = NDArray[Any]
 
@@ -96,6 +98,7 @@ class FrameSample:
 def select_streamed(
     path: Path,
     columns: Columns,
+    text: Text,
     options: Options,
     outputs: Outputs,
     diary: Diary,
@@ -103,25 +106,27 @@ def select_streamed(
     """Select on the rows of Parquet files, write the files asked for, and return the summary."""
     diary.check()
     outputs.check()
-    target = columns.target
+    target = str(columns.target)
     _check(options, columns, path)
     start = perf_counter()
+    gaps, filter = _gaps(path, target)
     cv = HashKFold(options.folds, random_state=options.seed)
     drop = (*columns.left_out, *([] if columns.id is None else [columns.id]))
     source = open_rows(
         path, target, sample_weight=columns.weights, groups=columns.groups, drop=drop, cv=cv,
-        numeric=False,
+        filter=filter, numeric=False,
     )  # fmt: skip
-    table = _sample(source, str(target), options.seed)
+    used = source.n_rows - gaps
+    table = _sample(source, target, options.seed, text)
     recipe = make_recipe(table, options)
     recipe.search.set_params(cv=cv, journal=diary.path)
-    rows = _encoded(source, recipe.encoder, recipe.Z.shape[1], recipe.y)
+    rows = _encoded(source, recipe, table.dates)
     with diary.told(), progress(recipe.search):
         recipe.search.fit(rows)
     seconds = perf_counter() - start
-    recipe.reasons.append(_about(source, len(table.y)))
-    data = {"file": path.name, "rows": source.n_rows, "columns": len(source.names or ())}
-    data |= {"target": str(target), "seed": options.seed}
+    recipe.reasons.append(_about(used, len(table.y)))
+    data = {"file": path.name, "rows": used, "columns": len(source.names or ())}
+    data |= {"target": target, "seed": options.seed}
     summary = summarise(recipe, data, seconds)
     _write_files(recipe, replace(table, id=columns.id), path.name, outputs)
     return summary
@@ -164,13 +169,38 @@ def _check(options: Options, columns: Columns, path: Path) -> None:
         )
 
 
-def _sample(source: Source, target: str, seed: int) -> Table:
+def _gaps(path: Path, target: str) -> tuple[int, Any]:
+    """How many rows have no target, which is said, and a filter that leaves them out."""
+    from pyarrow import compute
+
+    dataset, _ = open_dataset(path)
+    if target not in dataset.schema.names:
+        return 0, None  # which is refused with the other names
+    empty = compute.field(target).is_null(nan_is_null=True)
+    gaps, rows = dataset.count_rows(filter=empty), dataset.count_rows()
+    if gaps == 0:
+        return 0, None
+    if gaps == rows:
+        raise DataError(
+            f"the target {shown(target)} has no value in any row; name another with --target"
+        )
+    warnings.warn(
+        f"{gaps} of {rows} rows are left out, because they have no value of the target "
+        f"{shown(target)}",
+        stacklevel=2,
+    )
+    return gaps, ~empty
+
+
+def _sample(source: Source, target: str, seed: int, text: Text) -> Table:
     drawn = run(FrameSample(SAMPLE, seed), source.raw)
-    return Table(as_features(drawn.frame), check_target(drawn.Y[:, 0], target), target)
+    dates = Dates(asked=text.dayfirst).settled(drawn.frame)
+    X, y = as_features(drawn.frame, dates=dates), check_target(drawn.Y[:, 0], target)
+    return Table(X, y, target, dates=dates)
 
 
-def _about(source: Source, rows: int) -> str:
-    if rows == source.n_rows:
+def _about(used: int, rows: int) -> str:
+    if rows == used:
         return "rows were streamed"
     return (
         "rows were streamed; scales and categories of the columns are those of a uniform sample "
@@ -178,16 +208,16 @@ def _about(source: Source, rows: int) -> str:
     )
 
 
-def _encoded(source: Source, encoder: Any, width: int, y: Array) -> Source:
+def _encoded(source: Source, recipe: Recipe, dates: Dates) -> Source:
     """The rows as the encoder makes them, targets of the type that the sample has."""
-    clean = partial(_cleaned, y.dtype.kind)
-    return source.transformed(partial(_numbers, encoder), width, clean)
+    clean = partial(_cleaned, recipe.y.dtype.kind)
+    return source.transformed(partial(_numbers, recipe.encoder, dates), recipe.Z.shape[1], clean)
 
 
-def _numbers(encoder: Any, X: Any) -> Array:
+def _numbers(encoder: Any, dates: Dates, X: Any) -> Array:
     rows = as_frame(X)
-    frame = as_trained(encoder, as_features(rows, number_columns(encoder, rows.columns)))
-    return np.ascontiguousarray(encoder.transform(frame), dtype=np.float64)
+    features = as_features(rows, number_columns(encoder, rows.columns), dates=dates)
+    return np.ascontiguousarray(encoder.transform(as_trained(encoder, features)), dtype=np.float64)
 
 
 def _cleaned(kind: str, y: Any) -> Array:

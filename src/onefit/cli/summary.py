@@ -14,7 +14,7 @@ from onefit.fallback import Fallback
 from onefit.report.criteria import Verdict, verdicts
 from onefit.report.facts import Facts
 
-__all__ = ["as_json", "results_frame", "summarise"]
+__all__ = ["results_frame", "summarise"]
 
 #: candidates in the ranking
 SHOWN = 10
@@ -130,21 +130,6 @@ def _speed_up(facts: Facts) -> dict[str, Any] | None:
         "estimated_refit_seconds": facts.speed_up.refit,
         "by": "cost model",
     }
-
-
-def as_json(value: Any) -> Any:
-    """Plain Python values; numbers that JSON has no word for become null."""
-    if isinstance(value, dict):
-        return {str(key): as_json(one) for key, one in value.items()}
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return [as_json(one) for one in value]
-    if isinstance(value, (bool, np.bool_)):
-        return bool(value)
-    if isinstance(value, (int, np.integer)):
-        return int(value)
-    if isinstance(value, (float, np.floating)):
-        return float(value) if np.isfinite(value) else None
-    return value if value is None else str(value)
 
 
 def results_frame(search: Any) -> Any:

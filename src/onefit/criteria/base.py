@@ -87,11 +87,14 @@ class Criterion(ABC):
             except (LinAlgError, FloatingPointError) as error:
                 reasons[i] = str(error)
                 continue
-            if np.isnan(value) or value == np.inf:
-                reasons[i] = f"criterion {self.name!r} is not finite at lam={lam:g}; raise lam"
-            else:
-                values[i] = value
+            values[i], reasons[i] = self.accept(value, lam)
         return values, reasons
+
+    def accept(self, value: float, lam: float) -> tuple[float, str]:
+        """A value and no reason; +inf and a reason where it is not finite."""
+        if np.isnan(value) or value == np.inf:
+            return np.inf, f"criterion {self.name!r} is not finite at lam={lam:g}; raise lam"
+        return value, ""
 
 
 def check_loss(problem: Problem, name: str, losses: tuple[str, ...] | None) -> None:

@@ -16,7 +16,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from onefit.criteria.hat import CvHat
@@ -58,5 +57,4 @@ class Gcv(CvHat):
     name = "gcv"
 
     def residuals(self, spectrum: HatSpectrum, lam: float) -> Array:
-        hat = spectrum.at(lam)
-        return np.asarray(hat.residual * (spectrum.problem.n / hat.trace))
+        return spectrum.generalized(lam)

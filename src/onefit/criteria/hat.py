@@ -17,9 +17,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from onefit.criteria.base import Criterion, check_loss, weighted_mean
+from onefit.criteria.base import check_loss, weighted_mean
+from onefit.criteria.by_row import ByRow
 from onefit.criteria.pointwise import Pointwise, pointwise
 from onefit.criteria.solutions import positive
 from onefit.criteria.spectrum import HatSpectrum, hat_spectrum
@@ -55,7 +57,7 @@ def cv_hat(
 
 
 @dataclass(frozen=True)
-class CvHat(Criterion):
+class CvHat(ByRow):
     """Residuals over 1 - H_ii.
 
     Parameters
@@ -67,7 +69,6 @@ class CvHat(Criterion):
     loss: str | Pointwise = "squared"
     name = "cv_hat"
     losses = ("squared",)
-    features = "squared"
 
     def residuals(self, spectrum: HatSpectrum, lam: float) -> Array:
         """y_i - u_i^(-i), as the criterion has it."""
@@ -78,8 +79,14 @@ class CvHat(Criterion):
         check_loss(problem, self.name, self.losses)
         shared = spectrum or hat_spectrum(positive(problem))
         kept = shared.problem
-        u = kept.Y - self.residuals(shared, lam)
-        return weighted_mean(pointwise(self.loss, kept)(kept.Y, u), kept.s)
+        u = self.predictions(shared, lam)
+        return weighted_mean(self.measure(kept)(kept.Y, u), kept.s)
+
+    def predictions(self, spectrum: HatSpectrum, lam: float) -> Array:
+        return np.asarray(spectrum.problem.Y - self.residuals(spectrum, lam))
+
+    def measure(self, problem: Problem) -> Pointwise:
+        return pointwise(self.loss, problem)
 
     def prepare(self, evidence: Evidence) -> Callable[[int], float]:
         spectrum = evidence.spectrum

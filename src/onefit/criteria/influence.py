@@ -37,7 +37,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit import linalg
-from onefit.criteria.base import Criterion, weighted_mean
+from onefit.criteria.base import weighted_mean
+from onefit.criteria.by_row import ByRow
 from onefit.criteria.pointwise import Pointwise, pointwise
 from onefit.criteria.solutions import positive
 from onefit.criteria.spectrum import HatSpectrum, hat_spectrum
@@ -123,7 +124,7 @@ def _growth(problem: Problem) -> Array:
     """rho_i, by which the weights of the others grow when row i is left out."""
     if problem.scaling == "total":
         return np.zeros(problem.n)
-    return np.asarray(problem.s / (problem.s.sum() - problem.s))
+    return np.asarray(problem.s / (problem.weight - problem.s))
 
 
 def _least_squares(spectrum: HatSpectrum, lam: float, order: int) -> Array:
@@ -196,7 +197,7 @@ def _terms(
 
 
 @dataclass(frozen=True)
-class InfluenceLoo(Criterion):
+class InfluenceLoo(ByRow):
     """C_IF^k.
 
     Parameters
@@ -210,7 +211,6 @@ class InfluenceLoo(Criterion):
     order: int = 5
     loss: str | Pointwise | None = None
     name = "influence_loo"
-    features = "squared"
 
     def check(self, problem: Problem) -> None:
         _check_order(self.order, problem)
@@ -222,3 +222,9 @@ class InfluenceLoo(Criterion):
             return lambda i: influence_loo(kept, lams[i], self.order, self.loss, spectrum)
         path = evidence.solutions
         return lambda i: influence_loo(kept, lams[i], self.order, self.loss, path.at(lams[i]))
+
+    def predictions(self, spectrum: HatSpectrum, lam: float) -> Array:
+        return influence_predictions(spectrum.problem, lam, self.order, spectrum)
+
+    def measure(self, problem: Problem) -> Pointwise:
+        return pointwise(judge(self.loss, problem), problem)

@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit.criteria.base import Criterion, weighted_mean
+from onefit.criteria.base import weighted_mean
+from onefit.criteria.by_row import ByRow
 from onefit.criteria.crossval import exact_method
 from onefit.criteria.pointwise import Pointwise, pointwise
 from onefit.criteria.solutions import positive
-from onefit.criteria.spectrum import hat_spectrum
+from onefit.criteria.spectrum import HatSpectrum, hat_spectrum
 from onefit.folds import leave_one_out
 from onefit.heldout import HeldOutMethod
 from onefit.problem import Problem
@@ -65,7 +66,7 @@ def _mean_loss(problem: Problem, u: Array, loss: str | Pointwise | None) -> floa
 
 
 @dataclass(frozen=True)
-class LeaveOneOut(Criterion):
+class LeaveOneOut(ByRow):
     """Exact leave-one-out, whatever the splits of the search.
 
     Parameters
@@ -76,11 +77,16 @@ class LeaveOneOut(Criterion):
 
     loss: str | Pointwise | None = None
     name = "loo"
-    features = "squared"
 
     def prepare(self, evidence: Evidence) -> Callable[[int], float]:
         values, kept = left_out(evidence), positive(evidence.problem)
         return lambda i: _mean_loss(kept, values(i), self.loss)
+
+    def predictions(self, spectrum: HatSpectrum, lam: float) -> Array:
+        return np.asarray(spectrum.problem.Y - spectrum.left_out(lam))
+
+    def measure(self, problem: Problem) -> Pointwise:
+        return pointwise(self.loss, problem)
 
 
 def left_out(evidence: Evidence) -> Callable[[int], Array]:

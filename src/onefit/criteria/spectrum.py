@@ -95,6 +95,11 @@ class HatSpectrum:
         shifts = self.spectrum.at(np.array([self.problem.ridge(lam)]))
         return np.asarray(shifts.leave_one_out(np.arange(self.problem.n))[0] / self.root[:, None])
 
+    def generalized(self, lam: float) -> Array:
+        """(y_i - u_i) over the mean of 1 - H_ii."""
+        hat = self.at(lam)
+        return np.asarray(hat.residual * (self.problem.n / hat.trace))
+
     def left_out(self, lam: float) -> Array:
         """y_i - u_i^(-i), exactly: as `leave_one_out`, with the penalty of the rows that remain.
 

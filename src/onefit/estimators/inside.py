@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ __all__ = [
     "check_targets",
     "checked_data",
     "class_weights",
+    "clone_known",
     "columns_of",
     "decision_by_class",
     "encode_labels",
@@ -56,6 +58,7 @@ __all__ = [
     "machine_within",
     "make_problem",
     "one_row",
+    "own_columns",
     "plain_columns",
     "prepare",
     "problem_of",
@@ -66,6 +69,7 @@ __all__ = [
     "weights_of",
     "with_decision",
     "with_support",
+    "without_features",
     "workload_of",
 ]
 
@@ -195,6 +199,15 @@ def encode_labels(classes: Array, y: Any) -> Array:
     return np.where(labels[:, None] == classes, 1.0, -1.0)
 
 
+def without_features(machine: KernelMachine) -> KernelMachine:
+    """The same with the whole kernel, and nothing said of features."""
+    plain = type(machine)()
+    names = ("approximation", "n_components", "keep_landmarks")
+    found: KernelMachine = clone(machine)
+    found.set_params(**{name: getattr(plain, name) for name in names})
+    return found
+
+
 def check_rows(machine: KernelMachine, X: Any, **options: Any) -> Any:
     """X as scikit-learn validates it for this machine."""
     return machine._validate_X(X, **options)
@@ -250,6 +263,24 @@ def plain_columns(machine: KernelMachine) -> bool:
     return not getattr(machine, "_in_pairs", False) and len(levels_of(machine)) <= 1
 
 
+def own_columns(machine: KernelMachine) -> Callable[[Array], Array] | None:
+    """From the targets that machines share to those of its columns; None where they are the same.
+
+    It can be sent to another process.
+    """
+    if plain_columns(machine):
+        return None
+    return partial(type(machine)._columns, clone_known(machine))
+
+
+def clone_known(machine: KernelMachine) -> KernelMachine:
+    """The parameters of a machine, and its classes."""
+    light: KernelMachine = clone(machine)
+    if hasattr(machine, "classes_"):
+        light.classes_ = machine.classes_
+    return light
+
+
 def has_one_target(machine: KernelMachine) -> bool:
     """Whether predictions are one number a row: y was one-dimensional, and there is one level."""
     return bool(machine._one_column)
@@ -294,8 +325,7 @@ def answers(machine: KernelMachine, params: dict[str, Any] | None = None) -> dic
     """
     if not is_classifier(machine):
         return {}
-    light: Any = clone(machine).set_params(**(params or {}))  # without its rows
-    light.classes_ = machine.classes_
+    light: Any = clone_known(machine).set_params(**(params or {}))  # without its rows
     gives = hasattr(light._margin_loss(), "probability")
     return {
         "as_decision": light._by_class if light._in_pairs else None,

@@ -14,8 +14,11 @@ from onefit.stream.expansion import CHUNK, ROOM
 
 __all__ = ["FEATURE_COSTS", "feature_bytes"]
 
-#: passes over an array that an entry of a kernel matrix costs
-ENTRY = 8.0
+#: passes over an array that an entry of a kernel matrix costs: 16 to 18 with a Gaussian kernel and
+#: 5 to 20 columns, by processor time of one thread
+ENTRY = 17.0
+#: and features that are held: their lengths, and a copy of every fold's
+HELD = 6.0
 #: steps of Newton's method at a lambda that starts from the one before
 NEWTON = 5
 #: passes with a column per split: for the bound of a limit, and for the steps of an exact method
@@ -28,6 +31,8 @@ def gram(work: Workload, rates: Rates) -> Cost:
     """Sums of products once, a reduction per split, and a pass of predictions."""
     n, m, k = work.n, work.features, max(1, work.folds)
     sums = _features(work, rates) + rates.rank_update(m, n)
+    if _held(work):
+        sums += rates.gathers(n * m) + rates.passes(n * m, HELD)
     split = rates.eigendecomposition(m) + rates.product(m, m, work.lams * work.targets)
     again = rates.passes(n * m) if _held(work) else rates.passes(n * m, ENTRY)
     values = again + rates.product(n, m, work.lams * work.targets)

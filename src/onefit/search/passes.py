@@ -11,12 +11,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import is_classifier
 
+from onefit.criteria.streamed import Judged
 from onefit.estimators import inside
+from onefit.linalg import LinAlgError
+from onefit.search.criterion import get_criterion
 from onefit.search.grid import Job, Machine, jobs
 from onefit.stream.by_class import ByClass, class_totals, reweighted
+from onefit.stream.by_column import ByColumn, spread_over
 from onefit.stream.gram import Gram, Moments
 from onefit.stream.joint import Joint
+from onefit.stream.leave_one import Basis
 from onefit.stream.machines import FoldMachines, Lengths, Rows, Setting, newton, squared
 from onefit.stream.methods import feature_method
 from onefit.stream.one_pass import CHUNK, run
@@ -46,6 +52,8 @@ class Work:
     method : str
     classes : array or None
         Weights of the classes.
+    columns : callable or None
+        From targets to those of its own columns: pairs of classes, or levels.
     """
 
     machine: Machine
@@ -53,6 +61,7 @@ class Work:
     setting: Setting
     method: str
     classes: Array | None = None
+    columns: Any = None
 
     @property
     def lams(self) -> Array:
@@ -71,12 +80,32 @@ class Work:
         return id(self.rows), self.setting.intercept, weights
 
     def weighted(self, accumulator: Any) -> Any:
-        """The accumulator of rows that weigh as their classes say."""
+        """The accumulator of rows that weigh as their classes say, with targets of its columns."""
+        if self.columns is not None:
+            accumulator = ByColumn(accumulator, self.columns)
         return accumulator if self.classes is None else ByClass(accumulator, self.classes)
 
     def surveyed(self, survey: Surveyed) -> Surveyed:
         """The survey of these rows."""
-        return survey if self.classes is None else reweighted(survey, self.classes)
+        survey = survey if self.classes is None else reweighted(survey, self.classes)
+        if self.columns is None:
+            return survey
+        return spread_over(survey, self.columns(np.zeros((1, survey.scale.size))).shape[1])
+
+    @property
+    def shared(self) -> tuple[int, int]:
+        """Machines for which this is the same are scored together."""
+        return id(self.rows), 0 if self.columns is None else id(self)
+
+    @property
+    def judges(self) -> dict[str, Any]:
+        """How values of its own columns are scored."""
+        if self.columns is None:
+            return {}
+        machine = self.machine.estimator
+        if is_classifier(machine):
+            return {"by_class": inside.answers(machine)["as_decision"]}
+        return {"loss": getattr(self.setting.loss, "unrounded", self.setting.loss.value)}
 
 
 def make_work(
@@ -93,7 +122,7 @@ def make_work(
             setting = Setting(loss, estimator.fit_intercept, estimator.scaling, name == "exact")
             totals = class_totals(survey).sum(axis=0) if inside.weighs_classes(estimator) else None
             classes = None if totals is None else inside.class_weights(estimator, totals)
-            yield Work(machine, rows, setting, name, classes)
+            yield Work(machine, rows, setting, name, classes, inside.own_columns(estimator))
 
 
 def _stand_in(group: list[Machine], survey: Surveyed, drawn: Drawn) -> tuple[Array, Array, Array]:
@@ -123,6 +152,14 @@ def _rows(job: Job, drawn: dict[int, Drawn]) -> Rows:
     return Rows(job.kernel, features, landmarks, None if kept else chosen.fold, drawn[seed])
 
 
+def _basis(one: Work, moments: Moments) -> Basis | Exception:
+    """The hat matrices of all rows, or why there are none."""
+    try:
+        return Basis.of(moments.without(()), moments.centre, one.setting.intercept)
+    except (LinAlgError, FloatingPointError) as error:
+        return error
+
+
 def batches(work: list[Work], survey: Surveyed) -> Iterator[list[Work]]:
     """Machines whose moments fit into memory together."""
     batch: list[Work] = []
@@ -144,6 +181,8 @@ class Passes:
         self.source, self.seconds, self.count = source, 0.0, 0
         self.n_jobs, self.checkpoint = search.n_jobs, search.journal
         self.lengths: dict[int, Array] = {}
+        self.criterion: Any = get_criterion(search.criterion)
+        self.judged: dict[int, tuple[Array, list[str]]] = {}
         found = (getattr(one, "on_rows", None) for one in getattr(search, "_skl_callbacks", ()))
         self.watchers = [one for one in found if one is not None]
 
@@ -184,6 +223,8 @@ class Passes:
         """Machines of every fold: those of the squared loss from one pass."""
         k, widest = survey.rows.size, max(one.rows.features.size for one in batch)
         sums = self._sums(batch, k, widest)
+        if self.criterion is not None:
+            self._judge(batch, sums, widest)
         found = []
         for one in batch:
             if one.quadratic:
@@ -213,6 +254,26 @@ class Passes:
         self.lengths |= dict(zip(lengths, rest, strict=True))
         return dict(zip(grams, first, strict=True))
 
+    def _judge(self, batch: list[Work], sums: dict[tuple[Any, ...], Moments], widest: int) -> None:
+        """The criterion of every machine, by one pass."""
+        shared = {one.sums: one for one in batch}
+        bases = {name: _basis(one, sums[name]) for name, one in shared.items()}
+        asked = [one for one in batch if isinstance(bases[one.sums], Basis)]
+        parts = tuple(one.weighted(self._judged(one, bases[one.sums])) for one in asked)
+        values = self.run(Joint(parts), widest) if parts else ()
+        for one in batch:
+            why, L = str(bases[one.sums]), one.lams.size
+            self.judged[id(one)] = np.full(L, np.inf), [why] * L
+        for one, own in zip(asked, values, strict=True):
+            pairs = [self.criterion.accept(*pair) for pair in zip(own, one.lams, strict=True)]
+            self.judged[id(one)] = np.array([v for v, _ in pairs]), [why for _, why in pairs]
+
+    def _judged(self, one: Work, basis: Any) -> Judged:
+        rows, setting = one.rows, one.setting
+        landmarks = None if rows.fold is None else rows.landmarks
+        form = setting.loss, setting.scaling, one.lams
+        return Judged(self.criterion, rows.features, landmarks, basis, *form)
+
     def bound(self, one: Work, found: FoldMachines) -> Array:
         """Bounds on the errors of held-out values, (k, L, q)."""
         return np.asarray(found.bound(self.lengths[id(one.rows)]))
@@ -231,13 +292,14 @@ class Passes:
         ``reach`` has for each machine bounds (k, L) on the errors of its held-out values.
         """
         pairs = list(zip(work, found, reach, strict=True))
-        shared = [list(own) for _, own in groupby(pairs, key=lambda pair: id(pair[0].rows))]
+        shared = [list(own) for _, own in groupby(pairs, key=lambda pair: pair[0].shared)]
         scores = [
             Scores(
                 own[0][0].rows.features,
                 np.concatenate([machines.W for _, machines, _ in own], axis=2),
                 np.concatenate([machines.b for _, machines, _ in own], axis=1),
                 np.concatenate([bound for _, _, bound in own], axis=1),
+                **own[0][0].judges,
             )
             for own in shared
         ]

@@ -3,7 +3,7 @@
     pass 1   classes, if they are needed
     pass 2   folds, spreads and a sample of rows, from which come kernels and landmarks
     pass 3   moments of every fold, for all kernels with the squared loss together; other losses
-             take passes of their own at every lambda
+             take passes of their own at every lambda; a criterion takes one more
     pass 4   held-out scores of all candidates
     pass 5   held-out values of the winner, where there is room for a few numbers per row
 
@@ -24,11 +24,15 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.multiclass import check_classification_targets
 
 from onefit.certificate import EXACT
+from onefit.criteria.by_row import ByRow
 from onefit.estimators import inside
 from onefit.heldout import HeldOut
-from onefit.quantiles import levels_of
+from onefit.losses import Quantile
+from onefit.problem import Problem
+from onefit.quantiles import levels_of, neg_pinball_loss
 from onefit.search.aggregate import aggregate
 from onefit.search.continuous import expand, listed
+from onefit.search.criterion import CRITERIA, get_criterion
 from onefit.search.grid import Machine, candidates, machines
 from onefit.search.passes import Passes, Work, batches, make_work
 from onefit.search.scoring import fast_metric
@@ -37,7 +41,7 @@ from onefit.stream.fit import FeatureFit
 from onefit.stream.machines import FoldMachines
 from onefit.stream.one_pass import run
 from onefit.stream.open_rows import open_rows
-from onefit.stream.scores import METRICS, Errors
+from onefit.stream.scores import METRICS, Errors, own_loss
 from onefit.stream.source import Source
 from onefit.stream.survey import Labels, Surveyed
 from onefit.stream.values import ROOM, numbers
@@ -46,6 +50,8 @@ Array = NDArray[Any]
 
 __all__ = ["NotKept", "Streamed", "search_streamed"]
 
+#: criteria that judge rows as they come
+BY_ROW = [repr(name) for name, one in CRITERIA.items() if isinstance(one, ByRow)]
 #: scorers of a regression that are sums over rows
 REGRESSION = "r2, neg_mean_squared_error, neg_root_mean_squared_error, neg_mean_absolute_error"
 
@@ -82,6 +88,8 @@ class Streamed:
         Columns ``low_test_<metric>`` and ``high_test_<metric>``.
     grouped : bool
         Whether folds keep groups together.
+    plain : bool
+        Whether held-out values have the columns of the targets: no levels, no pairs of classes.
     """
 
     candidates: list[dict[str, Any]]
@@ -92,6 +100,7 @@ class Streamed:
     gammas: Array
     intervals: dict[str, Array] = field(repr=False)
     grouped: bool
+    plain: bool
     fitted: dict[int, _Fitted] = field(repr=False)
     about: _About = field(repr=False)
     passes: Passes = field(repr=False)
@@ -111,9 +120,11 @@ class Streamed:
         inside.adopt(machine, rows.kernel, rows.features, rows.landmarks, whole)
         return machine
 
-    def machine(self, search: Any) -> Any:
+    def machine(self, search: Any, best: int) -> Any:
         """A machine that knows classes and targets, for scorers."""
         found = clone(search.estimator)
+        if not self.plain:
+            found.set_params(**clone(self.candidates[best], safe=False))
         self.about.tell(found)
         return found
 
@@ -192,17 +203,23 @@ def search_streamed(
         raise ValueError("param_grid has an Interval, but streamed rows need lists of values")
     group = machines(search.estimator, settings)
     table = getattr(scorers, "_scorers", {"score": scorers})
-    metrics = {name: _metric(scorer, group[0].estimator, name) for name, scorer in table.items()}
+    metrics = {name: _metric(scorer, group, name) for name, scorer in table.items()}
     for one in group:
-        _check_machine(one)
+        _check_machine(one, get_criterion(search.criterion))
     source = open_rows(X, y, sample_weight=sample_weight, groups=groups, cv=search.cv)
     source, about, q = _targets(search, source)
     for one in group:
         about.tell(one.estimator)
+        inside.columns_of(one.estimator, np.zeros((1, q)))  # refuses levels of several targets
     rows = Passes(source, search)
     survey, drawn = rows.survey(group, q)
     _check_survey(source, survey, about.classes)
     work = list(make_work(group, survey, drawn, search.method))
+    if rows.criterion is not None:
+        # what it measures may not fit the targets, of which a few are known
+        some = work[0].rows.some
+        few = Problem(None, some.Y, np.ones(some.row.size), work[0].setting.loss)
+        rows.criterion.measure(few)
     found = [one for batch in batches(work, survey) for one in rows.machines(batch, survey)]
     bounds = [rows.bound(*pair) for pair in zip(work, found, strict=True)]
     reach = [_reach(bound, survey) for bound in bounds]
@@ -212,7 +229,10 @@ def search_streamed(
     ends = {name: np.full((2, len(settings)), np.nan) for name in metrics}
     for unit, result, error, bound, far in zip(work, found, errors, bounds, reach, strict=True):
         seconds = rows.seconds / len(work)
-        outcomes.append(_outcome(search, unit, result, error, bound, survey, metrics, seconds))
+        judged = rows.judged.get(id(unit))
+        outcomes.append(
+            _outcome(search, unit, result, error, bound, survey, metrics, seconds, judged)
+        )
         for name, own in _ends(search, error, far, survey, metrics).items():
             known = [not reason for reason in result.reasons]
             ends[name][:, list(unit.machine.indices)] = np.where(known, own, np.nan)
@@ -222,20 +242,24 @@ def search_streamed(
         places = list(unit.machine.indices)
         lams[places] = unit.machine.lams
         gammas[places] = np.mean(getattr(unit.rows.kernel, "gamma", np.inf))
+    plain = all(unit.columns is None for unit in work)
     columns = {
         f"{side}_test_{name}": ends[name][i]
-        for name in metrics
+        for name in (metrics if plain else ())
         for i, side in enumerate(("low", "high"))
     }
     return Streamed(
         settings, outcomes, survey.rows, list(metrics), lams, gammas, columns,
-        groups is not None, fitted, about, rows,
+        groups is not None, plain, fitted, about, rows,
     )  # fmt: skip
 
 
 def _check_search(search: Any) -> None:
     refused = {
-        "criterion": (search.criterion != "cv", "choose by the score of the folds, criterion='cv'"),
+        "criterion": (
+            not isinstance(get_criterion(search.criterion), ByRow | None),
+            f"choose by {', '.join(BY_ROW)}, or by the score of the folds, criterion='cv'",
+        ),
         "search": (search.search != "grid", "search a grid"),
         "lam_per_target": (search.lam_per_target, "search the targets one by one"),
         "keep_heldout": (search.keep_heldout == "all", "keep those of the winner, 'best'"),
@@ -248,7 +272,7 @@ def _check_search(search: Any) -> None:
             )
 
 
-def _check_machine(one: Machine) -> None:
+def _check_machine(one: Machine, criterion: Any) -> None:
     machine = one.estimator
     if not inside.is_approximate(machine):
         raise ValueError(
@@ -260,25 +284,28 @@ def _check_machine(one: Machine) -> None:
             "a width of 'mad' is a median over all rows, which are streamed; give threshold or "
             "delta in units of the target"
         )
-    if _several(machine):
-        raise ValueError(
-            "multi_class='ovo' and several levels make columns of their own, which need all rows "
-            "in memory, but they are streamed; use multi_class='ovr', and fit levels one by one"
-        )
     if inside.weighs_classes(machine) and isinstance(machine.gamma, str):
         raise ValueError(
             f"gamma={machine.gamma!r} looks at rows as they are weighted by class_weight, which "
             "streamed rows are not yet; give gamma numbers, as onefit.default_grid makes them of a "
             "sample of rows"
         )
+    if criterion is not None:
+        loss = inside.loss_of(machine)
+        nothing = Problem(np.empty((0, 0)), np.empty((0, 1)), np.empty(0), loss)
+        criterion.check(nothing)
+        criterion.check_features(nothing)
 
 
-def _several(machine: Any) -> bool:
-    """Whether a machine has columns of its own: pairs of classes, or levels."""
-    return getattr(machine, "multi_class", "ovr") == "ovo" or len(levels_of(machine)) > 1
-
-
-def _metric(scorer: Any, machine: Any, name: str) -> tuple[Any, int]:
+def _metric(scorer: Any, group: list[Machine], name: str) -> tuple[Any, int]:
+    machine, several = group[0].estimator, {len(levels_of(one.estimator)) > 1 for one in group}
+    if several == {True}:
+        return _of_levels(scorer, machine, name)
+    if len(several) > 1:
+        raise ValueError(
+            "some machines have several levels and others have not, and their scores are of "
+            "different kinds; search them one after the other"
+        )
     found, sign = fast_metric(scorer, machine)
     if found is None or found.__name__ not in METRICS:
         known = "accuracy" if is_classifier(machine) else REGRESSION
@@ -286,6 +313,17 @@ def _metric(scorer: Any, machine: Any, name: str) -> tuple[Any, int]:
             f"scoring={name!r} is no sum over rows, which streamed rows need; use one of {known}"
         )
     return METRICS[found.__name__], sign
+
+
+def _of_levels(scorer: Any, machine: Any, name: str) -> tuple[Any, int]:
+    """What machines of several levels are scored by: their own score."""
+    pinball = isinstance(inside.loss_of(machine), Quantile)
+    if hasattr(scorer, "_estimator") or (scorer is neg_pinball_loss and pinball):
+        return own_loss, -1
+    raise ValueError(
+        f"scoring={name!r} is of one value per row, and several levels of streamed rows are scored "
+        "by their own loss; leave scoring at None"
+    )
 
 
 def _targets(search: Any, source: Source) -> tuple[Source, _About, int]:
@@ -331,8 +369,10 @@ def _outcome(
     survey: Surveyed,
     metrics: dict[str, tuple[Any, int]],
     seconds: float,
+    judged: tuple[Array, list[str]] | None,
 ) -> Outcome:
     """Scores and bounds of a machine, lambda by lambda."""
+    criterion, remarks = (None, [""] * len(found.reasons)) if judged is None else judged
     done = np.array([not reason for reason in found.reasons])
     bounds = np.moveaxis(bound, 0, 1)  # (L, k, q)
     scores, pooled = {}, {}
@@ -346,15 +386,15 @@ def _outcome(
         method=one.method,
         scores=scores,
         pooled=pooled,
-        values=np.empty((L, 0, survey.scale.size)),
-        exact=np.asarray((bounds <= EXACT * survey.scale).all(axis=2)),
+        values=np.empty((L, 0, bounds.shape[2])),
+        exact=np.asarray((bounds <= EXACT * one.surveyed(survey).scale).all(axis=2)),
         error=np.asarray(bounds.max(axis=2)),
         moved=np.zeros((L, k), dtype=np.intp),
         steps=found.steps.T,
         order=None,
-        reasons=found.reasons,
+        reasons=[a or b for a, b in zip(found.reasons, remarks, strict=True)],
         per_target=None,
-        criterion=None,
+        criterion=criterion,
         fit_seconds=seconds / L,
         score_seconds=0.0,
     )

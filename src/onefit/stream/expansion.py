@@ -8,7 +8,7 @@ part of the memory that is free.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -58,15 +58,18 @@ class Expansion:
     X : (n, p) array or sparse matrix
     features : FeatureMap
     landmarks : (M,) array of int, or None
-        The rows that the landmarks are, if they are any.
+        The rows that the landmarks are, if they are any; -1 for a row that is not here.
     keep_landmarks : bool
         Whether landmarks may lie in held-out folds.
+    hold : bool
+        Whether features are kept if there is room. Rows may lie on a device if not.
     """
 
     X: Any = field(repr=False)
     features: FeatureMap
     landmarks: Indices | None = field(default=None, repr=False)
     keep_landmarks: bool = False
+    hold: bool = True
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -98,7 +101,7 @@ class Expansion:
     def kept(self) -> tuple[Any, FeatureMap]:
         """Rows and the map to their features: the features themselves, if there is room."""
         n, m, xp = self.shape[0], self.features.size, linalg.arrays_of(self.X)
-        if n * m > self.room:
+        if n * m > self.room or not self.hold:
             return self.X, self.features
         Phi = xp.empty((n, m), np.float64)
         for first in range(0, n, self.size):
@@ -135,8 +138,7 @@ class Expansion:
         place[rows] = np.arange(rows.size)
         landmarks = None if self.landmarks is None else place[self.landmarks]
         xp = linalg.arrays_of(self.X)
-        some = xp.rows(self.X, rows)
-        other = Expansion(some, self.features, landmarks, self.keep_landmarks)
+        other = replace(self, X=xp.rows(self.X, rows), landmarks=landmarks)
         if "kept" in vars(self) and isinstance(self.kept[1], HeldMap):
             vars(other)["kept"] = xp.rows(self.kept[0], rows), self.kept[1]
         return other

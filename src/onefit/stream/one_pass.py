@@ -11,10 +11,12 @@ from typing import Any, TypeVar
 
 from joblib import effective_n_jobs
 
+from onefit import linalg
 from onefit.stream.accumulate import Accumulator, Chunk
 from onefit.stream.checkpoint import Keeper, open_checkpoint
 from onefit.stream.read_ahead import read_ahead
 from onefit.stream.source import Source
+from onefit.stream.states import home
 
 __all__ = ["CHUNK", "absorb", "run"]
 
@@ -87,11 +89,21 @@ def _here(
 ) -> Any:
     state, done = keeper.begin(accumulator)
     for chunks in _read(source, source.pieces[done:], rows, effective_n_jobs(n_jobs)):
-        for chunk in chunks:
-            state = accumulator.update(state, chunk)
+        state = _added(accumulator, state, chunks)
         done += 1
         keeper.keep(state, done, last=done == len(source.pieces))
     return state
+
+
+def _added(accumulator: Accumulator[Any, Any], state: Any, chunks: Iterator[Chunk]) -> Any:
+    """The state with the chunks of a piece; sums on a device come here at the end of it."""
+    there = None
+    for chunk in chunks:
+        if linalg.is_elsewhere(chunk.X):
+            there = accumulator.update(accumulator.init() if there is None else there, chunk)
+        else:
+            state = accumulator.update(state, chunk)
+    return state if there is None else accumulator.merge(state, home(there))
 
 
 def _read(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from onefit.stream.accumulate import Chunk
 from onefit.stream.features import FeatureMap
 from onefit.stream.survey import Surveyed
 
-__all__ = ["METRICS", "Errors", "Scores"]
+__all__ = ["METRICS", "Errors", "Scores", "own_loss"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Errors:
     right, doubtful_right, doubtful_wrong : (k, L) arrays
         Rows whose label is right; of these and of the others, those that the bounds of the
         held-out values leave in doubt.
+    loss : (k, L) array
+        What the machine judges itself by.
     """
 
     squared: Array
@@ -38,11 +41,12 @@ class Errors:
     right: Array
     doubtful_right: Array
     doubtful_wrong: Array
+    loss: Array
 
     @property
     def _parts(self) -> tuple[Array, ...]:
         doubtful = self.doubtful_right, self.doubtful_wrong
-        return self.squared, self.absolute, self.right, *doubtful
+        return self.squared, self.absolute, self.right, *doubtful, self.loss
 
     def take(self, some: slice) -> Errors:
         """Of some of the machines."""
@@ -76,10 +80,12 @@ class Errors:
             near = Errors(
                 np.maximum(self.squared - drift, 0.0), np.maximum(self.absolute - e * w, 0.0),
                 self.right + self.doubtful_wrong, self.doubtful_right, self.doubtful_wrong,
+                self.loss,
             )  # fmt: skip
             far = Errors(
                 self.squared + drift + np.square(e) * w, self.absolute + e * w,
                 self.right - self.doubtful_right, self.doubtful_right, self.doubtful_wrong,
+                self.loss,
             )  # fmt: skip
         return near, far
 
@@ -96,16 +102,23 @@ class Scores:
     b : (k, L, q) array
     reach : (k, L) array
         Bounds on the errors of held-out values.
+    loss : callable or None
+        Of targets and values, elementwise: what a machine of several levels judges itself by.
+    by_class : callable or None
+        From values (n, q) of pairs of classes to decision values of the classes.
     """
 
     features: FeatureMap
     W: Array = field(repr=False)
     b: Array = field(repr=False)
     reach: Array = field(repr=False)
+    loss: Any = None
+    by_class: Any = None
 
     def init(self) -> Errors:
         k, L, q = self.b.shape
-        return Errors(*np.zeros((2, k, L, q)), *np.zeros((3, k, L)))
+        q = q if self.by_class is None else self.by_class(np.zeros((1, q))).shape[1]
+        return Errors(*np.zeros((2, k, L, q)), *np.zeros((4, k, L)))
 
     def update(self, state: Errors, chunk: Chunk) -> Errors:
         for k in np.unique(chunk.fold).tolist():
@@ -117,6 +130,10 @@ class Scores:
     def _add(self, state: Errors, k: int, X: Array, Y: Array, s: Array) -> None:
         u = self.features.evaluate(X, self._coefficients[k]).reshape(-1, *self.b.shape[1:])
         u += self.b[k]
+        if self.by_class is not None:
+            u = np.stack([self.by_class(one) for one in np.moveaxis(u, 1, 0)], axis=1)
+        if self.loss is not None:
+            state.loss[k] += np.tensordot(s, self.loss(Y[:, None, :], u).mean(axis=2), axes=1)
         r = Y[:, None, :] - u
         state.squared[k] += np.tensordot(s, np.square(r), axes=1)
         state.absolute[k] += np.tensordot(s, np.abs(r), axes=1)
@@ -186,6 +203,11 @@ def determination(survey: Surveyed, errors: Errors) -> Array:
 def accuracy(survey: Surveyed, errors: Errors) -> Array:
     """Share of rows whose class has the largest decision value."""
     return np.asarray(errors.right / _weights(survey, errors))
+
+
+def own_loss(survey: Surveyed, errors: Errors) -> Array:
+    """What machines of several levels judge themselves by."""
+    return np.asarray(errors.loss / _weights(survey, errors))
 
 
 #: by the names that onefit.search.metrics has for the same

@@ -19,7 +19,7 @@ from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
 from onefit.problem import Problem
 from onefit.stream.expansion import Expansion, run
 from onefit.stream.gram import Gram, Moments
-from onefit.stream.leave_one import FeatureHat
+from onefit.stream.leave_one import Basis, FeatureHat
 from onefit.stream.partition import Partition, partitions
 from onefit.stream.ridge import Machines, Ridge
 
@@ -56,7 +56,8 @@ def make_hat(problem: Problem) -> FeatureHat:
     rows = problem.positive
     kept = problem if rows.size == problem.n else problem.take(rows)
     sums = moments(kept, Partition.whole(kept.n))
-    return FeatureHat(kept, sums.without(()), sums.centre)
+    basis = Basis.of(sums.without(()), sums.centre, kept.fit_intercept)
+    return FeatureHat(kept, basis)
 
 
 def fit_squared(problem: Problem, *lams: float) -> Machines:

@@ -1,0 +1,91 @@
+"""What ``select`` does where time is short: features in place of the whole kernel, and their price.
+
+``select(X, y, minutes=...)`` plans the whole kernel, takes features if that exceeds the time, and
+measures how far the winner is from the whole kernel. The rates of the plan are measured anew here,
+not read from what an earlier run has left.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from time import perf_counter
+
+import _harness as harness
+import numpy as np
+from _data import data_folder
+from _harness import Row
+
+FOLDS = 5
+#: prices of houses are told in thousands
+UNIT = 1000.0
+
+
+def measured(X, y, minutes: float) -> tuple[Row, str]:
+    """One selection: its row of the table, and what it says of itself."""
+    from onefit import select
+
+    start = perf_counter()
+    found = select(X, y, minutes=minutes, cv=FOLDS, scoring="neg_root_mean_squared_error")
+    seconds = perf_counter() - start
+    fallback = found.fallback_
+    if fallback is None:
+        raise SystemExit(f"the whole kernel fits into {minutes:g} minutes; allow fewer")
+    row: Row = {
+        "minutes": minutes,
+        "planned s": fallback.planned,
+        "features": fallback.n_components,
+        "expected s": fallback.expected,
+        "RMSE of features": -found.best_score_ / UNIT,
+        "RMSE of whole kernel": np.nan,
+        "loss": np.nan,
+        "values apart": np.nan,
+        "whole kernel s": np.nan,
+        "seconds": seconds,
+    }
+    whole = fallback.whole
+    if whole is not None:
+        row |= {
+            "RMSE of features": -whole.features / UNIT,
+            "RMSE of whole kernel": -whole.score / UNIT,
+            "loss": whole.features / whole.score - 1.0,
+            "values apart": whole.apart / UNIT,
+            "whole kernel s": whole.seconds,
+        }
+    said = fallback.told(abs, "root mean squared error")
+    return row, f"`minutes={minutes:g}`: {fallback.begun()}. {said[0].upper()}{said[1:]}."
+
+
+def main() -> None:
+    flags = harness.parser(__doc__)
+    flags.add_argument("--data", type=Path, help="folder of the data sets (else ONEFIT_DATA_DIR)")
+    flags.add_argument("--minutes", type=float, nargs="+", help="time allowed, by default 2")
+    flags = flags.parse_args()
+    rows = np.loadtxt(data_folder(flags.data) / "cadata.csv.gz", delimiter=",", skiprows=1)
+    if flags.quick:
+        rows = rows[np.random.default_rng(0).permutation(len(rows))[:2000]]
+    X, y = rows[:, :-1], rows[:, -1]
+    results, said = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["XDG_CACHE_HOME"] = folder  # where rates of the plan are kept
+        for minutes in flags.minutes or ([0.02] if flags.quick else [2.0]):
+            row, sentence = measured(X, y, minutes)
+            results.append(row)
+            said.append(sentence)
+            print(harness.table(results[-1:]), sentence, sep="\n", flush=True)
+    about = (
+        f"`select(X, y, minutes=..., cv={FOLDS}, scoring='neg_root_mean_squared_error')` on "
+        f"{len(y)} rows of cadata. planned: the whole kernel, by the plan; expected: the search "
+        "with features, by the plan; loss: of the RMSE of the winner by features against that of "
+        "the whole kernel at the same setting, on the same folds; whole kernel s: what measuring "
+        "the latter took; seconds: all of it. Errors are in thousands."
+    )
+    text = f"{about}\n\n{harness.table(results)}\n" + "\n".join(f"- {one}" for one in said)
+    name = harness.stem("fallback", flags.quick)
+    harness.write_csv(flags.out, name, results)
+    harness.write_report(flags.out, name, "Features where time is short", [("cadata", text)])
+
+
+if __name__ == "__main__":
+    main()

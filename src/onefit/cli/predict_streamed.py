@@ -1,0 +1,109 @@
+"""Predictions of a model for the rows of Parquet files, written as the rows come."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from onefit.choose.encode import as_trained, number_columns
+from onefit.cli.arguments import Text
+from onefit.cli.model import Model, load_model
+from onefit.cli.predict import check_level, dates_of, predictions, put_ids, tally_of
+from onefit.cli.scores import Amounts, Labels
+from onefit.cli.spreadsheet import write_csv
+from onefit.cli.streamed import as_frame
+from onefit.files import DataError, is_parquet
+from onefit.stream import open_rows
+from onefit.stream.parquet import open_dataset
+from onefit.tables import as_features
+
+__all__ = ["predict_to_file"]
+
+#: rows that are predicted at once
+CHUNK = 65_536
+
+
+def predict_to_file(
+    model: Path, data: Path, output: Path, level: float, text: Text, keep_formulas: bool
+) -> tuple[int, Amounts | Labels] | None:
+    """Write predictions for the rows of Parquet files as they come; how many, and how good.
+
+    None where that cannot be done: intervals are made from training rows, which takes as long for
+    a few rows as for all of them.
+    """
+    if not (data.is_dir() or is_parquet(data)):
+        return None
+    found = load_model(model)
+    if isinstance(found.columns, int):
+        return None
+    if found.y is not None and level > 0:
+        if data.is_dir():
+            raise ValueError("intervals need all rows at once; predict a folder with --level 0")
+        return None
+    check_level(found, level)
+    tally = tally_of(found)
+    rows = _write(_predicted(found, data, text, tally), output, keep_formulas)
+    return rows, tally
+
+
+def _predicted(model: Model, data: Path, text: Text, tally: Amounts | Labels) -> Iterator[Any]:
+    """Predictions for some rows after the other, scored on the way."""
+    names, columns = open_dataset(data)[0].schema.names, list(model.columns)  # type: ignore[arg-type]
+    if model.id is not None and model.id not in names:
+        raise DataError(f"{data.name} has no column {model.id!r}, the id of the rows; add it")
+    read = columns if model.id in (None, *columns) else [*columns, model.id]
+    target = model.target if model.target in names else None
+    source = open_rows(data, target, features=read, numeric=False)
+    numbers, dates = number_columns(model.encoder, columns), dates_of(model, text)
+    for piece in source.pieces:
+        for block in piece.blocks(CHUNK):
+            rows = as_frame(block.X)
+            X = as_features(rows[columns], numbers, dates=dates)
+            frame = predictions(model, as_trained(model.encoder, X), 0.0)
+            if target is not None:
+                tally.add(block.y, frame["prediction"].to_numpy())
+            if model.id is not None:
+                put_ids(frame, model.id, rows[model.id].to_numpy())
+            yield frame
+
+
+def _write(parts: Iterator[Any], output: Path, keep_formulas: bool) -> int:
+    """Write frames one after the other; the file is there when the last one is."""
+    new = output.with_name(f"{output.name}.part")
+    write = _write_csv if output.suffix.lower() == ".csv" else _write_parquet
+    try:
+        rows = write(parts, new, keep_formulas)
+        os.replace(new, output)
+    finally:
+        new.unlink(missing_ok=True)
+    return rows
+
+
+def _write_csv(parts: Iterator[Any], path: Path, keep_formulas: bool) -> int:
+    rows = 0
+    with path.open("w", encoding="utf-8", newline="") as file:
+        for part in parts:
+            text = write_csv(part, keep_formulas=keep_formulas) or ""
+            # the header once
+            file.write(text if rows == 0 else text[text.index("\n") + 1 :])
+            rows += len(part)
+    return rows
+
+
+def _write_parquet(parts: Iterator[Any], path: Path, _: bool) -> int:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rows, file = 0, None
+    try:
+        for part in parts:
+            table = pa.Table.from_pandas(part, preserve_index=False)
+            file = file or parquet.ParquetWriter(path, table.schema)
+            file.write_table(table)
+            rows += len(part)
+    finally:
+        if file is not None:
+            file.close()
+    return rows

@@ -1,0 +1,146 @@
+"""Criteria of rows that are streamed: one more pass, with the hat matrices of all rows.
+
+The pass of the moments gives the eigenvectors V of A and all that does not depend on single rows
+(:class:`onefit.stream.leave_one.Basis`). A chunk is then the same as a small sample in memory that
+knows the weight of the whole one: its features are turned by V once, which takes an m x m product
+a row, and serve all lambdas. "gcv" needs no leverages of single rows, and its pass no such product.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onefit import linalg
+from onefit.criteria.by_row import ByRow
+from onefit.losses.base import Loss
+from onefit.problem import Problem
+from onefit.stream.accumulate import Chunk
+from onefit.stream.expansion import Expansion
+from onefit.stream.features import FeatureMap
+from onefit.stream.leave_one import Basis, FeatureHat
+from onefit.stream.passes import Sum
+
+Array = NDArray[Any]
+
+__all__ = ["Judged"]
+
+
+@dataclass(frozen=True)
+class Judged(Sum):
+    """The accumulator of a criterion for one machine, a number per lambda.
+
+    Attributes
+    ----------
+    criterion : ByRow
+    features : FeatureMap
+    landmarks : (M,) array of int, or None
+        Numbers of the rows that the landmarks are; None where they may be kept.
+    basis : Basis
+        Of all rows.
+    loss : Loss
+    scaling : {"mean", "total"}
+    lams : (L,) array
+    """
+
+    criterion: ByRow
+    features: FeatureMap
+    landmarks: Array | None = field(repr=False)
+    basis: Basis
+    loss: Loss
+    scaling: str
+    lams: Array
+
+    def init(self) -> Array:
+        return np.zeros((self.lams.size, self.basis.z.shape[1]))
+
+    def update(self, state: Array, chunk: Chunk) -> Array:
+        some = np.flatnonzero(chunk.s > 0)
+        if some.size == 0:
+            return state
+        hat = self._hat(chunk, some)
+        part, measure = hat.problem, self.criterion.measure(hat.problem)
+        for i, lam in enumerate(self.lams.tolist()):
+            u = self.criterion.predictions(hat, lam)  # type: ignore[arg-type]
+            state[i] += part.s @ measure(part.Y, u)
+        return state
+
+    def finish(self, state: Array) -> Array:
+        return np.asarray(state.mean(axis=1) / self.basis.weight)
+
+    def _hat(self, chunk: Chunk, some: Array) -> _ChunkHat:
+        """Of the rows of positive weight."""
+        X = linalg.arrays_of(chunk.X).rows(chunk.X, some)
+        Y, s = (one[some].astype(np.float64, copy=False) for one in (chunk.Y, chunk.s))
+        rows = Expansion(X, self.features, self._places(chunk.row[some]), hold=False)
+        part = Problem(rows, Y, s, self.loss, self.basis.intercept, self.scaling)
+        part = part.part_of(self.basis.weight)
+        return _ChunkHat(part, self.basis, self.lams, self._machines)
+
+    def _places(self, row: Array) -> Array | None:
+        """Where the landmarks are among some rows, -1 for those that are not."""
+        if self.landmarks is None:
+            return None
+        places = np.full(self.landmarks.size, -1, dtype=np.intp)
+        _, here, which = np.intersect1d(row, self.landmarks, return_indices=True)
+        places[which] = here
+        return places
+
+    @cached_property
+    def _machines(self) -> tuple[Array, Array]:
+        """Of all rows, at every lambda."""
+        ridges = self.lams * (1.0 if self.scaling == "total" else self.basis.weight)
+        return self.basis.machines(ridges)
+
+
+class _ChunkHat(FeatureHat):
+    """The hat matrices at the rows of a chunk; its predictions at all lambdas are made at once.
+
+    They are products with the features, not with kernel values: that takes a triangular system, but
+    kernel values have coefficients so large that their product loses digits where lam is small.
+
+    Parameters
+    ----------
+    lams : (L,) array
+    machines : (m, L, q) and (L, q) arrays
+        Weights and intercepts.
+    """
+
+    def __init__(
+        self, problem: Problem, basis: Basis, lams: Array, machines: tuple[Array, Array]
+    ) -> None:
+        super().__init__(problem, basis)
+        self.lams, self.machines = lams.tolist(), machines
+
+    def residual(self, lam: float) -> Array:
+        return np.asarray(self.problem.Y - self._fitted[:, self.lams.index(lam)])
+
+    def features(self, some: slice) -> Any:
+        return linalg.arrays_of(self._phi).rows(self._phi, some)
+
+    def square_sums(self, some: slice, P: Any, weights: Array) -> Array:
+        if self._kept is None:
+            return super().square_sums(some, P, weights)
+        return np.asarray(linalg.matmul(self._squared[some], weights))
+
+    @cached_property
+    def _squared(self) -> Array:
+        """Made once for all lambdas: a chunk is small."""
+        assert self._kept is not None
+        return np.asarray(np.square(self._kept))
+
+    @cached_property
+    def _phi(self) -> Any:
+        X, features = self.rows.kept
+        return features.read(X)
+
+    @cached_property
+    def _fitted(self) -> Array:
+        """(n, L, q)."""
+        (W, b), xp = self.machines, linalg.arrays_of(self._phi)
+        flat = xp.asarray(np.asfortranarray(W.reshape(W.shape[0], -1)))
+        return xp.host(xp.matmul(self._phi, flat)).reshape(-1, *b.shape) + b

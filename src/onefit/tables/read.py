@@ -1,0 +1,221 @@
+"""Read a file, and split it into features, target and what else its columns are for."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onefit._validation import suggest
+from onefit.files import (
+    QUOTED,
+    CheckRows,
+    DataError,
+    Reading,
+    is_libsvm,
+    listed,
+    read_frame,
+    read_libsvm,
+    shown,
+)
+from onefit.tables.dates import Dates, days
+from onefit.tables.features import as_features
+from onefit.tables.mistakes import warn_of_mistakes
+from onefit.tables.table import Roles, Table
+from onefit.tables.target import check_target
+from onefit.tables.values import holds_numbers
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Array = NDArray[Any]
+
+__all__ = ["read_features", "read_table"]
+
+
+def read_table(
+    path: Path,
+    target: str | None,
+    reading: Reading = Reading(),  # noqa: B008
+    drop: tuple[str, ...] = (),
+    check_rows: CheckRows = None,
+    roles: Roles = Roles(),  # noqa: B008
+    dayfirst: bool | None = None,
+) -> Table:
+    """Read a file and split off its target.
+
+    Parameters
+    ----------
+    path : Path
+        ``.csv``, ``.tsv``, ``.txt``, ``.parquet``, ``.pq``, ``.libsvm``, ``.svmlight`` or ``.svm``;
+        all but Parquet may be packed (``.gz``, ``.bz2``).
+    target : str or None
+        The column to predict; None for LIBSVM.
+    reading : Reading
+        Delimiter, encoding and header of a CSV file.
+    drop : tuple of str
+        Columns to leave out.
+    check_rows : callable, default=None
+        Given the number of rows, or fewer, before they are read; raises where that is too many.
+    roles : Roles
+        Columns with groups, weights, times or ids, none of which is a feature.
+    dayfirst : bool, default=None
+        Of dates such as 01/02/2021, where the column does not settle it; None refuses these.
+    """
+    if is_libsvm(path):
+        if drop or roles.names or target not in (None, "label"):
+            flags = ", ".join(roles.names) or "--target and --drop"
+            raise DataError(
+                f"{path.name} is LIBSVM, which has its target first in each line and names no "
+                f"column; leave out {flags}"
+            )
+        X, y = read_libsvm(path, check_rows=check_rows)
+        return Table(X, check_target(y, "label"), "label")
+    if target is None:
+        raise DataError(f"{path.name} has no target yet; name the column to predict with --target")
+    frame = read_frame(path, reading, check_rows)
+    for name in (target, *drop, *roles.names.values()):
+        _check_column(frame, name, path)
+    for flag, name in [*(("--drop", one) for one in drop), *roles.names.items()]:
+        if name == target:
+            raise DataError(f"{flag} {shown(name)} is the target itself; name another column")
+    if not len(frame):
+        raise DataError(f"{path.name} has a header and no row; add rows to learn from")
+    dates = Dates(asked=dayfirst)
+    frame = _in_order(_with_target(frame, target), roles.time, dates)
+    y = check_target(frame[target], target)
+    others = {target, *drop, *roles.names.values()}
+    features = frame.drop(columns=list(others))
+    if features.shape[1] == 0:
+        raise DataError(
+            f"{path.name} has no column beside the target {shown(target)} to predict it by"
+        )
+    _check_filled(features)
+    dates = dates.settled(features)
+    X = as_features(features, dates=dates)
+    warn_of_mistakes(X)
+    return Table(X, y, target, **_roles(frame, roles), dates=dates)
+
+
+def _check_column(frame: pd.DataFrame, name: str, path: Path) -> None:
+    if name in frame.columns:
+        return
+    near = suggest(name, (str(one) for one in frame.columns if len(str(one)) <= QUOTED))
+    raise DataError(f"{path.name} has no column {shown(name)}{near} It has {listed(frame.columns)}")
+
+
+def _check_filled(frame: pd.DataFrame) -> None:
+    empty = [str(name) for name in frame.columns[frame.isna().all().to_numpy()]]
+    if empty:
+        flags = " ".join(f"--drop {shown(name)}" for name in empty[:8])
+        raise DataError(
+            f"{listed(empty)} {'holds' if len(empty) == 1 else 'hold'} no value at all; leave out "
+            f"with {flags}"
+        )
+
+
+def _with_target(frame: pd.DataFrame, target: str) -> pd.DataFrame:
+    """The rows that have a target; how many have none is said."""
+    there = frame[target].notna().to_numpy()
+    skipped = int((~there).sum())
+    if not 0 < skipped < len(frame):
+        return frame
+    warnings.warn(
+        f"{skipped} of {len(frame)} rows are left out, because they have no value of the target "
+        f"{shown(target)} (the first is row {int(np.argmin(there))})",
+        stacklevel=3,
+    )
+    found: pd.DataFrame = frame[there].reset_index(drop=True)
+    return found
+
+
+def _in_order(frame: pd.DataFrame, time: str | None, dates: Dates) -> pd.DataFrame:
+    """The rows, in the order of a column of times."""
+    if time is None:
+        return frame
+    moments: Any = frame[time]
+    if not holds_numbers(moments.dtype):
+        found = days(moments, dates.of(time, moments))
+        if found is None:
+            raise DataError(
+                f"--time {shown(time)} holds neither numbers nor dates such as 2021-03-05; write "
+                "it in one of these ways"
+            )
+        moments = found
+    moments = np.asarray(moments, dtype=float)
+    if np.isnan(moments).any():
+        row = int(np.argmax(np.isnan(moments)))
+        raise DataError(f"--time {shown(time)} has no value in row {row}; remove that row")
+    ordered: pd.DataFrame = frame.iloc[np.argsort(moments, kind="stable")].reset_index(drop=True)
+    return ordered
+
+
+def _roles(frame: pd.DataFrame, roles: Roles) -> dict[str, Any]:
+    """Groups, weights and ids of the rows."""
+    found: dict[str, Any] = {"ordered": roles.time is not None, "id": roles.id}
+    if roles.id is not None:
+        found["ids"] = frame[roles.id].to_numpy()
+    if roles.groups is not None:
+        found["groups"] = _labels(_complete(frame, roles.groups, "--groups"))
+    if roles.weights is not None:
+        weights = _complete(frame, roles.weights, "--weights")
+        if not holds_numbers(weights.dtype) or bool((weights < 0).any()):
+            raise DataError(
+                f"--weights {shown(roles.weights)} must hold numbers of at least 0, and does not"
+            )
+        found["weights"] = weights.to_numpy(dtype=float)
+    return found
+
+
+def _complete(frame: pd.DataFrame, name: str, flag: str) -> pd.Series:
+    column = frame[name]
+    gaps = np.flatnonzero(column.isna().to_numpy())
+    if gaps.size:
+        raise DataError(f"{flag} {shown(name)} has no value in row {gaps[0]}; fill it in")
+    return column
+
+
+def _labels(column: pd.Series) -> Array:
+    return np.unique(column.astype(str).to_numpy(dtype=object), return_inverse=True)[1]
+
+
+def read_features(
+    path: Path,
+    columns: list[str] | int,
+    reading: Reading = Reading(),  # noqa: B008
+    numbers: set[str] | None = None,
+    others: tuple[str, ...] = (),
+    dates: Dates = Dates(),  # noqa: B008
+) -> tuple[Any, dict[str, Array]]:
+    """The named columns of a file, or the LIBSVM matrix with so many columns; and other columns.
+
+    Parameters
+    ----------
+    path : Path
+    columns : list of str, or int
+    reading : Reading
+    numbers : set of str, default=None
+        Those columns that hold numbers, however they are written; None for those that look so.
+    others : tuple of str
+        Further columns, which are returned as they are where the file has them.
+    dates : Dates
+        Which columns of dates have the day first.
+    """
+    if isinstance(columns, int):
+        if not is_libsvm(path):
+            raise DataError(f"the model was made from LIBSVM data; {path.name} must be LIBSVM too")
+        X, y = read_libsvm(path, columns)
+        return X, {"label": y} if "label" in others else {}
+    frame = read_frame(path, reading)
+    missing = [name for name in columns if name not in frame.columns]
+    if missing:
+        raise DataError(
+            f"{path.name} lacks {', '.join(map(shown, missing[:5]))}"
+            f"{' and others' if len(missing) > 5 else ''}, which the model was made with; add "
+            f"{'it' if len(missing) == 1 else 'them'}, empty where unknown"
+        )
+    beside = {name: frame[name].to_numpy() for name in others if name in frame.columns}
+    return as_features(frame[columns], numbers, dates=dates), beside
