@@ -50,7 +50,7 @@ def test_another_setting_is_another_unit(tmp_path):
 
 @pytest.fixture
 def experiment(monkeypatch):
-    """A paper that breaks down in its third unit, once."""
+    """A paper that breaks down in its second set, once."""
     module = types.ModuleType("onefit.reproduce.pretend")
     module.NAME, module.TITLE, module.COMPARED = "ieice2019", "Pretend", Compared(())
     module.timed = lambda unit: unit["set"] == "b"
@@ -77,11 +77,12 @@ def experiment(monkeypatch):
 def test_an_interrupted_run_goes_on(experiment, tmp_path, capsys):
     with pytest.raises(KeyboardInterrupt):
         run.reproduce("pretend", out=tmp_path)
-    assert experiment.measured == UNITS[:2]
+    first, second = [UNITS[0]], [UNITS[2], UNITS[1], UNITS[3]]  # replicate by replicate
+    assert experiment.measured == first
     experiment.broken = False
     (page,) = run.reproduce("pretend", out=tmp_path)
-    assert experiment.measured == UNITS
-    assert "4 units, 2 of them finished before" in capsys.readouterr().out
+    assert experiment.measured == first + second
+    assert "4 units, 1 of them finished before" in capsys.readouterr().out
     assert "4 rows" in page.read_text()
     assert len((tmp_path / "results.csv").read_text().splitlines()) == 5
     assert (tmp_path / "config.toml").exists()

@@ -11,11 +11,13 @@ from scipy import stats
 from sklearn.svm import SVC
 
 from onefit import KernelRegressor
+from onefit.criteria import CrossValidation
 from onefit.fit import fit
 from onefit.folds import leave_one_out
+from onefit.heldout import Influence, Refit
 from onefit.heldout.refit import refit_fold
 from onefit.kernels.stationary import Gaussian
-from onefit.losses import SmoothedHinge
+from onefit.losses import SmoothedHinge, Squared
 from onefit.problem import Problem
 from onefit.reproduce import (
     ecml2014,
@@ -29,9 +31,10 @@ from onefit.reproduce import (
     reproduce,
 )
 from onefit.reproduce.data import Loader
+from onefit.reproduce.icml2014_plain import refits, series
 from onefit.reproduce.results import Published
 from onefit.reproduce.run import PAPERS, settings
-from onefit.reproduce.sweep import draw_folds
+from onefit.reproduce.sweep import Family, draw_folds
 
 
 @pytest.mark.parametrize("paper", PAPERS)
@@ -103,6 +106,35 @@ def test_icml_exact_and_limit_are_the_refits(name):
         assert gaps[f"{k}CV, limit"] < 1e-15 < series[-1]
 
 
+def test_icml_plain_algorithms_are_the_engines():
+    data = Made().load("bodyfat")
+    family = Family(data.X, data.y, [Gaussian(0.1), Gaussian(1.0)], [1e-3, 1e-1], Squared())
+    folds = draw_folds(60, 4, np.random.default_rng(0))
+    criteria = {"": CrossValidation(loss="squared", guard=False)}
+    for found, method in (
+        (refits(family, folds, "squared"), Refit()),
+        (series(family, folds, "squared", 3), Influence(order=3)),
+    ):
+        expected = family.sweep(criteria, method, folds)[""].values
+        np.testing.assert_allclose(found.values, expected, rtol=1e-9)
+        assert found.seconds > 0
+    narrow = Family(data.X, data.y, [Gaussian(1e4)], [1e-1], Squared())
+    assert series(narrow, folds, "squared", 3).values == np.inf
+
+
+@pytest.mark.parametrize("name", ["heart", "bodyfat"])
+def test_icml_chooses_the_same_whether_timed_or_not(name):
+    unit = unit_of("icml2014", set=name, replicate=0) | {"tau": [-2, 3], "lam": [-7, -3]}
+    timed, plain = (
+        icml2014.measure(unit | {"timed": own, "refit": own, "orders": []}, Made())
+        for own in (True, False)
+    )
+    shown = {c: v for c, v in values_of(timed, "1").items() if not c.startswith("limit")}
+    assert values_of(plain, "1") == shown
+    assert values_of(timed, "2")
+    assert not values_of(plain, "2")
+
+
 def test_icml_variants_change_the_data():
     unit = unit_of("icml2014", set="heart") | {"refit": False}
     family, _, _ = icml2014._prepare(unit | {"drop": [0]}, Made().load("heart"))
@@ -136,6 +168,22 @@ def test_ins_machine_is_the_svm_without_intercept():
     np.testing.assert_allclose(u, smooth.u[:, 0], atol=5e-3)
     with_bias = SVC(kernel="precomputed", C=0.5 / (50 * lam)).fit(K, y).decision_function(K)
     assert np.abs(u - with_bias).max() > 0.02
+
+
+@pytest.mark.parametrize("machine", ["liblinear", "libsvm"])
+def test_ins_rounded_hinge_stands_for_the_svm(machine):
+    unit = unit_of("ins2016", kind="gaussian", set="heart", replicate=0) | {
+        "sigma": [-1, 2],
+        "lam": [-6, -3],
+        "folds": [5],
+        "machine": machine,
+    }
+    refitted = ins2016.measure(unit | {"refit": True}, Made())
+    rounded = ins2016.measure(unit | {"refit": False}, Made())
+    assert values_of(refitted, "apart gaussian") == {"5-CV": 0.0}
+    assert values_of(refitted, "3 gaussian") == values_of(rounded, "3 gaussian")
+    assert "5-CV" in values_of(refitted, "4 gaussian")
+    assert "5-CV" not in values_of(rounded, "4 gaussian")
 
 
 def test_ins_bif_is_near_exact_at_large_lambda():

@@ -8,10 +8,19 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics.pairwise import rbf_kernel
 
 from onefit.criteria import CrossValidation, LeaveOneOut
-from onefit.heldout import Eigen
+from onefit.heldout import Eigen, Exact, Influence
 from onefit.kernels.stationary import Gaussian
-from onefit.losses import Squared
-from onefit.reproduce.sweep import Family, Sweep, Unseen, draw_folds, error_rate, misses, seed_of
+from onefit.losses import SmoothedHinge, Squared
+from onefit.reproduce.sweep import (
+    Family,
+    Judged,
+    Sweep,
+    Unseen,
+    draw_folds,
+    error_rate,
+    misses,
+    seed_of,
+)
 
 GAMMAS, LAMS = (0.1, 1.0, 10.0), (1e-3, 1e-1)
 
@@ -49,6 +58,38 @@ def test_criteria_on_the_grid(sample, family):
     assert found.values[found.winner] == np.min(expected) or np.isclose(
         found.values[found.winner], np.min(expected)
     )
+
+
+@pytest.mark.parametrize(
+    ("loss", "method"),
+    [(Squared(), Eigen()), (Squared(), Influence(order=3)), (SmoothedHinge(0.01), Exact())],
+)
+def test_partitions_together_are_partitions_by_themselves(sample, loss, method):
+    X, y = sample
+    kernels = [Gaussian(g) for g in GAMMAS]
+    family = Family(X, np.where(y > 0, 1.0, -1.0), kernels, LAMS, loss)
+    rng = np.random.default_rng(1)
+    folds = [draw_folds(len(y), k, rng) for k in (3, 5, 8)]
+    criterion = CrossValidation(loss="squared", guard=False)
+    together = family.sweep_together(criterion, method, folds)
+    for part, found in zip(folds, together, strict=True):
+        alone = family.sweep({"": criterion}, method, part)[""]
+        np.testing.assert_allclose(found.values, alone.values, rtol=1e-7)
+        assert np.isnan(found.seconds)
+
+
+def test_a_winner_is_fitted_once(sample, family):
+    X, y = sample
+    calls = []
+
+    def predict(winner, rows):
+        calls.append(winner)
+        return family.predict(winner, rows)
+
+    tested = Judged(Unseen(X[:5], y[:5], False), predict)
+    errors = [tested.error(winner) for winner in ((0, 0), (2, 1), (0, 0))]
+    assert calls == [(0, 0), (2, 1)]
+    assert errors[0] == errors[2] != errors[1]
 
 
 def test_criteria_without_folds(sample, family):

@@ -4,13 +4,19 @@ Two machines. "liblinear" has no intercept, as in the paper's formulas: liblinea
 features Z with Z Z' = K. "libsvm" has one, and works on K: what the authors most likely ran, and
 the only one of the two that is quick with polynomials. libsvm's C of the mean scaling is
 1 / (2 n lam).
+
+Fitting either again for every fold, kernel and lambda takes nearly all the time of the experiment.
+So it is done in the first replicate of some sets, where times are reported, and elsewhere the error
+rates of t-CV are those of the hinge with its corner rounded over `NARROW`, by the exact engine.
+libsvm itself stops within 1e-3 of its optimum. Where both were run, the page says how far
+apart the errors of their choices are. The machine that is tested is the SVM itself in either case.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -19,16 +25,21 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import SVC, LinearSVC
 
 from onefit import linalg
+from onefit.criteria import CrossValidation
 from onefit.folds import Folds
+from onefit.heldout import Exact
 from onefit.kernels import Geometry
+from onefit.losses import SmoothedHinge
 from onefit.reproduce.sweep import Family, Sweep, misses
 
 Array = NDArray[Any]
 
-__all__ = ["MACHINES", "features", "linear_svm", "predict", "sweep"]
+__all__ = ["MACHINES", "NARROW", "features", "linear_svm", "predict", "rounded", "sweep"]
 
 #: of liblinear over the rows; with polynomials of high degree and small lambda it needs more
 PASSES = 1000
+#: half width of the corner of the hinge that stands for the SVM
+NARROW = 1e-3
 
 
 def features(K: Array) -> Array:
@@ -80,20 +91,27 @@ MACHINES: dict[str, type[WithoutIntercept | WithIntercept]] = {
 }
 
 
+def rounded(family: Family, folds: Sequence[Folds], machine: str) -> list[Sweep]:
+    """t-fold error rates of the SVM but for the corner of the hinge, without refits."""
+    intercept = MACHINES[machine] is WithIntercept
+    near = Family(family.X, family.y, family.kernels, family.lams, SmoothedHinge(NARROW), intercept)
+    return near.sweep_together(CrossValidation(loss=misses, guard=False), Exact(), folds)
+
+
 def sweep(family: Family, folds: Folds, machine: str) -> Sweep:
     """t-fold error rates of the SVM, by fitting it again on every training part."""
     values = np.empty((len(family.kernels), len(family.lams)))
     seconds = 0.0
     for i in range(len(family.kernels)):
         K = family.problem(i).K
-        start = perf_counter()
+        start = process_time()
         prepared = MACHINES[machine](K)
         wrong = [
             [misses(family.y[b], u).mean() for u in prepared.decide(family.y, a, b, family.lams)]
             for a, b in folds
         ]
         values[i] = np.mean(wrong, axis=0)
-        seconds += perf_counter() - start
+        seconds += process_time() - start
     return Sweep(values, seconds)
 
 

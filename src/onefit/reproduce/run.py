@@ -41,7 +41,9 @@ def reproduce(
 ) -> list[Path]:
     """Run a paper's tables and figures again.
 
-    Finished units of work are remembered in ``journal.jsonl`` and not measured again.
+    Finished units of work are remembered in ``journal.jsonl`` and not measured again. The first
+    replicate of everything comes first, then the second: a run that is stopped has as many
+    replicates of one set as of another, and ``replicates`` makes its page.
     ``config.toml`` is a copy of the settings, ``results.csv`` has every measurement, and
     ``results.md`` the tables with the paper's numbers beside ours and a verdict on each claim;
     ``results.html`` is the same page for a browser.
@@ -137,7 +139,7 @@ def _config_text(paper: str) -> str:
 def _measure(
     experiment: Any, units: list[Unit], journal: Journal, loader: Loader, jobs: int
 ) -> None:
-    pending = journal.pending(units)
+    pending = sorted(journal.pending(units), key=lambda unit: int(unit.get("replicate", 0)))
     print(
         f"{experiment.NAME}: {len(units)} units, {len(units) - len(pending)} of them finished "
         "before"

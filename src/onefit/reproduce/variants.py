@@ -14,7 +14,7 @@ from typing import Any
 from onefit.reproduce.journal import Unit
 from onefit.reproduce.results import MAIN
 
-__all__ = ["is_main", "units_of"]
+__all__ = ["fewer", "is_main", "units_of"]
 
 Settings = dict[str, Any]
 
@@ -39,6 +39,16 @@ def _replicates(config: Settings, reading: Settings, name: str) -> int:
     large = name in config.get("large", ())
     count = int(config["replicates_large" if large else "replicates"])
     return min(count, int(reading.get("replicates", count)))
+
+
+def fewer(config: Settings) -> list[str]:
+    """The variants that have fewer replicates than the main reading."""
+    most = int(config["replicates"])
+    return [
+        f"{reading['replicates']} replicates of the variant '{reading['name']}'"
+        for reading in config.get("variants", [])
+        if int(reading.get("replicates", most)) < most
+    ]
 
 
 def is_main(unit: Unit) -> bool:
