@@ -42,7 +42,7 @@ from onefit.search.journal import Run, Runner, journalled
 from onefit.search.metrics import FAST
 from onefit.search.objective import ByGradient, by_gradient
 from onefit.search.per_target import choose_lams, fit_targets
-from onefit.search.race import Race, one_by_one, prove, race, racing
+from onefit.search.race import Race, prove, race, racing
 from onefit.search.results import Results, heldout_of, tabulate, warn_of_failures
 from onefit.search.scoring import build_scoring
 from onefit.search.setup import Setup, set_up
@@ -545,8 +545,7 @@ class KernelSearchCV(Decisions, BaseSearchCV):
             return tabulate(setup.candidates, found, names, sizes, self.aggregate).totals[metric]
 
         def repair(jobs: list[Job]) -> list[Outcome]:
-            apart = one_by_one(jobs) if setup.crew.workers > 1 else jobs
-            return [one for _, found in run(apart) for one in found]
+            return [one for _, found in run(jobs) for one in found]
 
         how = racing(self.method)
         assert how is not None

@@ -36,7 +36,7 @@ from onefit.search.workers import Outcome, Task
 
 Array = NDArray[Any]
 
-__all__ = ["Race", "one_by_one", "prove", "race", "racing"]
+__all__ = ["Race", "prove", "race", "racing"]
 
 #: leaders that are repaired before anything is known about the error of the limit, and candidates
 #: that are repaired at a time where a proof is wanted
@@ -194,16 +194,6 @@ def _only(jobs: list[Job], wanted: set[int], full: dict[int, Array]) -> list[Job
         if machines:
             found.append(Job(job.kernel, tuple(machines)))
     return found
-
-
-def one_by_one(jobs: list[Job]) -> list[Job]:
-    """A job for every candidate: there may be fewer kernels than workers in a repair."""
-    return [
-        replace(job, machines=(replace(machine, lams=(lam,), indices=(index,)),))
-        for job in jobs
-        for machine in job.machines
-        for lam, index in zip(machine.lams, machine.indices, strict=True)
-    ]
 
 
 def _without(outcomes: list[Outcome], repaired: list[Outcome]) -> list[Outcome]:
