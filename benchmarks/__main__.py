@@ -12,6 +12,8 @@ SCRIPTS = (
     "scaling",
     "influence_path",
     "svm_search",
+    "svm_rows",
+    "svm_cells",
     "accuracy",
     "svm_limit",
     "outlier_rule",
@@ -28,8 +30,8 @@ SCRIPTS = (
     "bakeoff",
 )
 NEED_DATA = (
-    "svm_search", "ablation", "iterative", "gradient", "svr_search", "quantiles", "features",
-    "peeking", "fallback", "bakeoff",
+    "svm_search", "svm_rows", "ablation", "iterative", "gradient", "svr_search", "quantiles",
+    "features", "peeking", "fallback", "bakeoff",
 )  # fmt: skip
 
 

@@ -177,7 +177,8 @@ def speed_rows(outcomes: list[Outcome], n: int, name: str) -> list[Row]:
     for row in rows:
         row["times_liquidsvm"] = row["best_s"] / liquid
         row["faster_than_svc"] = 1 / row.pop("times_reference")
-        row["wanted"] = TARGETS.get(row["contestant"].removeprefix("onefit "), "")
+        if not np.isnan(row["faster_than_svc"]):
+            row["wanted"] = TARGETS.get(row["contestant"].removeprefix("onefit "), "")
     return rows
 
 
@@ -264,6 +265,7 @@ def arguments():
     flags.add_argument("--folds", type=int, default=10)
     flags.add_argument("--splits", type=int, default=10, help="random halves; 0 leaves part 2 out")
     flags.add_argument("--rows", type=int, default=0, help="use only so many rows (0: all)")
+    flags.add_argument("--name", default="svm_search", help="of the files of results")
     given = flags.parse_args()
     if given.quick:
         given.sets, given.rows, given.rounds, given.splits = given.sets[:1], 200, 1, 2
@@ -277,7 +279,7 @@ def main() -> None:
     task = {key: getattr(flags, key) for key in keys} | {"data": str(data_folder(flags.data))}
     times, winners = run_search(flags, task)
     errors, tests = run_halves(flags, task)
-    name = harness.stem("svm_search", flags.quick)
+    name = harness.stem(flags.name, flags.quick)
     harness.write_csv(flags.out, name, times)
     harness.write_csv(flags.out, f"{name}_winners", winners)
     harness.write_csv(flags.out, f"{name}_halves", errors)
