@@ -1,7 +1,7 @@
 """Search for a support vector machine as rows grow: onefit's race beside liquidSVM and libsvm.
 
-Rows of a9a, drawn once, with their features as they are (0 and 1). The grid of svm_search.py, 15
-gammas x 15 lams, is represented by every third gamma; times are scaled up to the whole grid by the
+Rows of a9a, drawn once, features min-max scaled to [-1, 1]. The grid of svm_search.py, 15 gammas x
+15 lams, is represented by every third gamma; times are scaled up to the whole grid by the
 number of candidates. 10 folds up to 5,000 rows, 5 beyond. liquidSVM draws folds of its own, solves
 without an intercept and to a loose tolerance. GridSearchCV(SVC) is represented by some of its fits:
 every fourth C of these gammas, on one split; times are scaled up by the number of fits, and divided
