@@ -46,7 +46,7 @@ def no_shared_spectrum() -> None:
 def no_following() -> None:
     from onefit.heldout.path import FullPath
 
-    FullPath._along = lambda self, problem, lam, past: None
+    FullPath._along = lambda self, *_: None
 
 
 def no_carried_predictions() -> None:
@@ -112,6 +112,8 @@ PATHS = {
     "no more digits": no_more_digits,
     "no sharper bound": no_sharper_bound,
     "no cheap refits": no_cheap_refits,
+    "no single precision": partial(constant, "onefit.systems.single", "WORTH", 0.0),
+    "no steps to the next piece": partial(constant, "onefit.newton", "LEAPS", 0),
     "LEFT = 0.1": partial(constant, "onefit.newton", "LEFT", 0.1),
     "LEFT = 1e-6": partial(constant, "onefit.newton", "LEFT", 1e-6),
     "DECREASE = 0.1": partial(constant, "onefit.newton", "DECREASE", 0.1),

@@ -126,11 +126,8 @@ class Batch:
         """Columns at a point of their own each, whose arrays are not written to."""
         k, pieces = columns.ridge.size, columns.loss.piece(columns.y, at.u)
         no, far = np.zeros((2, k), dtype=bool), np.full((2, k), np.inf)
-        held, ceiling, steps = (
-            np.full_like(at.u, np.nan),
-            np.full(k, np.nan),
-            np.zeros(k, dtype=np.intp),
-        )
+        held, ceiling = np.full_like(at.u, np.nan), np.full(k, np.nan)
+        steps = np.zeros(k, dtype=np.intp)
         return cls(columns, system, at, base or at, pieces, held, ceiling, steps, *no, *far)
 
     def take(self, columns: Any) -> Batch:
@@ -181,11 +178,7 @@ class Batch:
         self.base, self.change = there, np.abs(move).max(axis=0)
         exact = self.system.tolerance * self.change <= LEFT_OVER * columns.scale
         self.settled = (self.change <= self._small()) | (exact & ~bent.any(axis=0))
-        leap, high = (
-            self._leaps(there)
-            if not (full or self.smooth)
-            else np.zeros((2, g.shape[1]), dtype=bool)
-        )
+        leap, high = self._leaps(there, full)
         t, search = np.where(high, 0.0, 1.0), np.flatnonzero(~(self.settled | leap | high))
         if search.size and not full and not self.kept:
             t[search] = self._lengths(search, bent, g, d, move)
@@ -200,8 +193,13 @@ class Batch:
             # a smooth loss without curvature has run out into its tails: that is no minimum
             self.settled[lost] &= ~self.slide(lost) & (not self.smooth)
 
-    def _leaps(self, there: Solution) -> tuple[Mask, Mask]:
-        """The columns that take a step in full, and those for which it would end too high."""
+    def _leaps(self, there: Solution, full: bool) -> tuple[Mask, Mask]:
+        """The columns that go from piece to next piece, and those that this would take too high.
+
+        None where a step is to be in full anyway, or where curvature varies along a piece.
+        """
+        if full or self.smooth:
+            return np.zeros_like(self.settled), np.zeros_like(self.settled)
         new = np.isnan(self.ceiling)
         if new.any():
             self.ceiling = np.where(new, HIGH * self.columns.objective(self.at), self.ceiling)
