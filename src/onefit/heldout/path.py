@@ -132,8 +132,7 @@ class FullPath:
                 one = (
                     known or self._along(problem, lam, past, pays) or fit(problem, lam, start=start)
                 )
-                new = known is not None or start is None
-                self.iterated[i] = pays or (new and self._pays(problem, lam, one))
+                self.iterated[i] = self._pays(problem, lam, one)
             except linalg.LinAlgError as error:
                 found[i] = str(error)
                 continue
