@@ -149,7 +149,7 @@ def classes_search(task: Row):
         rows = np.random.default_rng(0).permutation(len(y))[: task["n"]]
         X, y = X[rows], y[rows]
     costs = 2.0 ** np.linspace(-3.0, 11.0, 15)
-    gammas = 2.0 ** np.linspace(-10.0, 4.0, 15)[7 - task["gammas"] // 2 :][: task["gammas"]]
+    gammas = 2.0 ** np.linspace(-8.0, 3.0, task["gammas"])
     grid = {"gamma": gammas, "lam": 1.0 / (1.8 * len(y) * costs)}
     machine = KernelClassifier(loss=task["loss"], **task["options"])
     return KernelSearchCV(machine, grid, cv=10, method=task["method"], refit=False), X, y

@@ -261,3 +261,21 @@ def test_batches_take_every_split_once_and_few_inverses(monkeypatch, split, weig
         np.testing.assert_array_equal(system.curvature[:, 0], d)
         taken.extend(members.tolist())
     assert sorted(taken) == list(range(full.splits.by_formula.size))
+
+
+def test_folds_are_iterated_where_rows_have_just_got_curvature():
+    """Without an intercept all rows of a narrow kernel get it at once, from one lambda to the next;
+    iterating with it pays at that lambda already, though it did not at the last one.
+    """
+    problem = make_problem(
+        SmoothedHinge(0.1), "classification", 500, fit_intercept=False,
+        kernel=lambda X: gaussian(X, 3000.0),
+    )  # fmt: skip
+    folds = Folds.draw(KFold(5), np.zeros((500, 1)))
+    some = FullPath(Splits.sort(problem, folds), share=True, rough=True)
+    lams = np.logspace(-1, -5, 5)
+    found = some.solutions(lams)
+    curved = [np.count_nonzero(curvature(problem, 0, one.u[:, 0])) for one in found]
+    first = int(np.argmax(np.array(curved) > 450))
+    assert curved[first - 1] == 0
+    assert some.iterated[first]

@@ -35,7 +35,7 @@ ROOM = 2.0
 #: leave-out problems solved side by side; n times this many numbers are held a few times over
 WIDTH = 256
 #: Newton steps that leave-out problems take where systems are iterated
-NEWTON = 4
+NEWTON = 2
 #: splits that share a Lambda, so few that a factor of its own serves each of them better
 FEW = 2
 

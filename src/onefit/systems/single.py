@@ -52,11 +52,16 @@ class Narrow:
     problem : Problem
     newton : int
         Newton steps that are to be taken with the systems of a lambda.
+
+    Attributes
+    ----------
+    last : (ridge, fewest, most)
+        What the last trial found out: between how many steps a column takes.
     """
 
     def __init__(self, problem: Problem, newton: int) -> None:
         self.problem, self.newton = problem, newton
-        self.last: tuple[float, int] = (np.inf, 0)
+        self.last: tuple[float, int, float] = (np.inf, 0, np.inf)
 
     @cached_property
     def K(self) -> Array:
@@ -69,18 +74,20 @@ class Narrow:
         """Whether systems around curvature d (n,) are iterated at less than a factor costs.
 
         Lambdas are asked for from the largest down: smaller ones take no fewer steps, and at most
-        more by the root of what the condition number has grown by.
+        more by the root of what the condition number has grown by. A trial that was cut short has
+        no such upper bound.
         """
         n, p = d.size, int(np.count_nonzero(d))
-        most = int(WORTH * p * (p / n) ** 2 / self.newton)
-        before, steps = self.last
-        if p < FEWEST or (steps > most and ridge <= before):
+        worth = int(WORTH * p * (p / n) ** 2 / self.newton)
+        before, fewest, most = self.last
+        if p < FEWEST or (fewest > worth and ridge <= before):
             return False
-        if steps == 0 or steps * np.sqrt(before / ridge) > most:
+        if most * np.sqrt(before / ridge) > worth:
             root = np.sqrt(self.problem.s * d / (2.0 * ridge))[:, None]
-            steps = self.steps(root, most)
-            self.last = ridge, steps
-        return steps <= most
+            fewest = self.steps(root, worth)
+            most = fewest if fewest <= worth else np.inf
+            self.last = ridge, fewest, most
+        return most <= worth
 
     def steps(self, root: Array, most: int) -> int:
         """Those of one column, of which ``most`` are tried."""
