@@ -47,12 +47,13 @@ class Stationary(Kernel):
         if not arrays.on_host:
             self._map(out, arrays)
             return out
-        least = np.sqrt(np.finfo(out.dtype).tiny)
+        lost = np.finfo(out.dtype).eps ** 2
         for rows in row_blocks(out.shape):
             part = out[rows]
             self._map(part, arrays)
-            # products of such entries underflow, and processors take a hundred times as long then
-            part[part < least] = 0.0
+            # nothing beside the diagonal, which is 1; but what a factor makes of such entries
+            # underflows, and processors take ten to a hundred times as long then
+            part[part < lost] = 0.0
         return out
 
     def diag(self, X: Points) -> Array:
