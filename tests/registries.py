@@ -106,7 +106,7 @@ SYSTEMS = {
     "spectral": lambda problem, d, ridge: _update(
         problem, d, ridge, spectrum=SharedSpectrum(problem, d)
     ),
-    "single": lambda problem, d, ridge: Single(Narrow(problem, 1), ridge, rounds=6),
+    "single": lambda problem, d, ridge: Single(Narrow(problem), ridge, rounds=6),
     "iterative": lambda problem, d, ridge: Iterative(problem, ridge, tolerance=0.0),
 }
 

@@ -389,6 +389,26 @@ def test_another_process_reads_what_was_measured(cache, measured):
     assert [path.name for path in cache.parent.iterdir()] == ["rates.json"]
 
 
+def slowed(times: float) -> Rates:
+    """A machine whose factors take so many times as long."""
+    return replace(MACHINE, potrf=replace(MACHINE.potrf, peak=MACHINE.potrf.peak / times))
+
+
+def test_rates_of_threads_that_were_disturbed_are_neither_believed_nor_kept(cache, monkeypatch):
+    monkeypatch.setattr(rates_module, "measure", lambda dtype, clock: MACHINE)
+    alone = calibrate(1, 8)
+    monkeypatch.setattr(rates_module, "measure", lambda dtype, clock: slowed(100.0))
+    assert calibrate(2, 8) == alone
+    assert len(json.loads(cache.read_text())) == 1
+    store.write(2, 8, asdict(slowed(100.0)))  # kept by an earlier version
+    calibrate.cache_clear()
+    monkeypatch.setattr(rates_module, "measure", lambda dtype, clock: slowed(2.0))
+    assert calibrate(2, 8) == slowed(2.0)
+    calibrate.cache_clear()
+    monkeypatch.setattr(rates_module, "measure", lambda dtype, clock: pytest.fail("is known"))
+    assert calibrate(2, 8) == slowed(2.0)
+
+
 @pytest.mark.parametrize("text", ["", "{", "[1, 2]", "null", '{"a": 1}'])
 def test_a_spoilt_file_is_measured_over(cache, measured, text):
     cache.parent.mkdir()

@@ -34,8 +34,9 @@ PRICE, LARGE = 4.0, 4
 ROOM = 2.0
 #: leave-out problems solved side by side; n times this many numbers are held a few times over
 WIDTH = 256
-#: Newton steps that leave-out problems take where systems are iterated
-NEWTON = 2
+#: Newton steps that are counted where systems are iterated: for exact leave-out problems, and for
+#: the full one, whose single column makes every step of iteration wait for memory
+NEWTON, PATH = 2, 3
 #: splits that share a Lambda, so few that a factor of its own serves each of them better
 FEW = 2
 
@@ -98,7 +99,7 @@ class FullPath:
         problem = self.problem
         self.on_host = linalg.arrays_of(problem.K).on_host
         if self.share and self.on_host and problem.K.dtype == np.float64:
-            self.narrow = Narrow(problem, 1 if self.rough else NEWTON)
+            self.narrow = Narrow(problem)
         pieces = problem.loss.piecewise_quadratic and bool(problem.s.all())
         self.share = self.share and self.on_host and pieces
         self.spectra = [[] for _ in range(problem.Y.shape[1])]
@@ -128,11 +129,11 @@ class FullPath:
                 self.problems[i] = problem = resolved(self.problem, lam)
                 start = past[1] if past else None
                 known = _known(problem, lam, (starts or {}).get(lam))
-                pays = known is None and start is not None and self._pays(problem, lam, start)
+                pays = known is None and start is not None and self._pays(problem, lam, start, PATH)
                 one = (
                     known or self._along(problem, lam, past, pays) or fit(problem, lam, start=start)
                 )
-                self.iterated[i] = self._pays(problem, lam, one)
+                self.iterated[i] = self._pays(problem, lam, one, 1 if self.rough else NEWTON)
             except linalg.LinAlgError as error:
                 found[i] = str(error)
                 continue
@@ -142,12 +143,12 @@ class FullPath:
             past = lam, one
         return found
 
-    def _pays(self, problem: Problem, lam: float, near: Solution) -> bool:
+    def _pays(self, problem: Problem, lam: float, near: Solution, newton: int) -> bool:
         """Whether systems around a solution are iterated at less than a factor costs."""
         narrow, ridge = self.narrow, problem.ridge(lam)
         targets = range(problem.Y.shape[1])
         return narrow is not None and all(
-            narrow.pays(curvature(problem, j, near.u[:, j]), ridge) for j in targets
+            narrow.pays(curvature(problem, j, near.u[:, j]), ridge, newton) for j in targets
         )
 
     def _along(

@@ -93,7 +93,12 @@ _MOST = 0.7
 
 
 def submatrix(a: Array, rows: Indices, columns: Indices) -> Array:
-    """``a[np.ix_(rows, columns)]``, gathered in pieces, which is several times as fast."""
+    """``a[np.ix_(rows, columns)]``, gathered in pieces, which is several times as fast.
+
+    Rows are gathered from where they lie in a row: ``take`` copies a column-major matrix whole.
+    """
+    if not a.flags.c_contiguous and a.flags.f_contiguous:
+        return submatrix(a.T, columns, rows).T
     out = np.empty((rows.size, columns.size), dtype=a.dtype)
     for first in range(0, rows.size, _GATHERED):
         piece = slice(first, first + _GATHERED)
@@ -128,6 +133,7 @@ def row_product(a: Array, b: Array) -> Array:
     rows = np.flatnonzero(b.any(axis=1))
     if rows.size > _MOST * a.shape[0]:
         return matmul(a, b[:, 0])[:, None] if b.shape[1] == 1 else matmul(a, b)
+    a = a.T if a.flags.f_contiguous else a  # rows that lie in a row, as in submatrix
     out = np.zeros(b.shape, dtype=a.dtype, order="F")
     some, gathered = b[rows], np.empty((_GATHERED, a.shape[0]), dtype=a.dtype)
     for first in range(0, rows.size, _GATHERED):

@@ -47,6 +47,8 @@ SHORT = (24, 120)
 SIDE = 600
 #: the peak is at most this many times the speed at the larger size
 EXTRAPOLATED = 2.0
+#: several threads may be so many times slower than one, which small matrices do not keep busy
+DISTURBED = 4.0
 #: a primitive runs at least so often, and for so many seconds
 REPEATS, LONG_ENOUGH = 3, 0.006
 
@@ -112,6 +114,15 @@ class Rates:
     gather: float
     call: float
 
+    def disturbed(self, alone: Rates) -> bool:
+        """Whether a matrix routine is so much slower than with one thread."""
+        size = float(SIZES[-1])
+        pairs = [(getattr(self, name), getattr(alone, name)) for name in CURVES]
+        return any(
+            here.cost(1.0, size).seconds > DISTURBED * there.cost(1.0, size).seconds
+            for here, there in pairs
+        )
+
     def product(self, rows: float, inner: float, columns: float) -> Cost:
         """(rows x inner) times (inner x columns): reads the first factor at least once."""
         short, middle, _ = sorted((rows, inner, columns))
@@ -161,16 +172,24 @@ class Rates:
 def calibrate(threads: int = 1, itemsize: int = 8) -> Rates:
     """The rates of this machine with so many BLAS threads: remembered, read from disk, or measured.
 
-    Measuring takes a few tenths of a second, once per machine and number of threads.
+    Measuring takes a few tenths of a second, once per machine and number of threads. Threads that
+    together come out far slower than one had to wait for the work of others: such rates are neither
+    believed nor kept, and those of one thread stand in for them.
     """
+    alone = calibrate(1, itemsize) if threads > 1 else None
     known = store.read(threads, itemsize)
     if known is not None:
         try:
-            return _from_json(known)
+            rates = _from_json(known)
         except (KeyError, TypeError):
             pass  # written by another version: measured again
+        else:
+            if alone is None or not rates.disturbed(alone):
+                return rates
     with threadpool_limits(threads, user_api="blas"):
         rates = measure(np.dtype(f"f{itemsize}"), _clock(threads))
+    if alone is not None and rates.disturbed(alone):
+        return alone
     store.write(threads, itemsize, asdict(rates))
     return rates
 

@@ -50,8 +50,6 @@ class Narrow:
     Parameters
     ----------
     problem : Problem
-    newton : int
-        Newton steps that are to be taken with the systems of a lambda.
 
     Attributes
     ----------
@@ -59,8 +57,8 @@ class Narrow:
         What the last trial found out: between how many steps a column takes.
     """
 
-    def __init__(self, problem: Problem, newton: int) -> None:
-        self.problem, self.newton = problem, newton
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
         self.last: tuple[float, int, float] = (np.inf, 0, np.inf)
 
     @cached_property
@@ -70,15 +68,15 @@ class Narrow:
         small = np.float32(LOST * self.problem.norms.diagonal)
         return np.where(np.abs(copy) < small, np.float32(0.0), copy)
 
-    def pays(self, d: Array, ridge: float) -> bool:
-        """Whether systems around curvature d (n,) are iterated at less than a factor costs.
+    def pays(self, d: Array, ridge: float, newton: int) -> bool:
+        """Whether iterating so many Newton steps around curvature d (n,) is cheaper than a factor.
 
         Lambdas are asked for from the largest down: smaller ones take no fewer steps, and at most
         more by the root of what the condition number has grown by. A trial that was cut short has
         no such upper bound.
         """
         n, p = d.size, int(np.count_nonzero(d))
-        worth = int(WORTH * p * (p / n) ** 2 / self.newton)
+        worth = int(WORTH * p * (p / n) ** 2 / newton)
         before, fewest, most = self.last
         if p < FEWEST or (fewest > worth and ridge <= before):
             return False
