@@ -3,7 +3,8 @@
 liquidSVM splits the rows into cells of at most 2,000 and solves a search of its own in each, on its
 default grid of 10 x 10 candidates with 5 folds. onefit searches one machine for all rows on Nystrom
 features, 5 gammas x 10 lams with 5 folds: the squared loss with 2,000 features and the smoothed
-hinge with 500. Both have two cores; the error is that on 20,000 further rows.
+hinge with 500, whose Newton steps make it the slowest (``--only "squared|liquid"`` leaves it out).
+Both have two cores; the error is that on 20,000 further rows.
 """
 
 from __future__ import annotations
