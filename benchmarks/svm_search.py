@@ -282,7 +282,8 @@ def main() -> None:
     name = harness.stem(flags.name, flags.quick)
     harness.write_csv(flags.out, name, times)
     harness.write_csv(flags.out, f"{name}_winners", winners)
-    harness.write_csv(flags.out, f"{name}_halves", errors)
+    if errors:
+        harness.write_csv(flags.out, f"{name}_halves", errors)
     about = (
         f"{flags.gammas} gammas x {flags.lams} lams x {flags.folds} stratified folds, features "
         f"min-max scaled to [-1, 1], smoothed hinge with delta = {flags.delta:g}, "

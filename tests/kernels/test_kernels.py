@@ -268,3 +268,14 @@ def test_polynomial_machines_say_what_is_wrong_with_large_points(offset, loss):
             work(X, y)
     scaled = (X - X.mean(axis=0)) / X.std(axis=0)
     assert np.isfinite(search.fit(scaled, y).predict(scaled)).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", [Gaussian, Laplace, Matern12, Matern32, Matern52])
+def test_entries_that_a_factor_would_underflow_with_are_zero(kind, dtype):
+    """Those below the square of rounding beside the diagonal of 1, and no others."""
+    X = np.linspace(0.0, 40.0, 81, dtype=dtype)[:, None]
+    K, lost = kind(5.0).matrix(Geometry(X)), np.finfo(dtype).eps ** 2
+    least = K[K > 0.0].min()
+    assert (K == 0.0).any()
+    assert lost <= least < 1e12 * lost

@@ -115,7 +115,7 @@ class Rates:
     call: float
 
     def disturbed(self, alone: Rates) -> bool:
-        """Whether a matrix routine is so much slower than with one thread."""
+        """Whether a matrix routine is DISTURBED times slower than with one thread, or more."""
         size = float(SIZES[-1])
         pairs = [(getattr(self, name), getattr(alone, name)) for name in CURVES]
         return any(
