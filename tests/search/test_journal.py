@@ -81,6 +81,11 @@ def check_close(one, other) -> None:
     assert one.best_params_ == other.best_params_
 
 
+def choose_only(monkeypatch, method: str) -> None:
+    """Let the cost model choose this method, whatever the machine's speed."""
+    monkeypatch.setattr("onefit.plan.choice.AUTO", {True: (method,), False: ("exact",)})
+
+
 @pytest.fixture
 def ran(monkeypatch):
     """What is worked on: gamma, intercept and lam."""
@@ -156,11 +161,11 @@ def test_an_interrupted_search_goes_on(tmp_path, ran):
 
 def test_another_choice_of_the_plan_loses_nothing(tmp_path, ran, monkeypatch):
     path = tmp_path / "journal.sqlite"
-    monkeypatch.setattr("onefit.plan.choice.AUTO", {True: ("block",), False: ("exact",)})
+    choose_only(monkeypatch, "block")
     first = make(path).fit(X, y)
     assert set(first.cv_results_["method"]) == {"block"}
     ran.clear()
-    monkeypatch.setattr("onefit.plan.choice.AUTO", {True: ("eigen",), False: ("exact",)})
+    choose_only(monkeypatch, "eigen")
     assert set(make().fit(X, y).cv_results_["method"]) == {"eigen"}
     ran.clear()
     check_same(make(path).fit(X, y), first)
@@ -328,7 +333,7 @@ def wanted(grid) -> set:
     ids=str,
 )
 def test_other_grids_continue_a_journal(tmp_path, ran, monkeypatch, method, change):
-    monkeypatch.setattr("onefit.plan.choice.AUTO", {True: ("block",), False: ("exact",)})
+    choose_only(monkeypatch, "block")
     path = tmp_path / "journal.sqlite"
     make(path, method=method).fit(X, y)
     ran.clear()
@@ -355,15 +360,33 @@ def test_a_grid_that_grows_again_and_again(tmp_path, ran):
         check_close(found, make(method="block").set_params(param_grid=grid).fit(X, y))
 
 
-def test_lams_by_another_method_are_not_mixed(tmp_path, ran, monkeypatch):
+@pytest.mark.parametrize(("first", "then"), [("block", "eigen"), ("eigen", "block")])
+def test_more_lams_go_on_with_the_method_that_began(tmp_path, ran, monkeypatch, first, then):
     path = tmp_path / "journal.sqlite"
-    monkeypatch.setattr("onefit.plan.choice.AUTO", {True: ("block",), False: ("exact",)})
+    choose_only(monkeypatch, first)
     make(path).fit(X, y)
-    monkeypatch.setattr("onefit.plan.choice.AUTO", {True: ("eigen",), False: ("exact",)})
+    choose_only(monkeypatch, then)
     ran.clear()
     grid = GRID | {"lam": [1e-3, 1e-1, 1.0]}
     found = make(path).set_params(param_grid=grid).fit(X, y)
-    assert set(found.cv_results_["method"]) == {"eigen"}
+    assert set(found.cv_results_["method"]) == {first}
+    assert set(ran) == wanted(grid) - wanted(GRID)
+    check_close(found, make(method=first).set_params(param_grid=grid).fit(X, y))
+    ran.clear()
+    check_same(make(path).set_params(param_grid=grid).fit(X, y), found)
+    assert ran == []
+
+
+def test_lams_by_a_direct_method_and_an_iteration_are_not_mixed(tmp_path, ran, monkeypatch):
+    path = tmp_path / "journal.sqlite"
+    choose_only(monkeypatch, "block")
+    make(path).fit(X, y)
+    monkeypatch.setattr("onefit.plan.choice.LARGE", 0)
+    choose_only(monkeypatch, "iterative")
+    ran.clear()
+    grid = GRID | {"lam": [1e-3, 1e-1, 1.0]}
+    found = make(path).set_params(param_grid=grid).fit(X, y)
+    assert set(found.cv_results_["method"]) == {"iterative"}
     assert set(ran) == wanted(grid)
     ran.clear()
     check_same(make(path).set_params(param_grid=grid).fit(X, y), found)
@@ -384,7 +407,8 @@ def test_lams_by_another_method_are_not_mixed(tmp_path, ran, monkeypatch):
     ],
     ids=str,
 )
-def test_every_search_continues_with_more_lams(tmp_path, ran, options):
+def test_every_search_continues_with_more_lams(tmp_path, ran, monkeypatch, options):
+    choose_only(monkeypatch, "block")
     path = tmp_path / "journal.sqlite"
     targets = np.column_stack([y, X[:, 0] + 0.01 * y]) if "lam_per_target" in options else y
     make(path, **options).fit(X, targets)
@@ -410,7 +434,8 @@ def test_a_race_limits_what_it_has_to_only_once(tmp_path, ran, monkeypatch):
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_intervals_beside_lists_continue(tmp_path, n_jobs):
+def test_intervals_beside_lists_continue(tmp_path, monkeypatch, n_jobs):
+    choose_only(monkeypatch, "eigen")
     path = tmp_path / "journal.sqlite"
     options = {"cv": 3, "n_jobs": n_jobs}
     some, more = (
@@ -425,7 +450,8 @@ def test_intervals_beside_lists_continue(tmp_path, n_jobs):
     check_close(found, KernelSearchCV(KernelRegressor(), more, **options).fit(X, y))
 
 
-def test_from_coarse_to_fine_in_one_journal(tmp_path, ran):
+def test_from_coarse_to_fine_in_one_journal(tmp_path, ran, monkeypatch):
+    choose_only(monkeypatch, "block")
     path = tmp_path / "journal.sqlite"
     found = coarse_to_fine(make(path), X, y, points=1)
     assert len(ran) == len(set(ran))  # neighbours of the winner are not run again

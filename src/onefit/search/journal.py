@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from onefit._describe import describe, digest
+from onefit.heldout import METHODS
 from onefit.search.grid import Job, Machine
 from onefit.search.pack import join, pack, unpack
 from onefit.search.sealed import SMALLEST, Entry, JournalError, SealedFile
@@ -30,6 +31,8 @@ __all__ = ["JournalError", "Runner", "journalled"]
 
 #: the method as :func:`settings` says it where it is left to the cost model
 AUTO = "'auto'"
+#: methods with the same values that need the same of a job: one may go on where another began
+DIRECT = {"block", "eigen"}
 
 
 class Runner:
@@ -158,7 +161,9 @@ class _Journal(SealedFile):
     def recall(self, job: Job, machine: Machine) -> _Recalled:
         """What is known of a machine, at as many of its lams as possible.
 
-        An outcome names one method. Where the cost model has taken several, all lams are missing.
+        An outcome names one method. The one that the cost model chose for some lams goes on with
+        the others, though it might choose another for all of them: more lams must not undo what is
+        finished. Where that cannot be, as with a direct method and an iteration, all are missing.
         """
         name = self._name(job, machine)
         left = dict(zip(machine.indices, machine.lams, strict=True))
@@ -170,9 +175,12 @@ class _Journal(SealedFile):
             if entry is not None:
                 places = [lams.index(left.pop(index)) for index in here]
                 kept.append(replace(unpack(entry.outcome).take(places), indices=tuple(here)))
-        methods = {one.method for one in kept} | ({_method(machine)} if left else set())
-        if len(methods) > 1:
-            return _Recalled(name, machine, [], machine)
+        begun = {one.method for one in kept}
+        chosen = begun | ({_method(machine)} if left else set())
+        if len(chosen) > 1:
+            if len(begun) > 1 or not chosen <= DIRECT:
+                return _Recalled(name, machine, [], machine)
+            machine = replace(machine, method=METHODS[begun.pop()]())
         missing = replace(machine, lams=tuple(left.values()), indices=tuple(left))
         return _Recalled(name, machine, kept, missing)
 
