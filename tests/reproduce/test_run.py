@@ -50,6 +50,8 @@ def test_html_needs_a_package_and_says_so(small, tmp_path, monkeypatch, capsys):
 def test_fewer_replicates_cut_every_count_and_nothing_else():
     config = {"replicates": 10, "replicates_large": 1, "sets": ["a"]}
     assert run._cut(config, 3) == {"replicates": 3, "replicates_large": 1, "sets": ["a"]}
+    timings = {"trials": 30, "ratio_trials": 2, "counts": [1, 8]}
+    assert run._cut(timings, 4) == {"trials": 4, "ratio_trials": 2, "counts": [1, 8]}
     assert run._cut(config, None) == config
     assert run._cut({"n": 5}, 3) == {"n": 5}
     with pytest.raises(ValueError, match="replicates must be at least 1"):

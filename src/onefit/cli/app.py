@@ -178,7 +178,8 @@ def reproduce(
         Path | None, typer.Option(help="Where results go; experiments/PAPER by default.")
     ] = None,
     replicates: Annotated[
-        int | None, typer.Option(min=1, help="The most random splits of a data set.")
+        int | None,
+        typer.Option(min=1, help="The most random splits of a data set, or trials of a timing."),
     ] = None,
     allow_dirty: Annotated[
         bool, typer.Option("--allow-dirty", help="Full runs from changes that are in no commit.")

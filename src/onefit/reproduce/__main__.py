@@ -21,7 +21,7 @@ def main(arguments: list[str] | None = None) -> None:
     )
     parser.add_argument("--jobs", type=int, default=1, help="units measured side by side")
     parser.add_argument("--out", help="where results go; default: experiments/PAPER")
-    parser.add_argument("--replicates", type=int, help="the most replicates of a set")
+    parser.add_argument("--replicates", type=int, help="the most replicates or trials")
     parser.add_argument(
         "--allow-dirty", action="store_true", help="full runs from changes that are in no commit"
     )

@@ -28,6 +28,8 @@ __all__ = ["MODES", "PAPERS", "page", "reproduce", "settings"]
 #: the papers, from the quickest to the longest run
 PAPERS = ("ieice2019", "jmlr2008", "icml2014", "ecml2014", "ins2016")
 MODES = ("quick", "full")
+#: settings that say how often something is repeated
+COUNTS = {"replicates", "replicates_large", "trials", "ratio_trials"}
 
 
 def reproduce(
@@ -62,8 +64,8 @@ def reproduce(
     out : path, default=None
         Folder for the results; ``experiments/<paper>`` by default. For "all" its subfolders.
     replicates : int, default=None
-        The most replicates of a set; None means those of the settings. The page says what was
-        cut, and a later run with more replicates keeps those that are done.
+        The most replicates of a set, or trials of a timing; None means those of the settings. The
+        page says what was cut, and a later run with more of them keeps those that are done.
     allow_dirty : bool, default=False
         Whether a full run may start from a source tree whose package differs from its commit; its
         page then says so. A quick run always may.
@@ -128,7 +130,7 @@ def _cut(config: dict[str, Any], replicates: int | None) -> dict[str, Any]:
         return config
     if replicates < 1:
         raise ValueError(f"replicates must be at least 1, got {replicates}")
-    counts = {"replicates", "replicates_large"} & config.keys()
+    counts = COUNTS & config.keys()
     return config | {name: min(config[name], replicates) for name in counts}
 
 
