@@ -252,3 +252,11 @@ def test_ieice_crossovers():
     ordered = [v for v in both if v.where == "section 3"]
     assert [v.verdict for v in ordered] == ["held", "not held"]
     assert ordered[1].rests_on.startswith("ours: LU")
+
+
+@pytest.mark.parametrize(("inverse", "verdict"), [(1.01, "not held"), (1.1, "held")])
+def test_ieice_ratios_that_are_nearly_equal_have_no_order(inverse, verdict):
+    rows = _rows(
+        "ratios", {("ratio", "R_L"): [0.4], ("ratio", "R_I"): [inverse], ("ratio", "R_E"): [5]}
+    )
+    assert ieice2019_verdicts._ordered(Results(rows)).verdict == verdict
