@@ -84,7 +84,7 @@ def _same_errors(results: Results, sets: list[str], folds: list[str]) -> Verdict
         "On most data sets BIF-kCV gives almost the same test errors as kCV",
         2 * len(close) > len(gaps) if len(sets) >= ENOUGH else None,
         f"within half a standard deviation of the replicates in {len(close)} of {len(gaps)} cells; "
-        f"the largest gap is {number(worst[0])} of them ({worst[1]}, {worst[2]})",
+        f"the largest gap is {number(worst[0])} standard deviations ({worst[1]}, {worst[2]})",
     )
 
 

@@ -63,7 +63,8 @@ def _ordered(results: Results) -> Verdict:
         "section 3",
         "R_L < 1 < R_I < R_E",
         all(MARGIN * a < b for a, b in pairwise((solve, 1.0, inverse, eigen))),
-        f"medians {', '.join(number(ratio) for ratio in ratios)} (verdict: 5 % apart)",
+        f"medians {', '.join(number(ratio) for ratio in ratios)}; each must be at least "
+        f"{MARGIN - 1:.0%} above the one before",
     )
 
 
