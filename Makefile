@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo browser test coverage test-slow test-matrix lint format types bench readme docs release-check clean
+.PHONY: help demo browser test coverage test-slow test-matrix lint format types bench readme papers docs release-check clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -54,6 +54,9 @@ bench: $(VENV)/.with-dev  ## benchmarks against peers (long)
 readme: $(VENV)/.with-dev  ## table and picture of the README, from the committed benchmarks
 	$(BIN)/python benchmarks/readme_table.py
 	$(BIN)/python benchmarks/readme_picture.py
+
+papers: $(VENV)/.with-dev  ## docs/papers.md, from the committed results of the papers
+	$(BIN)/python docs/papers_page.py
 
 docs: $(VENV)/.with-docs  ## the documentation with its figures, into site/; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -10,10 +10,6 @@ on a page                                 becomes
 ``<!-- chart: NAME -->``                  a decision chart
 ``<!-- speed -->``                        the README's benchmark as bars
 ``<!-- table: NAME: a, b -->``            columns of a committed table
-``<!-- overview -->``                     the papers: claims that held, cells that agree
-``<!-- cell: PAPER | TABLE | ... -->``    our number in a cell, and the paper's
-``<!-- verdict: PAPER | CLAIM ... -->``   a verdict on the claim that starts so
-``<!-- evidence: PAPER | CLAIM ... -->``  what it rests on
 ``<!-- claims: PAPER -->``                the claims of a paper, with verdicts and evidence
 ``<!-- part: NAME/FILE.md -->``           a piece of text that a script of the gallery wrote
 ``![...](NAME/FILE.svg)`` in the gallery  a picture that a script of the gallery drew, or a note
@@ -33,7 +29,6 @@ from typing import Any
 import charts
 import drawing
 import findings
-import measured
 import notebooks
 from mkdocs.structure.files import File, InclusionLevel
 
@@ -42,9 +37,6 @@ RESULTS = ROOT / "benchmarks" / "results"
 SOURCE = ROOT / "src"
 REFERENCE = re.compile(r"<!-- reference: ([\w. ]+) -->")
 CHART = re.compile(r"<!-- chart: (\w+) -->")
-CELL = re.compile(r"<!-- cell: (.+?) -->")
-VERDICT = re.compile(r"<!-- verdict: (.+?) -->")
-EVIDENCE = re.compile(r"<!-- evidence: (.+?) -->")
 CLAIMS = re.compile(r"<!-- claims: (\w+) -->")
 TABLE = re.compile(r"<!-- table: (\w+): (.+?) -->")
 PART = re.compile(r"<!-- part: ([\w/.]+) -->")
@@ -84,10 +76,6 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     markdown = markdown.replace("<!-- coverage -->", findings.coverage())
     markdown = markdown.replace("<!-- speed -->", charts.speed())
     markdown = CHART.sub(lambda found: charts.chart(found[1]), markdown)
-    markdown = markdown.replace("<!-- overview -->", measured.overview())
-    markdown = CELL.sub(lambda found: measured.cell(*found[1].split(" | ")), markdown)
-    markdown = VERDICT.sub(lambda found: measured.verdict(*found[1].split(" | ")), markdown)
-    markdown = EVIDENCE.sub(lambda found: measured.evidence(*found[1].split(" | ")), markdown)
     markdown = CLAIMS.sub(lambda found: findings.claims(found[1]), markdown)
     markdown = TABLE.sub(lambda found: findings.columns(found[1], found[2].split(", ")), markdown)
     markdown = PART.sub(lambda found: made[found[1]].read_text(encoding="utf-8"), markdown)

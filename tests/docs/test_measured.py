@@ -12,7 +12,7 @@ import pytest
 from onefit.reproduce.results import write_csv
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-STORY = (DOCS / "papers.md").read_text(encoding="utf-8")
+STORY = (DOCS / "papers.template.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +44,14 @@ def test_cells(measured, experiments):
     assert measured.cell("ins2016", "3 gaussian", "heart", "5-CV", folder=experiments) == (
         measured.MISSING
     )
+
+
+def test_times_have_medians(measured, tmp_path):
+    base = {"table": "ratios", "variant": "LU", "row": "ratio", "column": "R_I"}
+    rows = [base | {"replicate": i, "value": v} for i, v in enumerate((2.0, 1.0, 9.0))]
+    (tmp_path / "ieice2019").mkdir()
+    (tmp_path / "ieice2019" / "results.csv").write_text(write_csv(rows))
+    assert measured.cell("ieice2019", "ratios", "ratio", "R_I", "LU", tmp_path) == "2.00"
 
 
 def test_verdicts(measured, experiments):
@@ -84,6 +92,7 @@ def test_every_cell_of_the_story_is_one_of_the_settings(asked):
     paper, *_, variant = asked if len(asked) == 5 else (*asked, "main")
     full = settings(paper)["full"]
     known = {own["name"] for key in ("variants", "guards") for own in full.get(key, [])}
+    known |= {own["tested"]["name"] for own in full.get("variants", []) if "tested" in own}
     assert variant in known | {"main", *VARIANTS.get(paper, ())}
 
 
@@ -97,6 +106,13 @@ def test_every_verdict_of_the_story_is_found(measured):
     for each in asked:
         if len(each) == 2:
             assert measured.verdict(*each) != measured.MISSING, each
+
+
+def test_the_page_has_the_numbers_of_the_committed_results(measured):
+    page = importlib.import_module("papers_page")
+    text = page.filled()
+    assert "<!--" not in text
+    assert page.PAGE.read_text(encoding="utf-8") == text, "make papers writes it anew"
 
 
 def test_the_story_fits_on_two_screens():

@@ -139,20 +139,20 @@ def test_the_middle_of_what_is_known():
 
 
 def test_variants_have_their_own_settings():
-    config = {"replicates": 3, "replicates_large": 1, "large": ["b"], "sets": ["a", "b"], "lam": 1}
+    config = {"replicates": 2, "sets": ["a", "b"], "lam": 1}
     config["variants"] = [
-        {"name": "v", "sets": ["a"], "lam": 2, "replicates": 2},
+        {"name": "v", "sets": ["a"], "lam": 2},
         {"name": MAIN, "sets": ["b"], "lam": 3},
     ]
     units = units_of(config, ("lam", "tau"))
     assert [(u["variant"], u["set"], u["replicate"], u["lam"]) for u in units] == [
-        *((MAIN, "a", i, 1) for i in range(3)),
-        (MAIN, "b", 0, 1),
+        *((MAIN, "a", i, 1) for i in range(2)),
+        *((MAIN, "b", i, 1) for i in range(2)),
         *(("v", "a", i, 2) for i in range(2)),
-        (MAIN, "b", 0, 3),
+        *((MAIN, "b", i, 3) for i in range(2)),
     ]
     assert all(u["tau"] is None for u in units)
-    assert sum(map(is_main, units)) == 5
+    assert sum(map(is_main, units)) == 6
 
 
 def test_paired_tests():

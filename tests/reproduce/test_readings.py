@@ -18,8 +18,9 @@ from onefit.reproduce import (
     ins2016_svm,
     jmlr2008,
 )
+from onefit.reproduce.data import scale
 from onefit.reproduce.run import settings
-from onefit.reproduce.sweep import Family, draw_folds
+from onefit.reproduce.sweep import Family, draw_folds, seed_of
 
 
 def test_icml_guards_leave_narrow_kernels_out():
@@ -32,7 +33,7 @@ def test_icml_guards_leave_narrow_kernels_out():
     unit |= {"refit": False, "orders": [], "guards": guards}
     rows = icml2014.measure(unit, Made())
     family, _, _ = icml2014._prepare(unit, Made().load("heart"))
-    means = {2.0**i: icml2014._off_diagonal(k(family.X)) for i, k in _by_power(family, unit)}
+    means = {2.0**i: mean for i, mean in enumerate(family.off_diagonals(), unit["tau"][0])}
     wide = [row for row in rows if row["variant"] == "wide"]
     assert {row["column"] for row in wide} == set(values_of(rows, "1"))
     assert all(means[row["tau"]] >= 0.5 for row in wide)
@@ -42,13 +43,11 @@ def test_icml_guards_leave_narrow_kernels_out():
     assert not [row for row in wide if row["table"] != "1"]
 
 
-def _by_power(family, unit):
-    return enumerate(family.kernels, unit["tau"][0])
-
-
-def test_icml_off_diagonal_mean():
-    K = np.array([[1.0, 0.2, 0.4], [0.2, 1.0, 0.6], [0.4, 0.6, 1.0]])
-    assert icml2014._off_diagonal(K) == pytest.approx(0.4)
+def test_means_beside_the_diagonal():
+    X = np.array([[0.0], [1.0], [3.0]])
+    family = Family(X, np.array([1.0, -1.0, 1.0]), [Gaussian(0.1)], [1.0], SmoothedHinge(0.01))
+    expected = np.exp([-0.1, -0.4, -0.9]).mean()
+    assert family.off_diagonals() == pytest.approx([expected])
 
 
 def test_ins_machine_with_intercept_is_libsvm():
@@ -86,6 +85,33 @@ def test_ins_readings():
     variant = ins2016.measure(quick | {"variant": "v", "machine": "libsvm", "folds": [5]}, Made())
     assert {row["table"] for row in variant} == {"3 polynomial"}
     assert "5-CV" in {row["column"] for row in variant}
+
+
+def test_ins_choices_tested_by_the_svm():
+    unit = unit_of("ins2016", kind="gaussian", set="heart", replicate=1) | {"sigma": [-8, 2]}
+    unit |= {"machine": "libsvm", "lam": [-9, -5], "folds": [5], "timed": False, "refit": False}
+    rows = ins2016.measure(unit | {"tested": {"name": "t", "at_least": 0.5}}, Made())
+    plain, tested = (
+        {row["column"]: row for row in rows if row["variant"] == name} for name in ("main", "t")
+    )
+    assert plain.keys() == tested.keys()
+    assert tested["5-CV"] == plain["5-CV"] | {"variant": "t"}
+    chosen = ("kernel", "lam")
+    assert [tested["GACV"][key] for key in chosen] == [plain["GACV"][key] for key in chosen]
+    data = Made().load("heart")
+    X, y = scale(data.X, "minmax"), data.y
+    order = np.random.default_rng(seed_of(unit["seed"], "heart", 1)).permutation(len(y))
+    train, rest = np.split(order, [len(y) // 2])
+    for column, row in tested.items():
+        gamma = float(row["kernel"].removeprefix("Gaussian(gamma=").removesuffix(")"))
+        C = 0.5 / (len(train) * row["lam"])
+        machine = SVC(gamma=gamma, C=C, tol=1e-6).fit(X[train], y[train])
+        wrong = 100.0 * np.mean(machine.decision_function(X[rest]) * y[rest] <= 0)
+        assert row["value"] == pytest.approx(wrong, abs=1e-9), column
+        K = Gaussian(gamma)(X[train])
+        if column.endswith("BIF"):
+            assert K[np.triu_indices_from(K, 1)].mean() >= 0.5
+    assert "Gaussian(gamma=128.0)" in {plain["0.2-BIF"]["kernel"], plain["0.05-BIF"]["kernel"]}
 
 
 def test_ecml_oracle_is_below_every_choice():

@@ -48,8 +48,8 @@ def test_html_needs_a_package_and_says_so(small, tmp_path, monkeypatch, capsys):
 
 
 def test_fewer_replicates_cut_every_count_and_nothing_else():
-    config = {"replicates": 10, "replicates_large": 1, "sets": ["a"]}
-    assert run._cut(config, 3) == {"replicates": 3, "replicates_large": 1, "sets": ["a"]}
+    config = {"replicates": 10, "sets": ["a"]}
+    assert run._cut(config, 3) == {"replicates": 3, "sets": ["a"]}
     timings = {"trials": 30, "ratio_trials": 2, "counts": [1, 8]}
     assert run._cut(timings, 4) == {"trials": 4, "ratio_trials": 2, "counts": [1, 8]}
     assert run._cut(config, None) == config
@@ -74,12 +74,17 @@ def test_a_full_run_from_uncommitted_changes_is_refused(monkeypatch, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_page_names_the_commits_that_measured(small, tmp_path, monkeypatch):
+def test_a_page_names_the_commits_and_machines_that_measured(small, tmp_path, monkeypatch):
     monkeypatch.setattr(run, "commit", lambda: "abc-dirty")
+    monkeypatch.setattr(run, "machine", lambda: "a laptop")
     (page,) = run.reproduce("ieice2019", out=tmp_path)
+    assert "- machine: a laptop\n" in page.read_text()
     assert "- commit: abc-dirty\n" in page.read_text()
     lines = (tmp_path / "journal.jsonl").read_text().splitlines()
     (tmp_path / "journal.jsonl").write_text("".join(line + "\n" for line in lines[:2]))
     monkeypatch.setattr(run, "commit", lambda: "def")
+    monkeypatch.setattr(run, "machine", lambda: "a server")
     (page,) = run.reproduce("ieice2019", out=tmp_path)
-    assert f"- commit: abc-dirty (2 units), def ({small - 2} units)\n" in page.read_text()
+    left = small - 2
+    assert f"- machine: a laptop (2 units); a server ({left} units)\n" in page.read_text()
+    assert f"- commit: abc-dirty (2 units); def ({left} units)\n" in page.read_text()

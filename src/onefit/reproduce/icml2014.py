@@ -41,7 +41,7 @@ from onefit.reproduce.journal import Row, Unit
 from onefit.reproduce.render import beside, means, number, other_readings, table, times_beside
 from onefit.reproduce.results import Published, Results
 from onefit.reproduce.sweep import Family, Judged, Sweep, Unseen, draw_folds, misses, seed_of
-from onefit.reproduce.variants import fewer, is_main, units_of
+from onefit.reproduce.variants import is_main, units_of
 
 Array = NDArray[Any]
 
@@ -77,12 +77,9 @@ def cuts(config: dict[str, Any]) -> list[str]:
     found = [f"at most {config['max_rows']} rows of a set, drawn anew in each replicate"]
     if config["replicates"] < 10:
         found.append(f"{config['replicates']} replicates instead of 10")
-    if config["large"] and config["replicates_large"] < 10:
-        found.append(f"{config['replicates_large']} replicates of {', '.join(config['large'])}")
     missing = 20 - len(config["sets"])
     if missing:
         found.append(f"{missing} of the 20 sets left out")
-    found += fewer(config)
     found.append(
         f"times, refits and the limit of the series in {config['timed_replicates']} replicate(s)"
         + (f", none of them of {', '.join(config['large'])}" if config["large"] else "")
@@ -122,25 +119,18 @@ def _guarded(
     rows: list[Row] = []
     if not unit["guards"]:
         return rows
-    weights = np.array([_off_diagonal(family.problem(i).K) for i in range(len(family.kernels))])
+    weights = family.off_diagonals()
     for guard in unit["guards"]:
         kept = weights >= guard["at_least"]
         if not kept.any():
             continue
         for column, sweep in columns.items():
             if column.startswith(guard["columns"]):
-                cut = Sweep(np.where(kept[:, None], sweep.values, np.inf), 0.0)
-                error = _tested(unit, family, tested, cut)
+                error = _tested(unit, family, tested, sweep.among(kept))
                 rows.append(
                     {**base, "variant": guard["name"], "table": "1", "column": column} | error
                 )
     return rows
-
-
-def _off_diagonal(K: Array) -> float:
-    """The mean entry beside the diagonal."""
-    n = len(K)
-    return float((K.sum() - np.trace(K)) / (n * (n - 1)))
 
 
 def _prepare(unit: Unit, data: DataSet) -> tuple[Family, Unseen, dict[int, Folds]]:

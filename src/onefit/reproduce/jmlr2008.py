@@ -38,7 +38,7 @@ from onefit.reproduce.journal import Row, Unit
 from onefit.reproduce.render import beside, other_readings, table
 from onefit.reproduce.results import Published, Results
 from onefit.reproduce.sweep import Family, Sweep, Unseen, seed_of
-from onefit.reproduce.variants import fewer, units_of
+from onefit.reproduce.variants import units_of
 
 Array = NDArray[Any]
 
@@ -96,7 +96,7 @@ def cuts(config: dict[str, Any]) -> list[str]:
     size = (len(config["ranks"]) + 2) * len(config["lams"])
     if size < 12 * 13:
         found.append(f"a grid of {size} instead of 156 candidates")
-    return found + fewer(config)
+    return found
 
 
 def measure(unit: Unit, loader: Loader) -> list[Row]:

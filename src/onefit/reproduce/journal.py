@@ -1,22 +1,30 @@
 """A line for every finished unit of work, so that an interrupted run goes on where it stopped.
 
 A unit is a flat dictionary of everything that its result depends on; its line holds the unit and
-the rows measured for it, and names the commit that measured them. A unit whose line stands in the
-file is not measured again; change a setting and its units are other units. A line that was cut off
-by the interruption is forgotten.
+the rows measured for it, and names the commit, machine and software that measured them: a run may
+go on elsewhere, and its page must not say that all of it was measured where it ended. A unit whose
+line stands in the file is not measured again; change a setting and its units are other units. A
+line that was cut off by the interruption is forgotten.
 """
 
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-__all__ = ["Journal", "Row", "Unit"]
+__all__ = ["Journal", "Origin", "Row", "Unit"]
 
 Unit = dict[str, Any]
 Row = dict[str, Any]
+
+
+class Origin(NamedTuple):
+    """What measured a unit."""
+
+    commit: str
+    machine: str
+    software: str
 
 
 class Journal:
@@ -31,7 +39,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.rows: dict[str, list[Row]] = {}
-        self.commits: dict[str, str] = {}
+        self.origins: dict[str, Origin] = {}
         if not path.exists():
             return
         kept = []
@@ -41,7 +49,9 @@ class Journal:
             except ValueError:
                 continue
             self.rows[_key(entry["unit"])] = entry["rows"]
-            self.commits[_key(entry["unit"])] = entry.get("commit", "unknown")
+            self.origins[_key(entry["unit"])] = Origin(
+                *(entry.get(name, "unknown") for name in Origin._fields)
+            )
             kept.append(line)
         path.write_text("".join(line + "\n" for line in kept), encoding="utf-8")
 
@@ -49,22 +59,22 @@ class Journal:
         """The units that are not finished."""
         return [unit for unit in units if _key(unit) not in self.rows]
 
-    def add(self, unit: Unit, rows: list[Row], commit: str = "unknown") -> None:
+    def add(self, unit: Unit, rows: list[Row], origin: Origin) -> None:
         """Remember a finished unit, at once and on disk."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps({"unit": unit, "rows": rows, "commit": commit}) + "\n")
+            file.write(json.dumps({"unit": unit, "rows": rows, **origin._asdict()}) + "\n")
         self.rows[_key(unit)] = rows
-        self.commits[_key(unit)] = commit
+        self.origins[_key(unit)] = origin
 
     def of(self, units: list[Unit]) -> list[Row]:
         """The rows of these units, as far as they are finished."""
         return [row for unit in units for row in self.rows.get(_key(unit), [])]
 
-    def made_by(self, units: list[Unit]) -> dict[str, int]:
-        """The commits that measured these units, and how many each."""
+    def origins_of(self, units: list[Unit]) -> list[Origin]:
+        """What measured each of these units, as far as they are finished."""
         keys = (_key(unit) for unit in units)
-        return dict(Counter(self.commits[key] for key in keys if key in self.commits))
+        return [self.origins[key] for key in keys if key in self.origins]
 
 
 def _key(unit: Unit) -> str:

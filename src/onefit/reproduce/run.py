@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 import tomllib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from importlib.resources import files
 from importlib.util import find_spec
@@ -18,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from onefit._validation import check_choice
 from onefit.reproduce.agreement import agreement, section
 from onefit.reproduce.data import Loader
-from onefit.reproduce.journal import Journal, Row, Unit
+from onefit.reproduce.journal import Journal, Origin, Row, Unit
 from onefit.reproduce.provenance import DIRTY, commit, machine, software
 from onefit.reproduce.render import as_html, header, verdict_table
 from onefit.reproduce.results import Published, Results, write_csv
@@ -29,7 +30,7 @@ __all__ = ["MODES", "PAPERS", "page", "reproduce", "settings"]
 PAPERS = ("ieice2019", "jmlr2008", "icml2014", "ecml2014", "ins2016")
 MODES = ("quick", "full")
 #: settings that say how often something is repeated
-COUNTS = {"replicates", "replicates_large", "trials", "ratio_trials"}
+COUNTS = {"replicates", "trials", "ratio_trials"}
 
 
 def reproduce(
@@ -97,7 +98,7 @@ def reproduce(
     (folder / "results.csv").write_text(write_csv(rows), encoding="utf-8")
     options = ["--replicates", str(replicates)] if replicates else []
     options = [f"--{mode}", "--jobs", str(jobs), *options]
-    facts = _facts(experiment, options, config, rows, journal.made_by(units))
+    facts = _facts(experiment, options, config, rows, journal.origins_of(units))
     _write(folder / "results.md", page(experiment, facts, Results(rows)))
     print(f"{paper}: {folder / 'results.md'}")
     return [folder / "results.md"]
@@ -146,7 +147,7 @@ def _measure(
         f"{experiment.NAME}: {len(units)} units, {len(units) - len(pending)} of them finished "
         "before"
     )
-    start, here = perf_counter(), commit()
+    start, here = perf_counter(), Origin(commit(), machine(), software())
     for count, (unit, rows) in enumerate(_finished(experiment, pending, loader, jobs), 1):
         journal.add(unit, rows, here)
         spent = perf_counter() - start
@@ -179,21 +180,28 @@ def _facts(
     options: list[str],
     config: dict[str, Any],
     rows: list[Row],
-    made_by: dict[str, int],
+    origins: list[Origin],
 ) -> dict[str, str]:
     """What made the numbers, for the top of the page."""
     command = shlex.join(["onefit", "reproduce", experiment.NAME, *options])
     sources = sorted({str(row["source"]).split(",")[0] for row in rows if row.get("source")})
-    several = [f"{name} ({count} units)" for name, count in made_by.items()]
     return {
         "command": f"`{command}`",
         "data": " and ".join(sources) or "simulated",
         "settings": f"section `{options[0][2:]}` of `config.toml`; one thread",
         "cut": "; ".join(experiment.cuts(config)) or "nothing",
-        "machine": machine(),
-        "software": software(),
-        "commit": next(iter(made_by), "none") if len(made_by) < 2 else ", ".join(several),
+        "machine": _counted(origin.machine for origin in origins),
+        "software": _counted(origin.software for origin in origins),
+        "commit": _counted(origin.commit for origin in origins),
     }
+
+
+def _counted(names: Iterable[str]) -> str:
+    """The name, or the names with how many units each of them measured."""
+    counts = Counter(names)
+    if len(counts) < 2:
+        return next(iter(counts), "none")
+    return "; ".join(f"{name} ({count} units)" for name, count in counts.items())
 
 
 def page(experiment: Any, facts: dict[str, str], results: Results) -> str:

@@ -96,6 +96,10 @@ class Sweep:
         found = np.unravel_index(int(np.argmin(self.values)), self.values.shape)
         return int(found[0]), int(found[1])
 
+    def among(self, kernels: Array) -> Sweep:
+        """The same, with kernels left out where ``kernels`` is False."""
+        return Sweep(np.where(kernels[:, None], self.values, np.inf), self.seconds)
+
 
 @dataclass
 class Family:
@@ -126,6 +130,12 @@ class Family:
         return Problem(
             K, self.y[:, None].astype(float), np.ones(len(self.y)), self.loss, self.fit_intercept
         )
+
+    def off_diagonals(self) -> Array:
+        """The mean entry beside the diagonal of each matrix; near zero, it is near the identity."""
+        n = len(self.y)
+        matrices = (self.problem(i).K for i in range(len(self.kernels)))
+        return np.array([(K.sum() - np.trace(K)) / (n * (n - 1)) for K in matrices])
 
     def held_out(
         self, kernel: int, method: HeldOutMethod, folds: Folds, lams: Sequence[float]

@@ -1,9 +1,8 @@
 """Readings of a paper: the main one, and variants beside it that differ in a setting or two.
 
 A paper leaves settings open. The main reading decides them once; a variant in the settings
-(``[[full.variants]]``) has a name, sets, maybe its own number of replicates, and the settings in
-which it differs. A variant is measured on the same splits and shown beside the main reading, never
-instead of it.
+(``[[full.variants]]``) has a name, sets, and the settings in which it differs. A variant is
+measured on the same splits and shown beside the main reading, never instead of it.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any
 from onefit.reproduce.journal import Unit
 from onefit.reproduce.results import MAIN
 
-__all__ = ["fewer", "is_main", "units_of"]
+__all__ = ["is_main", "units_of"]
 
 Settings = dict[str, Any]
 
@@ -30,25 +29,9 @@ def units_of(config: Settings, keys: Sequence[str]) -> list[Unit]:
         for name in reading.get("sets", config["sets"]):
             found += [
                 {"variant": reading["name"], "set": name, "replicate": i} | own
-                for i in range(_replicates(config, reading, name))
+                for i in range(config["replicates"])
             ]
     return found
-
-
-def _replicates(config: Settings, reading: Settings, name: str) -> int:
-    large = name in config.get("large", ())
-    count = int(config["replicates_large" if large else "replicates"])
-    return min(count, int(reading.get("replicates", count)))
-
-
-def fewer(config: Settings) -> list[str]:
-    """The variants that have fewer replicates than the main reading."""
-    most = int(config["replicates"])
-    return [
-        f"{reading['replicates']} replicates of the variant '{reading['name']}'"
-        for reading in config.get("variants", [])
-        if int(reading.get("replicates", most)) < most
-    ]
 
 
 def is_main(unit: Unit) -> bool:
