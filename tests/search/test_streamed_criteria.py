@@ -23,6 +23,9 @@ N = 400
 CV = HashKFold(3)
 GRID = {"gamma": [0.02, 0.5], "lam": [1e-5, 1e-3, 1e-1]}
 NYSTROM = {"approximation": "nystrom", "n_components": 40}
+#: rows moved by one rounding error move the values of the wide kernel by 5e-8, since its landmarks
+#: are nearly dependent; what rounding leaves of the same formulas is a hundredth of that
+AGREE = 1e-9
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +91,7 @@ def test_criteria_are_those_in_memory(
     search.fit(rows_of(frame), y, sample_weight=s)
     expected, best = search.cv_results_["criterion"], search.best_params_
     search.fit(open_rows(rows_of(frame), y, sample_weight=s))
-    np.testing.assert_allclose(search.cv_results_["criterion"], expected, rtol=1e-10)
+    np.testing.assert_allclose(search.cv_results_["criterion"], expected, rtol=AGREE)
     assert search.best_params_ == best
     np.testing.assert_array_equal(search.cv_results_["rank_criterion"].argmin(), expected.argmin())
 
@@ -124,7 +127,7 @@ def test_every_runner_gives_them(
         with cluster.as_current():
             search.fit(dd.from_pandas(columns, npartitions=3), "y")
     np.testing.assert_allclose(
-        search.cv_results_["criterion"], in_memory.cv_results_["criterion"], rtol=1e-10
+        search.cv_results_["criterion"], in_memory.cv_results_["criterion"], rtol=AGREE
     )
     assert search.best_params_ == in_memory.best_params_
 
@@ -139,7 +142,7 @@ def test_chunks_on_a_device(frame: pd.DataFrame, criterion: str, library: str) -
     search = KernelSearchCV(KernelRegressor(**NYSTROM), GRID, cv=CV, criterion=criterion)
     expected = search.fit(X, y).cv_results_["criterion"]
     found = search.fit(in_blocks(X, lib.asarray), y).cv_results_["criterion"]
-    np.testing.assert_allclose(found, expected, rtol=1e-10)
+    np.testing.assert_allclose(found, expected, rtol=AGREE)
 
 
 def test_no_row_is_counted_twice(frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,8 +18,18 @@ and for columns whose R differ by a factor only, as those of one fold at several
 decomposition of the small matrix serves all. F'R^2 F of a fold is that of all rows less that of the
 rows left out.
 
+**Rounding along q.** The matrix without P multiplies a part of a residual along q that rounding has
+left there, and the next residual has more of it; with a large R that ends in divergence. So every
+residual is projected again, as for any quadratic with an equality [1]_.
+
 What such an iteration says of its own residual drifts from the truth. Whoever needs to know how far
 a solution is off computes the residual from the solution (onefit.heldout.iterative does).
+
+References
+----------
+.. [1] N. I. M. Gould, M. E. Hribar and J. Nocedal, "On the solution of equality constrained
+   quadratic programming problems arising in optimization", SIAM Journal on Scientific Computing
+   23, 2001.
 """
 
 from __future__ import annotations
@@ -280,6 +290,7 @@ def conjugate_gradients(
         length = np.where(bad, 0.0, rz / np.where(bad, 1.0, curvature)).astype(rz.dtype)
         xp.add_scaled(x, p, length)
         xp.add_scaled(r, Ap, -length)
+        systems.project(r, R)
         along += length * part
         size = np.sqrt(xp.dots(r, r))
         if watch is not None:
