@@ -7,6 +7,7 @@ import math
 import sys
 import time
 import tracemalloc
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -51,6 +52,23 @@ MACHINE = Rates(
     gather=3e-9,
     call=1.4e-6,
 )
+
+
+def peak(run: Callable[[], object]) -> int:
+    """The most bytes that are in use during a call.
+
+    What other threads take meanwhile counts too, such as those of a cluster that other tests have
+    started; so it is the least of three calls.
+    """
+    found = []
+    for _ in range(3):
+        tracemalloc.start()
+        try:
+            run()
+            found.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    return min(found)
 
 
 def kfold(n: int, k: int, lams: int, loss: str = "squared", **more: object) -> Workload:
@@ -316,13 +334,12 @@ def test_the_memory_is_what_the_method_takes(method, k):
     problem = Problem(K, X[:, :1], np.ones(n), get_loss("squared", "regression"))
     splitter = KFold(k, shuffle=True, random_state=0)
     lams = np.array([1e-6, 1e-3])
-    tracemalloc.start()
-    try:
+
+    def run() -> None:
         folds = Folds.draw(splitter, X)
         METHODS[method]().prepare(problem, folds).predict(lams)
-        measured = tracemalloc.get_traced_memory()[1] + K.nbytes
-    finally:
-        tracemalloc.stop()
+
+    measured = peak(run) + K.nbytes
     expected = estimate(kfold(n, k, 2), method, MACHINE).nbytes
     small = 200_000  # vectors, and Python's own objects
     assert measured - small <= expected <= 1.5 * measured
@@ -539,12 +556,7 @@ def test_the_memory_is_what_a_fit_takes(make, loss, given, removed, itemsize):
     s[: sum(removed)] = 0.0
     K = X @ X.T
     model = make(loss=loss, kernel="precomputed" if given else "linear", lam=1e-2)
-    tracemalloc.start()
-    try:
-        model.fit(K if given else X, y, s)
-        measured = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    measured = peak(lambda: model.fit(K if given else X, y, s))
     work = replace(kfold(n, 2, 1, loss), removed=removed, itemsize=itemsize, given=given)
     straight = loss in ("epsilon_quadratic", "squared_hinge")  # some points have no curvature
     small = 200_000 + 256 * n * itemsize  # vectors, and rows of K that are made together
