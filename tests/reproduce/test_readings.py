@@ -20,7 +20,7 @@ from onefit.reproduce import (
 )
 from onefit.reproduce.data import scale
 from onefit.reproduce.run import settings
-from onefit.reproduce.sweep import Family, draw_folds, seed_of
+from onefit.reproduce.sweep import Family, Sweep, draw_folds, seed_of
 
 
 def test_icml_guards_leave_narrow_kernels_out():
@@ -48,6 +48,13 @@ def test_means_beside_the_diagonal():
     family = Family(X, np.array([1.0, -1.0, 1.0]), [Gaussian(0.1)], [1.0], SmoothedHinge(0.01))
     expected = np.exp([-0.1, -0.4, -0.9]).mean()
     assert family.off_diagonals() == pytest.approx([expected])
+
+
+def test_a_choice_needs_a_kernel():
+    sweep = Sweep(np.array([[1.0], [2.0]]), 0.0)
+    assert sweep.among(np.array([False, True])).winner == (1, 0)
+    with pytest.raises(ValueError, match="no kernel is left"):
+        sweep.among(np.array([False, False]))
 
 
 def test_ins_machine_with_intercept_is_libsvm():

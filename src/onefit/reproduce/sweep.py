@@ -98,6 +98,8 @@ class Sweep:
 
     def among(self, kernels: Array) -> Sweep:
         """The same, with kernels left out where ``kernels`` is False."""
+        if not kernels.any():
+            raise ValueError("no kernel is left to choose from: lower the bound on their means")
         return Sweep(np.where(kernels[:, None], self.values, np.inf), self.seconds)
 
 
