@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,6 +47,20 @@ class FoldSums:
 
     def finish(self, state: dict[str, Any]) -> dict[str, Any]:
         return state
+
+
+@dataclass(frozen=True)
+class SlowOnOne(FoldSums):
+    """The same, but slow on one worker of a cluster: the others come to look for work."""
+
+    address: str = ""
+
+    def update(self, state: dict[str, Any], chunk: Chunk) -> dict[str, Any]:
+        from distributed import get_worker
+
+        if get_worker().address == self.address:
+            time.sleep(0.2)
+        return super().update(state, chunk)
 
 
 @dataclass(frozen=True)

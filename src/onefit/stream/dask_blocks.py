@@ -1,4 +1,4 @@
-"""Blocks of Dask collections: they stay where they are, and numbers of rows come from their sizes.
+"""Blocks of Dask collections: made where they are summed up, or summed up where they lie.
 
 Rows of an array, or partitions of a data frame, are blocks; columns of a block are never split.
 Where a collection does not know how many rows its blocks have, that is counted first, on the
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -20,6 +20,7 @@ import numpy as np
 from onefit._describe import describe
 from onefit._validation import DataError
 from onefit.stream.columns import Columns, as_array, named
+from onefit.stream.dask_recipe import Recipe, recipes
 from onefit.stream.hash_folds import HashKFold
 from onefit.stream.needs import needed
 from onefit.stream.rows import Block, Reading
@@ -37,11 +38,16 @@ class BlockPiece:
     Attributes
     ----------
     parts : list
-        Features, targets, weights and keys: Dask's promises of them, until a worker reads them.
+        Features, targets, weights and keys: Dask's promises of them, until a worker makes them.
     columns : Columns or None
         Those of a data frame.
-    held : list of futures
-        What it is made from, as far as workers hold that already: the features first.
+    recipe : Recipe
+        How a worker makes them.
+    brought : list
+        What Dask is to bring for that: promises, and futures of what workers hold, those of the
+        features first.
+    kept : list of futures
+        All that workers hold of the collection, so that it stays there: graphs know only the keys.
     """
 
     start: int
@@ -49,12 +55,28 @@ class BlockPiece:
     where: str
     parts: list[Any] = field(repr=False)
     columns: Columns | None = field(repr=False)
-    held: list[Any] = field(repr=False)
+    recipe: Recipe = field(repr=False)
+    brought: list[Any] = field(repr=False)
+    kept: list[Any] = field(repr=False)
 
     @property
-    def unread(self) -> BlockPiece:
-        """Without what Dask is to bring."""
-        return replace(self, parts=[], held=[])
+    def held(self) -> list[Any]:
+        """Futures of what workers hold of it."""
+        from dask.base import is_dask_collection
+
+        return [one for one in self.brought if not is_dask_collection(one)]
+
+    @property
+    def unmade(self) -> BlockPiece:
+        """Without what Dask is to make and to bring."""
+        known = zip(self.parts, self.recipe.parts, strict=True)
+        parts = [one if key is None else None for one, key in known]
+        return replace(self, parts=parts, brought=[], kept=[])
+
+    def made(self, values: Sequence[Any]) -> BlockPiece:
+        """With its parts, from the values of what was brought."""
+        both = zip(self.parts, self.recipe.make(values), strict=True)
+        return replace(self, parts=[one if own is None else own for one, own in both])
 
     def blocks(self, rows: int) -> Iterator[Block]:
         """Read them, so many rows at a time at most."""
@@ -121,16 +143,19 @@ def _source(
 ) -> Source:
     starts = np.cumsum([0, *sizes]).tolist()
     beside = [_cut(one, starts, name) for one, name in zip(given, ROLES, strict=True)]
-    held = [_held(one, own) for one, own in zip((X, *given), (blocks, *beside), strict=True)]
+    parts = [list(own) for own in zip(blocks, *beside, strict=True)]
+    futures = _futures(tuple(one for one in (X, *given) if hasattr(one, "__dask_graph__")))
+    made, kept = list(recipes(parts, futures)), list(futures.values())
     what = "block" if columns is None else "partition"
     pieces = [
         BlockPiece(
             starts[i],
             sizes[i],
             f"{what} {i} of the Dask collection",
-            [blocks[i], *(one[i] for one in beside)],
+            parts[i],
             columns,
-            [future for own in held for future in own[i]],
+            *made[i],
+            kept,
         )
         for i in range(len(sizes))
         if sizes[i]
@@ -146,31 +171,13 @@ def _source(
     return Source(pieces, Reading(cv, names), names, width, shape, about, lazy=True)
 
 
-def _held(collection: Any, blocks: list[Any]) -> list[list[Any]]:
-    """The futures that each block is made from, if its collection was persisted.
-
-    The graphs of blocks know them by their keys only, so it is these that keep the rows alive.
-    """
-    if not hasattr(collection, "__dask_graph__") or "distributed" not in sys.modules:
-        return [[] for _ in blocks]
+def _futures(collections: tuple[Any, ...]) -> dict[Any, Any]:
+    """What workers hold of the collections, or of those they are made from, by its keys."""
+    if "distributed" not in sys.modules:
+        return {}
     from distributed import futures_of
 
-    futures = {one.key: one for one in futures_of(collection)}
-    graph = dict(blocks[0].__dask_graph__()) if futures and blocks else {}
-    return [_beneath(block.key, graph, futures) for block in blocks]
-
-
-def _beneath(key: Any, graph: dict[Any, Any], futures: dict[Any, Any]) -> list[Any]:
-    """The futures that a key depends on."""
-    found, seen, ahead = {}, set(), [key]
-    while ahead and futures:
-        one = ahead.pop()
-        if one in futures:
-            found[one] = futures[one]
-        elif one not in seen:
-            seen.add(one)
-            ahead += getattr(graph.get(one), "dependencies", ())
-    return list(found.values())
+    return {future.key: future for one in collections for future in futures_of(one)}
 
 
 def _target_shape(y: Any, columns: Columns | None) -> tuple[int, ...] | None:

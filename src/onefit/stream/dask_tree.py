@@ -1,11 +1,12 @@
 """A pass on Dask: each worker sums up its rows, and sums are joined in a tree.
 
-A leaf is the sum over some pieces, taken where they are read, so rows never travel; what travels
-is states, whose size does not depend on the number of rows. Pieces of files are dealt out in a few
-leaves per thread, whatever their number; a block of a collection is a leaf of its own, and is let
-go of as soon as it is in a sum. On a cluster, adjacent leaves are dealt to one worker, which joins
-its states before one of them leaves it. That is a wish, not a condition: idle workers take leaves
-from busy ones, and the leaves of a worker that dies are computed by others, from the rows again.
+A leaf is the sum over some pieces, which the same task reads or makes, so rows never travel; what
+travels is states, whose size does not depend on the number of rows. Pieces of files are dealt out
+in a few leaves per thread, whatever their number; a block of a collection is a leaf of its own, and
+is let go of as soon as it is in a sum. On a cluster, adjacent leaves are dealt to one worker, which
+joins its states before one of them leaves it. That is a wish, not a condition: idle workers take
+leaves from busy ones, and the leaves of a worker that dies are computed by others, from the rows
+again.
 
 Blocks that were persisted lie on a worker already. Their leaves are for that worker alone, so that
 no idle one fetches a block. Dask would wait for a worker that has died, so this process looks after
@@ -81,14 +82,16 @@ def _leaves(source: Source, pieces: Sequence[Any], rows: int, threads: int) -> l
     from dask import delayed
 
     bare = replace(source, pieces=(), about={})
-    take: Callable[..., Any] = delayed(_take, pure=False, traverse=False)
+
+    def leaf(group: list[Any], brought: Sequence[Any] = (), held: Sequence[Any] = ()) -> _Leaf:
+        # what is bound is not looked into by Dask, which would run a block's own tasks by itself
+        take: Any = delayed(partial(_take, bare, group, rows), pure=False, traverse=False)
+        return _Leaf(partial(take, *brought), list(held))
+
     if source.lazy:
-        return [
-            _Leaf(partial(take, bare, [one.unread], rows, *one.parts), one.held) for one in pieces
-        ]
+        return [leaf([one.unmade], one.brought, one.held) for one in pieces]
     total = sum(piece.rows for piece in pieces)
-    groups = groups_of(pieces, -(-total // (LEAVES * threads)))
-    return [_Leaf(partial(take, bare, group, rows), []) for group in groups]
+    return [leaf(group) for group in groups_of(pieces, -(-total // (LEAVES * threads)))]
 
 
 @dataclass(frozen=True)
@@ -117,10 +120,10 @@ class _Held:
         return nbytes(self.state)
 
 
-def _take(source: Source, pieces: list[Any], rows: int, *parts: Any, accumulator: Any) -> _Held:
-    """The state of some pieces; the one piece of a collection gets its parts from Dask."""
-    if parts:
-        pieces = [replace(pieces[0], parts=list(parts))]
+def _take(source: Source, pieces: list[Any], rows: int, *brought: Any, accumulator: Any) -> _Held:
+    """The state of some pieces; the one piece of a collection is made here."""
+    if source.lazy:
+        pieces = [pieces[0].made(brought)]
     return _Held(home(absorb(accumulator, source, pieces, rows, accumulator.init())))
 
 
