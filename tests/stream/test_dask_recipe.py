@@ -97,5 +97,25 @@ def test_persisted_rows_less_their_mean(cluster: Any) -> None:
     np.testing.assert_allclose(found["G"], expected["G"], atol=1e-10)
 
 
+def _half(rows: Any, i: int) -> Any:
+    return rows[300 * i : 300 * (i + 1)]
+
+
+@pytest.mark.parametrize("how", ["scattered", "submitted", "of a future"])
+def test_blocks_that_are_futures_or_made_from_one(cluster: Any, how: str) -> None:
+    if how == "scattered":
+        halves = cluster.scatter([X[:300], X[300:]])
+    elif how == "submitted":
+        halves = [cluster.submit(_half, X, i) for i in range(2)]
+    else:
+        whole = cluster.scatter(X)
+        halves = [dask.delayed(_half)(whole, i) for i in range(2)]
+    with cluster.as_current():
+        rows = da.concatenate([da.from_delayed(one, (300, 4), float) for one in halves])
+        found = run(FoldSums(K, 4, 0), open_rows(rows, cv=K), client=cluster)
+    expected = run(FoldSums(K, 4, 0), open_rows(X, cv=K))
+    np.testing.assert_allclose(found["G"], expected["G"], atol=1e-10)
+
+
 def test_nothing_is_made_from_nothing() -> None:
     assert Recipe(parts=[None, None]).make([]) == [None, None]

@@ -3,7 +3,7 @@
 Were a block a task of its own, an idle worker could take the sum alone, and would have the block
 sent. So a block's tasks travel within the sum: those that no other block needs. What several
 blocks need (a mean of all rows, an open file) and what workers hold already remains with Dask,
-which brings it.
+which brings it. So does a task with a future among its arguments, which Dask alone can resolve.
 
 A task belongs to a block if all tasks that need it do. In an order in which every task comes after
 those that need it, that takes one look at each.
@@ -77,7 +77,7 @@ def recipes(
 
     wanted = [[one.key if isinstance(one, Delayed) else None for one in own] for own in blocks]
     graph = _graph([one for own in blocks for one in own if isinstance(one, Delayed)])
-    owner = _owners(graph, wanted)
+    owner = _owners(graph, wanted, graph.keys() | futures.keys())
     name = "shared-by-blocks"
     whole = HighLevelGraph.from_collections(name, graph)
     for number, keys in enumerate(wanted):
@@ -100,11 +100,11 @@ def _graph(promises: list[Any]) -> dict[Any, Any]:
     return dict(convert_legacy_graph(merged))
 
 
-def _owners(graph: dict[Any, Any], wanted: list[list[Any]]) -> dict[Any, int]:
-    """The one block that needs a key, or SHARED."""
+def _owners(graph: dict[Any, Any], wanted: list[list[Any]], known: set[Any]) -> dict[Any, int]:
+    """The one block that needs a key, or SHARED: also for tasks that need what is not known."""
     from dask.core import toposort
 
-    owner: dict[Any, int] = {}
+    owner = {key: SHARED for key, task in graph.items() if not task.dependencies <= known}
 
     def need(key: Any, block: int) -> None:
         owner[key] = block if owner.get(key, block) == block else SHARED
