@@ -7,8 +7,11 @@ from typing import Any
 
 import dask
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
+from distributed import futures_of
 from rows_everywhere import K
 from sums import FoldSums
 
@@ -83,14 +86,18 @@ def test_what_all_blocks_need_is_computed_once() -> None:
     assert runs == [FOUR] * 4
 
 
-def test_persisted_rows_less_their_mean(cluster: Any) -> None:
+@pytest.mark.parametrize("kind", ["array", "frame"])
+def test_persisted_rows_less_their_mean(cluster: Any, kind: str) -> None:
     """The mean lies under every block, but what a block is held by is its own rows."""
     with cluster.as_current():
-        rows = cluster.persist(da.from_array(X, chunks=FOUR))
+        if kind == "array":
+            rows = cluster.persist(da.from_array(X, chunks=FOUR))
+        else:
+            rows = cluster.persist(dd.from_pandas(pd.DataFrame(X), npartitions=4))
+        own = [one.key for one in futures_of(rows)]
         source = open_rows(rows - rows.mean(axis=0), cv=K)
-        assert [[one.key for one in piece.held] for piece in source.pieces] == [
-            [(rows.name, i, 0)] for i in range(4)
-        ]
+        assert sorted(one.key for piece in source.pieces for one in piece.held) == sorted(own)
+        assert [len(piece.held) for piece in source.pieces] == [1] * 4
         del rows
         found = run(FoldSums(K, 4, 0), source, client=cluster)
     expected = run(FoldSums(K, 4, 0), open_rows(X - X.mean(axis=0), cv=K))

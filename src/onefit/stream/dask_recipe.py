@@ -77,11 +77,13 @@ def recipes(
 
     wanted = [[one.key if isinstance(one, Delayed) else None for one in own] for own in blocks]
     graph = _graph([one for own in blocks for one in own if isinstance(one, Delayed)])
-    owner = _owners(graph, wanted, graph.keys() | futures.keys())
+    known = graph.keys() | futures.keys()
+    owner = _owners(graph, wanted, known)
+    names = {key for key, task in graph.items() if _renames(task) and task.dependencies <= known}
     name = "shared-by-blocks"
     whole = HighLevelGraph.from_collections(name, graph)
     for number, keys in enumerate(wanted):
-        recipe = _recipe(graph, owner, number, keys)
+        recipe = _recipe(graph, owner, names, number, keys)
         promises = [
             Delayed(key, whole, layer=name) if key in graph else futures[key]
             for key in recipe.brought
@@ -121,14 +123,24 @@ def _owners(graph: dict[Any, Any], wanted: list[list[Any]], known: set[Any]) -> 
     return owner
 
 
-def _recipe(graph: dict[Any, Any], owner: dict[Any, int], number: int, keys: list[Any]) -> Recipe:
+def _renames(task: Any) -> bool:
+    """Whether it is another name of something: blocks of persisted frames have two."""
+    from dask._task_spec import Alias
+
+    return isinstance(task, Alias)
+
+
+def _recipe(
+    graph: dict[Any, Any], owner: dict[Any, int], names: set[Any], number: int, keys: list[Any]
+) -> Recipe:
+    """Own tasks, and names, which whoever needs them may have; the rest is brought."""
     tasks: dict[Any, Any] = {}
     brought: dict[Any, None] = {}
     for key in keys:
         ahead = [] if key is None else [key]
         while ahead:
             one = ahead.pop()
-            if one not in graph or owner[one] != number:
+            if one not in names and (one not in graph or owner[one] != number):
                 brought[one] = None
             elif one not in tasks:
                 tasks[one] = graph[one]
