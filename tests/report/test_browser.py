@@ -149,7 +149,7 @@ def test_hovering_shows_the_candidate(browser, pages):
 
     open_page(browser, pages / "regression.html")
     heat = browser.find_elements("css selector", "#figure-surface-0 rect[data-tip]")[4]
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", heat)
+    scroll_to(browser, heat)
     ActionChains(browser).move_to_element_with_offset(heat, 25, 8).perform()
     label = browser.find_element("id", "tip").text
     for words in ("gamma = 0.1", "lam = 0.01", "R² =", "exact, error bound"):
@@ -171,8 +171,17 @@ def test_the_legend_hides_and_shows(browser, pages):
 
 def click(browser, query):
     found = browser.find_element("css selector", query)
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", found)
+    scroll_to(browser, found)
     found.click()
+
+
+def scroll_to(browser, element):
+    """Scroll, and wait for the event of it, which hides labels and comes with the next frame."""
+    browser.execute_async_script(
+        "const [element, done] = arguments; element.scrollIntoView({block: 'center'});"
+        "requestAnimationFrame(() => requestAnimationFrame(done))",
+        element,
+    )
 
 
 def column(browser, section, place):
