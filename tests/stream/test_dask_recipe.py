@@ -31,7 +31,7 @@ class Lazy:
         return X[index]
 
 
-def collections() -> dict[str, tuple[Any, int]]:
+def collections() -> dict[str, tuple[Any, int | None]]:
     """Arrays of the same rows in four blocks, and how much is brought for each of these."""
     rows = da.from_array(X, chunks=FOUR)
     return {
@@ -125,4 +125,4 @@ def test_blocks_that_are_futures_or_made_from_one(cluster: Any, how: str) -> Non
 
 
 def test_nothing_is_made_from_nothing() -> None:
-    assert Recipe(parts=[None, None]).make([]) == [None, None]
+    assert Recipe({}, [], [None, None]).make([]) == [None, None]

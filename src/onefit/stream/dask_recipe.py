@@ -30,19 +30,15 @@ class Recipe:
     tasks : dict
         Those that are the block's own, by their keys.
     brought : list of keys
+        What these begin with.
     parts : list of keys
         None for a part that Dask does not have.
     """
 
-    def __init__(
-        self,
-        tasks: dict[Any, Any] | None = None,
-        brought: Sequence[Any] = (),
-        parts: Sequence[Any] = (),
-    ) -> None:
-        self.tasks = tasks or {}
-        self.brought = list(brought)
-        self.parts = list(parts)
+    def __init__(self, tasks: dict[Any, Any], brought: list[Any], parts: list[Any]) -> None:
+        self.tasks = tasks
+        self.brought = brought
+        self.parts = parts
 
     def make(self, values: Sequence[Any]) -> list[Any]:
         """The parts, with the values of what is brought."""
@@ -72,6 +68,7 @@ def recipes(
     recipe : Recipe
     promises : list of Delayed or Future
     """
+    from dask._task_spec import Alias
     from dask.delayed import Delayed
     from dask.highlevelgraph import HighLevelGraph
 
@@ -79,7 +76,10 @@ def recipes(
     graph = _graph([one for own in blocks for one in own if isinstance(one, Delayed)])
     known = graph.keys() | futures.keys()
     owner = _owners(graph, wanted, known)
-    names = {key for key, task in graph.items() if _renames(task) and task.dependencies <= known}
+    # other names of something, which cost nothing: blocks of persisted frames have two
+    names = {
+        key for key, task in graph.items() if isinstance(task, Alias) and task.dependencies <= known
+    }
     name = "shared-by-blocks"
     whole = HighLevelGraph.from_collections(name, graph)
     for number, keys in enumerate(wanted):
@@ -121,13 +121,6 @@ def _owners(graph: dict[Any, Any], wanted: list[list[Any]], known: set[Any]) -> 
             for one in within[key]:
                 need(one, owner[key])
     return owner
-
-
-def _renames(task: Any) -> bool:
-    """Whether it is another name of something: blocks of persisted frames have two."""
-    from dask._task_spec import Alias
-
-    return isinstance(task, Alias)
 
 
 def _recipe(

@@ -1,12 +1,12 @@
 """A pass on Dask: each worker sums up its rows, and sums are joined in a tree.
 
-A leaf is the sum over some pieces, which the same task reads or makes, so rows never travel; what
-travels is states, whose size does not depend on the number of rows. Pieces of files are dealt out
-in a few leaves per thread, whatever their number; a block of a collection is a leaf of its own, and
-is let go of as soon as it is in a sum. On a cluster, adjacent leaves are dealt to one worker, which
-joins its states before one of them leaves it. That is a wish, not a condition: idle workers take
-leaves from busy ones, and the leaves of a worker that dies are computed by others, from the rows
-again.
+A leaf is the sum over some pieces, which the same task reads or makes, so their rows do not travel
+(onefit.stream.dask_recipe: except for rows that several blocks are made from); what travels is
+states, whose size does not depend on the number of rows. Pieces of files are dealt out in a few
+leaves per thread, whatever their number; a block of a collection is a leaf of its own, and is let
+go of as soon as it is in a sum. On a cluster, adjacent leaves are dealt to one worker, which joins
+its states before one of them leaves it. That is a wish, not a condition: idle workers take leaves
+from busy ones, and the leaves of a worker that dies are computed by others, from the rows again.
 
 Blocks that were persisted lie on a worker already. Their leaves are for that worker alone, so that
 no idle one fetches a block. Dask would wait for a worker that has died, so this process looks after
