@@ -128,7 +128,7 @@ def _phases():
         (squared, "moments", "features and their sums"),
         (Ridge, "__init__", "small matrices: one reduction a split"),
         (Ridge, "machines", "their machines"),
-        (expansion.Expansion, "values", "predictions"),
+        (expansion.FeatureGram, "values", "predictions"),
         (anyloss, "fit_primal", "fits to all rows"),
         (Second, "update", "gradients and Hessians"),
         (Factor, "__init__", "factors of Hessians"),

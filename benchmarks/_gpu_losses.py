@@ -86,8 +86,8 @@ def svm(flags) -> list[dict]:
 
 def _phases():
     """Where the time of method "exact" may go."""
+    from onefit.gram import DeviceGram
     from onefit.heldout import leave_out
-    from onefit.linalg.device_tiles import DeviceTiles
     from onefit.newton import Batch
     from onefit.systems.cholesky import Cholesky, Factor
 
@@ -96,7 +96,7 @@ def _phases():
         (Cholesky, "solve", "their systems"),
         (Factor, "__init__", "parts of K, and factors"),
         (Factor, "apply", "triangular solves"),
-        (DeviceTiles, "product", "products with K"),
+        (DeviceGram, "matmul", "products with K"),
         (leave_out, "certify", "certificates of folds"),
     ]
 

@@ -14,9 +14,9 @@ CURVE = HERE / "results" / "gpu_curve.csv"
 def profile(flags) -> list[dict]:
     """Phases of method "iterative" at n = 100,000, every one ended by a synchronisation."""
     from onefit import kernels
+    from onefit.gram import DeviceGram
     from onefit.heldout import Iterative
     from onefit.heldout import iterative as method
-    from onefit.linalg.device_tiles import DeviceTiles
     from onefit.systems.iterative import Decomposed, Ridged
     from onefit.systems.low_rank import LowRank
 
@@ -26,9 +26,9 @@ def profile(flags) -> list[dict]:
     kernel = getattr(kernels, flags.kernels[0])(0.1)
     spent: dict[str, list[float]] = {}
     phases = [
-        (DeviceTiles, "_whole", "kernel matrix, formed once"),
-        (DeviceTiles, "_product", "products K V"),
-        (DeviceTiles, "_precise_product", "precise products"),
+        (DeviceGram, "_whole", "kernel matrix, formed once"),
+        (DeviceGram, "_product", "products K V"),
+        (DeviceGram, "_precise_product", "precise products"),
         (LowRank, "_grow", "columns of the low-rank factor"),
         (Ridged, "prepare", "small matrices, decompositions among them"),
         (Decomposed, "of", "decompositions"),

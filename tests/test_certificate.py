@@ -12,6 +12,7 @@ from registries import LOSSES
 from scipy.optimize import brentq
 
 from onefit.certificate import Candidates
+from onefit.gram import as_gram
 from onefit.heldout.refit import refit_fold
 from onefit.losses import Huber, Logistic, SmoothedHinge, Squared
 from onefit.norms import Norms
@@ -23,9 +24,9 @@ TRAIN, TEST = np.arange(13), np.arange(13, 18)
 
 def candidate(problem, lam, a, b, precise=False):
     """A machine of the training rows with some coefficients, as a column."""
-    K = problem.K[np.ix_(TRAIN, TRAIN)]
+    K = problem.K.matrix[np.ix_(TRAIN, TRAIN)]
     u = K @ a + b
-    drift = 1e-15 * float(np.sqrt(np.diagonal(problem.K)[TRAIN]) @ np.abs(a))
+    drift = 1e-15 * float(np.sqrt(np.diagonal(problem.K.matrix)[TRAIN]) @ np.abs(a))
     return Candidates(
         problem.norms, TRAIN, problem.loss, problem.fit_intercept, problem.Y[TRAIN],
         problem.s[TRAIN][:, None], np.array([problem.ridge(lam, TRAIN)]), a[:, None], u[:, None],
@@ -35,9 +36,9 @@ def candidate(problem, lam, a, b, precise=False):
 
 def both_bounds(problem, lam, a, b):
     one = candidate(problem, lam, a, b, precise=True)
-    values = problem.K[np.ix_(TEST, TRAIN)] @ a + b
+    values = problem.K.matrix[np.ix_(TEST, TRAIN)] @ a + b
     largest = np.array([np.abs(values).max()])
-    kappa = np.sqrt(np.diagonal(problem.K)[TEST].max())
+    kappa = np.sqrt(np.diagonal(problem.K.matrix)[TEST].max())
     return values, one.bound().at(kappa, largest)[0], one.sharp([TEST], largest)[0]
 
 
@@ -68,7 +69,7 @@ def near_misses(draw, kernel=gaussian):
 
 def centred(problem, a, b):
     """The intercept that is best for some coefficients, as they are."""
-    y, s, u = problem.Y[TRAIN, 0], problem.s[TRAIN], problem.K[np.ix_(TRAIN, TRAIN)] @ a
+    y, s, u = problem.Y[TRAIN, 0], problem.s[TRAIN], problem.K.matrix[np.ix_(TRAIN, TRAIN)] @ a
 
     def slope(shift):
         return float((s * problem.loss.gradient(y, u + shift)).sum())
@@ -114,12 +115,14 @@ def test_bounds_are_of_some_use(loss, task, fit_intercept):
     lam, random = 1e-2, np.random.default_rng(0)
     solution = refit_fold(problem, lam, TRAIN, TEST).solution
     best_a, best_b = solution.a[TRAIN, 0], solution.b[0]
-    best = problem.K[np.ix_(TEST, TRAIN)] @ best_a + best_b
+    best = problem.K.matrix[np.ix_(TEST, TRAIN)] @ best_a + best_b
     ratios = []
     for _ in range(20):
         # what a perturbation of the targets would do: all of it is seen by the residual
         push = random.normal(size=TRAIN.size)
-        change = 1e-9 * np.linalg.solve(problem.K[np.ix_(TRAIN, TRAIN)] + lam * np.eye(13), push)
+        change = 1e-9 * np.linalg.solve(
+            problem.K.matrix[np.ix_(TRAIN, TRAIN)] + lam * np.eye(13), push
+        )
         change -= change.mean() if fit_intercept else 0.0
         a = best_a + change * (np.abs(best_a) > 0)
         if fit_intercept:
@@ -151,10 +154,10 @@ def test_an_indefinite_matrix_is_part_of_the_bound():
     v = random.normal(size=N)
     K = gaussian(X, 0.01) - 3e-9 * np.outer(v, v)
     eigenvalue = np.linalg.eigvalsh(K)[0]
-    norms = Norms.of(K)
+    norms = Norms.of(as_gram(K))
     assert eigenvalue < -1e-9
     assert -eigenvalue <= norms.negative <= -1.01 * eigenvalue
-    assert Norms.of(gaussian(X, 0.01)).negative < 1e-13
+    assert Norms.of(as_gram(gaussian(X, 0.01))).negative < 1e-13
     problem = Problem(K, random.normal(size=(N, 1)), np.ones(N), Squared(), False, "total")
     for lam in (1e-7, 1e-5):
         found = refit_fold(problem, lam, TRAIN, TEST)

@@ -81,7 +81,7 @@ def test_more_digits_make_the_bound_small_enough(loss, task, fit_intercept):
     np.testing.assert_array_equal(batch.pieces, loss.piece(problem.Y, batch.at.u))
     # what was refined is still a machine of the rows it was trained on
     assert not (batch.at.a * ~batch.columns.train).any()
-    rest = np.abs(problem.K @ batch.at.a + batch.at.b - batch.at.u).max(axis=0)
+    rest = np.abs(problem.K.matrix @ batch.at.a + batch.at.b - batch.at.u).max(axis=0)
     assert (rest <= batch.at.drift * problem.norms.root).all()
 
 
@@ -129,7 +129,7 @@ def test_predictions_that_have_drifted_are_computed_anew():
     noise = 1e-4 * np.sin(np.arange(2.0 * N)).reshape(N, 2)
     batch.at = replace(batch.at, u=batch.at.u + noise, drift=np.full(2, 1e-4))
     bound(batch, ~batch.columns.train)
-    np.testing.assert_allclose(batch.at.u, problem.K @ batch.at.a + batch.at.b, atol=1e-12)
+    np.testing.assert_allclose(batch.at.u, problem.K.matrix @ batch.at.a + batch.at.b, atol=1e-12)
     assert (batch.error <= EXACT).all()
 
 
@@ -143,7 +143,7 @@ def test_predictions_that_have_not_are_kept():
 def test_the_bound_is_about_the_tested_rows():
     """One that no training row reaches is predicted by the intercept alone."""
     problem, _ = batch_of(Huber(0.3), "regression", 1e-2)
-    K = problem.K.copy()
+    K = problem.K.matrix.copy()
     K[0, 1:] = K[1:, 0] = 0.0
     K[0, 0] = 1e-8
     far = replace(problem, K=K)

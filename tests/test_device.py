@@ -16,6 +16,7 @@ from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, heldout_predict, plan
 from onefit.folds import Folds
+from onefit.gram import device as gram_device
 from onefit.heldout import Block, Eigen, Iterative
 from onefit.kernels import (
     Gaussian,
@@ -29,7 +30,7 @@ from onefit.kernels import (
     Polynomial,
     WeightedSum,
 )
-from onefit.linalg import HOST, arrays_of, device, device_tiles
+from onefit.linalg import HOST, arrays_of, device
 from onefit.losses import Squared
 from onefit.problem import Problem
 
@@ -95,14 +96,14 @@ def test_close_points_have_accurate_distances(there):
 def test_tiles_products_and_columns(there):
     X, Y = sample()
     K, whole = Gaussian(0.3).tiles(there(X)), Gaussian(0.3)(X)
-    K.side = 32
+    K.tile_rows = 32
     rows = np.array([5, 80, 2])
     for matrix in (K, Gaussian(0.3).tiles(there(X)).hold()):
         for precise in (False, True):
-            assert np.allclose(home(matrix.product(there(Y), precise)), whole @ Y, rtol=1e-13)
+            assert np.allclose(home(matrix.matmul(there(Y), precise)), whole @ Y, rtol=1e-13)
         assert np.allclose(home(matrix.columns(rows)), whole[:, rows], atol=1e-14)
-    assert np.allclose(home(K.whole()), whole, atol=1e-14)
-    assert K.hold().row_sum() == pytest.approx(np.abs(whole).sum(axis=1).max())
+    assert np.allclose(home(K.hold().matrix), whole, atol=1e-14)
+    assert K.row_sums().max() == pytest.approx(np.abs(whole).sum(axis=1).max())
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(0.3), Polynomial(0.3, 1.0, 3)], ids=repr)
@@ -112,8 +113,8 @@ def test_precise_products_are_rounded_once(there, kernel):
     X, _ = sample()
     V = random.normal(size=(N, 2)) * 10.0 ** random.uniform(-6, 6, size=(N, 1))
     K = kernel.tiles(there(X)).hold()
-    K.side, held = 40, home(K.held)
-    found = home(K.product(there(V), precise=True))
+    K.tile_rows, held = 40, home(K.matrix)
+    found = home(K.matmul(there(V), precise=True))
     for i, j in ((0, 0), (41, 1), (89, 0)):
         exact = sum(Fraction(a) * Fraction(b) for a, b in zip(held[i], V[:, j], strict=True))
         size = np.abs(held[i]) @ np.abs(V[:, j])
@@ -169,7 +170,7 @@ def check_heldout_values(there, case, method, held):
     lams = LAMS * (N if scaling == "total" else 1.0)
     wanted = Block().prepare(problem(kernel(X), Y, s, fit_intercept, scaling), folds).predict(lams)
     K = kernel.tiles(there(X))
-    K.side = 40
+    K.tile_rows = 40
     K = K.hold() if held else K
     found = method.prepare(problem(K, Y, s, fit_intercept, scaling), folds).predict(lams)
     gap = np.abs(found.values - wanted.values)
@@ -330,22 +331,22 @@ def test_classifier_and_heldout_predictions(there):
 
 def test_smaller_tiles_where_memory_is_short_and_then_a_refusal(there, monkeypatch):
     X, Y = sample()
-    monkeypatch.setattr(device_tiles, "SMALL", 8)
+    monkeypatch.setattr(gram_device, "SMALLEST_TILE_ROWS", 8)
     K = Gaussian(0.3).tiles(there(X))
-    block, most = K.block, 30
+    tile, most = K.tile, 30
 
     def small(rows, columns):
-        found = block(rows, columns)
+        found = tile(rows, columns)
         if max(found.shape) > most:
             raise MemoryError
         return found
 
-    K.block, K.side = small, 90
-    assert np.allclose(home(K @ there(Y)), Gaussian(0.3)(X) @ Y)
-    assert K.side <= most
+    K.tile, K.tile_rows = small, 90
+    assert np.allclose(home(K.matmul(there(Y))), Gaussian(0.3)(X) @ Y)
+    assert K.tile_rows <= most
     most = 4
     with pytest.raises(MemoryError, match=r"kernel matrix of 90 rows, .* GiB are free"):
-        K.whole()
+        K.hold()
 
 
 def test_what_is_not_computed_there_is_refused_by_name(there):

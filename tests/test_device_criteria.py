@@ -18,9 +18,9 @@ from sklearn.base import clone
 from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.criteria import CRITERIA, InfluenceLoo, KernelStability, kernel_stability
 from onefit.criteria.stability import smoothed_stability
+from onefit.gram import DeviceGram
 from onefit.kernels import Gaussian
 from onefit.linalg import home, is_elsewhere
-from onefit.linalg.device_tiles import DeviceTiles
 from onefit.search.objective import ByGradient
 
 N = 32
@@ -109,7 +109,7 @@ class Sum:
     name = "sum"
 
     def evaluate(self, evidence):
-        K = evidence.problem.K
+        K = evidence.problem.K.matrix
         assert isinstance(K, np.ndarray)
         return np.array([K.sum() * lam for lam in evidence.lams]), [""] * len(evidence.lams)
 
@@ -163,7 +163,7 @@ TURNS = [
 def test_no_kernel_matrix_outlives_its_turn(machine, grid, settings, monkeypatch):
     """Without the garbage collector: the next matrix may need the memory of the one before."""
     there, made, alive = bring("torch"), [], []
-    whole = DeviceTiles._whole
+    whole = DeviceGram._whole
 
     def watched(self):
         alive.append(sum(one() is not None for one in made))
@@ -171,7 +171,7 @@ def test_no_kernel_matrix_outlives_its_turn(machine, grid, settings, monkeypatch
         made.append(weakref.ref(found))
         return found
 
-    monkeypatch.setattr(DeviceTiles, "_whole", watched)
+    monkeypatch.setattr(DeviceGram, "_whole", watched)
     X, y, _ = data("squared" if machine is REGRESSOR else "log")
     y = np.stack([y, X[:, 0]], axis=1) if "lam_per_target" in settings else y
     gc.collect()

@@ -18,10 +18,10 @@ from sklearn.model_selection import KFold, ShuffleSplit
 from onefit import KernelClassifier, KernelRegressor, heldout_predict
 from onefit.fit import SOLVERS, fit
 from onefit.folds import Folds
+from onefit.gram import DeviceGram
 from onefit.heldout import METHODS, Refit
 from onefit.kernels import Gaussian, Matern32
 from onefit.linalg import arrays_of
-from onefit.linalg.device_tiles import DeviceTiles
 from onefit.problem import Problem
 
 N = 48
@@ -113,7 +113,7 @@ def test_other_methods_are_those_of_numpy(name, case, form):
 def test_single_precision_has_bounds_that_hold(place):
     case, form = LOSSES[place], FORMS[place % 3]
     problem, folds = make(*case, form, bring("torch"), np.float32)
-    K, Y, s = (x.astype(np.float64) for x in (home(problem.K.held), problem.Y, problem.s))
+    K, Y, s = (x.astype(np.float64) for x in (home(problem.K.matrix), problem.Y, problem.s))
     lams = lams_of(problem)
     honest = Refit().prepare(replace(problem, K=K, Y=Y, s=s), folds).predict(lams)
     found = METHODS["exact"]().prepare(problem, folds).predict(lams)
@@ -126,7 +126,7 @@ def test_many_digits_are_those_of_the_host():
     """Tiny lam, where a bound needs predictions in nearly twice the digits."""
     problem, folds = make(*LOSSES[1], FORMS[0])
     # the very same matrix: at such a lam the last bit of an entry matters
-    other = replace(problem, K=DeviceTiles.keeping(bring("torch")(problem.K)))
+    other = replace(problem, K=DeviceGram.keeping(bring("torch")(problem.K.matrix)))
     lams = np.array([1e-9])
     one, two = (METHODS["exact"]().prepare(p, folds).predict(lams) for p in (problem, other))
     assert np.abs(one.values - two.values).max() <= (one.bounds + two.bounds).max()

@@ -18,6 +18,7 @@ from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV, 
 from onefit.estimators.bring import Brought
 from onefit.folds import Folds
 from onefit.gradient import cv_gradient
+from onefit.gram import DeviceGram
 from onefit.kernels import (
     Bank,
     Gaussian,
@@ -30,7 +31,7 @@ from onefit.kernels import (
     Polynomial,
     WeightedSum,
 )
-from onefit.linalg import arrays_of, device, device_tiles
+from onefit.linalg import arrays_of, device
 from onefit.linalg.device import DeviceMemoryError
 from onefit.linalg.which import named_device
 from onefit.losses import Huber, SmoothedHinge, Squared
@@ -205,7 +206,7 @@ def test_memory_that_runs_out_on_the_way_is_told(monkeypatch):
     def full(*_):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(device_tiles.DeviceTiles, "_whole", full)
+    monkeypatch.setattr(DeviceGram, "_whole", full)
     with pytest.raises(DeviceMemoryError, match=r"does not fit .* GiB are free; free other arrays"):
         KernelRegressor(loss="huber").fit(torch.tensor(X), y)
 

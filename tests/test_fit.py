@@ -200,7 +200,7 @@ def test_brute_force_finds_nothing_lower(loss, task, fit_intercept, scaling):
     solution = fit(problem, lam)
     ours = naive.machines.objective_of(problem, lam, solution)
     lowest, u = naive.machines.brute_force(
-        problem.K,
+        problem.K.matrix,
         problem.Y[:, 0],
         problem.s,
         lambda y, v: naive.losses.value(loss, y, v),
@@ -229,12 +229,12 @@ def test_the_squared_loss_is_its_bordered_system(weight, fit_intercept, scaling,
         Squared(), "regression", 20, weight=weight, q=2, fit_intercept=fit_intercept,
         scaling=scaling,
     )  # fmt: skip
-    a, b = least_squares(problem.K, problem.Y, problem.s, lam, fit_intercept, scaling)
+    a, b = least_squares(problem.K.matrix, problem.Y, problem.s, lam, fit_intercept, scaling)
     for solver in ("auto", "newton"):
         solution = fit(problem, lam, solver)
         assert solution.a == pytest.approx(a, rel=1e-8, abs=1e-9 * np.abs(a).max())
         assert solution.b == pytest.approx(b, rel=1e-8, abs=1e-10)
-        assert solution.u == pytest.approx(problem.K @ a + b, rel=1e-8, abs=1e-9)
+        assert solution.u == pytest.approx(problem.K.matrix @ a + b, rel=1e-8, abs=1e-9)
         assert solution.steps == 1
         assert solution.converged
 
@@ -245,12 +245,17 @@ def test_any_problem_of_the_squared_loss_is_its_bordered_system(case):
     """Predictions, that is: where K is singular the coefficients themselves are less well known."""
     problem = case.problem
     a, b = least_squares(
-        problem.K, problem.Y[:, 0], problem.s, case.lam, problem.fit_intercept, problem.scaling
+        problem.K.matrix,
+        problem.Y[:, 0],
+        problem.s,
+        case.lam,
+        problem.fit_intercept,
+        problem.scaling,
     )
     found = fit(problem, case.lam).u[:, 0]
-    terms = np.diag(problem.K).max() * (np.abs(a).sum() + np.abs(problem.Y).max() / case.lam)
+    terms = np.diag(problem.K.matrix).max() * (np.abs(a).sum() + np.abs(problem.Y).max() / case.lam)
     size = np.abs(problem.Y).max()
-    expected = problem.K @ a + b
+    expected = problem.K.matrix @ a + b
     assert found == pytest.approx(expected, rel=1e-8, abs=1e-8 * size + 1e-13 * terms)
 
 
@@ -280,7 +285,7 @@ def test_the_solver_names():
 
 def test_an_indefinite_matrix_is_refused_not_mended():
     problem = make_problem(Squared(), "regression", 20)
-    K = problem.K - 3.0 * np.eye(20)
+    K = problem.K.matrix - 3.0 * np.eye(20)
     broken = Problem(K, problem.Y, problem.s, Squared(), True, "total")
     with pytest.raises(ValueError, match=r"kernel matrix is indefinite: .* eigenvalue is -"):
         fit(broken, 1e-3)
@@ -338,9 +343,9 @@ def test_a_start_at_the_solution_stays_and_is_not_written_to(loss, task):
 def test_targets_are_independent_columns(loss, task):
     one, other = (problem_of(loss, task, seed=seed) for seed in (0, 5))
     Y = np.column_stack([one.Y, other.Y])
-    both = fit(Problem(one.K, Y, one.s, loss), 1e-2)
+    both = fit(Problem(one.K.matrix, Y, one.s, loss), 1e-2)
     for j in range(2):
-        alone = fit(Problem(one.K, Y[:, [j]], one.s, loss), 1e-2)
+        alone = fit(Problem(one.K.matrix, Y[:, [j]], one.s, loss), 1e-2)
         assert both.a[:, [j]] == pytest.approx(alone.a, rel=1e-9, abs=1e-11)
         assert both.b[j] == pytest.approx(alone.b[0], rel=1e-9, abs=1e-11)
 
@@ -352,7 +357,9 @@ def test_rows_of_weight_zero_are_as_if_removed(loss, task, fit_intercept):
     whole, part = fit(problem, 1e-2), fit(problem.take(problem.positive), 1e-2)
     assert whole.a[problem.positive] == pytest.approx(part.a, abs=1e-9)
     assert not whole.a[problem.s == 0].any()
-    assert whole.u == pytest.approx(problem.K[:, problem.positive] @ part.a + part.b, abs=1e-9)
+    assert whole.u == pytest.approx(
+        problem.K.matrix[:, problem.positive] @ part.a + part.b, abs=1e-9
+    )
 
 
 def test_rows_of_weight_zero_do_not_bend_the_model():
@@ -413,7 +420,7 @@ def test_without_a_minimiser_the_loss_still_falls_to_nothing():
 def test_the_tails_of_a_smooth_loss_are_no_place_to_step_from():
     """Far out the model sends points past everything; the steps are held, and still few."""
     problem = problem_of(Logistic(), "regression")
-    far = Problem(problem.K, 1e6 * problem.Y, problem.s, Logistic())
+    far = Problem(problem.K.matrix, 1e6 * problem.Y, problem.s, Logistic())
     solution = fit(far, 1e-9)
     assert solution.converged
     assert solution.steps <= 100

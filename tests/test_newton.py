@@ -66,7 +66,7 @@ def somewhere(problem):
     random, train = np.random.default_rng(0), masks() & (problem.s > 0)[:, None]
     a, b = random.normal(scale=0.3, size=train.shape) * train, random.normal(size=4)
     b *= problem.fit_intercept
-    return Solution(a, b, problem.K @ a + b, np.zeros(4))
+    return Solution(a, b, problem.K.matrix @ a + b, np.zeros(4))
 
 
 def zero(problem):
@@ -79,7 +79,7 @@ def fitted(problem, train, lam=LAM):
     for one in train.T:
         rows = np.flatnonzero(one & (problem.s > 0))
         part = fit(problem.take(rows), lam)
-        found.append(problem.K[:, rows] @ part.a[:, 0] + part.b[0])
+        found.append(problem.K.matrix[:, rows] @ part.a[:, 0] + part.b[0])
     return np.array(found).T
 
 
@@ -99,7 +99,9 @@ def test_columns_end_where_fits_do(make, loss, task, fit_intercept):
     expected = fitted(problem, masks())
     scale = 1.0 + np.abs(expected).max()
     np.testing.assert_allclose(batch.at.u[:, done], expected[:, done], rtol=0, atol=1e-7 * scale)
-    np.testing.assert_allclose(problem.K @ batch.at.a + batch.at.b, batch.at.u, atol=1e-8 * scale)
+    np.testing.assert_allclose(
+        problem.K.matrix @ batch.at.a + batch.at.b, batch.at.u, atol=1e-8 * scale
+    )
     assert not (batch.at.a * ~batch.columns.train)[:, done].any()
     np.testing.assert_array_equal(batch.pieces, loss.piece(problem.Y, batch.at.u))
 
@@ -252,7 +254,9 @@ def test_no_point_goes_further_than_to_the_next_piece(
         assert not (held & ~train).any()
         spot = np.where(held, batch.held, batch.at.u)
         np.testing.assert_array_equal(batch.pieces, loss.piece(y, spot))
-        np.testing.assert_allclose(batch.at.u, problem.K @ batch.at.a + batch.at.b, atol=1e-7)
+        np.testing.assert_allclose(
+            batch.at.u, problem.K.matrix @ batch.at.a + batch.at.b, atol=1e-7
+        )
         crossed += int(held.sum())
     assert crossed or not isinstance(loss, SmoothedHinge)
 
@@ -331,7 +335,7 @@ def test_drift_bounds_what_rounding_does_to_predictions():
 
     def gap():
         a, b = batch.at.a.astype(np.longdouble), batch.at.b.astype(np.longdouble)
-        return np.abs(problem.K.astype(np.longdouble) @ a + b - batch.at.u)
+        return np.abs(problem.K.matrix.astype(np.longdouble) @ a + b - batch.at.u)
 
     carried = batch.at.drift.copy()
     assert (gap() <= roots * carried).all()
@@ -355,7 +359,7 @@ def test_intercepts_slide_to_where_the_gradients_add_up_to_nothing(loss):
     np.testing.assert_allclose(g.sum(axis=0)[1:3], 0.0, atol=1e-9)
     np.testing.assert_array_equal(batch.at.b[[0, 3]], before.b[[0, 3]])
     assert (batch.at.b[1:3] != before.b[1:3]).all()
-    np.testing.assert_allclose(batch.at.u, problem.K @ batch.at.a + batch.at.b, atol=1e-9)
+    np.testing.assert_allclose(batch.at.u, problem.K.matrix @ batch.at.a + batch.at.b, atol=1e-9)
     assert (batch.pieces == loss.piece(problem.Y, batch.at.u)).all()
     assert not batch.slide(np.array([1, 2])).any()
 

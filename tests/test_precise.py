@@ -17,6 +17,7 @@ from onefit._precise import (
     two_product,
     two_sum,
 )
+from onefit.gram import as_gram
 from onefit.norms import Norms
 
 NUMBERS = st.floats(-1e100, 1e100).filter(lambda x: x == 0.0 or abs(x) > 1e-100)
@@ -57,7 +58,7 @@ def test_predictions_keep_their_digits(dtype, spread):
     X = random.normal(size=(n, 2))
     K = np.exp(-0.01 * np.square(X[:, None] - X).sum(axis=2)) * size[:, None] * size
     K = ((K + K.T) / 2).astype(dtype)
-    norms, rows, columns = Norms.of(K), np.arange(0, n, 7), np.arange(n)
+    norms, rows, columns = Norms.of(as_gram(K)), np.arange(0, n, 7), np.arange(n)
     a = random.normal(size=(n, 1)) * 10.0 ** random.uniform(0, 8, (n, 1)) / norms.roots[:, None]
     low = a * EPSILON * random.uniform(-0.5, 0.5, (n, 1))
     plain = predictions(norms, rows, columns, a)

@@ -21,7 +21,7 @@ def solution_of(problem, seed=0):
     random = np.random.default_rng(seed)
     q = problem.Y.shape[1]
     a, b = random.normal(size=(problem.n, q)), random.normal(size=q)
-    return Solution(a, b, problem.K @ a + b, random.uniform(size=q), seed, bool(seed))
+    return Solution(a, b, problem.K.matrix @ a + b, random.uniform(size=q), seed, bool(seed))
 
 
 # the problem
@@ -46,7 +46,7 @@ def test_some_rows_of_a_problem():
     problem = problem_of(may_overwrite=True)
     rows = np.array([7, 1, 4])
     part = problem.take(rows)
-    np.testing.assert_array_equal(part.K, problem.K[np.ix_(rows, rows)])
+    np.testing.assert_array_equal(part.K.matrix, problem.K.matrix[np.ix_(rows, rows)])
     np.testing.assert_array_equal(part.Y, problem.Y[rows])
     np.testing.assert_array_equal(part.s, problem.s[rows])
     assert part.n == 3
@@ -62,8 +62,8 @@ def test_positive_are_the_rows_with_weight():
 def test_double_precision_keeps_what_is_known():
     single = problem_of(dtype=np.float32)
     double = single.double
-    assert {x.dtype for x in (double.K, double.Y, double.s)} == {np.dtype(np.float64)}
-    np.testing.assert_array_equal(double.K, single.K)
+    assert {x.dtype for x in (double.K.matrix, double.Y, double.s)} == {np.dtype(np.float64)}
+    np.testing.assert_array_equal(double.K.matrix, single.K.matrix)
     assert double.norms is single.norms
     assert double.double is double
     assert problem_of().double.K.dtype == np.float64
@@ -129,7 +129,7 @@ def test_columns_in_double_precision():
     assert columns.ridge.dtype == np.float64
     assert columns.epsilon == np.finfo(np.float32).eps
     double = columns.double
-    assert {x.dtype for x in (double.K, double.y, double.weights)} == {np.dtype(np.float64)}
+    assert {x.dtype for x in (double.K.matrix, double.y, double.weights)} == {np.dtype(np.float64)}
     assert double.ridge[0] == 0.1
 
 
@@ -140,7 +140,7 @@ def test_the_objective_is_the_normal_form(scaling):
     found = problem.targets(problem.positive, ridge).objective(at)
     for j in range(2):
         losses = problem.s @ problem.loss.value(problem.Y[:, j], at.u[:, j])
-        norm = at.a[:, j] @ problem.K @ at.a[:, j]
+        norm = at.a[:, j] @ problem.K.matrix @ at.a[:, j]
         assert found[j] == pytest.approx(losses + ridge * norm, rel=1e-10)
 
 
@@ -192,7 +192,7 @@ def test_functions_are_scaled_and_intercepts_are_not():
     scaled = at.scaled(ratio)
     np.testing.assert_allclose(scaled.a, ratio * at.a)
     np.testing.assert_array_equal(scaled.b, at.b)
-    np.testing.assert_allclose(scaled.u, problem.K @ scaled.a + scaled.b, atol=1e-12)
+    np.testing.assert_allclose(scaled.u, problem.K.matrix @ scaled.a + scaled.b, atol=1e-12)
     np.testing.assert_allclose(scaled.drift, ratio * at.drift)
 
 

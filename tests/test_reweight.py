@@ -36,7 +36,7 @@ def test_it_agrees_with_newtons_method(loss, task, fit_intercept, scaling):
     newton, other = fit(problem, lam), solve_reweight(problem, lam)
     assert other.converged
     assert other.u == pytest.approx(newton.u, abs=2e-6)
-    assert other.u == pytest.approx(problem.K @ other.a + other.b, abs=1e-9)
+    assert other.u == pytest.approx(problem.K.matrix @ other.a + other.b, abs=1e-9)
     assert not other.a[problem.s == 0].any()
     assert objective(problem, lam, other) == pytest.approx(
         objective(problem, lam, newton), rel=1e-9

@@ -91,11 +91,12 @@ def predictions(
     without loss.
     """
     a = np.asarray(a, dtype=np.float64)
-    xp = linalg.arrays_of(norms.K)
-    if not isinstance(norms.K, np.ndarray) and (low is None or xp.on_host):
+    xp = norms.K.arrays
+    whole = low is None if not xp.on_host else not norms.K.held
+    if whole:
         V = np.zeros((norms.roots.size, a.shape[1]))
         V[columns] = a
-        return np.asarray((norms.K @ V)[rows] + plus)
+        return np.asarray(norms.K.matmul(V)[rows] + plus)
     plus = np.broadcast_to(plus, (rows.size, a.shape[1]))
     out = np.empty(plus.shape)
     t = power_of_two(norms.roots)

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from onefit import linalg
 from onefit._precise import EPSILON, precise_summation, predictions, summation, two_sum
 from onefit._types import Array, Indices, Mask
 from onefit.certificate import EXACT, Candidates
@@ -170,7 +169,7 @@ class _Digits:
         d = self._curvature()
         curved, sd = d > 0.0, columns.weights * d
         fixed = np.where(curved, 0.0, -gap / two) * columns.train
-        missing = -gap / np.where(curved, sd, 1.0) - linalg.row_product(columns.K, fixed)
+        missing = -gap / np.where(curved, sd, 1.0) - columns.K.matmul(fixed)
         terms = zip(self.a.T, self.low.T, fixed.T, strict=True)
         total = np.array([fsum([*x, *y, *z]) for x, y, z in terms])
         change, db, _ = self.system.solve(Model(d, missing * curved, fixed, total))

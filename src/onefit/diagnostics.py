@@ -105,7 +105,7 @@ def influence(
         raise ValueError("sample_weight must be positive on every row; leave rows of weight 0 out")
     problem = resolved(problem, model.lam)
     solution = fit(problem, model.lam)
-    K_at = problem.K[rows]
+    K_at = problem.K.matrix[rows]
     if at is not None:
         at = inside.check_rows(model, at, reset=False)
         K_at = inside.kernel_of(model).matrix(Geometry(at, model.X_fit_, keep=False))

@@ -11,7 +11,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from onefit import linalg
 from onefit._types import Array, Mask
-from onefit.linalg.tiles import Tiles
 from onefit.losses import Squared
 from onefit.newton import Batch, minimise
 from onefit.problem import Columns, Problem, Solution
@@ -45,7 +44,7 @@ def fit(
     start : Solution, default=None
         Where to begin, near the minimiser; at zero by default.
     """
-    if isinstance(problem.K, Tiles) and problem.K.held is None:
+    if not problem.K.held:
         solver = "iterative"
     problem = resolved(problem, lam, solver)
     if solver == "reweight":

@@ -202,11 +202,11 @@ def _by_systems(
             q[test, split] = criterion.slopes(split, j, at.u[test, split])
         d = loss_of(problem.loss, [j]).curvature(problem.Y[:, [j]], at.u) * train
         curved = d > 0.0
-        missing = linalg.matmul(problem.K, np.asfortranarray(q)) * curved
+        missing = problem.K.matmul(np.asfortranarray(q)) * curved
         model = Model(d, missing, np.zeros_like(d), -q.sum(axis=0))
         z, zeta, _ = Cholesky(problem, ridge).solve(model)
         w, still = q - z, np.where(curved, 0.0, at.a)
         c = 2.0 * ridge / np.where(curved, problem.s[:, None] * d, 1.0)
         slope = zeta * still.sum(axis=0) - (z * c * at.a).sum(axis=0)
-        slope -= (w * linalg.matmul(problem.K, np.asfortranarray(still))).sum(axis=0)
+        slope -= (w * problem.K.matmul(np.asfortranarray(still))).sum(axis=0)
         yield w, at.a, float(slope.sum())

@@ -253,7 +253,7 @@ class Batch:
         model, pull = self._model(g, d)
         da, db, determined = self.system.solve(model)
         db = np.where(determined, db, self.at.b - base.b)
-        u = linalg.row_product(K, da)
+        u = K.matmul(da)
         da += model.fixed
         size = self._sizes(da)
         u += base.u
@@ -275,7 +275,7 @@ class Batch:
         gap += base.a
         fixed = gap * (curved - 1.0)
         fixed *= np.abs(fixed) > 4.0 * np.finfo(gap.dtype).eps * np.abs(base.a)
-        pull = linalg.row_product(self.columns.K, fixed)
+        pull = self.columns.K.matmul(fixed)
         missing = -two * gap / (sd + ~curved) - pull
         missing *= curved
         return Model(d, missing, fixed, base.a.sum(axis=0) + fixed.sum(axis=0)), pull
@@ -377,7 +377,7 @@ class Batch:
 
     def recompute(self) -> None:
         """Predictions from the coefficients, without what rounding has added up over the steps."""
-        u = linalg.row_product(self.columns.K, self.at.a) + self.at.b
+        u = self.columns.K.matmul(self.at.a) + self.at.b
         drift = self._rounding(self._sizes(self.at.a), u)
         self.at = self.base = replace(self.at, u=u, drift=drift)
         self.pieces, self.held = self.columns.loss.piece(self.columns.y, u), np.full_like(u, np.nan)
@@ -422,7 +422,7 @@ class Batch:
         for k in some:
             one = self.columns.take([k])
             self.at.b[k] += _middle(one, self.at.u[:, [k]])
-            u = linalg.row_product(one.K, self.at.a[:, [k]]) + self.at.b[k]
+            u = one.K.matmul(self.at.a[:, [k]]) + self.at.b[k]
             if not (one.loss.curvature(one.y, u) * one.train).any():
                 g = one.weights * one.loss.gradient(one.y, u)
                 self.at.a[:, [k]] = -g / (2.0 * one.penalty)

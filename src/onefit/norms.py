@@ -10,8 +10,8 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices
+from onefit.gram import Gram
 from onefit.kernels.distances import CLOSE
-from onefit.linalg.tiles import Tiles
 
 __all__ = ["Norms", "target_scale"]
 
@@ -31,35 +31,30 @@ class Norms:
         Whether K is the matrix of a positive semidefinite function, but for rounding.
     """
 
-    K: Any = field(repr=False)
+    K: Gram = field(repr=False)
     roots: Array = field(repr=False)
     definite: bool = False
 
     @classmethod
-    def of(cls, K: Array | Tiles, definite: bool = False) -> Norms:
+    def of(cls, K: Gram, definite: bool = False) -> Norms:
         """Of a kernel matrix, which is kept."""
-        diagonal = K.diagonal().astype(np.float64)
+        diagonal = K.diagonal.astype(np.float64)
         return cls(K, np.sqrt(np.maximum(diagonal, 0.0)), definite)
 
     @cached_property
     def row_sum(self) -> float:
         """The largest absolute row sum, no less than the largest eigenvalue."""
-        K = self.K
-        if isinstance(K, Tiles) and K.held is not None:
-            return K.row_sum()
-        if isinstance(K, Tiles):
+        if not self.K.held:
             return float(self.roots.max(initial=0.0) * self.roots.sum())
-        return max(float(np.abs(K[i : i + 512]).sum(axis=1).max()) for i in range(0, len(K), 512))
+        return float(self.K.row_sums().max())
 
     def part(self, rows: Indices, columns: Indices) -> Any:
         """Some rows and columns of the matrix in double precision, where it is."""
-        held = isinstance(self.K, np.ndarray)
-        found = linalg.submatrix(self.K, rows, columns) if held else self.K.part(rows, columns)
-        return linalg.arrays_of(self.K).astype(found, np.float64)
+        return self.K.arrays.astype(self.K.block(rows, columns), np.float64)
 
     def entries(self, rows: Indices, columns: Indices) -> Array:
         """The same as NumPy's array."""
-        return linalg.arrays_of(self.K).host(self.part(rows, columns))
+        return self.K.arrays.host(self.part(rows, columns))
 
     @property
     def diagonal(self) -> float:
@@ -83,18 +78,18 @@ class Norms:
         """
         n = self.K.shape[0]
         epsilon = float(np.finfo(self.K.dtype).eps)
-        if isinstance(self.K, Tiles) or (self.definite and n > FACTORED):
+        if not (self.K.held and self.K.arrays.on_host) or (self.definite and n > FACTORED):
             epsilon += float(np.finfo(np.float64).eps) / CLOSE
             return float((8.0 + 6.0 * n**0.5) * epsilon * self.diagonal)
         shift = max(
             (8.0 + 6.0 * n**0.5) * epsilon * self.diagonal, float(np.finfo(np.float32).tiny)
         )
-        shifted = linalg.fortran(self.K)
+        shifted = linalg.fortran(self.K.matrix)
         shifted[np.diag_indices_from(shifted)] += self.K.dtype.type(shift)
         try:
             linalg.cholesky(shifted, overwrite=True)
         except linalg.LinAlgError:
-            return float(max(0.0, -linalg.smallest_eigenvalue(self.K)) + shift)
+            return float(max(0.0, -linalg.smallest_eigenvalue(self.K.matrix)) + shift)
         return float(2.0 * shift)
 
 

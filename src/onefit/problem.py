@@ -29,6 +29,7 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices
+from onefit.gram import Gram, as_gram
 from onefit.losses.base import Loss, loss_of
 from onefit.losses.pairs import InPairs
 from onefit.norms import Norms, target_scale
@@ -42,7 +43,7 @@ class Problem:
 
     Parameters
     ----------
-    K : (n, n) array or Tiles
+    K : Gram, or an (n, n) array
         Kernel matrix; one that is not held serves the methods that need its products only.
     Y : (n, q) array
         One column per target (regression) or a one-vs-rest coding in {-1, +1} (classification);
@@ -66,6 +67,9 @@ class Problem:
     scaling: str = "mean"
     may_overwrite: bool = False
     definite: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "K", as_gram(self.K))
 
     @property
     def n(self) -> int:
@@ -142,9 +146,9 @@ class Problem:
 
     def take(self, rows: Indices) -> Problem:
         """The problem on some of the rows."""
-        sample = getattr(self.K, "sample", None)
-        K = linalg.submatrix(self.K, rows, rows) if sample is None else sample(rows)
-        return replace(self, K=K, Y=self.Y[rows], s=self.s[rows], may_overwrite=False)
+        return replace(
+            self, K=self.K.take(rows), Y=self.Y[rows], s=self.s[rows], may_overwrite=False
+        )
 
     def columns(self, j: int, train: Array, ridge: Array) -> Columns:
         """Target ``j`` on the rows of several masks, (n, k), each with a Lambda of its own."""
@@ -189,9 +193,10 @@ class Columns:
     scale: Array
 
     @property
-    def K(self) -> Any:
+    def K(self) -> Gram:
         """The kernel matrix they share."""
-        return self.problem.K
+        K: Gram = self.problem.K
+        return K
 
     @property
     def penalty(self) -> Array:

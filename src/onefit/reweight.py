@@ -20,7 +20,6 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from onefit import linalg
 from onefit.losses.base import loss_of, require
 from onefit.problem import Problem, Solution
 from onefit.systems.cholesky import Factor
@@ -45,7 +44,7 @@ def solve_reweight(
             factor = Factor(problem.K, rows, root[rows])
             a, b = np.zeros_like(y), 0.0
             a[rows], b = factor.solve(z[rows], 0.0, problem.fit_intercept)
-            moved = linalg.row_product(problem.K, a[:, None])[:, 0] + y.dtype.type(b)
+            moved = problem.K.matmul(a[:, None])[:, 0] + y.dtype.type(b)
             change, u = float(np.abs(moved - u).max()), moved
             if change <= tolerance * (1.0 + float(np.abs(u).max())):
                 break

@@ -106,7 +106,7 @@ def applicable(name, loss):
 
 def symmetric(case):
     """The case as an estimator hands it on: with (K + K') / 2."""
-    K = case.problem.K
+    K = case.problem.K.matrix
     mean = (0.5 * (K.astype(float) + K.T.astype(float))).astype(K.dtype)
     return replace(case, problem=replace(case.problem, K=mean))
 

@@ -110,7 +110,9 @@ def _double(problem, lam, train, j):
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
-            part = [np.asarray(x, dtype=float) for x in (problem.K, problem.Y[:, [j]], problem.s)]
+            part = [
+                np.asarray(x, dtype=float) for x in (problem.K.matrix, problem.Y[:, [j]], problem.s)
+            ]
             wide = Problem(*part, problem.loss, problem.fit_intercept, problem.scaling)
             solution = fit(wide.take(train), lam)
         if not np.isfinite(solution.a).all() or not np.isfinite(solution.b).all():
@@ -134,12 +136,12 @@ class Task:
         s, y = exact(problem.s[train]), exact(problem.Y[train, j])
         ridge = arb(float(lam)) * (total(s) if problem.scaling == "mean" else 1)
         machine = Machine(
-            matrix(problem.K, train, train), s, ridge, curves(problem.loss, y),
+            matrix(problem.K.matrix, train, train), s, ridge, curves(problem.loss, y),
             problem.fit_intercept,
         )  # fmt: skip
         linear = isinstance(machine.curves[0], Pieces) and len(machine.curves[0].pieces) == 1
         weights = [Fraction(float(w)) for w in problem.s[train]]
-        return cls(machine, matrix(problem.K, np.asarray(test), train), weights, linear)
+        return cls(machine, matrix(problem.K.matrix, np.asarray(test), train), weights, linear)
 
     @property
     def piecewise(self):

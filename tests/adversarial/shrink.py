@@ -79,7 +79,7 @@ def _without(case, rows):
             return
         pairs.append((a, b))
     smaller = Problem(
-        problem.K[np.ix_(kept, kept)].copy(), problem.Y[kept], problem.s[kept], problem.loss,
+        problem.K.matrix[np.ix_(kept, kept)].copy(), problem.Y[kept], problem.s[kept], problem.loss,
         problem.fit_intercept, problem.scaling,
     )  # fmt: skip
     yield replace(case, problem=smaller, folds=Folds.from_pairs(kept.size, pairs))
@@ -108,7 +108,7 @@ def snippet(case):
             "from onefit.folds import Folds",
             "from onefit.losses import *",
             "from onefit.problem import Problem",
-            f"K = np.array({problem.K.tolist()}, dtype=np.{kind})",
+            f"K = np.array({problem.K.matrix.tolist()}, dtype=np.{kind})",
             f"Y = np.array({problem.Y.tolist()}, dtype=np.{kind})",
             f"s = np.array({problem.s.tolist()}, dtype=np.{kind})",
             f"problem = Problem(K, Y, s, {problem.loss!r}, {problem.fit_intercept}, "

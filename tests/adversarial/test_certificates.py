@@ -72,9 +72,11 @@ def test_asymmetric_kernel_through_the_estimator(name, method):
     case = NAMED[name]
     machine = KernelRegressor(kernel="precomputed", loss="squared", lam=case.lam)
     y = case.problem.Y[:, 0]
-    held = heldout_predict(machine, case.problem.K, y, cv=case.folds, method=method)
+    held = heldout_predict(machine, case.problem.K.matrix, y, cv=case.folds, method=method)
     scale = spread(y, case.problem.s)
-    other = heldout_predict(machine, case.problem.K.T.copy(), y, cv=case.folds, method=method)
+    other = heldout_predict(
+        machine, case.problem.K.matrix.T.copy(), y, cv=case.folds, method=method
+    )
     np.testing.assert_array_equal(held.values, other.values)
     for k, truth in enumerate(truths(symmetric(case))):
         gap = np.abs(held.by_fold[k][:, 0] - truth.values).max()
@@ -86,7 +88,7 @@ def test_shrinking_keeps_the_failure():
     case = hostile(7)
 
     def fails(one):
-        return one.problem.n >= 3 and np.abs(one.problem.K).max() > 0
+        return one.problem.n >= 3 and np.abs(one.problem.K.matrix).max() > 0
 
     small = shrink(case, fails, show=False)
     assert small.problem.n == 3

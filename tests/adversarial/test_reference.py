@@ -39,7 +39,7 @@ def _problem(loss, task, weights, n=20, dtype=np.float64, **options):
 
 def _rational_ridge(problem, lam, train, test):
     """Values of the squared loss, by elimination with fractions."""
-    K, s = problem.K, [Fraction(float(problem.s[i])) for i in train]
+    K, s = problem.K.matrix, [Fraction(float(problem.s[i])) for i in train]
     ridge = Fraction(lam) * (sum(s) if problem.scaling == "mean" else 1)
     system = [[_mean(K, p, q) for q in train] for p in train]
     for i, w in enumerate(s):
@@ -76,7 +76,7 @@ def _eliminate(system, right):
 def test_squared_loss_is_rational(fit_intercept, scaling, dtype):
     options = {"fit_intercept": fit_intercept, "scaling": scaling}
     problem = _problem(Squared(), "regression", "random", n=9, dtype=dtype, **options)
-    K = problem.K.copy()
+    K = problem.K.matrix.copy()
     K[0, 1] *= dtype(1.0 + 1e-6)
     problem = Problem(K, problem.Y, problem.s, problem.loss, **options)
     train, test = np.arange(6), np.arange(5, 9)

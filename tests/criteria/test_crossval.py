@@ -17,7 +17,7 @@ LOSSES = [Squared(), Huber(0.4), SmoothedHinge(0.3)]
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_cross_validation(make_problem, loss):
     problem = make_problem(loss, weighted=True)
-    folds = Folds.draw(5, problem.K)  # 24 rows: folds of two sizes
+    folds = Folds.draw(5, problem.K.matrix)  # 24 rows: folds of two sizes
     held = Refit().prepare(problem, folds).predict([0.02])[0]
     means = []
     for test, u in zip(folds.test, held.by_fold, strict=True):
@@ -60,7 +60,7 @@ def test_a_decision_of_zero_is_the_first_class(make_problem):
     wrong = np.mean(problem.Y > 0)
     assert 0.2 < wrong < 0.8
     assert loo(problem, 0.02, "zero_one") == wrong
-    folds = Folds.draw(4, problem.K)
+    folds = Folds.draw(4, problem.K.matrix)
     parts = [np.mean(problem.Y[rows] > 0) for rows in folds.test]
     assert cross_validation(problem, 0.02, folds, "zero_one") == pytest.approx(np.mean(parts))
 

@@ -20,7 +20,7 @@ LOSSES = [Squared(), Huber(0.4), EpsilonQuadratic(0.3), SmoothedHinge(0.3)]
 
 def paper_criterion(problem, lam, order, V=np.abs):
     """Definition 8 with equations 8, 10 and 14 as they stand (no intercept, mean scaling)."""
-    n, K, y = problem.n, problem.K, problem.Y[:, 0]
+    n, K, y = problem.n, problem.K.matrix, problem.Y[:, 0]
     u = fit(problem, lam).u[:, 0]
     first = -problem.loss.gradient(y, u)  # L'(r)
     B = np.tile(problem.loss.curvature(y, u), (n, 1))  # L'' in every entry of its column
@@ -79,8 +79,8 @@ def test_near_leave_one_out(make_problem, intercept):
 def test_several_targets_and_a_shared_spectrum(make_problem):
     problem = make_problem(weighted=True)
     other = np.cos(problem.Y)
-    both = Problem(problem.K, np.column_stack([problem.Y, other]), problem.s, Squared())
-    single = Problem(problem.K, other, problem.s, Squared())
+    both = Problem(problem.K.matrix, np.column_stack([problem.Y, other]), problem.s, Squared())
+    single = Problem(problem.K.matrix, other, problem.s, Squared())
     expected = 0.5 * (influence_loo(problem, 0.01) + influence_loo(single, 0.01))
     assert influence_loo(both, 0.01) == pytest.approx(expected, rel=1e-10)
     assert influence_loo(both, 0.01, shared=HatSpectrum(both)) == pytest.approx(expected, rel=1e-10)

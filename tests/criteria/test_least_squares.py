@@ -22,9 +22,9 @@ def hat_matrix(problem, lam):
     """H, column by column: the predictions for unit targets."""
     n = problem.n
     a, b = least_squares(
-        problem.K, np.eye(n), problem.s, lam, problem.fit_intercept, problem.scaling
+        problem.K.matrix, np.eye(n), problem.s, lam, problem.fit_intercept, problem.scaling
     )
-    return problem.K @ a + b
+    return problem.K.matrix @ a + b
 
 
 def refits(problem, lam):
@@ -33,14 +33,14 @@ def refits(problem, lam):
     for i in range(problem.n):
         rest = np.delete(np.arange(problem.n), i)
         a, b = least_squares(
-            problem.K[np.ix_(rest, rest)],
+            problem.K.matrix[np.ix_(rest, rest)],
             problem.Y[rest, 0],
             problem.s[rest],
             lam,
             problem.fit_intercept,
             problem.scaling,
         )
-        u[i] = problem.K[i, rest] @ a + b
+        u[i] = problem.K.matrix[i, rest] @ a + b
     return u
 
 

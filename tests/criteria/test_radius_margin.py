@@ -21,7 +21,7 @@ from onefit.losses import Huber, SmoothedHinge, Squared, SquaredHinge
 
 def with_slacks(problem, lam):
     """The kernel of the space in which the margin is hard."""
-    return problem.K + np.diag(problem.ridge(lam) / problem.s)
+    return problem.K.matrix + np.diag(problem.ridge(lam) / problem.s)
 
 
 def radius_by_programme(K):
@@ -58,7 +58,7 @@ def test_by_its_definition(make_problem, intercept):
     problem, lam = make_problem(SquaredHinge(), intercept=intercept), 0.02
     found = fit(problem, lam)
     a, slack = found.a[:, 0], np.maximum(1 - problem.Y * found.u, 0)[:, 0]
-    norm = a @ problem.K @ a + (problem.s * slack**2).sum() / problem.ridge(lam)
+    norm = a @ problem.K.matrix @ a + (problem.s * slack**2).sum() / problem.ridge(lam)
     K = with_slacks(problem, lam)
     radius = radius_by_programme(K) if intercept else np.diag(K).max()
     assert radius_margin(problem, lam) == pytest.approx(radius * norm / problem.n, rel=1e-6)
@@ -97,7 +97,7 @@ def test_the_centre_is_free_only_with_an_intercept(make_problem):
     """All points moved far away: nothing changes with an intercept, and much without one."""
     for intercept in (True, False):
         problem = make_problem(SquaredHinge(), intercept=intercept)
-        moved = replace(problem, K=problem.K + 50.0)
+        moved = replace(problem, K=problem.K.matrix + 50.0)
         ratio = squared_radius(moved, 0.1) / squared_radius(problem, 0.1)
         assert ratio == pytest.approx(1.0) if intercept else ratio > 10.0
 
@@ -105,7 +105,7 @@ def test_the_centre_is_free_only_with_an_intercept(make_problem):
 @pytest.mark.parametrize("gamma", [1e-3, 0.5, 5.0])
 def test_single_precision(make_problem, gamma):
     problem = make_problem(SquaredHinge(), n=60, gamma=gamma)
-    K, Y, s = (part.astype(np.float32) for part in (problem.K, problem.Y, problem.s))
+    K, Y, s = (part.astype(np.float32) for part in (problem.K.matrix, problem.Y, problem.s))
     single = replace(problem, K=K, Y=Y, s=s)
     for lam in (1e-3, 0.1):
         assert squared_radius(single, lam) == pytest.approx(squared_radius(problem, lam), rel=1e-3)
@@ -115,7 +115,7 @@ def test_single_precision(make_problem, gamma):
 def test_rounding_that_spoils_the_ball_is_told(make_problem):
     """A kernel that hardly tells points apart, in single precision, with next to no penalty."""
     problem = make_problem(SquaredHinge(), n=60, gamma=1e-7)
-    K, Y, s = (part.astype(np.float32) for part in (problem.K, problem.Y, problem.s))
+    K, Y, s = (part.astype(np.float32) for part in (problem.K.matrix, problem.Y, problem.s))
     with pytest.raises(np.linalg.LinAlgError, match=r"at lam=1e-10 .*raise lam, or scale"):
         squared_radius(replace(problem, K=K, Y=Y, s=s), 1e-10)
 

@@ -103,7 +103,7 @@ def test_ordering_of_candidates():
 def test_approximate_cross_validation_inside(make_problem, folds):
     problem = make_problem(Huber(0.4))
     method = Influence(2)
-    second = kernel_stability(problem.K) / 24
+    second = kernel_stability(problem.K.matrix) / 24
     expected = cross_validation(problem, 0.1, folds, method=method) + second
     assert k_ks(problem, 0.1, folds, method=method) == pytest.approx(expected)
     assert abs(k_ks(problem, 0.1, folds) - expected) > 1e-8
@@ -118,14 +118,14 @@ def test_bad_eta(make_problem, folds, eta):
 def test_constants_of_the_theorems(make_problem):
     problem = make_problem(intercept=False)
     M, lam, m = np.abs(problem.Y).max(), 0.3, 18
-    beta = naive_stability(problem.K)
+    beta = naive_stability(problem.K.matrix)
     per_point = beta * M / (lam**2 * m) * (2 * M / lam + 2 * M)  # proof of theorem 1, kappa = 1
     assert cv_variance_bound(problem, lam, 4) == pytest.approx((2 * per_point) ** 2)
     problem = make_problem()
     per_point = 2 * beta * M / (lam**2 * m) * (2 * 2 * M / lam + 2 * M)  # kappa + 1 = 2
     assert cv_variance_bound(problem, lam, 4) == pytest.approx((2 * per_point) ** 2)
     problem = make_problem(SmoothedHinge(0.1))
-    beta = naive_stability(problem.K)
+    beta = naive_stability(problem.K.matrix)
     per_point = np.sqrt(2) / (2 * lam) * beta**0.25 * (1 + (beta / 4) ** 0.25)
     assert cv_variance_bound(problem, lam, 4) == pytest.approx((2 * per_point) ** 2)
     assert cv_variance_bound(problem, lam, 4, 1.0) < cv_variance_bound(problem, lam, 4)
@@ -139,7 +139,7 @@ def test_total_scaling_is_converted(make_problem):
 def test_bound_is_one(make_problem):
     """It bounds the variance of CV over samples (by far)."""
     values = [
-        cross_validation(p, 1.0, Folds.draw(4, p.K))
+        cross_validation(p, 1.0, Folds.draw(4, p.K.matrix))
         for p in (make_problem(intercept=False, seed=seed) for seed in range(20))
     ]
     problem = make_problem(intercept=False)
@@ -165,9 +165,9 @@ def test_lemma_behind_theorem_3(make_problem):
     problem, lam = make_problem(SmoothedHinge(1e-3), intercept=False), 1e-3
     full = fit(problem, lam).u
     for i in (0, 5, 11):
-        removed = problem.K.copy()
+        removed = problem.K.matrix.copy()
         removed[i] = removed[:, i] = 0.0
-        norm = np.linalg.norm(problem.K - removed, 2)
+        norm = np.linalg.norm(problem.K.matrix - removed, 2)
         moved = np.abs(fit(replace(problem, K=removed), lam).u - full).max()
         bound = np.sqrt(2) * norm**0.25 * (1 + (norm / 4) ** 0.25)
         assert lam * bound < moved <= bound / (2 * lam)

@@ -23,9 +23,9 @@ def gacv_by_hand(problem, lam):
         t = problem.Y[i, 0] * solution.u[i, 0]
         total += max(1 - t, 0.0)
         if t < -1:
-            total += 2 * abs(solution.a[i, 0]) * problem.K[i, i]
+            total += 2 * abs(solution.a[i, 0]) * problem.K.matrix[i, i]
         elif t <= 1 + problem.loss.delta:
-            total += abs(solution.a[i, 0]) * problem.K[i, i]
+            total += abs(solution.a[i, 0]) * problem.K.matrix[i, i]
     return total / problem.n
 
 
@@ -40,10 +40,10 @@ def test_gacv_in_dual_variables_of_libsvm(make_problem):
     """|a_i| = alpha_i / (2 n lam), alpha from the SVM itself."""
     problem = make_problem(SmoothedHinge(1e-4))
     lam, y = 0.02, problem.Y[:, 0]
-    svm = SVC(C=1 / (2 * 24 * lam), kernel="precomputed", tol=1e-10).fit(problem.K, y)
+    svm = SVC(C=1 / (2 * 24 * lam), kernel="precomputed", tol=1e-10).fit(problem.K.matrix, y)
     alpha = np.zeros(24)
     alpha[svm.support_] = np.abs(svm.dual_coef_[0])
-    t = y * svm.decision_function(problem.K)
+    t = y * svm.decision_function(problem.K.matrix)
     on = alpha * np.select([t < -1, t <= 1 + 1e-3], [2.0, 1.0], 0.0)
     expected = np.mean(np.maximum(1 - t, 0) + on)
     assert gacv(problem, lam) == pytest.approx(expected, rel=2e-3)
@@ -58,11 +58,11 @@ def span_by_programme(problem, lam, d, p):
     """min over x of |Phi(p) - sum x Phi|^2 + sum c x^2 over the free points but p."""
     free = np.setdiff1d(np.flatnonzero(d), [p])
     c = 2 * problem.ridge(lam) / (problem.s[free] * d[free])
-    Q = problem.K[np.ix_(free, free)] + np.diag(c)
-    k = problem.K[free, p]
+    Q = problem.K.matrix[np.ix_(free, free)] + np.diag(c)
+    k = problem.K.matrix[free, p]
 
     def height(x):
-        return problem.K[p, p] - 2 * x @ k + x @ Q @ x
+        return problem.K.matrix[p, p] - 2 * x @ k + x @ Q @ x
 
     sums = {"type": "eq", "fun": lambda x: x.sum() - 1, "jac": lambda x: np.ones_like(x)}
     best = minimize(
@@ -112,7 +112,7 @@ def count_exact_spans(problem, lam):
         without = fit(part, lam)
         before = problem.loss.piece(part.Y, full.u[rest])
         if np.array_equal(before, problem.loss.piece(part.Y, without.u)):
-            u = problem.K[p, rest] @ without.a[:, 0] + without.b[0]
+            u = problem.K.matrix[p, rest] @ without.a[:, 0] + without.b[0]
             found = full.u[p, 0] - full.a[p, 0] * spans[p]
             assert found == pytest.approx(u, rel=1e-7, abs=1e-9)
             kept += 1

@@ -9,9 +9,9 @@ from registries import CLASSIFIERS, REGRESSORS
 from sklearn.base import clone
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, heldout_predict
+from onefit.gram import TiledGram
 from onefit.heldout import Iterative
 from onefit.kernels import Gaussian
-from onefit.linalg.tiles import Tiles
 from onefit.plan import memory
 
 RANDOM = np.random.default_rng(0)
@@ -50,7 +50,7 @@ def test_a_fit_without_its_matrix(monkeypatch, machine):
     monkeypatch.setattr(memory, "UNASKED", 0)
     room = 8.0 * 0.95 * 160**2
     monkeypatch.setattr(memory, "available_memory", lambda processes=1: room)
-    monkeypatch.setattr(Tiles, "whole", _never)
+    monkeypatch.setattr(TiledGram, "hold", _never)
     found = clone(machine).fit(X, target(machine))
     np.testing.assert_allclose(decision(found, X[:40]), expected[:40], atol=2e-6)
 

@@ -101,7 +101,9 @@ def predict(method, problem, folds, lam):
 
 def at_weights(problem, w, lam, j=0):
     """Predictions of the machine whose losses weigh w and whose penalty is lam ||f||^2."""
-    plain = Problem(problem.K, problem.Y[:, [j]], w, problem.loss, problem.fit_intercept, "total")
+    plain = Problem(
+        problem.K.matrix, problem.Y[:, [j]], w, problem.loss, problem.fit_intercept, "total"
+    )
     solution = fit(plain, lam)
     assert solution.converged
     return solution.u[:, 0]
@@ -138,7 +140,7 @@ def full_predictions(problem, lam):
     """Predictions on all rows by the machine of the rows with weight, (n, q)."""
     kept = np.flatnonzero(problem.s)
     full = fit(problem.take(kept), lam)
-    return problem.K[:, kept] @ full.a + full.b
+    return problem.K.matrix[:, kept] @ full.a + full.b
 
 
 def newton_step(problem, lam, train, u, j=0):
@@ -147,7 +149,7 @@ def newton_step(problem, lam, train, u, j=0):
     Unknowns a (all training rows) and b; 2 Lambda a = -s (g + d (K a + b - u)).
     """
     train = train[problem.s[train] > 0]
-    y, s, K = problem.Y[train, j], problem.s[train], problem.K[np.ix_(train, train)]
+    y, s, K = problem.Y[train, j], problem.s[train], problem.K.matrix[np.ix_(train, train)]
     g, d = problem.loss.gradient(y, u[train]), problem.loss.curvature(y, u[train])
     m, two = train.size, 2.0 * problem.ridge(lam, train)
     system = np.zeros((m + 1, m + 1))
@@ -159,7 +161,7 @@ def newton_step(problem, lam, train, u, j=0):
         system[:m, m] = system[m, :m] = 0.0
         system[m, m] = 1.0
     solution = np.linalg.solve(system, right)
-    return problem.K[:, train] @ solution[:m] + solution[m]
+    return problem.K.matrix[:, train] @ solution[:m] + solution[m]
 
 
 @dataclass(frozen=True)

@@ -79,9 +79,9 @@ def test_a_lambda_that_was_never_asked_for_before_is_a_refit(name, loss, task):
 @each
 def test_the_problem_is_not_touched(name, loss, task):
     problem = make_problem(loss, task, N, weight="random")
-    before = [x.copy() for x in (problem.K, problem.Y, problem.s)]
+    before = [x.copy() for x in (problem.K.matrix, problem.Y, problem.s)]
     make(name).prepare(problem, SPLITS["kfold"]).predict(LAMS)
-    for old, new in zip(before, (problem.K, problem.Y, problem.s), strict=True):
+    for old, new in zip(before, (problem.K.matrix, problem.Y, problem.s), strict=True):
         np.testing.assert_array_equal(new, old)
 
 

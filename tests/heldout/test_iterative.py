@@ -129,7 +129,7 @@ def test_an_indefinite_matrix():
     """Certified where the ridge makes up for it, with no claim where not, or an error."""
     for n in (N, 300):
         problem = make_problem(Squared(), "regression", n)
-        K = problem.K - 0.5 * np.eye(n)
+        K = problem.K.matrix - 0.5 * np.eye(n)
         problem = Problem(K, problem.Y, problem.s, Squared(), scaling="total")
         folds = splits(n)["kfold"]
         held = predict(Iterative(), problem, folds, 2.0)

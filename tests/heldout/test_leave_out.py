@@ -76,7 +76,7 @@ def test_every_loss(loss, task, turn):
         loss, task, N, weight=weight, fit_intercept=fit_intercept, scaling=scaling
     )
     assert_equals_refit(problem, SPLITS["kfold"], 1e-3)
-    assert_equals_refit(problem, Folds.draw(2, problem.K), 1e-1)
+    assert_equals_refit(problem, Folds.draw(2, problem.K.matrix), 1e-1)
     if weight == "random":
         assert_equals_refit(problem, SPLITS["loo"], 1e-2)
 
@@ -349,7 +349,7 @@ def test_updates_are_taken_where_they_cost_less(monkeypatch):
     assert taken[0] == (60, 60)
     # two folds of half the rows: a factor of their own is cheaper
     taken.clear()
-    halves = Folds.draw(2, problem.K)
+    halves = Folds.draw(2, problem.K.matrix)
     assert_equals_refit(problem, halves, 1e-2)
     assert taken[0][0] == 0
 
@@ -442,7 +442,7 @@ def test_weights_of_zero_are_rows_that_are_not_there():
     problem = make_problem(Huber(0.3), "regression", N, weight="zeros")
     other = problem.Y.copy()
     other[problem.s == 0] += 100.0
-    changed = Problem(problem.K, other, problem.s, problem.loss)
+    changed = Problem(problem.K.matrix, other, problem.s, problem.loss)
     ours = predict(Exact(), problem, SPLITS["kfold"], 1e-2).values
     np.testing.assert_allclose(
         predict(Exact(), changed, SPLITS["kfold"], 1e-2).values, ours, rtol=1e-10

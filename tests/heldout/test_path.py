@@ -234,7 +234,7 @@ def test_a_decomposition_must_pay(decompositions):
     """Over lambdas to come, and folds so small that they would not have factors of their own."""
     problem = narrow(*PIECEWISE[1])
     full_path(problem).solutions(LAMS[:3])
-    full_path(problem, Folds.draw(2, problem.K)).solutions(LAMS)
+    full_path(problem, Folds.draw(2, problem.K.matrix)).solutions(LAMS)
     assert not decompositions
     full_path(problem).solutions(LAMS[:8])
     assert decompositions

@@ -31,10 +31,10 @@ def test_the_squared_loss_by_its_bordered_systems(name, fit_intercept, scaling, 
     for k, (train, test) in enumerate(SPLITS[name]):
         train = train[problem.s[train] > 0]
         a, b = least_squares(
-            problem.K[np.ix_(train, train)], problem.Y[train], problem.s[train], 1e-2,
+            problem.K.matrix[np.ix_(train, train)], problem.Y[train], problem.s[train], 1e-2,
             fit_intercept, scaling,
         )  # fmt: skip
-        expected = problem.K[np.ix_(test, train)] @ a + b
+        expected = problem.K.matrix[np.ix_(test, train)] @ a + b
         np.testing.assert_allclose(held.by_fold[k], expected, rtol=1e-8, atol=1e-9)
     assert held.exact.all()
     assert (held.steps == 1).all()
@@ -51,7 +51,7 @@ def test_every_loss_by_a_fit_to_the_training_rows(loss, task):
         for k, (train, test) in enumerate(SPLITS["kfold"]):
             train = train[problem.s[train] > 0]
             part = fit(problem.take(train), lam)
-            expected = problem.K[np.ix_(test, train)] @ part.a + part.b
+            expected = problem.K.matrix[np.ix_(test, train)] @ part.a + part.b
             np.testing.assert_allclose(held.by_fold[k], expected, rtol=1e-7, atol=1e-8)
         assert held.exact.all()
         assert (held.steps >= 1).all()
@@ -63,7 +63,7 @@ def test_a_refit_has_its_machine_on_all_rows():
     machine = found.solution
     assert machine.a.shape == (N, 2)
     assert not machine.a[18:].any()
-    np.testing.assert_allclose(machine.u, problem.K @ machine.a + machine.b, atol=1e-10)
+    np.testing.assert_allclose(machine.u, problem.K.matrix @ machine.a + machine.b, atol=1e-10)
     np.testing.assert_array_equal(found.values, machine.u[TEST])
     assert found.error.shape == (2,)
 
@@ -116,7 +116,9 @@ def test_columns_of_any_kind_are_refitted():
     columns = problem.columns(0, train, np.array([0.1, 0.2, 0.3]))
     batch = refit_columns(columns, ~train)
     for c, ridge in enumerate((0.1, 0.2, 0.3)):
-        part = Problem(problem.K, problem.Y, train[:, c] * 1.0, problem.loss, scaling="total")
+        part = Problem(
+            problem.K.matrix, problem.Y, train[:, c] * 1.0, problem.loss, scaling="total"
+        )
         np.testing.assert_allclose(batch.at.u[:, c], fit(part, ridge).u[:, 0], atol=1e-9)
     assert (batch.error[1:] <= EXACT).all()
 

@@ -86,7 +86,7 @@ def weightless_terms(problem, kept, lam, change, orders):
     if kept.size == problem.n:
         return terms
     # u = K a + b on the rows kept determines f's term on the rest up to the null space of K
-    K = part.K
+    K = part.K.matrix
     out = []
     for term in terms:
         if problem.fit_intercept:
@@ -96,7 +96,7 @@ def weightless_terms(problem, kept, lam, change, orders):
             a, b = x[:-1], x[-1]
         else:
             a, b = np.linalg.lstsq(K, term, rcond=1e-13)[0], 0.0
-        out.append(problem.K[:, kept] @ a + b)
+        out.append(problem.K.matrix[:, kept] @ a + b)
     return out
 
 
@@ -136,7 +136,7 @@ def test_a_fixed_order_fails_for_small_lambda():
 def test_jmlr_closed_forms_of_the_squared_loss(order, tail):
     """Equations 8, 10, 11 and 12 of Debruyne, Hubert and Suykens, as printed."""
     problem = make_problem(Squared(), "regression", N, fit_intercept=False)
-    K, y, n, lam = problem.K, problem.Y[:, 0], N, 0.01
+    K, y, n, lam = problem.K.matrix, problem.Y[:, 0], N, 0.01
     S = lam * np.eye(n) + K / n
     H = np.linalg.solve(S, K / n)
     f = H @ y
@@ -155,7 +155,7 @@ def test_jmlr_closed_forms_of_the_squared_loss(order, tail):
 def test_jmlr_tail_of_the_huber_loss(order):
     """Equation 14, with -2 lam f in the first order (section 4.2 prints -lam f)."""
     problem = make_problem(Huber(0.4), "regression", N, fit_intercept=False)
-    K, y, n, lam = problem.K, problem.Y[:, 0], N, 0.01
+    K, y, n, lam = problem.K.matrix, problem.Y[:, 0], N, 0.01
     f = fit(problem, lam).u[:, 0]
     B = np.repeat(problem.loss.curvature(y, f)[None, :], n, axis=0)
     assert 0 < (B[0] == 0).sum() < n
@@ -183,7 +183,7 @@ def test_icml_formulas_with_bias(loss, order):
     k, M = 5, 4
     n, lam = k * M, 0.02
     problem = make_problem(loss, "regression", n)
-    K, y = problem.K, problem.Y[:, 0]
+    K, y = problem.K.matrix, problem.Y[:, 0]
     solution = fit(problem, lam)
     u, b = solution.u[:, 0], solution.b[0]
     f = u - b
@@ -218,7 +218,7 @@ def test_formulas_of_2016_for_the_smoothed_hinge(order):
     t, size, delta, lam = 5, 6, 0.5, 0.02
     n = t * size
     problem = make_problem(SmoothedHinge(delta), "classification", n, fit_intercept=False)
-    K, y = problem.K, problem.Y[:, 0]
+    K, y = problem.K.matrix, problem.Y[:, 0]
     f = fit(problem, lam).u[:, 0]
     margin = y * f
     slope = np.where(
@@ -255,7 +255,7 @@ def test_the_tail_divides_the_last_term_by_one_less_its_leverage(loss, task, fit
     u, y = solution.u[:, 0], problem.Y[:, 0]
     weight = loss.curvature(y, u) / (2.0 * problem.ridge(lam))
     # u = H z of the weighted least-squares problem at the solution, by its bordered system
-    K = problem.K
+    K = problem.K.matrix
     system = np.eye(N) + weight[:, None] * K
     if fit_intercept:
         system = np.block([[system, weight[:, None]], [np.ones((1, N)), np.zeros((1, 1))]])

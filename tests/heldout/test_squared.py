@@ -48,7 +48,7 @@ def formula_only(monkeypatch):
 def top(problem):
     """The largest eigenvalue of R K R."""
     root = np.sqrt(problem.s.astype(float))
-    return float(np.linalg.eigvalsh(root[:, None] * problem.K * root[None, :])[-1])
+    return float(np.linalg.eigvalsh(root[:, None] * problem.K.matrix * root[None, :])[-1])
 
 
 def lam_for(problem, ratio):
@@ -140,14 +140,16 @@ def test_a_path_of_lambdas_is_refits(method):
 @pytest.mark.parametrize("method", FAST)
 def test_a_matrix_is_overwritten_only_where_it_may_be(method):
     problem = make_problem(Squared(), "regression", N, weight="random")
-    kept = problem.K.copy()
+    kept = problem.K.matrix.copy()
     predict(method(), problem, SPLITS["kfold"], 1e-2)
-    np.testing.assert_array_equal(problem.K, kept)
+    np.testing.assert_array_equal(problem.K.matrix, kept)
     rows = np.arange(N)
     folds = Folds.from_pairs(N, [(rows[rows // 6 != k], rows[rows // 6 == k]) for k in range(4)])
     for splits_ in (folds, SPLITS["time"], SPLITS["loo"]):
         expected = predict(Refit(), problem, splits_, 1e-2).values
-        loose = Problem(problem.K.copy(), problem.Y, problem.s, problem.loss, may_overwrite=True)
+        loose = Problem(
+            problem.K.matrix.copy(), problem.Y, problem.s, problem.loss, may_overwrite=True
+        )
         np.testing.assert_allclose(
             predict(method(), loose, splits_, 1e-2).values, expected, rtol=1e-8
         )
@@ -179,7 +181,7 @@ def test_small_lambda_interpolates_the_training_rows(method):
     for name in ("kfold", "loo"):
         held = predict(method(), problem, SPLITS[name], 1e-14)
         for (train, test), values in zip(SPLITS[name], held.by_fold, strict=True):
-            K = problem.K
+            K = problem.K.matrix
             expected = K[np.ix_(test, train)] @ np.linalg.solve(
                 K[np.ix_(train, train)], problem.Y[train]
             )
@@ -267,7 +269,7 @@ def test_many_rows(fit_intercept, weight):
         Squared(), "regression", n, weight=weight, q=2, fit_intercept=fit_intercept,
         scaling="mean" if fit_intercept else "total", kernel=lambda X: gaussian(X, 0.05),
     )  # fmt: skip
-    folds, lams = Folds.draw(KFold(5), problem.K), np.logspace(-6, 1, 30)
+    folds, lams = Folds.draw(KFold(5), problem.K.matrix), np.logspace(-6, 1, 30)
     prepared = Eigen().prepare(problem, folds)
     path = prepared.predict(lams)
     assert prepared.spectrum.partial.tears.shape[1] == 1

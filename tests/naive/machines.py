@@ -28,7 +28,7 @@ def objective(value, y, s, scaling, lam, u, norm2):
 def objective_of(problem, lam, solution, column=0, loss_value=None):
     """The objective at a solution, by its coefficients and intercept alone."""
     a, b = solution.a[:, column], solution.b[column]
-    f = problem.K @ a
+    f = problem.K.matrix @ a
     value = loss_value or (lambda y, u: naive.losses.value(problem.loss, y, u))
     return objective(value, problem.Y[:, column], problem.s, problem.scaling, lam, f + b, a @ f)
 
@@ -79,7 +79,7 @@ def stationarity_gaps(problem, lam, solution):
     What rounding of u = K a + b alone can do is not counted: it grows with the terms of K a, and
     reaches g through the curvature.
     """
-    K, s = problem.K.astype(float), problem.s.astype(float)[:, None]
+    K, s = problem.K.matrix.astype(float), problem.s.astype(float)[:, None]
     a, b, u = (v.astype(float) for v in (solution.a, solution.b, solution.u))
     ridge = lam * (s.sum() if problem.scaling == "mean" else 1.0)
     g = s * problem.loss.gradient(problem.Y, u)

@@ -164,7 +164,7 @@ def test_ieice_operations(how):
     rng = np.random.default_rng(0)
     problem = ieice2019_algorithms.noise(30, rng)
     M = ieice2019_algorithms.shifted(problem, 0.1)
-    expected = linalg.inv(problem.K + 0.1 * np.eye(30))
+    expected = linalg.inv(problem.K.matrix + 0.1 * np.eye(30))
     solution = ieice2019_algorithms.SOLVERS[how](M, problem.Y)
     np.testing.assert_allclose(solution, expected @ problem.Y, atol=1e-9)
     np.testing.assert_allclose(ieice2019_algorithms.INVERSES[how](M), expected, atol=1e-9)

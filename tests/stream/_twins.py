@@ -8,7 +8,7 @@ from onefit.folds import Folds
 from onefit.heldout import Refit
 from onefit.kernels import Gaussian
 from onefit.problem import Problem
-from onefit.stream.expansion import Expansion
+from onefit.stream.expansion import FeatureGram
 from onefit.stream.features import nystrom_map
 
 KERNEL = Gaussian(0.3)
@@ -26,7 +26,7 @@ def rows_and_landmarks(n=90, m=30, seed=0):
 def feature_problem(X, landmarks, Y, s, loss, fit_intercept, scaling, keep=False):
     """A problem whose kernel matrix is that of features."""
     landmarks = landmarks[s[landmarks] > 0]
-    rows = Expansion(X, nystrom_map(KERNEL, X[landmarks]), landmarks, keep)
+    rows = FeatureGram(X, nystrom_map(KERNEL, X[landmarks]), landmarks, keep)
     return Problem(rows, Y, s, loss, fit_intercept, scaling)
 
 

@@ -17,7 +17,7 @@ from joblib import parallel_config
 from rows_everywhere import K, N, P, Rows, check, damage, opened
 from sums import FoldSums, Smallest
 
-from onefit.linalg.tiles import in_flight
+from onefit.linalg.threads import in_flight
 from onefit.stream import open_rows, run
 from onefit.stream.read_ahead import WAITING, read_ahead
 from onefit.stream.source import groups_of

@@ -26,7 +26,7 @@ def random_models(problem, d, random, k, change):
     new = random.random((n, k)) < change
     d = (np.where(new, random.uniform(0.5, 3.0, (n, k)), d) * use).astype(problem.K.dtype)
     fixed = np.where((d == 0) & use, random.normal(size=(n, k)), 0.0).astype(problem.K.dtype)
-    missing = np.where(d > 0, random.normal(size=(n, k)) - problem.K @ fixed, 0.0)
+    missing = np.where(d > 0, random.normal(size=(n, k)) - problem.K.matrix @ fixed, 0.0)
     return Model(d, missing.astype(problem.K.dtype), fixed, fixed.sum(axis=0))
 
 
@@ -35,7 +35,7 @@ def dense_minimiser(problem, ridge, model, c):
     rows = np.flatnonzero(model.d[:, c])
     m = rows.size
     system = np.zeros((m + 1, m + 1))
-    system[:m, :m] = problem.K[np.ix_(rows, rows)]
+    system[:m, :m] = problem.K.matrix[np.ix_(rows, rows)]
     system[:m, :m] += np.diag(2.0 * ridge / (problem.s[rows] * model.d[rows, c]))
     right = np.append(model.missing[rows, c], -model.total[c])
     if problem.fit_intercept:

@@ -71,10 +71,12 @@ def test_single_precision_stays_single(make):
 def test_the_model_is_not_written_to(make):
     problem, d = small_problem(Huber(0.3))
     model = random_models(problem, d, np.random.default_rng(4), RIDGES.size, 0.1)
-    kept = [x.copy() for x in (problem.K, d, model.d, model.missing, model.fixed, model.total)]
+    kept = [
+        x.copy() for x in (problem.K.matrix, d, model.d, model.missing, model.fixed, model.total)
+    ]
     make(problem, d, RIDGES).solve(model)
     for old, new in zip(
-        kept, (problem.K, d, model.d, model.missing, model.fixed, model.total), strict=True
+        kept, (problem.K.matrix, d, model.d, model.missing, model.fixed, model.total), strict=True
     ):
         np.testing.assert_array_equal(new, old)
 

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from onefit.criteria.identity import near_identity
 from onefit.linalg import LinAlgError
 from onefit.problem import Problem
-from onefit.stream.expansion import Expansion
 
 if TYPE_CHECKING:
     from onefit.criteria.evidence import Evidence
@@ -73,7 +72,7 @@ class Criterion(ABC):
         self.check(evidence.problem)
         size = len(evidence.lams)
         values, reasons = np.full(size, np.inf), [""] * size
-        whole = not isinstance(evidence.problem.K, Expansion)
+        whole = evidence.problem.K.features is None
         reason = near_identity(evidence.problem.K) if self.guard and whole else ""
         if reason:
             return values, [reason] * size

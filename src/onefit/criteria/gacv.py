@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from onefit.criteria.base import Criterion, check_loss, weighted_mean
-from onefit.criteria.rows import diagonal_of
 from onefit.criteria.solutions import positive
 from onefit.fit import fit
 from onefit.problem import Problem, Solution
@@ -49,7 +48,7 @@ def gacv(problem: Problem, lam: float, solution: Solution | None = None) -> floa
     kept = positive(problem)
     found = solution or fit(kept, lam)
     margin = kept.Y * found.u
-    self_effect = np.abs(found.a) * diagonal_of(kept.K)[:, None]
+    self_effect = np.abs(found.a) * kept.K.diagonal[:, None]
     times = np.where(margin < -1.0, 2.0, 1.0)  # beyond the corner a is zero
     return weighted_mean(np.maximum(1.0 - margin, 0.0) + times * self_effect, kept.s)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from onefit.criteria.rows import diagonal_of, sums_of_rows
+from onefit.gram import as_gram
 
 __all__ = ["near_identity"]
 
@@ -37,8 +37,9 @@ diagonal): its bandwidth is too small to compare points; lower gamma'
     >>> near_identity(np.ones((3, 3)))
     ''
     """
-    diagonal = np.abs(diagonal_of(K))
-    rest = sums_of_rows(K) - diagonal
+    K = as_gram(K)
+    diagonal = np.abs(K.diagonal)
+    rest = K.row_sums() - diagonal
     share = float(np.median(rest / np.maximum(diagonal, np.finfo(K.dtype).tiny)))
     if share > tolerance or not diagonal.any():
         return ""

@@ -152,7 +152,7 @@ def _any_loss(operator: Operator, order: int) -> Array:
             f"at lam={operator.lam:g} no point has curvature, so that its influence on the "
             "intercept is not defined; lower lam, or raise the loss's threshold"
         )
-    xp = linalg.arrays_of(problem.K)
+    xp = problem.K.arrays
     E = xp.asarray(operator.apply(np.eye(problem.n, order="F")))
     m, pull = operator.w * operator.d, operator.w * operator.g
     chain = [_product(E, pull)]

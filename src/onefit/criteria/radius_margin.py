@@ -43,7 +43,6 @@ import numpy as np
 
 from onefit import linalg
 from onefit.criteria.base import Criterion, check_loss, weighted_mean
-from onefit.criteria.rows import diagonal_of, on_host
 from onefit.criteria.solutions import positive
 from onefit.fit import fit
 from onefit.linalg.enclosing_ball import enclosing_ball
@@ -79,8 +78,8 @@ def squared_radius(problem: Problem, lam: float) -> float:
     """R^2 of the ball around the points in the space with the slacks; weights must be positive."""
     slack = problem.ridge(lam) / problem.s
     if not problem.fit_intercept:
-        return float((diagonal_of(problem.K) + slack).max())
-    K = linalg.fortran(on_host(problem.K))
+        return float((problem.K.diagonal + slack).max())
+    K = linalg.fortran(np.asarray(problem.K))
     K[np.diag_indices_from(K)] += slack
     ball = enclosing_ball(K)
     if ball.gap > float(np.finfo(K.dtype).eps) ** WIDEST_GAP * ball.squared_radius:

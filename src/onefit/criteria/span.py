@@ -38,7 +38,6 @@ from numpy.typing import NDArray
 from onefit import linalg
 from onefit.criteria.base import Criterion, check_loss, weighted_mean
 from onefit.criteria.pointwise import Pointwise, pointwise
-from onefit.criteria.rows import diagonal_of, part_of
 from onefit.criteria.solutions import positive
 from onefit.fit import fit
 from onefit.heldout.path import curvature
@@ -95,15 +94,15 @@ def squared_spans(problem: Problem, lam: float, j: int, solution: Solution) -> A
                 f"at lam={lam:g} no support vector is free, and the span is not defined; "
                 "lower lam, or raise delta"
             )
-        return diagonal_of(problem.K)
+        return np.asarray(problem.K.diagonal)
     rho = np.sqrt(problem.s[free] * d[free] / (2.0 * problem.ridge(lam)))
-    xp = linalg.arrays_of(problem.K)
-    K_free = part_of(problem.K, free, np.arange(problem.n))
-    inverse = xp.inverse_spd(xp.unit_ridge(part_of(problem.K, free, free), rho))
+    xp = problem.K.arrays
+    K_free = xp.fortran(problem.K.block(free, np.arange(problem.n)))
+    inverse = xp.inverse_spd(xp.unit_ridge(problem.K.block(free), rho))
     root = xp.asarray(rho)
     inverse *= root[:, None]
     inverse *= root[None, :]
-    spans = diagonal_of(problem.K) - xp.dots(K_free, xp.matmul(inverse, K_free))
+    spans = problem.K.diagonal - xp.dots(K_free, xp.matmul(inverse, K_free))
     pivots = xp.diagonal(inverse)
     if problem.fit_intercept:
         ones = xp.host(xp.lib.sum(inverse, axis=1))

@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from onefit.heldout.scaled import scaled_matrix
 from onefit.heldout.spectrum import Spectrum
 from onefit.problem import Problem
-from onefit.stream.expansion import Expansion
 from onefit.stream.features import product
 from onefit.stream.squared import make_hat
 
@@ -37,7 +36,7 @@ __all__ = ["Hat", "HatSpectrum", "hat_spectrum"]
 
 def hat_spectrum(problem: Problem) -> HatSpectrum:
     """The hat matrices of a problem, from its kernel matrix or from features in its place."""
-    if isinstance(problem.K, Expansion):
+    if problem.K.features is not None:
         found: Any = make_hat(problem)
         return found  # type: ignore[no-any-return]
     return HatSpectrum(problem)

@@ -31,14 +31,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit import linalg
 from onefit.criteria.base import Criterion
 from onefit.criteria.crossval import cross_validation, held_out_loss, of_heldouts
 from onefit.criteria.pointwise import Pointwise
-from onefit.criteria.rows import diagonal_of, part_of, sums_of_rows
 from onefit.folds import Folds
+from onefit.gram import Gram, as_gram
 from onefit.heldout import HeldOutMethod
-from onefit.linalg.tiles import Tiles
 from onefit.problem import Problem
 
 if TYPE_CHECKING:
@@ -66,16 +64,16 @@ def kernel_stability(K: Any) -> float:
     >>> kernel_stability(np.eye(4))
     1.0
     """
-    K = K if isinstance(K, Tiles) else np.asarray(K)
+    K = as_gram(K)
     if len(K.shape) != 2 or K.shape[0] != K.shape[1]:
         raise ValueError(f"K must be a square kernel matrix, got an array of shape {K.shape}")
     return float(_norms(K).max())
 
 
-def _norms(K: Any) -> Array:
+def _norms(K: Gram) -> Array:
     """||K - K^i||_2 for every i."""
-    diagonal = diagonal_of(K)
-    rest = np.maximum(sums_of_rows(K, squared=True) - diagonal**2, 0.0)
+    diagonal = K.diagonal
+    rest = np.maximum(K.row_sums(squared=True) - diagonal**2, 0.0)
     return np.asarray(0.5 * (diagonal + np.sqrt(diagonal**2 + 4.0 * rest)))
 
 
@@ -92,6 +90,7 @@ def smoothed_stability(K: Any) -> tuple[float, Array, Array]:
     left, right : (n, m) arrays
         One column for every row that counts.
     """
+    K = as_gram(K)
     norms, n = _norms(K), K.shape[0]
     largest = float(norms.max())
     if largest == 0.0:
@@ -100,9 +99,9 @@ def smoothed_stability(K: Any) -> tuple[float, Array, Array]:
     value = largest * float(parts.sum()) ** (1.0 / POWER)
     rows = np.flatnonzero(parts > LITTLE)
     # d value / d norm_i = (norm_i / value)^(r - 1)
-    slopes = 2.0 * norms[rows] - diagonal_of(K)[rows]
+    slopes = 2.0 * norms[rows] - K.diagonal[rows]
     shares = (norms[rows] / value) ** (POWER - 1) / slopes
-    columns = linalg.home(part_of(K, np.arange(n), rows))
+    columns = K.arrays.host(K.columns(rows))
     left, right = np.zeros((n, rows.size)), 2.0 * columns
     left[rows, np.arange(rows.size)] = shares
     right[rows, np.arange(rows.size)] = norms[rows]

@@ -20,7 +20,7 @@ from onefit.criteria.by_row import ByRow
 from onefit.losses.base import Loss
 from onefit.problem import Problem
 from onefit.stream.accumulate import Chunk
-from onefit.stream.expansion import Expansion
+from onefit.stream.expansion import FeatureGram
 from onefit.stream.features import FeatureMap
 from onefit.stream.leave_one import Basis, FeatureHat
 from onefit.stream.passes import Sum
@@ -76,7 +76,7 @@ class Judged(Sum):
         """Of the rows of positive weight."""
         X = linalg.arrays_of(chunk.X).rows(chunk.X, some)
         Y, s = (one[some].astype(np.float64, copy=False) for one in (chunk.Y, chunk.s))
-        rows = Expansion(X, self.features, self._places(chunk.row[some]), hold=False)
+        rows = FeatureGram(X, self.features, self._places(chunk.row[some]), keep_features=False)
         part = Problem(rows, Y, s, self.loss, self.basis.intercept, self.scaling)
         part = part.part_of(self.basis.weight)
         return _ChunkHat(part, self.basis, self.lams, self._machines)

@@ -32,7 +32,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit.criteria.base import check_loss
-from onefit.criteria.rows import diagonal_of
 from onefit.criteria.solutions import positive
 from onefit.criteria.stability import kernel_stability
 from onefit.problem import Problem
@@ -64,7 +63,7 @@ def cv_variance_bound(
     kept = positive(problem)
     beta = kernel_stability(kept.K) if stability is None else float(stability)
     mean_lam = kept.ridge(lam) / float(kept.s.sum())
-    kappa = float(diagonal_of(kept.K).max())
+    kappa = float(kept.K.diagonal.max())
     if problem.loss.name == "smoothed_hinge":
         c3, c4 = 2.0 * kappa**1.5 / mean_lam**2, (4.0 * kappa) ** -0.25
         return float(c3 * beta**0.5 * (1.0 + c4 * beta**0.25) ** 2)

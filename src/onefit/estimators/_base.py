@@ -40,7 +40,7 @@ from onefit.kernels.on_device import dtype_of, points_of
 from onefit.losses import Loss
 from onefit.problem import Problem, Solution
 from onefit.stream.approximation import AUTO, expand, get_approximation, seed_of
-from onefit.stream.expansion import Expansion
+from onefit.stream.expansion import FeatureGram
 from onefit.stream.features import FeatureMap, NystromMap
 from onefit.stream.fit import FeatureFit, fit_features
 
@@ -251,7 +251,7 @@ class KernelMachine(BaseEstimator):
             return 0
         return min(rows, AUTO if self.n_components == "auto" else int(self.n_components))
 
-    def _expand(self, kernel: Kernel, X: Any, s: Array) -> Expansion:
+    def _expand(self, kernel: Kernel, X: Any, s: Array) -> FeatureGram:
         """Features of rows, in the place of their kernel matrix."""
         seed = seed_of(self.random_state)
         return expand(self._features, kernel, X, s, self.n_components, seed, self.keep_landmarks)
@@ -281,16 +281,16 @@ class KernelMachine(BaseEstimator):
         elif form == "matrix" or self._precomputed:
             K = kernel.matrix(Geometry(X, keep=False))
         else:
-            K = kernel.tiles(X) if form == "tiles" else kernel.tiles(X).whole()
+            K = kernel.tiles(X) if form == "tiles" else kernel.tiles(X).hold()
         return Problem(
             K, Y, s, self._make_loss(), self.fit_intercept, self.scaling, definite=kernel.definite
         )
 
     def _solve(self, problem: Problem, solver: str | None = None) -> Loss:
         """Solve on the rows of positive weight, set the fitted attributes, return the loss."""
-        if isinstance(problem.K, Expansion):
+        if problem.K.features is not None:
             return self._solve_features(problem)
-        device: Any = linalg.arrays_of(problem.K)
+        device: Any = problem.K.arrays
         if problem.quadratic and not device.on_host:
             a, b, steps = fit_on_device(problem, float(self.lam))
             self._remember(Solution(device.host(a), b, np.empty(0), np.empty(0), steps))
@@ -310,7 +310,7 @@ class KernelMachine(BaseEstimator):
             raise FloatingPointError(
                 f"the solution at lam={self.lam:g} is not finite; raise lam, or scale X and y"
             )
-        rows: Expansion = problem.K
+        rows: FeatureGram = problem.K
         self._adopt(rows.features, rows.landmarks, found)
         return problem.loss
 

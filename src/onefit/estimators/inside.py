@@ -24,7 +24,7 @@ from onefit.losses import Loss
 from onefit.problem import Problem
 from onefit.quantiles import levels_of
 from onefit.stream.approximation import seed_of
-from onefit.stream.expansion import Expansion
+from onefit.stream.expansion import FeatureGram
 from onefit.stream.features import FeatureMap, NystromMap
 from onefit.stream.fit import FeatureFit
 from onefit.stream.sample import Drawn
@@ -158,7 +158,7 @@ def feature_count(machine: KernelMachine, rows: int) -> int:
     return machine._feature_count(rows)
 
 
-def expand(machine: KernelMachine, kernel: Kernel, X: Any, s: Array) -> Expansion:
+def expand(machine: KernelMachine, kernel: Kernel, X: Any, s: Array) -> FeatureGram:
     """Features of rows, in the place of their kernel matrix."""
     return machine._expand(kernel, X, s)
 

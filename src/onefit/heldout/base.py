@@ -293,7 +293,7 @@ class HeldOutMethod(ABC):
         require(problem.loss, self.name, *self.requires)
 
     def _require_host(self, problem: Problem) -> None:
-        arrays = linalg.arrays_of(problem.K)
+        arrays = problem.K.arrays
         if not arrays.on_host:
             raise ValueError(
                 f"method {self.name!r} does not compute on {arrays!r}: use 'iterative', 'exact', "

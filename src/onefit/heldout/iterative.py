@@ -47,13 +47,12 @@ from onefit.certificate import EXACT
 from onefit.certify import bound
 from onefit.fit import fit, resolved
 from onefit.folds import Folds
+from onefit.gram import Gram
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
 from onefit.heldout.inverse import factored
 from onefit.heldout.refit import cheap_to_refit, improve_by_refits
 from onefit.heldout.squared import Block, Eigen
-from onefit.linalg.device import Device
 from onefit.linalg.slices import SLICE
-from onefit.linalg.tiles import BLOCK, Tiles, product
 from onefit.newton import Batch, minimise
 from onefit.problem import Problem, Solution
 from onefit.systems.iterative import (
@@ -162,8 +161,10 @@ class _Iterative(Prepared):
     def refit(self, path: HeldOutPath, i: int, problem: Problem) -> None:
         """Splits without a certificate, where the sample is so small that a refit costs nothing."""
         rough = np.flatnonzero(~(path.bounds[i] <= EXACT * problem.scale).all(axis=1))
-        held = not isinstance(problem.K, Tiles) or problem.K.held is not None
-        if not (held and cheap_to_refit(problem.n, rough.size)) or self.method.tol > EXACT:
+        if (
+            not (problem.K.held and cheap_to_refit(problem.n, rough.size))
+            or self.method.tol > EXACT
+        ):
             return
         improve_by_refits(path, i, problem, self.positive, rough)
 
@@ -185,7 +186,7 @@ class _Squared(_Iterative):
 
     def _slow(self, lams: Array) -> Mask:
         """Lambdas that a factor is expected to serve with fewer operations than an iteration."""
-        if not self.method.factor or isinstance(self.problem.K, Tiles):
+        if not self.method.factor or not (self.problem.K.held and self.problem.K.arrays.on_host):
             return np.zeros(lams.size, dtype=bool)
         n, k = self.problem.n, len(self.folds)
         steps = self.low_rank.steps(lams * float(self.weight.min()), k)
@@ -235,8 +236,8 @@ class _Squared(_Iterative):
         if problem.fit_intercept:
             w = problem.s[:, None] * self.train[:, splits].astype(np.float64)
             w /= w.sum(axis=0)
-            arrays = linalg.arrays_of(problem.K)
-            mean = arrays.host(product(problem.K, arrays.asarray(w)))
+            arrays = problem.K.arrays
+            mean = arrays.host(problem.K.matmul(arrays.asarray(w)))
             square += (w * mean).sum(axis=0) - 2.0 * mean
         square = np.maximum(square, 0.0) + 4.0 * summation(problem.n) * norms.diagonal + 2.0 * nu
         tested = [square[self.folds.test[k], i].max() for i, k in enumerate(splits)]
@@ -299,7 +300,7 @@ class _Machines:
 
     def start(self) -> None:
         """At zero."""
-        k, n, xp = self.ridge.size, self.problem.n, linalg.arrays_of(self.problem.K)
+        k, n, xp = self.ridge.size, self.problem.n, self.problem.K.arrays
         self.arrays = xp
         self.s = xp.asarray(self.problem.s[:, None], np.float64)
         self.y = xp.asarray(self.problem.Y, np.float64)
@@ -346,7 +347,7 @@ class _Machines:
         a = self._balanced(a, left) if systems.centred else a
         xp.put(self.a, left, a)
         self.steps[left] += found.steps
-        xp.put(self.u, left, product(self.problem.K, a, BLOCK))
+        xp.put(self.u, left, self.problem.K.matmul(a, precise=True))
         self.certify(left)
 
     def _weights(self, some: Indices) -> Array:
@@ -394,12 +395,12 @@ class _Machines:
     def _drift(self, a: Array, sums: Array) -> Array:
         """What rounding makes of K a, in units of the root of K_ii; sums are those of root |a|.
 
-        Of slices (onefit.linalg.device_tiles) with |K - K1| <= 2^-16 in units of the roots, up to a
+        Of slices (onefit.gram.device) with |K - K1| <= 2^-16 in units of the roots, up to a
         factor of two, and |a - a1| <= 2^-17 max |a|, only the products of these rests are rounded.
         """
         n, K = self.problem.n, self.problem.K
-        if not (isinstance(K, Tiles) and K.sliced):
-            return summation(n, K.terms if isinstance(K, Tiles) else BLOCK) * sums
+        if not K.sliced:
+            return summation(n, K.terms) * sums
         most = n * 2.0 ** (1 - SLICE) * self.problem.norms.root * self.arrays.largest(a)
         rests = 8.0 * np.minimum(sums, most) + 2.0 ** (3 - SLICE) * sums
         return np.asarray(summation(n) * rests + n * EPSILON**2 * sums)
@@ -411,10 +412,10 @@ def fit_on_device(problem: Problem, lam: float) -> tuple[Any, Array, int]:
     Where K is held and all weights are positive the leave-out formula's own inverse has them; by
     iteration down to what rounding leaves otherwise.
     """
-    xp, q = linalg.arrays_of(problem.K), problem.Y.shape[1]
-    if problem.K.held is not None and (problem.s > 0).all():
+    xp, q = problem.K.arrays, problem.Y.shape[1]
+    if problem.K.held and (problem.s > 0).all():
         a = factored(problem, problem.ridge(lam))
-        u = xp.host(product(problem.K, xp.asarray(a, np.float64), BLOCK))
+        u = xp.host(problem.K.matmul(xp.asarray(a, np.float64), precise=True))
         b = np.zeros(q)
         if problem.fit_intercept:
             b = np.average(problem.Y - u, axis=0, weights=problem.s)
@@ -433,10 +434,10 @@ def fit_on_device(problem: Problem, lam: float) -> tuple[Any, Array, int]:
     return xp.astype(machines.a, problem.K.dtype), machines.b, int(machines.steps.max())
 
 
-def _room(K: Any) -> int:
+def _room(K: Gram) -> int:
     """Numbers that one array of the iteration may have."""
-    arrays = linalg.arrays_of(K)
-    if not isinstance(arrays, Device):
+    arrays: Any = K.arrays
+    if arrays.on_host:
         return ROOM
     return int(min(LARGE, arrays.room() / (8.0 * ARRAYS)))
 

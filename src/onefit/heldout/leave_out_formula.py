@@ -141,7 +141,7 @@ class LeaveOut(Prepared):
     def _with_intercepts(self, a: Array, y: Array) -> Solution:
         """The machines of one target, from their coefficients."""
         problem, folds = self.scaled.problem, self.scaled.splits.folds
-        u, b = linalg.matmul(problem.double.K, a), np.zeros(len(folds))
+        u, b = problem.double.K.matmul(np.asfortranarray(a)), np.zeros(len(folds))
         if problem.fit_intercept:
             for k, train in enumerate(folds.train):
                 b[k] = np.average((y - u[:, k])[train], weights=problem.s[train])

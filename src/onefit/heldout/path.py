@@ -97,7 +97,7 @@ class FullPath:
 
     def __post_init__(self) -> None:
         problem = self.problem
-        self.on_host = linalg.arrays_of(problem.K).on_host
+        self.on_host = problem.K.arrays.on_host
         if self.share and self.on_host and problem.K.dtype == np.float64:
             self.narrow = Narrow(problem)
         pieces = problem.loss.piecewise_quadratic and bool(problem.s.all())

@@ -13,16 +13,17 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array
 from onefit.folds import Folds
+from onefit.gram import Gram
 from onefit.heldout.splits import Splits
 from onefit.problem import Problem
 
 __all__ = ["Scaled", "scaled_matrix"]
 
 
-def scaled_matrix(K: Any, root: Array) -> Any:
+def scaled_matrix(K: Gram, root: Array) -> Any:
     """A column-major R K R that may be overwritten, where K is."""
-    xp = linalg.arrays_of(K)
-    M = linalg.fortran(K) if xp.on_host else xp.copy(K.hold().held)
+    xp, matrix = K.arrays, K.hold().matrix
+    M = linalg.fortran(matrix) if xp.on_host else xp.copy(matrix)
     return _scale(xp, M, root)
 
 
@@ -53,16 +54,16 @@ class Scaled:
 
     def __init__(self, problem: Problem, folds: Folds) -> None:
         self.problem, self.splits = problem, Splits.sort(problem, folds)
-        self.arrays = linalg.arrays_of(problem.K)
+        self.arrays: linalg.Arrays = problem.K.arrays
         self.root = np.sqrt(np.where(problem.s > 0, problem.s, 1.0)).astype(problem.Y.dtype)
         self.targets = np.asfortranarray(self.root[:, None] * problem.Y)
         free = problem.may_overwrite and not self.splits.by_refit.size
-        self.in_place = bool(self.arrays.on_host and free and problem.K.flags.c_contiguous)
+        self.in_place = bool(self.arrays.on_host and free and problem.K.matrix.flags.c_contiguous)
 
     def matrix(self, ridge: float = 0.0) -> Any:
         """A column-major R K R + ridge I, in place of K if that may go."""
         if self.in_place:
-            M = _scale(self.arrays, self.problem.K.T, self.root)
+            M = _scale(self.arrays, self.problem.K.matrix.T, self.root)
         else:
             M = scaled_matrix(self.problem.K, self.root)
         return self.arrays.add_diagonal(M, ridge)

@@ -189,12 +189,12 @@ class Operator:
     def apply(self, h: Array) -> Array:
         """T with 2 lam a = -(W D T + h), T = K a + b, for every column h."""
         a, b = self.coefficients(h)
-        return np.asarray(linalg.matmul(self.problem.K, np.asfortranarray(a)) + b)
+        return np.asarray(self.problem.K.matmul(np.asfortranarray(a)) + b)
 
     def coefficients(self, h: Array) -> tuple[Array, Array]:
         """a and b of that T."""
         problem, A = self.problem, self.active
-        v = self._solve(-linalg.matmul(problem.K, np.asfortranarray(h))[A])
+        v = self._solve(-problem.K.matmul(np.asfortranarray(h))[A])
         b = np.zeros(h.shape[1])
         if problem.fit_intercept:
             if A.size == 0:

@@ -11,12 +11,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from onefit.gram import DeviceGram, TiledGram
 from onefit.kernels.distances import Array, Geometry, Points, as_points, row_blocks
 from onefit.kernels.rows import number_type
 from onefit.linalg import Arrays, arrays_of
 from onefit.linalg.device import Device
-from onefit.linalg.device_tiles import DeviceTiles
-from onefit.linalg.tiles import Tiles
 
 
 class Kernel(ABC):
@@ -85,7 +84,7 @@ class Kernel(ABC):
             f"kernel {self!r} gives no gradient: it has no method 'pullback'; search it by a grid"
         )
 
-    def tiles(self, X: Points) -> Tiles:
+    def tiles(self, X: Points) -> TiledGram:
         """The kernel matrix of the rows of `X`, not held but formed tile by tile when needed."""
         points = as_points(X, "X")
         arrays = arrays_of(points)
@@ -95,9 +94,9 @@ class Kernel(ABC):
             return self(arrays.rows(points, rows), right)
 
         if not isinstance(arrays, Device):
-            return Tiles(block, self.diag(points))
+            return TiledGram(block, self.diag(points))
         self.require_device(arrays)
-        return DeviceTiles(block, arrays.host(self.diag(points)), arrays)
+        return DeviceGram(block, arrays.host(self.diag(points)), arrays)
 
     def require_device(self, arrays: Arrays) -> None:  # noqa: B027
         """Refuse a device that the kernel cannot be computed on."""

@@ -124,12 +124,7 @@ def dots(a: Array, b: Array) -> Array:
 
 
 def row_product(a: Array, b: Array) -> Array:
-    """a b for a symmetric a, reading only the rows of a that some column of b needs.
-
-    A matrix that is not held is multiplied as it can be.
-    """
-    if not isinstance(a, np.ndarray):
-        return np.asfortranarray(a @ b if b.any() else np.zeros_like(b))
+    """a b for a symmetric a, reading only the rows of a that some column of b needs."""
     rows = np.flatnonzero(b.any(axis=1))
     if rows.size > _MOST * a.shape[0]:
         return matmul(a, b[:, 0])[:, None] if b.shape[1] == 1 else matmul(a, b)
@@ -463,12 +458,7 @@ def accumulate(total: Array, a: Array, b: Array, fresh: bool = False) -> None:
 
 
 def matmul(a: Array, b: Array) -> Array:
-    """a @ b, reading C-ordered operands through their transposes (no copies).
-
-    A matrix that is not held is multiplied as it can be.
-    """
-    if not isinstance(a, np.ndarray):
-        return np.asarray(a @ b)
+    """a @ b, reading C-ordered operands through their transposes (no copies)."""
     if b.ndim == 1:
         return _matvec(a, b)
     a_flip, b_flip = _flip(a), _flip(b)

@@ -63,7 +63,7 @@ def _sweep(
     for i in range(len(family.kernels)):
         problem = family.problem(i)
         judged, start = pointwise(loss, problem), process_time()
-        predicted = held_out(problem.K)
+        predicted = held_out(problem.K.matrix)
         if predicted is not None:
             found.values[i] = [
                 np.mean(

@@ -36,7 +36,7 @@ def noise(n: int, rng: np.random.Generator) -> Problem:
 
 def shifted(problem: Problem, lam: float) -> Array:
     """K + lam I."""
-    M = linalg.fortran(problem.K)
+    M = linalg.fortran(problem.K.matrix)
     M[np.diag_indices_from(M)] += lam
     return M
 
@@ -80,7 +80,7 @@ def fast(
 
 def prop(problem: Problem, folds: Folds, lams: Array) -> Array:
     """The paper's algorithm, equations 16 to 19: one eigendecomposition for all lambdas."""
-    values, vectors = linalg.eigh(linalg.fortran(problem.K), overwrite=True)
+    values, vectors = linalg.eigh(linalg.fortran(problem.K.matrix), overwrite=True)
     q, loo = linalg.matmul(vectors.T, problem.Y), len(folds) == problem.n
     for lam in lams:
         damped = 1.0 / (values + lam)

@@ -103,7 +103,7 @@ def sweep(family: Family, folds: Folds, machine: str) -> Sweep:
     values = np.empty((len(family.kernels), len(family.lams)))
     seconds = 0.0
     for i in range(len(family.kernels)):
-        K = family.problem(i).K
+        K = family.problem(i).K.matrix
         start = process_time()
         prepared = MACHINES[machine](K)
         wrong = [

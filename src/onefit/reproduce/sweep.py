@@ -136,7 +136,7 @@ class Family:
     def off_diagonals(self) -> Array:
         """The mean entry beside the diagonal of each matrix; near zero, it is near the identity."""
         n = len(self.y)
-        matrices = (self.problem(i).K for i in range(len(self.kernels)))
+        matrices = (self.problem(i).K.matrix for i in range(len(self.kernels)))
         return np.array([(K.sum() - np.trace(K)) / (n * (n - 1)) for K in matrices])
 
     def held_out(

@@ -18,9 +18,7 @@ from onefit._validation import check_choice
 from onefit.criteria import CRITERIA
 from onefit.criteria.base import Criterion as Own
 from onefit.criteria.evidence import Evidence
-from onefit.criteria.rows import on_host
 from onefit.linalg import LinAlgError
-from onefit.linalg.tiles import Tiles
 from onefit.problem import Problem
 
 Array = NDArray[Any]
@@ -86,9 +84,9 @@ class _Guarded:
 
     def evaluate(self, evidence: Evidence) -> tuple[Array, list[str]]:
         size, problem = len(evidence.lams), evidence.problem
-        if isinstance(problem.K, Tiles):
+        if not problem.K.arrays.on_host:
             # whoever wrote it knows NumPy's arrays
-            problem = replace(problem, K=on_host(problem.K))
+            problem = replace(problem, K=np.asarray(problem.K))
             evidence = replace(evidence, problem=problem)
         try:
             return self.criterion.evaluate(evidence)

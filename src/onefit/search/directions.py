@@ -20,9 +20,9 @@ import numpy as np
 from onefit import plan
 from onefit._types import Array
 from onefit.estimators import inside
+from onefit.gram import Gram, as_gram
 from onefit.kernels import Bank, Kernel
-from onefit.linalg import arrays_of, is_elsewhere
-from onefit.linalg.device_tiles import DeviceTiles
+from onefit.linalg import arrays_of
 from onefit.search.continuous import Interval
 from onefit.search.rows import Sample
 
@@ -122,15 +122,15 @@ class Mixture:
     def params(self, x: Array) -> dict[str, Any]:
         return {"kernel": self.bank.mixed(self._mu(x))}
 
-    def matrix(self, x: Array) -> Any:
+    def matrix(self, x: Array) -> Gram:
         pairs = [(w, K) for w, K in zip(self._mu(x), self.matrices, strict=True) if w]
-        if isinstance(pairs[0][1], DeviceTiles):
-            return DeviceTiles.keeping(sum(w * K.held for w, K in pairs))
-        return np.asarray(sum(w * K for w, K in pairs))
+        return as_gram(sum(w * K.matrix for w, K in pairs))
 
     def pull(self, x: Array, left: Array, right: Array) -> Array:
         p, mu = self.bank.p, self._mu(x)
-        g = np.array([float(np.vdot(left, K @ right)) for K in self.matrices])
+        g = np.array(
+            [float(np.vdot(left, K.matmul(np.asfortranarray(right)))) for K in self.matrices]
+        )
         return np.asarray((g - (g @ mu) * mu ** (p - 1.0)) / self._length(x))
 
     def _length(self, v: Array) -> float:
@@ -143,9 +143,9 @@ class Mixture:
         return np.asarray(v / self._length(v))
 
 
-def held_matrix(kernel: Kernel, X: Any) -> Any:
+def held_matrix(kernel: Kernel, X: Any) -> Gram:
     """The kernel matrix of rows, where they are."""
-    return DeviceTiles.keeping(kernel(X)) if is_elsewhere(X) else kernel(X)
+    return as_gram(kernel(X))
 
 
 def make_direction(estimator: Any, sample: Sample, ranges: dict[str, Any]) -> Direction:

@@ -179,7 +179,7 @@ def _matrix(job: Job, sample: Sample, geometry: Geometry | None) -> Any:
     if not products or isinstance(job.kernel, Precomputed):
         return job.kernel.matrix(geometry or Geometry(sample.X, keep=False))
     tiles = job.kernel.tiles(sample.X)
-    return tiles if job.tiled else tiles.whole()
+    return tiles if job.tiled else tiles.hold()
 
 
 def run_machine(

@@ -23,7 +23,7 @@ from onefit.losses.base import loss_of
 from onefit.problem import Problem
 from onefit.stream.accumulate import Accumulator
 from onefit.stream.bound import Certificate
-from onefit.stream.expansion import Expansion, run
+from onefit.stream.expansion import FeatureGram, run
 from onefit.stream.hessian import Columns
 from onefit.stream.newton import Minimum, minimise_one, warn_unfinished
 from onefit.stream.partition import Partition, partitions
@@ -72,7 +72,7 @@ def with_threshold(problem: Problem, lam: float) -> Problem:
     """The problem with a loss that no longer waits for the residuals of the squared loss."""
     if not getattr(problem.loss, "relative", False):
         return problem
-    rows: Expansion = problem.K
+    rows: FeatureGram = problem.K
     found = fit_squared(problem, lam)
     kept = problem.positive
     residuals = problem.Y[kept] - (rows.values(kept, found.W) + found.b)[:, 0]
@@ -83,7 +83,7 @@ def fit_primal(
     problem: Problem, lam: float, target: int, label: Indices, start: Array | None = None
 ) -> Minimum:
     """The machine of all rows for one target, and its sums part by part."""
-    rows: Expansion = problem.K
+    rows: FeatureGram = problem.K
     scale, kappa = float(problem.scale[target]), float(rows.lengths.max(initial=0.0))
     form, parts = make_form(problem, target), int(label.max()) + 1
     nothing = [np.empty((form.size, 0))]
@@ -193,7 +193,7 @@ class PrimalPrepared(Prepared):
     def _put(
         self, path: HeldOutPath, i: int, j: int, part: Partition, theta: Array, found: Certificate
     ) -> None:
-        rows: Expansion = self.problem.K
+        rows: FeatureGram = self.problem.K
         m = rows.features.size
         for c, split in enumerate(part.splits):
             tested = self.folds.test[split]

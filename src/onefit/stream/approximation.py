@@ -27,7 +27,7 @@ from onefit._validation import check_choice, check_positive
 from onefit.kernels import Kernel
 from onefit.kernels.distances import is_sparse
 from onefit.stream.accumulate import Chunk
-from onefit.stream.expansion import Expansion, chunks, run
+from onefit.stream.expansion import FeatureGram, chunks, run
 from onefit.stream.features import FeatureMap, nystrom_map
 from onefit.stream.fourier import fourier_map
 from onefit.stream.sample import Drawn, Sample
@@ -170,14 +170,14 @@ def expand(
     size: int | str,
     seed: int,
     keep_landmarks: bool,
-) -> Expansion:
+) -> FeatureGram:
     """Features of rows in memory."""
     size = size if isinstance(size, str) else int(size)
     fold, none = np.zeros(s.size, dtype=np.intp), np.empty((s.size, 0))
     parts: Iterable[Chunk] = chunks(X, none, s, fold, CHUNK)
     drawn = run(Sample(approximation.wanted(size), seed), parts)
     features, landmarks, _ = approximation.features(kernel, drawn, size, seed)
-    return Expansion(X, features, landmarks, keep_landmarks)
+    return FeatureGram(X, features, landmarks, keep_landmarks)
 
 
 def _pivots(kernel: Kernel, X: Any, size: int | str, tolerance: float) -> Indices:

@@ -16,11 +16,12 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices
+from onefit.gram import DenseGram, Gram
 from onefit.stream.accumulate import Accumulator, Chunk
 from onefit.stream.features import FeatureMap, HeldMap
 from onefit.stream.gram import Centre
 
-__all__ = ["Expansion", "chunks", "run"]
+__all__ = ["FeatureGram", "chunks", "run"]
 
 State = TypeVar("State")
 Result = TypeVar("Result")
@@ -50,8 +51,8 @@ def chunks(X: Any, Y: Array, s: Array, fold: Indices, size: int) -> Iterator[Chu
 
 
 @dataclass(frozen=True)
-class Expansion:
-    """Features of some rows.
+class FeatureGram(Gram):
+    """K ~ Phi Phi' of some rows.
 
     Attributes
     ----------
@@ -61,7 +62,7 @@ class Expansion:
         The rows that the landmarks are, if they are any; -1 for a row that is not here.
     keep_landmarks : bool
         Whether landmarks may lie in held-out folds.
-    hold : bool
+    keep_features : bool
         Whether features are kept if there is room. Rows may lie on a device if not.
     """
 
@@ -69,7 +70,7 @@ class Expansion:
     features: FeatureMap
     landmarks: Indices | None = field(default=None, repr=False)
     keep_landmarks: bool = False
-    hold: bool = True
+    keep_features: bool = True
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -82,9 +83,43 @@ class Expansion:
         """Double precision."""
         return np.dtype(np.float64)
 
+    @property
     def diagonal(self) -> Array:
         """Squared lengths, no less than those of the features."""
         return np.square(self.features.lengths(self.X))
+
+    @property
+    def held(self) -> bool:
+        return False
+
+    @property
+    def matrix(self) -> Any:
+        raise RuntimeError("features replace the kernel matrix, which is never formed")
+
+    def hold(self) -> Gram:
+        """Phi Phi' as a matrix, for small samples."""
+        return DenseGram(self.block(np.arange(self.shape[0])))
+
+    def matmul(self, V: Array, precise: bool = False) -> Array:
+        """Phi (Phi' V)."""
+        Phi = self._matrix_of(np.arange(self.shape[0]))
+        return linalg.matmul(Phi, linalg.matmul(Phi.T, V))
+
+    def block(self, rows: Indices, columns: Indices | None = None) -> Array:
+        left = self._matrix_of(rows)
+        return linalg.matmul(left, (left if columns is None else self._matrix_of(columns)).T)
+
+    def row_sums(self, squared: bool = False) -> Array:
+        return self.hold().row_sums(squared)
+
+    def astype(self, dtype: Any) -> FeatureGram:
+        """Itself: features are in double precision."""
+        return self
+
+    def _matrix_of(self, rows: Indices) -> Array:
+        """The features of some rows, on the host."""
+        xp = linalg.arrays_of(self.X)
+        return np.asarray(xp.host(self.features.apply(xp.rows(self.X, rows))))
 
     @property
     def size(self) -> int:
@@ -101,7 +136,7 @@ class Expansion:
     def kept(self) -> tuple[Any, FeatureMap]:
         """Rows and the map to their features: the features themselves, if there is room."""
         n, m, xp = self.shape[0], self.features.size, linalg.arrays_of(self.X)
-        if n * m > self.room or not self.hold:
+        if n * m > self.room or not self.keep_features:
             return self.X, self.features
         Phi = xp.empty((n, m), np.float64)
         for first in range(0, n, self.size):
@@ -132,8 +167,8 @@ class Expansion:
             return np.empty((self.features.size, 0))
         return self.features.lost(np.flatnonzero(np.isin(self.landmarks, removed)))
 
-    def sample(self, rows: Indices) -> Expansion:
-        """Of some rows, all landmarks among them."""
+    def take(self, rows: Indices) -> FeatureGram:
+        """Features of some rows, all landmarks among them."""
         place = np.full(self.shape[0], -1, dtype=np.intp)
         place[rows] = np.arange(rows.size)
         landmarks = None if self.landmarks is None else place[self.landmarks]

@@ -33,7 +33,7 @@ from onefit import linalg
 from onefit._precise import summation
 from onefit._types import Array, Indices
 from onefit.kernels import Geometry, Kernel
-from onefit.linalg.tiles import blas_threads, each
+from onefit.linalg.threads import blas_threads, each
 
 __all__ = ["FeatureMap", "HeldMap", "NystromMap", "nystrom_map", "product"]
 

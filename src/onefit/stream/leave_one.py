@@ -38,7 +38,7 @@ from onefit import linalg
 from onefit._precise import summation
 from onefit._types import Array
 from onefit.problem import Problem
-from onefit.stream.expansion import Expansion
+from onefit.stream.expansion import FeatureGram
 from onefit.stream.features import product
 from onefit.stream.gram import Centre, Sums
 
@@ -135,7 +135,7 @@ class FeatureHat:
     Parameters
     ----------
     problem : Problem
-        These rows: with the squared loss, an Expansion for K, and positive weights. Its weight is
+        These rows: with the squared loss, an FeatureGram for K, and positive weights. Its weight is
         that of the sample.
     basis : Basis
         Of the sample.
@@ -143,7 +143,7 @@ class FeatureHat:
 
     def __init__(self, problem: Problem, basis: Basis) -> None:
         self.problem, self.basis = problem, basis
-        self.rows: Expansion = problem.K
+        self.rows: FeatureGram = problem.K
         self.s = problem.s.astype(np.float64)
         self.share = float(basis.intercept) * self.s / basis.weight
         self.arrays = linalg.arrays_of(basis.vectors)

@@ -17,7 +17,7 @@ from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
 from onefit.problem import Problem
-from onefit.stream.expansion import Expansion, run
+from onefit.stream.expansion import FeatureGram, run
 from onefit.stream.gram import Gram, Moments
 from onefit.stream.leave_one import Basis, FeatureHat
 from onefit.stream.partition import Partition, partitions
@@ -46,7 +46,7 @@ class GramFolds(HeldOutMethod):
 
 def moments(problem: Problem, part: Partition) -> Moments:
     """The sums of every part of the rows."""
-    rows: Expansion = problem.K
+    rows: FeatureGram = problem.K
     gram = Gram(rows.kept[1], rows.centre(problem.Y, problem.s, problem.fit_intercept))
     return run(gram, rows.whole(problem.Y, problem.s, part.label))
 
@@ -136,7 +136,7 @@ class GramPrepared(Prepared):
         ]
 
 
-def put(path: HeldOutPath, rows: Expansion, split: int, found: Machines) -> None:
+def put(path: HeldOutPath, rows: FeatureGram, split: int, found: Machines) -> None:
     """Predict the test rows of a split by its machines, one per lambda."""
     values, errors = _predicted(rows, path.folds.test[split], found)
     for i, reason in enumerate(found.reasons):
@@ -146,7 +146,7 @@ def put(path: HeldOutPath, rows: Expansion, split: int, found: Machines) -> None
             path.fill(i, split, slice(None), values[:, i], errors[i])
 
 
-def _predicted(rows: Expansion, some: Indices, found: Machines) -> tuple[Array, Array]:
+def _predicted(rows: FeatureGram, some: Indices, found: Machines) -> tuple[Array, Array]:
     """Predictions (n, L, q) of some rows, and bounds (L, q) on their errors."""
     values = rows.values(some, found.W) + found.b
     drift = rows.kept[1].drift(np.asfortranarray(found.W.reshape(found.W.shape[0], -1)))

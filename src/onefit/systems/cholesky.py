@@ -16,6 +16,7 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices, Mask
+from onefit.gram import Gram
 from onefit.problem import Problem
 from onefit.systems.base import Model, by_column
 
@@ -64,15 +65,15 @@ class Factor:
 
     Parameters
     ----------
-    K : (n, n) array or DeviceTiles
+    K : Gram
     rows : index array
     root : array
         The diagonal of R, a number for each of the rows.
     """
 
-    def __init__(self, K: Any, rows: Indices, root: Array) -> None:
-        self.rows, self.root, self.arrays = rows, root, linalg.arrays_of(K)
-        self.K = part(K, rows)
+    def __init__(self, K: Gram, rows: Indices, root: Array) -> None:
+        self.rows, self.root, self.arrays = rows, root, K.arrays
+        self.K = K.block(rows)
         self.lower: Any = None
         try:
             self.lower = self.arrays.cholesky(self.arrays.unit_ridge(self.K, root))
@@ -128,10 +129,3 @@ class Factor:
         x = x + self.apply(root * (z - b - self._product(root * x)) - x)
         shift = (root @ x + total) / (root @ ones)
         return root * (x - shift * ones), float(b + shift)
-
-
-def part(K: Any, rows: Indices) -> Any:
-    """The symmetric part of some rows, where K is; all of them are K itself."""
-    if not isinstance(K, np.ndarray):
-        return K.part(rows)
-    return K if rows.size == K.shape[0] else linalg.submatrix(K, rows, rows)

@@ -42,8 +42,8 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices, Mask
+from onefit.gram import Gram
 from onefit.linalg import Arrays, arrays_of
-from onefit.linalg.tiles import Tiles, product
 from onefit.problem import Problem
 from onefit.systems.base import Model
 from onefit.systems.low_rank import LowRank
@@ -116,7 +116,7 @@ class Ridged:
 
     Attributes
     ----------
-    K : array or Tiles
+    K : Gram
     F : (n, m) array
     root : (n, g) array
     group : (k,) int array
@@ -129,7 +129,7 @@ class Ridged:
         Where K, F, root and all columns are.
     """
 
-    K: Array | Tiles
+    K: Gram
     F: Array
     root: Array
     group: Indices
@@ -140,7 +140,7 @@ class Ridged:
 
     @classmethod
     def prepare(
-        cls, K: Array | Tiles, F: Array, root: Array, group: Indices, size: Array, centred: bool
+        cls, K: Gram, F: Array, root: Array, group: Indices, size: Array, centred: bool
     ) -> Ridged:
         """With the small matrices decomposed or inverted, whatever costs less.
 
@@ -174,7 +174,7 @@ class Ridged:
 
     def apply(self, V: Array, R: Array) -> tuple[Array, Array]:
         """P (I + R K R) V for V = P V, and the coefficients along R 1 that were taken out."""
-        out = R * product(self.K, R * V)
+        out = R * self.K.matmul(R * V)
         out += V
         return out, self.project(out, R)
 
@@ -364,7 +364,7 @@ def bordered(
     precision = systems.size.dtype
     if systems.centred and total.any():
         start = -root * (total / weight)
-        z = z - start - root * product(systems.K, (root * start).astype(precision))
+        z = z - start - root * systems.K.matmul((root * start).astype(precision))
     size = np.sqrt(linalg.dots(z, z))
     unit = np.where((size > 0.0) & (precision != z.dtype), size, np.ones_like(size))
     target = (tolerance * size / unit).astype(precision)

@@ -29,7 +29,6 @@ import numpy as np
 from onefit._types import Array
 from onefit.linalg import arrays_of
 from onefit.linalg.device import Device
-from onefit.linalg.tiles import Tiles, take_columns
 
 __all__ = ["LowRank"]
 
@@ -80,7 +79,7 @@ class LowRank:
 
     Parameters
     ----------
-    K : array or Tiles
+    K : Gram
     s : (n,) array
         Weights: rows of weight zero are never drawn.
 
@@ -106,12 +105,10 @@ class LowRank:
         positive = np.flatnonzero(s)
         self.rows = np.sort(self.random.permutation(positive)[:SAMPLE])
         root = np.sqrt(self.s[self.rows])
-        tiled = isinstance(K, Tiles)
-        small = K.block(self.rows, None) if tiled else K[np.ix_(self.rows, self.rows)]
-        self.small = self.arrays.host(small) * root[:, None] * root
+        self.small = self.arrays.host(K.block(self.rows)) * root[:, None] * root
         pairs = self.rows.size * (self.rows.size - 1)
         self.times = positive.size * (positive.size - 1) / max(1, pairs)
-        self.left = np.maximum(self.s * K.diagonal(), 0.0)
+        self.left = np.maximum(self.s * K.diagonal, 0.0)
         self.blocks: list[Array] = []
         self.sizes = [self._size()]
 
@@ -150,7 +147,7 @@ class LowRank:
         n, m, prices = int(self.K.shape[0]), count * self.prices.block, self.prices
         steps = STEPS * np.sqrt(1.0 + self.sizes[count] / ridge)
         products = float(steps.sum() + prices.narrow * steps.max())
-        tiled = isinstance(self.K, Tiles) and self.K.held is None
+        tiled = not self.K.held
         entries = prices.entry * n * n / 2.0 * float(steps.max()) if tiled else 0.0
         setup = 6.0 * n * m * m + prices.decomposition * folds * float(m) ** 3
         return setup + entries + (2.0 * n * n + 4.0 * n * m) * products
@@ -159,11 +156,11 @@ class LowRank:
         """Draw a block; False where nothing but rounding is left to draw from."""
         epsilon = float(np.finfo(self.K.dtype).eps)
         total = float(self.left.sum())
-        if total <= 100.0 * epsilon * float(np.abs(self.s * self.K.diagonal()).sum()):
+        if total <= 100.0 * epsilon * float(np.abs(self.s * self.K.diagonal).sum()):
             return False
         size = self.prices.block
         rows = np.unique(self.random.choice(self.left.size, size=size, p=self.left / total))
-        xp, columns = self.arrays, take_columns(self.K, rows)
+        xp, columns = self.arrays, self.K.columns(rows)
         for block in self.blocks:
             columns -= block @ xp.rows(block, rows).T
         values, vectors = np.linalg.eigh(xp.host(xp.rows(columns, rows)))

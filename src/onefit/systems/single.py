@@ -28,6 +28,7 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Mask
+from onefit.gram import DenseGram
 from onefit.problem import Problem
 from onefit.systems.base import Model
 from onefit.systems.iterative import Ridged, bordered, conjugate_gradients
@@ -62,11 +63,11 @@ class Narrow:
         self.last: tuple[float, int, float] = (np.inf, 0, np.inf)
 
     @cached_property
-    def K(self) -> Array:
+    def K(self) -> DenseGram:
         """The copy."""
-        copy = np.asarray(self.problem.K, dtype=np.float32)
+        copy = np.asarray(self.problem.K.matrix, dtype=np.float32)
         small = np.float32(LOST * self.problem.norms.diagonal)
-        return np.where(np.abs(copy) < small, np.float32(0.0), copy)
+        return DenseGram(np.where(np.abs(copy) < small, np.float32(0.0), copy))
 
     def pays(self, d: Array, ridge: float, newton: int) -> bool:
         """Whether iterating so many Newton steps around curvature d (n,) is cheaper than a factor.
@@ -146,7 +147,7 @@ class Single:
         systems = self.narrow.systems(root)
         a, b = bordered(systems, root, model.missing, model.total, LEFT)
         for _ in range(self.rounds - 1):
-            e = (model.missing - linalg.row_product(problem.K, a) - c * a - b) * curved
+            e = (model.missing - problem.K.matmul(a) - c * a - b) * curved
             da, db = bordered(systems, root, e, model.total + a.sum(axis=0), LEFT)
             a, b = a + da, b + db
         return a, b

@@ -43,7 +43,7 @@ class SharedSpectrum:
         self.d, A = d, np.flatnonzero(d > 0.0)
         self.size = A.size
         root = np.sqrt(problem.s[A] * d[A])
-        M = linalg.submatrix(problem.K, A, A)
+        M = problem.K.take(A).matrix
         M *= root
         M *= root[:, None]
         whole = PartialEigh.decompose(M.T)

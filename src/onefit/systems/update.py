@@ -96,8 +96,7 @@ class Base:
         """M^-1."""
         if self.spectrum is not None:
             return self.spectrum.at(self.ridge)
-        whole = self.p == self.K.shape[0]
-        K = self.K if whole else linalg.submatrix(self.K, self.active, self.active)
+        K = self.K.block(self.active)
         return (Factored if self.alone else Dense)(linalg.unit_ridge(K, self.rho))
 
     @cached_property
@@ -197,7 +196,7 @@ class Base:
         before, p = self.entrants.size, self.p
         self.entrants = np.concatenate([self.entrants, new])
         self.entry[new] = 1 + before + np.arange(new.size)
-        K_new = linalg.submatrix(self.K, new, np.concatenate([self.active, self.entrants])).T
+        K_new = self.K.block(new, np.concatenate([self.active, self.entrants])).T
         inside = np.asfortranarray(self.rho[:, None] * K_new[:p])
         self.entered = np.hstack([self.entered, inside])
         solved = self.inverse.apply(inside)

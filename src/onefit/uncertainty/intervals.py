@@ -48,7 +48,7 @@ from onefit.fit import fit
 from onefit.folds import Folds, leave_one_out
 from onefit.kernels import Geometry
 from onefit.problem import Problem
-from onefit.stream.expansion import Expansion
+from onefit.stream.expansion import FeatureGram
 from onefit.stream.fit import fit_features
 from onefit.uncertainty.machines import leave_out, leave_out_features
 
@@ -173,7 +173,7 @@ def _in_features(
     lam, q = float(machine.lam), problem.Y.shape[1]
     W, b = leave_out_features(problem, _splits(fold_of), lam)
     place = np.unique(fold_of, return_inverse=True)[1]
-    new = Expansion(X_new, problem.K.features)
+    new = FeatureGram(X_new, problem.K.features)
     every = np.arange(X_new.shape[0])
     bounds = []
     for j in range(q):

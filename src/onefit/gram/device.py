@@ -1,4 +1,4 @@
-"""A kernel matrix on a device: by tiles that are as large as its memory allows, or held.
+"""A kernel matrix on a device: tiles as large as its memory allows, or the whole matrix.
 
 **Precise products.** With slices K1 of the matrix and A1 of the columns (onefit.linalg.slices),
 
@@ -18,85 +18,90 @@ from typing import Any
 import numpy as np
 
 from onefit._types import Array, Indices
+from onefit.gram.tiled import TiledGram
 from onefit.linalg.arrays import arrays_of
 from onefit.linalg.device import Device, DeviceMemoryError, dtype_name
 from onefit.linalg.slices import leading, power_of_two, top_of, two_sum
-from onefit.linalg.tiles import Tiles
 
-__all__ = ["DeviceTiles"]
+__all__ = ["DeviceGram"]
 
-#: side of the largest and of the smallest tile
-LARGE, SMALL = 16384, 1024
+#: rows of the largest and of the smallest tile
+LARGEST_TILE_ROWS, SMALLEST_TILE_ROWS = 16384, 1024
 #: tiles that a device holds at a time, one of them while another is computed
-TEMPORARY = 5
+TILES_IN_MEMORY = 5
 
 
-class DeviceTiles(Tiles):
-    """A symmetric matrix on a device, by tiles that are larger, or held.
+class DeviceGram(TiledGram):
+    """A symmetric matrix on a device, formed tile by tile or held.
 
-    Tiles are as large as the memory that is free allows, and become smaller where that turns out
-    not to be enough.
+    Tiles are as large as the free memory allows, and become smaller where that turns out not to be
+    enough.
 
     Parameters
     ----------
-    block : callable
-        As of :class:`Tiles`, with arrays of the device.
-    diagonal : (n,) array of NumPy's
+    tile : callable
+        As of :class:`TiledGram`, with arrays of the device.
+    diagonal : (n,) NumPy array
     arrays : Device
     """
 
     sliced = True
     arrays: Device
 
-    def __init__(self, block: Callable[[Any, Any], Any], diagonal: Array, arrays: Device) -> None:
-        super().__init__(block, diagonal)
+    def __init__(self, tile: Callable[[Any, Any], Any], diagonal: Array, arrays: Device) -> None:
+        super().__init__(tile, diagonal)
         self.arrays = arrays
-        room = (arrays.room() / (TEMPORARY * diagonal.dtype.itemsize)) ** 0.5
-        self.side = int(min(LARGE, max(SMALL, room // SMALL * SMALL)))
+        self._held: Any = None
+        room = (arrays.room() / (TILES_IN_MEMORY * diagonal.dtype.itemsize)) ** 0.5
+        rows = max(SMALLEST_TILE_ROWS, room // SMALLEST_TILE_ROWS * SMALLEST_TILE_ROWS)
+        self.tile_rows = int(min(LARGEST_TILE_ROWS, rows))
 
     @classmethod
-    def keeping(cls, held: Any) -> DeviceTiles:
+    def keeping(cls, matrix: Any) -> DeviceGram:
         """A matrix that is there already."""
-        arrays: Any = arrays_of(held)
+        arrays: Any = arrays_of(matrix)
 
-        def block(rows: Any, columns: Any) -> Any:
-            return arrays.columns(arrays.rows(held, rows), rows if columns is None else columns)
+        def tile(rows: Any, columns: Any) -> Any:
+            return arrays.columns(arrays.rows(matrix, rows), rows if columns is None else columns)
 
-        diagonal = arrays.host(arrays.lib.linalg.diagonal(held))
-        found = cls(block, diagonal, arrays)
-        found.held = held
+        diagonal = arrays.host(arrays.lib.linalg.diagonal(matrix))
+        found = cls(tile, diagonal, arrays)
+        found._held = matrix
         return found
 
-    def astype(self, dtype: Any) -> DeviceTiles:
-        """The same numbers in another precision."""
-        arrays, diagonal = self.arrays, self._diagonal.astype(dtype)
-        other = DeviceTiles(lambda *some: arrays.astype(self.block(*some), dtype), diagonal, arrays)
-        other.held = None if self.held is None else arrays.astype(self.held, dtype)
-        return other
+    @property
+    def held(self) -> bool:
+        return self._held is not None
 
-    def hold(self) -> DeviceTiles:
+    @property
+    def matrix(self) -> Any:
+        return self._held if self._held is not None else super().matrix
+
+    def hold(self) -> DeviceGram:
         """Keep the whole matrix from now on."""
-        if self.held is None:
-            self.held = self.whole()
+        if self._held is None:
+            n = self.shape[0]
+            size = f"{n * n * self.dtype.itemsize / 2**30:.3g} GiB"
+            with self.arrays.within_memory(f"a kernel matrix of {n} rows, {size},"):
+                self._held = self._smaller(self._whole)
         return self
 
+    def astype(self, dtype: Any) -> DeviceGram:
+        arrays, tile, diagonal = self.arrays, self.tile, self._diagonal.astype(dtype)
+        other = DeviceGram(lambda *some: arrays.astype(tile(*some), dtype), diagonal, arrays)
+        other._held = None if self._held is None else arrays.astype(self._held, dtype)
+        return other
+
     def columns(self, rows: Indices) -> Any:
-        """Some of the columns, (n, m)."""
-        if self.held is not None:
-            return self.arrays.columns(self.held, rows)
+        if self._held is not None:
+            return self.arrays.columns(self._held, rows)
         return self._smaller(lambda: self._columns(rows))
 
     def _columns(self, rows: Indices) -> Any:
         out = self.arrays.empty((self.shape[0], rows.size), self.dtype)
         for some in self._slices():
-            out[some, :] = self.block(some, rows)
+            out[some, :] = self.tile(some, rows)
         return out
-
-    def whole(self) -> Any:
-        """The matrix itself."""
-        n = self.shape[0]
-        with self.arrays.within_memory(f"a kernel matrix of {n} rows, {self._size(n)},"):
-            return self._smaller(self._whole)
 
     def _whole(self) -> Any:
         out = self.arrays.empty(self.shape, self.dtype)
@@ -107,29 +112,25 @@ class DeviceTiles(Tiles):
                 out[columns, rows] = tile.T
         return out
 
-    def part(self, rows: Indices, columns: Indices | None = None) -> Any:
-        """Some rows and columns, or the symmetric part of some rows; not to be written to."""
-        if self.held is None:
-            return self.block(rows, columns)
+    def block(self, rows: Indices, columns: Indices | None = None) -> Any:
+        if self._held is None:
+            return self.tile(rows, columns)
         if columns is None and rows.size == self.shape[0]:
-            return self.held
-        return self.arrays.submatrix(self.held, rows, rows if columns is None else columns)
+            return self._held
+        return self.arrays.submatrix(self._held, rows, rows if columns is None else columns)
 
-    def sample(self, rows: Indices) -> DeviceTiles:
+    def take(self, rows: Indices) -> DeviceGram:
         """The matrix of some of the rows, held."""
-        return DeviceTiles.keeping(self.arrays.copy(self.part(rows)))
+        return DeviceGram.keeping(self.arrays.copy(self.block(rows)))
 
-    def __matmul__(self, V: Any) -> Any:
-        return self.product(V)
+    def matmul(self, V: Any, precise: bool = False) -> Any:
+        """K V, by slices if it is to be precise.
 
-    def product(self, V: Any, precise: bool = False) -> Any:
-        """K V in the wider of both precisions, or by slices if it is to be precise.
-
-        It is where V is: arrays of NumPy come from the host and go back there.
+        The result is where V is: a NumPy array is copied to the device and the product back.
         """
         arrays = self.arrays
         if isinstance(V, np.ndarray):
-            return arrays.host(self.product(arrays.asarray(V), precise))
+            return np.asfortranarray(arrays.host(self.matmul(arrays.asarray(V), precise)))
         wide = "float64" if "float64" in f"{V.dtype} {self.dtype}" else "float32"
         V = arrays.astype(V, wide)
         own = self._precise_product if precise and wide == "float64" else self._product
@@ -138,7 +139,7 @@ class DeviceTiles(Tiles):
     def _tiles(self, wide: Any) -> Iterator[tuple[slice, slice, Any]]:
         """Tiles on and above the diagonal, held or formed."""
         for rows, columns in self._pairs():
-            tile = self.held[rows, columns] if self.held is not None else self._tile(rows, columns)
+            tile = self._held[rows, columns] if self.held else self._tile(rows, columns)
             yield rows, columns, self.arrays.astype(tile, wide)
 
     def _product(self, V: Any) -> Any:
@@ -170,34 +171,26 @@ class DeviceTiles(Tiles):
         total += lost
         return total * t[:, None]
 
-    def row_sum(self) -> float:
-        """The largest absolute row sum of the matrix that is held."""
-        return float(self.row_sums().max())
-
     def row_sums(self, squared: bool = False) -> Array:
-        """Of every row the sum of absolute values, or of squares, of the matrix that is held."""
-        arrays = self.arrays
-        panels = (arrays.lib.abs(self.held[some, :]) for some in self._slices())
+        arrays, K = self.arrays, self.hold().matrix
+        panels = (arrays.lib.abs(K[some, :]) for some in self._slices())
         sums = (arrays.lib.sum(one * one if squared else one, axis=1) for one in panels)
         return np.concatenate([arrays.host(one) for one in sums])
 
     def _smaller(self, action: Callable[[], Any]) -> Any:
-        """What an action gives, with smaller tiles where the memory is not enough."""
+        """The result of an action, with smaller tiles where the memory is not enough."""
         while True:
             try:
                 return action()
             except self.arrays.exhausted as error:
-                if isinstance(error, DeviceMemoryError) or self.side <= SMALL:
+                if isinstance(error, DeviceMemoryError) or self.tile_rows <= SMALLEST_TILE_ROWS:
                     raise
-            self.side = max(SMALL, self.side // 2)
+            self.tile_rows = max(SMALLEST_TILE_ROWS, self.tile_rows // 2)
             self.arrays.release()
 
     def _slices(self) -> list[slice]:
         n = self.shape[0]
-        return [slice(i, min(i + self.side, n)) for i in range(0, n, self.side)]
-
-    def _size(self, n: int) -> str:
-        return f"{n * n * self.dtype.itemsize / 2**30:.3g} GiB"
+        return [slice(i, min(i + self.tile_rows, n)) for i in range(0, n, self.tile_rows)]
 
 
 def _sides(rows: slice, columns: slice) -> list[tuple[bool, slice, slice]]:

@@ -1,0 +1,61 @@
+"""Loops in as many threads as BLAS may use, each thread with one BLAS thread."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+from threading import Lock
+from typing import Any, TypeVar
+
+from threadpoolctl import ThreadpoolController
+
+__all__ = ["blas_threads", "each", "in_flight"]
+
+Result = TypeVar("Result")
+
+_LIMITING = Lock()
+
+
+def each(action: Callable[..., None], jobs: Iterable[tuple[Any, ...]]) -> None:
+    """Do all jobs, in as many threads as BLAS may use, each with one BLAS thread."""
+    threads = blas_threads()
+    # the limit holds for the whole process: of two threads that set and restore it, one is wrong
+    if threads == 1 or not _LIMITING.acquire(blocking=False):
+        for job in jobs:
+            action(*job)
+        return
+    try:
+        with _controller().limit(limits=1, user_api="blas"):
+            deque(in_flight(lambda job: action(*job), jobs, threads), maxlen=0)
+    finally:
+        _LIMITING.release()
+
+
+def in_flight(
+    work: Callable[[Any], Result], items: Iterable[Any], workers: int
+) -> Iterator[Result]:
+    """Results in the order of the items; at most two items per worker are under way."""
+    waiting: deque[Future[Result]] = deque()
+    pool = ThreadPoolExecutor(workers)
+    try:
+        for item in items:
+            if len(waiting) == 2 * workers:
+                yield waiting.popleft().result()
+            waiting.append(pool.submit(work, item))
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def blas_threads() -> int:
+    """The number of threads that BLAS may use at present."""
+    blas = _controller().select(user_api="blas").lib_controllers
+    return max((int(one.num_threads) for one in blas), default=1)
