@@ -7,6 +7,7 @@ import pytest
 from systems._twins import random_models, small_problem
 
 from onefit.gram import as_gram
+from onefit.inverse import EigenInverse
 from onefit.losses import Squared
 from onefit.systems import Cholesky, Model, cholesky
 from onefit.systems.cholesky import Factor
@@ -43,10 +44,10 @@ def test_a_factor_solves_its_bordered_system(fit_intercept, rows):
     np.testing.assert_allclose(a, expected[0], rtol=1e-10)
     assert b == pytest.approx(expected[1], rel=1e-10)
     inverse = np.linalg.inv(np.eye(rows.size) + root[:, None] * part * root)
-    np.testing.assert_allclose(factor.diagonal(), np.diagonal(inverse), rtol=1e-10)
-    np.testing.assert_allclose(factor.apply(z), inverse @ z, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(factor.inverse.diagonal(), np.diagonal(inverse), rtol=1e-10)
+    np.testing.assert_allclose(factor.inverse.apply(z), inverse @ z, rtol=1e-8, atol=1e-12)
     both = np.asfortranarray(np.column_stack([z, root]))
-    np.testing.assert_allclose(factor.apply(both), inverse @ both, rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(factor.inverse.apply(both), inverse @ both, rtol=1e-8, atol=1e-12)
 
 
 def test_eigenvalues_take_the_place_of_a_factor_that_rounding_denies():
@@ -54,12 +55,12 @@ def test_eigenvalues_take_the_place_of_a_factor_that_rounding_denies():
     K, rows = kernel(rank=3), np.arange(14)
     root = np.full(14, 1e9)
     factor = Factor(as_gram(K), rows, root)
-    assert factor.lower is None
-    inverse = factor.apply(np.asfortranarray(np.eye(14)))
+    assert isinstance(factor.inverse, EigenInverse)
+    inverse = factor.inverse.apply(np.asfortranarray(np.eye(14)))
     values = np.linalg.eigvalsh((inverse + inverse.T) / 2)
     assert (values > -1e-12).all()
     assert (values < 1.0 + 1e-12).all()
-    np.testing.assert_allclose(factor.diagonal(), np.diagonal(inverse), atol=1e-12)
+    np.testing.assert_allclose(factor.inverse.diagonal(), np.diagonal(inverse), atol=1e-12)
     # targets that K can reach are met
     z = K @ np.sin(np.arange(14.0))
     a, b = factor.solve(z, 0.0, False)

@@ -28,7 +28,7 @@ def test_it_is_the_inverse_at_any_lambda(n, weight, ridge):
     assert (spectrum.partial.tears.shape[1] > 0) == (n > 60)
     root = np.sqrt(problem.s[A] * d[A])
     M = np.eye(A.size) + root[:, None] * problem.K.matrix[np.ix_(A, A)] * root / (2 * ridge)
-    expected, inverse = np.linalg.inv(M), spectrum.at(ridge)
+    expected, inverse = np.linalg.inv(M), spectrum.at(ridge, root / np.sqrt(2 * ridge))
     np.testing.assert_allclose(inverse.apply(np.eye(A.size)), expected, atol=1e-9)
     np.testing.assert_allclose(inverse.apply(root), expected @ root, atol=1e-8)
     rows = np.array([4, 1, 7])
@@ -48,7 +48,7 @@ def test_changes_are_points_with_another_curvature():
 
 def test_single_precision_stays_single():
     problem, d = narrow(60, dtype=np.float32)
-    inverse = SharedSpectrum(problem, d).at(0.1)
+    inverse = SharedSpectrum(problem, d).at(0.1, np.ones(np.count_nonzero(d), dtype=np.float32))
     B = np.ones((np.count_nonzero(d), 2), dtype=np.float32)
     assert inverse.apply(B).dtype == np.float32
     assert inverse.block(np.arange(3)).dtype == np.float32
@@ -57,5 +57,5 @@ def test_single_precision_stays_single():
 def test_the_kernel_matrix_is_not_touched():
     problem, d = narrow(60)
     before = problem.K.matrix.copy()
-    SharedSpectrum(problem, d).at(0.1)
+    SharedSpectrum(problem, d).at(0.1, np.ones(np.count_nonzero(d)))
     np.testing.assert_array_equal(problem.K.matrix, before)

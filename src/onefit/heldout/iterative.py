@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -49,9 +49,9 @@ from onefit.fit import fit, resolved
 from onefit.folds import Folds
 from onefit.gram import Gram
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
-from onefit.heldout.inverse import factored
 from onefit.heldout.refit import cheap_to_refit, improve_by_refits
-from onefit.heldout.squared import Block, Eigen
+from onefit.heldout.scaled import Scaled
+from onefit.heldout.squared import Block, Eigen, factored
 from onefit.linalg.slices import SLICE
 from onefit.newton import Batch, minimise
 from onefit.problem import Problem, Solution
@@ -414,7 +414,10 @@ def fit_on_device(problem: Problem, lam: float) -> tuple[Any, Array, int]:
     """
     xp, q = problem.K.arrays, problem.Y.shape[1]
     if problem.K.held and (problem.s > 0).all():
-        a = factored(problem, problem.ridge(lam))
+        everything = Folds.from_removed(problem.n, [np.arange(1)], [np.arange(1)], [True])
+        scaled = Scaled(replace(problem, may_overwrite=False), everything)
+        inverse = factored(scaled, problem.ridge(lam))
+        a = scaled.root[:, None] * inverse.solve(scaled.targets)
         u = xp.host(problem.K.matmul(xp.asarray(a, np.float64), precise=True))
         b = np.zeros(q)
         if problem.fit_intercept:

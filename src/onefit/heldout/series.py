@@ -176,7 +176,7 @@ class Operator:
         self.active = A = np.flatnonzero(self.d > 0.0)
         self.w = problem.s / problem.ridge(1.0)
         self.rho = np.sqrt(self.w[A] * self.d[A] / (2.0 * self.lam)).astype(problem.K.dtype)
-        self.factor = Factor(problem.K, A, self.rho)
+        self.inverse = Factor(problem.K, A, self.rho).inverse
         self.ones = self._solve(np.ones((A.size, 1)))[:, 0]
 
     def _solve(self, B: Array) -> Array:
@@ -184,7 +184,7 @@ class Operator:
         if self.rho.size == 0:
             return B
         scaled = np.asfortranarray(self.rho[:, None] * B, dtype=self.rho.dtype)
-        return self.rho[:, None] * self.factor.apply(scaled)
+        return self.rho[:, None] * self.inverse.apply(scaled)
 
     def apply(self, h: Array) -> Array:
         """T with 2 lam a = -(W D T + h), T = K a + b, for every column h."""
@@ -232,7 +232,7 @@ class Operator:
         H = np.zeros(self.y.size)
         if self.active.size:
             squares = np.square(self.rho)
-            P = squares * self.factor.diagonal()
+            P = squares * self.inverse.diagonal()
             if self.problem.fit_intercept:
                 P = P - self.ones**2 / self.ones.sum()
             H[self.active] = 1.0 - P / squares

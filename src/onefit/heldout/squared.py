@@ -40,13 +40,26 @@ from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod
-from onefit.heldout.inverse import Diagonal, Inverse, Triangular, solved_block
 from onefit.heldout.leave_out_formula import Found, LeaveOut
 from onefit.heldout.scaled import Scaled
 from onefit.heldout.spectrum import Shifts, Spectrum
+from onefit.inverse import EigenInverse, RidgeInverse, TriangularInverse, solve_block
 from onefit.problem import Problem
 
-__all__ = ["Block", "Eigen"]
+__all__ = ["Block", "Eigen", "factored"]
+
+
+def factored(scaled: Scaled, ridge: float) -> TriangularInverse:
+    """P at one c by a Cholesky factor, with advice where there is none."""
+    root, fit_intercept = scaled.root, scaled.problem.fit_intercept
+    try:
+        return TriangularInverse(scaled.matrix(ridge), root, fit_intercept, scaled.arrays)
+    except linalg.LinAlgError as error:
+        raise linalg.LinAlgError(
+            f"the kernel matrix plus {ridge:.3g} on its diagonal is singular to working "
+            f"precision ({error}); raise lam, centre and scale X, or use method='eigen', which "
+            "needs no such factor"
+        ) from error
 
 
 class Block(HeldOutMethod):
@@ -81,12 +94,12 @@ class Eigen(HeldOutMethod):
 @dataclass
 class _Block(LeaveOut):
     scaled: Scaled
-    last: Inverse | None = None
+    last: tuple[float, RidgeInverse] | None = None
     name = "block"
 
-    def inverse(self, ridge: float) -> Inverse:
+    def inverse(self, ridge: float) -> RidgeInverse:
         """P at one c."""
-        return Triangular(self.scaled, ridge)
+        return factored(self.scaled, ridge)
 
     @cached_property
     def rounded(self) -> float:
@@ -100,22 +113,25 @@ class _Block(LeaveOut):
         for place, ridge in enumerate(ridges):
             try:
                 inverse = self.inverse(float(ridge))
+                alpha = inverse.solve(self.scaled.targets)
                 if self.scaled.splits.one_row_each and not self.scaled.arrays.on_host:
-                    alone = inverse.leave_one_out(np.concatenate(removed))
+                    rows = np.concatenate(removed)
+                    alone = alpha[rows] / inverse.projected_diagonal()[rows][:, None]
                     for row, mine in zip(alone, residuals, strict=True):
                         mine[place] = row
                 else:
                     for S, mine in zip(removed, residuals, strict=True):
-                        mine[place] = inverse.residuals(S)
+                        mine[place] = inverse.solve_left_out(S, alpha, float(ridge))
                 found.norm[place] = inverse.norm
             except linalg.LinAlgError as error:
                 found.reasons[place] = str(error)
         return found
 
     def columns(self, ridge: float, rows: Indices) -> tuple[Array, Array]:
-        if self.last is None or self.last.ridge != ridge:
-            self.last = self.inverse(ridge)
-        return self.last.columns(rows), self.last.alpha
+        if self.last is None or self.last[0] != ridge:
+            self.last = ridge, self.inverse(ridge)
+        inverse = self.last[1]
+        return inverse.projected_columns(rows), inverse.solve(self.scaled.targets)
 
 
 class _DeviceEigen(_Block):
@@ -130,8 +146,6 @@ class _DeviceEigen(_Block):
         values = xp.host(values).astype(np.float64)
         self.negative = max(0.0, -float(values[0]))
         self.values = linalg.without_rounding(values)
-        right = np.column_stack([scaled.targets, scaled.root])
-        self.projected = xp.host(self.Q.T @ xp.asarray(right))
 
     @property
     def rounded(self) -> float:
@@ -143,11 +157,9 @@ class _DeviceEigen(_Block):
         """Errors of an eigendecomposition are relative to the largest row of R Y."""
         return float(self.scaled.root.max() / self.scaled.root[rows].min())
 
-    def inverse(self, ridge: float) -> Inverse:
-        found = Diagonal(self.scaled, self.Q, self.values, self.projected, ridge)
-        left = ridge - self.negative
-        found.norm = 1.0 / left if left > 0.0 else np.inf
-        return found
+    def inverse(self, ridge: float) -> RidgeInverse:
+        root, fit_intercept = self.scaled.root, self.scaled.problem.fit_intercept
+        return EigenInverse(self.values, self.Q, ridge, root, fit_intercept, self.negative)
 
     def formula(self, ridges: Array, removed: list[Indices]) -> Found:
         return super().formula(ridges, removed)._replace(changed=self.negative)
@@ -189,7 +201,7 @@ class _Eigen(LeaveOut):
             found.append(np.full(alpha.shape, np.nan, alpha.dtype))
             for place, (block, right) in enumerate(zip(blocks, alpha, strict=True)):
                 try:
-                    found[-1][place] = solved_block(block, right, part.ridges[place], True)
+                    found[-1][place] = solve_block(block, right, part.ridges[place], True)
                 except linalg.LinAlgError as error:
                     reasons[some.start + place] = str(error)
         return np.concatenate(found)

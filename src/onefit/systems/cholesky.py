@@ -2,7 +2,7 @@
 
 With R = diag(c)^(-1/2) the factored matrix is I + R K_AA R, whose eigenvalues are at least one
 whatever Lambda is. Where rounding makes it indefinite all the same (K singular, and Lambda below
-rounding of its norm), eigenvalues take the factor's place, those that rounding made negative set to
+rounding of its norm), eigenvalues replace the factor, those that rounding made negative set to
 zero. Neighbouring columns with the same matrix, as the targets of least squares have it, share it.
 
 Matrix and factor are where K is, on a device too; the vectors are NumPy's.
@@ -17,6 +17,7 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array, Indices, Mask
 from onefit.gram import Gram
+from onefit.inverse import EigenInverse, FactorInverse, RidgeInverse
 from onefit.problem import Problem
 from onefit.systems.base import Model, by_column
 
@@ -73,46 +74,22 @@ class Factor:
 
     def __init__(self, K: Gram, rows: Indices, root: Array) -> None:
         self.rows, self.root, self.arrays = rows, root, K.arrays
-        self.K = K.block(rows)
-        self.lower: Any = None
+        self.K, xp = K.block(rows), K.arrays
+        self.inverse: RidgeInverse
         try:
-            self.lower = self.arrays.cholesky(self.arrays.unit_ridge(self.K, root))
+            self.inverse = FactorInverse(xp.unit_ridge(self.K, root), root, arrays=xp)
         except linalg.LinAlgError:
-            self._decompose()
-
-    def _decompose(self) -> None:
-        """The eigenvalues of R K R, one added, in place of the factor."""
-        xp = self.arrays
-        M = xp.add_diagonal(xp.unit_ridge(self.K, self.root), -1.0)
-        values, self.vectors = xp.eigh(M)
-        self.shifted = linalg.without_rounding(xp.host(values)) + self.root.dtype.type(1.0)
+            M = xp.add_diagonal(xp.unit_ridge(self.K, root), -1.0)
+            self.inverse = EigenInverse.of(M, 1.0, root)
 
     def serves(self, rows: Indices, root: Array) -> bool:
         """Whether this is the factor of that matrix."""
         return np.array_equal(rows, self.rows) and np.array_equal(root, self.root)
 
-    def apply(self, x: Array) -> Array:
-        """(I + R K R)^-1 x."""
-        xp, b = self.arrays, np.asarray(x, dtype=self.root.dtype).reshape(self.root.size, -1)
-        if self.lower is not None:
-            out = xp.host(xp.solve_cholesky(self.lower, xp.asarray(b)))
-        else:
-            inside = xp.host(xp.matmul(self.vectors.T, xp.asarray(b))) / self.shifted[:, None]
-            out = xp.host(xp.matmul(self.vectors, xp.asarray(inside)))
-        return out.reshape(x.shape)
-
     def _product(self, x: Array) -> Array:
         """K x on the rows."""
         xp = self.arrays
         return xp.host(xp.matmul(self.K, xp.asarray(x, self.root.dtype)))
-
-    def diagonal(self) -> Array:
-        """That of (I + R K R)^-1."""
-        xp = self.arrays
-        if self.lower is not None:
-            W = xp.triangular_inverse(xp.copy(self.lower))
-            return xp.dots(W, W)
-        return np.asarray(np.square(xp.host(self.vectors)) @ (1.0 / self.shifted))
 
     def solve(self, z: Array, total: float, fit_intercept: bool) -> tuple[Array, float]:
         """Solve (K + R^-2) a + b = z, with 1'a = -total if there is an intercept.
@@ -120,12 +97,12 @@ class Factor:
         In terms of x = R^-1 a. With an intercept, a is what is left of two larger vectors; the
         second round, on the residual of the first, wins back the digits lost in their difference.
         """
-        root = self.root
+        root, apply = self.root, self.inverse.apply
         if not fit_intercept:
-            return root * self.apply(root * z), 0.0
-        ones, x = self.apply(np.stack([root, root * z], axis=1)).T
+            return root * apply(root * z), 0.0
+        ones, x = apply(np.stack([root, root * z], axis=1)).T
         b = (root @ x + total) / (root @ ones)
         x = x - b * ones
-        x = x + self.apply(root * (z - b - self._product(root * x)) - x)
+        x = x + apply(root * (z - b - self._product(root * x)) - x)
         shift = (root @ x + total) / (root @ ones)
         return root * (x - shift * ones), float(b + shift)

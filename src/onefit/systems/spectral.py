@@ -17,16 +17,15 @@ every training size. A few points may differ: to an update they are rows that le
 from __future__ import annotations
 
 from dataclasses import replace
-from math import sqrt
 
 import numpy as np
 
-from onefit import linalg
-from onefit._types import Array, Indices
+from onefit._types import Array
+from onefit.inverse import EigenInverse
 from onefit.linalg.partial_eigh import PartialEigh
 from onefit.problem import Problem
 
-__all__ = ["SharedSpectrum", "Shifted"]
+__all__ = ["SharedSpectrum"]
 
 
 class SharedSpectrum:
@@ -55,32 +54,8 @@ class SharedSpectrum:
         """Points whose curvature is another."""
         return int(np.count_nonzero(self.d != d))
 
-    def at(self, ridge: float) -> Shifted:
-        """M^-1 at one Lambda."""
-        return Shifted(self.partial, 2.0 * ridge)
-
-
-class Shifted:
-    """c (S K_AA S + c)^-1 with c = 2 Lambda, by its decomposition."""
-
-    def __init__(self, partial: PartialEigh, shift: float) -> None:
-        number = partial.values.dtype.type
-        self.vectors = partial.vectors
-        self.weight = number(shift) / (partial.values + number(shift))
-        self.columns = partial.correction(shift) * number(sqrt(shift))
-
-    def apply(self, B: Array) -> Array:
-        """M^-1 B."""
-        inside = linalg.matmul(self.vectors.T, np.asfortranarray(B))
-        weight = self.weight if B.ndim == 1 else self.weight[:, None]
-        mended = self.columns @ (self.columns.T @ inside)
-        return linalg.matmul(self.vectors, np.asfortranarray(weight * inside + mended))
-
-    def block(self, rows: Indices) -> Array:
-        """Rows and columns of M^-1 (its lower triangle)."""
-        some = self.vectors[rows]
-        mended = some @ self.columns
-        some *= np.sqrt(self.weight)
-        block = linalg.gram(some, rows=True)
-        linalg.add_gram(block, mended)
-        return block
+    def at(self, ridge: float, root: Array) -> EigenInverse:
+        """M^-1 at one Lambda, with the diagonal of S / sqrt(2 Lambda)."""
+        partial, c = self.partial, self.partial.values.dtype.type(2.0 * ridge)
+        correction = partial.correction(2.0 * ridge) * np.sqrt(c)
+        return EigenInverse(partial.values / c, partial.vectors, 1.0, root, correction=correction)

@@ -34,12 +34,13 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices, Mask
+from onefit.inverse import DenseInverse, FactorInverse, RidgeInverse
 from onefit.problem import Problem
 from onefit.systems.base import Model, by_column
 from onefit.systems.cholesky import Cholesky
-from onefit.systems.spectral import SharedSpectrum, Shifted
+from onefit.systems.spectral import SharedSpectrum
 
-__all__ = ["Base", "Dense", "Factored", "Follow", "Update"]
+__all__ = ["Base", "Follow", "Update"]
 
 #: part of the points with curvature that may have changed before a new factor costs less than
 #: another change of the old one (benchmarks/ablation.py)
@@ -92,12 +93,13 @@ class Base:
         self.entry = np.full(problem.n, -1, dtype=np.intp)
 
     @cached_property
-    def inverse(self) -> Dense | Factored | Shifted:
+    def inverse(self) -> RidgeInverse:
         """M^-1."""
         if self.spectrum is not None:
-            return self.spectrum.at(self.ridge)
+            return self.spectrum.at(self.ridge, self.rho)
         K = self.K.block(self.active)
-        return (Factored if self.alone else Dense)(linalg.unit_ridge(K, self.rho))
+        form = FactorInverse if self.alone else DenseInverse
+        return form(linalg.unit_ridge(K, self.rho), self.rho)
 
     @cached_property
     def tail(self) -> Array:
@@ -205,45 +207,6 @@ class Base:
         tail[: 1 + before, : p + 1 + before] = self.tail
         tail[1 + before :] = np.vstack([solved, self.rho @ solved - 1.0, inner]).T
         self.tail = tail
-
-
-class Dense:
-    """M^-1 as a matrix."""
-
-    def __init__(self, M: Array) -> None:
-        self.matrix = linalg.inverse_spd(M)
-
-    def apply(self, B: Array) -> Array:
-        """M^-1 B."""
-        return linalg.matmul(self.matrix, B)
-
-    def block(self, rows: Indices) -> Array:
-        """Rows and columns of M^-1."""
-        return linalg.submatrix(self.matrix.T, rows, rows)
-
-
-class Factored:
-    """M^-1 by a Cholesky factor, M = L L': for one column, of which few rows are asked for."""
-
-    def __init__(self, M: Array) -> None:
-        self.lower = linalg.cholesky(M, overwrite=True)
-        self.known = np.empty((M.shape[0], 0), dtype=M.dtype, order="F")
-        self.place = np.full(M.shape[0], -1, dtype=np.intp)
-
-    def apply(self, B: Array) -> Array:
-        """M^-1 B."""
-        return linalg.solve_cholesky(self.lower, np.asfortranarray(B))
-
-    def block(self, rows: Indices) -> Array:
-        """Rows and columns of M^-1 (its lower triangle): W'W with W = L^-1 of these columns."""
-        new = rows[self.place[rows] < 0]
-        if new.size:
-            unit = np.zeros((self.place.size, new.size), dtype=self.lower.dtype, order="F")
-            unit[new, np.arange(new.size)] = 1.0
-            self.place[new] = self.known.shape[1] + np.arange(new.size)
-            solved = linalg.solve_lower(self.lower, unit)
-            self.known = np.asfortranarray(np.column_stack([self.known, solved]))
-        return linalg.gram(self.known[:, self.place[rows]])
 
 
 class Follow:
