@@ -17,8 +17,8 @@ def profile(flags) -> list[dict]:
     from onefit.gram import DeviceGram
     from onefit.heldout import Iterative
     from onefit.heldout import iterative as method
-    from onefit.systems.iterative import Decomposed, Ridged
-    from onefit.systems.low_rank import LowRank
+    from onefit.inverse.krylov import Decomposed, Ridged
+    from onefit.inverse.low_rank import LowRank
 
     n = 3000 if flags.quick else 100_000
     X, y = sample(n)

@@ -26,7 +26,7 @@ BASE = "as it is"
 
 
 def no_shift_interpolation() -> None:
-    from onefit.heldout import spectrum
+    from onefit.inverse import spectrum
 
     spectrum.interpolate_shifts = lambda values, ridges: None
 
@@ -70,9 +70,9 @@ def no_warm_fits() -> None:
 
 
 def no_factor_update() -> None:
-    from onefit.systems.update import Base
+    from onefit.systems.update import SharedFactor
 
-    Base._worth_updating = lambda self, changes: set()
+    SharedFactor._worth_updating = lambda self, changes: set()
 
 
 def no_more_digits() -> None:
@@ -119,7 +119,7 @@ PATHS = {
     "DECREASE = 0.1": partial(constant, "onefit.newton", "DECREASE", 0.1),
     "SERVED = 0.12": partial(constant, "onefit.heldout.path", "SERVED", 0.12),
     "PATIENCE = 6": partial(constant, "onefit.newton", "PATIENCE", 6),
-    "HELD = 4": partial(constant, "onefit.heldout.spectrum", "HELD", 4),
+    "HELD = 4": partial(constant, "onefit.inverse.spectrum", "HELD", 4),
     "MOST = 4": partial(constant, "onefit.linalg.partial_eigh", "MOST", 4),
 }
 RIDGE = {

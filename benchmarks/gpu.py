@@ -341,7 +341,7 @@ def main() -> None:
         return
     flags.start, flags.named = time.perf_counter(), None if flags.device == "cpu" else flags.device
     if flags.prices:
-        from onefit.systems.low_rank import PRICES
+        from onefit.inverse.low_rank import PRICES
 
         decomposition, entry = flags.prices
         PRICES[False] = PRICES[False]._replace(decomposition=decomposition, entry=entry)

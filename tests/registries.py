@@ -31,7 +31,7 @@ from onefit.losses import (
     SquaredHinge,
 )
 from onefit.problem import Problem
-from onefit.systems import Base, Cholesky, Iterative, Narrow, SharedSpectrum, Single, Update
+from onefit.systems import Cholesky, Iterative, Narrow, SharedFactor, SharedSpectrum, Single, Update
 
 SCALINGS = ("mean", "total")
 
@@ -94,7 +94,7 @@ CLASSIFIERS = [
 
 def _update(problem, d, ridge, **options):
     each, which = np.unique(ridge, return_inverse=True)
-    return Update([Base(problem, d, float(one), **options) for one in each], which)
+    return Update([SharedFactor(problem, d, float(one), **options) for one in each], which)
 
 
 #: name -> what makes a system, of a problem, curvatures (n,) near those of its columns, and their

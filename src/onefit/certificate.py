@@ -78,8 +78,8 @@ from onefit import linalg
 from onefit._precise import EPSILON, predictions, summation, two_product, two_sum
 from onefit._types import Array
 from onefit.losses.base import Loss, loss_of
-from onefit.metric import Metric
 from onefit.norms import Norms
+from onefit.ridge_norm import RidgeNorm
 
 __all__ = ["EXACT", "Bound", "Candidates", "stretch"]
 
@@ -222,7 +222,7 @@ class Candidates:
         strange = ((self.weights == 0.0) & (self.a != 0.0)).any(axis=0)
         steep, rows = float(self.loss.max_curvature), self.rows[some]
         c = 2.0 * self.ridge.min() / (s[some] * steep)
-        metric = Metric.of(self.norms, rows, c, self.fit_intercept) or Metric.of(
+        metric = RidgeNorm.of(self.norms, rows, c, self.fit_intercept) or RidgeNorm.of(
             self.norms, rows, c
         )
         if metric is None:
@@ -379,7 +379,7 @@ class _Sharp:
     b + m'a in place of b, and q gains m sum(a): K a = K_c a + m sum(a) + 1 m'a.
     """
 
-    def __init__(self, columns: Candidates, metric: Metric, some: Array, steep: float) -> None:
+    def __init__(self, columns: Candidates, metric: RidgeNorm, some: Array, steep: float) -> None:
         self.columns, self.metric = columns, metric
         two, roots = 2.0 * columns.ridge, columns.norms.roots[columns.rows][:, None]
         v, missing, width, noise = columns._right_predictions(roots, steep, precise=True)

@@ -13,10 +13,10 @@ from sklearn.model_selection import KFold
 from onefit.certificate import EXACT
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import Eigen, Iterative, Refit, iterative
+from onefit.inverse import low_rank
 from onefit.kernels import Gaussian
 from onefit.losses import Huber, SmoothedHinge, Squared
 from onefit.problem import Problem
-from onefit.systems import low_rank
 
 N = 90
 SPLITS = {name: folds for name, folds in splits(N).items() if name != "pairs"}

@@ -42,7 +42,7 @@ from onefit.losses import (
 )
 from onefit.newton import Batch
 from onefit.problem import Problem
-from onefit.systems import Base, single
+from onefit.systems import SharedFactor, single
 
 N = 26
 SPLITS = splits(N)
@@ -335,14 +335,14 @@ def test_predictions_are_computed_anew_before_rounding_has_grown(monkeypatch, lo
 
 def test_updates_are_taken_where_they_cost_less(monkeypatch):
     taken = []
-    honest = Base._worth_updating
+    honest = SharedFactor._worth_updating
 
     def watched(self, changes):
         columns = honest(self, changes)
         taken.append((len(columns), len(changes)))
         return columns
 
-    monkeypatch.setattr(Base, "_worth_updating", watched)
+    monkeypatch.setattr(SharedFactor, "_worth_updating", watched)
     # leave-one-out of a loss with curvature nearly everywhere: small changes of a large factor
     problem = make_problem(EpsilonQuadratic(0.05), "regression", 60)
     assert_equals_refit(problem, splits(60)["loo"], 1e-2)

@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold, LeaveOneOut
 from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV, coarse_to_fine
 from onefit.criteria import HatSpectrum
 from onefit.heldout import Eigen
-from onefit.heldout.spectrum import Spectrum
+from onefit.inverse.spectrum import Spectrum
 from onefit.kernels import Gaussian
 from onefit.search import explore, workers
 from onefit.search.continuous import brackets

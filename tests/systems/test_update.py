@@ -11,7 +11,7 @@ from onefit import linalg
 from onefit.inverse import DenseInverse, FactorInverse
 from onefit.losses import EpsilonQuadratic, Huber, Squared
 from onefit.problem import Problem
-from onefit.systems import Base, Follow, Model, SharedSpectrum, Update
+from onefit.systems import ColumnUpdate, Model, SharedFactor, SharedSpectrum, Update
 from onefit.systems.update import CHANGED
 
 
@@ -36,7 +36,7 @@ def test_many_columns_are_worth_an_inverse_and_one_is_not(fit_intercept, change)
     for loss in (Huber(0.3), EpsilonQuadratic(0.3), Expectile(0.8)):
         problem, d = small_problem(loss, fit_intercept=fit_intercept)
         for k in (1, 20):
-            base = Base(problem, d, 0.2)
+            base = SharedFactor(problem, d, 0.2)
             model = random_models(problem, d, np.random.default_rng(0), k, change)
             assert_minimises(problem, 0.2, model, base.solve(model))
             assert held(base) == (k > 1)
@@ -45,11 +45,11 @@ def test_many_columns_are_worth_an_inverse_and_one_is_not(fit_intercept, change)
 def test_columns_with_many_changes_have_factors_of_their_own():
     problem, d = small_problem(Squared())
     few, many = [[i] for i in range(20)], [np.arange(22)]
-    base = Base(problem, d, 0.2)
+    base = SharedFactor(problem, d, 0.2)
     model = leave(problem, d, *few, *many)
     assert_minimises(problem, 0.2, model, base.solve(model))
     assert held(base)
-    alone = Base(problem, d, 0.2)
+    alone = SharedFactor(problem, d, 0.2)
     model = leave(problem, d, *(20 * many))
     assert_minimises(problem, 0.2, model, alone.solve(model))
     assert not held(alone)
@@ -57,7 +57,7 @@ def test_columns_with_many_changes_have_factors_of_their_own():
 
 def test_a_decomposition_is_used_for_a_single_column():
     problem, d = small_problem(EpsilonQuadratic(0.05), n=60)
-    base = Base(problem, d, 0.2, SharedSpectrum(problem, d))
+    base = SharedFactor(problem, d, 0.2, SharedSpectrum(problem, d))
     model = leave(problem, d, [3])
     assert_minimises(problem, 0.2, model, base.solve(model))
     assert held(base)
@@ -67,7 +67,7 @@ def test_the_curvature_of_a_base_is_that_of_its_decomposition():
     problem, d = small_problem(Huber(0.3))
     other = d.copy()
     other[np.flatnonzero(d)[:2]] = 0.0
-    base = Base(problem, other, 0.2, SharedSpectrum(problem, d))
+    base = SharedFactor(problem, other, 0.2, SharedSpectrum(problem, d))
     np.testing.assert_array_equal(base.d, d)
     model = leave(problem, other, *[[i] for i in range(20)])
     assert_minimises(problem, 0.2, model, base.solve(model))
@@ -81,7 +81,7 @@ def test_points_whose_curvature_changed_leave_and_enter():
         curvature[(c + 5) % 26, c] = 0.0
     missing = np.random.default_rng(0).normal(size=curvature.shape) * (curvature > 0)
     model = Model(curvature, missing, np.zeros_like(missing), np.ones(20))
-    base = Base(problem, d, 0.2)
+    base = SharedFactor(problem, d, 0.2)
     assert_minimises(problem, 0.2, model, base.solve(model))
     assert held(base)
     np.testing.assert_array_equal(np.sort(base.entrants), np.arange(20))
@@ -92,7 +92,7 @@ def test_points_enter_in_any_order_and_once(fit_intercept):
     problem, d = small_problem(Huber(0.1), fit_intercept=fit_intercept)
     outside = np.flatnonzero(d == 0)
     assert outside.size >= 6
-    base, random = Base(problem, d, 0.2), np.random.default_rng(0)
+    base, random = SharedFactor(problem, d, 0.2), np.random.default_rng(0)
     seen = set()
     for _ in range(4):
         curvature = np.repeat(d[:, None], 12, axis=1)
@@ -113,7 +113,7 @@ def test_an_inverse_that_rounding_denies_gives_way_to_factors():
     X = random.normal(size=(20, 2))
     problem = Problem(X @ X.T, random.normal(size=(20, 1)), np.ones(20), Squared(), False, "total")
     d, ridge = np.full(20, 2.0), 1e-17
-    base = Base(problem, d, ridge)
+    base = SharedFactor(problem, d, ridge)
     with pytest.raises(linalg.LinAlgError):
         _ = base.inverse
     model = leave(problem, d, *[[i] for i in range(20)])
@@ -128,7 +128,7 @@ def test_every_column_is_solved_by_its_own_base():
     ridges = np.array([0.1, 5.0, 0.7])
     which = np.array([2, 0, 1, 1, 0, 2, 2, 2, 0, 1])
     model = random_models(problem, d, np.random.default_rng(0), which.size, 0.1)
-    system = Update([Base(problem, d, ridge) for ridge in ridges], which)
+    system = Update([SharedFactor(problem, d, ridge) for ridge in ridges], which)
     assert_minimises(problem, ridges[which], model, system.solve(model))
     one = np.array([3])
     assert_minimises(problem, 5.0, model.take(one), system.take(one).solve(model.take(one)))
@@ -157,8 +157,8 @@ def test_inverses_however_they_are_held(hold, dtype):
 def test_one_column_is_followed_from_base_to_base(fit_intercept):
     """By changes of one factor while few points change, by a new one where many do."""
     problem, d = small_problem(EpsilonQuadratic(0.05), n=120, fit_intercept=fit_intercept)
-    first = Base(problem, d, 0.2, alone=True)
-    follow, random = Follow(first), np.random.default_rng(0)
+    first = SharedFactor(problem, d, 0.2, alone=True)
+    follow, random = ColumnUpdate(first), np.random.default_rng(0)
     assert follow.curvature is None
     for change, renewed in ((0.01, False), (0.02, False), (0.3, True), (0.01, None)):
         before = follow.base

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit.heldout.scaled import scaled_matrix
-from onefit.heldout.spectrum import Spectrum
+from onefit.inverse.spectrum import Spectrum
 from onefit.problem import Problem
 from onefit.stream.features import product
 from onefit.stream.squared import make_hat

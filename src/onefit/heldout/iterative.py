@@ -52,19 +52,17 @@ from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
 from onefit.heldout.refit import cheap_to_refit, improve_by_refits
 from onefit.heldout.scaled import Scaled
 from onefit.heldout.squared import Block, Eigen, factored
-from onefit.linalg.slices import SLICE
-from onefit.newton import Batch, minimise
-from onefit.problem import Problem, Solution
-from onefit.systems.iterative import (
+from onefit.inverse.krylov import (
     MAX_STEPS,
     Ridged,
     Watch,
     conjugate_gradients,
 )
-from onefit.systems.iterative import (
-    Iterative as System,
-)
-from onefit.systems.low_rank import LowRank
+from onefit.inverse.low_rank import LowRank
+from onefit.linalg.slices import SLICE
+from onefit.newton import Batch, minimise
+from onefit.problem import Problem, Solution
+from onefit.systems import Iterative as System
 
 __all__ = ["Iterative", "fit_on_device"]
 

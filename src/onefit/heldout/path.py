@@ -19,7 +19,16 @@ from onefit.heldout.splits import Splits
 from onefit.losses.base import loss_of
 from onefit.newton import Batch, minimise
 from onefit.problem import Problem, Solution
-from onefit.systems import Base, Cholesky, Follow, Narrow, SharedSpectrum, Single, System, Update
+from onefit.systems import (
+    Cholesky,
+    ColumnUpdate,
+    Narrow,
+    SharedFactor,
+    SharedSpectrum,
+    Single,
+    System,
+    Update,
+)
 
 __all__ = ["FullPath", "curvature"]
 
@@ -171,7 +180,9 @@ class FullPath:
             if iterated and self.narrow is not None:
                 system = Single(self.narrow, ridge)
             else:
-                system = Follow(Base(problem, d, float(ridge[0]), self.spectrum(d, j), alone=True))
+                system = ColumnUpdate(
+                    SharedFactor(problem, d, float(ridge[0]), self.spectrum(d, j), alone=True)
+                )
             columns = problem.columns(j, np.ones((problem.n, 1), dtype=bool), ridge)
             scaled = at.scaled(np.array([last / lam], dtype=at.u.dtype))
             batch = Batch.start(columns, system, at, scaled)
@@ -237,7 +248,7 @@ class FullPath:
             return
         spectrum = self.spectrum(d, j)
         for weights, which, members in self.batches:
-            bases = [Base(self.problem, d, lam * float(w), spectrum) for w in weights]
+            bases = [SharedFactor(self.problem, d, lam * float(w), spectrum) for w in weights]
             for first in range(0, members.size, WIDTH):
                 some = slice(first, first + WIDTH)
                 yield Update(bases, which[some]), members[some]

@@ -26,7 +26,7 @@ is lost is what the condition number (e_max + c) / c of the problem itself loses
 **Two ways to P.** "block" has one Cholesky factor per lambda, and of the inverse only the diagonal
 blocks (An et al. 2007): with M = L L' and W = L^-1, (M^-1)_SS = W_S'W_S, a symmetric rank update of
 the columns S of W. Factor and inverse cost 2/3 n^3, the blocks of k equal folds up to n^3 / k more.
-"eigen" has one decomposition for all lambdas (onefit.heldout.spectrum).
+"eigen" has one decomposition for all lambdas (onefit.inverse.spectrum).
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod
 from onefit.heldout.leave_out_formula import Found, LeaveOut
 from onefit.heldout.scaled import Scaled
-from onefit.heldout.spectrum import Shifts, Spectrum
 from onefit.inverse import EigenInverse, RidgeInverse, TriangularInverse, solve_block
+from onefit.inverse.spectrum import Shifts, Spectrum
 from onefit.problem import Problem
 
 __all__ = ["Block", "Eigen", "factored"]

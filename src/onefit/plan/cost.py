@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
+from onefit.inverse.low_rank import ROOM
 from onefit.plan.rates import Cost, Rates
 from onefit.plan.workload import Workload
-from onefit.systems.low_rank import ROOM
 
 __all__ = ["COSTS", "active_share", "factorisation_ratio", "landmarks"]
 

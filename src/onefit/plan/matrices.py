@@ -10,7 +10,7 @@ from collections.abc import Callable
 from onefit.heldout.iterative import ROOM as COLUMN_ROOM
 from onefit.heldout.path import PRICE
 from onefit.heldout.path import ROOM as SHARED
-from onefit.heldout.spectrum import HELD, ROOM
+from onefit.inverse.spectrum import HELD, ROOM
 from onefit.linalg.partial_eigh import MOST, PIECE
 from onefit.plan.cost import active_share, landmarks
 from onefit.plan.features import feature_bytes

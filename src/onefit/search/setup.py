@@ -21,6 +21,7 @@ from onefit.criteria.base import Criterion as Own
 from onefit.estimators import inside
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import METHODS, HeldOutMethod, Iterative, Limit
+from onefit.inverse.krylov import Watch
 from onefit.kernels import Bank, Kernel, check_precomputed, kernel_parameters, number_type
 from onefit.linalg import HOST
 from onefit.linalg.device import Device
@@ -33,7 +34,6 @@ from onefit.search.objective import by_gradient
 from onefit.search.race import racing
 from onefit.search.rows import Sample, arrange, compact
 from onefit.search.workers import Crew
-from onefit.systems.iterative import Watch
 
 Array = NDArray[Any]
 

@@ -18,15 +18,15 @@ from onefit.systems.cholesky import Cholesky
 from onefit.systems.iterative import Iterative
 from onefit.systems.single import Narrow, Single
 from onefit.systems.spectral import SharedSpectrum
-from onefit.systems.update import Base, Follow, Update
+from onefit.systems.update import ColumnUpdate, SharedFactor, Update
 
 __all__ = [
-    "Base",
     "Cholesky",
-    "Follow",
+    "ColumnUpdate",
     "Iterative",
     "Model",
     "Narrow",
+    "SharedFactor",
     "SharedSpectrum",
     "Single",
     "System",

@@ -29,9 +29,9 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array, Mask
 from onefit.gram import DenseGram
+from onefit.inverse.krylov import Ridged, bordered, conjugate_gradients
 from onefit.problem import Problem
 from onefit.systems.base import Model
-from onefit.systems.iterative import Ridged, bordered, conjugate_gradients
 
 __all__ = ["Narrow", "Single"]
 

@@ -40,7 +40,7 @@ from onefit.systems.base import Model, by_column
 from onefit.systems.cholesky import Cholesky
 from onefit.systems.spectral import SharedSpectrum
 
-__all__ = ["Base", "Follow", "Update"]
+__all__ = ["ColumnUpdate", "SharedFactor", "Update"]
 
 #: part of the points with curvature that may have changed before a new factor costs less than
 #: another change of the old one (benchmarks/ablation.py)
@@ -50,7 +50,7 @@ CHANGED = 0.08
 _BORDER = np.zeros(1, dtype=np.intp)
 
 
-class Base:
+class SharedFactor:
     """T'M^-1 T for every row that may leave or enter, at the Lambda that some columns share.
 
     ``inverse`` is its part for the rows of A, which columns drop. ``tail`` holds the rows of the
@@ -209,7 +209,7 @@ class Base:
         self.tail = tail
 
 
-class Follow:
+class ColumnUpdate:
     """One column on its way, whose base is renewed when many points have changed.
 
     The steps of a fit change the points with curvature by many at first, when a new factor is due,
@@ -217,24 +217,24 @@ class Follow:
 
     Parameters
     ----------
-    base : Base
+    base : SharedFactor
     """
 
     curvature: Array | None = None
     tolerance = 0.0
 
-    def __init__(self, base: Base) -> None:
+    def __init__(self, base: SharedFactor) -> None:
         self.base = base
 
-    def take(self, columns: Any) -> Follow:
+    def take(self, columns: Any) -> ColumnUpdate:
         """The same: there is one column."""
         return self
 
     def solve(self, model: Model) -> tuple[Array, Array, Mask]:
-        """As :meth:`Base.solve`, from a new base where the old one is too far."""
+        """As :meth:`SharedFactor.solve`, from a new base where the old one is too far."""
         base, d = self.base, model.d[:, 0]
         if np.count_nonzero(d != base.d) > CHANGED * base.p:
-            self.base = Base(base.problem, d, base.ridge, alone=True)
+            self.base = SharedFactor(base.problem, d, base.ridge, alone=True)
         return self.base.solve(model)
 
 
@@ -243,7 +243,7 @@ class Update:
 
     Parameters
     ----------
-    bases : list of Base
+    bases : list of SharedFactor
         One per Lambda.
     which : (k,) index array
         The base of each column.
@@ -251,7 +251,7 @@ class Update:
 
     tolerance = 0.0
 
-    def __init__(self, bases: list[Base], which: Indices) -> None:
+    def __init__(self, bases: list[SharedFactor], which: Indices) -> None:
         self.bases, self.which = bases, which
 
     @property
@@ -264,7 +264,7 @@ class Update:
         return Update(self.bases, self.which[columns])
 
     def solve(self, model: Model) -> tuple[Array, Array, Mask]:
-        """As :meth:`Base.solve`, every column by its own base."""
+        """As :meth:`SharedFactor.solve`, every column by its own base."""
         used = np.unique(self.which)
         if used.size == 1:
             return self.bases[int(used[0])].solve(model)

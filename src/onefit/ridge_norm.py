@@ -16,14 +16,14 @@ from onefit._precise import EPSILON, summation
 from onefit._types import Array
 from onefit.norms import Norms
 
-__all__ = ["Metric"]
+__all__ = ["RidgeNorm"]
 
 #: a matrix whose rounding errors may reach this part of its smallest eigenvalue is not trusted
 DOUBT = 0.25
 
 
 @dataclass(frozen=True)
-class Metric:
+class RidgeNorm:
     """M = K + diag(c) on some rows, its inverse as W'W with room for rounding.
 
     Attributes
@@ -50,7 +50,7 @@ class Metric:
     pull: Array
 
     @classmethod
-    def of(cls, norms: Norms, rows: Array, c: Array, centred: bool = False) -> Metric | None:
+    def of(cls, norms: Norms, rows: Array, c: Array, centred: bool = False) -> RidgeNorm | None:
         """None if M is not positive definite beyond doubt."""
         K = norms.entries(rows, rows)
         mean, changed = None, 0.0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from heldout._twins import gaussian
 
-from onefit.heldout.spectrum import ROOM, Spectrum
+from onefit.inverse.spectrum import ROOM, Spectrum
 from onefit.linalg.partial_eigh import SMALLEST
 
 RIDGES = np.array([1e-4, 1e-1, 3.0])

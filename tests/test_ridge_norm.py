@@ -7,8 +7,8 @@ import pytest
 from heldout._twins import gaussian
 
 from onefit.gram import as_gram
-from onefit.metric import Metric
 from onefit.norms import Norms
+from onefit.ridge_norm import RidgeNorm
 
 N = 18
 TRAIN, TEST = np.arange(13), np.arange(13, 18)
@@ -19,7 +19,7 @@ def test_the_metric_is_that_of_its_matrix(centred):
     random = np.random.default_rng(0)
     K = gaussian(random.normal(size=(N, 2))) + (5.0 if centred else 0.0)
     c = random.uniform(0.1, 1.0, TRAIN.size)
-    metric = Metric.of(Norms.of(as_gram(K)), TRAIN, c, centred)
+    metric = RidgeNorm.of(Norms.of(as_gram(K)), TRAIN, c, centred)
     part = K[np.ix_(TRAIN, TRAIN)]
     mean = part.mean(axis=1) - 0.5 * part.mean() if centred else np.zeros(TRAIN.size)
     part = part - mean - mean[:, None]
@@ -41,5 +41,5 @@ def test_the_metric_is_that_of_its_matrix(centred):
 
 def test_a_matrix_that_rounding_makes_doubtful_has_no_metric():
     K = np.ones((N, N))
-    assert Metric.of(Norms.of(as_gram(K)), TRAIN, np.full(13, 1e-18)) is None
-    assert Metric.of(Norms.of(as_gram(K)), TRAIN, np.full(13, 1e-3)) is not None
+    assert RidgeNorm.of(Norms.of(as_gram(K)), TRAIN, np.full(13, 1e-18)) is None
+    assert RidgeNorm.of(Norms.of(as_gram(K)), TRAIN, np.full(13, 1e-3)) is not None
