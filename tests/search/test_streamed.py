@@ -250,6 +250,25 @@ def test_finished_passes_are_kept(
     other = KernelSearchCV(KernelRegressor(**NYSTROM), GRID, cv=3, journal=kept)
     with pytest.raises(JournalError, match="cv was"):
         other.fit(tmp_path / "rows.parquet", "y", groups="g")
+    with pytest.raises(JournalError, match="other data or settings: X was 1 Parquet file"):
+        again.fit(data.X, data.frame["y"])  # rows in memory
+
+
+def test_damaged_passes_are_computed_again(
+    data: Data, in_memory: KernelSearchCV, tmp_path: Path
+) -> None:
+    data.frame[["a", "b", "c", "y", "g"]].to_parquet(tmp_path / "rows.parquet")
+    kept = tmp_path / "kept"
+    search = KernelSearchCV(KernelRegressor(**NYSTROM), GRID, cv=CV, journal=kept)
+    search.fit(tmp_path / "rows.parquet", "y", groups="g")
+    for file in sorted(kept.glob("*.entry")):
+        entry = bytearray(file.read_bytes())
+        entry[2 * len(entry) // 3] ^= 1
+        file.write_bytes(entry)
+        with pytest.warns(UserWarning, match=f"entry {file.name} is damaged"):
+            search.fit(tmp_path / "rows.parquet", "y", groups="g")
+        assert_alike(in_memory, search, data.X)
+        assert file.read_bytes() != entry
 
 
 def test_a_lambda_that_fails_has_a_reason(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
