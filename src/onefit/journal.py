@@ -95,13 +95,13 @@ class Journal:
     def write(self, key: str, value: Any, part: str = "") -> None:
         """Keep a value; it replaces the one under the same key and part, if there is one."""
         arrays: list[Array] = []
-        plain = json.dumps(_encode(value, arrays))
+        plain = np.frombuffer(json.dumps(_encode(value, arrays)).encode(), dtype=np.uint8)
         stem = self._name(key)
         name = f"{stem}-{digest(part.encode())}{SUFFIX}"
         with self._clear_errors(), self._new_file(name) as file:
             file.write(bytes(CHECKSUM_BYTES))
             named = {f"array_{i}": one for i, one in enumerate(arrays)}
-            np.savez(file, allow_pickle=False, plain=np.array(plain), **named)
+            np.savez(file, allow_pickle=False, plain=plain, **named)
             checksum = self._checksum(file, key)
             file.seek(0)
             file.write(checksum)
@@ -118,8 +118,9 @@ class Journal:
         """The fingerprint in the folder; None if the journal is new."""
         file = self.folder / FINGERPRINT
         self.folder.mkdir(exist_ok=True)
-        if not file.exists():
-            others = [name for name in os.listdir(self.folder) if not name.startswith(".")]
+        names = os.listdir(self.folder)  # once: another process may be writing the first files
+        if FINGERPRINT not in names:
+            others = [name for name in names if not name.startswith(".")]
             if others:
                 raise JournalError(
                     f"journal={str(self.path)!r} is not a journal: it is a folder without "
@@ -174,7 +175,7 @@ class Journal:
             file.seek(CHECKSUM_BYTES)
             with np.load(file, allow_pickle=False) as arrays:
                 try:
-                    return _decode(json.loads(str(arrays["plain"])), arrays, modules), ""
+                    return _decode(json.loads(arrays["plain"].tobytes()), arrays, modules), ""
                 except LookupError as error:
                     return None, str(error)
 
