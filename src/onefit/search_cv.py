@@ -34,16 +34,15 @@ from onefit.search import continuous
 from onefit.search.aggregate import AGGREGATES, RULES, one_standard_error
 from onefit.search.criterion import Criterion, get_criterion, let_go
 from onefit.search.descend import Descent, descend
-from onefit.search.describe import settings
 from onefit.search.explore import Explorer
 from onefit.search.grid import Job
 from onefit.search.intervals import interval_columns, supports
-from onefit.search.journal import Run, Runner, journalled
 from onefit.search.metrics import FAST
 from onefit.search.objective import ByGradient, by_gradient
 from onefit.search.per_target import choose_lams, fit_targets
 from onefit.search.race import Race, prove, race, racing
 from onefit.search.results import Results, heldout_of, tabulate, warn_of_failures
+from onefit.search.resume import Run, Runner, fingerprint, make_runner
 from onefit.search.scoring import build_scoring
 from onefit.search.setup import Setup, set_up
 from onefit.search.streamed import NotKept, Streamed, search_streamed
@@ -129,9 +128,9 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         :meth:`calibrate` does it, and ``best_estimator_`` is a :class:`CalibratedKernelClassifier`.
         Candidates are compared, and scores are told, without it.
     journal : str or Path, default=None
-        A file that keeps every finished kernel (of an interval, its coarse grid), so that a search
-        that was killed goes on where it was; also with more values to try or with fewer, but not
-        with other data or settings. For streamed rows, a folder that keeps finished passes.
+        A folder that keeps every finished kernel (of an interval, its coarse grid; of streamed
+        rows, every finished pass), so that a search that was killed continues where it was; also
+        with more values to try or with fewer, but not with other data or settings.
     verbose : int, default=0
         1 says what is about to be done, 2 also when a kernel is done.
     device : str or list of str, default=None
@@ -280,15 +279,15 @@ class KernelSearchCV(Decisions, BaseSearchCV):
 
         context = self._init_callback_context(max_subtasks=1 + (self.refit is not False))
         context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=_metadata(params))
-        about = partial(settings, self, X, y, weight, setup, metric)
-        with journalled(self.journal, about, task, setup.crew) as run:
-            explorer = Explorer(task, setup.crew, metric, run, self.journal is not None)
-            outcomes = self._run(setup, explorer if setup.continuous else run, context)
-            if racing(self.method):
-                outcomes = self._race(setup, task, run, outcomes, metric)
-            descents = None
-            if setup.ranges:
-                setup, outcomes, descents = self._descend(setup, task, run, outcomes, metric)
+        about = partial(fingerprint, self, X, y, weight, setup, metric)
+        run = make_runner(self.journal, about, task, setup.crew)
+        explorer = Explorer(task, setup.crew, metric, run, self.journal is not None)
+        outcomes = self._run(setup, explorer if setup.continuous else run, context)
+        if racing(self.method):
+            outcomes = self._race(setup, task, run, outcomes, metric)
+        descents = None
+        if setup.ranges:
+            setup, outcomes, descents = self._descend(setup, task, run, outcomes, metric)
         if setup.continuous:
             setup, outcomes = explorer.extend(setup, outcomes)
         let_go(task.criterion)  # the winner's fit needs the room

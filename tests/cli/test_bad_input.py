@@ -329,9 +329,13 @@ def test_other_errors(onefit, csv, monkeypatch, error, code):
 
 
 def test_journals(onefit, csv, tmp_path, monkeypatch):
-    journal = tmp_path / "journal.sqlite"
+    journal = tmp_path / "journal"
     select = ("select", csv, "--target", "price", *SMALL)
     check(onefit(*select, "--resume"), USAGE, "--resume needs --journal")
+    check(onefit(*select, "--journal", tmp_path / "no" / "one"), USAGE, "there is no folder")
+    check(onefit(*select, "--journal", csv), USAGE, "exists", "--resume")
+    done = onefit(*select, "--journal", csv, "--resume")
+    check(done, USAGE, "is a file, but a journal is a folder")
     assert onefit(*select, "--journal", journal).exit_code == 0
     check(onefit(*select, "--journal", journal), USAGE, "exists", "--resume")
     done = onefit(*select, "--drop", "age", "--journal", journal, "--resume")
@@ -342,4 +346,4 @@ def test_journals(onefit, csv, tmp_path, monkeypatch):
 
     monkeypatch.setattr("onefit.KernelSearchCV.fit", interrupt)
     done = onefit(*select, "--journal", journal, "--resume")
-    check(done, INTERRUPTED, "what is finished is in", "go on with --resume")
+    check(done, INTERRUPTED, "finished work is in", "continue with --resume")

@@ -360,7 +360,7 @@ def test_intervals_hold_what_their_level_says(onefit, csv, frame, tmp_path):
 
 
 def test_a_journal_is_resumed(onefit, csv, tmp_path, monkeypatch):
-    journal = tmp_path / "journal.sqlite"
+    journal = tmp_path / "journal"
     select = ("select", csv, "--target", "price", "--drop", "kind", *SMALL, "--format", "json")
     first = json.loads(onefit(*select, "--journal", journal).stdout)
 

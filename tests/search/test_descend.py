@@ -104,7 +104,7 @@ def test_each_kind_of_machine_has_its_own_descents():
 
 
 def test_a_journal_goes_on(tmp_path, one):
-    path = tmp_path / "journal.sqlite"
+    path = tmp_path / "journal"
     first, again = (search({"gamma": GAMMA, "lam": LAM}, journal=path).fit(X, Y) for _ in range(2))
     assert first.best_params_ == again.best_params_ == one.best_params_
 

@@ -10,7 +10,7 @@ from sklearn.datasets import make_classification
 from onefit import KernelClassifier, KernelSearchCV, heldout_predict
 from onefit.criteria import granularity
 from onefit.heldout import Influence
-from onefit.search.journal import JournalError
+from onefit.journal import JournalError
 
 X, y = make_classification(80, n_features=5, flip_y=0.2, random_state=0)
 GRID = {"gamma": [0.1, 1.0], "lam": [0.125, 1.0, 8.0]}

@@ -174,7 +174,7 @@ def test_a_criterion_that_is_flat():
 
 
 def test_journalled_descents_are_not_repeated(tmp_path, monkeypatch):
-    grid, path = {"kernel": Bank(BANK), "lam": LAM}, tmp_path / "journal.sqlite"
+    grid, path = {"kernel": Bank(BANK), "lam": LAM}, tmp_path / "journal"
     first = search(grid, journal=path).fit(X, Y)
     monkeypatch.setattr(Objective, "evaluate", lambda *_: pytest.fail("a descent began again"))
     again = search(grid, journal=path).fit(X, Y)

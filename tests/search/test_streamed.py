@@ -15,9 +15,10 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import KFold
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.journal import JournalError
 from onefit.norms import target_scale
 from onefit.search.continuous import Interval
-from onefit.stream import CheckpointError, HashKFold, open_rows, run
+from onefit.stream import HashKFold, open_rows, run
 from onefit.stream.by_column import spread_over
 from onefit.stream.ridge import Ridge
 from onefit.stream.survey import Survey
@@ -242,13 +243,32 @@ def test_finished_passes_are_kept(
     kept = tmp_path / "kept"
     search = KernelSearchCV(KernelRegressor(**NYSTROM), GRID, cv=CV, journal=kept)
     search.fit(tmp_path / "rows.parquet", "y", groups="g")
-    assert len(list(kept.glob("*.npz"))) == 4  # survey, moments, scores, values
+    assert len(list(kept.glob("*.entry"))) == 4  # survey, moments, scores, values
     monkeypatch.setattr("onefit.stream.parquet.ParquetPiece.blocks", None)  # nothing is read again
     again = KernelSearchCV(KernelRegressor(**NYSTROM), GRID, cv=CV, journal=kept)
     assert_alike(in_memory, again.fit(tmp_path / "rows.parquet", "y", groups="g"), data.X)
     other = KernelSearchCV(KernelRegressor(**NYSTROM), GRID, cv=3, journal=kept)
-    with pytest.raises(CheckpointError, match="cv was"):
+    with pytest.raises(JournalError, match="cv was"):
         other.fit(tmp_path / "rows.parquet", "y", groups="g")
+    with pytest.raises(JournalError, match="other data or settings: X was 1 Parquet file"):
+        again.fit(data.X, data.frame["y"])  # rows in memory
+
+
+def test_damaged_passes_are_computed_again(
+    data: Data, in_memory: KernelSearchCV, tmp_path: Path
+) -> None:
+    data.frame[["a", "b", "c", "y", "g"]].to_parquet(tmp_path / "rows.parquet")
+    kept = tmp_path / "kept"
+    search = KernelSearchCV(KernelRegressor(**NYSTROM), GRID, cv=CV, journal=kept)
+    search.fit(tmp_path / "rows.parquet", "y", groups="g")
+    for file in sorted(kept.glob("*.entry")):
+        entry = bytearray(file.read_bytes())
+        entry[2 * len(entry) // 3] ^= 1
+        file.write_bytes(entry)
+        with pytest.warns(UserWarning, match=f"entry {file.name} is damaged"):
+            search.fit(tmp_path / "rows.parquet", "y", groups="g")
+        assert_alike(in_memory, search, data.X)
+        assert file.read_bytes() != entry
 
 
 def test_a_lambda_that_fails_has_a_reason(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:

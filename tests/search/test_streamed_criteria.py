@@ -120,7 +120,7 @@ def test_every_runner_gives_them(
     elif where == "parquet":
         columns.to_parquet(tmp_path / "rows.parquet", row_group_size=90)
         search.set_params(n_jobs=2, journal=tmp_path / "kept").fit(tmp_path / "rows.parquet", "y")
-        assert len(list((tmp_path / "kept").glob("*.npz"))) == 5  # and that of the criterion
+        assert len(list((tmp_path / "kept").glob("*.entry"))) == 5  # and that of the criterion
     elif where == "filtered":
         # rows that are not read do not change which ones are landmarks, by their numbers
         both = pd.concat([columns, columns + 1e3], ignore_index=True)

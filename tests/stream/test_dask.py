@@ -151,19 +151,19 @@ def test_a_value_that_is_no_number_is_named_from_a_worker(rows: Rows, cluster: A
         run(FoldSums(K, P), source, client=cluster)
 
 
-def test_checkpoints_on_a_cluster(
+def test_a_journal_on_a_cluster(
     rows: Rows, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("onefit.stream.dask_tree.BETWEEN", 1)
-    monkeypatch.setattr("onefit.stream.checkpoint.PAUSE", 0.0)
+    monkeypatch.setattr("onefit.stream.progress.PAUSE_SECONDS", 0.0)
     source = opened(rows.folder, "y", sample_weight="s", drop=["g"])
     kept = tmp_path / "kept"
-    check(source, rows.expected, client=cluster, checkpoint=kept)
+    check(source, rows.expected, client=cluster, journal=kept)
     with monkeypatch.context() as patch:
         patch.setattr("onefit.stream.dask_tree._compute", None)  # nothing is left to compute
-        check(source, rows.expected, client=cluster, checkpoint=kept)
+        check(source, rows.expected, client=cluster, journal=kept)
     # a pass that was stopped on the cluster goes on here: pieces are the same
-    check(source, rows.expected, checkpoint=kept)
+    check(source, rows.expected, journal=kept)
 
 
 class Slow(FoldSums):

@@ -81,7 +81,7 @@ def test_rows_that_are_brought_to_a_device(
     """By this process, without Dask; and once more from where it was interrupted."""
     X, y = Xy
     monkeypatch.setattr("onefit.stream.arrays.PIECE", 100)
-    monkeypatch.setattr("onefit.stream.checkpoint.PAUSE", -1.0)
+    monkeypatch.setattr("onefit.stream.progress.PAUSE_SECONDS", -1.0)
     features = nystrom_map(Gaussian(0.3), X[:40])
     gram = Gram(features, Centre.of(features, X[:50], y[:50, None]))
     rows = open_rows(X, y, cv=K)
@@ -97,9 +97,9 @@ def test_rows_that_are_brought_to_a_device(
     with monkeypatch.context() as patch:
         patch.setattr(Gram, "update", counted)
         with pytest.raises(KeyboardInterrupt):
-            run(gram, source, checkpoint=tmp_path / "kept", chunk_rows=60)
+            run(gram, source, journal=tmp_path / "kept", chunk_rows=60)
         seen[:] = [0] * 4
-        found = run(gram, source, checkpoint=tmp_path / "kept", chunk_rows=60)
+        found = run(gram, source, journal=tmp_path / "kept", chunk_rows=60)
         assert sum(seen) == N - 100  # one piece of two chunks was kept
     for k, sums in run(gram, rows).folds.items():
         assert isinstance(found.folds[k].G, np.ndarray)

@@ -68,25 +68,25 @@ def select(
     drawn; the model is a scikit-learn pipeline that holds the encoder too.
     """
     with clear_errors(printing.traceback), as_file(data) as path:
-        from onefit.cli.run import Diary, Outputs, select_model
+        from onefit.cli.run import JournalOption, Outputs, select_model
 
         options = choice.options
         outputs = Outputs(
             writing.report, writing.model, writing.results, printing.keep_formulas, _command()
         )
         streamed = _streamed(path, options.approximation, sample.rows)
-        diary = Diary(writing.journal, writing.resume, folder=streamed)
+        journal = JournalOption(writing.journal, writing.resume)
         if streamed:
             from onefit.cli.streamed import select_streamed
 
-            summary = select_streamed(path, columns, text, options, outputs, diary)
+            summary = select_streamed(path, columns, text, options, outputs, journal)
         else:
             # of a sample, and for features, all rows are read
             table = _read(path, columns, text, sample.rows is None and options.whole)
             some = table if sample.rows is None else table.sample(sample.rows, choice.seed)
             whole = None if sample.rows_only or some is table else table
             source = Source(path.name, text.reading(), whole)
-            summary = select_model(some, options, source, outputs, diary)
+            summary = select_model(some, options, source, outputs, journal)
         _print_selection(summary, outputs.written, printing.format_)
 
 

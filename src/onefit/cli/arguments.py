@@ -268,12 +268,9 @@ class Writing:
     ] = None
     journal: Annotated[
         Path | None,
-        _option(help="File (folder for streamed rows) that keeps what is done, for --resume.",
-                panel="Output"),
-    ] = None  # fmt: skip
-    resume: Annotated[bool, _option("--resume", help="Go on with --journal.", panel="Output")] = (
-        False
-    )
+        _option(help="Folder that keeps finished work, for --resume.", panel="Output"),
+    ] = None
+    resume: Annotated[bool, _option("--resume", help="Continue --journal.", panel="Output")] = False
 
 
 @dataclass(frozen=True)

@@ -47,8 +47,7 @@ def _code(error: BaseException) -> int:
     from numpy.linalg import LinAlgError
 
     from onefit.files import DataError
-    from onefit.search.journal import JournalError
-    from onefit.stream import CheckpointError
+    from onefit.journal import JournalError
 
     kinds: tuple[tuple[type[BaseException], int], ...] = (
         (DataError, BAD_DATA),
@@ -57,7 +56,6 @@ def _code(error: BaseException) -> int:
         (LinAlgError, BAD_DATA),
         (KeyboardInterrupt, INTERRUPTED),
         (JournalError, OTHER_JOURNAL),
-        (CheckpointError, OTHER_JOURNAL),
         (ValueError, USAGE),
         (OSError, USAGE),
     )

@@ -26,7 +26,7 @@ from onefit.report.criteria import compare_criteria
 from onefit.search.setup import set_up
 from onefit.tables import Table, is_sparse
 
-__all__ = ["Diary", "Outputs", "explain_plan", "model_of", "select_model"]
+__all__ = ["JournalOption", "Outputs", "explain_plan", "model_of", "select_model"]
 
 #: rows that a winner with the whole kernel is fitted to after a choice on a sample
 MOST_ROWS = 30_000
@@ -94,37 +94,36 @@ def about_data(table: Table, recipe: Recipe) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Diary:
-    """The journal of a selection, and whether an old one is to be continued.
-
-    Streamed rows have a folder for a journal, others a file.
-    """
+class JournalOption:
+    """The journal of a selection, and whether an existing one is resumed."""
 
     path: Path | None = None
     resume: bool = False
-    folder: bool = False
 
     def check(self) -> None:
-        """An old journal is continued only when that is asked for."""
+        """Refuse to resume an existing journal without --resume."""
         if self.path is None:
             if self.resume:
-                raise ValueError("--resume needs --journal PATH, the journal to go on with")
+                raise ValueError("--resume needs --journal PATH, the journal to resume")
             return
-        check_place(self.path / "journal" if self.folder and self.path.exists() else self.path)
         if self.path.exists() and not self.resume:
             raise ValueError(
-                f"--journal {self.path} exists; go on with it by --resume, or remove it"
+                f"--journal {self.path} exists; continue it with --resume, or remove it"
             )
+        if not self.path.is_dir():
+            check_place(self.path)
+        if self.path.is_file():
+            raise ValueError(f"--journal {self.path} is a file, but a journal is a folder")
 
     @contextmanager
-    def told(self) -> Iterator[None]:
-        """Whoever interrupts hears that nothing is lost."""
+    def on_interrupt(self) -> Iterator[None]:
+        """Add to Ctrl-C how the selection is resumed."""
         try:
             yield
         except KeyboardInterrupt as error:
             if self.path is None:
                 raise
-            message = f"; what is finished is in {self.path}, go on with --resume"
+            message = f"; finished work is in {self.path}, continue with --resume"
             raise KeyboardInterrupt(message) from error
 
 
@@ -133,7 +132,7 @@ def select_model(
     options: Options,
     source: Source,
     outputs: Outputs,
-    diary: Diary | None = None,
+    journal: JournalOption | None = None,
 ) -> dict[str, Any]:
     """Select on a table, write the files asked for, and return the summary.
 
@@ -144,18 +143,18 @@ def select_model(
     source : Source
         Where the table comes from.
     outputs : Outputs
-    diary : Diary, default=None
+    journal : JournalOption, default=None
     """
-    diary = diary or Diary()
-    diary.check()
+    journal = journal or JournalOption()
+    journal.check()
     outputs.check()
     start = perf_counter()
     recipe = make_recipe(table, options, told=outputs.report is not None)
-    recipe.search.set_params(journal=diary.path)
-    with diary.told():
+    recipe.search.set_params(journal=journal.path)
+    with journal.on_interrupt():
         recipe = fit_recipe(in_time(recipe, options.minutes), progress)
     seconds = perf_counter() - start
-    with diary.told(), waiting(f"criteria {', '.join(recipe.compare)}"):
+    with journal.on_interrupt(), waiting(f"criteria {', '.join(recipe.compare)}"):
         compare_criteria(recipe.search, recipe.Z, recipe.y, recipe.compare, recipe.weights)
     model = None if outputs.model is None else model_of(recipe, table, source)
     n, columns = table.X.shape

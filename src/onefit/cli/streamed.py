@@ -21,7 +21,7 @@ from onefit.choose.options import Options
 from onefit.choose.recipe import Recipe, make_recipe
 from onefit.cli.arguments import Columns, Text
 from onefit.cli.model import make_model, save_model
-from onefit.cli.run import Diary, Outputs
+from onefit.cli.run import JournalOption, Outputs
 from onefit.cli.show import progress
 from onefit.cli.summary import summarise, write_results
 from onefit.files import DataError, is_parquet, shown
@@ -101,10 +101,10 @@ def select_streamed(
     text: Text,
     options: Options,
     outputs: Outputs,
-    diary: Diary,
+    journal: JournalOption,
 ) -> dict[str, Any]:
     """Select on the rows of Parquet files, write the files asked for, and return the summary."""
-    diary.check()
+    journal.check()
     outputs.check()
     target = str(columns.target)
     _check(options, columns, path)
@@ -119,9 +119,9 @@ def select_streamed(
     used = source.n_rows - gaps
     table = _sample(source, target, options.seed, text)
     recipe = make_recipe(table, options)
-    recipe.search.set_params(cv=cv, journal=diary.path)
+    recipe.search.set_params(cv=cv, journal=journal.path)
     rows = _encoded(source, recipe, table.dates)
-    with diary.told(), progress(recipe.search):
+    with journal.on_interrupt(), progress(recipe.search):
         recipe.search.fit(rows)
     seconds = perf_counter() - start
     recipe.reasons.append(_about(used, len(table.y)))

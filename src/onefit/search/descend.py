@@ -26,8 +26,8 @@ from onefit._describe import describe
 from onefit._types import Array
 from onefit.estimators import inside
 from onefit.search.grid import Job, Machine
-from onefit.search.journal import Runner
 from onefit.search.objective import ByGradient, Objective
+from onefit.search.resume import Runner
 from onefit.search.workers import Outcome
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ of method "eigen") and coarse grid first, then Brent's bounded minimisation arou
 minimum of the grid, on the same preparation: a method is prepared once and serves any lam. Criteria
 keep what they decomposed, too.
 
-**Journal.** The coarse grid is kept in it, and a search that is taken up from its journal refines
+**Journal.** The coarse grid is kept in it, and a search that is resumed from its journal refines
 again, to the same numbers. With several workers *and* a journal, the grid is written down before
 the refinement begins, which then prepares each kernel a second time.
 """
@@ -28,7 +28,7 @@ from onefit.problem import Problem
 from onefit.search.aggregate import aggregate
 from onefit.search.continuous import brackets
 from onefit.search.grid import Job
-from onefit.search.journal import Run
+from onefit.search.resume import Run
 from onefit.search.workers import Crew, Outcome, Task, run_job, run_machine
 
 if TYPE_CHECKING:

@@ -179,7 +179,7 @@ class Passes:
 
     def __init__(self, source: Source, search: Any) -> None:
         self.source, self.seconds, self.count = source, 0.0, 0
-        self.n_jobs, self.checkpoint = search.n_jobs, search.journal
+        self.n_jobs, self.journal = search.n_jobs, search.journal
         self.lengths: dict[int, Array] = {}
         self.criterion: Any = get_criterion(search.criterion)
         self.judged: dict[int, tuple[Array, list[str]]] = {}
@@ -201,7 +201,7 @@ class Passes:
             accumulator,
             self.source,
             n_jobs=self.n_jobs,
-            checkpoint=self.checkpoint,
+            journal=self.journal,
             chunk_rows=rows,
             watch=self.told if self.watchers else None,
         )

@@ -336,7 +336,7 @@ def _targets(search: Any, source: Source) -> tuple[Source, _About, int]:
         return source, about, shape[0] if shape else 1
     if shape not in ((), (1,)):
         raise ValueError(f"a classifier needs one target, got {shape[0]} columns")
-    classes = run(Labels(), source.raw, n_jobs=search.n_jobs, checkpoint=search.journal)
+    classes = run(Labels(), source.raw, n_jobs=search.n_jobs, journal=search.journal)
     check_classification_targets(classes)
     if len(classes) < 2:
         raise ValueError(f"y holds one class only, {classes[0]!r}; a classifier needs two at least")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from onefit.stream.accumulate import Accumulator, Chunk
 from onefit.stream.approximation import Fourier, Nystrom
-from onefit.stream.checkpoint import CheckpointError
 from onefit.stream.hash_folds import HashKFold
 from onefit.stream.one_pass import run
 from onefit.stream.open_rows import open_rows
@@ -12,7 +11,6 @@ from onefit.stream.source import Source
 
 __all__ = [
     "Accumulator",
-    "CheckpointError",
     "Chunk",
     "Fourier",
     "HashKFold",

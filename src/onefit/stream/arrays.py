@@ -140,6 +140,6 @@ def _cuts(n: int) -> list[tuple[int, int]]:
 
 
 def _about(given: Given, cv: HashKFold) -> dict[str, str]:
-    """What a checkpoint compares, beside the rows themselves."""
+    """The fingerprint of what stands beside the rows."""
     values = {"y": given.y, "sample_weight": given.s, "groups": given.key, "cv": cv}
     return {name: describe(value) for name, value in values.items()}

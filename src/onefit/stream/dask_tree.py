@@ -27,9 +27,9 @@ from functools import partial
 from typing import Any
 
 from onefit.stream.accumulate import Accumulator
-from onefit.stream.checkpoint import Keeper
 from onefit.stream.needs import needed
 from onefit.stream.one_pass import absorb
+from onefit.stream.progress import Progress
 from onefit.stream.source import Source, groups_of
 from onefit.stream.states import home, nbytes
 
@@ -39,26 +39,26 @@ __all__ = ["reduce_on_dask"]
 FAN = 8
 #: leaves of files per thread: more spread the work better, and let more states travel
 LEAVES = 4
-#: leaves per thread between two checkpoints
+#: leaves per thread between two entries of a journal
 BETWEEN = 16
 #: seconds between two looks at whether workers are still there
 LOOK = 1.0
 
 
 def reduce_on_dask(
-    accumulator: Accumulator[Any, Any], source: Source, client: Any, keeper: Keeper, rows: int
+    accumulator: Accumulator[Any, Any], source: Source, client: Any, progress: Progress, rows: int
 ) -> Any:
     """The state of all rows, on a client or on whatever scheduler is active."""
     needed("dask", "dask", "passes on Dask")
     workers = _workers(client)
     threads = sum(workers.values())
-    state, done = keeper.begin(accumulator)
-    for pieces in _sections(source.pieces[done:], threads, keeper):
+    state, done = progress.begin(accumulator)
+    for pieces in _sections(source.pieces[done:], threads, progress):
         leaves = _leaves(source, pieces, rows, threads)
         found = _compute(accumulator, leaves, client, workers).state
         state = found if done == 0 else accumulator.merge(state, found)
         done += len(pieces)
-        keeper.keep(state, done, last=done == len(source.pieces))
+        progress.keep(state, done, last=done == len(source.pieces))
     return state
 
 
@@ -72,9 +72,9 @@ def _workers(client: Any) -> dict[str, int]:
     return dict(sorted(client.nthreads().items()))
 
 
-def _sections(pieces: Sequence[Any], threads: int, keeper: Keeper) -> list[Sequence[Any]]:
-    """What is done between two checkpoints: everything, if there are none."""
-    size = BETWEEN * threads if keeper.path is not None else len(pieces)
+def _sections(pieces: Sequence[Any], threads: int, progress: Progress) -> list[Sequence[Any]]:
+    """Pieces between two entries of the journal: all, if there is none."""
+    size = BETWEEN * threads if progress.journal is not None else len(pieces)
     return [pieces[i : i + size] for i in range(0, len(pieces), size or 1)]
 
 

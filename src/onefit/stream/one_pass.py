@@ -13,7 +13,7 @@ from joblib import effective_n_jobs
 
 from onefit import linalg
 from onefit.stream.accumulate import Accumulator, Chunk
-from onefit.stream.checkpoint import Keeper, open_checkpoint
+from onefit.stream.progress import Progress, open_progress
 from onefit.stream.read_ahead import read_ahead
 from onefit.stream.source import Source
 from onefit.stream.states import home
@@ -32,7 +32,7 @@ def run(
     *,
     n_jobs: int | None = None,
     client: Any = None,
-    checkpoint: Any = None,
+    journal: Any = None,
     chunk_rows: int = CHUNK,
     watch: Callable[[int], None] | None = None,
 ) -> Result:
@@ -49,8 +49,9 @@ def run(
     client : distributed.Client, default=None
         Where the work is done; None takes the client that is active, if there is one and the rows
         can be read by its workers. Dask collections are read on whatever scheduler is active.
-    checkpoint : str or Path, default=None
-        A folder that keeps what is finished, so that a pass that was killed goes on where it was.
+    journal : str or Path, default=None
+        A folder that keeps the state of the pass, so that one that was killed continues where it
+        was (see :mod:`onefit.journal`).
     chunk_rows : int, default=8192
         Rows that an accumulator gets at once, at most.
     watch : callable, default=None
@@ -60,14 +61,13 @@ def run(
     -------
     What the accumulator finishes with.
     """
-    keeper = open_checkpoint(checkpoint, accumulator, source)
-    keeper.watch = watch
+    progress = open_progress(journal, accumulator, source, watch)
     client = _client(client, source)
     if source.lazy or client is not None:
         from onefit.stream.dask_tree import reduce_on_dask
 
-        return accumulator.finish(reduce_on_dask(accumulator, source, client, keeper, chunk_rows))
-    return accumulator.finish(_here(accumulator, source, keeper, chunk_rows, n_jobs))
+        return accumulator.finish(reduce_on_dask(accumulator, source, client, progress, chunk_rows))
+    return accumulator.finish(_here(accumulator, source, progress, chunk_rows, n_jobs))
 
 
 def absorb(
@@ -83,15 +83,15 @@ def absorb(
 def _here(
     accumulator: Accumulator[Any, Any],
     source: Source,
-    keeper: Keeper,
+    progress: Progress,
     rows: int,
     n_jobs: int | None,
 ) -> Any:
-    state, done = keeper.begin(accumulator)
+    state, done = progress.begin(accumulator)
     for chunks in _read(source, source.pieces[done:], rows, effective_n_jobs(n_jobs)):
         state = _added(accumulator, state, chunks)
         done += 1
-        keeper.keep(state, done, last=done == len(source.pieces))
+        progress.keep(state, done, last=done == len(source.pieces))
     return state
 
 

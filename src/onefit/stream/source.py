@@ -84,7 +84,7 @@ class Source:
     target_shape : tuple of int, or None
         Of a row's target: empty for a number, (q,) for q of them; None without a target.
     about : dict
-        What a checkpoint knows the rows by, in words.
+        The fingerprint of the rows, in words: what a journal is compared by.
     anywhere : bool
         Whether pieces are small to send because they are read where they are needed.
     lazy : bool

@@ -1,4 +1,4 @@
-"""Passes that are interrupted, and go on where they were."""
+"""Passes that are interrupted, and continue where they were."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import pytest
 from rows_everywhere import K, N, P, Rows, assert_same, opened
 from sums import FoldSums, Smallest
 
-from onefit.stream import CheckpointError, run
-from onefit.stream.checkpoint import Keeper
+from onefit.journal import Journal, JournalError
+from onefit.stream import run
 
 
 @pytest.fixture(autouse=True)
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Write after every piece."""
-    monkeypatch.setattr("onefit.stream.checkpoint.PAUSE", 0.0)
+    monkeypatch.setattr("onefit.stream.progress.PAUSE_SECONDS", 0.0)
 
 
 class Stopping(FoldSums):
@@ -47,7 +47,7 @@ def test_an_interrupted_pass_goes_on(
 
     def again() -> Any:
         Stopping.seen = 0
-        return run(Stopping(K, P), source, checkpoint=tmp_path / "kept", n_jobs=n_jobs)
+        return run(Stopping(K, P), source, journal=tmp_path / "kept", n_jobs=n_jobs)
 
     with monkeypatch.context() as patch:
         patch.setattr(Stopping, "stop", 4600)
@@ -64,82 +64,82 @@ def test_an_interrupted_pass_goes_on(
 def test_states_come_back_as_they_were(tmp_path: Path, rows: Rows) -> None:
     source = opened(rows.folder, "y", features=["a"])
     for _ in range(2):
-        found: Any = run(Smallest(5), source, checkpoint=tmp_path / "kept")
+        found: Any = run(Smallest(5), source, journal=tmp_path / "kept")
         np.testing.assert_array_equal(found.row, np.arange(5))
         assert found.Y.dtype == np.float64
     state = ([1, 2.5, None, "x"], {"a": (np.float32(1.5), {3: np.arange(3)})}, True)
-    keeper = Keeper(tmp_path / "state.npz")
-    keeper.keep(state, 7)
-    back, done = keeper.begin(None)
-    assert done == 7
-    assert repr(back) == repr(state)
+    journal = Journal(tmp_path / "state", {})
+    journal.write("key", state)
+    assert repr(journal.read("key")) == repr([state])
+    assert journal.read("other") == []
 
 
-def test_what_cannot_be_kept_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="a state with a set in it"):
-        Keeper(tmp_path / "state.npz").keep({1, 2}, 1)
+class Counting(FoldSums):
+    """Has a set in its state, which no journal holds."""
+
+    def update(self, state: Any, chunk: Any) -> Any:
+        return {1, 2}
 
 
-def test_foreign_classes_are_not_looked_up(tmp_path: Path, rows: Rows) -> None:
-    Keeper(tmp_path / "state.npz").keep(rows.expected | {"a": Stopping(K, P)}, 1)
-    with pytest.warns(UserWarning, match="does not belong"):
-        assert Keeper(tmp_path / "state.npz", ("onefit",)).begin(FoldSums(K, P))[1] == 0
+def test_what_cannot_be_kept_is_refused(tmp_path: Path, rows: Rows) -> None:
+    with pytest.raises(TypeError, match="a set cannot be kept in a journal"):
+        run(Counting(K, P), opened(rows.X, rows.y), journal=tmp_path)
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty"])
-def test_a_damaged_file_is_set_aside(rows: Rows, tmp_path: Path, damage: str) -> None:
+def test_a_damaged_entry_is_set_aside(rows: Rows, tmp_path: Path, damage: str) -> None:
     source = opened(rows.folder, "y", sample_weight="s", drop=["g"])
-    run(FoldSums(K, P), source, checkpoint=tmp_path)
-    (file,) = tmp_path.glob("*.npz")
+    run(FoldSums(K, P), source, journal=tmp_path)
+    (file,) = tmp_path.glob("*.entry")
     data = bytearray(file.read_bytes())
     if damage == "flip":
         data[len(data) // 2] ^= 0xFF
     file.write_bytes({"cut": data[:-200], "flip": data, "empty": b""}[damage])
     with pytest.warns(UserWarning, match="set aside"):
-        found = run(FoldSums(K, P), source, checkpoint=tmp_path)
+        found = run(FoldSums(K, P), source, journal=tmp_path)
     assert_same(found, rows.expected)
     assert list(tmp_path.glob("*.damaged"))
 
 
 def test_other_rows_and_settings_are_refused(rows: Rows, tmp_path: Path) -> None:
     roles = {"sample_weight": "s", "drop": ["g"]}
-    run(FoldSums(K, P), opened(rows.folder, "y", **roles), checkpoint=tmp_path)
+    run(FoldSums(K, P), opened(rows.folder, "y", **roles), journal=tmp_path)
     files = sorted(rows.folder.iterdir())
-    with pytest.raises(CheckpointError, match=r"X was 3 Parquet files .* is 2 Parquet files"):
-        run(FoldSums(K, P), opened(files[1:], "y", **roles), checkpoint=tmp_path)
-    with pytest.raises(CheckpointError, match="columns was"):
-        run(FoldSums(K, P), opened(rows.folder, "y", drop=["g", "s"]), checkpoint=tmp_path)
-    with pytest.raises(CheckpointError, match="X was"):
-        run(FoldSums(K, P), opened(rows.X, rows.y), checkpoint=tmp_path)
-    with pytest.raises(CheckpointError, match="cannot be used as a folder"):
-        run(FoldSums(K, P), opened(rows.X, rows.y), checkpoint=rows.npy)
-    (tmp_path / "about.json").write_text("{")
-    with pytest.raises(CheckpointError, match="damaged"):
-        run(FoldSums(K, P), opened(rows.X, rows.y), checkpoint=tmp_path)
+    with pytest.raises(JournalError, match=r"X was 3 Parquet files .* is 2 Parquet files"):
+        run(FoldSums(K, P), opened(files[1:], "y", **roles), journal=tmp_path)
+    with pytest.raises(JournalError, match="columns was"):
+        run(FoldSums(K, P), opened(rows.folder, "y", drop=["g", "s"]), journal=tmp_path)
+    with pytest.raises(JournalError, match="X was"):
+        run(FoldSums(K, P), opened(rows.X, rows.y), journal=tmp_path)
+    with pytest.raises(JournalError, match="is a file, but a journal is a folder"):
+        run(FoldSums(K, P), opened(rows.X, rows.y), journal=rows.npy)
+    (tmp_path / "journal.json").write_text("{")
+    with pytest.raises(JournalError, match="damaged"):
+        run(FoldSums(K, P), opened(rows.X, rows.y), journal=tmp_path)
 
 
-def test_another_pass_has_a_file_of_its_own(rows: Rows, tmp_path: Path) -> None:
+def test_another_pass_is_another_entry(rows: Rows, tmp_path: Path) -> None:
     source = opened(rows.X, rows.y)
-    run(FoldSums(K, P), source, checkpoint=tmp_path)
-    run(Smallest(4), source, checkpoint=tmp_path)
-    run(Smallest(5), source, checkpoint=tmp_path)
-    assert len(list(tmp_path.glob("*.npz"))) == 3
+    run(FoldSums(K, P), source, journal=tmp_path)
+    run(Smallest(4), source, journal=tmp_path)
+    run(Smallest(5), source, journal=tmp_path)
+    assert len(list(tmp_path.glob("*.entry"))) == 3
 
 
 SLOW = """
 import sys, time
 sys.path.insert(0, {tests!r})
 from sums import FoldSums
-from onefit.stream import checkpoint, open_rows, run
+from onefit.stream import open_rows, progress, run
 
 class Slow(FoldSums):
     def update(self, state, chunk):
         time.sleep(0.05)
         return super().update(state, chunk)
 
-checkpoint.PAUSE = 0.0
+progress.PAUSE_SECONDS = 0.0
 source = open_rows({folder!r}, "y", sample_weight="s", drop=["g"], cv=4)
-run(Slow(4, 3), source, checkpoint={kept!r}, chunk_rows=200)
+run(Slow(4, 3), source, journal={kept!r}, chunk_rows=200)
 """
 
 
@@ -165,12 +165,12 @@ def test_a_process_that_is_stopped_is_taken_up_by_another(
     program = SLOW.format(tests=tests, folder=str(rows.folder), kept=str(kept))
     other = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 60.0
-    while not list(kept.glob("*.npz")) and time.monotonic() < deadline:
+    while not list(kept.glob("*.entry")) and time.monotonic() < deadline:
         time.sleep(0.01)
     other.send_signal(how)
     assert other.wait(timeout=60) != 0
-    assert list(kept.glob("*.npz"))
+    assert list(kept.glob("*.entry"))
     Slow.seen = 0
     source = opened(rows.folder, "y", sample_weight="s", drop=["g"])
-    assert_same(run(Slow(K, P), source, checkpoint=kept, chunk_rows=200), rows.expected)
+    assert_same(run(Slow(K, P), source, journal=kept, chunk_rows=200), rows.expected)
     assert 0 < Slow.seen < N

@@ -1,0 +1,228 @@
+"""A search that continues where it was stopped: finished kernels are kept in a journal.
+
+The values that are tried are not part of the fingerprint. An entry is the outcome of one machine
+at some lams, under its kernel and parameters; a search takes the lams it wants from the journal
+and computes the others. So a grid may grow or shrink, and finished work stays finished.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onefit._describe import describe, digest
+from onefit.heldout import METHODS
+from onefit.journal import Journal
+from onefit.kernels import as_rows
+from onefit.search.grid import Job, Machine
+from onefit.search.workers import Crew, Outcome, Task, run_jobs
+
+Array = NDArray[Any]
+Run = Callable[[list[Job]], Iterator[tuple[int, list[Outcome]]]]
+
+__all__ = ["Run", "Runner", "fingerprint", "make_runner"]
+
+#: methods with the same values that need the same of a job: one may continue what another began
+DIRECT = {"block", "eigen"}
+
+
+class Runner:
+    """Runs jobs without a journal.
+
+    Parameters
+    ----------
+    task : Task
+    crew : Crew
+    """
+
+    def __init__(self, task: Task, crew: Crew) -> None:
+        self.task, self.crew = task, crew
+
+    def __call__(self, jobs: list[Job]) -> Iterator[tuple[int, list[Outcome]]]:
+        """Yield (place, outcomes) of every job."""
+        return run_jobs(self.task, jobs, self.crew)
+
+    def recall(self, key: str) -> Any:
+        """The value that was noted under a key, or None."""
+        return None
+
+    def note(self, key: str, value: Any) -> None:
+        """Keep a value that is not the outcome of a machine."""
+
+
+class Resumed(Runner):
+    """Runs the jobs that a journal does not hold yet, and writes their outcomes to it."""
+
+    def __init__(self, task: Task, crew: Crew, journal: Journal) -> None:
+        super().__init__(task, crew)
+        self.journal = journal
+
+    def recall(self, key: str) -> Any:
+        known = self.journal.read(key)
+        return known[0] if known else None
+
+    def note(self, key: str, value: Any) -> None:
+        self.journal.write(key, value)
+
+    def __call__(self, jobs: list[Job]) -> Iterator[tuple[int, list[Outcome]]]:
+        """Outcomes from the journal first, then those of the other jobs as they are done."""
+        left: list[tuple[int, list[_Recalled]]] = []
+        for place, job in enumerate(jobs):
+            recalled = [self._recall(job, machine) for machine in job.machines]
+            if any(one.missing.lams for one in recalled):
+                left.append((place, recalled))
+            else:
+                yield place, [one.whole(iter(())) for one in recalled]
+        if not left:
+            return
+        self.journal.check_writable()
+        wanted = [[one for one in recalled if one.missing.lams] for _, recalled in left]
+        todo = [
+            replace(jobs[place], machines=tuple(one.missing for one in some))
+            for (place, _), some in zip(left, wanted, strict=True)
+        ]
+        for done, outcomes in run_jobs(self.task, todo, self.crew):
+            for one, outcome in zip(wanted[done], outcomes, strict=True):
+                lams = list(one.missing.lams)
+                self.journal.write(one.key, (lams, outcome), part=json.dumps(lams))
+            place, recalled = left[done]
+            found = iter(outcomes)
+            yield place, [one.whole(found) for one in recalled]
+
+    def _recall(self, job: Job, machine: Machine) -> _Recalled:
+        """What is known of a machine, at as many of its lams as possible.
+
+        An outcome has one method. The one that the cost model chose for some lams continues with
+        the others, even if it would choose another for all of them: more lams must not undo what
+        is finished. A direct method and an iteration cannot continue each other: all are missing.
+        """
+        key = self._key(job, machine)
+        left = dict(zip(machine.indices, machine.lams, strict=True))
+        kept: list[Outcome] = []
+        wanted = set(machine.lams)
+        entries = self.journal.read(key)
+        for lams, outcome in sorted(entries, key=lambda one: -len(wanted & {*one[0]})):
+            here = [index for index, lam in left.items() if lam in lams]
+            if here:
+                places = [lams.index(left.pop(index)) for index in here]
+                kept.append(replace(outcome.take(places), indices=tuple(here)))
+        begun = {one.method for one in kept}
+        chosen = begun | ({_method(machine)} if left else set())
+        if len(chosen) > 1:
+            if len(begun) > 1 or not chosen <= DIRECT:
+                return _Recalled(key, machine, [], machine)
+            machine = replace(machine, method=METHODS[begun.pop()]())
+        missing = replace(machine, lams=tuple(left.values()), indices=tuple(left))
+        return _Recalled(key, machine, kept, missing)
+
+    def _key(self, job: Job, machine: Machine) -> str:
+        """A machine in words: kernel, parameters except lam, and method.
+
+        A method that the cost model chose is left out: it may choose another one next time.
+        """
+        params = machine.estimator.get_params(deep=False)
+        del params["lam"]
+        method = "" if self.journal.about["method"] == describe("auto") else _method(machine)
+        kind = type(machine.estimator).__name__
+        return json.dumps([describe(job.kernel), kind, describe(params), method])
+
+
+def make_runner(path: Any, about: Callable[[], dict[str, str]], task: Task, crew: Crew) -> Runner:
+    """What runs jobs: all of them, or those that the journal at ``path`` does not hold yet.
+
+    Parameters
+    ----------
+    path : str, Path or None
+        None for no journal.
+    about : callable
+        Returns the fingerprint of the search; called only if there is a journal.
+    task : Task
+    crew : Crew
+    """
+    if path is None:
+        return Runner(task, crew)
+    return Resumed(task, crew, Journal(path, about()))
+
+
+class _Recalled(NamedTuple):
+    """What a journal knows of a machine: outcomes at some of its lams. The others are missing."""
+
+    key: str
+    machine: Machine
+    kept: list[Outcome]
+    missing: Machine
+
+    def whole(self, found: Iterator[Outcome]) -> Outcome:
+        """The outcome of all lams; that of the missing ones, if any are, is the next one found."""
+        return _join([*self.kept, next(found)] if self.missing.lams else self.kept, self.machine)
+
+
+def _method(machine: Machine) -> str:
+    return "" if machine.method is None else machine.method.name
+
+
+def fingerprint(
+    search: Any, X: Any, y: Any, weight: Any, setup: Any, metric: Any
+) -> dict[str, str]:
+    """Everything but the candidates that the outcomes of a search depend on, in words, by name."""
+    folds = setup.folds
+    about = {
+        "X": describe(X if hasattr(X, "shape") else np.asarray(as_rows(X))),
+        "y": describe(y if hasattr(y, "shape") else np.asarray(y)),
+        "sample_weight": describe(weight if weight is None else np.asarray(weight)),
+        "splits": f"{len(folds)} splits ({digest(folds.rows, folds.offsets, *folds.removed)})",
+        "estimator": type(search.estimator).__name__,
+        "scoring": describe(search.scoring),
+        "criterion": describe(search.criterion),
+        "method": describe(search.method),
+        "aggregate": search.aggregate,
+        "lam_per_target": f"{search.lam_per_target}" + (f" by {metric}" if metric else ""),
+    }
+    for name, value in search.estimator.get_params(deep=False).items():
+        about[f"estimator.{name}"] = describe(value)
+    return about
+
+
+def _join(parts: list[Outcome], machine: Machine) -> Outcome:
+    """Outcomes of a machine at some of its lams each, as one in the machine's order."""
+    if len(parts) == 1:
+        return parts[0]
+    indices = list(chain.from_iterable(one.indices for one in parts))
+    sizes = [len(one.indices) for one in parts]
+    arrays: dict[str, Any] = {
+        one.name: np.concatenate([getattr(part, one.name) for part in parts])
+        for one in fields(Outcome)
+        if isinstance(getattr(parts[0], one.name), np.ndarray)
+    }
+    joined = replace(
+        parts[0],
+        indices=tuple(indices),
+        scores=_stacked([one.scores for one in parts], sizes),
+        pooled=_stacked([one.pooled for one in parts], sizes),
+        order=next((one.order for one in parts if one.order is not None), None),
+        reasons=list(chain.from_iterable(one.reasons for one in parts)),
+        fit_seconds=float(np.average([one.fit_seconds for one in parts], weights=sizes)),
+        score_seconds=float(np.average([one.score_seconds for one in parts], weights=sizes)),
+        **arrays,
+    )
+    return joined.take([indices.index(index) for index in machine.indices])
+
+
+def _stacked(parts: list[dict[str, Array]], sizes: list[int]) -> dict[str, Array]:
+    """Scores one after the other; a part whose lams all failed has none, which is NaN here."""
+    shapes = {name: one.shape[1:] for part in parts for name, one in part.items()}
+    return {
+        name: np.concatenate(
+            [
+                part.get(name, np.full((size, *shape), np.nan))
+                for part, size in zip(parts, sizes, strict=True)
+            ]
+        )
+        for name, shape in shapes.items()
+    }
