@@ -1,8 +1,8 @@
 """How a block of a Dask collection is made: by the task that sums it up, so that it never travels.
 
 Were a block a task of its own, an idle worker could take the sum alone, and would have the block
-sent. Dask fuses a block with its sum only along chains and maps of blocks, not where a table is cut
-into features and targets, or blocks are put together (benchmarks/dask_designs.py). So a block's
+sent. Dask fuses a block with its sum only in maps of blocks, not where a table is cut into features
+and targets or columns are put together (benchmarks/dask_designs.py). So a block's
 tasks travel within the sum: those that no other block needs. What several blocks need (a mean of
 all rows, an open file) and what workers hold already remains with Dask, which brings it. So does a
 task with a future among its arguments, which Dask alone can resolve.
