@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from onefit._validation import check_choice
@@ -198,7 +198,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         """
         if not self._in_pairs:
             return decision
-        return np.asarray(_ovr_decision_function(decision > 0, decision, len(self.classes_)))
+        return _votes(decision, len(self.classes_))
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X: Any) -> Array:
@@ -298,6 +298,19 @@ def _check_labels(y: Array) -> None:
             f"{error} A KernelClassifier needs a class for each row, and y holds numbers that "
             "are not whole; use KernelRegressor, or turn y into classes first"
         ) from error
+
+
+def _votes(decision: Array, classes: int) -> Array:
+    """Votes of the pairs for each class, and between -1/3 and 1/3 for how sure the pairs are."""
+    first, second = np.triu_indices(classes, 1)
+    votes, sure = np.zeros((2, len(decision), classes))
+    for column, i, j in zip(decision.T, first, second, strict=True):
+        won = column > 0
+        votes[:, i] += ~won
+        votes[:, j] += won
+        sure[:, i] -= column
+        sure[:, j] += column
+    return np.asarray(votes + sure / (3.0 * (np.abs(sure) + 1.0)))
 
 
 def _pairs(Y: Array) -> Array:
