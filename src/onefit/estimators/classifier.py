@@ -282,8 +282,11 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
                 f"class_weight must have positive finite values, got {given!r}; leave the rows of "
                 "a class out to do without it"
             )
+        if given != "balanced":
+            return np.asarray(compute_class_weight(given, classes=classes, y=classes[codes]))
+        counts = np.bincount(codes, weights=s, minlength=len(classes))
         with np.errstate(divide="ignore"):
-            found = compute_class_weight(given, classes=classes, y=classes[codes], sample_weight=s)
+            found = counts.sum() / (len(classes) * counts)
         return np.where(np.isfinite(found), found, 1.0)  # no row of the class has any weight
 
 
