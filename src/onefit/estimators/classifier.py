@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
@@ -23,6 +24,9 @@ from onefit.losses import InPairs, Loss, get_loss
 Array = NDArray[Any]
 
 __all__ = ["KernelClassifier"]
+
+#: whether scikit-learn wants labels to be NumPy's whatever the library of X
+HOST_LABELS = tuple(int(one) for one in sklearn.__version__.split(".")[:2]) >= (1, 9)
 
 
 def _gives_probabilities(estimator: KernelClassifier) -> bool:
@@ -183,6 +187,11 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         Of classes with as many votes, the one whose pairs are surer has it.
         """
         return self._like(self._labels(self._decision(X)), X)  # type: ignore[no-any-return]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = tags.array_api_support and HOST_LABELS
+        return tags
 
     def _labels(self, decision: Array) -> Array:
         """Labels, NumPy's as the classes are, for an (m, q) array of decision values."""
