@@ -26,6 +26,7 @@ SCRIPTS = (
     "peeking",
     "fallback",
     "scaling_dask",
+    "dask_designs",
     "startup",
     "bakeoff",
 )

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 from scipy.sparse import coo_array, issparse
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils import check_array
 
 from onefit._types import Array
 
@@ -68,7 +68,13 @@ def first_not_finite(X: Any) -> tuple[int, int] | None:
 
 def check_weights(sample_weight: Any, X: Any) -> Array:
     """Sample weights as an array of ones by default; finite, not negative, not all zero."""
-    s: Array = _check_sample_weight(sample_weight, X, dtype=X.dtype)
+    n = X.shape[0]
+    if sample_weight is None or isinstance(sample_weight, numbers.Number):
+        s: Array = np.full(n, 1.0 if sample_weight is None else sample_weight, dtype=X.dtype)
+    else:
+        s = check_array(sample_weight, dtype=X.dtype, ensure_2d=False, input_name="sample_weight")
+    if s.shape != (n,):
+        raise ValueError(f"sample_weight.shape == {s.shape}, expected {(n,)}!")
     if (s < 0).any():
         worst = int(np.argmin(s))
         raise ValueError(

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing, indexable
+from sklearn.utils import indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
+from onefit._indexing import select_rows
 from onefit._types import Array
 
 __all__ = ["Relevance", "relevance"]
@@ -127,11 +128,11 @@ def relevance(
 
 def _part(search: Any, units: Array, X: Any, y: Any, rows: Array, params: dict[str, Any]) -> Array:
     """Of a search on some of the rows."""
-    some = {name: None if v is None else _safe_indexing(v, rows) for name, v in params.items()}
+    some = {name: select_rows(v, rows) for name, v in params.items()}
     with warnings.catch_warnings():
         # scores of the parts are of no interest, only what is chosen
         warnings.filterwarnings("ignore", "the mean score over the splits")
-        search.fit(_safe_indexing(X, rows), _safe_indexing(y, rows), **some)
+        search.fit(select_rows(X, rows), select_rows(y, rows), **some)
     return _shares(search, units)
 
 

@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
-from sklearn.callback import with_callbacks
 from sklearn.metrics import get_scorer_names
-from sklearn.model_selection._search import BaseSearchCV, _search_estimator_has
+from sklearn.model_selection import GridSearchCV
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_method_params
 
 from onefit._validation import check_choice, suggest
+from onefit.callbacks import CallbackSupportMixin, callbacks_of, with_callbacks
 from onefit.decide.calibrate import CALIBRATIONS, CalibratedKernelClassifier
 from onefit.decide.methods import Decisions
 from onefit.estimators import inside
@@ -36,6 +35,7 @@ from onefit.search.criterion import Criterion, get_criterion, let_go
 from onefit.search.descend import Descent, descend
 from onefit.search.explore import Explorer
 from onefit.search.grid import Job
+from onefit.search.inputs import check_refit, resolve_scorers, route, winner_of
 from onefit.search.intervals import interval_columns, supports
 from onefit.search.metrics import FAST
 from onefit.search.objective import ByGradient, by_gradient
@@ -57,7 +57,17 @@ __all__ = ["KernelSearchCV"]
 KEEP = ("best", "all", "none")
 
 
-class KernelSearchCV(Decisions, BaseSearchCV):
+def _can_predict(search: Any) -> bool:
+    """Whether there is a winner that predicts, or will be; else an AttributeError that says why."""
+    if not search.refit:
+        raise AttributeError(
+            f"this {type(search).__name__} has refit=False, so no winner is fitted to all rows; "
+            "set refit, or fit an estimator with best_params_"
+        )
+    return hasattr(getattr(search, "best_estimator_", search.estimator), "predict")
+
+
+class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
     """Choose a kernel machine's parameters by cross-validation, without refitting the splits.
 
     A drop-in for :class:`sklearn.model_selection.GridSearchCV` over :class:`KernelRegressor` and
@@ -250,17 +260,16 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         self
         """
         self._check_settings()
-        scorers, metric = self._get_scorers()
+        scorers, metric = resolve_scorers(self)
         if is_streamed(X):
             return self._fit_streamed(X, y, params, scorers, metric)
         brought = Brought.of(self.device, X, y, params)
         X, y, params = brought.X, brought.y, brought.params
         X, y = indexable(X, y)
-        params = _check_method_params(X, params=params)
-        routed = self._get_routed_params_for_fit(params)
+        routed = route(self, scorers, params)
         weight = _only_weight(routed.estimator.fit)
         setup = set_up(self, X, y, weight, routed.splitter.split, brought.device, brought.names)
-        for callback in getattr(self, "_skl_callbacks", ()):
+        for callback in callbacks_of(self):
             if hasattr(callback, "on_iteration"):
                 setup = setup.watched(callback.on_iteration)
         task = self._task(setup, scorers, X, y, routed.scorer.score, metric)
@@ -411,7 +420,7 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         setup = set_up(self, X, y, weight, {"groups": groups}, brought.device, brought.names)
         return setup.explain()
 
-    @available_if(_search_estimator_has("predict"))
+    @available_if(_can_predict)
     def predict(self, X: Any, return_std: bool = False) -> Array:
         """Predictions of the winner for the rows of X."""
         if return_std:
@@ -424,13 +433,19 @@ class KernelSearchCV(Decisions, BaseSearchCV):
 
         return plot_search(self)
 
-    def _html_repr(self) -> str:
+    @property
+    def _repr_html_(self) -> Any:
         """For a notebook: choice, score and surface of a fitted search, else its parameters."""
+        shown = super()._repr_html_  # an AttributeError where scikit-learn is to show text
         if not hasattr(self, "best_index_"):
-            return str(super()._html_repr())
+            return shown
         from onefit.report.notebook import as_html
 
-        return as_html(self)
+        return partial(as_html, self)
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        return bundle | ({"text/html": self._repr_html_()} if "text/html" in bundle else {})
 
     def report(self, path: Any, **options: Any) -> Any:
         """Write the search as one HTML file, see :func:`onefit.report.write_report`."""
@@ -504,7 +519,7 @@ class KernelSearchCV(Decisions, BaseSearchCV):
     def _metric(self, names: list[str], metric: Any, multimetric: bool) -> Any:
         """The metric to choose by; None where a function chooses, or nothing does."""
         if multimetric:
-            self._check_refit_for_multimetric(names)
+            check_refit(self, names)
             metric = self.refit
         return None if callable(self.refit) or not isinstance(metric, str) else metric
 
@@ -612,7 +627,7 @@ class KernelSearchCV(Decisions, BaseSearchCV):
 
     def _winner(self, setup: Setup | Streamed, results: Results, metric: Any) -> int:
         if callable(self.refit):
-            return int(self._select_best_index(self.refit, metric, results.table))
+            return winner_of(self.refit, results.table)
         values = _values(results, metric)
         if "criterion" in results.table and not np.isfinite(values).any():
             reason = next(filter(None, results.table["reason"]), "no finite value")

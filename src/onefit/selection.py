@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _num_samples
 
+from onefit._indexing import n_rows
 from onefit.choose.fit import fit_recipe, in_time
 from onefit.choose.options import Options
 from onefit.choose.recipe import Recipe, make_recipe
@@ -200,8 +200,8 @@ def _table(X: Any, y: Any, groups: Any, weights: Any, dates: Dates) -> Table:
             "as numbers, give a DataFrame with a column for each text, or use KernelSearchCV with "
             "a function as kernel"
         )
-    if _num_samples(X) != len(y):
-        raise ValueError(f"X has {_num_samples(X)} rows and y has {len(y)}; they must be as many")
+    if n_rows(X) != len(y):
+        raise ValueError(f"X has {n_rows(X)} rows and y has {len(y)}; they must be as many")
     if framed:
         X = X.reset_index(drop=True)
         dates = dates.settled(X, PYTHON)

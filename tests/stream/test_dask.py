@@ -83,18 +83,27 @@ def test_the_active_client_is_taken(rows: Rows, cluster: Any) -> None:
             assert active_client() is None
 
 
-@pytest.mark.parametrize("persisted", ["", "array", "of an array"])
-def test_rows_do_not_travel(cluster: Any, persisted: str) -> None:
-    """Of 40 MB of rows next to nothing goes to another worker, though an idle one seeks work."""
-    X = da.random.default_rng(0).normal(size=(500_000, 10), chunks=(25_000, 10))
-    slow = SlowOnOne(K, 10, 0, min(cluster.nthreads()))
+def _normal(columns: int = 10) -> Any:
+    """40 MB of rows."""
+    return da.random.default_rng(0).normal(size=(500_000, 10), chunks=(25_000, columns))
+
+
+@pytest.mark.parametrize("kind", ["array", "table", "put together", "persisted", "of persisted"])
+def test_rows_do_not_travel(cluster: Any, kind: str) -> None:
+    """Next to nothing of the rows goes to another worker, though an idle one seeks work."""
+    y = None
     with cluster.as_current():
-        if persisted:
+        X = _normal(5) if kind == "put together" else _normal()
+        if "persisted" in kind:
             X = cluster.persist(X)
             wait(X)
-        X = X[:, ::-1] + 1.0 if persisted == "of an array" else X
+        if kind == "table":
+            X, y = X[:, 1:], X[:, 0]
+        elif kind == "of persisted":
+            X = X[:, ::-1] + 1.0
+        slow = SlowOnOne(K, X.shape[1], 0 if y is None else 1, min(cluster.nthreads()))
         before = _sent(cluster)
-        run(slow, opened(X), client=cluster, chunk_rows=25_000)
+        run(slow, opened(X, y), client=cluster, chunk_rows=25_000)
     assert _sent(cluster) - before < 0.02 * X.nbytes
 
 
@@ -211,6 +220,15 @@ def test_persisted_rows_survive_it(rows: Rows, cluster: Any) -> None:
     """Their leaves wait for no worker that is gone."""
     with cluster.as_current():
         X = cluster.persist(da.from_array(rows.X, chunks=(500, P)))
+        _survives(rows, cluster, opened(X, rows.y, sample_weight=rows.s))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there is no signal 9")
+def test_what_persisted_blocks_share_survives_it(rows: Rows, cluster: Any) -> None:
+    """A mean that all blocks need is bound to no worker that is gone."""
+    with cluster.as_current():
+        X = cluster.persist(da.from_array(rows.X, chunks=(500, P)))
+        X = X - X.mean(axis=0) + rows.X.mean(axis=0)
         _survives(rows, cluster, opened(X, rows.y, sample_weight=rows.s))
 
 

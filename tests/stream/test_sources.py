@@ -19,6 +19,7 @@ from sklearn.base import clone
 from sums import FoldSums
 
 from onefit import KernelRegressor, KernelSearchCV
+from onefit._validation import DataError
 from onefit.stream import HashKFold, needs, open_rows, run
 from onefit.stream.arrays import PIECE
 
@@ -76,12 +77,55 @@ def test_parquet_folders_files_and_lists(rows: Rows) -> None:
     check(given, rows.expected, chunk_rows=500)
 
 
-def test_only_the_columns_that_are_needed_are_read(rows: Rows) -> None:
+def test_some_columns_of_a_row_group(rows: Rows) -> None:
     source = opened(rows.folder, "y", features=["b"])
-    assert source.pieces[0].stored == ["b", "y"]
     chunk = source.reading.chunk(next(source.pieces[3].blocks(10)))
     np.testing.assert_array_equal(chunk.X[:, 0], rows.X[1700:1710, 1])
     np.testing.assert_array_equal(chunk.row, np.arange(1700, 1710))
+
+
+def _damage(file: Path, column: int) -> None:
+    """Turn over the bytes of a column's pages, whose checksums tell."""
+    about = pq.ParquetFile(file).metadata.row_group(0).column(column)
+    stop = about.data_page_offset + about.total_compressed_size
+    data = bytearray(file.read_bytes())
+    data[stop - 40 : stop - 8] = bytes(255 - one for one in data[stop - 40 : stop - 8])
+    file.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("unread", "filter"),
+    [
+        ("other", None),
+        ("e", ds.field("level") > 4),  # a name that is part of another
+        ("other", (ds.field("level") > 4) & (ds.field("word") == "other")),  # a value
+    ],
+)
+def test_only_the_columns_that_are_needed_are_read(
+    tmp_path: Path, unread: str, filter: Any
+) -> None:
+    """A column that nothing asks for may be damaged."""
+    file = tmp_path / "a.parquet"
+    columns = {"x": np.arange(100.0), "level": np.arange(100) % 10, "word": ["other"] * 100}
+    table = pa.table(columns | {unread: np.arange(100.0)})
+    pq.write_table(table, file, write_page_checksum=True, use_dictionary=False, compression="none")
+    _damage(file, 3)
+    with pytest.raises(DataError, match="cannot be read"):
+        list(open_rows(file, features=[unread]).pieces[0].blocks(50))
+    found = list(open_rows(file, features=["x"], filter=filter).pieces[0].blocks(50))
+    rows = np.concatenate([one.row for one in found])
+    expected = np.arange(100) if filter is None else np.flatnonzero(np.arange(100) % 10 > 4)
+    np.testing.assert_array_equal(rows, expected)
+
+
+def test_files_with_other_columns_or_types(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"x": [1, 2], "z": [0.0, 0.0]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"x": [0.5, 1.5]}), tmp_path / "b.parquet")
+    pieces = open_rows(tmp_path, features=["x"]).pieces
+    values = [one for piece in pieces for one in next(piece.blocks(9)).X.column("x").to_pylist()]
+    assert values == [1, 2, 0.5, 1.5]
+    with pytest.raises(DataError, match=r"b\.parquet has no column 'z'"):
+        open_rows(tmp_path)
 
 
 @pytest.mark.parametrize("expression", [True, False])

@@ -13,7 +13,6 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import (
-    _check_n_features,
     check_consistent_length,
     check_is_fitted,
     validate_data,
@@ -145,7 +144,7 @@ class KernelMachine(BaseEstimator):
         lib = linalg.arrays_of(X).lib
         if not bool(lib.all(lib.isfinite(X))):
             raise ValueError("Input X contains NaN or infinity; clean it on its device first.")
-        _check_n_features(self, X, reset=reset)
+        validate_data(self, X, reset=reset, skip_check_array=True)
         return X
 
     def _validate_X(self, X: Any, **options: Any) -> Any:

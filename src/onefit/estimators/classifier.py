@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import _ovr_decision_function, check_classification_targets
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from onefit._validation import check_choice
@@ -23,6 +24,9 @@ from onefit.losses import InPairs, Loss, get_loss
 Array = NDArray[Any]
 
 __all__ = ["KernelClassifier"]
+
+#: whether scikit-learn wants labels to be NumPy's whatever the library of X
+HOST_LABELS = tuple(int(one) for one in sklearn.__version__.split(".")[:2]) >= (1, 9)
 
 
 def _gives_probabilities(estimator: KernelClassifier) -> bool:
@@ -184,6 +188,11 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         """
         return self._like(self._labels(self._decision(X)), X)  # type: ignore[no-any-return]
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = tags.array_api_support and HOST_LABELS
+        return tags
+
     def _labels(self, decision: Array) -> Array:
         """Labels, NumPy's as the classes are, for an (m, q) array of decision values."""
         decision = arrays_of(decision).host(decision)
@@ -198,7 +207,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         """
         if not self._in_pairs:
             return decision
-        return np.asarray(_ovr_decision_function(decision > 0, decision, len(self.classes_)))
+        return _votes(decision, len(self.classes_))
 
     @available_if(_gives_probabilities)
     def predict_proba(self, X: Any) -> Array:
@@ -282,8 +291,11 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
                 f"class_weight must have positive finite values, got {given!r}; leave the rows of "
                 "a class out to do without it"
             )
+        if given != "balanced":
+            return np.asarray(compute_class_weight(given, classes=classes, y=classes[codes]))
+        counts = np.bincount(codes, weights=s, minlength=len(classes))
         with np.errstate(divide="ignore"):
-            found = compute_class_weight(given, classes=classes, y=classes[codes], sample_weight=s)
+            found = counts.sum() / (len(classes) * counts)
         return np.where(np.isfinite(found), found, 1.0)  # no row of the class has any weight
 
 
@@ -298,6 +310,19 @@ def _check_labels(y: Array) -> None:
             f"{error} A KernelClassifier needs a class for each row, and y holds numbers that "
             "are not whole; use KernelRegressor, or turn y into classes first"
         ) from error
+
+
+def _votes(decision: Array, classes: int) -> Array:
+    """Votes of the pairs for each class, and between -1/3 and 1/3 for how sure the pairs are."""
+    first, second = np.triu_indices(classes, 1)
+    votes, sure = np.zeros((2, len(decision), classes))
+    for column, i, j in zip(decision.T, first, second, strict=True):
+        won = column > 0
+        votes[:, i] += ~won
+        votes[:, j] += won
+        sure[:, i] -= column
+        sure[:, j] += column
+    return np.asarray(votes + sure / (3.0 * (np.abs(sure) + 1.0)))
 
 
 def _pairs(Y: Array) -> Array:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array
-from sklearn.utils.validation import _check_y
 
 from onefit.estimators._base import KernelMachine
 from onefit.estimators.bring import answering_home, home
@@ -253,7 +252,9 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
                 f"This {type(self).__name__} estimator requires y to be passed, "
                 "but the target y is None."
             )
-        y = _check_y(y, multi_output=True, y_numeric=True, estimator=self)
+        y = check_array(
+            y, dtype="numeric", accept_sparse="csr", ensure_2d=False, input_name="y", estimator=self
+        )
         self._y_ndim = y.ndim
         Y = check_array(y.reshape(y.shape[0], -1), dtype=dtype, input_name="y")
         return np.asfortranarray(Y)

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, is_classifier
-from sklearn.utils.validation import _num_samples
 
+from onefit._indexing import n_rows
 from onefit.estimators import inside
 from onefit.folds import Folds
 from onefit.search.scoring import look_up
@@ -40,9 +40,9 @@ class Shares(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> Array:
         """The shares."""
-        if _num_samples(X) != len(self.shares):
+        if n_rows(X) != len(self.shares):
             raise ValueError(
-                f"the baseline knows {len(self.shares)} rows, not the {_num_samples(X)} asked for"
+                f"the baseline knows {len(self.shares)} rows, not the {n_rows(X)} asked for"
             )
         return self.shares
 

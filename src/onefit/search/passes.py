@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from onefit.callbacks import callbacks_of
 from onefit.criteria.streamed import Judged
 from onefit.estimators import inside
 from onefit.linalg import LinAlgError
@@ -183,7 +184,7 @@ class Passes:
         self.lengths: dict[int, Array] = {}
         self.criterion: Any = get_criterion(search.criterion)
         self.judged: dict[int, tuple[Array, list[str]]] = {}
-        found = (getattr(one, "on_rows", None) for one in getattr(search, "_skl_callbacks", ()))
+        found = (getattr(one, "on_rows", None) for one in callbacks_of(search))
         self.watchers = [one for one in found if one is not None]
 
     def told(self, done: int) -> None:

@@ -20,11 +20,9 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import process_routing
-from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import _check_method_params, _num_samples
 
+from onefit._indexing import n_rows, select_params, select_rows, split_rows
 from onefit.estimators import KernelClassifier, KernelRegressor, inside
 from onefit.folds import Folds
 from onefit.quantiles import levels_of
@@ -49,9 +47,9 @@ def look_up(machine: Any, values: Array) -> Any:
     """The machine, with its decision values looked up: what a scorer is given to score."""
 
     def decision(X: Any) -> Array:
-        if _num_samples(X) != values.shape[0]:
+        if n_rows(X) != values.shape[0]:
             raise ValueError(
-                f"a scorer asked for predictions of {_num_samples(X)} rows, but only those of the "
+                f"a scorer asked for predictions of {n_rows(X)} rows, but only those of the "
                 f"{values.shape[0]} test rows that it was given are known"
             )
         return values
@@ -249,10 +247,10 @@ def _route(scorers: Any, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]
     if get_config()["enable_metadata_routing"]:
         routed = process_routing(scorers, "score", **params)
         return {name: dict(routed[name].score) for name in table}
-    return {name: dict(params) if _takes_weight(scorer) else {} for name, scorer in table.items()}
+    return {name: dict(params) if takes_weight(scorer) else {} for name, scorer in table.items()}
 
 
-def _takes_weight(scorer: Any) -> bool:
+def takes_weight(scorer: Any) -> bool:
     if hasattr(scorer, "_accept_sample_weight"):
         return bool(scorer._accept_sample_weight())
     return "sample_weight" in signature(scorer).parameters
@@ -300,16 +298,16 @@ def _parts(
     machine: Any, X: Any, y: Any, routed: dict[str, dict[str, Any]], folds: Folds, pooled: bool
 ) -> list[Part]:
     def cut(params: dict[str, Any], rows: Array) -> dict[str, Any]:
-        return dict(_check_method_params(X, params, indices=rows))
+        return select_params(X, params, rows)
 
     if pooled:
         rows = folds.rows
         params = {name: cut(p, rows) for name, p in routed.items()}
         whole = slice(0, rows.size)
-        return [Part(_safe_indexing(X, rows), _safe_indexing(y, rows), whole, params)]
+        return [Part(select_rows(X, rows), select_rows(y, rows), whole, params)]
     parts = []
     for k, rows in enumerate(folds.test):
-        X_test, y_test = _safe_split(machine, X, y, rows, folds.train[k])
+        X_test, y_test = split_rows(machine, X, y, rows, folds.train[k])
         params = {name: cut(p, rows) for name, p in routed.items()}
         parts.append(Part(X_test, y_test, folds.place(k), params))
     return parts

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import LeaveOneOut, check_cv
-from sklearn.utils.validation import _num_samples, check_consistent_length
+from sklearn.utils.validation import check_consistent_length
 
 from onefit import plan
+from onefit._indexing import n_rows
 from onefit._validation import check_choice, check_weights
 from onefit.criteria import KernelStability
 from onefit.criteria.base import Criterion as Own
@@ -321,7 +322,7 @@ def _check_one_kind(group: list[Machine]) -> None:
 
 def _draw(cv: Any, machine: Any, X: Any, y: Any, split_params: Mapping[str, Any]) -> Folds:
     if type(cv) is LeaveOneOut:
-        return leave_one_out(_num_samples(X))
+        return leave_one_out(n_rows(X))
     params = {name: value for name, value in split_params.items() if value is not None}
     classifier = is_classifier(machine)
     if set(params) <= {"groups"}:

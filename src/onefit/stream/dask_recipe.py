@@ -1,9 +1,11 @@
 """How a block of a Dask collection is made: by the task that sums it up, so that it never travels.
 
 Were a block a task of its own, an idle worker could take the sum alone, and would have the block
-sent. So a block's tasks travel within the sum: those that no other block needs. What several
-blocks need (a mean of all rows, an open file) and what workers hold already remains with Dask,
-which brings it. So does a task with a future among its arguments, which Dask alone can resolve.
+sent. Dask fuses a block with its sum only in maps of blocks, not where a table is cut into features
+and targets or columns are put together (benchmarks/dask_designs.py). So a block's
+tasks travel within the sum: those that no other block needs. What several blocks need (a mean of
+all rows, an open file) and what workers hold already remains with Dask, which brings it. So does a
+task with a future among its arguments, which Dask alone can resolve.
 
 A task belongs to a block if all tasks that need it do. In an order in which every task comes after
 those that need it, that takes one look at each.
@@ -12,6 +14,7 @@ those that need it, that takes one look at each.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from graphlib import TopologicalSorter
 from typing import Any
 
 __all__ = ["Recipe", "recipes"]
@@ -43,10 +46,9 @@ class Recipe:
     def make(self, values: Sequence[Any]) -> list[Any]:
         """The parts, with the values of what is brought."""
         from dask import get
-        from dask._task_spec import DataNode
 
-        given = zip(self.brought, values, strict=True)
-        graph = self.tasks | {key: DataNode(key, value) for key, value in given}
+        # a tuple is a task: values are called for, so that none is taken for a task itself
+        graph = self.tasks | {key: (values.__getitem__, i) for i, key in enumerate(self.brought)}
         made = iter(get(graph, [key for key in self.parts if key is not None]))
         return [None if key is None else next(made) for key in self.parts]
 
@@ -68,45 +70,51 @@ def recipes(
     recipe : Recipe
     promises : list of Delayed or Future
     """
-    from dask._task_spec import Alias
     from dask.delayed import Delayed
     from dask.highlevelgraph import HighLevelGraph
 
     wanted = [[one.key if isinstance(one, Delayed) else None for one in own] for own in blocks]
-    graph = _graph([one for own in blocks for one in own if isinstance(one, Delayed)])
+    graph = _graph([one for own in blocks for one in own if isinstance(one, Delayed)], futures)
+    needs = _needs(graph, futures)
     known = graph.keys() | futures.keys()
-    owner = _owners(graph, wanted, known)
+    owner = _owners(needs, wanted, known)
     # other names of something, which cost nothing: blocks of persisted frames have two
-    names = {
-        key for key, task in graph.items() if isinstance(task, Alias) and task.dependencies <= known
-    }
+    names = {key for key, task in graph.items() if hasattr(task, "target") and needs[key] <= known}
     name = "shared-by-blocks"
     whole = HighLevelGraph.from_collections(name, graph)
     for number, keys in enumerate(wanted):
-        recipe = _recipe(graph, owner, names, number, keys)
+        own, brought = _cut(needs, owner, names, number, keys)
+        recipe = Recipe({key: graph[key] for key in own}, brought, keys)
         promises = [
-            Delayed(key, whole, layer=name) if key in graph else futures[key]
-            for key in recipe.brought
+            Delayed(key, whole, layer=name) if key in graph else futures[key] for key in brought
         ]
         yield recipe, promises
 
 
-def _graph(promises: list[Any]) -> dict[Any, Any]:
+def _graph(promises: list[Any], futures: dict[Any, Any]) -> dict[Any, Any]:
     """All tasks; the keys of futures are among what they depend on, not among them."""
-    from dask._task_spec import convert_legacy_graph
-
     graphs = {id(one.__dask_graph__()): one.__dask_graph__() for one in promises}
     merged: dict[Any, Any] = {}
     for graph in graphs.values():
         merged |= graph
-    return dict(convert_legacy_graph(merged))
+    return {key: task for key, task in merged.items() if key not in futures}
 
 
-def _owners(graph: dict[Any, Any], wanted: list[list[Any]], known: set[Any]) -> dict[Any, int]:
+def _needs(graph: dict[Any, Any], futures: dict[Any, Any]) -> dict[Any, set[Any]]:
+    """Keys that each task depends on, also of futures that nobody has told of."""
+    from dask.core import get_dependencies
+
+    known = graph | futures
+    return {
+        # a task that is a tuple has no such attribute
+        key: set(getattr(task, "dependencies", None) or get_dependencies(known, key))
+        for key, task in graph.items()
+    }
+
+
+def _owners(needs: dict[Any, set[Any]], wanted: list[list[Any]], known: set[Any]) -> dict[Any, int]:
     """The one block that needs a key, or SHARED: also for tasks that need what is not known."""
-    from dask.core import toposort
-
-    owner = {key: SHARED for key, task in graph.items() if not task.dependencies <= known}
+    owner = {key: SHARED for key, own in needs.items() if not own <= known}
 
     def need(key: Any, block: int) -> None:
         owner[key] = block if owner.get(key, block) == block else SHARED
@@ -115,27 +123,29 @@ def _owners(graph: dict[Any, Any], wanted: list[list[Any]], known: set[Any]) -> 
         for key in keys:
             if key is not None:
                 need(key, number)
-    within = {key: [one for one in graph[key].dependencies if one in graph] for key in graph}
-    for key in reversed(toposort(graph, dependencies=within)):
-        if key in owner:
-            for one in within[key]:
+    for key in reversed([*TopologicalSorter(needs).static_order()]):
+        if key in owner and key in needs:
+            for one in needs[key]:
                 need(one, owner[key])
     return owner
 
 
-def _recipe(
-    graph: dict[Any, Any], owner: dict[Any, int], names: set[Any], number: int, keys: list[Any]
-) -> Recipe:
+def _cut(
+    needs: dict[Any, set[Any]],
+    owner: dict[Any, int],
+    names: set[Any],
+    number: int,
+    keys: list[Any],
+) -> tuple[list[Any], list[Any]]:
     """Own tasks, and names, which whoever needs them may have; the rest is brought."""
-    tasks: dict[Any, Any] = {}
+    own: dict[Any, None] = {}
     brought: dict[Any, None] = {}
-    for key in keys:
-        ahead = [] if key is None else [key]
-        while ahead:
-            one = ahead.pop()
-            if one not in names and (one not in graph or owner[one] != number):
-                brought[one] = None
-            elif one not in tasks:
-                tasks[one] = graph[one]
-                ahead += graph[one].dependencies
-    return Recipe(tasks, list(brought), keys)
+    ahead = [key for key in reversed(keys) if key is not None]
+    while ahead:
+        one = ahead.pop()
+        if one not in names and (one not in needs or owner[one] != number):
+            brought[one] = None
+        elif one not in own:
+            own[one] = None
+            ahead += needs[one]
+    return list(own), list(brought)

@@ -163,10 +163,17 @@ class _Branch:
     future: Any = None
 
     def begin(self, client: Any) -> None:
-        """Compute it, once more if it was begun before."""
-        tree = _summed(self.accumulator, self.leaves)
+        """Compute it, once more if it was begun before.
+
+        Only its own tasks are for its worker: what blocks of several branches need would be lost
+        with the worker of one of them.
+        """
+        from dask import annotate
+
         where = {"workers": [self.place], "allow_other_workers": not self.alone}
-        self.future = client.compute(tree, **(where if self.place else {}))
+        with annotate(**(where if self.place else {})):
+            tree = _summed(self.accumulator, self.leaves)
+        self.future = client.compute(tree)
 
 
 def _joined(accumulator: Any, client: Any, branches: list[_Branch]) -> Any:

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.model_selection import BaseCrossValidator
-from sklearn.utils.validation import _num_samples
 
+from onefit._indexing import n_rows
 from onefit._types import Array, Indices
 from onefit.stream.hashing import hash_keys
 
@@ -82,7 +82,7 @@ class HashKFold(BaseCrossValidator):
     def _iter_test_indices(
         self, X: Any = None, y: Any = None, groups: Any = None
     ) -> Iterator[Indices]:
-        n = _num_samples(X)
+        n = n_rows(X)
         fold = self.fold_of(np.arange(n) if groups is None else groups)
         self.check_counts(np.bincount(fold, minlength=self.n_splits))
         for k in range(self.n_splits):

@@ -46,12 +46,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
-from sklearn.model_selection._search import BaseSearchCV
-from sklearn.utils import _safe_indexing, check_random_state, indexable
-from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils import check_random_state, indexable
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import _num_samples, check_consistent_length
+from sklearn.utils.validation import check_consistent_length
 
+from onefit._indexing import n_rows, select_rows, split_rows
 from onefit._validation import check_choice, suggest
 from onefit.criteria.pointwise import POINTWISE, Pointwise
 from onefit.estimators import inside
@@ -197,14 +196,14 @@ class _Data:
 
     def without(self, rows: Array) -> Array:
         """The training rows that are left."""
-        return np.setdiff1d(np.arange(_num_samples(self.X)), rows, assume_unique=True)
+        return np.setdiff1d(np.arange(n_rows(self.X)), rows, assume_unique=True)
 
     def fit_params(self, search: Any, train: Array) -> dict[str, Any]:
         """What a fit to some of the rows is given beside them."""
         params = {"sample_weight": self.sample_weight}
-        if isinstance(search, BaseSearchCV):
+        if hasattr(search, "error_score"):
             params["groups"] = self.groups
-        return {name: _safe_indexing(p, train) for name, p in params.items() if p is not None}
+        return {name: select_rows(p, train) for name, p in params.items() if p is not None}
 
 
 #: rows left out, fold by fold, and what was predicted for each of the folds
@@ -231,9 +230,9 @@ def _predicted(search: Any, data: _Data, part: list[Array]) -> list[Array]:
     """Predictions for each of the folds by a machine trained without all of them."""
     train = data.without(np.concatenate(part))
     machine = clone(search)
-    X, y = _safe_split(machine, data.X, data.y, train)
+    X, y = split_rows(machine, data.X, data.y, train)
     machine.fit(X, y, **data.fit_params(search, train))
-    return [machine.predict(_safe_split(machine, data.X, data.y, rows, train)[0]) for rows in part]
+    return [machine.predict(split_rows(machine, data.X, data.y, rows, train)[0]) for rows in part]
 
 
 def _from_one_fit(machine: KernelMachine, data: _Data, parts: list[list[Array]]) -> Any:
@@ -257,7 +256,7 @@ def _paired(
 
     def losses(name: tuple[int, ...], place: int) -> Array:
         rows, u = (one[place] for one in parts[name])
-        each = np.asarray(value(np.asarray(_safe_indexing(data.y, rows)), u), dtype=float)
+        each = np.asarray(value(np.asarray(select_rows(data.y, rows)), u), dtype=float)
         return np.asarray(each.reshape(rows.size, -1).mean(axis=1))
 
     K = sum(len(name) == 1 for name in parts)

@@ -1,0 +1,59 @@
+"""Rows of whatever an estimator takes: how many there are, and some of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import get_tags, indexable
+
+from onefit._types import Array
+
+__all__ = ["n_rows", "select_params", "select_rows", "split_rows"]
+
+
+def n_rows(X: Any) -> int:
+    """Rows of an array, a data frame, a sparse matrix or a list."""
+    shape = getattr(X, "shape", None)
+    if shape is None:
+        return len(X)
+    if not len(shape):
+        raise TypeError(f"rows are needed, got a single value {X!r}")
+    return int(shape[0])
+
+
+def select_rows(X: Any, rows: Array) -> Any:
+    """Some rows of an array, a data frame, a sparse matrix or a list; None of None."""
+    if X is None:
+        return None
+    (X,) = indexable(X)
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return X[rows] if hasattr(X, "shape") else [X[i] for i in rows]
+
+
+def split_rows(
+    machine: Any, X: Any, y: Any, rows: Array, train: Array | None = None
+) -> tuple[Any, Any]:
+    """Some rows of X and y; of a precomputed kernel also the columns of the training rows."""
+    if not get_tags(machine).input_tags.pairwise:
+        return select_rows(X, rows), select_rows(y, rows)
+    if not hasattr(X, "shape") or X.shape[0] != X.shape[1]:
+        raise ValueError("X must be a square array of kernel values")
+    return X[np.ix_(rows, rows if train is None else train)], select_rows(y, rows)
+
+
+def select_params(X: Any, params: dict[str, Any], rows: Array) -> dict[str, Any]:
+    """Parameters of a fit or a score, cut to some rows if they have a value per row of X."""
+    n = n_rows(X)
+
+    def by_row(value: Any) -> bool:
+        listed = hasattr(value, "__len__") or hasattr(value, "shape") or issparse(value)
+        if not listed or isinstance(value, (str, bytes, dict, set)):
+            return False
+        return getattr(value, "shape", None) != () and n_rows(value) == n
+
+    return {
+        name: select_rows(value, rows) if by_row(value) else value for name, value in params.items()
+    }

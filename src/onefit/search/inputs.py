@@ -1,0 +1,79 @@
+"""What a search is given beside X and y: its scorers, and metadata for whoever asks for it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Collection
+from numbers import Integral
+from typing import Any
+
+from sklearn import get_config
+from sklearn.metrics import check_scoring
+from sklearn.utils import Bunch
+from sklearn.utils.metadata_routing import process_routing
+
+from onefit.search.scoring import takes_weight
+
+__all__ = ["check_refit", "resolve_scorers", "route", "winner_of"]
+
+
+def resolve_scorers(search: Any) -> tuple[Any, Any]:
+    """The scorers of a search, and the metric to choose by."""
+    scoring = search.scoring
+    if callable(scoring):
+        return scoring, "score"
+    scorers = check_scoring(search.estimator, scoring)
+    if scoring is None or isinstance(scoring, str):
+        return scorers, "score"
+    check_refit(search, list(scoring))
+    return scorers, search.refit
+
+
+def check_refit(search: Any, names: Collection[str]) -> None:
+    """Refuse a search over several metrics that does not say which of them chooses."""
+    refit = search.refit
+    if refit is False or callable(refit) or (isinstance(refit, str) and refit in names):
+        return
+    raise ValueError(
+        f"refit={refit!r} does not say which metric chooses; for multi-metric scoring it must be "
+        f"one of {', '.join(map(repr, names))}, a function of cv_results_, or False"
+    )
+
+
+def winner_of(choose: Any, results: dict[str, Any]) -> int:
+    """The candidate that a function of cv_results_ chooses."""
+    best = choose(results)
+    if not isinstance(best, Integral):
+        raise TypeError(f"refit returned {best!r}, and must return the index of a candidate")
+    if not 0 <= best < len(results["params"]):
+        raise IndexError(f"refit returned {best}; there are {len(results['params'])} candidates")
+    return int(best)
+
+
+def route(search: Any, scorers: Any, params: dict[str, Any]) -> Any:
+    """Metadata for ``estimator.fit``, ``splitter.split`` and ``scorer.score``."""
+    if get_config()["enable_metadata_routing"]:
+        return process_routing(search, "fit", **params)
+    fit = {name: value for name, value in params.items() if name != "groups"}
+    score = {}
+    if fit.get("sample_weight") is not None and _any_takes_weight(search, scorers):
+        score["sample_weight"] = fit["sample_weight"]
+    return Bunch(
+        estimator=Bunch(fit=fit),
+        splitter=Bunch(split={"groups": params.get("groups")}),
+        scorer=Bunch(score=score),
+    )
+
+
+def _any_takes_weight(search: Any, scorers: Any) -> bool:
+    """Whether a scorer takes sample weights; warns of those that do not."""
+    table = getattr(scorers, "_scorers", {"score": scorers})
+    without = [name for name, one in table.items() if not takes_weight(one)]
+    for name in without:
+        warnings.warn(
+            f"the scorer {name}={table[name]} does not support sample_weight, so the scores of "
+            f"this {type(search).__name__} count every row alike",
+            UserWarning,
+            stacklevel=3,
+        )
+    return len(without) < len(table)
