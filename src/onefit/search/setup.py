@@ -131,8 +131,7 @@ class Setup:
             if self.device is None:
                 plan.check_memory(load, estimate)
             else:
-                room = self.device.room()
-                plan.check_device_memory(load, estimate, room, repr(self.device))
+                plan.check_memory(load, estimate, self.device.room(), repr(self.device))
 
     def explain(self) -> plan.Explanation:
         """What each workload is expected to cost, by the method taken and by others."""
@@ -140,10 +139,8 @@ class Setup:
         if where is None:
             texts = [plan.explain(*pair) for pair in self.works.items()]
         else:
-            rates = plan.calibrate_device(where, self.sample.Y.dtype.itemsize)
-            texts = [
-                plan.explain_on_device(*pair, repr(where), rates) for pair in self.works.items()
-            ]
+            rates, room = plan.backend_rates(where), where.room()
+            texts = [plan.explain(*pair, rates, room, repr(where)) for pair in self.works.items()]
         return plan.Explanation("\n\n".join(texts), self._refusal())
 
     def _refusal(self) -> str:
@@ -201,7 +198,8 @@ def set_up(
     for one in group:
         _check_gamma(one, ranges, s)
     work = apart(jobs(group, rows, Y, s))
-    crew = Crew.on(devices, len(work)) if device else Crew.hire(search.n_jobs, len(work))
+    hired = Crew.hire(search.n_jobs, len(work), Y.shape[0])
+    crew = Crew.on(devices, len(work)) if device else hired
     if any(inside.is_approximate(one.estimator) for one in group):
         _check_features(search)
         # landmarks are drawn by the numbers that rows have
@@ -347,6 +345,7 @@ def _plan(
     ridges = cache(partial(_ridges, sample))
     name = "auto" if chosen is None else chosen.name
     known = chosen is None or isinstance(chosen, METHODS.get(name, ()))
+    rates, room = plan.backend_rates(device), None if device is None else device.room()
     for job in work:
         group, loads = [], []
         for machine in job.machines:
@@ -362,17 +361,11 @@ def _plan(
                 quadratic=getattr(problem.loss, "quadratic", False),
                 features=inside.feature_count(estimator, int(np.count_nonzero(problem.s))),
             )
-            if (known or load.features) and load not in works and device is not None:
-                if not load.features:
-                    _check_method(chosen or METHODS["exact"](), criterion, problem)
-                rates = plan.calibrate_device(device, 8 if load.features else load.itemsize)
-                # as on the host: a criterion asks for K itself
-                works[load] = plan.choose_on_device(
-                    load, name, device.room(), rates, products=criterion is None
-                )
             if (known or load.features) and load not in works:
+                if device is not None and not load.features:
+                    _check_method(chosen or METHODS["exact"](), criterion, problem)
                 # a criterion asks for K itself, and for n^3 operations on it
-                works[load] = plan.choose(load, name, products=criterion is None)
+                works[load] = plan.choose(load, name, rates, room, products=criterion is None)
             loads.append(load)
             if chosen is None and device is not None and not load.features:
                 method = METHODS[works[load].method]()
