@@ -29,7 +29,7 @@ from onefit.estimators.regressor import no_standard_deviation
 from onefit.estimators.unused import UnusedParameterWarning
 from onefit.heldout import HeldOut, HeldOutMethod
 from onefit.linalg import is_elsewhere
-from onefit.plan import Explanation
+from onefit.plan import Deadline, Explanation, spread
 from onefit.search import continuous
 from onefit.search.aggregate import AGGREGATES, RULES, one_standard_error
 from onefit.search.criterion import Criterion, get_criterion, let_go
@@ -182,6 +182,8 @@ class KernelSearchCV(Decisions, BaseSearchCV):
 
     heldout_: Any = NotKept()
     headline_: Any = NotKept()
+    #: a limit of time to keep, set by whoever has one for the length of a fit
+    _deadline: Deadline | None = None
     error_score = "raise"  # what scikit-learn's base class does with a scorer that fails
 
     def __init__(
@@ -264,6 +266,8 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         for callback in getattr(self, "_skl_callbacks", ()):
             if hasattr(callback, "on_iteration"):
                 setup = setup.watched(callback.on_iteration)
+        if self._deadline is not None:
+            setup = setup.watched(self._deadline.check)
         task = self._task(setup, scorers, X, y, routed.scorer.score, metric)
         multimetric = hasattr(scorers, "_scorers") or task.scoring.names != ["score"]
         metric = self._metric(task.scoring.names, metric, multimetric)
@@ -284,6 +288,7 @@ class KernelSearchCV(Decisions, BaseSearchCV):
         with journalled(self.journal, about, task, setup.crew) as run:
             explorer = Explorer(task, setup.crew, metric, run, self.journal is not None)
             outcomes = self._run(setup, explorer if setup.continuous else run, context)
+            setup, outcomes = setup.tried(outcomes)
             if racing(self.method):
                 outcomes = self._race(setup, task, run, outcomes, metric)
             descents = None
@@ -511,7 +516,9 @@ class KernelSearchCV(Decisions, BaseSearchCV):
 
     def _run(self, setup: Setup, run: Run, context: Any) -> list[Outcome]:
         """Run all jobs, telling callbacks and reader when each is done."""
-        jobs = setup.jobs
+        jobs, deadline = setup.jobs, self._deadline
+        if deadline is not None:  # whatever it has time for covers the grid
+            jobs = [jobs[i] for i in spread(len(jobs))]
         search = context.subcontext(
             task_name="search", max_subtasks=len(jobs), sequential_subtasks=False
         ).call_on_fit_task_begin(estimator=self)
@@ -531,6 +538,8 @@ class KernelSearchCV(Decisions, BaseSearchCV):
             if self.verbose > 1:
                 methods = ", ".join(dict.fromkeys(one.method for one in found))
                 print(f"[{done}/{len(jobs)}] {jobs[place].kernel} by {methods}")
+            if deadline is not None and done < len(jobs) and deadline.stops(done, len(jobs)):
+                break
         search.call_on_fit_task_end(estimator=self)
         return sorted(outcomes, key=lambda one: min(one.indices))
 
@@ -549,6 +558,8 @@ class KernelSearchCV(Decisions, BaseSearchCV):
 
         how = racing(self.method)
         assert how is not None
+        if self._deadline is not None and self._deadline.left <= self._deadline.reserve:
+            return outcomes  # those of the limit, flagged as not exact
         if how.proven:
             return prove(setup.jobs, outcomes, totals, repair, task, metric, self.rule)
         return race(setup.jobs, outcomes, totals, repair)

@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 from pathlib import Path
+from time import monotonic
 from typing import Annotated, Any
 
 import typer
@@ -67,6 +68,7 @@ def select(
     Columns are scaled, gaps filled in and categories encoded on all rows before the splits are
     drawn; the model is a scikit-learn pipeline that holds the encoder too.
     """
+    begun = monotonic()
     with clear_errors(printing.traceback), as_file(data) as path:
         from onefit.cli.run import Diary, Outputs, select_model
 
@@ -86,7 +88,7 @@ def select(
             some = table if sample.rows is None else table.sample(sample.rows, choice.seed)
             whole = None if sample.rows_only or some is table else table
             source = Source(path.name, text.reading(), whole)
-            summary = select_model(some, options, source, outputs, diary)
+            summary = select_model(some, options, source, outputs, diary, begun)
         _print_selection(summary, outputs.written, printing.format_)
 
 

@@ -4,12 +4,13 @@ The operations of a method are counted as calls of a few primitives (``cost.py``
 fixed speed for the backend at hand (``rates.py``); the memory they take (``matrices.py``) is
 compared with what is really available (``memory.py``), and the whole is printed as a table
 (``text.py``). Nothing is measured at run time and nothing is kept on disk: equal workloads lead to
-the same choice on every machine.
+the same choice on every machine. A limit of time is kept by the clock (``deadline.py``).
 """
 
 from __future__ import annotations
 
-from onefit.plan.choice import candidates, choose, estimate
+from onefit.plan.choice import candidates, choose, estimate, fit_estimate
+from onefit.plan.deadline import Deadline, OutOfTime, spread
 from onefit.plan.matrices import peak_bytes
 from onefit.plan.memory import available_memory, check_fit, check_memory, check_method, choose_fit
 from onefit.plan.rates import CUDA, HOST, Rates, backend_rates
@@ -19,8 +20,10 @@ from onefit.plan.workload import Estimate, Workload
 __all__ = [
     "CUDA",
     "HOST",
+    "Deadline",
     "Estimate",
     "Explanation",
+    "OutOfTime",
     "Rates",
     "Workload",
     "announce",
@@ -35,5 +38,7 @@ __all__ = [
     "duration",
     "estimate",
     "explain",
+    "fit_estimate",
     "peak_bytes",
+    "spread",
 ]

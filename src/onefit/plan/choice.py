@@ -12,7 +12,7 @@ from onefit.plan.rates import HOST, Rates
 from onefit.plan.workload import Estimate, Workload
 from onefit.stream.methods import feature_method
 
-__all__ = ["candidates", "choose", "estimate"]
+__all__ = ["candidates", "choose", "estimate", "fit_estimate"]
 
 #: what "auto" chooses from, for the squared loss and for any other
 AUTO = {True: ("block", "eigen", "iterative"), False: ("exact",)}
@@ -56,6 +56,15 @@ def estimate(work: Workload, method: str, rates: Rates = HOST) -> Estimate:
         seconds=work.rounds * cost.seconds,
         tiled=work.tiled and not work.features,
     )
+
+
+def fit_estimate(work: Workload, rates: Rates = HOST) -> Estimate:
+    """Expected cost of one fit to all rows, with the kernel and the loss of a workload."""
+    alone = replace(work, lams=1, removed=(), kernels=1, ridges=1, tiled=False)
+    if work.features:
+        return estimate(alone, "refit", rates)
+    names = ("block", "iterative") if work.quadratic else ("limit", "iterative")
+    return min((estimate(alone, one, rates) for one in names), key=lambda one: one.seconds)
 
 
 def candidates(

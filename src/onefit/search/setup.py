@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import Any
@@ -32,7 +32,7 @@ from onefit.search.grid import Job, Machine, candidates, jobs, machines, remembe
 from onefit.search.objective import by_gradient
 from onefit.search.race import racing
 from onefit.search.rows import Sample, arrange, compact
-from onefit.search.workers import Crew
+from onefit.search.workers import Crew, Outcome
 from onefit.systems.iterative import Watch
 
 Array = NDArray[Any]
@@ -125,6 +125,23 @@ class Setup:
         ]
         return replace(self, jobs=jobs)
 
+    def tried(self, outcomes: list[Outcome]) -> tuple[Setup, list[Outcome]]:
+        """The search as if it had been over the candidates with an outcome alone."""
+        found = sorted(i for one in outcomes for i in one.indices)
+        if len(found) == len(self.candidates):
+            return self, outcomes
+        new = {old: i for i, old in enumerate(found)}
+        jobs, choices = [], []
+        of_machines = iter(self.choices)
+        for job in self.jobs:
+            own = [next(of_machines) for _ in job.machines]
+            if job.machines[0].indices[0] in new:
+                choices += own
+                jobs.append(replace(job, machines=tuple(_renumbered(job.machines, new))))
+        outcomes = list(_renumbered(outcomes, new))
+        candidates = [self.candidates[i] for i in found]
+        return replace(self, candidates=candidates, jobs=jobs, choices=choices), outcomes
+
     def check_memory(self) -> None:
         """Refuse, with advice, what would not fit into the memory that is available."""
         for load, estimate in self.works.items():
@@ -150,6 +167,11 @@ class Setup:
         except MemoryError as error:
             return str(error)
         return ""
+
+
+def _renumbered(some: Iterable[Any], new: dict[int, int]) -> Iterator[Any]:
+    for one in some:
+        yield replace(one, indices=tuple(new[i] for i in one.indices))
 
 
 def _watched(machine: Machine, watch: Watch) -> Machine:
