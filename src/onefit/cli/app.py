@@ -6,12 +6,12 @@ import json
 import shlex
 import sys
 from pathlib import Path
-from time import monotonic
 from typing import Annotated, Any
 
 import typer
 
 from onefit._version import __version__
+from onefit.cli import started
 from onefit.cli.arguments import Choice, Columns, Data, Format, Printing, Sample, Text, Writing
 from onefit.cli.compare import compare
 from onefit.cli.errors import clear_errors
@@ -68,7 +68,7 @@ def select(
     Columns are scaled, gaps filled in and categories encoded on all rows before the splits are
     drawn; the model is a scikit-learn pipeline that holds the encoder too.
     """
-    begun = monotonic()
+    begun = started()
     with clear_errors(printing.traceback), as_file(data) as path:
         from onefit.cli.run import Diary, Outputs, select_model
 

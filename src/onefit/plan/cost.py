@@ -33,8 +33,9 @@ CALLS_PER_FOLD, CALLS_PER_ROW, CALLS_PER_NEWTON_STEP = 16.0, 0.3, 350.0
 
 #: steps assumed of Newton's method and of the repair of a leave-out, orders of an influence series
 NEWTON_STEPS, REPAIR_STEPS, INFLUENCE_ORDERS = 10, 3, 3
-#: steps of an iteration (the mean over columns and kernels) and columns of its low-rank factor
-CG_STEPS, MAX_LANDMARKS = 15, 1000
+#: steps assumed of an iteration and columns of its low-rank factor (benchmarks/plan_choice.py), and
+#: the most columns that memory is kept for
+CG_STEPS, ASSUMED_LANDMARKS, MAX_LANDMARKS = 20, 400, 1000
 #: with features: Newton steps at a lambda that starts from the one before, and passes with a column
 #: per split for the bound of a limit and for the steps of an exact method
 WARM_NEWTON_STEPS, LIMIT_PASSES, EXACT_PASSES = 5, 2, 30
@@ -120,7 +121,7 @@ def exact(work: Workload, rates: Rates) -> Cost:
 
 def iterative(work: Workload, rates: Rates) -> Cost:
     """Landmarks, a small decomposition per split, and products with all columns at once."""
-    n, k, m = work.n, work.columns, landmarks(work.n)
+    n, k, m = work.n, work.columns, min(ASSUMED_LANDMARKS, landmarks(work.n))
     if not work.quadratic:
         # lambdas one after the other, and a set-up for every Newton step
         one = replace(work, lams=1, quadratic=True)
@@ -137,7 +138,7 @@ def iterative(work: Workload, rates: Rates) -> Cost:
 
 
 def landmarks(n: int) -> int:
-    """Landmarks that are assumed."""
+    """Columns of the low-rank factor that memory is kept for."""
     return min(MAX_LANDMARKS, n // 3, MAX_LANDMARK_NUMBERS // n)
 
 
