@@ -25,13 +25,15 @@ SCRIPTS = (
     "features",
     "peeking",
     "fallback",
+    "plan_choice",
+    "minutes",
     "scaling_dask",
     "startup",
     "bakeoff",
 )
 NEED_DATA = (
     "svm_search", "svm_rows", "ablation", "iterative", "gradient", "svr_search", "quantiles",
-    "features", "peeking", "fallback", "bakeoff",
+    "features", "peeking", "fallback", "minutes", "bakeoff",
 )  # fmt: skip
 
 

@@ -75,7 +75,7 @@ def rounds_of(n: int, asked: int) -> int:
 def measured(case: tuple, limit: float, rounds: int) -> Row:
     from onefit.plan.choice import AUTO, MIN_ITERATED_ROWS
 
-    loss, kernel, span, n, lams = case
+    loss, n = case[0], case[3]
     chosen = prepared(*case, "auto").choices[0].method
     setups, row = {}, dict(zip(KEY, case, strict=True)) | {"chosen": chosen}
     for method in METHODS[loss]:

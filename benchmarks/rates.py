@@ -1,7 +1,7 @@
 """The fixed rates of the cost model beside what this machine measures; for developers alone.
 
 Prints, for every primitive of ``onefit.plan.rates``, the speed of the table and the one measured at
-a few sizes with one thread (by processor time) and with two (by the wall), or with ``--device cuda``
+a few sizes with one thread (by processor time) and with two (by the wall); with ``--device cuda``,
 those of a device. Nothing is written down: a table that is off by the same factor throughout is
 right, since choices depend on ratios; one that is not is mended by hand.
 """
@@ -93,16 +93,8 @@ def rows_of(actions: dict, rates: Any, n: int, threads: int, clock: Any, wait: A
     for name, (action, primitive, sides) in actions.items():
         expected = getattr(rates.at(threads), primitive)(*sides).seconds
         spent = best(action, clock, wait)
-        found.append(
-            {
-                "threads": threads,
-                "n": n,
-                "primitive": name,
-                "measured s": spent,
-                "table s": expected,
-                "measured / table": spent / expected,
-            }  # fmt: skip
-        )
+        row = {"threads": threads, "n": n, "primitive": name, "measured s": spent}
+        found.append(row | {"table s": expected, "measured / table": spent / expected})
     return found
 
 
