@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from copy import copy, deepcopy
 from dataclasses import replace
 from functools import partial
@@ -532,14 +533,15 @@ class KernelSearchCV(Decisions, BaseSearchCV):
                 f"{setup.crew.workers} workers with {setup.crew.threads} threads"
             )
         outcomes: list[Outcome] = []
-        for done, (place, found) in enumerate(run(jobs), start=1):
-            outcomes += found
-            tasks[place].call_on_fit_task_end(estimator=self)
-            if self.verbose > 1:
-                methods = ", ".join(dict.fromkeys(one.method for one in found))
-                print(f"[{done}/{len(jobs)}] {jobs[place].kernel} by {methods}")
-            if deadline is not None and done < len(jobs) and deadline.stops(done, len(jobs)):
-                break
+        with _ended(run(jobs)) as found_so_far:
+            for done, (place, found) in enumerate(found_so_far, start=1):
+                outcomes += found
+                tasks[place].call_on_fit_task_end(estimator=self)
+                if self.verbose > 1:
+                    methods = ", ".join(dict.fromkeys(one.method for one in found))
+                    print(f"[{done}/{len(jobs)}] {jobs[place].kernel} by {methods}")
+                if deadline is not None and done < len(jobs) and deadline.stops(done, len(jobs)):
+                    break
         search.call_on_fit_task_end(estimator=self)
         return sorted(outcomes, key=lambda one: min(one.indices))
 
@@ -660,6 +662,18 @@ def _values(results: Results, metric: Any) -> Array:
     """What candidates are chosen by, the larger the better."""
     table = results.table
     return np.asarray(-table["criterion"] if "criterion" in table else results.totals[metric])
+
+
+@contextmanager
+def _ended(runs: Iterator[Any]) -> Iterator[Iterator[Any]]:
+    """Jobs that are ended with the context; of tasks cancelled for that, joblib need not warn."""
+    try:
+        yield runs
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            if isinstance(runs, Generator):
+                runs.close()
 
 
 def _heldout(index: int, outcomes: list[Outcome], setup: Setup, given: Given) -> HeldOut:
