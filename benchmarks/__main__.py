@@ -25,6 +25,8 @@ SCRIPTS = (
     "features",
     "peeking",
     "fallback",
+    "plan_choice",
+    "minutes",
     "scaling_dask",
     "dask_designs",
     "startup",
@@ -32,7 +34,7 @@ SCRIPTS = (
 )
 NEED_DATA = (
     "svm_search", "svm_rows", "ablation", "iterative", "gradient", "svr_search", "quantiles",
-    "features", "peeking", "fallback", "bakeoff",
+    "features", "peeking", "fallback", "minutes", "bakeoff",
 )  # fmt: skip
 
 

@@ -1,14 +1,11 @@
 """What ``select`` does where time is short: features in place of the whole kernel, and their price.
 
 ``select(X, y, minutes=...)`` plans the whole kernel, takes features if that exceeds the time, and
-measures how far the winner is from the whole kernel. The rates of the plan are measured anew here,
-not read from what an earlier run has left.
+measures how far the winner is from the whole kernel.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 from time import perf_counter
 
@@ -67,13 +64,11 @@ def main() -> None:
         rows = rows[np.random.default_rng(0).permutation(len(rows))[:2000]]
     X, y = rows[:, :-1], rows[:, -1]
     results, said = [], []
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["XDG_CACHE_HOME"] = folder  # where rates of the plan are kept
-        for minutes in flags.minutes or ([0.02] if flags.quick else [2.0]):
-            row, sentence = measured(X, y, minutes)
-            results.append(row)
-            said.append(sentence)
-            print(harness.table(results[-1:]), sentence, sep="\n", flush=True)
+    for minutes in flags.minutes or ([0.02] if flags.quick else [2.0]):
+        row, sentence = measured(X, y, minutes)
+        results.append(row)
+        said.append(sentence)
+        print(harness.table(results[-1:]), sentence, sep="\n", flush=True)
     about = (
         f"`select(X, y, minutes=..., cv={FOLDS}, scoring='neg_root_mean_squared_error')` on "
         f"{len(y)} rows of cadata. planned: the whole kernel, by the plan; expected: the search "

@@ -402,18 +402,20 @@ def work(n, lams=20, **more):
 
 
 def test_plan_takes_factors_for_few_rows_and_iterations_for_many():
-    room = 140 * 2.0**30
-    assert plan.choose_on_device(work(1000, 3), "auto", room).method == "block"
-    assert plan.choose_on_device(work(20_000), "auto", room).method == "iterative"
-    large = plan.choose_on_device(work(200_000), "auto", room)
+    def choose(load, method="auto"):
+        return plan.choose(load, method, plan.CUDA, 140 * 2.0**30)
+
+    assert choose(work(1000, 3)).method == "block"
+    assert choose(work(20_000)).method == "iterative"
+    large = choose(work(200_000))
     assert (large.method, large.tiled) == ("iterative", True)
-    assert plan.choose_on_device(work(20_000), "block", room).method == "block"
+    assert choose(work(20_000), "block").method == "block"
     with pytest.raises(ValueError, match="'block' works for the squared loss only"):
-        plan.choose_on_device(work(1000, quadratic=False, loss="huber"), "block", room)
+        choose(work(1000, quadratic=False, loss="huber"), "block")
 
 
 def test_plan_refuses_what_does_not_fit_a_device():
     load = work(50_000)
-    estimate = plan.choose_on_device(load, "block", 2.0**30)
+    estimate = plan.choose(load, "block", plan.CUDA, 2.0**30)
     with pytest.raises(MemoryError, match=r"needs 93.1 GiB on device x, where 1 GiB are free"):
-        plan.check_device_memory(load, estimate, 2.0**30, "device x")
+        plan.check_memory(load, estimate, 2.0**30, "device x")

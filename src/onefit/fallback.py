@@ -1,15 +1,17 @@
 """Features where the whole kernel takes longer than there is time for.
 
-The plan of a search says beforehand how long it will take (:mod:`onefit.plan`). Where that is more
-than is allowed, or needs more memory than there is, the search is given features in place of the
-kernel matrix: ``approximation="nystrom"``, with as many landmarks as a quarter of the time serves.
-The rest is for what follows a search.
+The plan of a search says beforehand how long it will take (:mod:`onefit.plan`). Where that, with
+the final fit, is more than is left of the time, or needs more memory than there is, the search is
+given features in place of the kernel matrix: ``approximation="nystrom"``, with as many landmarks as
+a quarter of the time serves. The rest is for what follows a search. Where the first kernel shows
+that the plan was too hopeful on this machine, the same is done then.
 
 Features choose a setting. How far they are from the whole kernel *there* is then measured, not
 bounded: one more cross-validation, on the same folds, of the machine with the whole kernel at the
 winner's kernel and lam, by the fastest exact method, which for many rows is the iteration of
-:mod:`onefit.heldout.iterative`. That is one kernel and one lam in place of the whole grid, and is
-done if its plan fits into the time and the memory that are left.
+:mod:`onefit.heldout.iterative`. That is one kernel and one lam in place of the whole grid. It is
+done if its plan fits into the time and the memory that are left, and given up, between two steps of
+the iteration, once no time is left.
 """
 
 from __future__ import annotations
@@ -23,12 +25,11 @@ import numpy as np
 from sklearn.base import clone
 
 from onefit import plan
-from onefit._validation import check_positive
 from onefit.estimators import inside
 from onefit.search.setup import Setup, set_up
 from onefit.search_cv import KernelSearchCV
 
-__all__ = ["Fallback", "Whole", "fall_back", "measure_whole"]
+__all__ = ["Fallback", "Whole", "fall_back", "measure_whole", "planned_seconds"]
 
 #: features to try, the most first, and the part of the time that their search may take
 FEATURES, SHARE = (2000, 1000, 500, 200, 100), 0.25
@@ -121,7 +122,7 @@ class Fallback:
 
 
 def fall_back(
-    search: KernelSearchCV, X: Any, y: Any, minutes: float, **params: Any
+    search: KernelSearchCV, X: Any, y: Any, deadline: plan.Deadline, slow: str = "", **params: Any
 ) -> Fallback | None:
     """Give a search features if its plan exceeds the time; None, and no change, if it does not.
 
@@ -131,45 +132,51 @@ def fall_back(
         Not fitted yet. Its estimator gets an approximation, and a method that needs the whole
         kernel matrix becomes "auto".
     X, y : data
-    minutes : float
+    deadline : Deadline
+        Its ``reserve`` becomes what the final fit is expected to take.
+    slow : str, default=""
+        Why the whole kernel is known to take too long, if it is.
     **params
         ``sample_weight`` and ``groups``, where there are any.
     """
-    check_positive("minutes", minutes, "the time that a search may take")
-    allowed = 60.0 * minutes
-    planned, why = _planned(set_up(search, X, y, *_given(params)))
-    if not why and planned <= allowed:
+    setup = set_up(search, X, y, *_given(params))
+    planned, why = planned_seconds(setup)
+    deadline.reserve = _reserved(setup, deadline)
+    late = deadline.refuses(planned)
+    if not (slow or why or late):
         return None
+    expected = plan.duration(deadline.pace * planned)
     why = why or (
-        f"the whole kernel would take {plan.duration(planned)}, more than the "
-        f"{plan.duration(allowed)} allowed"
+        f"the whole kernel would take {expected}{f' ({slow})' if slow else ''}, more than the "
+        f"{plan.duration(deadline.left)} that are left of {plan.duration(deadline.allowed)}"
     )
     estimator = clone(search.estimator).set_params(approximation="nystrom")
     known = search.method in ("auto", "exact", "limit") if isinstance(search.method, str) else False
     search.set_params(estimator=estimator, method=search.method if known else "auto")
-    expected = np.inf
+    with_features = np.inf
     for size in FEATURES:
         search.set_params(estimator__n_components=size)
-        expected, full = _planned(set_up(search, X, y, *_given(params)))
-        if not full and expected <= SHARE * allowed:
+        setup = set_up(search, X, y, *_given(params))
+        with_features, full = planned_seconds(setup)
+        deadline.reserve = _reserved(setup, deadline)
+        if not full and deadline.pace * with_features <= SHARE * deadline.left:
             break
-    return Fallback(why, planned, allowed, size, expected)
+    return Fallback(why, planned, deadline.allowed, size, deadline.pace * with_features)
 
 
 def measure_whole(
-    search: KernelSearchCV, X: Any, y: Any, seconds: float, sample_weight: Any = None
+    search: KernelSearchCV, X: Any, y: Any, deadline: plan.Deadline, sample_weight: Any = None
 ) -> tuple[Whole | None, str]:
     """The winner of a search with features, with the whole kernel on the same folds.
 
-    None, and the reason, where that does not fit into so many seconds or into the memory.
+    None, and the reason, where that does not fit into the time that is left or into the memory.
 
     Parameters
     ----------
     search : KernelSearchCV
         Fitted, with one metric.
     X, y : data
-    seconds : float
-        That are left.
+    deadline : Deadline
     sample_weight : array of shape (n,), default=None
     """
     one = _winner_alone(search)
@@ -177,19 +184,23 @@ def measure_whole(
     reason = ""
     for method in ("auto", "iterative"):
         one.set_params(method=method)
-        planned, full = _planned(set_up(one, X, y, sample_weight, {}))
+        planned, full = planned_seconds(set_up(one, X, y, sample_weight, {}))
         reason = full or reason
         if not full and planned < best[0]:
             best = planned, method
     planned, method = best
     if not method:
         return None, reason
-    if planned > seconds:
-        left = f"{plan.duration(seconds)} are left" if seconds > 0.0 else "no time is left"
-        return None, f"it would take {plan.duration(planned)}, and {left}"
+    late = deadline.refuses(planned)
+    if late:
+        return None, late
     start = perf_counter()
     params = {} if sample_weight is None else {"sample_weight": sample_weight}
-    one.set_params(method=method).fit(X, y, **params)
+    try:
+        with deadline.over(one, optional=True):
+            one.set_params(method=method).fit(X, y, **params)
+    except plan.OutOfTime:
+        return None, f"it was given up after {plan.duration(perf_counter() - start)}: no time left"
     here, there = one.heldout_, search.heldout_
     apart = float(np.sqrt(np.mean(np.square(here.values - there.values))))
     exact = bool(one.cv_results_["exact"][0])
@@ -216,7 +227,7 @@ def _given(params: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     return params.get("sample_weight"), {"groups": params.get("groups")}
 
 
-def _planned(setup: Setup) -> tuple[float, str]:
+def planned_seconds(setup: Setup) -> tuple[float, str]:
     """Seconds that a search is expected to take, and why it does not fit into memory, if so."""
     known = [one.estimate.seconds for one in setup.choices if one.estimate is not None]
     try:
@@ -224,3 +235,8 @@ def _planned(setup: Setup) -> tuple[float, str]:
     except MemoryError as error:
         return sum(known) / len(setup.jobs), str(error).split(";")[0]
     return sum(known) / len(setup.jobs), ""
+
+
+def _reserved(setup: Setup, deadline: plan.Deadline) -> float:
+    """Seconds to leave for the final fit."""
+    return deadline.pace * max((plan.fit_estimate(one).seconds for one in setup.works), default=0.0)

@@ -187,9 +187,9 @@ def _on_device(
         (method or METHODS["exact"]()).check(
             Problem(device.empty((0, 0), Y.dtype), Y, s, inside.loss_of(machine))
         )
-    rates = plan.calibrate_device(device, 8 if work.features else work.itemsize)
-    best = plan.choose_on_device(work, "auto" if method is None else method.name, room, rates)
-    plan.check_device_memory(work, best, room, repr(device))
+    name = "auto" if method is None else method.name
+    best = plan.choose(work, name, plan.backend_rates(device), room)
+    plan.check_memory(work, best, room, repr(device))
     if work.features:
         return make_planned(work, best), False
     return method or METHODS[best.method](), best.tiled

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from copy import copy, deepcopy
 from dataclasses import replace
 from functools import partial
@@ -28,7 +29,7 @@ from onefit.estimators.regressor import no_standard_deviation
 from onefit.estimators.unused import UnusedParameterWarning
 from onefit.heldout import HeldOut, HeldOutMethod
 from onefit.linalg import is_elsewhere
-from onefit.plan import Explanation
+from onefit.plan import Deadline, Explanation, spread
 from onefit.search import continuous
 from onefit.search.aggregate import AGGREGATES, RULES, one_standard_error
 from onefit.search.criterion import Criterion, get_criterion, let_go
@@ -191,6 +192,8 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
 
     heldout_: Any = NotKept()
     headline_: Any = NotKept()
+    #: a limit of time to keep, set by whoever has one for the length of a fit
+    _deadline: Deadline | None = None
     error_score = "raise"  # what scikit-learn's base class does with a scorer that fails
 
     def __init__(
@@ -272,6 +275,8 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         for callback in callbacks_of(self):
             if hasattr(callback, "on_iteration"):
                 setup = setup.watched(callback.on_iteration)
+        if self._deadline is not None:
+            setup = setup.watched(self._deadline.check)
         task = self._task(setup, scorers, X, y, routed.scorer.score, metric)
         multimetric = hasattr(scorers, "_scorers") or task.scoring.names != ["score"]
         metric = self._metric(task.scoring.names, metric, multimetric)
@@ -292,6 +297,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         run = make_runner(self.journal, about, task, setup.crew)
         explorer = Explorer(task, setup.crew, metric, run, self.journal is not None)
         outcomes = self._run(setup, explorer if setup.continuous else run, context)
+        setup, outcomes = setup.tried(outcomes)
         if racing(self.method):
             outcomes = self._race(setup, task, run, outcomes, metric)
         descents = None
@@ -525,7 +531,9 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
 
     def _run(self, setup: Setup, run: Run, context: Any) -> list[Outcome]:
         """Run all jobs, telling callbacks and reader when each is done."""
-        jobs = setup.jobs
+        jobs, deadline = setup.jobs, self._deadline
+        if deadline is not None:  # whatever it has time for covers the grid
+            jobs = [jobs[i] for i in spread(len(jobs))]
         search = context.subcontext(
             task_name="search", max_subtasks=len(jobs), sequential_subtasks=False
         ).call_on_fit_task_begin(estimator=self)
@@ -539,12 +547,15 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
                 f"{setup.crew.workers} workers with {setup.crew.threads} threads"
             )
         outcomes: list[Outcome] = []
-        for done, (place, found) in enumerate(run(jobs), start=1):
-            outcomes += found
-            tasks[place].call_on_fit_task_end(estimator=self)
-            if self.verbose > 1:
-                methods = ", ".join(dict.fromkeys(one.method for one in found))
-                print(f"[{done}/{len(jobs)}] {jobs[place].kernel} by {methods}")
+        with _ended(run(jobs)) as found_so_far:
+            for done, (place, found) in enumerate(found_so_far, start=1):
+                outcomes += found
+                tasks[place].call_on_fit_task_end(estimator=self)
+                if self.verbose > 1:
+                    methods = ", ".join(dict.fromkeys(one.method for one in found))
+                    print(f"[{done}/{len(jobs)}] {jobs[place].kernel} by {methods}")
+                if deadline is not None and done < len(jobs) and deadline.stops(done, len(jobs)):
+                    break
         search.call_on_fit_task_end(estimator=self)
         return sorted(outcomes, key=lambda one: min(one.indices))
 
@@ -563,6 +574,8 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
 
         how = racing(self.method)
         assert how is not None
+        if self._deadline is not None and self._deadline.left <= self._deadline.reserve:
+            return outcomes  # those of the limit, flagged as not exact
         if how.proven:
             return prove(setup.jobs, outcomes, totals, repair, task, metric, self.rule)
         return race(setup.jobs, outcomes, totals, repair)
@@ -663,6 +676,18 @@ def _values(results: Results, metric: Any) -> Array:
     """What candidates are chosen by, the larger the better."""
     table = results.table
     return np.asarray(-table["criterion"] if "criterion" in table else results.totals[metric])
+
+
+@contextmanager
+def _ended(runs: Iterator[Any]) -> Iterator[Iterator[Any]]:
+    """Jobs that are ended with the context; of tasks cancelled for that, joblib need not warn."""
+    try:
+        yield runs
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            if isinstance(runs, Generator):
+                runs.close()
 
 
 def _heldout(index: int, outcomes: list[Outcome], setup: Setup, given: Given) -> HeldOut:

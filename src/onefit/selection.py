@@ -22,6 +22,7 @@ from onefit.choose.result import Selection
 from onefit.choose.splits import choose_splits
 from onefit.grids import default_grid
 from onefit.kernels import is_table
+from onefit.plan import Deadline
 from onefit.relevance import Relevance
 from onefit.relevance import relevance as find_relevance
 from onefit.report.facts import Facts
@@ -89,12 +90,15 @@ def select(
        Student's t (3 degrees of freedom), and for 78 of 80 with 3 % or 10 % of gross outliers,
        where the median error fell to between 0.29 and 0.79 of that of the squared loss.
 
-    7. **Time** (with ``minutes``). Where the plan of that search takes longer, or more memory than
-       there is, features stand in place of the kernel matrix: ``approximation="nystrom"``, see
-       :mod:`onefit.fallback`. That is told on stderr, and so is how far the winner is from the
-       whole kernel, by one cross-validation of it on the same folds where that fits into the time
-       that is left. The result has both as ``fallback_``, which is None where nothing had to be
-       given up. Outliers are then answered by the limit of Huber's loss (``method="limit"``).
+    7. **Time** (with ``minutes``). All that runs counts, from the call on. Where the plan of the
+       search and the final fit takes longer than is left, or more memory than there is, features
+       replace the kernel matrix: ``approximation="nystrom"``, see :mod:`onefit.fallback`. A note on
+       stderr says so. Optional work is left out first: the answer to outliers (rule 6; with
+       features by the limit of Huber's loss, ``method="limit"``) is made smaller or left out, and
+       the winner is compared with the whole kernel, by one cross-validation on the same folds, only
+       if that fits into the time that is left. The clock is asked between kernels, too: a search
+       that comes out slower than planned takes features, or ends with the kernels tried so far.
+       ``reasons`` says what was left out; ``fallback_`` is None where the whole kernel was used.
 
     What the choice is worth is in ``headline_``: its score, an interval that allows for the choice
     among many, and the score of a baseline that does not look at X. A choice that does not clearly
@@ -131,7 +135,7 @@ def select(
         gradient and repeated without each of five parts of the rows. The result then has an
         attribute ``relevance_``, see :func:`onefit.relevance`; the choice itself stays.
     minutes : float, default=None
-        Time that the selection may take by its plan, which is an estimate; None sets no limit.
+        Time that the selection may take, see rule 7; None sets no limit.
     probabilities : {"sigmoid", "isotonic"}, default=None
         Of labels: calibrates the winner on its held-out decision values, so that the result has
         ``predict_proba``. "isotonic" wants a thousand rows; see :class:`KernelSearchCV`.
@@ -154,6 +158,7 @@ def select(
     >>> found.pipeline.predict(X[:3])
     array([0, 0, 0])
     """
+    deadline = None if minutes is None else Deadline(minutes)
     table = _table(X, y, groups, sample_weight, Dates(asked=dayfirst))
     options = Options(
         task=task, metric=scoring, folds=cv, loss=loss, class_weight=class_weight,
@@ -161,7 +166,7 @@ def select(
         seed=_seed(random_state), minutes=minutes, calibrate=probabilities, amounts_by="r2",
         python=True,
     )  # fmt: skip
-    recipe = in_time(make_recipe(table, options), minutes)
+    recipe = in_time(make_recipe(table, options), deadline)
     _check_relevance(relevance, recipe)
     recipe = fit_recipe(recipe)
     if recipe.fallback is not None:

@@ -47,7 +47,7 @@ def test_a_fit_without_its_matrix(monkeypatch, machine):
     """So little memory that tiles are all there is room for."""
     machine = clone(machine).set_params(lam=1e-2)
     expected = decision(clone(machine).fit(X, target(machine)), X)
-    monkeypatch.setattr(memory, "UNASKED", 0)
+    monkeypatch.setattr(memory, "MAX_UNASKED_BYTES", 0)
     room = 8.0 * 0.95 * 160**2
     monkeypatch.setattr(memory, "available_memory", lambda processes=1: room)
     monkeypatch.setattr(TiledGram, "hold", _never)

@@ -68,7 +68,7 @@ def no_room(monkeypatch):
     def refuse(*args, **kwargs):
         raise AssertionError("a kernel matrix was made")
 
-    monkeypatch.setattr(memory, "UNASKED", 0)
+    monkeypatch.setattr(memory, "MAX_UNASKED_BYTES", 0)
     monkeypatch.setattr(memory, "available_memory", lambda processes=1: 10.0)
     monkeypatch.setattr("onefit.plan.choice.available_memory", lambda processes=1: 10.0)
     monkeypatch.setattr(Gaussian, "matrix", refuse)
@@ -88,7 +88,7 @@ def test_nothing_is_made_before_the_check(no_room, make, method):
 
 def test_a_matrix_that_is_there_is_not_counted(monkeypatch):
     """Of K and its factor, half is the caller's."""
-    monkeypatch.setattr(memory, "UNASKED", 0)
+    monkeypatch.setattr(memory, "MAX_UNASKED_BYTES", 0)
     monkeypatch.setattr(memory, "available_memory", lambda processes=1: 8.0 * 1.5 * 30**2)
     KernelRegressor(kernel="precomputed", solver="newton").fit(X @ X.T, X[:, 0])
     with pytest.raises(MemoryError):
@@ -96,7 +96,7 @@ def test_a_matrix_that_is_there_is_not_counted(monkeypatch):
 
 
 def test_rows_without_weight_leave_a_copy_of_the_others(monkeypatch):
-    monkeypatch.setattr(memory, "UNASKED", 0)
+    monkeypatch.setattr(memory, "MAX_UNASKED_BYTES", 0)
     monkeypatch.setattr(memory, "available_memory", lambda processes=1: 8.0 * 2.5 * 30**2)
     machine = KernelRegressor(solver="newton").fit(X, X[:, 0])
     with pytest.raises(MemoryError):

@@ -36,7 +36,7 @@ def test_a_short_search_is_not_announced(capsys):
     ],
 )
 def test_a_long_one_is(capsys, monkeypatch, machine, method, words):
-    monkeypatch.setattr(text, "LONG", 0.0)
+    monkeypatch.setattr(text, "MIN_ANNOUNCED_SECONDS", 0.0)
     announce(KernelSearchCV(machine, GRID, method=method), X, Y)
     told = capsys.readouterr().err
     assert told.startswith("expected to take")

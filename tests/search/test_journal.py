@@ -379,7 +379,7 @@ def test_lams_by_a_direct_method_and_an_iteration_are_not_mixed(tmp_path, ran, m
     path = tmp_path / "journal"
     choose_only(monkeypatch, "block")
     make(path).fit(X, y)
-    monkeypatch.setattr("onefit.plan.choice.LARGE", 0)
+    monkeypatch.setattr("onefit.plan.choice.MIN_ITERATED_ROWS", 0)
     choose_only(monkeypatch, "iterative")
     ran.clear()
     grid = GRID | {"lam": [1e-3, 1e-1, 1.0]}

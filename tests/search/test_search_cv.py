@@ -129,7 +129,7 @@ def test_results_do_not_depend_on_workers():
             np.testing.assert_allclose(a.predictions, b.predictions, rtol=1e-10)
     crew = workers.Crew.hire(2, 3)
     assert crew.workers == 2
-    assert crew.threads == max(1, joblib.cpu_count() // 2)
+    assert 1 <= crew.threads <= max(1, joblib.cpu_count() // 2)
     assert workers.Crew.hire(8, 1).workers == 1
 
 

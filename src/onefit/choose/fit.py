@@ -1,4 +1,10 @@
-"""Run a recipe: features if time is short, the search, and Huber's loss if there are outliers."""
+"""Run a recipe: features if time is short, the search, and Huber's loss if there are outliers.
+
+With a limit of time every stage asks first. The search and the final fit of its winner are what
+must be done; they get smaller plans. The answer to outliers, the check of features against the
+whole kernel and the comparison of criteria are done where there is time for them, and otherwise
+left out, with a reason.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +17,10 @@ from typing import Any
 
 from onefit.choose import outliers
 from onefit.choose.recipe import Recipe
-from onefit.fallback import fall_back, measure_whole
+from onefit.fallback import fall_back, measure_whole, planned_seconds
+from onefit.plan import Deadline, OutOfTime
 from onefit.search.announce import announce
+from onefit.search.setup import set_up
 from onefit.search_cv import KernelSearchCV
 
 __all__ = ["fit_recipe", "in_time"]
@@ -20,15 +28,15 @@ __all__ = ["fit_recipe", "in_time"]
 Watch = Callable[[KernelSearchCV], AbstractContextManager[Any]]
 
 
-def in_time(recipe: Recipe, minutes: float | None) -> Recipe:
+def in_time(recipe: Recipe, deadline: Deadline | None, slow: str = "") -> Recipe:
     """Features, if there is too little time for the whole kernel; told at once."""
-    if minutes is None:
+    if deadline is None:
         return recipe
-    fallen = fall_back(recipe.search, recipe.Z, recipe.y, minutes, **recipe.params)
+    fallen = fall_back(recipe.search, recipe.Z, recipe.y, deadline, slow, **recipe.params)
     if fallen is not None:
         recipe.reasons.append(fallen.begun())
         print(fallen.begun(), file=sys.stderr, flush=True)
-    return replace(recipe, fallback=fallen)
+    return replace(recipe, fallback=fallen, deadline=deadline)
 
 
 def fit_recipe(recipe: Recipe, watch: Watch = nullcontext) -> Recipe:
@@ -40,13 +48,34 @@ def fit_recipe(recipe: Recipe, watch: Watch = nullcontext) -> Recipe:
     watch : callable, default=nullcontext
         Makes, of a search, a context to fit it in; it may show progress.
     """
-    begun = perf_counter()
+    announce(recipe.search, recipe.Z, recipe.y, recipe.weights, recipe.groups)
+    if recipe.deadline is None:
+        with watch(recipe.search):
+            recipe.search.fit(recipe.Z, recipe.y, **recipe.params)
+    else:
+        recipe = _fit_in_time(recipe, recipe.deadline, watch)
+    return _measured(_answer_outliers(recipe, watch))
+
+
+def _fit_in_time(recipe: Recipe, deadline: Deadline, watch: Watch) -> Recipe:
+    """The search, with features if its first kernel shows that there is no time for the rest."""
     search, Z, y = recipe.search, recipe.Z, recipe.y
-    announce(search, Z, y, recipe.weights, recipe.groups)
-    with watch(search):
-        search.fit(Z, y, **recipe.params)
-    recipe = _answer_outliers(recipe, watch)
-    return _measured(recipe, perf_counter() - begun)
+    setup = set_up(search, Z, y, recipe.weights, {"groups": recipe.groups})
+    planned, _ = planned_seconds(setup)
+    whole, begun = recipe.fallback is None, perf_counter()
+    try:
+        with watch(search), deadline.over(search, whole=whole):
+            search.fit(Z, y, **recipe.params)
+    except OutOfTime as error:
+        spent = perf_counter() - begun
+        deadline.observe(planned / len(setup.jobs), spent)
+        recipe = in_time(recipe, deadline, slow=str(error))
+        return _fit_in_time(recipe, deadline, watch)
+    tried = len(search.cv_results_["params"]) / len(setup.candidates)
+    deadline.observe(tried * planned, perf_counter() - begun)
+    if deadline.cut:
+        recipe.reasons.append(deadline.cut)
+    return recipe
 
 
 def _answer_outliers(recipe: Recipe, watch: Watch) -> Recipe:
@@ -57,16 +86,29 @@ def _answer_outliers(recipe: Recipe, watch: Watch) -> Recipe:
     if part == 0.0:
         return recipe
     with watch(recipe.search):
-        search = outliers.robust_search(recipe.search, recipe.Z, recipe.y, recipe.weights)
-    reasons = [*recipe.reasons, outliers.told(part, search)]
+        search, late = outliers.robust_search(
+            recipe.search, recipe.Z, recipe.y, recipe.weights, recipe.deadline
+        )
+    if late:
+        recipe.reasons.append(
+            f"{part:.1%} of the held-out residuals are outliers, and Huber's loss was not tried: "
+            f"{late}"
+        )
+    if search is recipe.search:
+        return recipe
+    if recipe.deadline is not None and recipe.deadline.cut:
+        recipe.reasons.append(f"with Huber's loss {recipe.deadline.cut}")
+    reasons = [*recipe.reasons, *([] if late else [outliers.told(part, search)])]
     # criteria beside it are for one loss
     return replace(recipe, search=search, reasons=reasons, robust=True, compare=())
 
 
-def _measured(recipe: Recipe, seconds: float) -> Recipe:
+def _measured(recipe: Recipe) -> Recipe:
     """How far the winner is from the whole kernel, if there is time for that."""
-    if recipe.fallback is None:
+    if recipe.fallback is None or recipe.deadline is None:
         return recipe
-    left = recipe.fallback.allowed - seconds
-    whole, reason = measure_whole(recipe.search, recipe.Z, recipe.y, left, recipe.weights)
+    recipe.deadline.reserve = 0.0  # the final fit is done
+    whole, reason = measure_whole(
+        recipe.search, recipe.Z, recipe.y, recipe.deadline, recipe.weights
+    )
     return replace(recipe, fallback=replace(recipe.fallback, whole=whole, reason=reason))

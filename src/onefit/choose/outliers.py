@@ -17,7 +17,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from onefit.estimators import inside
+from onefit.fallback import planned_seconds
+from onefit.plan import Deadline, OutOfTime
 from onefit.robust import mad
+from onefit.search.setup import set_up
 from onefit.search_cv import KernelSearchCV
 
 Array = NDArray[Any]
@@ -28,8 +31,10 @@ __all__ = ["part_far_away", "robust_search", "told"]
 FAR, PART = 5.0, 0.01
 #: threshold of the Huber loss in units of the scale (JMLR 2008, section 5.2)
 MULTIPLES = (1.0, 2.0, 3.0)
-#: bandwidths on either side of the squared loss's that are tried with Huber's
-NEIGHBOURS = 2
+#: bandwidths and lams on either side of the squared loss's that are tried with Huber's; where time
+#: is short, fewer
+NEIGHBOURS = ((2, 1000), (0, 1000), (0, 2))
+OVERDUE = "its search was given up when the time was over"
 
 
 def part_far_away(search: KernelSearchCV, y: Array) -> float:
@@ -40,38 +45,81 @@ def part_far_away(search: KernelSearchCV, y: Array) -> float:
     return part if part > PART else 0.0
 
 
-def robust_search(search: KernelSearchCV, X: Any, y: Array, sample_weight: Any) -> KernelSearchCV:
-    """A search over Huber's loss and the squared one, on the same splits."""
+def robust_search(
+    search: KernelSearchCV,
+    X: Any,
+    y: Array,
+    sample_weight: Any,
+    deadline: Deadline | None = None,
+) -> tuple[KernelSearchCV, str]:
+    """A search over Huber's loss and the squared one, on the same splits.
+
+    With a deadline, over fewer bandwidths and lams if these are all there is time for; the search
+    itself, or that of the squared loss by the mean absolute error, and the reason, if there is none
+    for Huber's loss at all.
+    """
     params = {} if sample_weight is None else {"sample_weight": sample_weight}
     least: KernelSearchCV = clone(search)
     least.set_params(
         scoring="neg_mean_absolute_error", cv=search.heldout_.folds, journal=None,
         keep_heldout="best",
     )  # fmt: skip
-    least.fit(X, y, **params)
+    late = _late(least, X, y, sample_weight, deadline)
+    if late or not _fitted(least, X, y, params, deadline):
+        return search, late or OVERDUE
     scale = mad(_residuals(least, y))
     if scale == 0.0:
-        return least
-    grid = _near(least)
+        return least, ""
     huber = {"loss": ["huber"], "threshold": [c * scale for c in MULTIPLES]}
     # a race repairs by the whole kernel
     method = "limit" if inside.is_approximate(least.estimator) else "race"
-    robust: KernelSearchCV = clone(least)
-    robust.set_params(param_grid=[grid | {"loss": ["squared"]}, grid | huber], method=method)
-    robust.fit(X, y, **params)
-    return robust
+    for gammas, lams in NEIGHBOURS:
+        grid = _near(least, gammas, lams)
+        robust: KernelSearchCV = clone(least)
+        robust.set_params(param_grid=[grid | {"loss": ["squared"]}, grid | huber], method=method)
+        late = _late(robust, X, y, sample_weight, deadline)
+        if not late:
+            break
+    if late or not _fitted(robust, X, y, params, deadline):
+        return search, late or OVERDUE
+    return robust, ""
 
 
-def _near(least: KernelSearchCV) -> dict[str, Any]:
-    """The grid of the winning kernel, with the bandwidths next to the winner's."""
+def _late(search: Any, X: Any, y: Array, sample_weight: Any, deadline: Deadline | None) -> str:
+    """Why there is no time for a search; empty if there is."""
+    if deadline is None:
+        return ""
+    return deadline.refuses(planned_seconds(set_up(search, X, y, sample_weight, {}))[0])
+
+
+def _fitted(search: Any, X: Any, y: Array, params: Any, deadline: Deadline | None) -> bool:
+    """Whether a search was done before the time was up."""
+    if deadline is None:
+        search.fit(X, y, **params)
+        return True
+    try:
+        with deadline.over(search, optional=True):
+            search.fit(X, y, **params)
+    except OutOfTime:
+        return False
+    return True
+
+
+def _near(least: KernelSearchCV, gammas: int, lams: int) -> dict[str, Any]:
+    """The grid of the winning kernel, with the bandwidths and lams next to the winner's."""
     best = least.best_params_
     (grid,) = [part for part in least.param_grid if part["kernel"] == [best["kernel"]]]
-    if "gamma" not in best:
-        return dict(grid)
-    gammas = sorted(grid["gamma"])
-    place = gammas.index(best["gamma"])
-    near = gammas[max(0, place - NEIGHBOURS) : place + NEIGHBOURS + 1]
-    return dict(grid, gamma=near)
+    near = {"lam": _beside(grid["lam"], best["lam"], lams)}
+    if "gamma" in best:
+        near["gamma"] = _beside(grid["gamma"], best["gamma"], gammas)
+    return dict(grid, **near)
+
+
+def _beside(values: Any, best: float, steps: int) -> list[float]:
+    """Those within so many steps of the best one."""
+    ordered = sorted(values)
+    place = ordered.index(best)
+    return ordered[max(0, place - steps) : place + steps + 1]
 
 
 def told(part: float, search: KernelSearchCV) -> str:

@@ -22,6 +22,7 @@ from onefit.decide.calibrate import CALIBRATIONS
 from onefit.estimators import KernelClassifier, KernelRegressor, inside
 from onefit.fallback import Fallback
 from onefit.heldout import Iterative
+from onefit.plan import Deadline
 from onefit.problem import Problem
 from onefit.search_cv import KernelSearchCV
 from onefit.stream.approximation import APPROXIMATIONS
@@ -68,6 +69,8 @@ class Recipe:
         Whether they did.
     fallback : Fallback or None
         What was given up for lack of time.
+    deadline : Deadline or None
+        When it is to be done.
     """
 
     task: str
@@ -84,6 +87,7 @@ class Recipe:
     may_be_robust: bool = False
     robust: bool = False
     fallback: Fallback | None = None
+    deadline: Deadline | None = field(default=None, repr=False)
 
     @property
     def params(self) -> dict[str, Any]:

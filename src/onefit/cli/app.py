@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from onefit._version import __version__
+from onefit.cli import started
 from onefit.cli.arguments import Choice, Columns, Data, Format, Printing, Sample, Text, Writing
 from onefit.cli.compare import compare
 from onefit.cli.errors import clear_errors
@@ -67,6 +68,7 @@ def select(
     Columns are scaled, gaps filled in and categories encoded on all rows before the splits are
     drawn; the model is a scikit-learn pipeline that holds the encoder too.
     """
+    begun = started()
     with clear_errors(printing.traceback), as_file(data) as path:
         from onefit.cli.run import JournalOption, Outputs, select_model
 
@@ -86,7 +88,7 @@ def select(
             some = table if sample.rows is None else table.sample(sample.rows, choice.seed)
             whole = None if sample.rows_only or some is table else table
             source = Source(path.name, text.reading(), whole)
-            summary = select_model(some, options, source, outputs, journal)
+            summary = select_model(some, options, source, outputs, journal, begun)
         _print_selection(summary, outputs.written, printing.format_)
 
 

@@ -219,8 +219,8 @@ class Choice:
     ] = None  # fmt: skip
     minutes: Annotated[
         float | None,
-        _option(help="Time there is: where the plan takes longer, features stand in for the "
-                "kernel matrix.", panel="Cost"),
+        _option(help="Time that all of it may take: features replace the kernel matrix where the "
+                "plan takes longer, and optional checks are left out.", panel="Cost"),
     ] = None  # fmt: skip
     folds: Annotated[
         int, _option(help="Splits of the cross-validation; 5 by default.", panel="Choice")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -16,6 +16,7 @@ from onefit.choose.encode import describe
 from onefit.choose.fit import fit_recipe, in_time
 from onefit.choose.options import Options
 from onefit.choose.recipe import Recipe, make_recipe
+from onefit.choose.stages import plan_stages, show_stages
 from onefit.choose.task import as_targets
 from onefit.cli.model import Model, make_model, save_model
 from onefit.cli.show import progress, waiting
@@ -133,6 +134,7 @@ def select_model(
     source: Source,
     outputs: Outputs,
     journal: JournalOption | None = None,
+    begun: float | None = None,
 ) -> dict[str, Any]:
     """Select on a table, write the files asked for, and return the summary.
 
@@ -144,18 +146,20 @@ def select_model(
         Where the table comes from.
     outputs : Outputs
     journal : JournalOption, default=None
+    begun : float, default=None
+        When the command began, by :func:`time.monotonic`: reading counts.
     """
     journal = journal or JournalOption()
     journal.check()
     outputs.check()
+    deadline = None if options.minutes is None else plan.Deadline(options.minutes, begun)
     start = perf_counter()
     recipe = make_recipe(table, options, told=outputs.report is not None)
     recipe.search.set_params(journal=journal.path)
     with journal.on_interrupt():
-        recipe = fit_recipe(in_time(recipe, options.minutes), progress)
+        recipe = fit_recipe(in_time(recipe, deadline), progress)
     seconds = perf_counter() - start
-    with journal.on_interrupt(), waiting(f"criteria {', '.join(recipe.compare)}"):
-        compare_criteria(recipe.search, recipe.Z, recipe.y, recipe.compare, recipe.weights)
+    recipe = _compared(recipe, seconds, journal)
     model = None if outputs.model is None else model_of(recipe, table, source)
     n, columns = table.X.shape
     data = {"file": source.name, "rows": n, "columns": columns, "target": table.target}
@@ -163,6 +167,17 @@ def select_model(
     summary = summarise(recipe, data, seconds, recipe.fallback)
     outputs.write(recipe, table, source.name, model)
     return summary
+
+
+def _compared(recipe: Recipe, seconds: float, journal: JournalOption) -> Recipe:
+    """Further criteria, if there is time: they take about as long as the search did."""
+    if recipe.compare and recipe.deadline is not None and seconds > recipe.deadline.left:
+        names = ", ".join(recipe.compare)
+        recipe.reasons.append(f"criteria {names} were not compared: there was no time left")
+        return replace(recipe, compare=())
+    with journal.on_interrupt(), waiting(f"criteria {', '.join(recipe.compare)}"):
+        compare_criteria(recipe.search, recipe.Z, recipe.y, recipe.compare, recipe.weights)
+    return recipe
 
 
 def model_of(recipe: Recipe, table: Table, source: Source) -> Model:
@@ -189,6 +204,9 @@ def _not_all(recipe: Recipe, n: int) -> str:
     """Why the winner cannot be fitted to so many rows, if so."""
     if recipe.calibrate is not None:
         return "its probabilities come from held-out rows of the sample"
+    late = _no_time(recipe, n)
+    if late:
+        return f"a fit to all {n:,} rows was left out, {late}"
     if inside.is_approximate(recipe.search.best_estimator_):
         return ""
     room = plan.available_memory()
@@ -200,16 +218,29 @@ def _not_all(recipe: Recipe, n: int) -> str:
     return ""
 
 
+def _no_time(recipe: Recipe, n: int) -> str:
+    """Why there is no time for a fit to so many rows, if so."""
+    if recipe.deadline is None:
+        return ""
+    setup = set_up(recipe.search, recipe.Z, recipe.y, recipe.weights, {"groups": recipe.groups})
+    works = [replace(load, n=n) for load in setup.works]
+    return recipe.deadline.refuses(max(plan.fit_estimate(one).seconds for one in works))
+
+
 def explain_plan(table: Table, options: Options) -> dict[str, Any]:
     """The plan of a selection, in words and in numbers."""
-    recipe = make_recipe(table, options)
+    deadline = None if options.minutes is None else plan.Deadline(options.minutes)
+    recipe = in_time(make_recipe(table, options), deadline)
     setup = set_up(recipe.search, recipe.Z, recipe.y, recipe.weights, {"groups": recipe.groups})
+    stages = plan_stages(recipe, setup, table.X.shape)
+    texts = [plan.explain(load, best) for load, best in setup.works.items()]
     return {
         "reasons": recipe.reasons,
         "candidates": len(setup.candidates),
         "splits": len(setup.folds),
         "plans": [_as_numbers(load, best) for load, best in setup.works.items()],
-        "text": "\n\n".join(plan.explain(load, best) for load, best in setup.works.items()),
+        "stages": [{"stage": one.name, "when": one.when, "seconds": one.seconds} for one in stages],
+        "text": "\n\n".join([*texts, show_stages(stages)]),
     }
 
 

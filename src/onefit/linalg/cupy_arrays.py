@@ -28,10 +28,6 @@ class CuPy(Device):
         free, _ = cupy.cuda.runtime.memGetInfo()
         return float(free + cupy.get_default_memory_pool().free_bytes())
 
-    def describe(self) -> str:
-        name = cupy.cuda.runtime.getDeviceProperties(self.device.id)["name"]
-        return f"cupy {cupy.__version__} on {name.decode()}"
-
     def wait(self) -> None:
         self.device.synchronize()
 

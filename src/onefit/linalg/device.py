@@ -71,10 +71,6 @@ class Device(Arrays):
         """Bytes that are free on it."""
         return float(ROOM)
 
-    def describe(self) -> str:
-        """What it is, in words that differ where its speed does."""
-        return f"{self.lib.__name__} {getattr(self.lib, '__version__', '')} on {self.device}"
-
     def wait(self) -> None:
         """Until it has done what it was given."""
 

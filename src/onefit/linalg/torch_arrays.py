@@ -47,10 +47,6 @@ class Torch(Device):
         kept = torch.cuda.memory_reserved(self.device)
         return float(free + kept - torch.cuda.memory_allocated(self.device))
 
-    def describe(self) -> str:
-        own = torch.cuda.get_device_name(self.device) if self.fast else self.device
-        return f"torch {torch.__version__} on {own}"
-
     def wait(self) -> None:
         if self.fast:
             torch.cuda.synchronize(self.device)

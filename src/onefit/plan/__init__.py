@@ -1,43 +1,44 @@
 """What each held-out method will cost, and which one to take.
 
-The operations of a method are counted as calls of a few primitives (``cost.py``), each with a speed
-that was measured once on this machine (``rates.py``); the memory they take (``matrices.py``) is
+The operations of a method are counted as calls of a few primitives (``cost.py``), each with a
+fixed speed for the backend at hand (``rates.py``); the memory they take (``matrices.py``) is
 compared with what is really available (``memory.py``), and the whole is printed as a table
-(``text.py``). A device has its own speeds (``device_rates.py``, ``device_cost.py``, ``device.py``).
+(``text.py``). Nothing is measured at run time and nothing is kept on disk: equal workloads lead to
+the same choice on every machine. A limit of time is kept by the clock (``deadline.py``).
 """
 
 from __future__ import annotations
 
-from onefit.plan.choice import candidates, choose, estimate
-from onefit.plan.device import check_device_memory, choose_on_device, explain_on_device
-from onefit.plan.device_rates import DeviceRates, calibrate_device
+from onefit.plan.choice import candidates, choose, estimate, fit_estimate
+from onefit.plan.deadline import Deadline, OutOfTime, spread
 from onefit.plan.matrices import peak_bytes
 from onefit.plan.memory import available_memory, check_fit, check_memory, check_method, choose_fit
-from onefit.plan.rates import Rates, calibrate
+from onefit.plan.rates import CUDA, HOST, Rates, backend_rates
 from onefit.plan.text import Explanation, announce, duration, explain
 from onefit.plan.workload import Estimate, Workload
 
 __all__ = [
-    "DeviceRates",
+    "CUDA",
+    "HOST",
+    "Deadline",
     "Estimate",
     "Explanation",
+    "OutOfTime",
     "Rates",
     "Workload",
     "announce",
     "available_memory",
-    "calibrate",
-    "calibrate_device",
+    "backend_rates",
     "candidates",
-    "check_device_memory",
     "check_fit",
     "check_memory",
     "check_method",
     "choose",
     "choose_fit",
-    "choose_on_device",
     "duration",
     "estimate",
     "explain",
-    "explain_on_device",
+    "fit_estimate",
     "peak_bytes",
+    "spread",
 ]

@@ -5,30 +5,32 @@ from __future__ import annotations
 from dataclasses import replace
 
 from onefit._validation import check_choice
-from onefit.plan.cost import COSTS
-from onefit.plan.features import FEATURE_COSTS, feature_bytes
-from onefit.plan.matrices import peak_bytes
+from onefit.plan.cost import COSTS, FEATURE_COSTS
+from onefit.plan.matrices import device_bytes, peak_bytes
 from onefit.plan.memory import available_memory
-from onefit.plan.rates import Rates, calibrate
+from onefit.plan.rates import HOST, Rates
 from onefit.plan.workload import Estimate, Workload
 from onefit.stream.methods import feature_method
 
-__all__ = ["candidates", "choose", "estimate"]
+__all__ = ["candidates", "choose", "estimate", "fit_estimate"]
 
 #: what "auto" chooses from, for the squared loss and for any other
 AUTO = {True: ("block", "eigen", "iterative"), False: ("exact",)}
-#: rows from which an iteration is considered (benchmarks/iterative.py)
-LARGE = 4000
+#: where Newton steps of a device do not share factors, an iteration may be faster for any loss
+AUTO_ON_DEVICE = {True: AUTO[True], False: ("exact", "iterative")}
+#: rows from which an iteration is considered: below, it gains up to three times on smooth kernels
+#: and loses up to twelve times at small lams, which the plan does not see
+MIN_ITERATED_ROWS = 4000
 #: what is shown beside the choice
 SHOWN = {
     True: ("block", "eigen", "iterative", "refit"),
     False: ("exact", "limit", "influence", "iterative", "refit"),
 }
 #: the same with features in place of the kernel matrix
-FEATURES = {True: ("gram", "refit"), False: ("exact", "limit", "refit")}
+SHOWN_WITH_FEATURES = {True: ("gram", "refit"), False: ("exact", "limit", "refit")}
 
 
-def estimate(work: Workload, method: str, rates: Rates | None = None) -> Estimate:
+def estimate(work: Workload, method: str, rates: Rates = HOST) -> Estimate:
     """Expected cost of a workload by one method.
 
     Parameters
@@ -36,53 +38,50 @@ def estimate(work: Workload, method: str, rates: Rates | None = None) -> Estimat
     work : Workload
     method : {"block", "eigen", "refit", "exact", "limit", "influence", "iterative"}
         The first two are for the squared loss only.
-    rates : Rates, default=None
-        Speeds of the machine; measured (once) when None.
+    rates : Rates, default=HOST
+        Speeds of the backend with one thread, see :func:`onefit.plan.backend_rates`.
     """
-    if work.features:
-        return _in_features(work, method, rates)
-    check_choice("method", method, COSTS)
+    known = FEATURE_COSTS if work.features else COSTS
+    check_choice("method", method, known)
     if method in ("block", "eigen") and not work.quadratic:
         raise ValueError(
             f"method={method!r} works for the squared loss only, not for {work.loss!r}; "
             "use 'exact', 'limit' or 'refit'"
         )
-    if rates is None:
-        rates = calibrate(work.threads, work.itemsize)
-    cost = COSTS[method](work, rates)
+    cost = known[method](work, rates.at(work.threads, 8 if work.features else work.itemsize))
+    nbytes = device_bytes(work, method) if rates.on_device else peak_bytes(work, method)
     return Estimate(
         method=method,
         flops=work.kernels * cost.flops,
-        nbytes=work.busy * peak_bytes(work, method),
+        nbytes=nbytes if rates.on_device else work.busy * nbytes,
         seconds=work.rounds * cost.seconds,
-        tiled=work.tiled,
+        tiled=work.tiled and not work.features,
     )
 
 
-def _in_features(work: Workload, method: str, rates: Rates | None) -> Estimate:
-    cost = FEATURE_COSTS[method](work, rates or calibrate(work.threads, 8))
-    return Estimate(
-        method=method,
-        flops=work.kernels * cost.flops,
-        nbytes=work.busy * feature_bytes(work),
-        seconds=work.rounds * cost.seconds,
-    )
-
-
-def candidates(work: Workload, rates: Rates | None = None) -> list[Estimate]:
-    """The estimates of every method that fits the loss, the fastest first."""
+def fit_estimate(work: Workload, rates: Rates = HOST) -> Estimate:
+    """Expected cost of one fit to all rows, with the kernel and the loss of a workload."""
+    alone = replace(work, lams=1, removed=(), kernels=1, ridges=1, tiled=False)
     if work.features:
-        shown = [estimate(work, one, rates) for one in FEATURES[work.quadratic]]
-        return sorted(shown, key=lambda one: one.seconds)
-    available = available_memory(work.busy)
-    shown = [_fitting(work, method, rates, available) for method in SHOWN[work.quadratic]]
+        return estimate(alone, "refit", rates)
+    names = ("block", "iterative") if work.quadratic else ("limit", "iterative")
+    return min((estimate(alone, one, rates) for one in names), key=lambda one: one.seconds)
+
+
+def candidates(
+    work: Workload, rates: Rates = HOST, available: float | None = None
+) -> list[Estimate]:
+    """The estimates of every method that fits the loss, the fastest first."""
+    available = available_memory(work.busy) if available is None else available
+    names = (SHOWN_WITH_FEATURES if work.features else SHOWN)[work.quadratic]
+    shown = [_fitting(work, method, rates, available) for method in names]
     return sorted(shown, key=lambda one: one.seconds)
 
 
 def choose(
     work: Workload,
     method: str = "auto",
-    rates: Rates | None = None,
+    rates: Rates = HOST,
     available: float | None = None,
     products: bool = True,
 ) -> Estimate:
@@ -95,14 +94,14 @@ def choose(
     """
     if work.features:
         return estimate(work, feature_method(method, work.quadratic), rates)
-    if available is None:
-        available = available_memory(work.busy)
+    check_choice("method", method, ("auto", *COSTS))
+    available = available_memory(work.busy) if available is None else available
     if method != "auto":
-        check_choice("method", method, ("auto", *COSTS))
-        return _fitting(work, method, rates, available)
+        return _fitting(work, method, rates, available, products)
+    known = AUTO_ON_DEVICE if rates.on_device else AUTO
     names = [
         name
-        for name in AUTO[work.quadratic]
+        for name in known[work.quadratic]
         if name != "iterative" or (products and _iterated(work))
     ]
     options = [_fitting(work, name, rates, available) for name in names]
@@ -114,12 +113,15 @@ def choose(
 
 def _iterated(work: Workload) -> bool:
     """Whether an iteration may be chosen: below some rows it is no faster, only less sure."""
-    return work.n >= LARGE and not work.one_row_each
+    return work.n >= MIN_ITERATED_ROWS and not work.one_row_each
 
 
-def _fitting(work: Workload, method: str, rates: Rates | None, available: float) -> Estimate:
+def _fitting(
+    work: Workload, method: str, rates: Rates, available: float, products: bool = True
+) -> Estimate:
     """The estimate, with tiles in place of a matrix that does not fit, where there is a choice."""
     found = estimate(work, method, rates)
-    if method == "iterative" and found.nbytes > available and not work.given:
+    may_tile = method == "iterative" and products and not work.given and not work.features
+    if may_tile and found.nbytes > available:
         return estimate(replace(work, tiled=True), method, rates)
     return found

@@ -1,10 +1,17 @@
-"""Operations of each held-out method, for one kernel.
+"""Operations of each held-out method, for one kernel, in primitives of a backend.
+
+The counts are those of every backend: host and device differ in rates (``rates.py``), and where
+Newton steps of several columns share a factor on the host only.
 
 Squared loss: the counts follow the code of ``onefit.heldout`` and assume that no eigenvalue can be
 dropped and that lambdas share no sums (onefit.heldout.shares), so that "eigen" may cost less. Other
 losses: Newton's method takes as many steps as the data ask for, and factors the points with
 curvature only; ten steps and a fixed share of points are assumed, so that their costs are estimates
 of the order of magnitude.
+
+Features (:mod:`onefit.stream`): with m features, n rows and k splits, a pass that makes them is
+n m^2 operations, and so are the sums of their products; a split is a few m^3, and predictions are
+n m per lambda.
 """
 
 from __future__ import annotations
@@ -13,23 +20,27 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
-from onefit.inverse.low_rank import ROOM
+from onefit.inverse.low_rank import ROOM as MAX_LANDMARK_NUMBERS
 from onefit.plan.rates import Cost, Rates
 from onefit.plan.workload import Workload
+from onefit.stream.expansion import ROOM as MAX_HELD_FEATURES
 
-__all__ = ["COSTS", "active_share", "factorisation_ratio", "landmarks"]
+__all__ = ["COSTS", "FEATURE_COSTS", "active_share", "factorisation_ratio", "landmarks"]
 
-#: what Python and NumPy take beside the primitives, in calls of a tiny solve: per kernel, per split
-#: of a kernel, per lambda, per split of a lambda, and per row of a leave-one-out
-PER_KERNEL, PER_LAYOUT, PER_LAMBDA, PER_FOLD, PER_ROW = 120.0, 3.0, 40.0, 16.0, 0.3
+#: what Python and NumPy take beside the primitives, in calls of a tiny solve
+CALLS_PER_KERNEL, CALLS_PER_LAYOUT, CALLS_PER_LAMBDA = 120.0, 3.0, 40.0
+CALLS_PER_FOLD, CALLS_PER_ROW, CALLS_PER_NEWTON_STEP = 16.0, 0.3, 350.0
 
 #: steps assumed of Newton's method and of the repair of a leave-out, orders of an influence series
-NEWTON_STEPS, REPAIRS, ORDERS = 10, 3, 3
-#: steps of an iteration (the mean over columns and kernels), columns of its low-rank factor, and
-#: passes over a tile to compute it
-STEPS, LANDMARKS, ENTRY = 15, 1000, 8.0
+NEWTON_STEPS, REPAIR_STEPS, INFLUENCE_ORDERS = 10, 3, 3
+#: steps assumed of an iteration and columns of its low-rank factor (benchmarks/plan_choice.py), and
+#: the most columns that memory is kept for
+CG_STEPS, ASSUMED_LANDMARKS, MAX_LANDMARKS = 20, 400, 1000
+#: with features: Newton steps at a lambda that starts from the one before, and passes with a column
+#: per split for the bound of a limit and for the steps of an exact method
+WARM_NEWTON_STEPS, LIMIT_PASSES, EXACT_PASSES = 5, 2, 30
 #: assumed share of points with curvature, for losses that have straight pieces
-SHARES = {
+ACTIVE_SHARES = {
     "smoothed_hinge": 0.3,
     "squared_hinge": 0.3,
     "huber": 0.6,
@@ -47,10 +58,10 @@ def block(work: Workload, rates: Rates) -> Cost:
         + rates.cholesky(n)
         + rates.triangular_inverse(n)
         + 2 * rates.product(n, n, columns)
-        + rates.calls(PER_LAMBDA)
+        + rates.calls(CALLS_PER_LAMBDA)
     )
     if work.one_row_each:
-        folds = rates.passes(n * n, 2) + rates.calls(PER_ROW * n)
+        folds = rates.passes(n * n, 2) + rates.calls(CALLS_PER_ROW * n)
     else:
         # the column of a fold begins at its first row, where the folds do not overlap
         adjacent = work.tested <= n
@@ -76,26 +87,26 @@ def eigen(work: Workload, rates: Rates) -> Cost:
     if work.one_row_each:
         values = work.lams * work.ridges
         table = rates.passes(n * n) + rates.product(n, n, values * (columns + 1))
-        each = rates.calls(PER_LAMBDA + PER_ROW * n)
+        each = rates.calls(CALLS_PER_LAMBDA + CALLS_PER_ROW * n)
         return _kernel(work, rates) + shared + table + work.lams * each
     folds = _small_solves(work, rates)
     for m, count in work.by_formula.items():
         scaled = rates.passes(m * n) + rates.product(m, n, columns)
         copied = Cost() if work.tested <= n else 2 * rates.gathers(m * n)
         folds += count * (rates.rank_update(m, n) + scaled + copied)
-    each = work.ridges * rates.calls(PER_LAMBDA) + folds + _refits(work, work.by_refit, rates)
+    each = work.ridges * rates.calls(CALLS_PER_LAMBDA) + folds + _refits(work, work.by_refit, rates)
     return _kernel(work, rates) + shared + work.lams * each
 
 
 def refit(work: Workload, rates: Rates) -> Cost:
     """A fit per split and lambda."""
-    each = _refits(work, work.by_formula + work.by_refit, rates) + rates.calls(PER_LAMBDA)
+    each = _refits(work, work.by_formula + work.by_refit, rates) + rates.calls(CALLS_PER_LAMBDA)
     return _kernel(work, rates) + work.lams * each
 
 
 def influence(work: Workload, rates: Rates) -> Cost:
     """A fit, its factor, and a product with all folds' columns per order of the series."""
-    return _from_one_fit(work, rates, ORDERS)
+    return _from_one_fit(work, rates, INFLUENCE_ORDERS)
 
 
 def limit(work: Workload, rates: Rates) -> Cost:
@@ -105,12 +116,12 @@ def limit(work: Workload, rates: Rates) -> Cost:
 
 def exact(work: Workload, rates: Rates) -> Cost:
     """The limit, and a few steps of repair for the points that changed their piece."""
-    return _from_one_fit(work, rates, 1 + REPAIRS, inverted=True)
+    return _from_one_fit(work, rates, 1 + REPAIR_STEPS, inverted=True)
 
 
 def iterative(work: Workload, rates: Rates) -> Cost:
     """Landmarks, a small decomposition per split, and products with all columns at once."""
-    n, k, m = work.n, work.columns, landmarks(work.n)
+    n, k, m = work.n, work.columns, min(ASSUMED_LANDMARKS, landmarks(work.n))
     if not work.quadratic:
         # lambdas one after the other, and a set-up for every Newton step
         one = replace(work, lams=1, quadratic=True)
@@ -120,15 +131,15 @@ def iterative(work: Workload, rates: Rates) -> Cost:
     setup += 3 * max(1, work.folds) * rates.eigendecomposition(m)
     step = rates.product(n, n, k) + 2 * rates.product(n, m, k) + rates.passes(n * k, 16)
     if work.tiled:
-        step += rates.passes(n * n, ENTRY)
-    formed = Cost() if work.given else rates.passes(n * n, ENTRY)
-    calls = rates.calls(PER_KERNEL + STEPS * PER_FOLD * max(1, work.folds))
-    return formed + setup + STEPS * step + calls
+        step += rates.entries(n * n)
+    formed = Cost() if work.given else rates.entries(n * n)
+    calls = rates.calls(CALLS_PER_KERNEL + CG_STEPS * CALLS_PER_FOLD * max(1, work.folds))
+    return formed + setup + CG_STEPS * step + calls
 
 
 def landmarks(n: int) -> int:
-    """Landmarks that are assumed."""
-    return min(LANDMARKS, n // 3, ROOM // n)
+    """Columns of the low-rank factor that memory is kept for."""
+    return min(MAX_LANDMARKS, n // 3, MAX_LANDMARK_NUMBERS // n)
 
 
 #: method -> cost of one kernel
@@ -145,7 +156,7 @@ COSTS: dict[str, Callable[[Workload, Rates], Cost]] = {
 
 def active_share(work: Workload) -> float:
     """The share of points that are assumed to have curvature."""
-    return SHARES.get(work.loss, 1.0)
+    return ACTIVE_SHARES.get(work.loss, 1.0)
 
 
 def factorisation_ratio(n: int, rates: Rates) -> float:
@@ -156,14 +167,14 @@ def factorisation_ratio(n: int, rates: Rates) -> float:
 
 def _kernel(work: Workload, rates: Rates) -> Cost:
     """The kernel matrix from distances that are there, and the layout of its folds."""
-    return rates.passes(work.n**2, 4) + rates.calls(PER_KERNEL + PER_LAYOUT * work.folds)
+    return rates.entries(work.n**2) + rates.calls(CALLS_PER_KERNEL + CALLS_PER_LAYOUT * work.folds)
 
 
 def _small_solves(work: Workload, rates: Rates) -> Cost:
     total = Cost()
     for m, count in work.by_formula.items():
         total += count * (
-            rates.solve(m, work.targets) + rates.passes(m * m, 4) + rates.calls(PER_FOLD)
+            rates.solve(m, work.targets) + rates.passes(m * m, 4) + rates.calls(CALLS_PER_FOLD)
         )
     return total
 
@@ -186,25 +197,35 @@ def _fit(n: int, work: Workload, rates: Rates) -> Cost:
         checked = rates.product(n, n, work.targets)
         return (
             rates.passes(n * n, 2) + rates.cholesky(n) + solved + checked
-            + rates.calls(PER_LAMBDA)
+            + rates.calls(CALLS_PER_LAMBDA)
         )  # fmt: skip
+    return work.targets * NEWTON_STEPS * _newton_step(n, work, rates)
+
+
+def _newton_step(n: int, work: Workload, rates: Rates) -> Cost:
+    """Points with curvature gathered, their factor, three solves and two products with K."""
     active = active_share(work) * n
-    factor = rates.passes(active**2, 4) + rates.cholesky(active)
-    step = (
+    return (
         rates.gathers(active**2)
-        + factor
+        + rates.passes(active**2, 4)
+        + rates.cholesky(active)
         + 3 * rates.triangular_solves(active, 1)
         + 2 * rates.product(n, n, 1)
-        + rates.calls(2 * PER_LAMBDA)
+        + rates.calls(CALLS_PER_NEWTON_STEP)
     )
-    return work.targets * (NEWTON_STEPS * step)
 
 
 def _from_one_fit(work: Workload, rates: Rates, products: int, inverted: bool = False) -> Cost:
-    """A fit per lambda, one factor per target, and products of 2 n^2 with a column per fold."""
+    """A fit per lambda, one factor per target, and products of 2 n^2 with a column per fold.
+
+    On a device the steps of a fold are Newton steps with a factor of their own.
+    """
+    if rates.on_device and inverted:
+        steps = (NEWTON_STEPS + work.folds * products) * _newton_step(work.n, work, rates)
+        return _kernel(work, rates) + work.lams * work.targets * steps
     n, active = work.n, active_share(work) * work.n
     factor = rates.gathers(active**2) + rates.cholesky(active)
-    folds = work.folds * rates.calls(products * PER_FOLD)
+    folds = work.folds * rates.calls(products * CALLS_PER_FOLD)
     if inverted:
         factor += rates.triangular_inverse(active)
         for m, count in work.by_formula.items():
@@ -213,3 +234,52 @@ def _from_one_fit(work: Workload, rates: Rates, products: int, inverted: bool = 
     folds += products * rates.product(n, n, work.folds)
     each = _fit(n, work, rates) + work.targets * (work.ridges * factor + folds)
     return _kernel(work, rates) + work.lams * (each + _refits(work, work.by_refit, rates))
+
+
+def gram_of_features(work: Workload, rates: Rates) -> Cost:
+    """Sums of products once, a reduction per split, and a pass of predictions."""
+    n, m, k = work.n, work.features, max(1, work.folds)
+    sums = _features(work, rates) + rates.rank_update(m, n)
+    # features that are held: their lengths, and a copy of every fold's
+    again = rates.entries(n * m)
+    if n * m <= MAX_HELD_FEATURES:
+        sums += rates.gathers(n * m) + rates.passes(n * m, 6)
+        again = rates.passes(n * m)
+    split = rates.eigendecomposition(m) + rates.product(m, m, work.lams * work.targets)
+    values = again + rates.product(n, m, work.lams * work.targets)
+    return sums + k * split + values + k * work.lams * rates.calls(CALLS_PER_LAMBDA)
+
+
+def refit_of_features(work: Workload, rates: Rates) -> Cost:
+    """Features and a fit per split and lambda, as a pipeline in a grid search does."""
+    n, m, k = work.n, work.features, max(1, work.folds)
+    each = rates.rank_update(m, n) + rates.cholesky(m)
+    if not work.quadratic:
+        each = work.targets * WARM_NEWTON_STEPS * (each + rates.losses(n))
+    return k * work.lams * (_features(work, rates) + each)
+
+
+def _features(work: Workload, rates: Rates) -> Cost:
+    n, m = work.n, work.features
+    return rates.entries(n * m) + rates.product(n, m, m)
+
+
+def _newton_by_passes(work: Workload, rates: Rates, passes: int) -> Cost:
+    """A fit per lambda and target, a factor per split, and passes with a column per split."""
+    n, m, k = work.n, work.features, max(1, work.folds)
+    made = Cost() if n * m <= MAX_HELD_FEATURES else _features(work, rates)
+    step = made + rates.rank_update(m, n) + rates.cholesky(m) + rates.losses(n)
+    column = made + rates.passes(n * m) + rates.product(n, m, 3 * k) + rates.losses(n * k)
+    split = 2 * rates.cholesky(m) + 2 * rates.product(m, m, m)
+    each = WARM_NEWTON_STEPS * step + k * split + passes * column
+    each += k * rates.calls(CALLS_PER_LAMBDA)
+    return _features(work, rates) + work.lams * work.targets * each
+
+
+#: method -> cost of one kernel, with features in place of the kernel matrix
+FEATURE_COSTS: dict[str, Callable[[Workload, Rates], Cost]] = {
+    "gram": gram_of_features,
+    "limit": lambda work, rates: _newton_by_passes(work, rates, LIMIT_PASSES),
+    "exact": lambda work, rates: _newton_by_passes(work, rates, EXACT_PASSES),
+    "refit": refit_of_features,
+}

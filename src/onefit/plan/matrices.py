@@ -13,15 +13,20 @@ from onefit.heldout.path import ROOM as SHARED
 from onefit.inverse.spectrum import HELD, ROOM
 from onefit.linalg.partial_eigh import MOST, PIECE
 from onefit.plan.cost import active_share, landmarks
-from onefit.plan.features import feature_bytes
 from onefit.plan.workload import Workload
+from onefit.stream.expansion import CHUNK
+from onefit.stream.expansion import ROOM as MAX_HELD_FEATURES
 
-__all__ = ["peak_bytes"]
+__all__ = ["device_bytes", "peak_bytes"]
 
 #: arrays of a column per fold that the leave-out formulas of any loss hold at once
 COLUMNS = {"limit": 18.0, "exact": 24.0, "influence": 18.0}
 #: bytes of a split's own objects, beside the indices of its training rows
-SPLIT = 1000
+BYTES_PER_SPLIT = 1000
+#: on a device: matrices of n rows that block and eigen hold, and those of a Newton step beside K
+DEVICE_BLOCK_MATRICES, DEVICE_EIGEN_MATRICES, DEVICE_NEWTON_MATRICES = 5.0, 6.0, 4.0
+#: arrays of n rows of an iteration, numbers of one of them, and bytes of its tiles
+DEVICE_CG_ARRAYS, DEVICE_MAX_COLUMN_NUMBERS, DEVICE_TILE_BYTES = 30, 2**28, 2 * 2**30
 
 
 def peak_bytes(work: Workload, method: str) -> int:
@@ -31,14 +36,41 @@ def peak_bytes(work: Workload, method: str) -> int:
     not removed; of any other, no more is known than that it needs K.
     """
     if work.features:
-        return feature_bytes(work)
+        return _feature_bytes(work)
     # a single worker keeps the distances that its kernels share
     shared = work.kernels > 1 and work.busy == 1 and method != "iterative"
     distances = 1.0 if shared else 0.0
     own = _MATRICES.get(method, _kernel)(work) - float(work.given)
     matrices = (own + distances) * work.n**2
-    indices = sum(8 * (work.n - m) + SPLIT for m in work.removed)
+    indices = sum(8 * (work.n - m) + BYTES_PER_SPLIT for m in work.removed)
     return int(matrices * work.itemsize) + indices
+
+
+def device_bytes(work: Workload, method: str) -> int:
+    """Most bytes that a device holds beyond the data."""
+    n, m = float(work.n), float(work.features)
+    if work.features:
+        # features of all rows are kept only where there is room
+        return int(8 * (4.0 * min(CHUNK, n * m) + (max(1, work.folds) + 6.0) * m * m))
+    if method == "iterative":
+        m = float(landmarks(work.n))
+        k = float(work.columns) if work.quadratic else work.columns / work.lams
+        columns = min(n * k, max(DEVICE_MAX_COLUMN_NUMBERS, n * work.lams * work.targets))
+        numbers = DEVICE_CG_ARRAYS * columns + 2.0 * n * m + work.folds * m * m
+        held = DEVICE_TILE_BYTES if work.tiled else work.itemsize * n * n
+        return int(held + work.itemsize * numbers)
+    newton = 1.0 + DEVICE_NEWTON_MATRICES * active_share(work) ** 2
+    own = {"block": DEVICE_BLOCK_MATRICES, "eigen": DEVICE_EIGEN_MATRICES}
+    return int(own.get(method, newton) * work.itemsize * n * n)
+
+
+def _feature_bytes(work: Workload) -> int:
+    """Features that are held, chunks of them, a matrix per fold, and held-out values."""
+    n, m = work.n, work.features
+    kept = n * m if n * m <= MAX_HELD_FEATURES else 0
+    matrices = (max(1, work.folds) + 5) * m * m
+    values = (work.lams + 1) * max(n, sum(work.removed)) * work.targets
+    return 8 * (kept + 3 * min(CHUNK, n * m) + matrices + values)
 
 
 def _kernel(work: Workload) -> float:

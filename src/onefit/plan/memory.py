@@ -20,12 +20,14 @@ __all__ = ["available_memory", "check_fit", "check_memory", "check_method", "cho
 
 GIB = 1024.0**3
 #: bytes that are taken without a question, which would take longer than a small fit
-UNASKED = 64 * 1024**2
+MAX_UNASKED_BYTES = 64 * 1024**2
 #: rows up to which a fit factors its matrix (benchmarks/iterative.py, part "fits")
-FACTORED = 6000
+MAX_FACTORED_ROWS = 6000
 
 
-def check_memory(work: Workload, estimate: Estimate, available: float | None = None) -> None:
+def check_memory(
+    work: Workload, estimate: Estimate, available: float | None = None, where: str = ""
+) -> None:
     """Raise MemoryError, with advice, if an estimate exceeds the memory available.
 
     Parameters
@@ -35,10 +37,26 @@ def check_memory(work: Workload, estimate: Estimate, available: float | None = N
         Of the method that is about to run.
     available : float, default=None
         Bytes; asked of the system when None.
+    where : str, default=""
+        The device whose memory it is.
     """
     if available is None:
         available = available_memory(work.busy)
+    if where and estimate.nbytes > available:
+        _refuse_on_device(work, estimate, available, where)
     _check(work, f"method {estimate.method!r} on", estimate.nbytes, available)
+
+
+def _refuse_on_device(work: Workload, estimate: Estimate, room: float, where: str) -> None:
+    advice = "pass X as float32, or use fewer rows"
+    if work.features:
+        advice = f"use fewer features than {work.features} (n_components)"
+    elif estimate.method != "iterative" and not work.one_row_each:
+        advice = f"use method='iterative', {advice}"
+    raise MemoryError(
+        f"method {estimate.method!r} on n={work.n} rows needs {estimate.nbytes / GIB:.3g} GiB on "
+        f"{where}, where {room / GIB:.3g} GiB are free; {advice}"
+    )
 
 
 def check_method(work: Workload, method: str) -> None:
@@ -66,10 +84,10 @@ def choose_fit(work: Workload, solver: str = "auto") -> tuple[str, str]:
         check_fit(work)
         return solver, "matrix"
     nbytes = peak_bytes(work, "fit")
-    if solver == "auto" and nbytes <= UNASKED:
+    if solver == "auto" and nbytes <= MAX_UNASKED_BYTES:
         return solver, "matrix"
     room = available_memory()
-    if solver == "auto" and work.n <= FACTORED and nbytes <= room:
+    if solver == "auto" and work.n <= MAX_FACTORED_ROWS and nbytes <= room:
         return solver, "matrix"
     if peak_bytes(work, "iterative") <= room or work.given:
         return "iterative", "held"
@@ -78,7 +96,7 @@ def choose_fit(work: Workload, solver: str = "auto") -> tuple[str, str]:
 
 
 def _ask(work: Workload, what: str, nbytes: float) -> None:
-    if nbytes > UNASKED:
+    if nbytes > MAX_UNASKED_BYTES:
         _check(work, what, nbytes, available_memory(work.busy))
 
 

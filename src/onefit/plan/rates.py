@@ -1,56 +1,31 @@
-"""How fast this machine is: seconds of each primitive, measured once and extrapolated by size.
+"""How fast a backend is: fixed speeds of a few primitives, which nothing measures at run time.
+
+The choice between methods depends on ratios of these speeds, which differ little between machines;
+so the same data, grid and number of threads lead to the same method everywhere. Seconds are those
+of one core of a server processor (``HOST``) or of one H200 (``CUDA``, for PyTorch and CuPy, which
+call the same libraries): on another machine all of them are off by about the same factor.
+``benchmarks/rates.py`` prints this table beside what it measures.
 
 A blocked matrix routine of size n spends n^3 operations at the speed of its inner product and n^2
-around it, so its time is a n^3 + b n^2 and its speed
-
-    rate(n) = peak n / (n + half),
-
-half of the peak at n = ``half``. Two sizes determine both. The larger one is small enough to lie
-in the cache; beyond it the tridiagonal reduction of an eigendecomposition waits for memory, so that
-no routine is believed to become more than twice as fast as it was seen.
-
-A product of a large matrix with a few columns is no small product: its long sides have work for all
-threads, which on many cores wait for each other at the sizes of the square ones. It is timed by
-itself, with columns few and not so few, and has a curve of its own in their number.
+around it, so its time is a n^3 + b n^2 and its speed peak n / (n + half): half of the peak at
+n = ``half_speed_rows``. With t threads a routine is 1 / (1 - p + p / t) times as fast (Amdahl),
+p its ``parallel_share``. Passes over arrays and calls use one thread.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from functools import cache
-from typing import Any
+from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
+from onefit.linalg.device import Device
 
-from onefit import linalg
-from onefit.linalg.partial_eigh import PartialEigh
-from onefit.plan import store
+__all__ = ["CUDA", "HOST", "Cost", "Rate", "Rates", "backend_rates"]
 
-Array = NDArray[Any]
-Clock = Callable[[], float]
-
-__all__ = ["Cost", "Curve", "Rates", "calibrate"]
-
-CURVES = ("gemm", "thin", "syrk", "potrf", "trtri", "torn")
-#: sizes of the square matrices, and of the short sides of the blocks, that are timed
-SIZES = (160, 480)
-#: side of the matrix that is multiplied by few columns, and sides from which one counts as large
-LONG, LARGE = 1200, 600
-#: operations of a torn eigendecomposition, in n^3
-DECOMPOSITION = 3.0
-SHORT = (24, 120)
-#: side of the array that is copied and gathered
-SIDE = 600
-#: the peak is at most this many times the speed at the larger size
-EXTRAPOLATED = 2.0
-#: several threads may be so many times slower than one, which small matrices do not keep busy
-DISTURBED = 4.0
-#: a primitive runs at least so often, and for so many seconds
-REPEATS, LONG_ENOUGH = 3, 0.006
+#: operations of an eigendecomposition, in n^3
+EIGH_FLOPS_PER_N3 = 3.0
+#: columns below which a product takes no less time, until it is bound by reading the matrix
+MIN_PRODUCT_COLUMNS = 16.0
+#: seconds of a loss, its slopes and its line search, per row and column: on the host, always
+LOSS_SECONDS_PER_NUMBER = 8e-9
 
 
 @dataclass(frozen=True)
@@ -68,68 +43,70 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Curve:
-    """Operations a second as a function of size: peak n / (n + half)."""
+class Rate:
+    """Speed of a matrix routine as a function of its size."""
 
-    peak: float
-    half: float
-
-    @classmethod
-    def through(cls, small: int, slow: float, large: int, fast: float) -> Curve:
-        """The curve with speed ``slow`` at size ``small`` and ``fast`` at ``large``."""
-        slope = (1.0 / slow - 1.0 / fast) / (1.0 / small - 1.0 / large)
-        floor = 1.0 / (EXTRAPOLATED * fast)
-        inverse = min(max(1.0 / fast - slope / large, floor), 1.0 / fast)
-        return cls(1.0 / inverse, large * (1.0 / (fast * inverse) - 1.0))
+    flops_per_second: float
+    half_speed_rows: float
+    parallel_share: float = 0.0
 
     def cost(self, flops: float, size: float) -> Cost:
         """What so many operations cost in a routine of this size."""
-        return Cost(flops, flops * (1.0 + self.half / max(size, 1.0)) / self.peak)
+        slower = 1.0 + self.half_speed_rows / max(size, 1.0)
+        return Cost(flops, flops * slower / self.flops_per_second)
+
+    def faster(self, threads: int, gain: float) -> Rate:
+        """With so many threads, and numbers that are processed ``gain`` times as fast."""
+        gain /= 1.0 - self.parallel_share + self.parallel_share / threads
+        return replace(self, flops_per_second=gain * self.flops_per_second)
 
 
 @dataclass(frozen=True)
 class Rates:
-    """Speeds of the primitives, and what one call of each costs.
+    """Speeds of the primitives of a backend.
 
     Parameters
     ----------
-    gemm, thin, syrk, potrf, trtri, torn : Curve
-        Operations a second; the size of ``syrk`` is the short side of its block, that of ``thin``
-        the short side of a product whose others are long.
-    stream : float
-        Seconds an element of a pass over an array.
-    gather : float
-        Seconds an element of a copy by index arrays.
-    call : float
-        Seconds of a call on arrays too small to matter.
+    gemm, syrk, cholesky_factor, inverse, eigh : Rate
+        Of a product (its size is the shortest side), a rank update (its size is that of the
+        result), a Cholesky factor, a triangular inverse and an eigendecomposition.
+    pass_seconds_per_number, gather_seconds_per_number, entry_seconds_per_number : float
+        Of a pass over an array, a copy by index arrays, and an entry of a kernel matrix.
+    call_seconds : float
+        Of a call on arrays too small to matter.
+    single_gain : float
+        How many times as fast a matrix routine is in float32.
+    on_device : bool
+        Whether the arrays are those of a device, whose methods hold other matrices, and whose
+        Newton steps have a factor for each column.
     """
 
-    gemm: Curve
-    thin: Curve
-    syrk: Curve
-    potrf: Curve
-    trtri: Curve
-    torn: Curve
-    stream: float
-    gather: float
-    call: float
+    gemm: Rate
+    syrk: Rate
+    cholesky_factor: Rate
+    inverse: Rate
+    eigh: Rate
+    pass_seconds_per_number: float
+    gather_seconds_per_number: float
+    entry_seconds_per_number: float
+    call_seconds: float
+    single_gain: float = 2.0
+    on_device: bool = False
 
-    def disturbed(self, alone: Rates) -> bool:
-        """Whether a matrix routine is DISTURBED times slower than with one thread, or more."""
-        size = float(SIZES[-1])
-        pairs = [(getattr(self, name), getattr(alone, name)) for name in CURVES]
-        return any(
-            here.cost(1.0, size).seconds > DISTURBED * there.cost(1.0, size).seconds
-            for here, there in pairs
+    def at(self, threads: int = 1, itemsize: int = 8) -> Rates:
+        """With so many threads, and numbers of so many bytes."""
+        gain = self.single_gain if itemsize == 4 else 1.0
+        names = ("gemm", "syrk", "cholesky_factor", "inverse", "eigh")
+        curves = {name: getattr(self, name).faster(threads, gain) for name in names}
+        return replace(
+            self, pass_seconds_per_number=self.pass_seconds_per_number * itemsize / 8.0, **curves
         )
 
     def product(self, rows: float, inner: float, columns: float) -> Cost:
         """(rows x inner) times (inner x columns): reads the first factor at least once."""
-        short, middle, _ = sorted((rows, inner, columns))
-        curve = self.thin if middle >= LARGE else self.gemm
-        work = curve.cost(2.0 * rows * inner * columns, max(short, 16.0))
-        read = self.passes(rows * inner)
-        return work if work.seconds > read.seconds else Cost(work.flops, read.seconds)
+        short = max(min(rows, inner, columns), MIN_PRODUCT_COLUMNS)
+        work = self.gemm.cost(2.0 * rows * inner * columns, short)
+        return Cost(work.flops, max(work.seconds, self.passes(rows * inner).seconds))
 
     def rank_update(self, side: float, inner: float) -> Cost:
         """One triangle of A A', A of side x inner."""
@@ -137,15 +114,15 @@ class Rates:
 
     def cholesky(self, n: float) -> Cost:
         """A Cholesky factor."""
-        return self.potrf.cost(n**3 / 3.0, n)
+        return self.cholesky_factor.cost(n**3 / 3.0, n)
 
     def triangular_inverse(self, n: float) -> Cost:
         """The inverse of a triangular matrix."""
-        return self.trtri.cost(n**3 / 3.0, n)
+        return self.inverse.cost(n**3 / 3.0, n)
 
     def eigendecomposition(self, n: float) -> Cost:
-        """A torn one: 4/3 n^3 to tridiagonal form, as much for its basis, the rest for blocks."""
-        return self.torn.cost(DECOMPOSITION * n**3, n)
+        """4/3 n^3 to tridiagonal form, as much for its basis, the rest for blocks."""
+        return self.eigh.cost(EIGH_FLOPS_PER_N3 * n**3, n)
 
     def triangular_solves(self, n: float, columns: float) -> Cost:
         """Two triangular solves: each reads half a matrix."""
@@ -155,109 +132,57 @@ class Rates:
         """Factor a small positive definite system and solve it."""
         return self.cholesky(n) + self.triangular_solves(n, columns) + self.calls(1)
 
-    def passes(self, elements: float, times: float = 1.0) -> Cost:
-        """Elementwise passes over an array (one operation an element)."""
-        return Cost(times * elements, times * elements * self.stream)
+    def passes(self, numbers: float, times: float = 1.0) -> Cost:
+        """Elementwise passes over an array (one operation a number)."""
+        return Cost(times * numbers, times * numbers * self.pass_seconds_per_number)
 
-    def gathers(self, elements: float) -> Cost:
+    def gathers(self, numbers: float) -> Cost:
         """A copy by index arrays, of no operations."""
-        return Cost(0.0, elements * self.gather)
+        return Cost(0.0, numbers * self.gather_seconds_per_number)
+
+    def entries(self, numbers: float) -> Cost:
+        """Entries of a kernel matrix, a few operations each."""
+        return Cost(4.0 * numbers, numbers * self.entry_seconds_per_number)
+
+    def losses(self, numbers: float) -> Cost:
+        """Losses of so many residuals, their slopes, and the line searches on them."""
+        return Cost(numbers, numbers * LOSS_SECONDS_PER_NUMBER)
 
     def calls(self, count: float) -> Cost:
         """The price of so many calls themselves."""
-        return Cost(0.0, count * self.call)
+        return Cost(0.0, count * self.call_seconds)
 
 
-@cache
-def calibrate(threads: int = 1, itemsize: int = 8) -> Rates:
-    """The rates of this machine with so many BLAS threads: remembered, read from disk, or measured.
-
-    Measuring takes a few tenths of a second, once per machine and number of threads. Threads that
-    together come out far slower than one had to wait for the work of others: such rates are neither
-    believed nor kept, and those of one thread stand in for them.
-    """
-    alone = calibrate(1, itemsize) if threads > 1 else None
-    known = store.read(threads, itemsize)
-    if known is not None:
-        try:
-            rates = _from_json(known)
-        except (KeyError, TypeError):
-            pass  # written by another version: measured again
-        else:
-            if alone is None or not rates.disturbed(alone):
-                return rates
-    with threadpool_limits(threads, user_api="blas"):
-        rates = measure(np.dtype(f"f{itemsize}"), _clock(threads))
-    if alone is not None and rates.disturbed(alone):
-        return alone
-    store.write(threads, itemsize, asdict(rates))
-    return rates
-
-
-def _from_json(known: dict[str, Any]) -> Rates:
-    curves = {name: Curve(**known[name]) for name in CURVES}
-    numbers = {name: float(known[name]) for name in ("stream", "gather", "call")}
-    return Rates(**curves, **numbers)  # type: ignore[arg-type]
+#: one core, float64, OpenBLAS
+HOST = Rates(
+    gemm=Rate(66e9, 20.0, 0.9),
+    syrk=Rate(60e9, 38.0, 0.9),
+    cholesky_factor=Rate(55e9, 143.0, 0.8),
+    inverse=Rate(58e9, 430.0, 0.8),
+    eigh=Rate(46e9, 400.0, 0.55),
+    pass_seconds_per_number=3e-10,
+    gather_seconds_per_number=2.5e-9,
+    entry_seconds_per_number=2e-9,
+    call_seconds=1.1e-6,
+)
+#: one H200, float64
+CUDA = Rates(
+    gemm=Rate(60e12, 500.0),
+    syrk=Rate(30e12, 500.0),
+    cholesky_factor=Rate(60e12, 15000.0),
+    inverse=Rate(40e12, 13000.0),
+    eigh=Rate(5.4e12, 6000.0),
+    pass_seconds_per_number=3e-12,
+    gather_seconds_per_number=6e-12,
+    entry_seconds_per_number=2e-11,
+    call_seconds=2e-5,
+    single_gain=1.0,
+    on_device=True,
+)
 
 
-def _clock(threads: int) -> Clock:
-    """The time of the thread itself, which the load of others does not touch, if it is only one."""
-    fine = time.get_clock_info("thread_time").resolution < 1e-6
-    return time.thread_time if threads == 1 and fine else time.perf_counter
-
-
-def measure(dtype: Any, clock: Clock) -> Rates:
-    """Time every primitive with the threads now in use."""
-
-    def curve(
-        routine: Callable[[Array], Any], arrays: dict[int, Array], flops: Callable[[int], float]
-    ) -> Curve:
-        (small, a), (large, b) = arrays.items()
-        slow = flops(small) / _seconds(lambda: routine(a), clock)
-        fast = flops(large) / _seconds(lambda: routine(b), clock)
-        return Curve.through(small, slow, large, fast)
-
-    matrices = {n: _positive(n, dtype) for n in SIZES}
-    tall = {m: np.asfortranarray(matrices[SIZES[-1]][:m]) for m in SHORT}
-    wide = np.ones((LONG, LONG), dtype=dtype, order="F")
-    few = {m: np.ones((LONG, m), dtype=dtype, order="F") for m in SHORT}
-    inner = SIZES[-1]
-    array = np.ones((SIDE, SIDE), dtype=dtype)
-    other = np.empty_like(array)
-    order = np.random.default_rng(0).permutation(SIDE)
-    tiny, ones = np.eye(2, dtype=dtype), np.ones((2, 1), dtype=dtype)
-    return Rates(
-        gemm=curve(lambda a: linalg.matmul(a, a), matrices, lambda n: 2.0 * n**3),
-        thin=curve(lambda a: linalg.matmul(wide, a), few, lambda m: 2.0 * LONG**2 * m),
-        syrk=curve(lambda a: linalg.gram(a, rows=True), tall, lambda m: m * m * inner),
-        potrf=curve(linalg.cholesky, matrices, lambda n: n**3 / 3.0),
-        trtri=curve(linalg.triangular_inverse, matrices, lambda n: n**3 / 3.0),
-        torn=curve(
-            lambda a: PartialEigh.decompose(linalg.fortran(a)),
-            matrices,
-            lambda n: DECOMPOSITION * n**3,
-        ),
-        stream=_seconds(lambda: np.multiply(array, 2.0, out=other), clock) / SIDE**2,
-        gather=_seconds(lambda: array[np.ix_(order, order)], clock) / SIDE**2,
-        call=_seconds(lambda: [linalg.solve_spd(tiny, ones) for _ in range(100)], clock) / 100,
-    )
-
-
-def _positive(n: int, dtype: Any) -> Array:
-    """A well-conditioned symmetric positive definite matrix with spread eigenvalues."""
-    A = np.random.default_rng(n).standard_normal((n, n)).astype(dtype)
-    M = linalg.gram(np.asfortranarray(A)) / n
-    M = np.asfortranarray(M + M.T)
-    M[np.diag_indices_from(M)] += 1.0
-    return M
-
-
-def _seconds(action: Callable[[], Any], clock: Clock) -> float:
-    """The best of a few runs, after one that wakes the threads."""
-    action()
-    spent: list[float] = []
-    while len(spent) < REPEATS or sum(spent) < LONG_ENOUGH:
-        start = clock()
-        action()
-        spent.append(max(clock() - start, 1e-9))
-    return min(spent)
+def backend_rates(device: Device | None = None) -> Rates:
+    """The table of a device; a processor under another name has that of the host."""
+    if device is None:
+        return HOST
+    return CUDA if device.fast else replace(HOST, on_device=True)

@@ -9,13 +9,13 @@ from html import escape
 from onefit.plan.choice import candidates, estimate
 from onefit.plan.cost import factorisation_ratio
 from onefit.plan.memory import GIB
-from onefit.plan.rates import Rates, calibrate
+from onefit.plan.rates import HOST, Rates
 from onefit.plan.workload import Estimate, Workload
 
 __all__ = ["Explanation", "announce", "duration", "explain"]
 
 #: seconds from which an estimate is told before the work begins
-LONG = 60.0
+MIN_ANNOUNCED_SECONDS = 60.0
 #: methods that do not give what a refit gives
 APPROXIMATE = ("limit", "influence")
 
@@ -45,11 +45,18 @@ class Explanation(str):
         return f"<pre>{escape(self)}</pre>"
 
 
-def explain(work: Workload, chosen: Estimate, rates: Rates | None = None) -> str:
-    """A plain-text table of the expected costs, the choice marked, and the reason for it."""
-    if rates is None:
-        rates = calibrate(work.threads, work.itemsize)
-    known = candidates(work, rates)
+def explain(
+    work: Workload,
+    chosen: Estimate,
+    rates: Rates = HOST,
+    available: float | None = None,
+    where: str = "",
+) -> str:
+    """A plain-text table of the expected costs, the choice marked, and the reason for it.
+
+    ``where`` names a device, beside which the time on the host is shown.
+    """
+    known = candidates(work, rates, available)
     if chosen.method not in (one.method for one in known):
         known = sorted([*known, chosen], key=lambda one: one.seconds)
     rows = [
@@ -59,10 +66,12 @@ def explain(work: Workload, chosen: Estimate, rates: Rates | None = None) -> str
             _memory(one.nbytes),
             duration(one.seconds),
             f"{one.seconds / chosen.seconds:.2f}",
+            *([duration(estimate(work, one.method).seconds)] if where else []),
         ]
         for one in known
     ]
-    lines = [_title(work), "", *aligned(["  method", "flops", "memory", "time", "ratio"], rows)]
+    head = ["  method", "flops", "memory", "time", "ratio", *(["on the host"] if where else [])]
+    lines = [_title(work, where), "", *aligned(head, rows)]
     refit = next(one for one in known if one.method == "refit")
     lines += ["", *_reasons(work, chosen, known, rates), _speed_up(chosen, refit)]
     if not work.quadratic:
@@ -73,7 +82,7 @@ def explain(work: Workload, chosen: Estimate, rates: Rates | None = None) -> str
 def announce(works: Mapping[Workload, Estimate]) -> str:
     """How long it is expected to take and what would be faster; empty if that is not long."""
     seconds = sum(one.seconds for one in works.values())
-    if seconds <= LONG:
+    if seconds <= MIN_ANNOUNCED_SECONDS:
         return ""
     (work, chosen), *_ = sorted(works.items(), key=lambda pair: -pair[1].seconds)
     advice = []
@@ -99,7 +108,7 @@ def announce(works: Mapping[Workload, Estimate]) -> str:
     return f"expected to take {duration(seconds)} by method {chosen.method!r}; faster: {faster}"
 
 
-def _title(work: Workload) -> str:
+def _title(work: Workload, where: str) -> str:
     small, large = min(work.removed, default=0), max(work.removed, default=0)
     removed = f"{small}" if small == large else f"{small} to {large}"
     parts = [
@@ -109,15 +118,15 @@ def _title(work: Workload) -> str:
         *([_count(work.features, "feature")] if work.features else []),
         f"{work.loss} loss",
         f"float{8 * work.itemsize}",
-        f"{_count(work.busy, 'worker')} with {_count(work.threads, 'thread')}",
+        f"{_count(work.busy, 'worker')} with {_count(work.threads, 'BLAS thread')}",
     ]
-    return "Plan: " + ", ".join(parts)
+    return f"Plan{f' on {where}' if where else ''}: " + ", ".join(parts)
 
 
 def _reasons(work: Workload, chosen: Estimate, known: list[Estimate], rates: Rates) -> list[str]:
     """Why the method is chosen, and which one it was preferred to in spite of its time."""
     factors = work.lams * work.ridges
-    worth = factorisation_ratio(work.n, rates)
+    worth = factorisation_ratio(work.n, rates.at(work.threads, work.itemsize))
     reasons = {
         "eigen": f"one eigendecomposition serves {_count(work.lams, 'lambda')}; Cholesky would "
         f"factor {_count(factors, 'time')}, and the former costs about {worth:.1f} of the latter",

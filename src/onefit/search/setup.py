@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, partial
 from typing import Any
@@ -34,7 +34,7 @@ from onefit.search.grid import Job, Machine, candidates, jobs, machines, remembe
 from onefit.search.objective import by_gradient
 from onefit.search.race import racing
 from onefit.search.rows import Sample, arrange, compact
-from onefit.search.workers import Crew
+from onefit.search.workers import Crew, Outcome
 
 Array = NDArray[Any]
 
@@ -126,14 +126,30 @@ class Setup:
         ]
         return replace(self, jobs=jobs)
 
+    def tried(self, outcomes: list[Outcome]) -> tuple[Setup, list[Outcome]]:
+        """The search as if it had been over the candidates with an outcome alone."""
+        found = sorted(i for one in outcomes for i in one.indices)
+        if len(found) == len(self.candidates):
+            return self, outcomes
+        new = {old: i for i, old in enumerate(found)}
+        jobs, choices = [], []
+        of_machines = iter(self.choices)
+        for job in self.jobs:
+            own = [next(of_machines) for _ in job.machines]
+            if job.machines[0].indices[0] in new:
+                choices += own
+                jobs.append(replace(job, machines=tuple(_renumbered(job.machines, new))))
+        outcomes = list(_renumbered(outcomes, new))
+        candidates = [self.candidates[i] for i in found]
+        return replace(self, candidates=candidates, jobs=jobs, choices=choices), outcomes
+
     def check_memory(self) -> None:
         """Refuse, with advice, what would not fit into the memory that is available."""
         for load, estimate in self.works.items():
             if self.device is None:
                 plan.check_memory(load, estimate)
             else:
-                room = self.device.room()
-                plan.check_device_memory(load, estimate, room, repr(self.device))
+                plan.check_memory(load, estimate, self.device.room(), repr(self.device))
 
     def explain(self) -> plan.Explanation:
         """What each workload is expected to cost, by the method taken and by others."""
@@ -141,10 +157,8 @@ class Setup:
         if where is None:
             texts = [plan.explain(*pair) for pair in self.works.items()]
         else:
-            rates = plan.calibrate_device(where, self.sample.Y.dtype.itemsize)
-            texts = [
-                plan.explain_on_device(*pair, repr(where), rates) for pair in self.works.items()
-            ]
+            rates, room = plan.backend_rates(where), where.room()
+            texts = [plan.explain(*pair, rates, room, repr(where)) for pair in self.works.items()]
         return plan.Explanation("\n\n".join(texts), self._refusal())
 
     def _refusal(self) -> str:
@@ -154,6 +168,11 @@ class Setup:
         except MemoryError as error:
             return str(error)
         return ""
+
+
+def _renumbered(some: Iterable[Any], new: dict[int, int]) -> Iterator[Any]:
+    for one in some:
+        yield replace(one, indices=tuple(new[i] for i in one.indices))
 
 
 def _watched(machine: Machine, watch: Watch) -> Machine:
@@ -202,7 +221,8 @@ def set_up(
     for one in group:
         _check_gamma(one, ranges, s)
     work = apart(jobs(group, rows, Y, s))
-    crew = Crew.on(devices, len(work)) if device else Crew.hire(search.n_jobs, len(work))
+    hired = Crew.hire(search.n_jobs, len(work), Y.shape[0])
+    crew = Crew.on(devices, len(work)) if device else hired
     if any(inside.is_approximate(one.estimator) for one in group):
         _check_features(search)
         # landmarks are drawn by the numbers that rows have
@@ -348,6 +368,7 @@ def _plan(
     ridges = cache(partial(_ridges, sample))
     name = "auto" if chosen is None else chosen.name
     known = chosen is None or isinstance(chosen, METHODS.get(name, ()))
+    rates, room = plan.backend_rates(device), None if device is None else device.room()
     for job in work:
         group, loads = [], []
         for machine in job.machines:
@@ -363,17 +384,11 @@ def _plan(
                 quadratic=getattr(problem.loss, "quadratic", False),
                 features=inside.feature_count(estimator, int(np.count_nonzero(problem.s))),
             )
-            if (known or load.features) and load not in works and device is not None:
-                if not load.features:
-                    _check_method(chosen or METHODS["exact"](), criterion, problem)
-                rates = plan.calibrate_device(device, 8 if load.features else load.itemsize)
-                # as on the host: a criterion asks for K itself
-                works[load] = plan.choose_on_device(
-                    load, name, device.room(), rates, products=criterion is None
-                )
             if (known or load.features) and load not in works:
+                if device is not None and not load.features:
+                    _check_method(chosen or METHODS["exact"](), criterion, problem)
                 # a criterion asks for K itself, and for n^3 operations on it
-                works[load] = plan.choose(load, name, products=criterion is None)
+                works[load] = plan.choose(load, name, rates, room, products=criterion is None)
             loads.append(load)
             if chosen is None and device is not None and not load.features:
                 method = METHODS[works[load].method]()

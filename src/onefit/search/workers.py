@@ -277,24 +277,37 @@ class Crew:
     devices: tuple[str, ...] = ()
 
     @classmethod
-    def hire(cls, n_jobs: int | None, jobs: int) -> Crew:
-        """As many as ``n_jobs`` and joblib's active backend say, but no more than jobs."""
+    def hire(cls, n_jobs: int | None, jobs: int, n: int | None = None) -> Crew:
+        """As many as ``n_jobs`` and joblib's active backend say, but no more than jobs.
+
+        A worker never gets more BLAS threads than this process was started with
+        (``OPENBLAS_NUM_THREADS`` and the like); one that works alone on few rows gets a single one.
+        """
         workers = max(1, min(effective_n_jobs(n_jobs), jobs))
         backend, _ = get_active_backend()
         shared = bool(getattr(backend, "supports_sharedmem", False))
-        return cls(workers, max(1, cpu_count() // workers), shared)
+        few = workers == 1 and n is not None and n <= SMALL
+        return cls(workers, 1 if few else _threads_each(workers), shared)
 
     @classmethod
     def on(cls, devices: tuple[Any, ...], jobs: int) -> Crew:
         """A worker for each device; one alone is this process."""
         names = devices[:jobs] if len(devices) > 1 else ()
         workers = max(1, len(names))
-        return cls(workers, max(1, cpu_count() // workers), devices=names if workers > 1 else ())
+        return cls(workers, _threads_each(workers), devices=names if workers > 1 else ())
 
 
 @cache
 def _threads() -> ThreadpoolController:
     return ThreadpoolController()
+
+
+def _threads_each(workers: int) -> int:
+    """BLAS threads of each worker: its share of the cores, or what the environment allows."""
+    pools: list[int] = [
+        one["num_threads"] for one in _threads().info() if one["user_api"] == "blas"
+    ]
+    return max(1, min(int(cpu_count()) // workers, max(pools, default=1)))
 
 
 def _limited(threads: int | None) -> AbstractContextManager[Any]:
@@ -335,7 +348,7 @@ def run_jobs(task: Task, jobs: list[Job], crew: Crew) -> Iterator[tuple[int, lis
         return
     alone = crew.workers == 1
     if alone and not _uninterruptible(task, jobs):
-        with _limited(1 if task.sample.folds.n <= SMALL else None):
+        with _limited(crew.threads):
             yield from _in_turn(task, jobs)
         return
     backend, _ = get_active_backend()

@@ -1,0 +1,107 @@
+"""A limit of time that is kept by the clock, whatever the plan expected.
+
+Rates are fixed, so a plan may be off by some factor on a given machine. What has run so far tells
+the factor (``pace``): it only guards the limit, and never decides between methods. A stage asks
+before it begins whether it fits into the time that is left; a search asks between kernels, and an
+iteration between steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any
+
+from onefit._validation import check_positive
+from onefit.plan.text import duration
+
+__all__ = ["Deadline", "OutOfTime", "spread"]
+
+
+class OutOfTime(Exception):  # noqa: N818 - a signal between stages, not an error of the user
+    """What has begun will not end in time."""
+
+
+class Deadline:
+    """Seconds allowed, counted from ``begun``.
+
+    Parameters
+    ----------
+    minutes : float
+    begun : float, default=None
+        Of :func:`time.monotonic`; now by default.
+
+    Attributes
+    ----------
+    pace : float
+        Seconds spent for each second that was planned, of the last stage observed.
+    """
+
+    def __init__(self, minutes: float, begun: float | None = None) -> None:
+        check_positive("minutes", minutes, "the time that a search may take")
+        self.allowed = 60.0 * minutes
+        self.begun = monotonic() if begun is None else begun
+        self.pace = 1.0
+        #: seconds to leave for what must follow the stage at hand
+        self.reserve = 0.0
+        self._optional = self._whole = False
+        self._started = self.begun
+        #: what the last search left out, in a sentence
+        self.cut = ""
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left, no fewer than none."""
+        return max(0.0, self.begun + self.allowed - monotonic())
+
+    def observe(self, planned: float, spent: float) -> None:
+        """Compare what was spent with what was planned; a tenth of a second says little."""
+        if planned > 0.0 and spent > 0.1:
+            self.pace = spent / planned
+
+    def refuses(self, planned: float) -> str:
+        """Why a stage that is planned to take so many seconds does not fit; empty if it does."""
+        expected, left = self.pace * planned, self.left
+        if expected <= left - self.reserve:
+            return ""
+        spare = f"{duration(left)} are left" if left > 0.0 else "no time is left"
+        return f"it would take {duration(expected)}, and {spare}"
+
+    @contextmanager
+    def over(self, search: Any, optional: bool = False, whole: bool = False) -> Iterator[None]:
+        """Have a search ask between kernels.
+
+        One that is optional raises OutOfTime once there is no time left, and so does one with the
+        whole kernel where its first kernel shows that the rest will not be done; any other goes on
+        with the kernels it has.
+        """
+        self._optional, self._whole, self.cut = optional, whole, ""
+        search._deadline, self._started = self, monotonic()
+        try:
+            yield
+        finally:
+            del search._deadline
+
+    def check(self, *_: Any) -> None:
+        """Raise OutOfTime if there is no time left: between the steps of an iteration."""
+        if self._optional and self.left <= self.reserve:
+            raise OutOfTime
+
+    def stops(self, done: int, jobs: int) -> bool:
+        """Whether a search with so many of its jobs done must not begin another one."""
+        self.check()
+        each = (monotonic() - self._started) / done
+        if self._whole and done == 1 and each * (jobs - 1) > self.left - self.reserve:
+            raise OutOfTime(f"the first of {jobs} kernels took {duration(each)}")
+        if each <= self.left - self.reserve:
+            return False
+        self.cut = f"{done} of {jobs} kernels were tried, spread over the grid: no time was left"
+        return True
+
+
+def spread(count: int) -> list[int]:
+    """0 .. count - 1 in an order whose beginnings cover the whole evenly, the middle first."""
+    bits = max(1, (count - 1).bit_length())
+    turned = [int(format(i, f"0{bits}b")[::-1], 2) for i in range(1, 2**bits)]
+    return [i for i in [*turned, 0] if i < count]
