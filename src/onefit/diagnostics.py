@@ -37,7 +37,7 @@ from onefit.criteria.loo import loo_predictions
 from onefit.criteria.pointwise import Pointwise, pointwise
 from onefit.criteria.solutions import positive
 from onefit.estimators import inside
-from onefit.fit import fit, resolved
+from onefit.fit import fit
 from onefit.heldout.series import Operator, check_order
 from onefit.kernels import Geometry
 from onefit.problem import Problem
@@ -100,10 +100,10 @@ def influence(
     else:
         problem = _with_point(model, X, y, sample_weight, point)
         rows = np.arange(problem.n - 1)
+    problem = problem.resolved
     order = check_order(order, problem.loss)
     if not (problem.s[rows] > 0).all():
         raise ValueError("sample_weight must be positive on every row; leave rows of weight 0 out")
-    problem = resolved(problem, model.lam)
     solution = fit(problem, model.lam)
     K_at = problem.K[rows]
     if at is not None:

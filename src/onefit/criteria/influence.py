@@ -42,7 +42,7 @@ from onefit.criteria.by_row import ByRow
 from onefit.criteria.pointwise import Pointwise, pointwise
 from onefit.criteria.solutions import positive
 from onefit.criteria.spectrum import HatSpectrum, hat_spectrum
-from onefit.fit import fit, resolved
+from onefit.fit import fit
 from onefit.folds import leave_one_out
 from onefit.heldout.series import Influence, Operator, check_order
 from onefit.problem import Problem, Solution
@@ -110,7 +110,6 @@ def influence_predictions(
         unknown = shared is None or isinstance(shared, Solution)
         spectrum = hat_spectrum(problem) if unknown else cast(HatSpectrum, shared)
         return problem.Y - _least_squares(spectrum, lam, order)
-    problem = resolved(problem, lam)
     if not problem.loss.piecewise_quadratic:
         folds = leave_one_out(problem.n)
         series = Influence(order, tail=True).prepare(problem, folds)
