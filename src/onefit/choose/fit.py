@@ -60,7 +60,7 @@ def _answer_outliers(recipe: Recipe, watch: Watch) -> Recipe:
         search = outliers.robust_search(recipe.search, recipe.Z, recipe.y, recipe.weights)
     reasons = [*recipe.reasons, outliers.told(part, search)]
     # criteria beside it are for one loss
-    return replace(recipe, search=search, reasons=reasons, robust=True, compare=())
+    return replace(recipe, search=search, reasons=reasons, compare=())
 
 
 def _measured(recipe: Recipe, seconds: float) -> Recipe:
