@@ -64,7 +64,8 @@ def influence(
         Its parameters are used, of a search those of the winner; it is not changed.
     X, y : training rows and targets
     order : int, default=1
-        Order of the derivative; 1 or 2 for the losses "log" and "logistic".
+        Order of the derivative; 1 or 2 for the losses "log" and "logistic". A width of "mad" counts
+        as given.
     at : array of shape (m, d), default=None
         Where to evaluate (kernel values against X when the kernel is precomputed); the training
         rows by default.

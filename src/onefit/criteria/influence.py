@@ -96,9 +96,10 @@ def _check_order(order: int, problem: Problem) -> None:
     try:
         check_order(order, problem.loss)
     except ValueError as error:
+        lower = "" if getattr(problem.loss, "relative", False) else "InfluenceLoo(order=2) or "
         raise ValueError(
             f"criterion 'influence_loo' with order={order!r}: {error} For the criterion, "
-            "InfluenceLoo(order=2) or 'loo' would fit"
+            f"{lower}'loo' would fit"
         ) from error
 
 

@@ -60,8 +60,8 @@ def check_order(order: Any, loss: Any) -> int:
     if getattr(loss, "relative", False):
         raise ValueError(
             f"the influence series expands around one loss, but {loss!r} takes its width from the "
-            "targets trained on, which differ from split to split; give the width a number, or use "
-            "method='limit' or 'exact'"
+            "targets trained on, which differ from split to split: give the width a number. Or use "
+            "method='limit', or 'exact'."
         )
     if not loss.piecewise_quadratic:
         if order > 2:
