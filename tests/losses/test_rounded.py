@@ -1,4 +1,4 @@
-"""The rounded losses beside those they stand for, widths from the targets, and losses of columns."""
+"""The rounded losses beside those they stand for, widths from targets, and losses of columns."""
 
 from __future__ import annotations
 

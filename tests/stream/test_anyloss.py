@@ -67,7 +67,9 @@ def test_the_limit_is_one_step_and_its_bound_holds(loss):
     assert gap[0].mean() < 0.2 * np.abs(values[0]).mean()
 
 
-@pytest.mark.parametrize("loss", [Huber(), Quantile((0.2, 0.7)), EpsilonInsensitive(0.05)], ids=repr)
+@pytest.mark.parametrize(
+    "loss", [Huber(), Quantile((0.2, 0.7)), EpsilonInsensitive(0.05)], ids=repr
+)
 def test_every_split_has_a_width_of_its_own(loss):
     """Outliers in one fold widen the loss of the splits that train on them, not of the other."""
     q = 2 if isinstance(loss, Quantile) else 1

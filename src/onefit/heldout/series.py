@@ -51,7 +51,7 @@ __all__ = ["Influence", "Operator", "check_order"]
 
 
 def check_order(order: Any, loss: Any) -> int:
-    """A positive whole order that the loss has the derivatives for; no loss with a width to come."""
+    """A positive whole order that the loss, with its width known, has the derivatives for."""
     if not isinstance(order, (int, np.integer)) or isinstance(order, bool) or order < 1:
         raise ValueError(
             f"order must be a whole number of at least 1, got {order!r}; order 3 is usual, and "

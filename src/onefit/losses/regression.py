@@ -41,7 +41,8 @@ __all__ = ["EpsilonQuadratic", "Expectile", "Huber", "Logistic", "Squared", "spr
 
 #: the median absolute deviation of a normal law, in its standard deviations
 NORMAL = 0.6744897501960817
-#: the threshold "mad" in spreads of the targets (benchmarks/scale_rule.py)
+#: the threshold "mad" in spreads of the targets: the best of those tried where the function explains
+#: 50 to 90 % of the variance (benchmarks/scale_rule.py)
 SPREADS = 0.5
 
 

@@ -94,8 +94,9 @@ def _pointwise(task: Task, metric: str, machine: Machine) -> Pointwise:
     criterion = task.criterion
     if isinstance(criterion, KernelStability):
         own = inside.loss_of(machine.estimator)
+        own = resolved(own, task.sample.Y, task.sample.s[:, None])
         known: dict[Any, Pointwise] = {
-            None: resolved(own, task.sample.Y, task.sample.s[:, None]), "squared": Squared(), "hinge": SmoothedHinge(),
+            None: own, "squared": Squared(), "hinge": SmoothedHinge(),
             "absolute": Huber(corner), "zero_one": SmoothedError(WIDTH),
         }  # fmt: skip
         return known[criterion.loss]
