@@ -2,7 +2,7 @@
 
 ``threshold="mad"`` and ``delta="mad"`` are multiples of the spread of the training targets (their
 median absolute deviation, scaled to be the standard deviation of a normal law). This script sets
-the two multiples (onefit.losses.regression.SPREADS, onefit.losses.rounded.SPREADS). Simulated
+the two multiples (THRESHOLD_IN_SPREADS and DELTA_IN_SPREADS of onefit.losses). Simulated
 regressions with a known function, from much noise to little (R2 of the function itself); lam and
 gamma are chosen by five folds.
 

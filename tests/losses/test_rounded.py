@@ -18,7 +18,7 @@ from onefit.losses import (
     SmoothedHinge,
     Squared,
 )
-from onefit.losses.rounded import SPREADS
+from onefit.losses.rounded import DELTA_IN_SPREADS
 
 numbers = st.floats(-5, 5)
 widths = st.floats(1e-3, 2.0)
@@ -55,7 +55,7 @@ def test_the_width_is_a_part_of_the_standard_deviation_of_normal_targets():
         assert loss.relative
         assert loss.max_curvature == np.inf
         found = loss.resolve(y, s)
-        assert found.delta == pytest.approx((SPREADS, 30.0 * SPREADS), rel=0.1)
+        assert found.delta == pytest.approx((DELTA_IN_SPREADS, 30.0 * DELTA_IN_SPREADS), rel=0.1)
         assert not found.relative
         assert found.max_curvature == 1.0 / min(found.delta)
     one = Quantile(0.3).resolve(y[:, :1], s)

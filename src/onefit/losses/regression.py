@@ -40,10 +40,10 @@ from onefit.losses.base import (
 __all__ = ["EpsilonQuadratic", "Expectile", "Huber", "Logistic", "Squared", "spread_of"]
 
 #: the median absolute deviation of a normal law, in its standard deviations
-NORMAL = 0.6744897501960817
-#: the threshold "mad" in spreads of the targets: the best of those tried where the function explains
-#: 50 to 90 % of the variance (benchmarks/scale_rule.py)
-SPREADS = 0.5
+NORMAL_MAD = 0.6744897501960817
+#: the threshold "mad": the best of those tried where the function explains 50 to 90 % of the
+#: variance (benchmarks/scale_rule.py)
+THRESHOLD_IN_SPREADS = 0.5
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Huber(PiecewiseQuadratic):
 
     def resolve(self, y: Array, s: Array) -> Huber:
         """The loss with a threshold for each column, see :func:`onefit.losses.base.resolved`."""
-        return Huber((SPREADS * spread_of(y, s)).astype(y.dtype))
+        return Huber((THRESHOLD_IN_SPREADS * spread_of(y, s)).astype(y.dtype))
 
     def take(self, columns: Any) -> Huber:
         """The loss of some of the targets; a threshold alone serves them all."""
@@ -262,7 +262,7 @@ def spread_of(y: Array, s: Array) -> Array:
     """
     values, weights = np.broadcast_arrays(y.astype(np.float64), s.astype(np.float64))
     deviation = np.abs(values - _median(values, weights))
-    found = _median(deviation, weights) / NORMAL
+    found = _median(deviation, weights) / NORMAL_MAD
     rest = np.average(deviation, axis=0, weights=weights)
     return np.where(found > 0.0, found, np.where(rest > 0.0, rest, 1.0))
 

@@ -38,9 +38,9 @@ from onefit.losses.regression import spread_of
 
 __all__ = ["EpsilonInsensitive", "Quantile"]
 
-#: the width "mad" in spreads of the targets: the widest that costs about 1 % of the pinball loss, even
+#: the width "mad": the widest of those tried that costs about 1 % of the pinball loss at most, even
 #: where the function explains 99 % of the variance (benchmarks/scale_rule.py)
-SPREADS = 0.03
+DELTA_IN_SPREADS = 0.03
 
 
 class _Rounded(PiecewiseQuadratic):
@@ -67,7 +67,7 @@ class _Rounded(PiecewiseQuadratic):
 
     def resolve(self, y: Array, s: Array) -> Self:
         """The loss with a width for each column, see :func:`onefit.losses.base.resolved`."""
-        found = (SPREADS * spread_of(y, s)).tolist()
+        found = (DELTA_IN_SPREADS * spread_of(y, s)).tolist()
         delta = tuple(found) if len(found) > 1 else found[0]
         return replace(self, delta=delta)  # type: ignore[type-var]
 
