@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut, RepeatedKFold, TimeSeriesSplit
 from sklearn.preprocessing import StandardScaler
 
-from onefit import Interval, KernelRegressor, KernelSearchCV, influence
+from onefit import Interval, KernelRegressor, KernelSearchCV, influence, predict_interval
 from onefit.criteria import InfluenceLoo, KernelStability
 from onefit.diagnostics import cv_loo_stability
 
@@ -157,3 +158,16 @@ def test_the_influence_series_refuses_a_width_that_changes_with_the_split():
     threshold = machine.fit(X, y).threshold_
     given = KernelRegressor(loss="huber", threshold=threshold)
     np.testing.assert_allclose(influence(machine, X, y), influence(given, X, y))
+
+
+def test_intervals_are_of_honest_fits():
+    """The jackknife+ of a machine with default width, against leave-one-out fits."""
+    X, y = (one[:24] for one in diabetes())
+    machine, new = KernelRegressor(loss="huber", gamma=0.05, lam=1e-2), diabetes()[0][24:29]
+    found = predict_interval(machine, X, y, new, alpha=0.2, method="jackknife+")
+    fits = [clone(machine).fit(X[a], y[a]) for a, _ in LeaveOneOut().split(X)]
+    r = np.array([abs(y[i] - fit.predict(X[[i]])[0]) for i, fit in enumerate(fits)])
+    at = np.array([fit.predict(new) for fit in fits])
+    k = int(np.ceil(0.8 * 25))
+    expected = np.sort(at + r[:, None], axis=0)[k - 1], np.sort(at - r[:, None], axis=0)[24 - k]
+    np.testing.assert_allclose([found.upper, found.lower], expected, atol=1e-6)
