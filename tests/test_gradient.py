@@ -41,7 +41,7 @@ N, STEP = 36, 1e-5
 X, _ = sample("regression", N, d=3)
 LAM = 0.03
 FOLDS = Folds.draw(KFold(4, shuffle=True, random_state=0), X)
-LOSSES = [Squared(), Huber(0.4), EpsilonQuadratic(0.2), Logistic()]
+LOSSES = [Squared(), Huber(0.4), Huber(), EpsilonQuadratic(0.2), Logistic()]
 CLASSES = [Squared(), SmoothedHinge(0.3), SquaredHinge(), Log()]
 
 

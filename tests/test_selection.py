@@ -80,13 +80,17 @@ def robust():
 def test_outliers_bring_hubers_loss(robust):
     search = robust
     assert search.best_params_["loss"] == "huber"
-    assert search.search.scoring == "neg_mean_absolute_error"
-    assert search.metric == "r2"
+    assert search.metric == search.search.scoring == "r2"
     residuals = SPOILT - search.heldout_.predictions
     r2 = 1.0 - np.mean(residuals**2) / SPOILT.var()
     assert search.best_score_ == pytest.approx(r2, abs=1e-6)
-    assert -search.search.best_score_ == pytest.approx(np.abs(residuals).mean(), rel=1e-5)
+    assert search.headline_.score == pytest.approx(r2, abs=1e-6)
+    errors = [np.abs(residuals[test]).mean() for test in search.heldout_.folds.test]
+    least = search.cv_results_["criterion"].min()
+    assert least == search.cv_results_["criterion"][search.search.best_index_]
+    assert least == pytest.approx(np.mean(errors), rel=1e-5)
     assert "by the mean absolute error" in search.reasons[-1]
+    assert "the score is the same as without outliers" in search.reasons[-1]
     assert search.reasons[-1] in repr(search)
     assert {one["loss"] for one in search.cv_results_["params"]} == {"squared", "huber"}
     params = search.cv_results_["params"]
@@ -118,9 +122,22 @@ def test_one_outlier_in_a_hundred_does_not():
     t[0] += 20.0
     search = select(Z, t, cv=3, random_state=0)
     assert search.best_estimator_.loss == "squared"
-    assert search.search.scoring == "r2"
+    assert "criterion" not in search.cv_results_
     t[1:3] -= 20.0
-    assert select(Z, t, cv=3, random_state=0).search.scoring == "neg_mean_absolute_error"
+    assert "criterion" in select(Z, t, cv=3, random_state=0).cv_results_
+
+
+def test_the_metric_is_that_of_the_task_whatever_the_sample():
+    """Of 8 subsamples of heavy-tailed rows some have outliers by the rule, and some do not."""
+    draw = np.random.default_rng(3)
+    Z = draw.normal(size=(400, 3))
+    t = Z @ [1.0, 2.0, 3.0] + draw.standard_t(2.5, size=400)
+    tried = [select(Z[i::8], t[i::8], kernels="linear", cv=3, random_state=0) for i in range(8)]
+    assert 0 < sum("criterion" in one.cv_results_ for one in tried) < 8
+    for one in tried:
+        assert one.metric == one.search.scoring == "r2"
+        r2 = 1.0 - np.mean((one._y - one.heldout_.predictions) ** 2) / one._y.var()
+        assert [one.best_score_, one.headline_.score] == pytest.approx([r2, r2], abs=1e-6)
 
 
 @pytest.mark.parametrize("target", [y, labels], ids=["regression", "classification"])
@@ -151,10 +168,12 @@ def test_folds_are_stratified_and_shuffled():
     assert any(np.any(np.diff(rows) > 1) for rows in search.heldout_.folds.test)
 
 
-def test_rare_classes_are_balanced():
+def test_rare_classes_are_mentioned():
     rare = np.where(np.arange(n) % 8 == 0, 1, 0)
     halves = [(np.arange(30), np.arange(30, n))]
-    assert select(X, rare, cv=halves, random_state=0).metric == "balanced_accuracy"
+    search = select(X, rare, cv=halves, random_state=0)
+    assert search.metric == search.search.scoring == "accuracy"
+    assert any("balanced_accuracy counts classes alike" in one for one in search.reasons)
 
 
 def test_sparse_rows():

@@ -7,7 +7,7 @@ Before that, a search takes callbacks of its own kind only, which have ``on_iter
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 __all__ = ["CallbackSupportMixin", "callbacks_of", "with_callbacks"]
@@ -52,7 +52,10 @@ def _as_it_is(fit: Callable[..., Any]) -> Callable[..., Any]:
     return fit
 
 
-CallbackSupportMixin: Any = _Own
-with_callbacks: Any = _as_it_is
-with suppress(ModuleNotFoundError):
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+CallbackSupportMixin: Any
+with_callbacks: Any
+try:
+    callback = import_module("sklearn.callback")
+    CallbackSupportMixin, with_callbacks = callback.CallbackSupportMixin, callback.with_callbacks
+except ModuleNotFoundError:  # scikit-learn before 1.9
+    CallbackSupportMixin, with_callbacks = _Own, _as_it_is

@@ -37,7 +37,7 @@ from onefit.criteria.loo import loo_predictions
 from onefit.criteria.pointwise import Pointwise, pointwise
 from onefit.criteria.solutions import positive
 from onefit.estimators import inside
-from onefit.fit import fit, resolved
+from onefit.fit import fit
 from onefit.heldout.series import Operator, check_order
 from onefit.kernels import Geometry
 from onefit.problem import Problem
@@ -64,7 +64,8 @@ def influence(
         Its parameters are used, of a search those of the winner; it is not changed.
     X, y : training rows and targets
     order : int, default=1
-        Order of the derivative; 1 or 2 for the losses "log" and "logistic".
+        Order of the derivative; 1 or 2 for the losses "log" and "logistic". A width of "mad" counts
+        as given.
     at : array of shape (m, d), default=None
         Where to evaluate (kernel values against X when the kernel is precomputed); the training
         rows by default.
@@ -100,10 +101,10 @@ def influence(
     else:
         problem = _with_point(model, X, y, sample_weight, point)
         rows = np.arange(problem.n - 1)
+    problem = problem.resolved
     order = check_order(order, problem.loss)
     if not (problem.s[rows] > 0).all():
         raise ValueError("sample_weight must be positive on every row; leave rows of weight 0 out")
-    problem = resolved(problem, model.lam)
     solution = fit(problem, model.lam)
     K_at = problem.K.matrix[rows]
     if at is not None:

@@ -11,13 +11,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from onefit import linalg
 from onefit._types import Array, Mask
-from onefit.losses import Squared
 from onefit.newton import Batch, minimise
 from onefit.problem import Columns, Problem, Solution
 from onefit.reweight import solve_reweight
 from onefit.systems import Cholesky, Iterative, System
 
-__all__ = ["SOLVERS", "fit", "resolved", "solve_columns", "stationary"]
+__all__ = ["SOLVERS", "fit", "solve_columns", "stationary"]
 
 SOLVERS = ("auto", "newton", "reweight", "iterative")
 #: what makes the systems of some columns, of a problem and their Lambda
@@ -46,9 +45,8 @@ def fit(
     """
     if not problem.K.held:
         solver = "iterative"
-    problem = resolved(problem, lam, solver)
     if solver == "reweight":
-        return solve_reweight(problem, lam)
+        return solve_reweight(problem.resolved, lam)
     columns = problem.targets(problem.positive, problem.ridge(lam))
     found = solve_columns(columns, start, Iterative if solver == "iterative" else Cholesky)
     if not found.converged:
@@ -60,15 +58,6 @@ def fit(
             stacklevel=3,
         )
     return found
-
-
-def resolved(problem: Problem, lam: float, solver: str = "auto") -> Problem:
-    """The problem with a loss that no longer waits for the residuals of the squared loss."""
-    if not getattr(problem.loss, "relative", False):
-        return problem
-    squared = fit(problem.with_loss(Squared()), lam, solver)
-    loss = problem.loss.resolve(problem.Y - squared.u, problem.s)  # type: ignore[attr-defined]
-    return problem.with_loss(loss)
 
 
 def solve_columns(

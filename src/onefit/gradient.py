@@ -24,7 +24,8 @@ For the squared loss every row has curvature, the inverse P of the full sample i
 w = -P_.S (P_SS)^-1 q_S needs no further factor (onefit.heldout.squared).
 
 A piecewise quadratic loss has a curvature that jumps: (1) and (2) hold wherever no row is on a
-kink, which is almost everywhere. A threshold that is taken from residuals ("mad") counts as given.
+kink, which is almost everywhere. A width that is taken from the targets trained on ("mad") changes
+with the split, and with neither kernel nor lambda.
 """
 
 from __future__ import annotations
@@ -37,7 +38,6 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array
-from onefit.fit import resolved
 from onefit.folds import Folds
 from onefit.heldout import Block, Exact
 from onefit.heldout.splits import Splits
@@ -122,7 +122,7 @@ def cv_gradient(
     shares : (k,) array, default=None
         What each split counts in the mean over splits; equal shares by default.
     """
-    problem = resolved(problem.double, lam)
+    problem = problem.double
     k = len(folds)
     shares = np.full(k, 1.0 / k) if shares is None else shares
     found = _Criterion(problem, folds, criterion or _usual(problem), shares, np.zeros(k))
@@ -200,7 +200,8 @@ def _by_systems(
     for j, at in enumerate(Exact().prepare(problem, folds).machines(lam)):
         for split, test in enumerate(folds.test):
             q[test, split] = criterion.slopes(split, j, at.u[test, split])
-        d = loss_of(problem.loss, [j]).curvature(problem.Y[:, [j]], at.u) * train
+        columns = problem.columns(j, train, ridge)
+        d = columns.loss.curvature(columns.y, at.u) * train
         curved = d > 0.0
         missing = problem.K.matmul(np.asfortranarray(q)) * curved
         model = Model(d, missing, np.zeros_like(d), -q.sum(axis=0))

@@ -30,7 +30,7 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.gram import Gram, as_gram
-from onefit.losses.base import Loss, loss_of
+from onefit.losses.base import Loss, loss_of, resolved
 from onefit.losses.pairs import InPairs
 from onefit.norms import Norms, target_scale
 
@@ -84,6 +84,12 @@ class Problem:
     def with_loss(self, loss: Loss) -> Problem:
         """The same with another loss."""
         return self._changed(loss=loss)
+
+    @property
+    def resolved(self) -> Problem:
+        """The same with the widths that its loss takes from the targets of all rows, if any."""
+        loss = resolved(self.loss, self.Y, self.s[:, None])
+        return self if loss is self.loss else self.with_loss(loss)
 
     def _changed(self, **changes: Any) -> Problem:
         """The same numbers in another form, of the same sizes."""
@@ -153,8 +159,9 @@ class Problem:
     def columns(self, j: int, train: Array, ridge: Array) -> Columns:
         """Target ``j`` on the rows of several masks, (n, k), each with a Lambda of its own."""
         weights, scale = self.s[:, None] * train, np.full(ridge.size, self.scale[j])
-        loss = loss_of(self.loss, [j])
-        return Columns(self, loss, self.Y[:, [j]], weights > 0, weights, ridge, scale)
+        y = self.Y[:, [j]]
+        loss = resolved(loss_of(self.loss, [j]), y, weights)
+        return Columns(self, loss, y, weights > 0, weights, ridge, scale)
 
     def targets(self, rows: Indices, ridge: float) -> Columns:
         """All targets on some of the rows, a column each."""
@@ -162,7 +169,8 @@ class Problem:
         weights[rows, 0] = self.s[rows]
         weights = np.repeat(weights, self.Y.shape[1], axis=1)
         ridges = np.full(self.Y.shape[1], ridge)
-        return Columns(self, self.loss, self.Y, weights > 0, weights, ridges, self.scale)
+        loss = resolved(self.loss, self.Y, weights)
+        return Columns(self, loss, self.Y, weights > 0, weights, ridges, self.scale)
 
 
 @dataclass(frozen=True)

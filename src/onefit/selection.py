@@ -68,9 +68,10 @@ def select(
        1970; text is spread over indicator columns, at most 50 a column; sparse columns are divided
        by their largest absolute value. That is learnt from all rows, without the targets, and is
        the first step of the pipeline.
-    3. **Score.** R^2, or accuracy (balanced accuracy, if a class has less than half of its even
-       share of the rows), of all held-out rows together. (The command line shows the root mean
-       squared error, which ranks candidates as R^2 does.)
+    3. **Score.** R^2, or accuracy, of all held-out rows together. (The command line shows the root
+       mean squared error, which ranks candidates as R^2 does.) The task alone decides, not the
+       sample; if a class has less than half of its even share of the rows, ``reasons`` mention
+       balanced accuracy.
     4. **Splits.** An int ``cv`` is that many shuffled folds, stratified by label; with ``groups``,
        no group is on both sides of a split.
     5. **Candidates.** Kernels "rbf", "laplacian" (dense X only) and "linear", beyond 2,000 rows
@@ -78,12 +79,12 @@ def select(
        lams; the squared loss, of which one decomposition serves all lams.
     6. **Outliers** (one target, and neither ``loss`` nor ``scoring`` given). If more than 1 % of
        the winner's held-out residuals are further from their median than 5 times their scale (the
-       MAD, JMLR 2008 eq. 18; for normal errors one in 1.7 million is), candidates are judged by
+       MAD, JMLR 2008 eq. 18; for normal errors one in 1.7 million is), candidates are chosen by
        the mean absolute error instead, in which an outlier is not squared: by it the squared loss
        is searched again, for the kernel and the scale of its residuals, and then, with that
        kernel and bandwidths up to two steps of the grid from its own, the squared loss and Huber's
-       with a threshold of 1, 2 and 3 times the scale, by ``method="race"``. That is said in
-       ``reasons``. ``best_score_`` stays R^2; the mean absolute error is ``search.best_score_``.
+       with a threshold of 1, 2 and 3 times the scale. ``reasons`` say so. The score stays R^2; the
+       mean absolute error is ``cv_results_["criterion"]``.
 
        In simulations (``benchmarks/outlier_rule.py``, 40 data sets for each kind of noise) Huber's
        loss was chosen for none with normal errors, for 1 with Laplace errors, for 4 with those of

@@ -107,14 +107,28 @@ def test_metrics(onefit, csv):
     assert (done.exit_code, "judges classes" in done.stderr) == (USAGE, True)
 
 
-def test_uneven_classes_are_judged_by_balanced_accuracy(onefit, frame, tmp_path):
+@pytest.mark.parametrize("spoilt", [False, True], ids=["clean", "outliers"])
+def test_outliers_do_not_change_the_metric(onefit, frame, tmp_path, spoilt):
+    data, frame = tmp_path / "data.csv", frame.drop(columns="kind")
+    if spoilt:
+        frame["price"] += 1e3 * frame["price"].std() * (np.arange(80) % 20 == 0)
+    frame.to_csv(data, index=False)
+    found = json.loads(onefit("select", data, "--target", "price", *LINEAR).stdout)
+    assert found["metric"] == "root mean squared error"
+    reasons = [one for one in found["reasons"] if "are outliers" in one]
+    assert len(reasons) == spoilt
+    assert all("the score is the same as without" in one for one in reasons)
+
+
+def test_rare_classes_are_mentioned_and_do_not_change_the_metric(onefit, frame, tmp_path):
     data = tmp_path / "data.csv"
     rare = np.where(frame["price"].rank() <= 10, "rare", "usual")
     frame.drop(columns=["price", "kind"]).assign(t=rare).to_csv(data, index=False)
     select = ("select", data, "--target", "t", *LINEAR)
     found = json.loads(onefit(*select, "--class-weight", "balanced").stdout)
-    assert found["metric"] == "balanced accuracy"
-    assert any("10 of 80 rows" in one for one in found["reasons"])
+    assert found["metric"] == "error rate"
+    (reason,) = [one for one in found["reasons"] if "10 of 80 rows" in one]
+    assert "--metric balanced_accuracy" in reason
 
 
 @pytest.mark.parametrize("numeric", [False, True])

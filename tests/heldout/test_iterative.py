@@ -15,7 +15,7 @@ from onefit.folds import Folds, leave_one_out
 from onefit.heldout import Eigen, Iterative, Refit, iterative
 from onefit.inverse import low_rank
 from onefit.kernels import Gaussian
-from onefit.losses import Huber, SmoothedHinge, Squared
+from onefit.losses import Huber, Quantile, SmoothedHinge, Squared
 from onefit.problem import Problem
 
 N = 90
@@ -79,8 +79,9 @@ def test_every_loss(loss, fit_intercept, rank):
         assert_within_bounds(path[i], predict(Refit(), problem, folds, lam), problem)
 
 
-def test_a_threshold_that_waits_for_residuals():
-    problem = make_problem(Huber("mad"), "regression", N)
+@pytest.mark.parametrize("loss", [Huber(), Quantile(0.3)], ids=repr)
+def test_every_split_has_a_width_of_its_own(loss):
+    problem = make_problem(loss, "regression", N)
     held = predict(Iterative(), problem, SPLITS["kfold"], 1e-3)
     assert_within_bounds(held, predict(Refit(), problem, SPLITS["kfold"], 1e-3), problem)
 

@@ -132,15 +132,14 @@ def test_curvature_is_that_of_the_rows_with_weight():
         np.testing.assert_array_equal(curvature(problem, j, u[:, j]), d * (problem.s > 0))
 
 
-def test_a_threshold_from_the_data_is_that_of_its_lambda():
-    problem = make_problem(Huber("mad"), "regression", 30, q=2)
+def test_a_width_from_the_targets_is_that_of_all_rows():
+    problem = make_problem(Huber(), "regression", 30, q=2)
     full, lams = full_path(problem, splits(30)["kfold"]), np.array([1e-3, 1.0])
-    found = full.solutions(lams)
-    for lam, one, solved in zip(lams, found, full.problems, strict=True):
+    for lam, one in zip(lams, full.solutions(lams), strict=True):
         np.testing.assert_allclose(one.u, fit(problem, lam).u, atol=1e-9)
-        np.testing.assert_allclose(one.u, fit(solved, lam).u, atol=1e-9)
-        assert solved.loss.threshold.shape == (2,)
-    assert (full.problems[0].loss.threshold < full.problems[1].loss.threshold).all()
+        np.testing.assert_allclose(one.u, fit(full.whole, lam).u, atol=1e-9)
+    assert full.whole.loss.threshold.shape == (2,)
+    assert problem.loss.relative
 
 
 # shared decompositions

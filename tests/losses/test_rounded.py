@@ -1,4 +1,4 @@
-"""The rounded losses beside those they stand for, widths from residuals, and losses of columns."""
+"""The rounded losses beside those they stand for, widths from targets, and losses of columns."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from onefit.losses import (
     SmoothedHinge,
     Squared,
 )
+from onefit.losses.rounded import DELTA_IN_SPREADS
 
 numbers = st.floats(-5, 5)
 widths = st.floats(1e-3, 2.0)
@@ -48,16 +49,16 @@ def test_relatives(r):
     assert median.value(y, u) == pytest.approx(Huber(0.5).value(y, u) / 2.0, abs=1e-14)
 
 
-def test_the_width_is_a_tenth_of_the_standard_deviation_of_normal_residuals():
-    residuals = np.random.default_rng(0).normal(size=(4000, 2)) * [1.0, 30.0]
+def test_the_width_is_a_part_of_the_standard_deviation_of_normal_targets():
+    y, s = np.random.default_rng(0).normal(size=(4000, 2)) * [1.0, 30.0], np.ones((4000, 1))
     for loss in (EpsilonInsensitive(0.1), Quantile(0.3)):
         assert loss.relative
         assert loss.max_curvature == np.inf
-        found = loss.resolve(residuals, np.ones(4000))
-        assert found.delta == pytest.approx((0.1, 3.0), rel=0.1)
+        found = loss.resolve(y, s)
+        assert found.delta == pytest.approx((DELTA_IN_SPREADS, 30.0 * DELTA_IN_SPREADS), rel=0.1)
         assert not found.relative
         assert found.max_curvature == 1.0 / min(found.delta)
-    one = Quantile(0.3).resolve(residuals[:, :1], np.ones(4000))
+    one = Quantile(0.3).resolve(y[:, :1], s)
     assert isinstance(one.delta, float)
 
 

@@ -10,8 +10,8 @@ from heldout._twins import FORMS, splits, weights
 from registries import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, sample
 
 from onefit.folds import Folds, leave_one_out
-from onefit.losses import Huber, Log, SmoothedHinge
-from onefit.stream.anyloss import PrimalExact, PrimalLimit, with_threshold
+from onefit.losses import EpsilonInsensitive, Huber, Log, Quantile, SmoothedHinge
+from onefit.stream.anyloss import PrimalExact, PrimalLimit
 from stream._twins import assert_equal_to_refits, feature_problem, honest, rows_and_landmarks
 
 N = 90
@@ -67,14 +67,29 @@ def test_the_limit_is_one_step_and_its_bound_holds(loss):
     assert gap[0].mean() < 0.2 * np.abs(values[0]).mean()
 
 
-def test_a_threshold_that_waits_for_residuals():
-    problem = problem_of(Huber("mad"), "regression", FORMS[0])
-    lam, folds = 1e-3, SPLITS["kfold"]
-    found = with_threshold(problem, lam)
-    assert found.loss.threshold.shape == (1,)
-    waiting = PrimalExact().prepare(problem, folds).predict(np.array([lam]))
-    known = PrimalExact().prepare(found, folds).predict(np.array([lam]))
-    np.testing.assert_allclose(waiting.values, known.values, atol=1e-7)
+@pytest.mark.parametrize(
+    "loss", [Huber(), Quantile((0.2, 0.7)), EpsilonInsensitive(0.05)], ids=repr
+)
+def test_every_split_has_a_width_of_its_own(loss):
+    """Outliers in one fold widen the loss of the splits that train on them, not of the other."""
+    q = 2 if isinstance(loss, Quantile) else 1
+    problem, folds, lams = problem_of(loss, "regression", FORMS[0]), SPLITS["kfold"], [1e-3, 1e-1]
+    Y = np.repeat(problem.Y, q, axis=1)
+    Y[folds.test[0]] *= 30.0
+    problem = replace(problem, Y=Y)
+    path = PrimalExact().prepare(problem, folds).predict(np.array(lams))
+    assert path.exact.all()
+    limit = PrimalLimit().prepare(problem, folds).predict(np.array(lams))
+    for k, (train, test) in enumerate(zip(folds.train, folds.test, strict=True)):
+        s = np.zeros(problem.n)
+        s[train] = problem.s[train]
+        own = problem.with_loss(replace(problem, s=s).resolved.loss)
+        alone = Folds.from_pairs(problem.n, [(train, test)])
+        known = PrimalExact().prepare(own, alone).predict(np.array(lams))
+        place, scale = folds.place(k), problem.scale
+        np.testing.assert_allclose(path.values[:, place], known.values, atol=2e-6 * scale.max())
+        gap = np.abs(limit.values[:, place] - known.values).max(axis=(1, 2))
+        assert (gap <= limit.error[:, k] + known.error[:, 0]).all()
 
 
 def test_too_many_splits_are_refused():

@@ -100,7 +100,7 @@ def _answer_outliers(recipe: Recipe, watch: Watch) -> Recipe:
         recipe.reasons.append(f"with Huber's loss {recipe.deadline.cut}")
     reasons = [*recipe.reasons, *([] if late else [outliers.told(part, search)])]
     # criteria beside it are for one loss
-    return replace(recipe, search=search, reasons=reasons, robust=True, compare=())
+    return replace(recipe, search=search, reasons=reasons, compare=())
 
 
 def _measured(recipe: Recipe) -> Recipe:

@@ -27,15 +27,15 @@ SHORT = {
 }
 #: how the names of scorers of amounts begin; all others judge classes
 OF_AMOUNTS = ("neg_mean_", "neg_root_", "neg_median", "neg_max", "r2", "explained", "d2_absolute")
-#: a class with less than this part of its even share of the rows makes shares uneven
-UNEVEN = 0.5
+#: a class with less than this part of its even share of the rows is rare
+RARE = 0.5
 
 
 def choose_metric(y: Array, task: str, options: Options) -> tuple[Any, str]:
     """A scorer's name, and why it was taken.
 
-    Amounts are judged by their squared error, classes by accuracy; by balanced accuracy if a class
-    has less than half of its even share of the rows.
+    The task alone decides, so that another sample of the same rows is judged by the same metric:
+    amounts by their squared error, classes by accuracy. Rare classes are mentioned.
     """
     flag = options.word("metric")
     if options.metric is not None:
@@ -45,12 +45,13 @@ def choose_metric(y: Array, task: str, options: Options) -> tuple[Any, str]:
         words = "R²" if name == "r2" else "root mean squared error"
         return name, f"metric: {words} of all held-out rows together ({flag} takes others)"
     counts = np.unique(y, return_counts=True)[1]
-    if counts.min() < UNEVEN * counts.sum() / counts.size:
-        return "balanced_accuracy", (
-            f"metric: balanced accuracy, because the smallest class has {counts.min()} of "
-            f"{counts.sum()} rows ({flag} takes others)"
+    advice = "takes others"
+    if counts.min() < RARE * counts.sum() / counts.size:
+        advice = (
+            f"balanced_accuracy counts classes alike: the smallest has {counts.min()} of "
+            f"{counts.sum()} rows"
         )
-    return "accuracy", f"metric: accuracy ({flag} takes others)"
+    return "accuracy", f"metric: accuracy ({flag} {advice})"
 
 
 def _asked(options: Options, task: str) -> Any:

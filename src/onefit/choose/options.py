@@ -58,7 +58,7 @@ class Options:
 
     @property
     def may_be_robust(self) -> bool:
-        """Whether outliers may change loss and metric: not if the caller said anything of them."""
+        """Whether outliers may change the loss: not if the caller gave a loss, metric or grid."""
         said = self.loss or self.metric or self.compare or self.grid
         return not said and self.criterion == "cv" and self.method == "auto" and self.tol is None
 

@@ -62,11 +62,9 @@ class Recipe:
         How the model is to get its probabilities.
     groups, weights : arrays or None
     metric : str or callable
-        That was promised; outliers may make the search choose by another.
+        What the search reports.
     may_be_robust : bool
-        Whether outliers may change loss and metric.
-    robust : bool
-        Whether they did.
+        Whether outliers may change the loss.
     fallback : Fallback or None
         What was given up for lack of time.
     deadline : Deadline or None
@@ -85,7 +83,6 @@ class Recipe:
     weights: Any = field(default=None, repr=False)
     metric: Any = None
     may_be_robust: bool = False
-    robust: bool = False
     fallback: Fallback | None = None
     deadline: Deadline | None = field(default=None, repr=False)
 

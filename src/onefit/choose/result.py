@@ -56,7 +56,7 @@ class Selection:
         self.search: KernelSearchCV = recipe.search
         self.task, self.metric, self.reasons = recipe.task, recipe.metric, recipe.reasons
         self.fallback_ = recipe.fallback
-        self._robust, self._columns, self._y = recipe.robust, columns, recipe.y
+        self._columns, self._y = columns, recipe.y
         self._dates = dates
 
     @property
@@ -72,12 +72,7 @@ class Selection:
 
     @property
     def best_score_(self) -> float:
-        """The winner's score of all held-out rows together, by :attr:`metric`.
-
-        Outliers may have made the search choose by another metric; ``search.best_score_`` is that.
-        """
-        if self._robust and self.search.headline_.r2 is not None:
-            return float(self.search.headline_.r2)
+        """The winner's score of all held-out rows together, by :attr:`metric`."""
         return float(self.search.best_score_)
 
     @property
@@ -93,7 +88,7 @@ class Selection:
 
     @property
     def headline_(self) -> Any:
-        """What the choice is worth, by the metric that it was made by."""
+        """What the choice is worth, by :attr:`metric`."""
         return self.search.headline_
 
     @property

@@ -159,7 +159,7 @@ class Choice:
     metric: Annotated[
         str | None,
         _option(help="What candidates are judged by: any scorer of scikit-learn, or mae, rmse, "
-                "auc ...; squared error, accuracy or (shares uneven) balanced accuracy by "
+                "auc ...; root mean squared error or accuracy by "
                 "default.", panel="Choice"),
     ] = None  # fmt: skip
     loss: Annotated[

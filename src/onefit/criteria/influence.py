@@ -42,7 +42,7 @@ from onefit.criteria.by_row import ByRow
 from onefit.criteria.pointwise import Pointwise, pointwise
 from onefit.criteria.solutions import positive
 from onefit.criteria.spectrum import HatSpectrum, hat_spectrum
-from onefit.fit import fit, resolved
+from onefit.fit import fit
 from onefit.folds import leave_one_out
 from onefit.heldout.series import Influence, Operator, check_order
 from onefit.problem import Problem, Solution
@@ -96,9 +96,10 @@ def _check_order(order: int, problem: Problem) -> None:
     try:
         check_order(order, problem.loss)
     except ValueError as error:
+        lower = "" if getattr(problem.loss, "relative", False) else "InfluenceLoo(order=2) or "
         raise ValueError(
             f"criterion 'influence_loo' with order={order!r}: {error} For the criterion, "
-            "InfluenceLoo(order=2) or 'loo' would fit"
+            f"{lower}'loo' would fit"
         ) from error
 
 
@@ -110,7 +111,6 @@ def influence_predictions(
         unknown = shared is None or isinstance(shared, Solution)
         spectrum = hat_spectrum(problem) if unknown else cast(HatSpectrum, shared)
         return problem.Y - _least_squares(spectrum, lam, order)
-    problem = resolved(problem, lam)
     if not problem.loss.piecewise_quadratic:
         folds = leave_one_out(problem.n)
         series = Influence(order, tail=True).prepare(problem, folds)

@@ -60,8 +60,8 @@ MARGINS = ("zero_one", "negative_margin", "hinge")
 def pointwise(loss: str | Pointwise | None, problem: Problem) -> Pointwise:
     """The function behind a name; None is the machine's own loss.
 
-    A Huber loss whose threshold depends on lambda is judged by absolute errors instead, and a loss
-    whose corners are rounded over a width that does by what it rounds.
+    A Huber loss whose threshold is taken from the targets trained on is judged by absolute errors
+    instead, and a loss whose corners are rounded over such a width by what it rounds.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def pointwise(loss: str | Pointwise | None, problem: Problem) -> Pointwise:
     problem : Problem
     """
     if loss is None:
-        # thresholds that differ from lambda to lambda are no common measure
+        # widths that differ from split to split are no common measure
         if not getattr(problem.loss, "relative", False):
             return problem.loss.value
         return getattr(problem.loss, "unrounded", _absolute)

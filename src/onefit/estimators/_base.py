@@ -23,7 +23,7 @@ from onefit._types import Indices
 from onefit._validation import check_choice, check_positive, check_weights, first_not_finite
 from onefit.estimators.bring import home, settle
 from onefit.estimators.unused import warn_of_unused
-from onefit.fit import SOLVERS, fit, resolved
+from onefit.fit import SOLVERS, fit
 from onefit.heldout.iterative import fit_on_device
 from onefit.kernels import (
     Geometry,
@@ -295,7 +295,7 @@ class KernelMachine(BaseEstimator):
             self._remember(Solution(device.host(a), b, np.empty(0), np.empty(0), steps))
             return problem.loss
         solver = solver or self.solver
-        problem = resolved(problem, float(self.lam), solver)
+        problem = problem.resolved
         solution = fit(problem, float(self.lam), solver)
         self._remember(solution)
         if device.on_host:

@@ -59,9 +59,10 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
     lam : float, default=1e-3
         Weight of the penalty ``||f||^2``.
     threshold : float or "mad", default="mad"
-        Where "huber" stops squaring residuals, in units of y. "mad" takes it from the data: about
-        two median absolute deviations of the residuals that the squared loss leaves at the same
-        kernel and ``lam`` on all rows. Cross-validation keeps it fixed across folds.
+        Where "huber" stops squaring residuals, in units of y. "mad" is half the spread of the
+        targets trained on: their median absolute deviation, scaled to be the standard deviation of
+        a normal law. Cross-validation takes it from each training part. Where residuals are much
+        smaller than targets, search a few smaller values.
     epsilon : float, default=0.1
         Half width of the tube of "epsilon_insensitive" and "epsilon_quadratic", in units of y.
     level : float or list of float, default=0.5
@@ -70,9 +71,8 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         cross, and sorts them).
     delta : float or "mad", default="mad"
         Width of the rounded corners of "epsilon_insensitive" and "quantile", in units of y. "mad"
-        takes it from the data: a tenth of the standard deviation of the residuals that the squared
-        loss leaves at the same kernel and ``lam`` on all rows, as their median absolute deviation
-        tells it. Cross-validation keeps it fixed across folds.
+        is 0.03 times the spread of the targets trained on, as above. Cross-validation takes it from
+        each training part.
     fit_intercept : bool, default=True
         Whether to add the unpenalised constant b.
     scaling : {"mean", "total"}, default="mean"

@@ -45,7 +45,7 @@ from onefit._types import Array, Indices, Mask
 from onefit._validation import check_positive
 from onefit.certificate import EXACT
 from onefit.certify import bound
-from onefit.fit import fit, resolved
+from onefit.fit import fit
 from onefit.folds import Folds
 from onefit.gram import Gram
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
@@ -449,7 +449,7 @@ class _AnyLoss(_Iterative):
     def predict(self, lams: Array) -> HeldOutPath:
         path, full = self.empty(lams), None
         for i, lam in enumerate(path.lams):
-            problem = resolved(self.problem.double, float(lam), "iterative")
+            problem = self.problem.double
             full = fit(problem, float(lam), "iterative", full)
             for j in range(problem.Y.shape[1]):
                 self._fold(path, i, j, problem, full.take([j]))

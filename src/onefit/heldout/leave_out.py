@@ -130,13 +130,10 @@ class LeaveOutNewton(Prepared):
                 path.fail(i, solution)
                 continue
             try:
-                mine = full.problems[i]
-                if full.iterated[i]:
-                    fill_refits(path, i, mine, splits.positive, splits.by_refit)
-                    continue
-                for j, batch, members in self._batches(full, mine, path.lams[i], solution, last):
-                    self._fill(path, i, j, batch, members, solution)
-                fill_refits(path, i, mine, splits.positive, splits.by_refit)
+                if not full.iterated[i]:
+                    for j, batch, members in self._batches(full, path.lams[i], solution, last):
+                        self._fill(path, i, j, batch, members, solution)
+                fill_refits(path, i, problem, splits.positive, splits.by_refit)
             except linalg.LinAlgError as error:
                 path.fail(i, str(error))
         return path.judged(problem)
@@ -150,8 +147,8 @@ class LeaveOutNewton(Prepared):
                 every = np.arange(self.splits.by_formula.size)
                 which, members = (x.ravel() for x in np.meshgrid(lams, every, indexing="ij"))
                 ridge = path.lams[which] * self.splits.weight[members]
-                problem, mine = full.problems[lams[0]], [solutions[i].take([j]) for i in lams]
-                columns = problem.columns(j, self.splits.train(members), ridge)
+                mine = [solutions[i].take([j]) for i in lams]
+                columns = full.problem.columns(j, self.splits.train(members), ridge)
                 here = Solution.stack(mine).take(np.repeat(np.arange(len(lams)), every.size))
                 start = None if last is None else last.take(np.tile(every, len(lams)))
                 rounds = 1 if self.name == "limit" else 2
@@ -168,12 +165,9 @@ class LeaveOutNewton(Prepared):
 
         Each is twice as long as the one before, because the solutions change less and less, up to
         what there is room for. The limit starts from the full solution, and needs no other.
-        Lambdas with a loss of their own are on their own.
         """
         order = np.argsort(-path.lams, kind="stable")
         some = order[np.array(full.iterated)[order]]
-        if any(full.problems[i] is not full.problem for i in some):
-            return [[some[[i]]] for i in range(some.size)]
         most = max(1, WIDTH // max(1, self.splits.by_formula.size))
         size, blocks = most if self.name == "limit" else 1, []
         while some.size:
@@ -197,15 +191,15 @@ class LeaveOutNewton(Prepared):
     def _batches(
         self,
         path: FullPath,
-        problem: Problem,
         lam: float,
         solution: Solution,
         last: dict[tuple[int, int], _Last],
     ) -> Iterator[tuple[int, Batch, Indices]]:
         """The splits of every target, some at a time, at their solutions or limits."""
+        problem = path.problem
         for j in range(problem.Y.shape[1]):
             full = solution.take([j])
-            d = curvature(problem, j, full.u[:, 0])
+            d = curvature(path.whole, j, full.u[:, 0])
             for place, (system, members) in enumerate(path.systems(lam, d, j)):
                 ridge = lam * self.splits.weight[members]
                 columns = problem.columns(j, self.splits.train(members), ridge)
@@ -223,10 +217,10 @@ class LeaveOutNewton(Prepared):
         (solution,) = path.solutions(np.array([lam]))
         if isinstance(solution, str):
             raise linalg.LinAlgError(solution)
-        problem = path.problems[0]
+        problem = splits.problem
         zero = Solution.zero(problem.n, len(splits.folds), np.float64)
         found = [zero.copy() for _ in range(problem.Y.shape[1])]
-        for j, batch, members in self._batches(path, problem, lam, solution, {}):
+        for j, batch, members in self._batches(path, lam, solution, {}):
             found[j].put(splits.by_formula[members], batch.at)
         for k in splits.by_refit:
             refitted = refit_fold(problem, lam, splits.folds.train[k], splits.folds.test[k])

@@ -14,7 +14,7 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices
-from onefit.fit import fit, resolved, stationary
+from onefit.fit import fit, stationary
 from onefit.heldout.splits import Splits
 from onefit.losses.base import loss_of
 from onefit.newton import Batch, minimise
@@ -83,6 +83,9 @@ class FullPath:
 
     Attributes
     ----------
+    whole : Problem
+        The full sample's, with the loss that all rows together have; a loss that takes its width
+        from the targets has another on every split.
     spectra : list of lists of SharedSpectrum
         Per target.
     narrow : Narrow or None
@@ -97,7 +100,7 @@ class FullPath:
     splits: Splits
     share: bool = False
     rough: bool = False
-    problems: list[Problem] = field(init=False)
+    whole: Problem = field(init=False)
     spectra: list[list[SharedSpectrum]] = field(init=False)
     narrow: Narrow | None = field(init=False, default=None)
     iterated: list[bool] = field(init=False)
@@ -105,7 +108,7 @@ class FullPath:
     on_host: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        problem = self.problem
+        problem, self.whole = self.problem, self.problem.resolved
         self.on_host = problem.K.arrays.on_host
         if self.share and self.on_host and problem.K.dtype == np.float64:
             self.narrow = Narrow(problem)
@@ -116,7 +119,7 @@ class FullPath:
 
     @property
     def problem(self) -> Problem:
-        """The full sample's."""
+        """That of the splits."""
         return self.splits.problem
 
     @linalg.overflowing
@@ -125,17 +128,15 @@ class FullPath:
     ) -> list[Solution | str]:
         """The solution at every lambda, or why there is none.
 
-        The loss of a problem may depend on lambda: ``problems`` are those that were solved. Those
-        of some lambdas may be known (``starts``, coefficients above intercepts).
+        Those of some lambdas may be known (``starts``, coefficients above intercepts).
         """
         found: list[Solution | str] = [""] * len(lams)
-        self.problems, self.iterated = [self.problem] * len(lams), [False] * len(lams)
+        problem, self.iterated = self.whole, [False] * len(lams)
         past: tuple[float, Solution] | None = None
         order = np.argsort(-np.asarray(lams), kind="stable")
         for turn, i in enumerate(order):
             lam = float(lams[i])
             try:
-                self.problems[i] = problem = resolved(self.problem, lam)
                 start = past[1] if past else None
                 known = _known(problem, lam, (starts or {}).get(lam))
                 pays = known is None and start is not None and self._pays(problem, lam, start, PATH)

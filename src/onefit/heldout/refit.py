@@ -16,7 +16,7 @@ from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.certificate import EXACT
 from onefit.certify import WANTED, certify
-from onefit.fit import resolved, solve_columns
+from onefit.fit import solve_columns
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
 from onefit.newton import Batch
@@ -63,10 +63,9 @@ class _Refit(Prepared):
     @linalg.overflowing
     def predict(self, lams: Array) -> HeldOutPath:
         path = HeldOutPath.empty(self.problem, self.folds, "refit", lams)
-        for i, lam in enumerate(path.lams):
+        for i in range(len(path)):
             try:
-                problem = resolved(self.problem, lam)
-                fill_refits(path, i, problem, self.positive, range(len(self.folds)))
+                fill_refits(path, i, self.problem, self.positive, range(len(self.folds)))
             except linalg.LinAlgError as error:
                 path.fail(i, str(error))
         return path.judged(self.problem)

@@ -51,11 +51,17 @@ __all__ = ["Influence", "Operator", "check_order"]
 
 
 def check_order(order: Any, loss: Any) -> int:
-    """A positive whole order that the loss has the derivatives for."""
+    """A positive whole order that the loss, with its width known, has the derivatives for."""
     if not isinstance(order, (int, np.integer)) or isinstance(order, bool) or order < 1:
         raise ValueError(
             f"order must be a whole number of at least 1, got {order!r}; order 3 is usual, and "
             "method='limit' sums the whole series"
+        )
+    if getattr(loss, "relative", False):
+        raise ValueError(
+            f"the influence series expands around one loss, but {loss!r} takes its width from the "
+            "targets trained on, which differ from split to split: give the width a number. Or use "
+            "method='limit', or 'exact'."
         )
     if not loss.piecewise_quadratic:
         if order > 2:
@@ -115,10 +121,9 @@ class _Influence(Prepared):
                 path.fail(i, solution)
                 continue
             try:
-                mine = full.problems[i]
                 for j, u in enumerate(solution.u.T):
-                    self._fill(path, i, j, Operator(mine, path.lams[i], j, u))
-                fill_refits(path, i, mine, splits.positive, splits.by_refit)
+                    self._fill(path, i, j, Operator(problem, path.lams[i], j, u))
+                fill_refits(path, i, problem, splits.positive, splits.by_refit)
             except linalg.LinAlgError as error:
                 path.fail(i, str(error))
         path.steps[:] = 0

@@ -26,6 +26,7 @@ __all__ = [
     "loss_of",
     "of_columns",
     "require",
+    "resolved",
 ]
 
 
@@ -100,6 +101,24 @@ def loss_of(loss: Loss, columns: Any) -> Loss:
     """The loss of some of the targets, which may have thresholds of their own."""
     take = getattr(loss, "take", None)
     found: Loss = loss if take is None else take(columns)
+    return found
+
+
+def resolved(loss: Loss, y: Array, s: Array) -> Loss:
+    """The loss with widths in units of the targets, where it takes them from their spread ("mad").
+
+    Each column of targets and weights is one training set, and has a width of its own: rows of
+    weight zero, those held out among them, have no part in it.
+
+    Parameters
+    ----------
+    loss : Loss
+    y : (n, k) array, or (n, 1) if all have one target
+    s : (n, k) array, or (n, 1) if all have the same weights
+    """
+    if not getattr(loss, "relative", False):
+        return loss
+    found: Loss = loss.resolve(y, s)  # type: ignore[attr-defined]
     return found
 
 

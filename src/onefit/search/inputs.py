@@ -45,7 +45,7 @@ def winner_of(choose: Any, results: dict[str, Any]) -> int:
     best = choose(results)
     if not isinstance(best, Integral):
         raise TypeError(f"refit returned {best!r}, and must return the index of a candidate")
-    if not 0 <= best < len(results["params"]):
+    if not 0 <= int(best) < len(results["params"]):
         raise IndexError(f"refit returned {best}; there are {len(results['params'])} candidates")
     return int(best)
 

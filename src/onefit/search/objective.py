@@ -36,6 +36,7 @@ from onefit.estimators import inside
 from onefit.gradient import Pointwise, SmoothedError, cv_gradient
 from onefit.linalg import LinAlgError
 from onefit.losses import Huber, Log, Quantile, SmoothedHinge, Squared
+from onefit.losses.base import resolved
 from onefit.search.directions import Bandwidths, Direction, Mixture, make_direction
 from onefit.search.grid import Machine
 from onefit.search.metrics import absolute_error, accuracy
@@ -92,8 +93,10 @@ def _pointwise(task: Task, metric: str, machine: Machine) -> Pointwise:
     corner = CORNER * float(np.std(task.sample.Y)) or 1.0
     criterion = task.criterion
     if isinstance(criterion, KernelStability):
+        own = inside.loss_of(machine.estimator)
+        own = resolved(own, task.sample.Y, task.sample.s[:, None])
         known: dict[Any, Pointwise] = {
-            None: inside.loss_of(machine.estimator), "squared": Squared(), "hinge": SmoothedHinge(),
+            None: own, "squared": Squared(), "hinge": SmoothedHinge(),
             "absolute": Huber(corner), "zero_one": SmoothedError(WIDTH),
         }  # fmt: skip
         return known[criterion.loss]

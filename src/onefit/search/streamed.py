@@ -281,8 +281,8 @@ def _check_machine(one: Machine, criterion: Any) -> None:
         )
     if getattr(inside.loss_of(machine), "relative", False):
         raise ValueError(
-            "a width of 'mad' is a median over all rows, which are streamed; give threshold or "
-            "delta in units of the target"
+            "a width of 'mad' is a median over the targets of each training part, which are "
+            "streamed; give threshold or delta in units of the target"
         )
     if inside.weighs_classes(machine) and isinstance(machine.gamma, str):
         raise ValueError(

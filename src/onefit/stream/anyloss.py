@@ -9,7 +9,7 @@ the next; targets one after the other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -19,7 +19,7 @@ from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
 from onefit.linalg import LinAlgError
-from onefit.losses.base import loss_of
+from onefit.losses.base import Loss, loss_of, resolved
 from onefit.problem import Problem
 from onefit.stream.accumulate import Accumulator
 from onefit.stream.bound import Certificate
@@ -29,9 +29,8 @@ from onefit.stream.newton import Minimum, minimise_one, warn_unfinished
 from onefit.stream.partition import Partition, partitions
 from onefit.stream.passes import Form, Pieces, Second
 from onefit.stream.side_by_side import solve_splits
-from onefit.stream.squared import fit_squared
 
-__all__ = ["PrimalExact", "PrimalLimit", "fit_primal", "with_threshold"]
+__all__ = ["PrimalExact", "PrimalLimit", "fit_primal"]
 
 #: numbers in all matrices of a pass
 ROOM = 2**28
@@ -68,17 +67,6 @@ class PrimalExact(_Primal):
     refined = True
 
 
-def with_threshold(problem: Problem, lam: float) -> Problem:
-    """The problem with a loss that no longer waits for the residuals of the squared loss."""
-    if not getattr(problem.loss, "relative", False):
-        return problem
-    rows: FeatureGram = problem.K
-    found = fit_squared(problem, lam)
-    kept = problem.positive
-    residuals = problem.Y[kept] - (rows.values(kept, found.W) + found.b)[:, 0]
-    return problem.with_loss(problem.loss.resolve(residuals, problem.s[kept]))  # type: ignore[attr-defined]
-
-
 def fit_primal(
     problem: Problem, lam: float, target: int, label: Indices, start: Array | None = None
 ) -> Minimum:
@@ -92,8 +80,8 @@ def fit_primal(
 
 
 def make_form(problem: Problem, target: int) -> Form:
-    """What the columns of a target share."""
-    loss = loss_of(problem.loss, [target])
+    """What the columns of a target share; the loss is that of all rows."""
+    loss = loss_of(problem.resolved.loss, [target])
     return Form(problem.K.kept[1], loss, target, problem.fit_intercept)
 
 
@@ -130,8 +118,7 @@ class PrimalPrepared(Prepared):
         return path.judged(self.problem)
 
     def _at(self, path: HeldOutPath, i: int, starts: list[Array | None]) -> None:
-        lam = float(path.lams[i])
-        problem = with_threshold(self.problem, lam)
+        lam, problem = float(path.lams[i]), self.problem
         for j in range(problem.Y.shape[1]):
             full = fit_primal(problem, lam, j, self.groups[0].label, starts[j])
             starts[j] = full.theta
@@ -148,7 +135,7 @@ class PrimalPrepared(Prepared):
 
     def machines(self, lam: float) -> tuple[Array, Array]:
         """Weights (m, splits, q) and intercepts (splits, q) of all splits at one lambda."""
-        problem = with_threshold(self.problem, lam)
+        problem = self.problem
         m, q = problem.K.features.size, problem.Y.shape[1]
         W, b = np.zeros((m, len(self.folds), q)), np.zeros((len(self.folds), q))
         for j in range(q):
@@ -174,7 +161,21 @@ class PrimalPrepared(Prepared):
         one_pass = _runner(problem, part.label)
         full = theta, pieces
         form = make_form(problem, j)
-        return solve_splits(form, full, columns, one_pass, scale, longest, self.refined)
+        own = self._losses(j, part)
+        if own is not None:
+            form = replace(form, loss=own)
+        far, refined = longest, self.refined
+        return solve_splits(form, full, columns, one_pass, scale, far, refined, own is not None)
+
+    def _losses(self, j: int, part: Partition) -> Loss | None:
+        """The loss of each split of a group, if it takes its width from the targets trained on."""
+        problem, mask = self.problem, np.zeros((self.problem.n, len(part.splits)))
+        loss = loss_of(problem.loss, [j])
+        if not getattr(loss, "relative", False):
+            return None
+        for c, split in enumerate(part.splits):
+            mask[self.folds.train[split], c] = problem.s[self.folds.train[split]]
+        return resolved(loss, problem.Y[:, [j]], mask)
 
     def _longest(self, split: int) -> float:
         return float(self.problem.K.lengths[self.folds.test[split]].max(initial=0.0))

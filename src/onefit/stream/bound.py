@@ -102,7 +102,7 @@ def _flattened(
     """beta, and the width of the stretch where a column is flat in b."""
     width, some = np.zeros_like(beta), np.flatnonzero(curved == 0.0)
     if some.size:
-        found: Stretches = run(Stretch(form, theta[:, some], columns.train[:, some]))
+        found: Stretches = run(Stretch(form.take(some), theta[:, some], columns.train[:, some]))
         nearer = found.beta < beta[some]
         beta[some[nearer]], width[some[nearer]] = found.beta[nearer], found.width[nearer]
     return beta, width

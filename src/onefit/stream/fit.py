@@ -9,7 +9,7 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array
 from onefit.problem import Problem
-from onefit.stream.anyloss import fit_primal, with_threshold
+from onefit.stream.anyloss import fit_primal
 from onefit.stream.newton import warn_unfinished
 from onefit.stream.squared import fit_squared
 
@@ -40,7 +40,7 @@ def fit_features(problem: Problem, lam: float) -> tuple[FeatureFit, Problem]:
         if found.reasons[0]:
             raise linalg.LinAlgError(found.reasons[0])
         return FeatureFit(np.asfortranarray(found.W[:, 0]), found.b[0], 1), problem
-    problem = with_threshold(problem, lam)
+    problem = problem.resolved
     m, q = problem.K.features.size, problem.Y.shape[1]
     W, b, steps = np.zeros((m, q), order="F"), np.zeros(q), 1
     whole = np.zeros(problem.n, dtype=np.intp)

@@ -18,6 +18,7 @@ from onefit import linalg
 from onefit._precise import EPSILON
 from onefit._types import Array
 from onefit.certificate import stretch
+from onefit.losses.base import loss_of
 from onefit.stream.accumulate import Chunk
 from onefit.stream.passes import Form, Run, Sum, trained
 from onefit.stream.step_length import BETWEEN
@@ -86,7 +87,10 @@ class Stretch:
         broken = (terms != np.rint(terms)).sum(axis=0)
         curved = linalg.dots(s, form.loss.curvature(y, u))
         size = np.where(s > 0.0, np.abs(y) + np.abs(u), 0.0).max(axis=0, initial=0.0)
-        ends = [stretch(form.loss, y[own, 0], u[own, c]) for c, own in enumerate((s > 0.0).T)]
+        ends = [
+            stretch(loss_of(form.loss, [c]), y[own, 0], u[own, c])
+            for c, own in enumerate((s > 0.0).T)
+        ]
         below, above = np.array(ends).reshape(-1, 2).T
         return self.merge(state, (terms.sum(axis=0), curved, broken, size, below, above))
 

@@ -9,14 +9,14 @@ there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from onefit import linalg
 from onefit._types import Array
-from onefit.losses.base import Loss
+from onefit.losses.base import Loss, loss_of
 from onefit.stream.accumulate import Chunk
 from onefit.stream.features import FeatureMap
 
@@ -36,6 +36,7 @@ class Form:
     ----------
     features : FeatureMap
     loss : Loss
+        Of all columns, or of each its own.
     target : int
         The column of Y.
     intercept : bool
@@ -50,6 +51,10 @@ class Form:
     def size(self) -> int:
         """Of theta."""
         return self.features.size + int(self.intercept)
+
+    def take(self, some: Any) -> Form:
+        """That of some of the columns."""
+        return replace(self, loss=loss_of(self.loss, some))
 
     def predictions(self, phi: Any, theta: Array) -> Array:
         """psi'theta, (rows, columns)."""

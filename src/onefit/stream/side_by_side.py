@@ -24,7 +24,7 @@ from onefit.stream.bound import Certificate, certify
 from onefit.stream.flat import slide
 from onefit.stream.hessian import Columns, Factor, penalty, total
 from onefit.stream.newton import PATIENCE, STEPS, minimise_one
-from onefit.stream.passes import Form, Pieces, Products, Run
+from onefit.stream.passes import Check, Form, Pieces, Products, Run
 from onefit.stream.step_length import step_lengths
 
 __all__ = ["limits", "refine", "solve_splits"]
@@ -41,13 +41,15 @@ def solve_splits(
     scale: float,
     longest: Array,
     refined: bool,
+    own: bool = False,
 ) -> tuple[Array, Certificate, Array]:
     """Machines of all columns, how far they are from their minimisers, and their steps.
 
     ``full`` is the machine of all rows with its sums, ``longest`` the largest |phi| of the rows
-    that a column predicts; without ``refined`` there is one step.
+    that a column predicts; without ``refined`` there is one step. ``own``: each column has a loss
+    of its own.
     """
-    found, factors = limits(form, *full, columns, run, scale)
+    found, factors = limits(form, *full, columns, run, scale, own)
     if refined:
         aim = 0.5 * EXACT * scale
         return refine(form, found, columns, factors, run, scale, longest, aim)
@@ -56,20 +58,35 @@ def solve_splits(
 
 
 def limits(
-    form: Form, theta: Array, pieces: dict[int, Pieces], columns: Columns, run: Run, scale: float
+    form: Form,
+    theta: Array,
+    pieces: dict[int, Pieces],
+    columns: Columns,
+    run: Run,
+    scale: float,
+    own: bool = False,
 ) -> tuple[Array, list[Factor]]:
-    """One Newton step of every column from the machine of all rows; and its factors."""
+    """One Newton step of every column from the machine of all rows; and its factors.
+
+    Where each column has a loss of its own, its gradient takes a pass more, and its curvature is
+    that of the loss of all rows.
+    """
     found, factors = np.empty((form.size, columns.ridge.size)), []
+    if own:
+        at = np.repeat(theta[:, None], columns.ridge.size, axis=1)
+        gradient = run(Check(form, at, columns.train, np.empty(0))).g
     for c, ridge in enumerate(columns.ridge):
         piece = total(pieces, columns.train[:, c])
-        factor = Factor(form, piece, float(ridge), columns.lost[c])
-        pull = piece.g + penalty(form, columns.ridge[[c]])[:, 0] * theta
+        factor = Factor(form.take([c]), piece, float(ridge), columns.lost[c])
+        g = gradient[:, c] if own else piece.g
+        pull = g + penalty(form, columns.ridge[[c]])[:, 0] * theta
         right = factor.times(theta[:, None]) - pull[:, None]
         found[:, [c]] = factor.solve(right)
         factors.append(factor)
     flat = np.flatnonzero([factor.flat for factor in factors])
     if flat.size:
-        found[-1, flat] += slide(form, found[:, flat], columns.train[:, flat], run, scale)
+        some = form.take(flat), found[:, flat], columns.train[:, flat]
+        found[-1, flat] += slide(*some, run, scale)
     return found, factors
 
 
@@ -94,16 +111,17 @@ def refine(
         if on.size == 0:
             break
         part, own, at = columns.take(on), [factors[i] for i in on], state.theta[:, on]
-        move = _newton(form, at, part, own, run, state.found.gradient[:, on])
-        at = at + move * step_lengths(form, part, run, at, move)
+        mine = form.take(on)
+        move = _newton(mine, at, part, own, run, state.found.gradient[:, on])
+        at = at + move * step_lengths(mine, part, run, at, move)
         flat = np.flatnonzero([one.flat for one in own])
         if flat.size:
-            at[-1, flat] += slide(form, at[:, flat], part.train[:, flat], run, scale)
-        state.put(on, at, certify(form, at, part, own, run, scale), 1)
+            at[-1, flat] += slide(mine.take(flat), at[:, flat], part.train[:, flat], run, scale)
+        state.put(on, at, certify(mine, at, part, own, run, scale), 1)
     for c in np.flatnonzero(state.best > wanted):
-        one = columns.take(np.array([c]))
-        end = minimise_one(form, one, run, state.kept[:, c], scale, float(longest[c]))
-        new = certify(form, end.theta[:, None], one, [end.factor], run, scale)
+        one, mine = columns.take(np.array([c])), form.take([c])
+        end = minimise_one(mine, one, run, state.kept[:, c], scale, float(longest[c]))
+        new = certify(mine, end.theta[:, None], one, [end.factor], run, scale)
         state.put(np.array([c]), end.theta[:, None], new, end.steps)
     return state.kept, state.found, state.steps
 

@@ -29,7 +29,8 @@ def step_lengths(form: Form, columns: Columns, run: Run, theta: Array, move: Arr
     t, on = np.ones(theta.shape[1]), np.arange(theta.shape[1])
     ts = np.repeat(LENGTHS[:, None], on.size, axis=1)
     for turn in range(3):
-        slopes = _slopes(form, columns.take(on), run, theta[:, on], move[:, on], ts)
+        some = form.take(on), columns.take(on)
+        slopes = _slopes(*some, run, theta[:, on], move[:, on], ts)
         if turn == 0:
             # the slope rises along the step: where it ends small, the step was a good one
             short = slopes[-1] > ENOUGH * np.abs(slopes[0])
