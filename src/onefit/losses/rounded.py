@@ -64,6 +64,12 @@ class _Rounded(PiecewiseQuadratic):
         """Of the rounded corners; unbounded as long as their width is not known."""
         return np.inf if self.relative else 1.0 / float(np.min(self.delta))
 
+    def widened(self, factor: float) -> tuple[Self, float]:
+        """The loss with corners so many times as wide, and what Lambda is multiplied by."""
+        several = isinstance(self.delta, tuple)
+        delta = tuple(factor * x for x in self.delta) if several else factor * self.delta
+        return replace(self, delta=delta), 1.0  # type: ignore[type-var]
+
     def resolve(self, residuals: Array, s: Array) -> Self:
         """The loss with a width for each column of the residuals of the squared loss."""
         found = deviation_of(residuals, s, PART).tolist()
