@@ -25,12 +25,12 @@ from dataclasses import replace
 import numpy as np
 
 from onefit._types import Array, Mask
-from onefit.losses.base import widened_loss
+from onefit.losses.widened import slope_points, widened_loss
 from onefit.newton import Batch, minimise
 from onefit.problem import Columns, Problem, Solution
 from onefit.systems import Cholesky, System
 
-__all__ = ["eased", "recomputed", "solve_columns", "stationary"]
+__all__ = ["FALL", "MIN_FALL", "recomputed", "solve_columns", "stationary"]
 
 #: what makes the systems of some columns, of a problem and their Lambda
 Way = Callable[[Problem, Array], System]
@@ -40,8 +40,6 @@ MAX_FACTOR = 1e100
 FALL = 10.0
 #: the smallest fall that is tried where larger ones do not lead to a solution
 MIN_FALL = 1.01
-#: halvings of a bracket around the point where a loss has a given slope
-HALVINGS = 60
 
 
 def solve_columns(
@@ -96,7 +94,7 @@ def _descend(columns: Columns, system: Way) -> tuple[Batch, int]:
     start, steps, fall = Solution.zero(n, k, columns.K.dtype), 0, FALL
     factor = last = _largest_factor(columns)
     while True:
-        batch = _solved(eased(columns, factor), start, system, match=steps > 0)
+        batch = _solved(_eased(columns, factor), start, system, match=steps > 0)
         steps += int(batch.steps.max())
         if batch.settled.all():
             if factor == 1.0:
@@ -111,7 +109,7 @@ def _descend(columns: Columns, system: Way) -> tuple[Batch, int]:
     return batch, steps + int(batch.steps.max())
 
 
-def eased(columns: Columns, factor: float) -> Columns:
+def _eased(columns: Columns, factor: float) -> Columns:
     """Problems with curved pieces so many times as wide, or with so many times the Lambda."""
     if factor == 1.0:
         return columns
@@ -128,7 +126,7 @@ def _largest_factor(columns: Columns) -> float:
     top = columns.problem.norms.diagonal * float(columns.weights.sum(axis=0).max())
 
     def hard(factor: float) -> bool:
-        one = eased(columns, factor)
+        one = _eased(columns, factor)
         straight = one.loss.curvature(one.y, zero) == 0.0
         sloped = one.loss.gradient(one.y, zero) != 0.0
         same = one.loss is columns.loss
@@ -141,27 +139,17 @@ def _largest_factor(columns: Columns) -> float:
 
 
 def _match_slopes(batch: Batch) -> None:
-    """Take the model of each row where the loss has the slope -2 Lambda a / s.
-
-    Slopes do not fall with u, which brackets that point. Rows that have their slope already, up to
-    rounding, stay where they are, and so do those without a bracket.
-    """
+    """Take the model of each row where the loss has the slope -2 Lambda a / s."""
     columns, at = batch.columns, batch.at
     if not columns.loss.piecewise_quadratic:
         return
     s = np.where(columns.train, columns.weights, 1.0)
-    slope, loss, y = -2.0 * columns.penalty * at.a / s, columns.loss, columns.y
+    slope = -2.0 * columns.penalty * at.a / s
     small = 16.0 * columns.epsilon * np.abs(slope).max(axis=0)
-    far = (np.abs(loss.gradient(y, at.u) - slope) > small) & columns.train
-    reach = 1.0 + np.abs(y) + np.abs(at.u)
-    low, high = at.u - reach, at.u + reach
-    far &= (loss.gradient(y, low) <= slope) & (slope <= loss.gradient(y, high))
-    for _ in range(HALVINGS):
-        middle = 0.5 * (low + high)
-        below = loss.gradient(y, middle) < slope
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    batch.held = np.where(far, middle, batch.held)
-    batch.pieces = np.where(far, loss.piece(y, middle), batch.pieces)
+    v = slope_points(columns.loss, columns.y, at.u, slope, small)
+    moved = (v != at.u) & columns.train
+    batch.held = np.where(moved, v, batch.held)
+    batch.pieces = np.where(moved, columns.loss.piece(columns.y, v), batch.pieces)
 
 
 def recomputed(columns: Columns, found: Solution) -> Solution:

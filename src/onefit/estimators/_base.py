@@ -309,7 +309,7 @@ class KernelMachine(BaseEstimator):
     def _adopt(self, features: FeatureMap, landmarks: Indices | None, found: FeatureFit) -> None:
         """Set the fitted attributes to a machine in feature space."""
         self._map, self.coef_, self.intercept_ = features, found.W, found.b
-        self.n_iter_ = found.steps
+        self.n_iter_, self.error_ = found.steps, found.error
         if isinstance(features, NystromMap):
             self.dual_coef_ = features.coefficients(found.W)
             self.landmarks_ = features.points

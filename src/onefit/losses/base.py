@@ -26,7 +26,6 @@ __all__ = [
     "loss_of",
     "of_columns",
     "require",
-    "widened_loss",
 ]
 
 
@@ -101,16 +100,6 @@ def loss_of(loss: Loss, columns: Any) -> Loss:
     """The loss of some of the targets, which may have thresholds of their own."""
     take = getattr(loss, "take", None)
     found: Loss = loss if take is None else take(columns)
-    return found
-
-
-def widened_loss(loss: Loss, factor: float) -> tuple[Loss, float]:
-    """The loss with curved pieces so many times as wide, and what Lambda is multiplied by.
-
-    A loss without a method ``widened`` is kept, and Lambda multiplied by the factor.
-    """
-    widened = getattr(loss, "widened", None)
-    found: tuple[Loss, float] = (loss, factor) if widened is None else widened(factor)
     return found
 
 

@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from onefit.losses.base import Array, Loss, loss_of, widened_loss
+from onefit.losses.base import Array, Loss, loss_of
+from onefit.losses.widened import widened_loss
 
 __all__ = ["InPairs"]
 
