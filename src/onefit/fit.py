@@ -104,7 +104,7 @@ def resolved(problem: Problem, lam: float, solver: str = "auto") -> Problem:
     """The problem with a loss that no longer waits for the residuals of the squared loss."""
     if not getattr(problem.loss, "relative", False):
         return problem
-    squared = fit(problem.with_loss(Squared()), lam, solver)
+    squared = solve(problem.with_loss(Squared()), lam, solver)
     loss = problem.loss.resolve(problem.Y - squared.u, problem.s)  # type: ignore[attr-defined]
     return problem.with_loss(loss)
 

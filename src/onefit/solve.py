@@ -39,7 +39,7 @@ MAX_FACTOR = 1e100
 #: by what the factor falls from one solution to the next (benchmarks/final_fits.py)
 FALL = 10.0
 #: the smallest fall that is tried where larger ones do not lead to a solution
-MIN_FALL = 1.01
+MIN_FALL = 1.3
 
 
 def solve_columns(

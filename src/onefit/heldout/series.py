@@ -38,7 +38,6 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices
-from onefit.fit import fit
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
 from onefit.heldout.path import WIDTH, FullPath, curvature
@@ -117,8 +116,6 @@ class _Influence(Prepared):
                 continue
             try:
                 mine = full.problems[i]
-                if not solution.converged:  # a series around any other point is none
-                    solution = fit(mine, float(path.lams[i]), start=solution)
                 for j, u in enumerate(solution.u.T):
                     self._fill(path, i, j, Operator(mine, path.lams[i], j, u))
                 fill_refits(path, i, mine, splits.positive, splits.by_refit)
