@@ -13,6 +13,7 @@ from sklearn.preprocessing import scale
 from sklearn.svm import SVC, SVR
 
 from onefit import FitError, KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.estimators import _base
 from onefit.losses.widened import widened_loss
 from onefit.stream import newton
 
@@ -107,6 +108,21 @@ def test_the_estimator_of_a_search_is_certified(diabetes):
     expected = rounded_svr(rbf_kernel(X, gamma=0.5), y, 10.0, 0.05, 1e-3)
     assert best.error_ <= 1e-6
     assert np.abs(best.predict(X) - expected).max() <= 2e-6
+
+
+def test_a_search_whose_last_fit_fails_has_its_scores(monkeypatch, diabetes):
+    """Candidates are scored by their folds, which have certificates of their own."""
+    X, y = diabetes[0][:60], diabetes[1][:60]
+    search = KernelSearchCV(KernelRegressor("quantile", delta=0.1), {"lam": [0.1]}, cv=3)
+
+    def failing(*_):
+        raise FitError("the fit did not reach its minimum")
+
+    monkeypatch.setattr(_base, "certified_fit", failing)
+    with pytest.raises(FitError, match="did not reach its minimum"):
+        search.fit(X, y)
+    search.set_params(refit=False).fit(X, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
 @pytest.mark.parametrize("delta", [1e-2, 1e-4])
