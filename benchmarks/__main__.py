@@ -16,6 +16,7 @@ SCRIPTS = (
     "svm_cells",
     "accuracy",
     "svm_limit",
+    "final_fits",
     "outlier_rule",
     "ablation",
     "iterative",

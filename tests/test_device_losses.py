@@ -12,7 +12,6 @@ from itertools import cycle
 import numpy as np
 import pytest
 from registries import CLASSIFIERS, LOSS_IDS, LOSSES, REGRESSORS, sample
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, ShuffleSplit
 
 from onefit import KernelClassifier, KernelRegressor, heldout_predict
@@ -145,7 +144,6 @@ ESTIMATORS = [(KernelRegressor, one) for one in REGRESSORS] + [
 ]
 
 
-@pytest.mark.filterwarnings("ignore", category=ConvergenceWarning)
 @pytest.mark.parametrize(("kind", "params"), ESTIMATORS, ids=lambda one: str(one)[-40:])
 def test_estimators_stay_where_the_data_are(kind, params):
     torch = pytest.importorskip("torch")

@@ -9,7 +9,6 @@ import pytest
 from heldout._twins import make_problem
 from hypothesis import given, settings
 from registries import LOSS_IDS, LOSSES, SCALINGS, cases
-from sklearn.exceptions import ConvergenceWarning
 
 from onefit.fit import fit
 from onefit.losses import Huber, SmoothedHinge, Squared
@@ -48,7 +47,6 @@ def test_it_agrees_with_newtons_method(loss, task, fit_intercept, scaling):
 def test_it_is_never_lower(case):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.simplefilter("ignore", ConvergenceWarning)
         other = solve_reweight(case.problem, case.lam, max_steps=300)
         newton = fit(case.problem, case.lam)
     ours, theirs = (objective(case.problem, case.lam, each)[0] for each in (newton, other))
@@ -66,8 +64,7 @@ def test_the_squared_loss_takes_one_step_and_another_to_see_it():
 
 def test_it_says_when_it_is_not_done():
     problem = make_problem(SmoothedHinge(1e-3), "classification")
-    with pytest.warns(ConvergenceWarning, match=r"has not converged in 5 steps.*use Newton's"):
-        assert not solve_reweight(problem, 1e-4, max_steps=5).converged
+    assert not solve_reweight(problem, 1e-4, max_steps=5).converged
 
 
 def test_it_ends_in_single_precision():

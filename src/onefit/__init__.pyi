@@ -18,6 +18,7 @@ from ._version import __version__
 from .decide import CalibratedKernelClassifier, MinimumCostClassifier
 from .diagnostics import asymptotic_variance, cv_loo_stability, influence
 from .estimators import KernelClassifier, KernelRegressor
+from .fit import FitError
 from .grids import default_grid
 from .heldout import HeldOut
 from .kernels import Bank
@@ -35,6 +36,7 @@ __all__ = [
     "Bank",
     "ByGradient",
     "CalibratedKernelClassifier",
+    "FitError",
     "HashKFold",
     "HeldOut",
     "Interval",

@@ -1,33 +1,45 @@
-"""The fit: the minimiser at one lambda, for every target."""
+"""The fit: the minimiser at one lambda, for every target, with a bound on its error.
+
+A fit is at its minimiser, or it raises. It is there if the certificate that held-out values have
+(onefit.certificate) says so, or, where that has no small bound (single precision, many rows, a
+kernel that is not definite), if it is stationary up to a rounding that leaves its predictions
+their digits.
+"""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from onefit import linalg
-from onefit._types import Array, Mask
-from onefit.newton import Batch, minimise
+from onefit._types import Array
+from onefit.certificate import EXACT
+from onefit.certify import bound, certify
+from onefit.newton import Batch
 from onefit.problem import Columns, Problem, Solution
 from onefit.reweight import solve_reweight
-from onefit.systems import Cholesky, Iterative, System
+from onefit.solve import recomputed, solve_columns
+from onefit.systems import Cholesky, Iterative
 
-__all__ = ["SOLVERS", "fit", "solve_columns", "stationary"]
+__all__ = [
+    "SOLVERS",
+    "FitError",
+    "certified",
+    "certified_fit",
+    "fit",
+    "solve",
+]
 
 SOLVERS = ("auto", "newton", "reweight", "iterative")
-#: what makes the systems of some columns, of a problem and their Lambda
-Way = Callable[[Problem, Array], System]
-#: Newton steps of a fit
-MAX_STEPS = 100
-#: a fit that does not converge begins at a ridge so many times as large, at most, and falls by this
-FARTHEST, SMALLER = 1e100, 100.0
+#: the part of its predictions that rounding may make up in a fit without a small bound
+MAX_ROUNDING = 1e-3
 
 
-@linalg.overflowing
+class FitError(linalg.LinAlgError, FloatingPointError):
+    """A fit did not reach its minimiser."""
+
+
 def fit(
     problem: Problem, lam: float, solver: str = "auto", start: Solution | None = None
 ) -> Solution:
@@ -42,93 +54,94 @@ def fit(
         one for a kernel matrix that is not held; "auto" is "newton" for any other.
     start : Solution, default=None
         Where to begin, near the minimiser; at zero by default.
+
+    Raises
+    ------
+    FitError
+        If a column is not at its minimiser.
+    """
+    problem = problem.resolved
+    found = solve(problem, lam, solver, start)
+    return found if _reliable(problem, found) else certified_fit(problem, lam, found)[0]
+
+
+@linalg.overflowing
+def certified_fit(problem: Problem, lam: float, found: Solution) -> tuple[Solution, Array]:
+    """What :func:`solve` found, refined, and for each target a bound on its error.
+
+    The bound is on the error of a prediction for any row of the sample that has a positive weight.
+    It is infinite where none is known.
+    """
+    columns = problem.targets(problem.positive, problem.ridge(lam))
+    batch = certified(columns, found, columns.train)
+    exact = bool((batch.error <= EXACT * columns.scale).all())
+    if not exact and not _reliable(problem, found):
+        raise _not_converged(problem, lam, found, batch.error)
+    return replace(batch.at, steps=found.steps, converged=True), batch.error
+
+
+@linalg.overflowing
+def solve(
+    problem: Problem, lam: float, solver: str = "auto", start: Solution | None = None
+) -> Solution:
+    """What :func:`fit` finds, at its minimiser or not: for those who certify what follows from it.
+
+    ``converged`` says whether it is stationary up to rounding.
     """
     if not problem.K.held:
         solver = "iterative"
-    if solver == "reweight":
-        return solve_reweight(problem.resolved, lam)
+    problem = problem.resolved
     columns = problem.targets(problem.positive, problem.ridge(lam))
-    found = solve_columns(columns, start, Iterative if solver == "iterative" else Cholesky)
-    if not found.converged:
-        warnings.warn(
-            f"Newton's method stopped after {found.steps} steps short of a stationary point "
-            f"(loss {problem.loss!r}, lam={lam:g}); the problem is too ill-conditioned for "
-            f"{problem.Y.dtype}: raise lam, or scale the data",
-            ConvergenceWarning,
-            stacklevel=3,
-        )
-    return found
+    if solver == "reweight":
+        return recomputed(columns, solve_reweight(problem, lam))
+    return solve_columns(columns, start, Iterative if solver == "iterative" else Cholesky)
 
 
-def solve_columns(
-    columns: Columns, start: Solution | None = None, system: Way = Cholesky
-) -> Solution:
-    """The minimisers of some columns, by a factor per column and step or another way of solving.
+def certified(columns: Columns, found: Solution, tested: Array, wanted: float = EXACT) -> Batch:
+    """Solutions with bounds on their errors on the tested rows, refined where these are too large.
 
-    Columns that do not converge start again from zero, along falling Lambda.
+    A kernel matrix that is not held has no extended precision, and its bounds stand as they are;
+    a loss that does not tell its largest curvature has none.
     """
-    n, k = columns.weights.shape
-    batch = _solved(columns, start or Solution.zero(n, k, columns.K.dtype), system)
-    steps, failed = int(batch.steps.max()), np.flatnonzero(~stationary(batch))
-    if failed.size:
-        part, more = _descend(columns.take(failed), system)
-        batch.put(failed, part)
-        steps += more
-    return replace(batch.at, steps=steps, converged=bool(stationary(batch).all()))
-
-
-def _solved(columns: Columns, start: Solution, system: Way) -> Batch:
-    """Newton steps from a point, to the middle of what is flat in b.
-
-    Predictions that were carried along are computed anew in the end; where that shows a gap, one
-    more step closes it.
-    """
-    batch = Batch.start(columns, system(columns.problem, columns.ridge), start)
-    minimise(batch, MAX_STEPS)
-    batch.recompute()
+    batch = Batch.start(columns, Cholesky(columns.problem, columns.ridge), found)
     batch.own()
-    rough = np.flatnonzero(batch.settled & ~stationary(batch))
-    if rough.size:
-        part = batch.take(rough)
-        part.step()
-        part.recompute()
-        batch.put(rough, part)
-    flat = np.flatnonzero(batch.flat())
-    if flat.size:
-        batch.centre(flat)
+    batch.settled[:] = True  # whether it is, the certificate tells
+    batch.steps[:] = found.steps
+    if not hasattr(columns.loss, "max_curvature"):
+        return batch
+    if not columns.K.held:
+        bound(batch, tested)
+    else:
+        certify(batch, tested, wanted)
     return batch
 
 
-def _descend(columns: Columns, system: Way) -> tuple[Batch, int]:
-    """From zero along falling Lambda: each solution starts the next, SMALLER times below."""
-    n, k = columns.weights.shape
-    top = columns.problem.norms.diagonal * float(columns.weights.sum(axis=0).max())
-    ratio = min(max(1.0, top / float(columns.ridge.min())), FARTHEST)
-    stages = np.ceil(np.log(ratio) / np.log(SMALLER))
-    at, steps = Solution.zero(n, k, columns.K.dtype), 0
-    for power in np.arange(stages, -1.0, -1.0):
-        eased = replace(columns, ridge=columns.ridge * SMALLER**power)
-        batch = _solved(eased, at, system)
-        at, steps = batch.at, steps + int(batch.steps.max())
-    return batch, steps
+def _reliable(problem: Problem, found: Solution) -> bool:
+    """Whether a solution is stationary, and its predictions more than rounding.
+
+    A singular K with a tiny lam can make them just that: stationarity, a = -s g / (2 Lambda), makes
+    a grow as 1 / lam in directions that K does not see.
+    """
+    size = float(np.abs(found.u).max())
+    return bool(found.converged and _rounding(problem, found) <= MAX_ROUNDING * size)
 
 
-def stationary(batch: Batch) -> Mask:
-    """Whether 2 Lambda a = -s g holds, up to what rounding in u = K a makes of it."""
-    columns, at = batch.columns, batch.at
-    s, loss, epsilon = columns.weights, columns.loss, columns.epsilon
-    g = s * loss.gradient(columns.y, at.u)
-    gap = np.abs(2.0 * columns.penalty * at.a + g)
-    size = columns.problem.norms.diagonal * np.abs(at.a).sum(axis=0)
-    rounding = 8.0 * epsilon * (size + np.abs(at.u).max(axis=0))
-    # rounding may have put a point on either side of a kink
-    curvature = np.max(
-        [
-            (s * loss.curvature(columns.y, at.u + shift)).max(axis=0)
-            for shift in (-rounding, 0.0 * rounding, rounding)
-        ],
-        axis=0,
+def _rounding(problem: Problem, found: Solution) -> float:
+    """About what rounding makes of K a."""
+    root = problem.norms.roots  # |K_ij| <= root_i root_j
+    terms = np.sqrt(np.square(root[:, None] * found.a).sum(axis=0).max())
+    return float(np.finfo(found.a.dtype).eps * root.max() * terms)
+
+
+def _not_converged(problem: Problem, lam: float, found: Solution, error: Array) -> FitError:
+    """What was measured, and what to do about it."""
+    worst = int(np.argmax(error / problem.scale))
+    bounded = f"an error of at most {error[worst]:.1e}" if np.isfinite(error[worst]) else "no bound"
+    dtype, size = problem.Y.dtype, float(np.abs(found.u).max())
+    double = "" if dtype == np.float64 else ", or pass X and y in float64"
+    return FitError(
+        f"the fit did not reach its minimum (loss {problem.loss!r}, lam={lam:g}, {found.steps} "
+        f"steps in {dtype}): its predictions, near {size:.1e}, have {bounded} (at most "
+        f"{EXACT * problem.scale[worst]:.1e} is needed) and rounding errors of about "
+        f"{_rounding(problem, found):.1e}; raise lam, scale the data{double}"
     )
-    allowed = epsilon**0.5 * np.abs(g).max(axis=0) + rounding * curvature
-    ok = np.isfinite(gap).all(axis=0) & (gap.max(axis=0) <= allowed)
-    return np.asarray(ok & batch.settled)

@@ -15,10 +15,9 @@ or quadratic: this is the second opinion, not the fast way.
 
 from __future__ import annotations
 
-import warnings
+from dataclasses import replace
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from onefit.losses.base import loss_of, require
 from onefit.problem import Problem, Solution
@@ -30,12 +29,16 @@ __all__ = ["solve_reweight"]
 def solve_reweight(
     problem: Problem, lam: float, max_steps: int = 5000, tolerance: float = 1e-11
 ) -> Solution:
-    """Minimise by reweighting, from zero, until the predictions stop moving."""
+    """Minimise by reweighting, from zero, until the predictions stop moving.
+
+    ``converged`` says that they did. Convergence is linear: they may still be far from the minimum,
+    which is for the caller to find out.
+    """
     require(problem.loss, "reweight", "reweight")
     ridge, rows = problem.ridge(lam), problem.positive
     tolerance = max(tolerance, 4.0 * float(np.finfo(problem.Y.dtype).eps))
     found = Solution.zero(problem.n, problem.Y.shape[1], problem.Y.dtype)
-    steps = 0
+    steps, still = 0, True
     for j, y in enumerate(problem.Y.T):
         u, loss = np.zeros_like(y), loss_of(problem.loss, [j])
         for _step in range(1, max_steps + 1):
@@ -49,12 +52,7 @@ def solve_reweight(
             if change <= tolerance * (1.0 + float(np.abs(u).max())):
                 break
         else:
-            warnings.warn(
-                f"reweighting has not converged in {max_steps} steps (loss {problem.loss!r}, "
-                f"lam={lam:g}, last change {change:.1e}); use Newton's method",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            still = False
         found.a[:, j], found.b[j], found.u[:, j] = a, b, u
         steps = max(steps, _step)
-    return Solution(found.a, found.b, found.u, found.drift, steps, steps < max_steps)
+    return replace(found, steps=steps, converged=still)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from registries import sample
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
-from onefit import KernelClassifier, KernelRegressor
+from onefit import FitError, KernelClassifier, KernelRegressor
 from onefit.losses import Huber, Log
 
 BOTH = [(KernelRegressor, "regression"), (KernelClassifier, "classification")]
@@ -200,10 +200,12 @@ def test_numbers_too_large_for_the_kernel(make, task):
         make(kernel="poly", gamma=1.0, degree=9).fit(1e30 * X, y)
 
 
-def test_lost_digits_are_told():
+def test_predictions_that_are_all_rounding_are_an_error():
     """A linear kernel that cannot follow the targets, and no penalty to speak of."""
     X, y = sample("regression")
-    with pytest.warns(ConvergenceWarning, match=r"rounding may change them by about .*; raise lam"):
+    with pytest.raises(
+        FitError, match=r"did not reach its minimum .* rounding errors of about .*; raise lam"
+    ):
         KernelRegressor(kernel="linear", lam=1e-15).fit(X, y)
 
 

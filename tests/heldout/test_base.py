@@ -119,7 +119,6 @@ def test_values_have_the_precision_of_the_data_and_bounds_are_of_what_is_given(n
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if name != "influence"])
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_values_that_overflow_have_a_reason_and_other_lambdas_values(name):
     """A straight line, as far as single precision goes and further."""
     x = np.array([[1.0, 2.0, 3.0, 2.5, 1.5, 10.0]], dtype=np.float32).T
@@ -152,7 +151,7 @@ def test_numerics_that_fail_at_one_lambda_spare_the_others(monkeypatch, name):
     """No matrix is known whose factors fail in all of them: a fit or a refit is made to."""
     problem = make_problem(Huber(0.3), "regression", N)
     expected = make(name).prepare(problem, SPLITS["kfold"]).predict(LAMS)
-    where, what = (refit, "refit_fold") if name == "refit" else (path_module, "fit")
+    where, what = (refit, "refit_fold") if name == "refit" else (path_module, "solve")
     honest = getattr(where, what)
 
     def failing(problem, lam, *args, **options):

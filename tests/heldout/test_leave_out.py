@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from adversarial.reference import reference
@@ -23,7 +21,6 @@ from heldout._twins import (
 )
 from hypothesis import given, settings
 from registries import LOSS_IDS, LOSSES
-from sklearn.exceptions import ConvergenceWarning
 
 from onefit import newton
 from onefit.certificate import EXACT
@@ -158,7 +155,7 @@ def test_full_solutions_that_are_known_are_not_computed_again(monkeypatch, loss,
     wrong = {lam: one + 1e-3 for lam, one in known.items()}
     found = Exact(wrong).prepare(problem, folds).predict(lams)
     np.testing.assert_allclose(found.values, expected.values, atol=1e-8)
-    monkeypatch.setattr(path, "fit", lambda *_, **__: pytest.fail("fitted again"))
+    monkeypatch.setattr(path, "solve", lambda *_, **__: pytest.fail("fitted again"))
     monkeypatch.setattr(path.FullPath, "_along", lambda *_: pytest.fail("followed again"))
     found = Exact(known).prepare(problem, folds).predict(lams)
     np.testing.assert_allclose(found.values, expected.values, atol=1e-8)
@@ -197,9 +194,7 @@ def assert_no_lie(case, method=None, stages=0):
     """
     problem, folds, lam = case
     lams = lam * 2.0 ** np.arange(stages, -1.0, -1.0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        held = (method or Exact()).prepare(problem, folds).predict(lams)[-1]
+    held = (method or Exact()).prepare(problem, folds).predict(lams)[-1]
     assert np.isfinite(held.values).all()
     witnesses = called = 0
     for k, (train, test) in enumerate(folds):

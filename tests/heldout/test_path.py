@@ -70,13 +70,13 @@ def test_solutions_come_in_the_order_of_the_lambdas(loss, share):
 
 
 def test_solutions_start_where_the_last_one_ended(monkeypatch):
-    starts, honest = [], path.fit
+    starts, honest = [], path.solve
 
     def watched(problem, lam, **options):
         starts.append((lam, options["start"]))
         return honest(problem, lam, **options)
 
-    monkeypatch.setattr(path, "fit", watched)
+    monkeypatch.setattr(path, "solve", watched)
     problem = make_problem(Log(), "classification", 30)
     first, last, middle = full_path(problem, splits(30)["kfold"]).solutions(
         np.array([1.0, 1e-2, 1e-1])
@@ -90,13 +90,13 @@ def test_solutions_start_where_the_last_one_ended(monkeypatch):
 
 def test_solutions_follow_one_factor_where_many_points_have_curvature(monkeypatch):
     """Three lambdas are too few for a decomposition; only the first of them is fitted."""
-    fitted, honest = [], path.fit
+    fitted, honest = [], path.solve
 
     def watched(problem, lam, **options):
         fitted.append(lam)
         return honest(problem, lam, **options)
 
-    monkeypatch.setattr(path, "fit", watched)
+    monkeypatch.setattr(path, "solve", watched)
     for loss, task in PIECEWISE:
         fitted.clear()
         problem = narrow(loss, task, scaling="total", q=2)
@@ -109,14 +109,14 @@ def test_solutions_follow_one_factor_where_many_points_have_curvature(monkeypatc
 
 
 def test_a_lambda_without_a_solution_has_a_reason_and_the_next_one_a_solution(monkeypatch):
-    honest = path.fit
+    honest = path.solve
 
     def failing(problem, lam, **options):
         if lam == 1e-1:
             raise path.linalg.LinAlgError("no factor")
         return honest(problem, lam, **options)
 
-    monkeypatch.setattr(path, "fit", failing)
+    monkeypatch.setattr(path, "solve", failing)
     problem = make_problem(Huber(0.3), "regression", 30)
     lams = np.array([1e-2, 1e-1, 1.0])
     found = full_path(problem, splits(30)["kfold"]).solutions(lams)

@@ -140,8 +140,8 @@ def test_the_winner_scores_as_refits_do():
 def test_repairs_begin_where_the_limit_was_taken(monkeypatch, method):
     """The full-sample solutions are known by then, in processes of their own too."""
     X, _, y = data(2, 80)
-    fits, honest = [], path.fit
-    monkeypatch.setattr(path, "fit", lambda *a, **k: fits.append(a[1]) or honest(*a, **k))
+    fits, honest = [], path.solve
+    monkeypatch.setattr(path, "solve", lambda *a, **k: fits.append(a[1]) or honest(*a, **k))
     once = fitted("smoothed_hinge", X, y, "limit")
     of_the_limit = len(fits)
     alone = fitted("smoothed_hinge", X, y, method)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import (
     check_consistent_length,
@@ -23,7 +21,7 @@ from onefit._types import Indices
 from onefit._validation import check_choice, check_positive, check_weights, first_not_finite
 from onefit.estimators.bring import home, settle
 from onefit.estimators.unused import warn_of_unused
-from onefit.fit import SOLVERS, fit
+from onefit.fit import SOLVERS, FitError, certified_fit, solve
 from onefit.heldout.iterative import fit_on_device
 from onefit.kernels import (
     Geometry,
@@ -51,8 +49,6 @@ SCALINGS = ("mean", "total")
 
 #: matrices of n rows that a factor on a device takes
 HELD = 5
-#: relative rounding error of the predictions that calls for a warning
-_LOST_DIGITS = 1e-3
 
 
 class KernelMachine(BaseEstimator):
@@ -60,6 +56,7 @@ class KernelMachine(BaseEstimator):
 
     dual_coef_: Any
     intercept_: Any
+    error_: float
     kernel: Any
     gamma: Any
     degree: Any
@@ -289,26 +286,21 @@ class KernelMachine(BaseEstimator):
         """Solve on the rows of positive weight, set the fitted attributes, return the loss."""
         if problem.K.features is not None:
             return self._solve_features(problem)
-        device: Any = problem.K.arrays
-        if problem.quadratic and not device.on_host:
-            a, b, steps = fit_on_device(problem, float(self.lam))
-            self._remember(Solution(device.host(a), b, np.empty(0), np.empty(0), steps))
-            return problem.loss
         solver = solver or self.solver
-        problem = problem.resolved
-        solution = fit(problem, float(self.lam), solver)
-        self._remember(solution)
-        if device.on_host:
-            _warn_of_lost_digits(problem, solution)
+        if problem.quadratic and not problem.K.arrays.on_host:
+            found = fit_on_device(problem, float(self.lam))
+        else:
+            problem = problem.resolved
+            found = solve(problem, float(self.lam), solver)
+        self._check_finite(found.a, found.b)
+        solution, error = certified_fit(problem, float(self.lam), found)
+        self._remember(solution, error)
         return problem.loss
 
     def _solve_features(self, problem: Problem) -> Loss:
         """The same in feature space."""
         found, problem = fit_features(problem, float(self.lam))
-        if not (np.isfinite(found.W).all() and np.isfinite(found.b).all()):
-            raise FloatingPointError(
-                f"the solution at lam={self.lam:g} is not finite; raise lam, or scale X and y"
-            )
+        self._check_finite(found.W, found.b)
         rows: FeatureGram = problem.K
         self._adopt(rows.features, rows.landmarks, found)
         return problem.loss
@@ -316,7 +308,7 @@ class KernelMachine(BaseEstimator):
     def _adopt(self, features: FeatureMap, landmarks: Indices | None, found: FeatureFit) -> None:
         """Set the fitted attributes to a machine in feature space."""
         self._map, self.coef_, self.intercept_ = features, found.W, found.b
-        self.n_iter_ = found.steps
+        self.n_iter_, self.error_ = found.steps, found.error
         if isinstance(features, NystromMap):
             self.dual_coef_ = features.coefficients(found.W)
             self.landmarks_ = features.points
@@ -326,11 +318,14 @@ class KernelMachine(BaseEstimator):
     def _finish(self, loss: Loss) -> None:
         """Give the fitted attributes the shape of y."""
 
-    def _remember(self, solution: Solution) -> None:
-        if not (np.isfinite(solution.a).all() and np.isfinite(solution.b).all()):
-            raise FloatingPointError(
+    def _check_finite(self, *parts: Array) -> None:
+        if not all(np.isfinite(part).all() for part in parts):
+            raise FitError(
                 f"the solution at lam={self.lam:g} is not finite; raise lam, or scale X and y"
             )
+
+    def _remember(self, solution: Solution, error: Array) -> None:
+        self.error_ = float(error.max())
         self.dual_coef_ = solution.a
         self.support_ = np.flatnonzero(solution.a.any(axis=1))
         self.intercept_ = solution.b
@@ -417,22 +412,3 @@ def _check_objects(X: Array, least: int) -> Array:
             "is required."
         )
     return X
-
-
-def _warn_of_lost_digits(problem: Problem, solution: Solution) -> None:
-    """Warn where the terms of K a are so much larger than their sum that little of it is right.
-
-    A singular K with a tiny lam does this: stationarity, a = -s g / (2 Lambda), makes a grow as
-    1 / lam in directions that K does not see.
-    """
-    coef, root = solution.a, problem.norms.roots  # |K_ij| <= root_i root_j
-    terms = root.max() * np.sqrt(np.square(root[:, None] * coef).sum(axis=0).max())
-    rounding = float(np.finfo(coef.dtype).eps * terms)
-    size = float(np.abs(solution.u).max())
-    if rounding > _LOST_DIGITS * size:
-        warnings.warn(
-            f"predictions near {size:.1e} are sums of terms so large that rounding may change "
-            f"them by about {rounding:.1e}; raise lam, or fit in float64",
-            ConvergenceWarning,
-            stacklevel=4,
-        )

@@ -85,6 +85,9 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     X_fit_ : the training rows (the kernel matrix when precomputed; none with an approximation)
     coef_, landmarks_, landmark_indices_ : as in :class:`KernelRegressor`
     n_iter_ : int
+    error_ : float
+        Bound on how far a decision value of a training row is from that of the minimiser; infinite
+        where none is known.
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
 
     Examples

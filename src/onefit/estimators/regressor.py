@@ -116,6 +116,9 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         The width of the rounded corners, in units of y.
     n_iter_ : int
         Steps of the solver.
+    error_ : float
+        Bound on how far the prediction for a training row is from that of the minimiser, in units
+        of y, as held-out values have it; infinite where none is known.
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn
 
     See Also

@@ -45,7 +45,7 @@ from onefit._types import Array, Indices, Mask
 from onefit._validation import check_positive
 from onefit.certificate import EXACT
 from onefit.certify import bound
-from onefit.fit import fit
+from onefit.fit import solve
 from onefit.folds import Folds
 from onefit.gram import Gram
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
@@ -62,6 +62,7 @@ from onefit.inverse.low_rank import LowRank
 from onefit.linalg.slices import SLICE
 from onefit.newton import Batch, minimise
 from onefit.problem import Problem, Solution
+from onefit.solve import recomputed
 from onefit.systems import Iterative as System
 
 __all__ = ["Iterative", "fit_on_device"]
@@ -404,8 +405,8 @@ class _Machines:
         return np.asarray(summation(n) * rests + n * EPSILON**2 * sums)
 
 
-def fit_on_device(problem: Problem, lam: float) -> tuple[Any, Array, int]:
-    """The machines of the squared loss on all rows: a on the device, b and steps.
+def fit_on_device(problem: Problem, lam: float) -> Solution:
+    """The machines of the squared loss on all rows.
 
     Where K is held and all weights are positive the leave-out formula's own inverse has them; by
     iteration down to what rounding leaves otherwise.
@@ -420,7 +421,7 @@ def fit_on_device(problem: Problem, lam: float) -> tuple[Any, Array, int]:
         b = np.zeros(q)
         if problem.fit_intercept:
             b = np.average(problem.Y - u, axis=0, weights=problem.s)
-        return xp.asarray(a), b, 1
+        return _recomputed(problem, lam, a, b, 1)
     columns = np.stack([np.zeros(q, dtype=np.intp)] * 2 + [np.arange(q)])
     train = (problem.s > 0)[:, None]
     ridge = np.full(q, problem.ridge(lam))
@@ -432,7 +433,15 @@ def fit_on_device(problem: Problem, lam: float) -> tuple[Any, Array, int]:
     machines = _Machines(problem, train, columns, ridge, reach)
     machines.start()
     machines.iterate(systems, SHARP * problem.scale, Iterative())
-    return xp.astype(machines.a, problem.K.dtype), machines.b, int(machines.steps.max())
+    a = xp.host(xp.astype(machines.a, problem.K.dtype))
+    return _recomputed(problem, lam, a, machines.b, int(machines.steps.max()))
+
+
+def _recomputed(problem: Problem, lam: float, a: Array, b: Array, steps: int) -> Solution:
+    """A solution with its predictions."""
+    a, b = np.asfortranarray(a, dtype=problem.K.dtype), b.astype(problem.K.dtype)
+    columns = problem.targets(problem.positive, problem.ridge(lam))
+    return recomputed(columns, Solution(a, b, np.zeros_like(a), np.zeros(b.size), steps))
 
 
 def _room(K: Gram) -> int:
@@ -450,7 +459,7 @@ class _AnyLoss(_Iterative):
         path, full = self.empty(lams), None
         for i, lam in enumerate(path.lams):
             problem = self.problem.double
-            full = fit(problem, float(lam), "iterative", full)
+            full = solve(problem, float(lam), "iterative", full)
             for j in range(problem.Y.shape[1]):
                 self._fold(path, i, j, problem, full.take([j]))
             self.refit(path, i, problem)

@@ -14,11 +14,12 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices
-from onefit.fit import fit, stationary
+from onefit.fit import solve
 from onefit.heldout.splits import Splits
 from onefit.losses.base import loss_of
 from onefit.newton import Batch, minimise
 from onefit.problem import Problem, Solution
+from onefit.solve import recomputed, stationary
 from onefit.systems import (
     Cholesky,
     ColumnUpdate,
@@ -62,11 +63,8 @@ def _known(problem: Problem, lam: float, given: Array | None) -> Solution | None
         return None
     a, b = np.asfortranarray(given[:-1], dtype=problem.Y.dtype), given[-1].astype(problem.Y.dtype)
     columns = problem.targets(problem.positive, problem.ridge(lam))
-    start = Solution(a, b, np.zeros_like(a), np.zeros(b.size))
-    batch = Batch.start(columns, Cholesky(problem, columns.ridge), start)
-    batch.recompute()
-    batch.settled[:] = True
-    return replace(batch.at, steps=0) if stationary(batch).all() else None
+    found = recomputed(columns, Solution(a, b, np.zeros_like(a), np.zeros(b.size), steps=0))
+    return found if found.converged else None
 
 
 @dataclass
@@ -141,7 +139,9 @@ class FullPath:
                 known = _known(problem, lam, (starts or {}).get(lam))
                 pays = known is None and start is not None and self._pays(problem, lam, start, PATH)
                 one = (
-                    known or self._along(problem, lam, past, pays) or fit(problem, lam, start=start)
+                    known
+                    or self._along(problem, lam, past, pays)
+                    or solve(problem, lam, start=start)
                 )
                 self.iterated[i] = self._pays(problem, lam, one, 1 if self.rough else NEWTON)
             except linalg.LinAlgError as error:

@@ -15,13 +15,13 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.certificate import EXACT
-from onefit.certify import WANTED, certify
-from onefit.fit import solve_columns
+from onefit.certify import WANTED
+from onefit.fit import certified
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
 from onefit.newton import Batch
 from onefit.problem import Columns, Problem, Solution
-from onefit.systems import Cholesky
+from onefit.solve import solve_columns
 
 __all__ = [
     "Refit",
@@ -134,20 +134,11 @@ def refit_columns(columns: Columns, tested: Array, start: Solution | None = None
     """
     if start is not None:
         start = start.astype(columns.K.dtype) if np.isfinite(start.a).all() else None
-    batch = _certified(columns, tested, start)
+    batch = certified(columns, solve_columns(columns, start), tested, WANTED * EXACT)
     rough = np.flatnonzero(~(batch.error <= EXACT * columns.scale))
     if start is not None and rough.size:
-        other = _certified(columns.take(rough), tested[:, rough], None)
+        some = columns.take(rough)
+        other = certified(some, solve_columns(some), tested[:, rough], WANTED * EXACT)
         better = np.flatnonzero(other.error < batch.error[rough])
         batch.put(rough[better], other, better)
-    return batch
-
-
-def _certified(columns: Columns, tested: Array, start: Solution | None) -> Batch:
-    found = solve_columns(columns, start)
-    batch = Batch.start(columns, Cholesky(columns.problem, columns.ridge), found)
-    batch.own()
-    batch.settled[:] = True  # whether it is, the certificate tells
-    batch.steps[:] = found.steps
-    certify(batch, tested, WANTED * EXACT)
     return batch

@@ -40,8 +40,8 @@ class Loss(Protocol):
     apart, since a change of piece is what voids the exactness of a Newton step. A smooth loss, with
     neither, is one piece.
 
-    ``max_curvature`` is the largest value that ``curvature`` takes anywhere. Fits do without it;
-    held-out methods need it for their error bounds.
+    ``max_curvature`` is the largest value that ``curvature`` takes anywhere. Fits do without it,
+    and have no error bound then; held-out methods need it for theirs.
     """
 
     name: str

@@ -71,6 +71,10 @@ class SmoothedHinge(PiecewiseQuadratic):
         """Of the rounded corner."""
         return 0.5 / self.delta
 
+    def widened(self, factor: float) -> tuple[SmoothedHinge, float]:
+        """The loss with a corner so many times as wide, and what Lambda is multiplied by."""
+        return SmoothedHinge(factor * self.delta), 1.0
+
     def _slope(self, y: Array, u: Array) -> Array:
         """-dV/dt, which runs from 1 through the rounded corner to 0."""
         return np.clip((1.0 + self.delta - y * u) / (2.0 * self.delta), 0.0, 1.0)

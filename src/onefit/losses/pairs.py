@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from onefit.losses.base import Array, Loss, loss_of
+from onefit.losses.widened import widened_loss
 
 __all__ = ["InPairs"]
 
@@ -53,6 +54,11 @@ class InPairs:
         """The loss of some of the targets."""
         some = loss_of(self.loss, columns)
         return self if some is self.loss else InPairs(some)
+
+    def widened(self, factor: float) -> tuple[InPairs, float]:
+        """The loss widened on the rows with a label."""
+        loss, multiple = widened_loss(self.loss, factor)
+        return self if loss is self.loss else InPairs(loss), multiple
 
     def value(self, y: Array, u: Array) -> Array:
         return np.where(y == 0.0, 0.0, self.loss.value(y, u))

@@ -104,6 +104,13 @@ class Huber(PiecewiseQuadratic):
         """The loss with a threshold for each column, see :func:`onefit.losses.base.resolved`."""
         return Huber((THRESHOLD_IN_SPREADS * spread_of(y, s)).astype(y.dtype))
 
+    def widened(self, factor: float) -> tuple[Huber, float]:
+        """The loss with so many times the threshold, and what Lambda is multiplied by.
+
+        Multiplied alike, the largest slope and Lambda keep the range of the coefficients.
+        """
+        return Huber(factor * self.threshold), factor
+
     def take(self, columns: Any) -> Huber:
         """The loss of some of the targets; a threshold alone serves them all."""
         several = isinstance(self.threshold, np.ndarray) and self.threshold.size > 1

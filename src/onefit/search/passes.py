@@ -16,6 +16,7 @@ from sklearn.base import is_classifier
 from onefit.callbacks import callbacks_of
 from onefit.criteria.streamed import Judged
 from onefit.estimators import inside
+from onefit.fit import FitError
 from onefit.linalg import LinAlgError
 from onefit.search.criterion import get_criterion
 from onefit.search.grid import Job, Machine, jobs
@@ -278,6 +279,12 @@ class Passes:
     def bound(self, one: Work, found: FoldMachines) -> Array:
         """Bounds on the errors of held-out values, (k, L, q)."""
         return np.asarray(found.bound(self.lengths[id(one.rows)]))
+
+    def whole_error(self, one: Work, found: FoldMachines, i: int) -> float:
+        """A bound on the error of the machine of all rows at the i-th lambda, for any of them."""
+        if found.unfinished[i]:
+            raise FitError(found.unfinished[i])
+        return float(found.whole_bound(self.lengths[id(one.rows)])[i].max())
 
     def values(self, one: Work, found: FoldMachines, i: int) -> Kept:
         """The held-out values of a machine at its i-th lambda, row by row."""

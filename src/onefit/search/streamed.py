@@ -113,7 +113,8 @@ class Streamed:
         W, b = found.whole
         self.about.tell(machine)
         rows, steps = work.rows, int(found.steps[:, i].max())
-        whole = FeatureFit(np.asfortranarray(W[:, i]), b[i].copy(), steps)
+        error = self.passes.whole_error(work, found, i)
+        whole = FeatureFit(np.asfortranarray(W[:, i]), b[i].copy(), steps, error)
         if is_classifier(machine):
             ones = np.ones(len(machine.classes_))
             machine.class_weight_ = ones if work.classes is None else work.classes

@@ -22,15 +22,15 @@ from onefit.linalg import LinAlgError
 from onefit.losses.base import Loss, loss_of, resolved
 from onefit.problem import Problem
 from onefit.stream.accumulate import Accumulator
-from onefit.stream.bound import Certificate
+from onefit.stream.bound import Certificate, certify
 from onefit.stream.expansion import FeatureGram, run
 from onefit.stream.hessian import Columns
-from onefit.stream.newton import Minimum, minimise_one, warn_unfinished
+from onefit.stream.newton import Minimum, minimise_one
 from onefit.stream.partition import Partition, partitions
 from onefit.stream.passes import Form, Pieces, Second
 from onefit.stream.side_by_side import solve_splits
 
-__all__ = ["PrimalExact", "PrimalLimit", "fit_primal"]
+__all__ = ["PrimalExact", "PrimalLimit", "fit_primal", "primal_error"]
 
 #: numbers in all matrices of a pass
 ROOM = 2**28
@@ -73,10 +73,24 @@ def fit_primal(
     """The machine of all rows for one target, and its sums part by part."""
     rows: FeatureGram = problem.K
     scale, kappa = float(problem.scale[target]), float(rows.lengths.max(initial=0.0))
-    form, parts = make_form(problem, target), int(label.max()) + 1
-    nothing = [np.empty((form.size, 0))]
-    one = Columns(np.ones((parts, 1), dtype=bool), np.array([problem.ridge(lam)]), nothing)
-    return minimise_one(form, one, _runner(problem, label), start, scale, kappa)
+    form, columns = make_form(problem, target), _whole(problem, lam, target, label)
+    return minimise_one(form, columns, _runner(problem, label), start, scale, kappa)
+
+
+def primal_error(problem: Problem, lam: float, target: int, theta: Array) -> float:
+    """A bound on how far the machine of all rows is from its minimiser in any of their values."""
+    rows, label = problem.K, np.zeros(problem.n, dtype=np.intp)
+    form, columns = make_form(problem, target), _whole(problem, lam, target, label)
+    one_pass, scale = _runner(problem, label), float(problem.scale[target])
+    found = certify(form, theta[:, None], columns, [None], one_pass, scale)
+    return float(found.at(rows.lengths.max(initial=0.0))[0])
+
+
+def _whole(problem: Problem, lam: float, target: int, label: Indices) -> Columns:
+    """The column of all rows."""
+    nothing = [np.empty((make_form(problem, target).size, 0))]
+    train = np.ones((int(label.max()) + 1, 1), dtype=bool)
+    return Columns(train, np.array([problem.ridge(lam)]), nothing)
 
 
 def make_form(problem: Problem, target: int) -> Form:
@@ -122,8 +136,6 @@ class PrimalPrepared(Prepared):
         for j in range(problem.Y.shape[1]):
             full = fit_primal(problem, lam, j, self.groups[0].label, starts[j])
             starts[j] = full.theta
-            if not full.converged:
-                warn_unfinished(problem.loss, lam)
             for turn, part in enumerate(self.groups):
                 pieces = full.pieces
                 if turn > 0:

@@ -62,11 +62,11 @@ def certify(
     form: Form,
     theta: Array,
     columns: Columns,
-    factors: list[Factor],
+    factors: list[Factor] | list[None],
     run: Run,
     scale: float,
 ) -> Certificate:
-    """The bound of every column, by one pass."""
+    """The bound of every column, by one pass; one without a factor may use all functions."""
     betas = scale * SHIFTS if form.intercept else np.empty(0)
     found: Checked = run(Check(form, theta, columns.train, betas))
     gradient = found.g + penalty(form, columns.ridge) * theta
@@ -108,12 +108,12 @@ def _flattened(
     return beta, width
 
 
-def _functions(form: Form, factor: Factor, gradient: Array) -> Array:
+def _functions(form: Form, factor: Factor | None, gradient: Array) -> Array:
     """The gradient in w alone, in the functions that the column may use."""
     g = gradient[:, None].copy()
     if form.intercept:
         g[-1] = 0.0
-    return factor.project(g)
+    return g if factor is None else factor.project(g)
 
 
 def _root(A: Array, B: Array) -> Array:

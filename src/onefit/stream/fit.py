@@ -8,12 +8,13 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array
+from onefit.certificate import EXACT
+from onefit.fit import FitError
 from onefit.problem import Problem
-from onefit.stream.anyloss import fit_primal
-from onefit.stream.newton import warn_unfinished
+from onefit.stream.anyloss import fit_primal, primal_error
 from onefit.stream.squared import fit_squared
 
-__all__ = ["FeatureFit", "fit_features"]
+__all__ = ["FeatureFit", "fit_features", "not_converged"]
 
 
 @dataclass(frozen=True)
@@ -25,29 +26,50 @@ class FeatureFit:
     W : (m, q) array
     b : (q,) array
     steps : int
+    error : float
+        Bound on how far a prediction for a row of the sample is from that of the minimiser.
     """
 
     W: Array = field(repr=False)
     b: Array
     steps: int
+    error: float
 
 
 @linalg.overflowing
 def fit_features(problem: Problem, lam: float) -> tuple[FeatureFit, Problem]:
     """The minimiser, and the problem with the loss that it was found for."""
     if problem.quadratic:
-        found = fit_squared(problem, lam)
-        if found.reasons[0]:
-            raise linalg.LinAlgError(found.reasons[0])
-        return FeatureFit(np.asfortranarray(found.W[:, 0]), found.b[0], 1), problem
+        return _squared(problem, lam), problem
     problem = problem.resolved
     m, q = problem.K.features.size, problem.Y.shape[1]
-    W, b, steps = np.zeros((m, q), order="F"), np.zeros(q), 1
+    W, b, steps, error = np.zeros((m, q), order="F"), np.zeros(q), 1, 0.0
     whole = np.zeros(problem.n, dtype=np.intp)
     for j in range(q):
         one = fit_primal(problem, lam, j, whole)
-        if not one.converged:
-            warn_unfinished(problem.loss, lam)
+        own = primal_error(problem, lam, j, one.theta)
+        if not (one.converged or own <= EXACT * problem.scale[j]):
+            raise not_converged(problem.loss, lam, one.steps, own, float(problem.scale[j]))
         W[:, j], b[j] = one.theta[:m], one.theta[-1] if problem.fit_intercept else 0.0
-        steps = max(steps, one.steps)
-    return FeatureFit(W, b, steps), problem
+        steps, error = max(steps, one.steps), max(error, own)
+    return FeatureFit(W, b, steps, error), problem
+
+
+def _squared(problem: Problem, lam: float) -> FeatureFit:
+    """Least squares, from the sums of one pass."""
+    found = fit_squared(problem, lam)
+    if found.reasons[0]:
+        raise FitError(found.reasons[0])
+    W, rows = np.asfortranarray(found.W[:, 0]), problem.K
+    error = found.errors(rows.lengths, rows.kept[1].drift(W))
+    return FeatureFit(W, found.b[0], 1, float(error.max()))
+
+
+def not_converged(loss: object, lam: float, steps: int, error: float, scale: float) -> FitError:
+    """What was measured, and what to do about it."""
+    bounded = f"an error of at most {error:.1e}" if np.isfinite(error) else "no bound"
+    return FitError(
+        f"the fit did not reach its minimum (loss {loss!r}, lam={lam:g}, {steps} steps): its "
+        f"predictions have {bounded} (at most {EXACT * scale:.1e} is needed); raise lam, or scale "
+        "the data"
+    )

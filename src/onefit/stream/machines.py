@@ -10,20 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from onefit._types import Array, Indices
+from onefit.certificate import EXACT
 from onefit.kernels import Kernel
 from onefit.linalg import LinAlgError
 from onefit.losses.base import Loss, loss_of
 from onefit.stream.accumulate import Chunk
+from onefit.stream.bound import certify
 from onefit.stream.features import FeatureMap
+from onefit.stream.fit import not_converged
 from onefit.stream.gram import Centre, Moments
 from onefit.stream.hessian import Columns
-from onefit.stream.newton import minimise_one, warn_unfinished
+from onefit.stream.newton import minimise_one
 from onefit.stream.passes import Form, Run
-from onefit.stream.ridge import Ridge
+from onefit.stream.ridge import Machines, Ridge
 from onefit.stream.sample import Drawn
 from onefit.stream.side_by_side import solve_splits
 from onefit.stream.survey import Surveyed
@@ -100,6 +104,10 @@ class FoldMachines:
         Of all rows.
     bound : callable
         From the largest |phi| of each fold to bounds (k, L, q) on held-out values.
+    whole_bound : callable
+        From the same to bounds (L, q) on values of the machine of all rows.
+    unfinished : list of str
+        Why a lambda has no machine of all rows, empty where it has one.
     steps : (k, L) array of int
     reasons : list of str
         Why a lambda has no machine, empty where it has one.
@@ -109,6 +117,8 @@ class FoldMachines:
     b: Array = field(repr=False)
     whole: tuple[Array, Array] = field(repr=False)
     bound: Callable[[Array], Array] = field(repr=False)
+    whole_bound: Callable[[Array], Array] = field(repr=False)
+    unfinished: list[str]
     steps: Array = field(repr=False)
     reasons: list[str]
 
@@ -123,19 +133,20 @@ def squared(rows: Rows, setting: Setting, moments: Moments, lams: Array, k: int)
     whole, *folds = found
     W, b = np.stack([one.W for one in folds]), np.stack([one.b for one in folds])
 
+    def errors(one: Machines, longest: Array) -> Array:
+        flat = np.asfortranarray(one.W.reshape(one.W.shape[0], -1))
+        return one.errors(longest, rows.features.drift(flat))
+
     def bound(longest: Array) -> Array:
-        flat = [np.asfortranarray(one.W.reshape(one.W.shape[0], -1)) for one in folds]
-        return np.stack(
-            [
-                one.errors(np.atleast_1d(length), rows.features.drift(w))
-                for one, length, w in zip(folds, longest, flat, strict=True)
-            ]
-        )
+        pairs = zip(folds, longest, strict=True)
+        return np.stack([errors(one, np.atleast_1d(length)) for one, length in pairs])
 
     told = zip(*(one.reasons for one in found), strict=True)
     reasons = [next(filter(None, texts), "") for texts in told]
     steps = np.ones((k, lams.size), dtype=np.intp)
-    return FoldMachines(W, b, (whole.W, whole.b), bound, steps, reasons)
+    machines, unfinished = (whole.W, whole.b), [""] * lams.size
+    whole_bound = partial(errors, whole)
+    return FoldMachines(W, b, machines, bound, whole_bound, unfinished, steps, reasons)
 
 
 def newton(
@@ -145,7 +156,8 @@ def newton(
     k, q, L, m = survey.rows.size, survey.scale.size, lams.size, rows.features.size
     W, b = np.zeros((k, m, L, q)), np.zeros((k, L, q))
     whole, bounds = (np.zeros((m, L, q)), np.zeros((L, q))), np.full((k, L, q), np.inf)
-    steps, reasons = np.ones((k, L), dtype=np.intp), [""] * L
+    steps, reasons, unfinished = np.ones((k, L), dtype=np.intp), [""] * L, [""] * L
+    errors = np.full((L, q), np.inf)
     for j in range(q):
         start = None
         for i in np.argsort(-lams, kind="stable").tolist():
@@ -154,6 +166,7 @@ def newton(
             try:
                 one = _Column(rows, setting, survey, longest, float(lams[i]), j, run)
                 start, theta, bounds[:, i, j], own = one.solve(start)
+                errors[i, j], unfinished[i] = one.error, unfinished[i] or one.unfinished
             except (LinAlgError, FloatingPointError) as error:
                 reasons[i] = f"lam={lams[i]:g}: {error}; raise lam"
                 continue
@@ -161,7 +174,9 @@ def newton(
             W[:, :, i, j], whole[0][:, i, j] = theta[:m].T, start[:m]
             if setting.intercept:
                 b[:, i, j], whole[1][i, j] = theta[-1], start[-1]
-    return FoldMachines(W, b, whole, lambda _: bounds, steps, reasons)
+    return FoldMachines(
+        W, b, whole, lambda _: bounds, lambda _: errors, unfinished, steps, reasons
+    )  # fmt: skip
 
 
 class _Column:
@@ -193,9 +208,13 @@ class _Column:
     def solve(self, start: Array | None) -> tuple[Array, Array, Array, Array]:
         """theta of all rows, theta of the folds, bounds and steps of the folds."""
         form, scale, run = self.form, self.scale, self.run
-        full = minimise_one(form, self.all, run, start, scale, float(self.longest.max()))
-        if not full.converged:
-            warn_unfinished(self.setting.loss, self.lam)
+        kappa = float(self.longest.max())
+        full = minimise_one(form, self.all, run, start, scale, kappa)
+        found = certify(form, full.theta[:, None], self.all, [None], run, scale)
+        self.error, self.unfinished = float(found.at(self.longest.max())[0]), ""
+        if not (full.converged or self.error <= EXACT * scale):
+            why = not_converged(self.setting.loss, self.lam, full.steps, self.error, scale)
+            self.unfinished = str(why)
         both = full.theta, full.pieces
         refined, far = self.setting.refined, self.longest
         theta, bound, steps = solve_splits(form, both, self.folds, run, scale, far, refined)

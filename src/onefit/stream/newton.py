@@ -1,23 +1,32 @@
-"""Newton's method in feature space, one machine with its Hessian at every step."""
+"""Newton's method in feature space, one machine with its Hessian at every step.
+
+A machine that does not converge is solved again by way of easier problems, as in onefit.solve: with
+curved pieces that are wide at first, and with slopes that carry over to narrower ones.
+"""
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from onefit._types import Array
+from onefit.losses.base import Loss
+from onefit.losses.widened import Carried, widened_loss
+from onefit.solve import FALL, MIN_FALL
+from onefit.stream.accumulate import Chunk
 from onefit.stream.flat import slide
 from onefit.stream.hessian import Columns, Factor, penalty, total
-from onefit.stream.passes import Form, Pieces, Run, Second
+from onefit.stream.passes import Form, Pieces, Run, Second, Sum
 from onefit.stream.step_length import step_lengths
 
-__all__ = ["PATIENCE", "STEPS", "Minimum", "minimise_one", "warn_unfinished"]
+__all__ = ["PATIENCE", "STEPS", "Minimum", "minimise_one"]
 
 #: steps at most, and steps without a gain after which none is hoped for
-STEPS, PATIENCE = 100, 4
+STEPS, PATIENCE = 40, 4
+#: factors by which a problem is made easier that are tried, the largest last
+FACTORS = FALL ** np.arange(1.0, 21.0)
 
 
 @dataclass(frozen=True)
@@ -46,10 +55,29 @@ def minimise_one(
 ) -> Minimum:
     """The machine of one column by Newton's method with its Hessian at every step."""
     theta = np.zeros(form.size) if start is None else start.copy()
+    found = _newton(form, columns, run, theta, scale, kappa)
+    if found.converged:
+        return found
+    end = _descend(form, columns, run, scale, kappa)
+    return replace(end, steps=found.steps + end.steps)
+
+
+def _newton(
+    form: Form,
+    columns: Columns,
+    run: Run,
+    theta: Array,
+    scale: float,
+    kappa: float,
+    carried: Carried | None = None,
+) -> Minimum:
+    """Newton steps from theta, the first in full with the models of ``carried``, if given."""
     ridge, kept = float(columns.ridge[0]), columns.train[:, 0]
-    best, waited = np.inf, 0
+    best, waited, theta = np.inf, 0, theta.copy()
     for step in range(1, STEPS + 1):
-        pieces: dict[int, Pieces] = run(Second(form, theta))
+        first = carried is not None and step == 1
+        loss: Any = carried if first else form.loss
+        pieces: dict[int, Pieces] = run(Second(replace(form, loss=loss), theta))
         piece = total(pieces, kept)
         factor = Factor(form, piece, ridge, columns.lost[0])
         pull = piece.g + penalty(form, columns.ridge)[:, 0] * theta
@@ -60,7 +88,10 @@ def minimise_one(
         waited = 0 if change < 0.5 * best else waited + 1
         best = min(best, change)
         settled = change <= 1e-10 * scale or (change <= 1e-6 * scale and waited >= PATIENCE)
-        if not settled:
+        settled &= not first
+        if first:
+            theta += move[:, 0]
+        elif not settled:
             theta += (move * step_lengths(form, columns, run, theta[:, None], move))[:, 0]
         if factor.flat:
             shift = float(slide(form, theta[:, None], columns.train, run, scale)[0])
@@ -71,11 +102,64 @@ def minimise_one(
     return Minimum(theta, run(Second(form, theta)), factor, STEPS, False)
 
 
-def warn_unfinished(loss: object, lam: float) -> None:
-    """Say that a fit is no minimum."""
-    warnings.warn(
-        f"Newton's method stopped after {STEPS} steps short of a stationary point (loss {loss!r}, "
-        f"lam={lam:g}); raise lam, or scale the data",
-        ConvergenceWarning,
-        stacklevel=4,
-    )
+def _descend(form: Form, columns: Columns, run: Run, scale: float, kappa: float) -> Minimum:
+    """By way of easier problems; the steps are those of all of them."""
+    theta, steps, fall = np.zeros(form.size), 0, FALL
+    factor = last = _largest_factor(form, columns, run, kappa)
+    loss, multiple = form.loss, 1.0
+
+    def solved(factor: float) -> Minimum:
+        """From theta, which was found with ``loss`` at ``multiple`` times Lambda."""
+        new, more = widened_loss(form.loss, factor) if factor > 1.0 else (form.loss, 1.0)
+        carried = Carried(new, loss, more / multiple) if steps else None
+        easier = replace(columns, ridge=more * columns.ridge)
+        return _newton(replace(form, loss=new), easier, run, theta, scale, kappa, carried)
+
+    while True:
+        found = solved(factor)
+        steps += found.steps
+        if found.converged and factor == 1.0:
+            return replace(found, steps=steps)
+        if found.converged:
+            theta, last = found.theta, factor
+            loss, multiple = widened_loss(form.loss, factor)
+        else:
+            fall = fall**0.5
+            if factor == last or fall < MIN_FALL:
+                break
+        factor = max(1.0, last / fall)
+    found = solved(1.0)
+    return replace(found, steps=steps + found.steps)
+
+
+def _largest_factor(form: Form, columns: Columns, run: Run, kappa: float) -> float:
+    """The factor at which the problem is easy from zero, by one pass."""
+    losses = [widened_loss(form.loss, float(factor)) for factor in FACTORS]
+    multiples = np.array([multiple for _, multiple in losses])
+    straight, weight = run(_Straight(form, [loss for loss, _ in losses], columns.train[:, 0]))
+    same = np.array([loss is form.loss for loss, _ in losses])
+    easy = (straight == 0.0) & ~same
+    easy |= multiples * float(columns.ridge[0]) >= kappa**2 * float(weight[0])
+    return float(FACTORS[easy.argmax()] if easy.any() else FACTORS[-1])
+
+
+@dataclass(frozen=True)
+class _Straight(Sum):
+    """The weight of the rows on straight slopes of each loss at zero, and that of all rows."""
+
+    form: Form
+    losses: list[Loss]
+    kept: Array = field(repr=False)
+
+    def init(self) -> tuple[Array, Array]:
+        return np.zeros(len(self.losses)), np.zeros(1)
+
+    def update(self, state: tuple[Array, Array], chunk: Chunk) -> tuple[Array, Array]:
+        y = self.form.targets(chunk)
+        s = chunk.s.astype(np.float64) * self.kept[chunk.fold]
+        zero = np.zeros_like(y)
+        for i, loss in enumerate(self.losses):
+            straight = (loss.curvature(y, zero) == 0.0) & (loss.gradient(y, zero) != 0.0)
+            state[0][i] += float(s @ straight[:, 0])
+        state[1][0] += float(s.sum())
+        return state

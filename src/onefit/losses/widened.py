@@ -1,0 +1,82 @@
+"""Losses with wider curved pieces, and how to come from a wider loss to a narrower one.
+
+A loss may have a method ``widened(factor)``, which gives the loss with its curved pieces that many
+times as wide, and what Lambda is multiplied by for its coefficients to keep their range. Problems
+with wider pieces are easier for Newton's method (onefit.solve).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onefit.losses.base import Array, Loss
+
+__all__ = ["Carried", "slope_points", "widened_loss"]
+
+#: halvings of a bracket around the point where a loss has a given slope
+HALVINGS = 60
+
+
+def widened_loss(loss: Loss, factor: float) -> tuple[Loss, float]:
+    """The loss with curved pieces so many times as wide, and what Lambda is multiplied by.
+
+    A loss without a method ``widened`` is kept, and Lambda multiplied by the factor.
+    """
+    widened = getattr(loss, "widened", None)
+    found: tuple[Loss, float] = (loss, factor) if widened is None else widened(factor)
+    return found
+
+
+def slope_points(loss: Loss, y: Array, u: Array, slope: Array, small: Any) -> Array:
+    """Predictions at which the loss has given slopes.
+
+    Slopes do not fall with u, which brackets such a point. Rows that have their slope already, up
+    to ``small``, stay at u, and so do those without a bracket.
+    """
+    far = np.abs(loss.gradient(y, u) - slope) > small
+    reach = 1.0 + np.abs(y) + np.abs(u)
+    low, high = u - reach, u + reach
+    far &= (loss.gradient(y, low) <= slope) & (slope <= loss.gradient(y, high))
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        below = loss.gradient(y, middle) < slope
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.where(far, middle, u)
+
+
+@dataclass(frozen=True)
+class Carried:
+    """The models of a loss around the slopes that a wider one has at the same predictions.
+
+    Parameters
+    ----------
+    loss, wide : Loss
+    ratio : float
+        Of the slopes of the two.
+    """
+
+    loss: Loss
+    wide: Loss
+    ratio: float
+
+    @property
+    def max_curvature(self) -> float:
+        """That of the loss."""
+        return float(self.loss.max_curvature)
+
+    def _points(self, y: Array, u: Array) -> tuple[Array, Array]:
+        slope = self.ratio * self.wide.gradient(y, u)
+        small = 16.0 * np.finfo(u.dtype).eps * np.abs(slope)
+        return slope_points(self.loss, y, u, slope, small), slope
+
+    def gradient(self, y: Array, u: Array) -> Array:
+        """At u, of the line through the point with the slope."""
+        v, slope = self._points(y, u)
+        return np.asarray(slope + self.loss.curvature(y, v) * (u - v))
+
+    def curvature(self, y: Array, u: Array) -> Array:
+        """At the point with the slope."""
+        return self.loss.curvature(y, self._points(y, u)[0])
