@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import numbers
 from collections.abc import Iterable
+from inspect import signature
 from typing import Any, cast
 
 import numpy as np
@@ -20,6 +21,7 @@ __all__ = [
     "check_weights",
     "first_not_finite",
     "suggest",
+    "takes_weight",
 ]
 
 
@@ -84,3 +86,10 @@ def check_weights(sample_weight: Any, X: Any) -> Array:
     if np.count_nonzero(s) < 2:
         raise ValueError("sample_weight is positive in fewer than 2 rows; a fit needs two at least")
     return s
+
+
+def takes_weight(scorer: Any) -> bool:
+    """Whether a scorer takes sample weights: its metric does, or its estimator's score."""
+    func = getattr(scorer, "_score_func", None)
+    func = getattr(getattr(scorer, "_estimator", None), "score", scorer) if func is None else func
+    return "sample_weight" in signature(func).parameters

@@ -12,7 +12,7 @@ from sklearn.metrics import check_scoring
 from sklearn.utils import Bunch
 from sklearn.utils.metadata_routing import process_routing
 
-from onefit.search.scoring import takes_weight
+from onefit._validation import takes_weight
 
 __all__ = ["check_refit", "resolve_scorers", "route", "winner_of"]
 
@@ -45,7 +45,7 @@ def winner_of(choose: Any, results: dict[str, Any]) -> int:
     best = choose(results)
     if not isinstance(best, Integral):
         raise TypeError(f"refit returned {best!r}, and must return the index of a candidate")
-    if not 0 <= best < len(results["params"]):
+    if not 0 <= int(best) < len(results["params"]):
         raise IndexError(f"refit returned {best}; there are {len(results['params'])} candidates")
     return int(best)
 
