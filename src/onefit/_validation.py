@@ -75,8 +75,12 @@ def check_weights(sample_weight: Any, X: Any) -> Array:
         s: Array = np.full(n, 1.0 if sample_weight is None else sample_weight, dtype=X.dtype)
     else:
         s = check_array(sample_weight, dtype=X.dtype, ensure_2d=False, input_name="sample_weight")
+    if s.ndim != 1:
+        raise ValueError(f"sample_weight must be 1D, a weight per row, got {s.ndim} dimensions")
     if s.shape != (n,):
         raise ValueError(f"sample_weight.shape == {s.shape}, expected {(n,)}!")
+    if not s.any():
+        raise ValueError("Sample weights must contain at least one non-zero number.")
     if (s < 0).any():
         worst = int(np.argmin(s))
         raise ValueError(
