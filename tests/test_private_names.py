@@ -26,7 +26,7 @@ ALLOWED = {
     ("sklearn.calibration", "_SigmoidCalibration"),
 }
 #: what a scorer computes, which scikit-learn tells by no other means
-OF_SCORERS = ("_accept_sample_weight", "_kwargs", "_response_method", "_score_func", "_sign")
+OF_SCORERS = ("_kwargs", "_response_method", "_score_func", "_sign")
 
 
 def private(module: str, name: str) -> bool:

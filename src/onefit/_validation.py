@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import numbers
 from collections.abc import Iterable
+from inspect import signature
 from typing import Any, cast
 
 import numpy as np
@@ -20,6 +21,7 @@ __all__ = [
     "check_weights",
     "first_not_finite",
     "suggest",
+    "takes_weight",
 ]
 
 
@@ -73,8 +75,12 @@ def check_weights(sample_weight: Any, X: Any) -> Array:
         s: Array = np.full(n, 1.0 if sample_weight is None else sample_weight, dtype=X.dtype)
     else:
         s = check_array(sample_weight, dtype=X.dtype, ensure_2d=False, input_name="sample_weight")
+    if s.ndim != 1:
+        raise ValueError(f"sample_weight must be 1D, a weight per row, got {s.ndim} dimensions")
     if s.shape != (n,):
         raise ValueError(f"sample_weight.shape == {s.shape}, expected {(n,)}!")
+    if not s.any():
+        raise ValueError("Sample weights must contain at least one non-zero number.")
     if (s < 0).any():
         worst = int(np.argmin(s))
         raise ValueError(
@@ -84,3 +90,10 @@ def check_weights(sample_weight: Any, X: Any) -> Array:
     if np.count_nonzero(s) < 2:
         raise ValueError("sample_weight is positive in fewer than 2 rows; a fit needs two at least")
     return s
+
+
+def takes_weight(scorer: Any) -> bool:
+    """Whether a scorer takes sample weights: its metric does, or its estimator's score."""
+    func = getattr(scorer, "_score_func", None)
+    func = getattr(getattr(scorer, "_estimator", None), "score", scorer) if func is None else func
+    return "sample_weight" in signature(func).parameters

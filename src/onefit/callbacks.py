@@ -1,12 +1,15 @@
-"""Callbacks of scikit-learn, which has them from version 1.9 on.
+"""Callbacks of scikit-learn, which has them from version 1.9 on; before that, their plain form.
 
-Before that, a search takes callbacks of its own kind only, which have ``on_iteration`` or
-``on_rows``; methods that scikit-learn would call are not called.
+In the plain form a callback is told of a task's begin and end by ``on_fit_task_begin(estimator,
+context)`` and ``on_fit_task_end(estimator, context)``, and not of the data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import wraps
 from importlib import import_module
 from typing import Any
 
@@ -18,44 +21,60 @@ def callbacks_of(search: Any) -> tuple[Any, ...]:
     return tuple(getattr(search, "_skl_callbacks", ()))
 
 
-class _Nobody:
-    """A context in which nobody is told of anything."""
+@dataclass(frozen=True)
+class _Context:
+    """A task of a fit, and who is told of it."""
 
-    def subcontext(self, **about: Any) -> _Nobody:
+    callbacks: tuple[Any, ...]
+    task_name: str = "fit"
+    max_subtasks: int | None = 0
+
+    def subcontext(self, task_name: str, max_subtasks: int | None = 0, **_: Any) -> _Context:
+        return _Context(self.callbacks, task_name, max_subtasks)
+
+    def call_on_fit_task_begin(self, estimator: Any, **_: Any) -> _Context:
+        for one in self.callbacks:
+            one.on_fit_task_begin(estimator, self)
         return self
 
-    def call_on_fit_task_begin(self, **about: Any) -> _Nobody:
-        return self
-
-    def call_on_fit_task_end(self, **about: Any) -> bool:
-        return False
+    def call_on_fit_task_end(self, estimator: Any, **_: Any) -> bool:
+        asked = [one.on_fit_task_end(estimator, self) for one in self.callbacks]
+        return any(asked)
 
 
-class _Own:
-    """The part of scikit-learn's mixin that a search needs."""
+class _Plain:
+    """What a search needs of scikit-learn's mixin."""
 
     def set_callbacks(self, *callbacks: Any) -> Any:
-        """Set those that are told of a fit; none takes them away."""
-        if not all(hasattr(one, "on_iteration") or hasattr(one, "on_rows") for one in callbacks):
-            raise ValueError("callbacks of scikit-learn need scikit-learn 1.9 or newer")
+        """Set those that are told of a fit; without any, nobody is."""
+        self.__dict__.pop("_skl_callbacks", None)
         if callbacks:
             self._skl_callbacks = list(callbacks)
-        elif hasattr(self, "_skl_callbacks"):
-            del self._skl_callbacks
         return self
 
-    def _init_callback_context(self, **about: Any) -> _Nobody:
-        return _Nobody()
+    def _init_callback_context(self, max_subtasks: int | None = 0) -> _Context:
+        context = _Context(callbacks_of(self), max_subtasks=max_subtasks)
+        for one in context.callbacks:
+            one.setup(self, context)
+        return context
 
 
-def _as_it_is(fit: Callable[..., Any]) -> Callable[..., Any]:
-    return fit
+def _torn_down(fit: Callable[..., Any]) -> Callable[..., Any]:
+    """A fit after which callbacks are torn down, however it ends."""
+
+    @wraps(fit)
+    def fitted(search: Any, *args: Any, **params: Any) -> Any:
+        try:
+            return fit(search, *args, **params)
+        finally:
+            for one in callbacks_of(search):
+                one.teardown(search, _Context(()))
+
+    return fitted
 
 
-CallbackSupportMixin: Any
-with_callbacks: Any
-try:
-    callback = import_module("sklearn.callback")
-    CallbackSupportMixin, with_callbacks = callback.CallbackSupportMixin, callback.with_callbacks
-except ModuleNotFoundError:  # scikit-learn before 1.9
-    CallbackSupportMixin, with_callbacks = _Own, _as_it_is
+CallbackSupportMixin: Any = _Plain
+with_callbacks: Any = _torn_down
+with suppress(ModuleNotFoundError):
+    _callback = import_module("sklearn.callback")
+    CallbackSupportMixin, with_callbacks = _callback.CallbackSupportMixin, _callback.with_callbacks

@@ -73,9 +73,8 @@ def test_the_html_of_a_large_search_stays_small():
 
 
 def test_scikit_learns_progress_bar_counts_kernels(capsys):
-    from sklearn.callback import ProgressBar
-
+    callback = pytest.importorskip("sklearn.callback")
     pytest.importorskip("rich")
-    search = KernelSearchCV(KernelRegressor(), GRID, cv=3).set_callbacks(ProgressBar())
+    search = KernelSearchCV(KernelRegressor(), GRID, cv=3).set_callbacks(callback.ProgressBar())
     search.fit(X, y)
     assert "100%" in capsys.readouterr().out

@@ -36,7 +36,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 
-from onefit._validation import check_choice
+from onefit._validation import check_choice, takes_weight
 from onefit.decide.values import DecisionValues
 from onefit.heldout import HeldOut
 
@@ -106,7 +106,7 @@ def tune_threshold(
 def _fit_weighted(found: Any, values: Array, y: Array, weight: Any, rows: Array) -> None:
     """Fit scikit-learn's search; a metric that takes weights is given those of the rows."""
     scorer = check_scoring(found.estimator, scoring=found.scoring)
-    weigh = weight is not None and getattr(scorer, "_accept_sample_weight", bool)()
+    weigh = weight is not None and takes_weight(scorer)
     with config_context(enable_metadata_routing=weigh):
         if not weigh:
             found.fit(values, y)

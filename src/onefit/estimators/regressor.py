@@ -256,7 +256,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
                 "but the target y is None."
             )
         y = check_array(
-            y, dtype="numeric", accept_sparse="csr", ensure_2d=False, input_name="y", estimator=self
+            y, dtype=None, accept_sparse="csr", ensure_2d=False, input_name="y", estimator=self
         )
         self._y_ndim = y.ndim
         Y = check_array(y.reshape(y.shape[0], -1), dtype=dtype, input_name="y")

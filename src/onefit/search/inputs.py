@@ -12,7 +12,7 @@ from sklearn.metrics import check_scoring
 from sklearn.utils import Bunch
 from sklearn.utils.metadata_routing import process_routing
 
-from onefit.search.scoring import takes_weight
+from onefit._validation import takes_weight
 
 __all__ = ["check_refit", "resolve_scorers", "route", "winner_of"]
 

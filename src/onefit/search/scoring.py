@@ -23,6 +23,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.metadata_routing import process_routing
 
 from onefit._indexing import n_rows, select_params, select_rows, split_rows
+from onefit._validation import takes_weight
 from onefit.estimators import KernelClassifier, KernelRegressor, inside
 from onefit.folds import Folds
 from onefit.quantiles import levels_of
@@ -248,12 +249,6 @@ def _route(scorers: Any, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]
         routed = process_routing(scorers, "score", **params)
         return {name: dict(routed[name].score) for name in table}
     return {name: dict(params) if takes_weight(scorer) else {} for name, scorer in table.items()}
-
-
-def takes_weight(scorer: Any) -> bool:
-    if hasattr(scorer, "_accept_sample_weight"):
-        return bool(scorer._accept_sample_weight())
-    return "sample_weight" in signature(scorer).parameters
 
 
 def fast_metric(scorer: Any, machine: Any) -> tuple[Metric | None, int]:

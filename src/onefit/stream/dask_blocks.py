@@ -141,6 +141,8 @@ def _source(
     cv: HashKFold,
     columns: Columns | None,
 ) -> Source:
+    from dask.base import tokenize
+
     starts = np.cumsum([0, *sizes]).tolist()
     beside = [_cut(one, starts, name) for one, name in zip(given, ROLES, strict=True)]
     parts = [list(own) for own in zip(blocks, *beside, strict=True)]
@@ -164,7 +166,7 @@ def _source(
         raise DataError("the Dask collection has no rows")
     names = None if columns is None else columns.X
     width = X.shape[1] if columns is None else len(columns.X)
-    about = {"X": f"{X.name if columns is None else X._name} of {sum(sizes)} rows"}
+    about = {"X": f"{tokenize(X)} of {sum(sizes)} rows"}
     about |= {name: _words(one) for name, one in zip(ROLES, given, strict=True)}
     about |= {"columns": describe(columns), "cv": describe(cv)}
     shape = _target_shape(given[0], columns)
