@@ -34,20 +34,32 @@ def absent(paper: str) -> str:
 
 
 def coverage(results: Path = RESULTS) -> str:
-    """How often intervals held the truth, a row per law and size, from ``coverage.csv``."""
+    """How often intervals held the truth, per law, metric and size, and the least of these shares.
+
+    From ``coverage.csv``.
+    """
     path = results / "coverage.csv"
     if not path.exists():
         return "Not measured at this version; `benchmarks/coverage.py` does."
     with path.open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
-    head = ["law", "rows", "data sets", "error", "covers", "width", "plain covers", "plain width"]
-    shares = ("covers", "plain covers")
+    shares = ("covers", "first order covers", "plain covers")
+    numbers = ("error", "width")
     lines = [
-        [one["law"], one["n"], one["sets"]]
-        + [f"{float(one[k]):.0%}" if k in shares else f"{float(one[k]):.3g}" for k in head[3:]]
+        [one["law"], one["metric"], one["n"], one["sets"]]
+        + [f"{float(one[name]):.3g}" for name in numbers]
+        + [f"{float(one[name]):.0%}" for name in shares]
         for one in rows
     ]
-    return table(head, lines)
+    head = ["law", "metric", "rows", "data sets", *numbers, *shares]
+    least = min(rows, key=lambda one: float(one["covers"]))
+    below = sum(float(one["covers"]) < 0.95 - 2.0 * float(one["se"]) for one in rows)
+    return (
+        f"{table(head, lines)}\n\n"
+        f"The least share is {float(least['covers']):.1%} (standard error "
+        f"{float(least['se']):.1%}; {least['law']}, {least['metric']}, {least['n']} rows); of the "
+        f"{len(rows)} shares, {below} are below 95% by more than two standard errors."
+    )
 
 
 def claims(paper: str, experiments: Path = EXPERIMENTS) -> str:

@@ -56,7 +56,9 @@ def value(problem, lam, folds, criterion):
     held = predict(Refit(), problem, folds, lam)
     total = 0.0
     for test, u in zip(folds.test, held.by_fold, strict=True):
-        total += criterion.value(problem.Y[test], u).sum() / (test.size * len(folds))
+        total += criterion.value(problem.Y[test], u.reshape(test.size, -1)).sum() / (
+            test.size * len(folds)
+        )
     return total
 
 

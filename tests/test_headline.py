@@ -6,15 +6,24 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.stats import t as student
 from sklearn.datasets import load_diabetes, load_iris
-from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.metrics import balanced_accuracy_score, make_scorer, r2_score, roc_auc_score
+from sklearn.dummy import DummyRegressor
+from sklearn.metrics import (
+    balanced_accuracy_score,
+    cohen_kappa_score,
+    log_loss,
+    make_scorer,
+    r2_score,
+    roc_auc_score,
+)
 from sklearn.metrics import root_mean_squared_error as rmse
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, cross_val_predict
 from sklearn.preprocessing import scale
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, select
-from onefit.uncertainty.score_interval import inflation, kind_of, score_interval
+from onefit.quantiles import neg_pinball_loss, pinball_loss
+from onefit.uncertainty.score_interval import inflation, range_of, score_interval
 
 X, y = load_diabetes(return_X_y=True, scaled=False)
 X, y = scale(X)[:150], y[:150]
@@ -76,14 +85,12 @@ def test_metrics_without_a_formula(scoring):
     found, held = search.headline_, search.heldout_
     if scoring == "roc_auc":
         expected = roc_auc_score(labels == "low", held.predictions)
-        assert found.baseline_name == "the shares of the classes"
+        assert found.baseline_name == "the same score for every row"
     else:
         expected = balanced_accuracy_score(labels, held.labels)
-        assert found.baseline == pytest.approx(
-            balanced_accuracy_score(
-                labels, cross_val_predict(DummyClassifier(), X, labels, cv=KFold(10))
-            )
-        )
+        assert found.baseline_name == "always the most frequent class"
+    assert found.baseline == pytest.approx(0.5)
+    assert found.scoring == scoring
     assert found.score == pytest.approx(expected)
     assert found.shares == {
         name: pytest.approx((labels == name).mean()) for name in ("high", "low")
@@ -116,12 +123,15 @@ def test_the_lead_is_paired_by_rows():
     search = searched(labels=wild, scoring="neg_mean_absolute_error", cv=KFold(5),
                       machine=KernelRegressor(loss="huber", threshold=50.0))  # fmt: skip
     found, held = search.headline_, search.heldout_.predictions
-    dummy = cross_val_predict(DummyRegressor(), X, wild, cv=KFold(5))
+    dummy = cross_val_predict(DummyRegressor(strategy="median"), X, wild, cv=KFold(5))
+    assert found.baseline_name == "always the median"
     gain = np.abs(wild - dummy) - np.abs(wild - held)
     assert found.score - found.baseline == pytest.approx(gain.mean(), rel=1e-5)
     half = (found.lead[1] - found.lead[0]) / 2
-    expected = np.sqrt(1 + 1 / 0.8) * gain.std(ddof=1) / np.sqrt(y.size)
-    assert half / expected == pytest.approx(1.976, abs=0.01)  # Student's quantile
+    expected = np.sqrt((1 + 1 / 0.8) * gain.var(ddof=1) / y.size + found.optimism**2)
+    kurtosis = np.mean((gain - gain.mean()) ** 4) / gain.var() ** 2
+    quantile = student.ppf(0.975, min(2 * y.size / (kurtosis - 1), y.size - 1))
+    assert half / expected == pytest.approx(quantile, rel=1e-4)
     assert found.beats_baseline
     assert found.interval[0] < found.baseline  # which the score's own interval would not tell
 
@@ -160,7 +170,8 @@ def test_a_scorer_that_does_not_take_the_baseline():
     search = searched(machine=KernelClassifier(), labels=y > 150, scoring=classes, cv=3)
     assert np.isnan(search.headline_.baseline)
     assert "lam" in search.headline_.reason
-    assert search.headline_.verdict() == ""
+    assert search.headline_.beats_baseline is None
+    assert "not known whether the choice beats a baseline: the scorer" in search.headline_.verdict()
 
 
 def test_a_scorer_that_does_not_take_all_rows():
@@ -191,30 +202,220 @@ def test_several_targets_and_weights_of_rows():
     assert found.interval[0] < found.score < 1.0
 
 
-def test_the_kind_of_a_score():
+def test_the_range_of_a_score():
     from sklearn.metrics import get_scorer
 
-    kinds = {"r2": "explained", "accuracy": "share", "neg_log_loss": "error", "roc_auc": "share"}
-    for name, kind in kinds.items():
-        assert kind_of(get_scorer(name), classifier=True) == kind
-    assert kind_of(make_scorer(lambda a, b: 0.0), classifier=True) == "plain"
+    ranges = {
+        "r2": (-np.inf, 1.0),
+        "accuracy": (0.0, 1.0),
+        "neg_log_loss": (-np.inf, 0.0),
+        "roc_auc": (0.0, 1.0),
+        "matthews_corrcoef": (-1.0, 1.0),
+        "neg_brier_score": (-2.0, 0.0),
+    }
+    machine = KernelRegressor()
+    for name, ends in ranges.items():
+        assert range_of(get_scorer(name), machine, classifier=True) == ends
+    adjusted = make_scorer(balanced_accuracy_score, adjusted=True)
+    assert range_of(adjusted, machine, classifier=True) == (-1.0, 1.0)
+    own = make_scorer(lambda a, b: 0.0)
+    assert range_of(own, machine, classifier=True) == (-np.inf, np.inf)
     assert searched(machine=KernelClassifier(), labels=y > 150).headline_.interval[1] < 1.0
 
 
+def jackknife(values):
+    return (values.sum() - values) / (values.size - 1)
+
+
 def test_intervals():
-    low, high = score_interval("share", 0.5, 0.05, 10**6)
+    draw = np.random.default_rng(0)
+    hits = np.repeat([0.0, 1.0], 50)
+    low, high = score_interval((0.0, 1.0), 0.5, jackknife(hits))
     assert (low + high) / 2 == pytest.approx(0.5)
-    assert high - low == pytest.approx(2 * 1.96 * 0.05, rel=0.03)
-    low, high = score_interval("explained", 0.9, 0.01, 10**6, optimism=0.02)
-    assert (1 - low) * (1 - high) == pytest.approx(0.12**2)
-    assert score_interval("plain", 2.0, 1.0, 10**6) == pytest.approx((0.04, 3.96), abs=1e-3)
-    assert score_interval("error", 0.0, 0.0, 10) == (0.0, 0.0)
-    assert np.isnan(score_interval("plain", np.nan, 1.0, 10)).all()
+    assert high - low == pytest.approx(2 * 1.984 * 0.0503, rel=0.03)
+    twice = score_interval((-1.0, 1.0), 0.0, jackknife(2 * hits - 1))
+    assert twice == pytest.approx((2 * low - 1, 2 * high - 1))
+
+    normal = draw.normal(size=1000)
+    for factor, optimism in ((1.0, 0.0), (4.0, 0.0), (2.0, 0.1)):
+        found = score_interval(
+            (-np.inf, np.inf), normal.mean(), jackknife(normal), factor=factor, optimism=optimism
+        )
+        half = 1.963 * np.hypot(np.sqrt(factor / 1000) * normal.std(ddof=1), optimism)
+        middle = normal.mean() - optimism
+        assert found == pytest.approx((middle - half, middle + half), rel=5e-3)
+
+    assert score_interval((-np.inf, 0.0), 0.0, np.zeros(10)) == (0.0, 0.0)
+    above = score_interval((-np.inf, 0.0), 0.0, np.r_[np.zeros(9), -0.1])
+    assert above[0] < above[1] == 0.0
+    assert np.isnan(score_interval((-np.inf, np.inf), np.nan, normal)).all()
+    assert np.isnan(score_interval((-np.inf, np.inf), 1.0, normal[:1])).all()
     assert inflation(100, 90.0) == pytest.approx(1 + 10 / 9)  # ten folds
-    narrow, wide = (
-        score_interval("plain", 0.0, 1.0, 100, factor=factor)[1] for factor in (1.0, 4.0)
+
+
+def test_a_few_rows_that_make_most_of_the_error_leave_fewer_degrees_of_freedom():
+    """Squared errors of the same standard error, without an outlier and with one."""
+    even, wild = np.repeat([-1.0, 1.0], 50), np.zeros(100)
+    wild[0] = 10.0
+    wild -= wild.mean()
+    wild *= even.std() / wild.std()
+    ends = (-np.inf, np.inf)
+    short, long = (np.diff(score_interval(ends, 0.0, jackknife(z)))[0] for z in (even, wild))
+    assert long / short == pytest.approx(
+        student.ppf(0.975, 2.04) / student.ppf(0.975, 99), rel=0.01
     )
-    assert wide == pytest.approx(2 * narrow)
+
+
+def test_the_bias_of_a_ratio_is_taken_off():
+    """A search whose winner is the mean has an R^2 below that of the mean, by a part of 1/n."""
+    missed, found = [], []
+    for seed in range(40):
+        draw = np.random.default_rng(seed)
+        rows, noise = draw.normal(size=(40, 2)), draw.normal(size=40)
+        cv = KFold(10, shuffle=True, random_state=seed)
+        search = KernelSearchCV(KernelRegressor(), {"lam": [1e4]}, cv=cv, aggregate="pooled")
+        low, high = search.fit(rows, noise).headline_.interval
+        truth = -(noise.mean() ** 2)  # of the mean on new rows of variance one
+        missed.append(not low <= truth <= high)
+        found.append((low + high) / 2)
+    assert np.mean(missed) <= 0.15
+    assert np.mean(found) == pytest.approx(-1 / 40, abs=0.02)
+
+
+@pytest.mark.parametrize("cv", [LeaveOneOut(), KFold(10)])
+def test_ranking_metrics_of_a_constant(cv):
+    labels = (np.random.default_rng(3).uniform(size=60) < 0.3).astype(int)
+    rows = np.random.default_rng(4).normal(size=(60, 3))
+    expected = {"roc_auc": 0.5, "average_precision": labels.mean()}
+    for scoring, constant in expected.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a split of one class has no such metric
+            search = KernelSearchCV(
+                KernelClassifier(), GRID, cv=cv, scoring=scoring, aggregate="pooled"
+            )
+            found = search.fit(rows, labels).headline_
+        assert found.baseline == pytest.approx(constant)
+        assert found.baseline_name == "the same score for every row"
+
+
+def test_coins_do_not_beat_the_baseline():
+    beaten = 0
+    for seed in range(10):
+        draw = np.random.default_rng(seed)
+        rows, coins = draw.normal(size=(40, 3)), np.tile([0, 1], 20)
+        for scoring in ("roc_auc", "accuracy", "balanced_accuracy"):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                search = KernelSearchCV(
+                    KernelClassifier(), GRID, cv=LeaveOneOut(), scoring=scoring, aggregate="pooled"
+                )
+                found = search.fit(rows, coins).headline_
+            assert found.baseline == 0.5
+            beaten += found.beats_baseline
+    assert beaten <= 2
+
+
+def test_the_best_label_is_the_baseline_of_a_metric_of_labels():
+    labels = (np.arange(y.size) % 5 == 0).astype(int)
+    search = searched(machine=KernelClassifier(), labels=labels, scoring="f1", cv=5)
+    assert search.headline_.baseline == pytest.approx(1 / 3)  # always 1: precision 0.2, recall 1
+    assert search.headline_.baseline_name == "always 1"
+
+
+def test_pure_noise_does_not_beat_the_median():
+    beaten = 0
+    for seed in range(10):
+        draw = np.random.default_rng(seed)
+        rows, target = draw.normal(size=(80, 3)), np.exp(draw.normal(size=80))
+        for machine in (KernelRegressor(), KernelRegressor("huber", threshold=0.5)):
+            search = KernelSearchCV(
+                machine, GRID, cv=KFold(10), scoring="neg_mean_absolute_error", aggregate="pooled"
+            )
+            found = search.fit(rows, target).headline_
+            assert found.baseline_name == "always the median"
+            beaten += found.beats_baseline
+    assert beaten <= 2
+
+
+@pytest.mark.parametrize("scoring", [None, neg_pinball_loss])
+def test_several_levels_are_judged_by_the_scorer_of_the_search(scoring):
+    levels = [0.1, 0.5, 0.9]
+    machine = KernelRegressor("quantile", level=levels)
+    search = KernelSearchCV(machine, GRID, cv=KFold(5), scoring=scoring, aggregate="pooled")
+    found = search.fit(X, y).headline_
+    assert found.scoring == "neg_pinball_loss"
+    held = search.heldout_.predictions
+    assert found.score == pytest.approx(-pinball_loss(y, held, levels))
+    assert found.score == pytest.approx(search.best_score_)
+    assert found.baseline_name == "always the quantiles 0.1, 0.5, 0.9"
+    constant = [np.quantile(y, level) for level in levels]
+    near = -pinball_loss(y, np.tile(constant, (y.size, 1)), levels)
+    assert found.baseline == pytest.approx(near, rel=0.03)
+    assert found.lead[0] < found.score - found.baseline < found.lead[1]
+    assert found.beats_baseline
+
+
+def test_pairs_of_classes_are_judged_by_their_votes():
+    Z, three = load_iris(return_X_y=True)
+    grid = {"multi_class": ["ovr", "ovo"], "lam": [1e-3], "gamma": [0.1]}
+    search = KernelSearchCV(KernelClassifier(), grid, cv=KFold(5, shuffle=True, random_state=0))
+    for chosen in (0, 1):
+        search.set_params(param_grid={name: [v[chosen % len(v)]] for name, v in grid.items()})
+        found = search.fit(Z, three)
+        right = (found.heldout_.labels == three).mean()
+        assert found.headline_.score == pytest.approx(right)
+        assert found.headline_.baseline == pytest.approx(1 / 3)
+
+
+def test_several_expectiles_are_judged_by_their_loss():
+    search = searched(machine=KernelRegressor("expectile", level=[0.2, 0.8]), cv=KFold(5))
+    found = search.headline_
+    assert found.scoring == "neg_expectile_loss"
+    assert found.score == pytest.approx(search.best_score_)
+    assert found.baseline_name == "always the expectiles"
+    assert found.baseline < found.score
+
+
+def test_a_test_fold_of_one_class_has_no_area():
+    """As in GridSearchCV the score is NaN; what to do about it is said."""
+    order = np.argsort(y > 150, kind="stable")
+    labels = (y > 150)[order]
+    search = KernelSearchCV(KernelClassifier(), GRID, cv=KFold(5), scoring="roc_auc")
+    with pytest.warns(UserWarning, match="not defined on .* of 5 splits.*StratifiedKFold"):
+        search.fit(X[order], labels)
+    assert np.isnan(search.best_score_)
+    assert search.best_index_ == 0
+    expected = roc_auc_score(labels, search.heldout_.predictions)
+    assert search.headline_.score == pytest.approx(expected)
+
+
+def test_log_loss_of_all_rows_left_out_one_by_one():
+    labels = y > 150
+    log = searched(
+        machine=KernelClassifier("log"), labels=labels, cv=LeaveOneOut(), scoring="neg_log_loss",
+        aggregate="pooled",
+    )  # fmt: skip
+    expected = -log_loss(labels, log.heldout_.proba)
+    assert log.headline_.score == pytest.approx(expected)
+    assert log.best_score_ == pytest.approx(expected)
+    with pytest.warns(UserWarning, match="not defined on 150 of 150 splits"):
+        KernelSearchCV(
+            KernelClassifier("log"), {"lam": [1e-3]}, cv=LeaveOneOut(), scoring="neg_log_loss"
+        ).fit(X, labels)
+
+
+def test_the_interval_stays_in_the_range_of_the_metric():
+    """A correlation near one, from a few rows."""
+    draw = np.random.default_rng(0)
+    labels = np.arange(30) % 2
+    rows = labels[:, None] + 0.4 * draw.normal(size=(30, 1))
+    for scoring in ("matthews_corrcoef", make_scorer(cohen_kappa_score)):
+        search = KernelSearchCV(
+            KernelClassifier(), GRID, cv=5, scoring=scoring, aggregate="pooled"
+        ).fit(rows, labels)
+        low, high = search.headline_.interval
+        assert -1.0 <= low < search.headline_.score < 1.0
+        assert search.headline_.score < high <= 1.0
 
 
 @pytest.mark.parametrize("loss", ["squared", "log"])

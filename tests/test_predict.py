@@ -55,7 +55,7 @@ def test_weights_and_groups():
     held = heldout_predict(machine, X, y, GroupKFold(3), groups, weights)
     for (train, test), values in zip(GroupKFold(3).split(X, y, groups), held.by_fold, strict=True):
         fitted = clone(machine).fit(X[train], y[train], sample_weight=weights[train])
-        np.testing.assert_allclose(values[:, 0], fitted.predict(X[test]), rtol=1e-8)
+        np.testing.assert_allclose(values, fitted.predict(X[test]), rtol=1e-8)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.datasets import make_classification
 from sklearn.linear_model import LinearRegression
+from sklearn.metrics import log_loss, make_scorer, mean_pinball_loss
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -406,6 +407,74 @@ def test_weights_reach_the_searches_of_the_parts():
     options = {"cv": 3, "repeats": 1, "loss": lambda a, b: np.minimum(np.abs(a - b), 1.0)}
     weighted = nested_cv(search, X, y, sample_weight=weight, **options)
     assert weighted.error < nested_cv(search, X, y, **options).error
+
+
+def balanced(y, labels):
+    share = {name: np.mean(name == BINARY) for name in np.unique(BINARY)}
+    return np.array([one != other for one, other in zip(y, labels, strict=True)]) / [
+        2 * share[one] for one in y
+    ]
+
+
+BINARY = np.where(y > np.quantile(y, 0.7), "high", "low")
+
+
+@pytest.mark.parametrize(
+    ("scoring", "name", "loss"),
+    [
+        ("neg_mean_absolute_error", "absolute", "absolute"),
+        ("r2", "squared", "squared"),
+        ("neg_root_mean_squared_error", "squared", "squared"),
+        (["r2", "neg_mean_absolute_error"], "absolute", "absolute"),
+        (
+            make_scorer(mean_pinball_loss, alpha=0.8, greater_is_better=False),
+            "pinball",
+            lambda t, u: np.maximum(0.8 * (t - u), 0.2 * (u - t)),
+        ),
+        ("balanced_accuracy", "balanced", balanced),
+        ("accuracy", "zero_one", "zero_one"),
+    ],
+)
+def test_nested_cv_is_of_the_scoring_of_the_search(scoring, name, loss):
+    amounts = name in ("absolute", "squared", "pinball")
+    search = KernelSearchCV(
+        KernelRegressor() if amounts else KernelClassifier(),
+        {"lam": [1e-3, 1e-1]},
+        cv=3,
+        scoring=scoring,
+        refit=scoring[-1] if isinstance(scoring, list) else True,
+    )
+    target = y if amounts else BINARY
+    found = nested_cv(search, X, target, cv=3, repeats=1)
+    expected = nested_cv(search, X, target, cv=3, repeats=1, loss=loss)
+    assert found.loss == name
+    assert found.error == pytest.approx(expected.error)
+    assert found.standard_error == pytest.approx(expected.standard_error)
+
+
+def test_nested_cv_of_probabilities_and_of_levels():
+    machine, grid = KernelClassifier("log"), {"lam": [1e-3]}
+    search = KernelSearchCV(machine, grid, cv=3, scoring="neg_log_loss")
+    found = nested_cv(search, X, BINARY, cv=3, repeats=1)
+    assert found.loss == "log"
+    folds = StratifiedKFold(
+        3, shuffle=True, random_state=np.random.RandomState(0).randint(2**31 - 1)
+    )
+    errors = []
+    for train, test in folds.split(X, BINARY):
+        proba = clone(search).fit(X[train], BINARY[train]).predict_proba(X[test])
+        errors.append(log_loss(BINARY[test], proba))
+    np.testing.assert_allclose(found.outside[0], errors)
+    levels = KernelRegressor("expectile", level=[0.2, 0.8])
+    found = nested_cv(KernelSearchCV(levels, grid, cv=3), X, y, cv=3, repeats=1)
+    assert found.loss == "expectile"
+
+
+def test_nested_cv_refuses_what_is_no_mean_over_rows():
+    search = KernelSearchCV(KernelClassifier(), {"lam": [1e-3]}, cv=3, scoring="roc_auc")
+    with pytest.raises(ValueError, match=r"scoring='roc_auc'.*not known to be a mean over rows"):
+        nested_cv(search, X, BINARY, cv=3, repeats=1)
+    assert nested_cv(search, X, BINARY, cv=3, repeats=1, loss="zero_one").loss == "zero_one"
 
 
 def test_what_nested_cv_does_not_take():

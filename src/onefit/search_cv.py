@@ -42,7 +42,13 @@ from onefit.search.metrics import FAST
 from onefit.search.objective import ByGradient, by_gradient
 from onefit.search.per_target import choose_lams, fit_targets
 from onefit.search.race import Race, prove, race, racing
-from onefit.search.results import Results, heldout_of, tabulate, warn_of_failures
+from onefit.search.results import (
+    Results,
+    heldout_of,
+    tabulate,
+    warn_of_failures,
+    warn_of_undefined,
+)
 from onefit.search.resume import Run, Runner, fingerprint, make_runner
 from onefit.search.scoring import build_scoring
 from onefit.search.setup import Setup, set_up
@@ -631,6 +637,9 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
             fitted["heldout_"] = held
         if metric is not None and not self.lam_per_target:
             machine = setup.machine
+            if not setup.plain:  # the winner's own columns: levels, or pairs of classes
+                params = clone(setup.candidates[best], safe=False)
+                machine = inside.clone_known(machine).set_params(**params)
             headline = judge(given, task, results, rivals, machine, metric, best, held)
             if headline is not None:
                 fitted["headline_"] = headline
@@ -645,6 +654,9 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         if "criterion" in results.table and not np.isfinite(values).any():
             reason = next(filter(None, results.table["reason"]), "no finite value")
             raise ValueError(f"criterion={self.criterion!r} refused every candidate: {reason}")
+        if not np.isfinite(values).any():
+            warn_of_undefined(results, metric, self.aggregate)
+            return 0
         if self.rule == "best":
             return int(np.nanargmax(values))
         errors = results.table[f"se_test_{metric}"]

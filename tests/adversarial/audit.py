@@ -163,7 +163,7 @@ def _documented(error):
 
 def _judge(tally, case, held, k, truth, scale, name):
     """Weigh the claims on one fold."""
-    values = held.by_fold[k][:, 0].astype(float)
+    values = held.by_fold[k].astype(float)
     exact, error = bool(held.exact[k]), float(held.error[k])
     if not truth.decided:
         tally.baseless += exact

@@ -22,7 +22,7 @@ def test_cross_validation(make_problem, loss):
     means = []
     for test, u in zip(folds.test, held.by_fold, strict=True):
         w = problem.s[test] / problem.s[test].sum()
-        means.append(w @ loss.value(problem.Y[test], u)[:, 0])
+        means.append(w @ loss.value(problem.Y[test, 0], u))
     assert cross_validation(problem, 0.02, folds) == pytest.approx(np.mean(means), rel=1e-7)
 
 
@@ -100,9 +100,7 @@ def test_a_decision_of_zero_is_right_in_the_paper():
     problem, folds = machine._prepare(X, y, None), Folds.draw(4, X)
     held = Refit().prepare(problem, folds).predict([0.02])[0]
     assert 0 < np.count_nonzero(held.values == 0.0) < 40
-    means = [
-        paper_errors(y[b], u[:, 0]).mean() for (_, b), u in zip(folds, held.by_fold, strict=True)
-    ]
+    means = [paper_errors(y[b], u).mean() for (_, b), u in zip(folds, held.by_fold, strict=True)]
     found = cross_validation(problem, 0.02, folds, "negative_margin")
     assert found == pytest.approx(np.mean(means))
     assert 0 < found < cross_validation(problem, 0.02, folds, "zero_one")

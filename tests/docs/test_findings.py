@@ -60,12 +60,17 @@ def test_columns_of_a_table(findings, tmp_path):
 
 def test_coverage_of_the_intervals(findings, tmp_path):
     assert "Not measured" in findings.coverage(tmp_path)
-    names = "law,n,sets,error,covers,width,plain covers,plain width,bias"
+    names = "law,metric,n,sets,error,covers,se,width,plain covers,first order covers,bias"
     (tmp_path / "coverage.csv").write_text(
-        f"{names}\ncoin,100,300,0.407,0.98,0.2777,0.6166,0.2,1\n"
+        f"{names}\ncoin,accuracy,100,300,0.407,0.98,0.008,0.2777,0.6166,0.9,1\n"
+        "skewed,rmse,50,400,1.7,0.905,0.0147,3.9,0.5,0.8275,1\n"
     )
-    last = findings.coverage(tmp_path).splitlines()[-1]
-    assert last == "| coin | 100 | 300 | 0.407 | 98% | 0.278 | 62% | 0.2 |"
+    lines = findings.coverage(tmp_path).splitlines()
+    assert lines[2] == "| coin | accuracy | 100 | 300 | 0.407 | 0.278 | 98% | 90% | 62% |"
+    assert lines[-1] == (
+        "The least share is 90.5% (standard error 1.5%; skewed, rmse, 50 rows); of the 2 shares, 1 "
+        "are below 95% by more than two standard errors."
+    )
 
 
 def test_claims_of_a_paper(findings, experiments):

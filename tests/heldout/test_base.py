@@ -291,11 +291,12 @@ def test_values_by_fold_and_by_row():
     folds = Folds.from_pairs(5, [([0, 1], [3, 2]), ([3, 4], [2]), ([0, 2], [1, 3])])
     values = np.array([[1.0], [2.0], [4.0], [8.0], [16.0]])
     held = held_out(values, folds)
-    assert [one[:, 0].tolist() for one in held.by_fold] == [[1.0, 2.0], [4.0], [8.0, 16.0]]
+    assert [one.tolist() for one in held.by_fold] == [[1.0, 2.0], [4.0], [8.0, 16.0]]
     # rows 0 and 4 are tested by nobody, 2 and 3 by two splits
     np.testing.assert_array_equal(held.predictions, [np.nan, 8.0, 3.0, 8.5, np.nan])
     both = held_out(np.hstack([values, 2.0 * values]), folds)
     assert both.predictions.shape == (5, 2)
+    assert [one.shape for one in both.by_fold] == [(2, 2), (1, 2), (2, 2)]
     np.testing.assert_array_equal(both.predictions[:, 1], 2.0 * held.predictions)
 
 

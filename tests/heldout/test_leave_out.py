@@ -202,7 +202,7 @@ def assert_no_lie(case, method=None, stages=0):
         if truth.decided:
             witnesses += 1
             called += bool(held.exact[k])
-            gap = np.abs(held.by_fold[k][:, 0] - truth.values).max()
+            gap = np.abs(held.by_fold[k] - truth.values).max()
             assert gap <= held.error[k] + truth.error, (k, gap, held.error[k])
         assert held.exact[k] == (held.error[k] <= EXACT * problem.scale[0])
     return witnesses, called

@@ -75,7 +75,7 @@ def test_terms_are_the_derivatives_of_the_weighted_solution(
         scale = np.abs(u).max()
         for order in range(1, orders + 1):
             u = u + terms[order]
-            found = series(problem, folds, lam, order)[k][:, 0]
+            found = series(problem, folds, lam, order)[k]
             np.testing.assert_allclose(found, u[test], atol=1e-6 * scale, err_msg=f"order {order}")
 
 
@@ -147,7 +147,7 @@ def test_jmlr_closed_forms_of_the_squared_loss(order, tail):
         term = np.diagonal(IFM) / ((1.0 - n) ** j * factorial(j))
         expected += term / (1.0 - np.diagonal(H)) if tail and j == order else term
         IFM = (j + 1) * (H @ (IFM * (M * (1.0 - n))))
-    found = np.concatenate(series(problem, splits(n)["loo"], lam, order, tail=tail))[:, 0]
+    found = np.concatenate(series(problem, splits(n)["loo"], lam, order, tail=tail))
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
@@ -169,7 +169,7 @@ def test_jmlr_tail_of_the_huber_loss(order):
         term = np.diagonal(IFM) / ((1.0 - n) ** j * factorial(j))
         expected += term / (1.0 - np.diagonal(H)) if j == order else term
         IFM = (j + 1) * (H @ (IFM * (M * (1.0 - n))))
-    found = np.concatenate(series(problem, splits(n)["loo"], lam, order, tail=True))[:, 0]
+    found = np.concatenate(series(problem, splits(n)["loo"], lam, order, tail=True))
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 
@@ -209,7 +209,7 @@ def test_icml_formulas_with_bias(loss, order):
             right = (s + 1) * np.append(
                 (K * B) @ bif / n - (K * B * S) @ bif / M, v @ bif / n - (v * inside) @ bif / M
             )
-        np.testing.assert_allclose(found[i][:, 0], expected[test], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(found[i], expected[test], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("order", [1, 2, 4])
@@ -243,7 +243,7 @@ def test_formulas_of_2016_for_the_smoothed_hinge(order):
                 K @ support @ B / (2.0 * delta * n)
                 - ((K @ support) * S) @ B / (2.0 * delta * size),
             )
-        np.testing.assert_allclose(found[i][:, 0], expected[test], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(found[i], expected[test], rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize(("loss", "task"), SEVEN, ids=IDS)
@@ -264,10 +264,10 @@ def test_the_tail_divides_the_last_term_by_one_less_its_leverage(loss, task, fit
         right = np.vstack([right, np.zeros((1, N))])
     x = np.linalg.solve(system, right)
     H = K @ x[:N] + (x[N] if fit_intercept else 0.0)
-    first = np.concatenate(series(problem, loo, lam, 1))[:, 0]
-    second = np.concatenate(series(problem, loo, lam, 2))[:, 0]
+    first = np.concatenate(series(problem, loo, lam, 1))
+    second = np.concatenate(series(problem, loo, lam, 2))
     expected = first + (second - first) / (1.0 - np.diagonal(H))
-    found = np.concatenate(series(problem, loo, lam, 2, tail=True))[:, 0]
+    found = np.concatenate(series(problem, loo, lam, 2, tail=True))
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
 
 

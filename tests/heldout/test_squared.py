@@ -183,7 +183,7 @@ def test_small_lambda_interpolates_the_training_rows(method):
         for (train, test), values in zip(SPLITS[name], held.by_fold, strict=True):
             K = problem.K.matrix
             expected = K[np.ix_(test, train)] @ np.linalg.solve(
-                K[np.ix_(train, train)], problem.Y[train]
+                K[np.ix_(train, train)], problem.Y[train, 0]
             )
             np.testing.assert_allclose(values, expected, rtol=1e-7, atol=1e-9)
 

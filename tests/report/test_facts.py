@@ -8,6 +8,7 @@ from scipy.stats import binomtest
 from sklearn.datasets import load_iris, make_friedman1
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.quantiles import neg_pinball_loss
 from onefit.report.facts import Facts, Scale
 from onefit.uncertainty.score_interval import score_interval
 
@@ -38,14 +39,16 @@ def test_without_a_headline_the_interval_is_made_from_the_splits():
 
     facts = chosen(3)
     assert facts.headline is None
-    error = facts.splits[3].std(ddof=1) / np.sqrt(5)
-    expected = score_interval("explained", facts.scores[3], error, 5, factor=1.0 + 5 / 4)
+    splits = facts.splits[3]
+    left = (splits.sum() - splits) / 4
+    expected = score_interval((-np.inf, 1.0), facts.scores[3], left, factor=1.0 + 5 / 4)
     np.testing.assert_allclose(facts.interval, expected)
     assert facts.interval[1] < 1.0
     best = int(facts.scores.argmax())
-    error = facts.splits[best].std(ddof=1) / np.sqrt(5)
-    flattered = score_interval("explained", facts.scores[best], error, 5, factor=1.0 + 5 / 4)
-    assert chosen(best).interval[1] < flattered[1]  # it allows for the choice
+    splits = facts.splits[best]
+    left = (splits.sum() - splits) / 4
+    flattered = score_interval((-np.inf, 1.0), facts.scores[best], left, factor=1.0 + 5 / 4)
+    assert chosen(best).interval[0] < flattered[0]  # it allows for the choice
     assert facts.expected == facts.scores[3]
     assert np.isnan(facts.baseline)
     assert facts.verdict == ""
@@ -76,15 +79,25 @@ def test_families_hold_every_candidate_once(facts):
 @pytest.mark.parametrize(
     ("scoring", "label", "shown"),
     [
-        (None, "R²", 0.25),
+        ("r2", "R²", 0.25),
         ("neg_mean_absolute_error", "mean absolute error", -0.25),
         ("explained_variance", "explained variance", 0.25),
-        (lambda *_: 0.0, "score", 0.25),
+        ("score", "score", 0.25),
     ],
 )
 def test_scores_are_shown_as_readers_expect(scoring, label, shown):
-    scale = Scale.of(scoring, classifier=False)
+    scale = Scale.of(scoring)
     assert (scale.label, scale(0.25)) == (label, shown)
+
+
+def test_scores_of_other_scorers_have_their_names():
+    def label(scoring, machine):
+        return Facts(KernelSearchCV(machine, {"lam": [1.0]}, scoring=scoring).fit(X, y)).scale.label
+
+    assert label(None, KernelRegressor()) == "R²"
+    assert label(lambda *_: 0.0, KernelRegressor()) == "score"
+    levels = KernelRegressor("quantile", level=[0.2, 0.8])
+    assert label(None, levels) == label(neg_pinball_loss, levels) == "pinball loss"
 
 
 def test_an_accuracy_is_an_error_rate():

@@ -206,7 +206,7 @@ def test_heldout_predictions_are_in_the_callers_order():
         honest[test] = KernelRegressor(gamma=0.5, lam=1e-2).fit(X[train], y[train]).predict(X[test])
     np.testing.assert_allclose(search.heldout_.predictions, honest, rtol=1e-9)
     for (_, test), values in zip(cv.split(X), search.heldout_.by_fold, strict=True):
-        np.testing.assert_allclose(values[:, 0], honest[test], rtol=1e-9)
+        np.testing.assert_allclose(values, honest[test], rtol=1e-9)
 
 
 def test_weights_of_zero_leave_rows_out_of_training():

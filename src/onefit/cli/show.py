@@ -121,7 +121,7 @@ def _beside(best: dict[str, Any]) -> Iterator[str]:
     if best["shares"]:
         ranked = sorted(best["shares"].items(), key=lambda one: -one[1])[:SHARES]
         said = f"; shares {', '.join(f'{name} ({share:.1%})' for name, share in ranked)}"
-    name = best["baseline_name"]
+    name = escape(best["baseline_name"])
     yield f"[bold]Baseline[/] ({name}): {best['baseline']:.4g}{escape(shortened(said))}"
     if best["warning"]:
         yield f"[bold]Warning[/]: {escape(best['warning'])}"

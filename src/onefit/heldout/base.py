@@ -76,8 +76,9 @@ class HeldOut:
 
     @property
     def by_fold(self) -> list[Array]:
-        """The values of each split, in the order of its test rows."""
-        return np.split(self.values, self.folds.offsets[1:-1])
+        """The values of each split, in the order of its test rows, (m,) or (m, q)."""
+        values = self.values[:, 0] if self.values.shape[1] == 1 else self.values
+        return np.split(values, self.folds.offsets[1:-1])
 
     @property
     def predictions(self) -> Array:

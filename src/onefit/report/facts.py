@@ -17,8 +17,9 @@ from sklearn.base import is_classifier
 from onefit import plan
 from onefit.estimators import inside
 from onefit.search.rowwise import optimism_of_splits
+from onefit.search.scoring import name_of
 from onefit.uncertainty.headline import SEED, Headline
-from onefit.uncertainty.score_interval import inflation, kind_of, score_interval
+from onefit.uncertainty.score_interval import inflation, range_of, score_interval
 
 Array = NDArray[Any]
 
@@ -45,12 +46,8 @@ class Scale:
     offset: float = 0.0
 
     @classmethod
-    def of(cls, scoring: Any, classifier: bool) -> Scale:
-        """Negated scikit-learn scores are shown as errors, the accuracy as an error rate."""
-        if scoring is None:
-            scoring = "accuracy" if classifier else "r2"
-        if not isinstance(scoring, str):
-            return cls("score")
+    def of(cls, scoring: str) -> Scale:
+        """Negated scores are shown as errors, the accuracy as an error rate."""
         if scoring == "accuracy":
             return cls(WORDS[scoring], -1.0, 1.0)
         if scoring.startswith("neg_"):
@@ -136,10 +133,13 @@ class Facts:
     @cached_property
     def scale(self) -> Scale:
         """How scores are shown."""
-        scoring = self.search.scoring
-        if self.search.multimetric_:
+        scoring, scorer = self.search.scoring, self.search.scorer_
+        if self.search.multimetric_ and isinstance(scorer, dict):
             scoring = scoring[self.metric] if isinstance(scoring, dict) else self.metric
-        return Scale.of(scoring, is_classifier(self.search.estimator))
+            scorer = scorer[self.metric]
+        if isinstance(scoring, str):
+            return Scale.of(scoring)
+        return Scale.of(name_of(scorer, self.search.estimator))
 
     @cached_property
     def splits(self) -> Array:
@@ -214,20 +214,21 @@ class Facts:
 
     @property
     def _interval_of_splits(self) -> tuple[float, float]:
-        scorer, k = self.search.scorer_, self.splits.shape[1]
-        by_score = self.scores[self.best] >= np.nanmax(self.scores)  # else a function chose
+        scorer, splits = self.search.scorer_, self.splits[self.best]
+        score, k = float(self.scores[self.best]), splits.size
+        by_score = score >= np.nanmax(self.scores)  # else a function chose
         random = np.random.default_rng(SEED)
-        kind = kind_of(
+        ends = range_of(
             scorer[self.metric] if isinstance(scorer, dict) else scorer,
+            self.search.estimator,
             is_classifier(self.search.estimator),
         )
         return score_interval(
-            kind,
-            float(self.scores[self.best]),
-            float(self.errors[self.best]),
-            k,
+            ends,
+            score,
+            score + (splits.mean() - splits) / max(k - 1, 1),  # the mean without each split
             optimism=optimism_of_splits(self.splits, random) if by_score else 0.0,
-            factor=inflation(k, k - 1.0),
+            factor=inflation(k, max(k - 1.0, 1.0)),
         )
 
     @cached_property

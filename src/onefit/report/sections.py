@@ -56,7 +56,7 @@ def _expected(facts: Facts) -> list[Section]:
     rows = [
         ["the choice, all held-out rows", f"{facts.expected:.4g}"],
         ["95% interval for new rows", f"{low:.4g} to {high:.4g}"],
-        [found.baseline_name, f"{facts.baseline:.4g}"],
+        [found.baseline_name or "baseline", f"{facts.baseline:.4g}"],
         ["flattered by the choice among candidates by about", f"{flattered:.2g}"],
         ["mean over the splits", f"{facts.scale(found.mean_of_splits):.4g}"],
     ]

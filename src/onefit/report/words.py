@@ -92,7 +92,7 @@ def methods(facts: Facts) -> str:
         "Its interval is made for rows like these: the optimism of choosing among the candidates "
         f"({abs(found.optimism):.2g}, by bootstrap; Tsamardinos et al. 2018) is taken off its "
         "middle, and the variance enlarged for the overlap of training parts (Nadeau and Bengio "
-        f"2003). The baseline, {found.baseline_name}, was learnt from the same training parts."
+        f"2003). The baseline is {found.baseline_name or 'not known'}."
     )
     return (
         f"{machine}s ({inside.loss_of(search.estimator)!r}) were compared by cross-validation over "

@@ -18,7 +18,7 @@ from onefit.search.workers import Outcome
 
 Array = NDArray[Any]
 
-__all__ = ["Results", "heldout_of", "tabulate", "warn_of_failures"]
+__all__ = ["Results", "heldout_of", "tabulate", "warn_of_failures", "warn_of_undefined"]
 
 
 @dataclass(frozen=True)
@@ -152,4 +152,20 @@ def warn_of_failures(results: Results) -> None:
         f"{len(found)} of {unscored.size} candidates have no score, see cv_results_['reason']; "
         f"the first says: {found[0]}",
         stacklevel=5,
+    )
+
+
+def warn_of_undefined(results: Results, metric: str, how: str) -> None:
+    """Say why no candidate has a score: the metric is not defined on a split."""
+    splits = np.isnan(results.scores[metric]).all(axis=0)
+    where = (
+        f" on {splits.sum()} of {splits.size} splits (the first is split {np.argmax(splits)})"
+        if how != "pooled" and splits.any()
+        else ""
+    )
+    warnings.warn(
+        f"the scores of all candidates are NaN, because the metric is not defined{where}; the "
+        "first candidate is taken. Test rows of a single class have no area under a ROC curve, for "
+        "example: use StratifiedKFold, or aggregate='pooled', which scores all rows together",
+        stacklevel=6,
     )

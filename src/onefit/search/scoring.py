@@ -31,7 +31,10 @@ from onefit.search.metrics import FAST, Metric, Truth
 
 Array = NDArray[Any]
 
-__all__ = ["Part", "Scoring", "build_scoring", "call_pooled", "fast_metric", "look_up", "only"]
+__all__ = [
+    "Part", "Scoring", "build_scoring", "call_pooled", "fast_metric", "look_up", "name_of",
+    "only",
+]  # fmt: skip
 
 
 #: what the estimators' own scores are; of several levels, which it tells the pinball loss of, the
@@ -60,12 +63,23 @@ def look_up(machine: Any, values: Array) -> Any:
 
 @dataclass(frozen=True)
 class Part:
-    """Test rows that are scored together, as the caller gave them."""
+    """Test rows that are scored together, as the caller gave them.
+
+    Attributes
+    ----------
+    X, y : rows and targets
+    place : slice
+        Where they are among the test rows of all splits.
+    params : name -> metadata of a scorer
+    lacks_class : bool
+        Whether some class of a classifier is not among them, so that a metric may be undefined.
+    """
 
     X: Any = field(repr=False)
     y: Any = field(repr=False)
     place: slice
     params: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    lacks_class: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,9 +115,8 @@ class Scoring:
             scores |= {name: np.array([r[name] for r in rows]).reshape(shape) for name in rows[0]}
         return {name: scores[name] for name in self.names}
 
-    def trial(self, machine: Any, values: Array) -> list[str]:
-        """Score plausible values of the first split once, and return the slow metrics' names."""
-        part = self.parts[0]
+    def trial(self, machine: Any, values: Array, part: Part) -> list[str]:
+        """Score plausible values of some rows once, and return the slow metrics' names."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -116,7 +129,12 @@ class Scoring:
     def _call(self, proxy: Any, part: Part) -> dict[str, float]:
         scores: dict[str, float] = {}
         for name, scorer in self.slow.items():
-            found = scorer(proxy, part.X, part.y, **part.params[name])
+            try:
+                found = scorer(proxy, part.X, part.y, **part.params[name])
+            except ValueError:
+                if not part.lacks_class:
+                    raise
+                found = np.nan  # as in scikit-learn's searches
             found = found if isinstance(found, dict) else {name: found}
             scores |= {key: _number(value, key) for key, value in found.items()}
         return scores
@@ -220,7 +238,10 @@ def build_scoring(
     scoring = Scoring(fast, slow, parts, list(table))
     if not slow:
         return scoring
-    found = scoring.trial(machine, _plausible(machine, y, folds))
+    whole = next((part for part in parts if not part.lacks_class), None)
+    if whole is None:
+        (whole,) = _parts(machine, X, y, routed, folds, pooled=True)
+    found = scoring.trial(machine, _plausible(machine, y, folds), whole)
     names = found if not hasattr(scorers, "_scorers") else list(table)
     return Scoring(fast, slow, parts, names)
 
@@ -229,6 +250,20 @@ def only(scorers: Any, metric: str) -> Any:
     """One of several scorers, as scikit-learn would make it of a dict with this one alone."""
     table = getattr(scorers, "_scorers", None)
     return scorers if table is None else type(scorers)(scorers={metric: table[metric]})
+
+
+def name_of(scorer: Any, machine: Any) -> str:
+    """The name of a scorer, as in scikit-learn: of errors, which are negated, it is "neg_..."."""
+    if hasattr(scorer, "_score_func"):
+        name = getattr(scorer._score_func, "__name__", "score").removesuffix("_score")
+        return f"neg_{name}" if scorer._sign < 0 else name
+    if not hasattr(scorer, "_estimator"):
+        name = getattr(scorer, "__name__", "<")
+        return "score" if name.startswith("<") else name
+    if len(levels_of(machine)) > 1:
+        quantile = inside.loss_of(machine).name == "quantile"
+        return "neg_pinball_loss" if quantile else f"neg_{inside.loss_of(machine).name}_loss"
+    return "accuracy" if is_classifier(machine) else "r2"
 
 
 def call_pooled(
@@ -295,16 +330,19 @@ def _parts(
     def cut(params: dict[str, Any], rows: Array) -> dict[str, Any]:
         return select_params(X, params, rows)
 
+    def lacks(y_test: Any) -> bool:
+        return is_classifier(machine) and np.unique(y_test).size < len(machine.classes_)
+
     if pooled:
         rows = folds.rows
         params = {name: cut(p, rows) for name, p in routed.items()}
-        whole = slice(0, rows.size)
-        return [Part(select_rows(X, rows), select_rows(y, rows), whole, params)]
+        X_test, y_test = select_rows(X, rows), select_rows(y, rows)
+        return [Part(X_test, y_test, slice(0, rows.size), params, lacks(y_test))]
     parts = []
     for k, rows in enumerate(folds.test):
         X_test, y_test = split_rows(machine, X, y, rows, folds.train[k])
         params = {name: cut(p, rows) for name, p in routed.items()}
-        parts.append(Part(X_test, y_test, folds.place(k), params))
+        parts.append(Part(X_test, y_test, folds.place(k), params, lacks(y_test)))
     return parts
 
 

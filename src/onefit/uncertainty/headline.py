@@ -4,8 +4,8 @@
   is another number for every metric that is not a mean over rows (root mean squared error, R^2, the
   area under a ROC curve), and drifts with the size of the splits: of single rows, the mean of the
   root mean squared errors is the mean absolute error.
-- **Beside a baseline** (:mod:`onefit.search.baseline`): always the mean, or the most frequent
-  class. An error rate of 0.011 says nothing where one row in ninety is of the other class.
+- **Beside a baseline** (:mod:`onefit.search.baseline`): the best constant by the same metric. An
+  error rate of 0.011 says nothing where one row in ninety is of the other class.
 - **With an interval** (:mod:`onefit.uncertainty.score_interval`).
 """
 
@@ -20,16 +20,17 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.metrics import r2_score
 
+from onefit.estimators import inside
 from onefit.folds import Folds
 from onefit.heldout import HeldOut
-from onefit.search.baseline import baseline_of
+from onefit.search.baseline import Baseline, baselines_of
 from onefit.search.rowwise import RowLosses, jackknife_error, optimism_of_splits
-from onefit.search.scoring import build_scoring, call_pooled, only
-from onefit.uncertainty.score_interval import LEVEL, inflation, kind_of, score_interval
+from onefit.search.scoring import build_scoring, call_pooled, name_of, only
+from onefit.uncertainty.score_interval import LEVEL, inflation, range_of, score_interval
 
 Array = NDArray[Any]
 
-__all__ = ["Headline", "Judged", "blocks_of", "make_headline"]
+__all__ = ["Headline", "Judged", "Rival", "blocks_of", "make_headline", "rival_of"]
 
 #: the most blocks that are left out in turn, of groups, and for metrics without a formula
 BLOCKS = 50
@@ -43,6 +44,8 @@ class Headline:
 
     Attributes
     ----------
+    scoring : str
+        The metric of the search, whose scores these are: "r2", "neg_mean_absolute_error", ...
     score : float
         Of all held-out rows together.
     interval : (float, float)
@@ -52,8 +55,8 @@ class Headline:
     optimism : float
         By how much the score flatters the winner for having been chosen by it.
     baseline : float
-        The score, on the same rows, of what is learnt without looking at X; NaN, with a reason,
-        where the scorer does not take it.
+        The best score, on the same rows, of a constant that is learnt without looking at X; NaN,
+        with a reason, where the scorer does not take it or is not defined for it.
     lead : (float, float)
         An interval, like the other, for what the score is above the baseline's. Both are of the
         same rows, and row by row where the metric allows it: what makes a row hard for one often
@@ -72,6 +75,7 @@ class Headline:
         Why there is no baseline, if there is none.
     """
 
+    scoring: str
     score: float
     interval: tuple[float, float]
     standard_error: float
@@ -87,9 +91,9 @@ class Headline:
     reason: str = ""
 
     @property
-    def beats_baseline(self) -> bool:
-        """Whether the whole of :attr:`lead` is positive; unknown counts as yes."""
-        return not self.lead[0] <= 0.0
+    def beats_baseline(self) -> bool | None:
+        """Whether the whole of :attr:`lead` is positive; None where that is not known."""
+        return None if np.isnan(self.lead[0]) else self.lead[0] > 0.0
 
     @property
     def drifts(self) -> bool:
@@ -97,7 +101,7 @@ class Headline:
         return abs(self.score - self.mean_of_splits) > self.standard_error
 
     def verdict(self, shown: Callable[[float], float] = float, name: str = "score") -> str:
-        """A sentence where the winner is not clearly better than the baseline, else nothing.
+        """A sentence where the winner is not known to beat the baseline, else nothing.
 
         Parameters
         ----------
@@ -108,6 +112,9 @@ class Headline:
         """
         if self.beats_baseline:
             return ""
+        if self.beats_baseline is None:
+            why = self.reason or "the score has no interval"
+            return f"it is not known whether the choice beats a baseline: {why}"
         worse = self.score <= self.baseline
         low, high = sorted(map(shown, self.interval))
         return (
@@ -115,6 +122,15 @@ class Headline:
             f"({self.baseline_name}): its {name} is {shown(self.score):.4g}, 95% interval "
             f"{low:.4g} to {high:.4g}, and the baseline's is {shown(self.baseline):.4g}"
         )
+
+
+@dataclass(frozen=True)
+class Rival:
+    """The baseline, and its score on all rows; NaN and the reason where it has none."""
+
+    baseline: Baseline | None
+    score: float
+    reason: str = ""
 
 
 @dataclass(frozen=True)
@@ -128,6 +144,7 @@ class Judged:
     X, y, params : the caller's data, and the metadata of the scorers
     s : (n,) array
         Weights of the rows in the fits.
+    rival : Rival
     held : HeldOut
         Of the winner.
     splits : (C, k) array
@@ -147,6 +164,7 @@ class Judged:
     y: Any = field(repr=False)
     params: Mapping[str, Any] = field(repr=False)
     s: Array = field(repr=False)
+    rival: Rival
     held: HeldOut = field(repr=False)
     splits: Array = field(repr=False)
     best: int
@@ -157,14 +175,15 @@ class Judged:
     @property
     def scorer(self) -> Any:
         """The scorer that counts, alone."""
-        return getattr(self.scorers, "_scorers", {}).get(self.metric, self.scorers)
+        return _scorer(self.scorers, self.metric)
 
     def pooled(self, folds: Folds, values: Array) -> Array:
         """Scores of the winner on each of some sets of rows, given its values there."""
         one = only(self.scorers, self.metric)
         scoring = build_scoring(
-            one, self.machine, self.X, self.y, self.params, folds, undefined=True
-        )
+            one, self.machine, self.X, self.y, self.params, folds, undefined=True,
+            plain=inside.plain_columns(self.machine),
+        )  # fmt: skip
         return np.asarray(scoring.score(self.machine, values[None])[self.metric][0])
 
 
@@ -184,32 +203,32 @@ def make_headline(judged: Judged) -> Headline:
     shares = _shares(judged.y, tested) if classifier else {}
     factor = inflation(tested.size, train)
     interval = score_interval(
-        kind_of(judged.scorer, classifier),
+        range_of(judged.scorer, judged.machine, classifier),
         score,
-        error,
-        left.size,
+        left,
         optimism=optimism,
         factor=factor,
         rows=float(tested.size) if judged.losses is not None else _rows_of(shares, tested.size),
     )
-    baseline, reason = _baseline(judged)
-    lead = (interval[0] - baseline, interval[1] - baseline)
+    rival = judged.rival
+    lead = (interval[0] - rival.score, interval[1] - rival.score)
     if ahead is not None:
-        gap = score - baseline, float(jackknife_error(ahead))
-        lead = score_interval("plain", *gap, ahead.size, optimism=optimism, factor=factor)
+        ends, gap = (-np.inf, np.inf), score - rival.score
+        lead = score_interval(ends, gap, ahead, optimism=optimism, factor=factor)
     return Headline(
+        scoring=name_of(judged.scorer, judged.machine),
         score=score,
         interval=interval,
         standard_error=error,
         optimism=optimism,
-        baseline=baseline,
+        baseline=rival.score,
         lead=lead,
-        baseline_name=_name(judged.scorer, classifier),
+        baseline_name="" if rival.baseline is None else rival.baseline.name,
         mean_of_splits=float(judged.splits[judged.best].mean()),
         r2=None if classifier else _r2(judged),
         shares=shares,
         rows=int(tested.size),
-        reason=reason,
+        reason=rival.reason,
     )
 
 
@@ -234,27 +253,36 @@ def _score_and_left(judged: Judged) -> tuple[float, Array, Array | None]:
     parts = [everything, *(blocks != b for b in range(int(blocks.max()) + 1))]
     tests = [folds.rows[part] for part in parts]
     sets = Folds(folds.n, [folds.train[0]] * len(tests), tests)
-    scores = judged.pooled(sets, np.concatenate([values[part] for part in parts]))
-    return float(scores[0]), scores[1:], None
+
+    def scored(values: Array) -> Array:
+        return judged.pooled(sets, np.concatenate([values[part] for part in parts]))
+
+    scores, baseline = scored(values), judged.rival.baseline
+    if baseline is None or is_classifier(judged.machine):
+        return float(scores[0]), scores[1:], None
+    return float(scores[0]), scores[1:], scores[1:] - scored(baseline.values)[1:]
 
 
-def _baseline(judged: Judged) -> tuple[float, str]:
-    """The pooled score of the baseline; NaN and the reason where the scorer does not take it."""
-    folds = judged.held.folds
+def rival_of(
+    scorers: Any, metric: str, machine: Any, data: tuple[Any, Any, Any], s: Array, folds: Folds
+) -> Rival:
+    """The baseline that scores best; NaN and the reason where the scorer does not take it."""
+    X, y, params = data
+    best = Rival(None, np.nan, "the metric is not defined for a constant")
     try:
-        estimator = baseline_of(judged.machine, judged.y, judged.s, folds)
-        one = only(judged.scorers, judged.metric)
-        found = call_pooled(one, judged.X, judged.y, judged.params, folds, estimator)
+        for one in baselines_of(machine, _scorer(scorers, metric), y, s, folds):
+            found = call_pooled(only(scorers, metric), X, y, params, folds, one.estimator)
+            score = found.get(metric, np.nan)
+            if score > best.score or best.baseline is None:
+                why = best.reason if np.isnan(score) else ""
+                best = Rival(one, score, why)
     except Exception as error:  # a scorer of the caller's may ask for anything
-        return np.nan, f"the scorer does not take the baseline: {error}"
-    return found.get(judged.metric, np.nan), ""
+        return Rival(best.baseline, np.nan, f"the scorer does not take the baseline: {error}")
+    return best
 
 
-def _name(scorer: Any, classifier: bool) -> str:
-    if not classifier:
-        return "always the mean"
-    labels = getattr(scorer, "_response_method", "predict") == "predict"
-    return "always the most frequent class" if labels else "the shares of the classes"
+def _scorer(scorers: Any, metric: str) -> Any:
+    return getattr(scorers, "_scorers", {}).get(metric, scorers)
 
 
 def _shares(y: Any, rows: Array) -> dict[Any, float]:

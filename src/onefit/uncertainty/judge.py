@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from onefit.folds import Folds
 from onefit.heldout import HeldOut
-from onefit.search.baseline import baseline_values
 from onefit.search.results import Results
 from onefit.search.rowwise import RowLosses
 from onefit.search.workers import Outcome, Task
-from onefit.uncertainty.headline import Headline, Judged, blocks_of, make_headline
+from onefit.uncertainty.headline import Headline, Judged, blocks_of, make_headline, rival_of
 
 Array = NDArray[Any]
 
@@ -77,9 +76,10 @@ def judge(
     """The headline of a winner; None, with a warning, where a scorer does not take all rows."""
     losses = None
     weight = np.ones(held.folds.n) if given.weight is None else np.asarray(given.weight)
-    if metric in task.scoring.fast:
-        constant = baseline_values(machine, given.y, weight, held.folds)
-        both = [([0], held.values[None]), ([1], constant[None])]
+    data = given.X, given.y, given.params
+    rival = rival_of(given.scorers, metric, machine, data, weight, held.folds)
+    if metric in task.scoring.fast and rival.baseline is not None:
+        both = [([0], held.values[None]), ([1], rival.baseline.values[None])]
         losses = RowLosses.of(*task.scoring.fast[metric], both, 2)
     judged = Judged(
         scorers=given.scorers,
@@ -89,6 +89,7 @@ def judge(
         y=given.y,
         params=given.params,
         s=weight,
+        rival=rival,
         held=held,
         splits=results.scores[metric],
         best=best,

@@ -31,13 +31,18 @@ is the factor that extrapolates their difference to m = n.
   of all repetitions are splits of one sample, and their predictions come from one fit to all rows
   (:func:`heldout_predict`; exact, the kernel being fixed on all rows).
 - Any other estimator is fitted once in each part.
+
+**Of which error.** The formulas are for means over rows, so the error is the mean of a loss of the
+rows: that of the search's ``scoring``. R^2 and the root mean squared error are functions of the
+mean squared error, which is then the error. Balanced accuracy is a mean over rows too, of errors
+that weigh n / (K n_c) for a row of class c of K, with the n_c of all rows. Ranking metrics are not
+means over rows: say which ``loss`` is meant.
 """
 
 from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import combinations
 from statistics import NormalDist
 from typing import Any
@@ -51,12 +56,12 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_consistent_length
 
 from onefit._indexing import n_rows, select_rows, split_rows
-from onefit._validation import check_choice, suggest
-from onefit.criteria.pointwise import POINTWISE, Pointwise
+from onefit._validation import suggest
+from onefit.criteria.pointwise import Pointwise
 from onefit.estimators import inside
 from onefit.estimators._base import KernelMachine
 from onefit.predict import heldout_predict
-from onefit.quantiles import levels_of, pinball_losses
+from onefit.uncertainty.row_loss import pointwise_of
 
 Array = NDArray[Any]
 
@@ -79,6 +84,8 @@ class NestedCV:
     inside_error, outside_error : float
         Of nested (K-2 folds to train on) and plain (K-1) cross-validation.
     alpha : float
+    loss : str
+        What is lost in a row: "squared", "absolute", "zero_one", ...; ``error`` is its mean.
     outside : list of (K,) arrays
         Error of each fold by the plain cross-validation of each repetition.
     """
@@ -90,6 +97,7 @@ class NestedCV:
     inside_error: float
     outside_error: float
     alpha: float
+    loss: str
     outside: list[Array] = field(repr=False)
 
 
@@ -118,8 +126,10 @@ def nested_cv(
         Random splits; the authors use many (200), the estimate of the width is noisy below.
     alpha : float, default=0.1
     loss : {"squared", "absolute", "zero_one"} or callable, default=None
-        Pointwise, of targets and predictions; "zero_one" for classifiers and "squared" for
-        regressors by default, the pinball loss for machines of several levels.
+        Pointwise, of targets and predictions. By default that of the search's ``scoring``; an error
+        if this is not a mean over rows, such as "roc_auc". Of an estimator without ``scoring``,
+        "zero_one" for classifiers, "squared" for regressors, and the pinball loss for several
+        levels.
     random_state : int, RandomState or None, default=0
     n_jobs : int, default=None
         Training parts side by side, those of all repetitions.
@@ -142,17 +152,18 @@ def nested_cv(
     True
     """
     _check_numbers(cv, repeats, alpha)
-    value = _pointwise(loss, search)
     X, y = indexable(X, y)
+    value = pointwise_of(loss, search, y)
     data = _Data(X, y, **_check_params(X, fit_params))
     _check_inner_splits(search)
     seeds = check_random_state(random_state).randint(2**31 - 1, size=repeats)
-    rounds = _rounds(search, data, [data.folds(cv, int(seed), search) for seed in seeds], n_jobs)
-    losses = [_paired(one, data, value) for one in rounds]
-    return _summary(losses, cv, alpha)
+    folds = [data.folds(cv, int(seed), search) for seed in seeds]
+    rounds = _rounds(search, data, folds, value.response, n_jobs)
+    losses = [_paired(one, data, value.function) for one in rounds]
+    return _summary(losses, cv, alpha, value.name)
 
 
-def _summary(rounds: list[list[tuple[Array, Array]]], cv: int, alpha: float) -> NestedCV:
+def _summary(rounds: list[list[tuple[Array, Array]]], cv: int, alpha: float, loss: str) -> NestedCV:
     """The formulas, from (e_in, e_out) of every fold of every repetition."""
     a = np.mean([(np.mean(i) - np.mean(o)) ** 2 for r in rounds for i, o in r])
     b = np.mean([np.var(o, ddof=1) / o.size for r in rounds for _, o in r])
@@ -172,6 +183,7 @@ def _summary(rounds: list[list[tuple[Array, Array]]], cv: int, alpha: float) -> 
         inside_error=inside,
         outside_error=outside,
         alpha=alpha,
+        loss=loss,
         outside=[np.array([o.mean() for _, o in r]) for r in rounds],
     )
 
@@ -211,7 +223,7 @@ _Part = tuple[list[Array], list[Array]]
 
 
 def _rounds(
-    search: Any, data: _Data, rounds: list[list[Array]], n_jobs: int | None
+    search: Any, data: _Data, rounds: list[list[Array]], response: str, n_jobs: int | None
 ) -> list[dict[tuple[int, ...], _Part]]:
     """Predictions for one fold and for two, without them, in every repetition."""
     K = len(rounds[0])
@@ -220,19 +232,20 @@ def _rounds(
     if isinstance(search, KernelMachine):
         predicted = _from_one_fit(search, data, parts)
     else:
-        tasks = (delayed(_predicted)(search, data, part) for part in parts)
+        tasks = (delayed(_predicted)(search, data, part, response) for part in parts)
         predicted = Parallel(n_jobs=n_jobs)(tasks)
     found = iter(zip(parts, predicted, strict=True))
     return [{name: next(found) for name in names} for _ in rounds]
 
 
-def _predicted(search: Any, data: _Data, part: list[Array]) -> list[Array]:
+def _predicted(search: Any, data: _Data, part: list[Array], response: str) -> list[Array]:
     """Predictions for each of the folds by a machine trained without all of them."""
     train = data.without(np.concatenate(part))
     machine = clone(search)
     X, y = split_rows(machine, data.X, data.y, train)
     machine.fit(X, y, **data.fit_params(search, train))
-    return [machine.predict(split_rows(machine, data.X, data.y, rows, train)[0]) for rows in part]
+    tests = (split_rows(machine, data.X, data.y, rows, train)[0] for rows in part)
+    return [getattr(machine, response)(test) for test in tests]
 
 
 def _from_one_fit(machine: KernelMachine, data: _Data, parts: list[list[Array]]) -> Any:
@@ -242,7 +255,7 @@ def _from_one_fit(machine: KernelMachine, data: _Data, parts: list[list[Array]])
     held = heldout_predict(machine, data.X, data.y, cv=splits, sample_weight=data.sample_weight)
     named = clone(machine)
     inside.check_targets(named, data.y, np.float64)  # its classes
-    for part, values in zip(parts, held.by_fold, strict=True):
+    for part, values in zip(parts, np.split(held.values, held.folds.offsets[1:-1]), strict=True):
         found = named._labels(values) if is_classifier(machine) else values
         if inside.plain_columns(named):
             found = found.reshape(len(values), *np.shape(data.y)[1:])
@@ -291,30 +304,6 @@ def _check_inner_splits(search: Any) -> None:
             "search.cv lists rows of the whole sample, but the search is repeated on parts of it; "
             "give it an int or a splitter"
         )
-
-
-def _wrong(y: Array, labels: Array) -> Array:
-    return np.asarray(y != labels)
-
-
-#: name -> function of targets and predictions; of labels, not of decision values, for classifiers
-LOSSES: dict[str, Pointwise] = {
-    "squared": POINTWISE["squared"],
-    "absolute": POINTWISE["absolute"],
-    "zero_one": _wrong,
-}
-
-
-def _pointwise(loss: str | Pointwise | None, search: Any) -> Pointwise:
-    levels = levels_of(getattr(search, "estimator", search))
-    if loss is None and len(levels) > 1:
-        return partial(pinball_losses, level=levels)
-    if loss is None:
-        loss = "zero_one" if is_classifier(search) else "squared"
-    if not isinstance(loss, str):
-        return loss
-    check_choice("loss", loss, LOSSES)
-    return LOSSES[loss]
 
 
 def _check_numbers(cv: Any, repeats: Any, alpha: Any) -> None:

@@ -1,19 +1,31 @@
 """An interval for the score of a search's winner on new rows.
 
-Four things make the plain interval, score -+ quantile * standard error, too short or too hopeful.
-Each has its remedy here; ``benchmarks/coverage.py`` measures how often the truth is inside.
+It is made from the jackknife: theta, the score of all held-out rows, and theta_b, the score without
+block b of B blocks of rows. Seven things make the plain interval, theta -+ quantile * standard
+error, too short or too hopeful. Each has its remedy; ``benchmarks/coverage.py`` measures how often
+the truth is inside.
 
+- **Scores are bounded, and skewed near their bounds.** A score with a best value t (0 for an error,
+  1 for R^2) is treated on the scale -log(t - score). One with a worst value too is a share of its
+  range, and has Wilson's interval, for as many rows as would give its standard error: it ends
+  inside the range, and a share of exactly 0 or 1 leaves doubt.
 - **The winner's score is the best of many.** The *optimism* (:mod:`onefit.search.rowwise`) is taken
-  off the middle of the interval.
-- **Training parts share rows, and the machine is one of many that other rows would have given.**
-  Held-out losses are then not independent, and scatter about the error of this machine by more than
+  off the middle.
+- **The optimism is an average**, over what other rows would have chosen. The winner at hand may owe
+  nothing to luck, or much more. Such a quantity scatters by about as much as its mean (an
+  exponential one exactly), so the square of the optimism is added to the variance.
+- **Training parts share rows, and the model is one of many that other rows would have given.**
+  Held-out losses are then not independent, and scatter about the error of this model by more than
   their own spread shows. Nadeau and Bengio (Machine Learning 52, 2003) multiply the variance by
   1 + n_tested / n_train, about 2 for any number of folds.
-- **Scores are bounded, and skewed near their bounds.** An error is treated on the scale of its
-  logarithm, R^2 on that of log(1 - R^2), a share by Wilson's interval, for as many rows as would
-  give its standard error: it ends inside [0, 1], and a share of exactly 0 or 1 leaves doubt.
-- **The standard error is itself an estimate**: Student's quantile, with one degree of freedom less
-  than there are blocks in the jackknife.
+- **A ratio is biased.** R^2 divides by the variance of the rows at hand, which is too small by a
+  part of 1/n, and the model that predicts the mean has no other error. The jackknife tells the bias
+  of theta on the scale of the logarithm, (B-1) (mean theta_b - theta), and it is taken off.
+- **The standard error is itself an estimate**: Student's quantile.
+- **A few rows may make most of it.** With B blocks of kurtosis k (the fourth moment of the theta_b
+  over the square of the second), the variance of the squared standard error is (k-1)/B of its
+  square, which is that of 2B / (k-1) degrees of freedom (Satterthwaite, Biometrics Bulletin 2,
+  1946): B for normal losses, B/7 for squared normal errors, and few for heavy tails.
 
 Rows are taken to be drawn independently, or in groups where the search had groups. Time series are
 not.
@@ -21,39 +33,73 @@ not.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import t as student
 from sklearn import metrics
 
-__all__ = ["LEVEL", "inflation", "kind_of", "score_interval"]
+from onefit.quantiles import levels_of, neg_pinball_loss
+
+Array = NDArray[Any]
+Range = tuple[float, float]
+
+__all__ = ["LEVEL", "inflation", "range_of", "score_interval"]
 
 #: coverage that the interval is made for
 LEVEL = 0.95
 
-EXPLAINED = (metrics.r2_score, metrics.explained_variance_score)
-SHARES = (
-    metrics.accuracy_score,
-    metrics.average_precision_score,
-    metrics.balanced_accuracy_score,
-    metrics.f1_score,
-    metrics.jaccard_score,
-    metrics.precision_score,
-    metrics.recall_score,
-    metrics.roc_auc_score,
-    metrics.top_k_accuracy_score,
-)
+#: ranges of metrics; those of other errors begin at 0, of others nothing is known
+RANGES: dict[Any, Range] = {
+    **dict.fromkeys(
+        (
+            metrics.accuracy_score,
+            metrics.average_precision_score,
+            metrics.balanced_accuracy_score,
+            metrics.f1_score,
+            metrics.fbeta_score,
+            metrics.hamming_loss,
+            metrics.jaccard_score,
+            metrics.ndcg_score,
+            metrics.precision_score,
+            metrics.recall_score,
+            metrics.roc_auc_score,
+            metrics.top_k_accuracy_score,
+            metrics.zero_one_loss,
+        ),
+        (0.0, 1.0),
+    ),
+    **dict.fromkeys((metrics.matthews_corrcoef, metrics.cohen_kappa_score), (-1.0, 1.0)),
+    **dict.fromkeys(
+        (
+            metrics.d2_absolute_error_score,
+            metrics.d2_brier_score,
+            metrics.d2_log_loss_score,
+            metrics.d2_pinball_score,
+            metrics.d2_tweedie_score,
+            metrics.explained_variance_score,
+            metrics.r2_score,
+        ),
+        (-np.inf, 1.0),
+    ),
+    metrics.brier_score_loss: (0.0, 2.0),  # of more than two classes
+}
 
 
-def kind_of(scorer: Any, classifier: bool) -> str:
-    """How the score is bounded: "error", "explained", "share", or "plain" if that is not known."""
-    func = getattr(scorer, "_score_func", None)
+def range_of(scorer: Any, machine: Any, classifier: bool) -> Range:
+    """The worst and the best score that there can be; infinite where that is not known."""
+    func, negative = getattr(scorer, "_score_func", None), getattr(scorer, "_sign", 1) < 0
     if func is None and hasattr(scorer, "_estimator"):  # the estimator's own score
-        return "share" if classifier else "explained"
-    if getattr(scorer, "_sign", 1) < 0:
-        return "error"
-    return "explained" if func in EXPLAINED else "share" if func in SHARES else "plain"
+        if classifier:
+            return 0.0, 1.0
+        return -np.inf, 0.0 if len(levels_of(machine)) > 1 else 1.0
+    if scorer is neg_pinball_loss:
+        return -np.inf, 0.0
+    low, high = RANGES.get(func, (0.0 if negative else -np.inf, np.inf))
+    if getattr(scorer, "_kwargs", {}).get("adjusted"):  # for chance, of balanced accuracy
+        low = -1.0
+    return (-high, -low) if negative else (low, high)
 
 
 def inflation(tested: int, train: float) -> float:
@@ -61,11 +107,30 @@ def inflation(tested: int, train: float) -> float:
     return 1.0 + tested / train
 
 
+class _Jackknife(NamedTuple):
+    """Standard error, bias and degrees of freedom of a score."""
+
+    error: float
+    bias: float
+    freedom: float
+
+    @classmethod
+    def of(cls, score: float, left: Array) -> _Jackknife:
+        B = left.size
+        if B < 2:
+            return cls(np.nan, np.nan, np.nan)
+        square = np.square(left - left.mean())
+        total = float(square.sum())
+        kurtosis = B * float(np.square(square).sum()) / total**2 if total > 0.0 else 1.0
+        freedom = min(2.0 * B / max(kurtosis - 1.0, 1.0 / B), B - 1.0)
+        bias = (B - 1.0) * (float(left.mean()) - score)
+        return cls(float(np.sqrt((B - 1.0) / B * total)), bias, freedom)
+
+
 def score_interval(
-    kind: str,
+    ends: Range,
     score: float,
-    error: float,
-    blocks: int,
+    left: Array,
     *,
     optimism: float = 0.0,
     factor: float = 1.0,
@@ -76,11 +141,12 @@ def score_interval(
 
     Parameters
     ----------
-    kind : {"error", "explained", "share", "plain"}
-    score, error : float
-        Pooled, and its standard error by the jackknife.
-    blocks : int
-        Of the jackknife.
+    ends : (float, float)
+        The worst and the best score that there can be.
+    score : float
+        Of all rows.
+    left : (B,) array
+        Without each block of rows.
     optimism : float, default=0.0
     factor : float, default=1.0
         Of the variance.
@@ -89,30 +155,58 @@ def score_interval(
 
     Examples
     --------
-    >>> low, high = score_interval("error", -1.0, 0.1, 100)
+    >>> errors = np.random.default_rng(0).exponential(size=100)
+    >>> left = -(errors.sum() - errors) / 99
+    >>> low, high = score_interval((-np.inf, 0.0), -errors.mean(), left)
     >>> round(low, 3), round(high, 3)
-    (-1.219, -0.82)
-    >>> low, high = score_interval("share", 1.0, 0.0, 100, rows=100)
+    (-1.442, -0.976)
+    >>> low, high = score_interval((0.0, 1.0), 1.0, np.ones(100), rows=100)
     >>> round(low, 3), high
     (0.962, 1.0)
     """
-    quantile = float(student.ppf(0.5 + level / 2, max(blocks - 1, 1)))
-    middle, wide = score - optimism, error * np.sqrt(factor)
-    if not np.isfinite([middle, wide]).all():
+    found = _Jackknife.of(score, left)
+    if not np.isfinite([score, optimism, found.error]).all():
         return np.nan, np.nan
-    if kind == "share":
-        return _wilson(min(max(middle, 0.0), 1.0), _rows_for(score, wide, rows / factor), quantile)
-    top = {"error": 0.0, "explained": 1.0}.get(kind)
-    if top is None or score >= top:
-        return float(middle - quantile * wide), float(middle + quantile * wide)
-    ratio = np.exp(quantile * wide / (top - score))
-    return float(top - (top - middle) * ratio), float(top - (top - middle) / ratio)
+    worst, best = ends
+    if np.isfinite(worst) and np.isfinite(best):
+        wide = np.hypot(found.error * np.sqrt(factor), optimism)
+        return _share(ends, score, score - optimism, wide, left.size - 1, rows / factor, level)
+    if score < best < np.inf and (left < best).all():
+
+        def scaled(value: Any) -> Any:
+            return -np.log(best - value)
+
+        low, high = _student(
+            scaled(score), scaled(left), scaled(score) - scaled(score - optimism), factor, level
+        )
+        return float(best - np.exp(-low)), float(best - np.exp(-high))
+    low, high = _student(score, left, optimism, factor, level, correct=False)
+    return max(low, worst), min(high, best)
 
 
-def _rows_for(share: float, error: float, rows: float) -> float:
-    """How many rows would give a share this standard error."""
+def _student(
+    score: float, left: Array, optimism: float, factor: float, level: float, correct: bool = True
+) -> tuple[float, float]:
+    """Student's interval on a scale without bounds; only a smooth one has its bias corrected."""
+    found = _Jackknife.of(score, left)
+    middle = score - optimism - (found.bias if correct else 0.0)
+    wide = np.hypot(found.error * np.sqrt(factor), optimism)
+    half = float(student.ppf(0.5 + level / 2.0, found.freedom)) * wide
+    return float(middle - half), float(middle + half)
+
+
+def _share(
+    ends: Range, score: float, middle: float, wide: float, freedom: int, rows: float, level: float
+) -> tuple[float, float]:
+    """Wilson's interval for a share of a range, of as many rows as would give its error."""
+    worst, best = ends
+    span = best - worst
+    share, middle, wide = (score - worst) / span, (middle - worst) / span, wide / span
     spread = share * (1.0 - share)
-    return spread / error**2 if spread > 0.0 and error > 0.0 else rows
+    n = spread / wide**2 if spread > 0.0 and wide > 0.0 else rows
+    quantile = float(student.ppf(0.5 + level / 2.0, freedom))
+    low, high = _wilson(min(max(middle, 0.0), 1.0), n, quantile)
+    return worst + span * low, worst + span * high
 
 
 def _wilson(share: float, n: float, quantile: float) -> tuple[float, float]:

@@ -1,0 +1,139 @@
+"""What a metric says of a single row: the loss whose mean it is, or is a function of."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import metrics
+from sklearn.base import is_classifier
+from sklearn.metrics import get_scorer
+
+from onefit._validation import check_choice
+from onefit.criteria.pointwise import POINTWISE, Pointwise
+from onefit.estimators import inside
+from onefit.quantiles import levels_of, neg_pinball_loss, pinball_losses
+
+Array = NDArray[Any]
+
+__all__ = ["RowLoss", "pointwise_of"]
+
+
+class RowLoss(NamedTuple):
+    """A loss of targets and predictions, row by row.
+
+    Attributes
+    ----------
+    name : str
+    function : callable
+    response : str
+        The method of an estimator that gives the predictions.
+    """
+
+    name: str
+    function: Pointwise
+    response: str = "predict"
+
+
+def _wrong(y: Array, labels: Array) -> Array:
+    return np.asarray(y != labels)
+
+
+def _balanced(y: Array, labels: Array, classes: Array, weights: Array) -> Array:
+    return np.asarray(weights[np.searchsorted(classes, y)] * (y != labels))
+
+
+def _log(y: Array, probabilities: Array, classes: Array) -> Array:
+    own = probabilities[np.arange(len(y)), np.searchsorted(classes, y)]
+    return np.asarray(-np.log(np.maximum(own, np.finfo(own.dtype).eps)))
+
+
+def _brier(y: Array, probabilities: Array, classes: Array) -> Array:
+    square = np.square(probabilities - (y[:, None] == classes))
+    return np.asarray(square.sum(axis=1) / (2.0 if len(classes) == 2 else 1.0))
+
+
+#: name -> function of targets and predictions; of labels, not of decision values, for classifiers
+LOSSES: dict[str, RowLoss] = {
+    "squared": RowLoss("squared", POINTWISE["squared"]),
+    "absolute": RowLoss("absolute", POINTWISE["absolute"]),
+    "zero_one": RowLoss("zero_one", _wrong),
+}
+#: metrics that are the mean of one of them, or a function of it
+OF_METRICS = {
+    metrics.mean_squared_error: "squared",
+    metrics.root_mean_squared_error: "squared",
+    metrics.r2_score: "squared",
+    metrics.mean_absolute_error: "absolute",
+    metrics.d2_absolute_error_score: "absolute",
+    metrics.accuracy_score: "zero_one",
+    metrics.zero_one_loss: "zero_one",
+}
+
+
+def pointwise_of(loss: str | Pointwise | None, search: Any, y: Any) -> RowLoss:
+    """The loss that is asked for, or that of the search's scoring.
+
+    Parameters
+    ----------
+    loss : str, callable or None
+    search : a search with a ``scoring``, or any estimator
+    y : targets
+    """
+    if isinstance(loss, str):
+        check_choice("loss", loss, LOSSES)
+        return LOSSES[loss]
+    if loss is not None:
+        return RowLoss(getattr(loss, "__name__", type(loss).__name__), loss)
+    scoring = _scoring_of(search)
+    found = _of_scoring(get_scorer(scoring) if isinstance(scoring, str) else scoring, search, y)
+    if found is None:
+        raise ValueError(
+            f"scoring={scoring!r} of the search is not known to be a mean over rows, which "
+            f"nested_cv needs; say what is lost in a row, by loss={' or '.join(map(repr, LOSSES))} "
+            "or a function of targets and predictions"
+        )
+    return found
+
+
+def _scoring_of(search: Any) -> Any:
+    """The scoring that a search chooses by; None for the estimator's own, or without a search."""
+    scoring = getattr(search, "scoring", None)
+    if not isinstance(scoring, (list, tuple, set, dict)):
+        return scoring
+    named = getattr(search, "refit", None)
+    return scoring.get(named) if isinstance(scoring, dict) else named
+
+
+def _of_scoring(scorer: Any, search: Any, y: Any) -> RowLoss | None:
+    machine = getattr(search, "estimator", search)
+    levels = levels_of(machine)
+    if scorer is None and len(levels) > 1 and inside.loss_of(machine).name != "quantile":
+        loss = inside.loss_of(machine)
+        return RowLoss(loss.name, lambda y, u: loss.value(y.reshape(-1, 1), u))
+    if scorer is neg_pinball_loss or (scorer is None and len(levels) > 1):
+        return RowLoss("pinball", partial(pinball_losses, level=levels))
+    if scorer is None:
+        return LOSSES["zero_one" if is_classifier(search) else "squared"]
+    func, options = getattr(scorer, "_score_func", None), getattr(scorer, "_kwargs", {})
+    if func is metrics.mean_pinball_loss:
+        return RowLoss("pinball", partial(pinball_losses, level=options.get("alpha", 0.5)))
+    if set(options) - {"pos_label"}:
+        return None
+    if func in OF_METRICS:
+        return LOSSES[OF_METRICS[func]]
+    return _of_classes(func, np.ravel(np.asarray(y))) if is_classifier(search) else None
+
+
+def _of_classes(func: Any, y: Array) -> RowLoss | None:
+    classes, counts = np.unique(y, return_counts=True)
+    if func is metrics.balanced_accuracy_score:
+        weights = y.size / (classes.size * counts)
+        return RowLoss("balanced", partial(_balanced, classes=classes, weights=weights))
+    if func is metrics.log_loss:
+        return RowLoss("log", partial(_log, classes=classes), "predict_proba")
+    if func is metrics.brier_score_loss:
+        return RowLoss("brier", partial(_brier, classes=classes), "predict_proba")
+    return None
