@@ -42,7 +42,8 @@ def part_far_away(search: KernelSearchCV, y: Array) -> float:
 
 def robust_search(search: KernelSearchCV, X: Any, y: Array, sample_weight: Any) -> KernelSearchCV:
     """A search over Huber's loss and the squared one, on the same splits."""
-    params = {} if sample_weight is None else {"sample_weight": sample_weight}
+    given = {"sample_weight": sample_weight, "groups": search.groups_}
+    params = {name: value for name, value in given.items() if value is not None}
     least: KernelSearchCV = clone(search)
     least.set_params(
         scoring="neg_mean_absolute_error", cv=search.heldout_.folds, journal=None,

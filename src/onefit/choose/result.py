@@ -16,6 +16,7 @@ from onefit.choose.recipe import Recipe
 from onefit.report.facts import Facts
 from onefit.search_cv import KernelSearchCV
 from onefit.tables import PYTHON, Dates, as_features
+from onefit.uncertainty import PredictionInterval, predict_interval
 
 Array = NDArray[Any]
 
@@ -57,6 +58,7 @@ class Selection:
         self.task, self.metric, self.reasons = recipe.task, recipe.metric, recipe.reasons
         self.fallback_ = recipe.fallback
         self._robust, self._columns, self._y = recipe.robust, columns, recipe.y
+        self._Z, self._given = recipe.Z, recipe.params
         self._dates = dates
 
     @property
@@ -128,6 +130,15 @@ class Selection:
         """Decision values of the classes."""
         found: Array = self.pipeline.decision_function(self._prepared(X))
         return found
+
+    def predict_interval(self, X: Any, alpha: float = 0.1) -> PredictionInterval:
+        """Intervals for new targets of a regression, on the splits of the selection.
+
+        They are for rows of new groups if ``groups`` were given, and for later rows if the splits
+        go forward in time; see :func:`onefit.predict_interval`.
+        """
+        rows = self.pipeline.named_steps["columns"].transform(self._prepared(X))
+        return predict_interval(self.search, self._Z, self._y, rows, alpha, **self._given)
 
     def score(self, X: Any, y: Any) -> float:
         """The score of predictions for new rows, by :attr:`metric`."""

@@ -128,8 +128,9 @@ def predict(
 ) -> None:  # fmt: skip
     """Predict the target of new rows: as CSV on stdout, as JSON, or into a file.
 
-    A regression gets intervals by CV+ (columns lower and upper), made from the training rows that
-    the model holds. About --level of new targets lie inside if rows are exchangeable. Predictions
+    A regression gets intervals (columns lower and upper) from the held-out residuals of the
+    training rows, on the splits of select: about --level of new targets lie inside, for rows of
+    new groups if select had --groups, for later rows if it had --time. Predictions
     have the id of their row if --id named one to select, and are scored on stderr if the new rows
     have the target too.
     """

@@ -16,7 +16,7 @@ from sklearn.base import is_classifier
 from onefit.choose.encode import as_trained, number_columns
 from onefit.cli.arguments import Text
 from onefit.cli.document import as_json
-from onefit.cli.model import Model, load_model
+from onefit.cli.model import Model, Training, load_model
 from onefit.cli.scores import Amounts, Labels
 from onefit.cli.spreadsheet import write_csv
 from onefit.cli.standard import check_place
@@ -129,7 +129,7 @@ def tally_of(model: Model) -> Amounts | Labels:
 
 def check_level(model: Model, level: float) -> None:
     """Say where there are no intervals because the model holds no training rows."""
-    if level > 0 and model.y is None and not is_classifier(model.machine):
+    if level > 0 and model.training is None and not is_classifier(model.machine):
         warnings.warn(
             "the model holds landmarks in place of training rows, so there are no intervals; "
             "--level 0 says so",
@@ -151,14 +151,30 @@ def predictions(model: Model, X: Any, level: float) -> Any:
             classes = classes[1:] if values.ndim == 1 else classes
         values = np.asarray(values).reshape(X.shape[0], -1)
         columns |= {f"{word}_{one}": values[:, i] for i, one in enumerate(classes)}
-    elif level > 0 and model.y is not None:
-        from onefit.uncertainty import predict_interval
-
-        machine = model.machine
-        Z = model.encoder.transform(X)
-        found = predict_interval(machine, machine.X_fit_, model.y, Z, alpha=1.0 - level)
-        columns |= {"lower": found.lower, "upper": found.upper}
+    elif level > 0 and model.training is not None:
+        columns |= _interval(model, model.training, X, level)
     return pd.DataFrame(columns)
+
+
+def _interval(model: Model, known: Training, X: Any, level: float) -> dict[str, Any]:
+    """Ends of the intervals; none, and a warning, where there are too few groups for the level."""
+    from onefit.uncertainty import predict_interval
+
+    if known.groups is not None and 1.0 - level < 1.0 / (known.groups.max() + 2):
+        most = np.floor(1e3 - 1e3 / (known.groups.max() + 2)) / 1e3
+        warnings.warn(
+            "there are no intervals: new rows are taken to be of new groups, and the "
+            f"{known.groups.max() + 1} groups of the training rows allow for a --level of "
+            f"{most:g} at most",
+            stacklevel=2,
+        )
+        return {}
+    machine = model.machine
+    found = predict_interval(
+        machine, machine.X_fit_, known.y, model.encoder.transform(X), alpha=1.0 - level,
+        cv=known.folds, sample_weight=known.weights, groups=known.groups,
+    )  # fmt: skip
+    return {"lower": found.lower, "upper": found.upper}
 
 
 def check_output(path: Path | None) -> None:

@@ -38,7 +38,7 @@ def predict_to_file(
     found = load_model(model)
     if isinstance(found.columns, int):
         return None
-    if found.y is not None and level > 0:
+    if found.training is not None and level > 0:
         if data.is_dir():
             raise ValueError("intervals need all rows at once; predict a folder with --level 0")
         return None

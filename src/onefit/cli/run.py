@@ -17,11 +17,12 @@ from onefit.choose.fit import fit_recipe, in_time
 from onefit.choose.options import Options
 from onefit.choose.recipe import Recipe, make_recipe
 from onefit.choose.task import as_targets
-from onefit.cli.model import Model, make_model, save_model
+from onefit.cli.model import Model, Training, make_model, save_model
 from onefit.cli.show import progress, waiting
 from onefit.cli.standard import Source, check_place
 from onefit.cli.summary import check_results_name, summarise, write_results
 from onefit.estimators import inside
+from onefit.folds import Folds
 from onefit.report.criteria import compare_criteria
 from onefit.search.setup import set_up
 from onefit.tables import Table, is_sparse
@@ -152,12 +153,13 @@ def select_model(
     start = perf_counter()
     recipe = make_recipe(table, options, told=outputs.report is not None)
     recipe.search.set_params(journal=diary.path)
+    splits = recipe.search.cv
     with diary.told():
         recipe = fit_recipe(in_time(recipe, options.minutes), progress)
     seconds = perf_counter() - start
     with diary.told(), waiting(f"criteria {', '.join(recipe.compare)}"):
         compare_criteria(recipe.search, recipe.Z, recipe.y, recipe.compare, recipe.weights)
-    model = None if outputs.model is None else model_of(recipe, table, source)
+    model = None if outputs.model is None else model_of(recipe, table, source, splits)
     n, columns = table.X.shape
     data = {"file": source.name, "rows": n, "columns": columns, "target": table.target}
     data["seed"] = options.seed
@@ -166,24 +168,29 @@ def select_model(
     return summary
 
 
-def model_of(recipe: Recipe, table: Table, source: Source) -> Model:
-    """The winner; fitted to all rows where it was chosen on a sample, if that can be done."""
+def model_of(recipe: Recipe, table: Table, source: Source, splits: Any) -> Model:
+    """The winner; fitted to all rows where it was chosen on a sample, if that can be done.
+
+    ``splits`` are those of the search, as a splitter that can be applied to other rows.
+    """
     about: dict[str, Any] = {"id": table.id, "reading": source.reading}
-    whole = source.whole
-    if whole is None:
-        return make_model(recipe.encoder, recipe.search.best_estimator_, table, recipe.y, **about)
-    n = whole.X.shape[0]
-    why = _not_all(recipe, n)
+    search, whole = recipe.search, source.whole
+    why = "" if whole is None else _not_all(recipe, whole.X.shape[0])
     if why:
         recipe.reasons.append(f"the model is that of the sample: {why}")
-        return make_model(recipe.encoder, recipe.search.best_estimator_, table, recipe.y, **about)
+    if whole is None or why:
+        training = Training.of(search.folds_, recipe.y, recipe.groups, recipe.weights)
+        return make_model(recipe.encoder, search.best_estimator_, table, training, **about)
+    n = whole.X.shape[0]
     recipe.reasons.append(f"the model is the winner, fitted again to all {n:,} rows")
     encoder, y = clone(recipe.encoder), as_targets(whole.y, recipe.task)
     Z = encoder.fit_transform(whole.X)
-    machine = clone(recipe.search.best_estimator_)
+    machine = clone(search.best_estimator_)
     with waiting(f"the winner, on all {n:,} rows"):
         machine.fit(Z, y, sample_weight=whole.weights)
-    return make_model(encoder, machine, whole, y, **about)
+    folds = Folds.draw(splits, Z, y, whole.groups)
+    training = Training.of(folds, y, whole.groups, whole.weights)
+    return make_model(encoder, machine, whole, training, **about)
 
 
 def _not_all(recipe: Recipe, n: int) -> str:
