@@ -81,6 +81,8 @@ CHANGES = {
     "targets that are text": lambda found: set_training(found, y=["a"] * 80),
     "splits of other rows": lambda found: set_training(found, fold=np.zeros(3, dtype=int)),
     "splits without a number": lambda found: set_training(found, fold=np.full(80, np.nan)),
+    "a reach that is a text": lambda found: set_about(found, reach="far"),
+    "rows without a number": lambda found: set_about(found, units=None),
     "groups of other rows": lambda found: set_training(found, groups=np.zeros(3, dtype=int)),
     "other names of steps": renamed,
     "an encoder without a fit": lambda found: steps(found, first=MaxAbsScaler()),
@@ -143,22 +145,6 @@ def test_a_model_is_one(onefit, plain, tmp_path):
     done = onefit("predict", tmp_path / "m.skops", plain / "data.csv")
     assert done.exit_code == 0
     assert done.stderr.startswith("scored on the 80 rows that have the target: root mean squared")
-
-
-def test_a_model_with_columns_by_name(onefit, plain, tmp_path):
-    """As earlier versions wrote it."""
-    found = skops.load(plain / "m.skops", trusted=list(TRUSTED))
-    encoder = found.named_steps["columns"]
-    for attribute in ("transformers", "transformers_"):
-        parts = getattr(encoder, attribute)
-        named = [(kind, one, list(encoder.feature_names_in_[at])) for kind, one, at in parts]
-        setattr(encoder, attribute, named)
-    skops.dump(found, tmp_path / "m.skops")
-    predict = [
-        onefit("predict", path / "m.skops", plain / "data.csv") for path in (plain, tmp_path)
-    ]
-    assert [done.exit_code for done in predict] == [0, 0]
-    assert predict[0].stdout == predict[1].stdout
 
 
 def test_a_model_that_unpacks_to_more_than_the_memory(onefit, plain, monkeypatch):

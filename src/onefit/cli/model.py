@@ -24,6 +24,7 @@ from sklearn.preprocessing import MaxAbsScaler
 import onefit
 from onefit import CalibratedKernelClassifier, KernelClassifier, KernelRegressor, kernels
 from onefit.choose.encode import as_trained
+from onefit.choose.familiar import Familiar
 from onefit.cli.skops_io import skops_io
 from onefit.estimators import inside
 from onefit.files import DataError, Reading, shortened
@@ -127,6 +128,11 @@ class Model:
         How the file was read that the model was made from.
     dates : dict
         Whether the day stands first in a column of dates that end in the year, by its name.
+    gaps : list of str
+        Columns that have gaps among the training rows.
+    reach, units : float or None; int
+        How far held-out training rows were from the others at most, and how many there were; see
+        :class:`onefit.choose.familiar.Familiar`.
     """
 
     pipeline: Pipeline
@@ -136,6 +142,14 @@ class Model:
     id: str | None = None
     reading: Reading = Reading()  # noqa: RUF009
     dates: dict[str, bool] = field(default_factory=dict)
+    gaps: list[str] = field(default_factory=list)
+    reach: float | None = None
+    units: int = 0
+
+    @property
+    def familiar(self) -> Familiar:
+        """What rows like the training rows look like."""
+        return Familiar(self.encoder, self.gaps, self.kernel_machine, self.reach, self.units)
 
     @property
     def encoder(self) -> Any:
@@ -158,6 +172,7 @@ def make_model(
     encoder: Any,
     machine: Any,
     table: Table,
+    familiar: Familiar,
     training: Training | None,
     id: str | None = None,
     reading: Reading | None = None,
@@ -169,12 +184,19 @@ def make_model(
     """
     if is_classifier(machine):
         machine = _lean(machine)
-    columns = table.X.shape[1] if is_sparse(table.X) else list(table.X.columns)
-    pipeline = Pipeline([("columns", encoder), ("machine", machine)])
     rowless = is_classifier(machine) or inside.is_approximate(machine)
-    training = None if rowless else training
-    dates = dict(table.dates.known)
-    return Model(pipeline, table.target, columns, training, id, reading or Reading(), dates)
+    return Model(
+        Pipeline([("columns", encoder), ("machine", machine)]),
+        table.target,
+        table.X.shape[1] if is_sparse(table.X) else list(table.X.columns),
+        None if rowless else training,
+        id,
+        reading or Reading(),
+        dict(table.dates.known),
+        familiar.gaps,
+        familiar.reach,
+        familiar.units,
+    )
 
 
 def _lean(machine: Any) -> Any:
@@ -196,6 +218,9 @@ def save_model(model: Model, path: Path) -> None:
         "id": model.id,
         "reading": vars(model.reading),
         "dates": model.dates,
+        "gaps": model.gaps,
+        "reach": model.reach,
+        "units": model.units,
         "version": onefit.__version__,
     }
     skops_io().dump(model.pipeline, path)
@@ -250,6 +275,9 @@ def _checked(pipeline: Any) -> Model:
         about["id"],
         Reading(**about["reading"]),
         about["dates"],
+        about["gaps"],
+        about["reach"],
+        about["units"],
     )
     _check_reading(model)
     _require(isinstance(model.target, str), "its target has no name")
@@ -272,6 +300,9 @@ def _check_reading(model: Model) -> None:
     _require(isinstance(one.header, bool), "it does not know about headers")
     known = isinstance(model.dates, dict) and all(isinstance(v, bool) for v in model.dates.values())
     _require(known, "its dates have no order")
+    _require(isinstance(model.gaps, list), "its columns with gaps are no list")
+    _require(model.reach is None or float(model.reach) >= 0.0, "its reach is no distance")
+    _require(isinstance(model.units, int) and model.units >= 0, "its rows have no number")
 
 
 def _check_columns(model: Model) -> None:

@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from onefit import plan
 from onefit.choose.encode import describe
+from onefit.choose.familiar import Familiar, columns_with_gaps
 from onefit.choose.fit import fit_recipe, in_time
 from onefit.choose.options import Options
 from onefit.choose.recipe import Recipe, make_recipe
@@ -179,8 +180,10 @@ def model_of(recipe: Recipe, table: Table, source: Source, splits: Any) -> Model
     if why:
         recipe.reasons.append(f"the model is that of the sample: {why}")
     if whole is None or why:
-        training = Training.of(search.folds_, recipe.y, recipe.groups, recipe.weights)
-        return make_model(recipe.encoder, search.best_estimator_, table, training, **about)
+        best, folds, groups = search.best_estimator_, search.folds_, recipe.groups
+        familiar = Familiar.of(best, recipe.encoder, columns_with_gaps(table.X), folds, groups)
+        training = Training.of(folds, recipe.y, groups, recipe.weights)
+        return make_model(recipe.encoder, best, table, familiar, training, **about)
     n = whole.X.shape[0]
     recipe.reasons.append(f"the model is the winner, fitted again to all {n:,} rows")
     encoder, y = clone(recipe.encoder), as_targets(whole.y, recipe.task)
@@ -189,8 +192,9 @@ def model_of(recipe: Recipe, table: Table, source: Source, splits: Any) -> Model
     with waiting(f"the winner, on all {n:,} rows"):
         machine.fit(Z, y, sample_weight=whole.weights)
     folds = Folds.draw(splits, Z, y, whole.groups)
+    familiar = Familiar.of(machine, encoder, columns_with_gaps(whole.X), folds, whole.groups)
     training = Training.of(folds, y, whole.groups, whole.weights)
-    return make_model(encoder, machine, whole, training, **about)
+    return make_model(encoder, machine, whole, familiar, training, **about)
 
 
 def _not_all(recipe: Recipe, n: int) -> str:
