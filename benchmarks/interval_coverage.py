@@ -43,9 +43,9 @@ TIMED = ("ar", "season", "growing", "walk")
 #: laws for which nothing is promised, see the head of onefit.uncertainty.intervals
 UNPROMISED = ("growing", "walk")
 SIZES = {
-    **dict.fromkeys(("friedman", "heavy"), {60: 100, 200: 60}),
-    **dict.fromkeys(GROUPED, {12: 100, 30: 100, 60: 40}),
-    **dict.fromkeys(TIMED, {120: 100, 360: 40}),
+    **{law: {60: 100, 200: 60} for law in ("friedman", "heavy")},
+    **{law: {12: 100, 30: 100, 60: 40} for law in GROUPED},
+    **{law: {120: 100, 360: 40} for law in TIMED},
 }
 
 
