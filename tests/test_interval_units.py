@@ -14,7 +14,7 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from onefit import KernelRegressor, KernelSearchCV, predict_interval
+from onefit import KernelRegressor, KernelSearchCV, predict_interval, select
 
 random = np.random.default_rng(0)
 X = random.uniform(-2, 2, size=(60, 2))
@@ -189,3 +189,17 @@ def test_what_cannot_be_said_is_refused(options, message):
 def test_the_level_of_the_message_is_enough():
     found = predict_interval(grouped_search(), X, y, X_new, 0.077)
     assert (found.lower < found.upper).all()
+
+
+def test_outliers_do_not_lose_the_groups():
+    """The searches that follow on outliers are over the same splits, of the same groups."""
+    draw = np.random.default_rng(4)
+    Z, target, names = grouped_data(draw, 20, 4)
+    target[draw.choice(80, 6, replace=False)] += 100.0
+    found = select(Z, target, groups=names, kernels="rbf", cv=4)
+    assert any("outliers" in one for one in found.reasons)
+    interval = found.predict_interval(Z[:3])
+    assert (interval.unit, interval.units) == ("groups", pytest.approx(20))
+    rows = found.pipeline.named_steps["columns"].transform(Z)
+    again = predict_interval(found.search, rows, target, rows[:3])
+    np.testing.assert_allclose(again.upper, interval.upper)
