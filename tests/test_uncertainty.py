@@ -13,7 +13,6 @@ from sklearn.model_selection import (
     KFold,
     LeaveOneGroupOut,
     LeaveOneOut,
-    ShuffleSplit,
     StratifiedKFold,
 )
 from sklearn.pipeline import Pipeline
@@ -21,8 +20,8 @@ from sklearn.pipeline import Pipeline
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.folds import Folds
 from onefit.uncertainty import nested_cv, predict_interval
-from onefit.uncertainty.intervals import _rank
 from onefit.uncertainty.machines import leave_out
+from onefit.uncertainty.ranked import Ranked
 
 random = np.random.default_rng(0)
 X = random.uniform(-2, 2, size=(41, 2))
@@ -156,7 +155,7 @@ def test_a_search_stands_for_its_winner():
         predict_interval(search, X, y, X_new)
     search.fit(X, y)
     found = predict_interval(search, X, y, X_new)
-    winner = predict_interval(KernelRegressor(**search.best_params_), X, y, X_new)
+    winner = predict_interval(KernelRegressor(**search.best_params_), X, y, X_new, cv=KFold(3))
     np.testing.assert_array_equal(found.lower, winner.lower)
 
 
@@ -174,8 +173,9 @@ def coverage(method, alpha, repetitions, n=59, options=None):
 
 
 def test_rank():
-    assert [np.ceil(_rank(0.1, n)) for n in (9, 10, 99)] == [9, 10, 90]
-    assert np.ceil(_rank(0.45, 99)) == 55  # 0.55 * 100 is 55.00000000000001
+    ranked = {n: Ranked.of(Folds.draw(3, np.ones((n, 1))), np.ones(n), None) for n in (9, 10, 99)}
+    assert [np.ceil(one.rank(0.1)) for one in ranked.values()] == [9, 10, 90]
+    assert np.ceil(ranked[99].rank(0.45)) == 55  # 0.55 * 100 is 55.00000000000001
 
 
 @pytest.mark.parametrize(("method", "alpha"), [("cv+", 0.3), ("jackknife+", 0.1)])
@@ -199,12 +199,12 @@ def test_coverage_over_many_samples(options, repetitions):
     ("options", "message"),
     [
         ({"alpha": 0.0}, "alpha must lie between 0 and 1"),
-        ({"alpha": 0.01}, "at least 0.0238, or more rows"),
+        ({"alpha": 0.01}, "at least 0.0239, or more rows"),
         ({"method": "cv"}, "did you mean 'cv\\+'"),
         ({"cv": 1}, "cv must be at least 2"),
-        ({"sample_weight": np.full(41, 0.1)}, "0.196, or more rows .with sample_weight"),
+        ({"sample_weight": np.full(41, 0.1)}, "0.1961, or more rows .with sample_weight"),
         ({"sample_weight": -np.ones(41)}, "must not be negative"),
-        ({"cv": ShuffleSplit(3)}, "test every row once and train on all others"),
+        ({"cv": [(np.arange(41), np.arange(5))]}, "tests rows it trains on"),
         ({"estimator": KernelClassifier()}, "predict_interval is for regressors"),
         ({"estimator": LinearRegression()}, "needs a KernelRegressor"),
     ],
@@ -504,7 +504,7 @@ def test_bad_input_of_nested_cv(options, message):
 def test_an_interval_shows_its_arrays():
     found = predict_interval(KernelRegressor(), X, y, X[:3])
     lines = repr(found).splitlines()
-    assert lines[0] == "PredictionInterval(alpha=0.1, method='cv+'): 3 rows"
+    assert lines[0] == "PredictionInterval(alpha=0.1, method='cv+', from 41 rows): 3 rows"
     assert lines[1].split() == ["prediction", "lower", "upper"]
     assert lines[2].split() == [
         f"{one[0]:.6g}" for one in (found.prediction, found.lower, found.upper)

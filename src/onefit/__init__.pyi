@@ -30,7 +30,7 @@ from .search.objective import ByGradient
 from .search_cv import KernelSearchCV
 from .selection import Selection, select
 from .stream import HashKFold
-from .uncertainty import nested_cv, predict_interval
+from .uncertainty import nested_cv, novelty, predict_interval
 
 __all__ = [
     "Bank",
@@ -61,6 +61,7 @@ __all__ = [
     "kernels",
     "losses",
     "nested_cv",
+    "novelty",
     "plan",
     "predict_interval",
     "quantiles",

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from onefit._validation import DataError, suggest
 from onefit.plan.memory import GIB, available_memory
-from onefit.scan import BROKEN, PACKED, PIECE, Counts, open_unpacked, scan
+from onefit.scan import BROKEN, PACKED, PIECE, Counts, open_unpacked, records, scan, too_long
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,6 +42,7 @@ __all__ = [
     "is_parquet",
     "listed",
     "may_hold_text",
+    "place_of",
     "read_frame",
     "read_libsvm",
     "shortened",
@@ -60,6 +61,8 @@ DECIMAL_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")
 LONGEST_NAME = 10_000
 #: characters of a value that a message quotes
 QUOTED = 60
+#: name of an index that holds the lines of a file
+LINE = "line"
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,18 @@ def listed(names: Any, most: int = 8) -> str:
     """The first of some names, and how many more there are."""
     first = ", ".join(shown(str(name)) for name in list(names)[:most])
     return first if len(names) <= most else f"{first} and {len(names) - most} more"
+
+
+def place_of(rows: Any, position: int) -> str:
+    """Where a row of a table is, for a message: the line of the file it was read from.
+
+    The first line of a file is line 1, be it a header or not, and a row that spans several lines
+    begins at its line. Rows of other tables are counted from 0.
+    """
+    index = getattr(rows, "index", None)
+    if index is None or callable(index):
+        return f"row {position}"
+    return f"{'line' if index.name == LINE else 'row'} {index[position]}"
 
 
 def is_libsvm(path: Path) -> bool:
@@ -165,6 +180,7 @@ def read_frame(path: Path, reading: Reading, check_rows: CheckRows = None) -> pd
         found = _check_text(text, delimiter, "CSV", _csv_bytes, check_rows)
         _check_header(found, text)
         frame = _read_csv(text, delimiter, reading.header)
+        _number_lines(frame, text, delimiter, reading.header, found)
     if found.quotes:
         _warn_of_open_quotes(frame)
     return frame if delimiter == "," else _with_decimal_commas(frame)
@@ -226,12 +242,15 @@ def _read_csv(path: Path, delimiter: str, named: bool = True) -> pd.DataFrame:
     except pd.errors.ParserWarning as error:
         hint = _other_delimiter(_first_line(path), delimiter) or "; name every column"
         raise DataError(
-            f"the rows of {path.name} hold more values than its header has names{hint}"
+            f"the rows of {path.name} hold more values than its header has names"
+            f"{too_long(path, delimiter)}{hint}"
         ) from error
     except pd.errors.EmptyDataError as error:
         raise DataError(f"{path.name} is empty; it needs a header and rows") from error
     except (pd.errors.ParserError, csv.Error, ValueError, *BROKEN) as error:
         reason = str(error).strip().removeprefix("Error tokenizing data. C error: ")
+        if reason.startswith("Expected "):
+            reason = too_long(path, delimiter).strip(" ()") or reason
         hint = _other_delimiter(_first_line(path), delimiter)
         if isinstance(error, csv.Error):
             hint = "; close the quotes in its header, or shorten its names"
@@ -253,9 +272,27 @@ def _read_csv(path: Path, delimiter: str, named: bool = True) -> pd.DataFrame:
 
 def _header(path: Path, delimiter: str) -> list[str]:
     """The names of the columns as they stand in the file: pandas would tell equal ones apart."""
-    with open_unpacked(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
-        lines = csv.reader(text, delimiter=delimiter, skipinitialspace=delimiter != " ")
-        return next((names for names in lines if names), [])
+    return next((names for _, names in records(path, delimiter)), [])
+
+
+def _number_lines(
+    frame: pd.DataFrame, path: Path, delimiter: str, named: bool, found: Counts
+) -> None:
+    """Give the rows their lines of the file, where these can be told."""
+    import pandas as pd
+
+    n, first = len(frame), 1 + named
+    if not found.quotes and found.blank == 0 and found.ended in (n + named, n + named - 1):
+        lines = list(range(first, first + n))
+    else:
+        try:
+            # as pandas, which passes over lines of blanks
+            whole = [line for line, one in records(path, delimiter) if one != [""]]
+        except csv.Error:  # a value that is too long for it
+            return
+        lines = whole[int(named) :]
+    if len(lines) == n:
+        frame.index = pd.Index(lines, name=LINE)
 
 
 def _check_text(
@@ -309,9 +346,10 @@ def _warn_of_open_quotes(frame: pd.DataFrame) -> None:
         broken = (row for row, one in enumerate(values) if isinstance(one, str) and "\n" in one)
         row = next(broken, None)
         if row is not None:
+            place = place_of(frame, row)
             warnings.warn(
-                f"a value of column {shown(str(name))} in row {row} spans several lines; if a "
-                "quote was left open there, the rows below it are lost: close it",
+                f"a value of column {shown(str(name))} in {place} spans several lines; if a quote "
+                "was left open there, the rows below it are lost: close it",
                 stacklevel=4,
             )
 

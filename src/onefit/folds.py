@@ -115,6 +115,11 @@ class Folds:
         return self.rows.size == self.n and np.unique(self.rows).size == self.n
 
     @cached_property
+    def is_forward(self) -> bool:
+        """Whether every split trains only on rows that come before all rows it tests."""
+        return all(int(train.max()) < int(test.min()) for train, test in self)
+
+    @cached_property
     def removed(self) -> list[Indices]:
         """The complement of each training set."""
         return [self._complement(rows) for rows in self.train]
@@ -131,6 +136,14 @@ class Folds:
             bool(np.isin(test, removed).all())
             for test, removed in zip(self.test, self.removed, strict=True)
         ]
+
+    def among(self, rows: Indices) -> Folds:
+        """The splits of ``rows`` alone, numbered anew, less those that test none of them."""
+        place = np.full(self.n, -1, dtype=np.intp)
+        place[rows] = np.arange(rows.size)
+        both = [(place[a], place[b]) for a, b in self]
+        kept = [(a[a >= 0], b[b >= 0]) for a, b in both if (b >= 0).any()]
+        return Folds.from_pairs(rows.size, kept)
 
     def without(self, rows: Indices) -> Folds:
         """The same splits with ``rows`` (of weight zero, say) taken out of every training set."""

@@ -7,16 +7,18 @@ that. Counting takes no memory to speak of, and ends as soon as a file is too la
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
+import io
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-__all__ = ["BROKEN", "PACKED", "PIECE", "Counts", "open_unpacked", "scan"]
+__all__ = ["BROKEN", "PACKED", "PIECE", "Counts", "open_unpacked", "records", "scan", "too_long"]
 
 PACKED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
 #: what a file raises that cannot be read, or unpacked
@@ -112,3 +114,27 @@ def scan(path: Path, separator: str, cost: Callable[[Counts], float], room: floa
             if nul or cost(found) > room:
                 break
     return found
+
+
+def records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """The values of each row of a CSV file, header included, and the line where it begins."""
+    with open_unpacked(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
+        lines = csv.reader(text, delimiter=delimiter, skipinitialspace=delimiter != " ")
+        begins = 1
+        for values in lines:
+            if values:
+                yield begins, values
+            begins = lines.line_num + 1
+
+
+def too_long(path: Path, delimiter: str) -> str:
+    """The first row with more values than the header, in brackets."""
+    try:
+        rows = records(path, delimiter)
+        _, header = next(rows)
+        for line, values in rows:
+            if len(values) > len(header):
+                return f" (line {line} holds {len(values)} values, expected {len(header)})"
+    except (csv.Error, StopIteration, UnicodeError, *BROKEN):
+        pass
+    return ""

@@ -182,6 +182,9 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
     descents_ : list of Descent
         With ``search="gradient"``: where each began and ended, and whether it converged.
     n_splits_, scorer_, multimetric_ : as in scikit-learn
+    folds_, groups_ : Folds; array of shape (n,) or None
+        The splits, and the groups that they were drawn with, which :func:`predict_interval` takes
+        over. Not of streamed rows.
     classes_, n_features_in_, feature_names_in_ : of the winner
 
     Examples
@@ -312,9 +315,10 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         if setup.continuous:
             setup, outcomes = explorer.extend(setup, outcomes)
         let_go(task.criterion)  # the winner's fit needs the room
-        grouped = routed.splitter.split.get("groups") is not None
-        given = Given(scorers, X, y, weight, routed.scorer.score, grouped)
+        groups = routed.splitter.split.get("groups")
+        given = Given(scorers, X, y, weight, routed.scorer.score, groups is not None)
         fitted = self._conclude(setup, task, outcomes, metric, multimetric, given)
+        fitted |= {"folds_": setup.folds, "groups_": groups}
         if descents is not None:
             fitted["descents_"] = descents
         fitted["scorer_"] = getattr(scorers, "_scorers", scorers)

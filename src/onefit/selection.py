@@ -15,6 +15,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils import check_random_state
 
 from onefit._indexing import n_rows
+from onefit.choose.familiar import columns_with_gaps
 from onefit.choose.fit import fit_recipe, in_time
 from onefit.choose.options import Options
 from onefit.choose.recipe import Recipe, make_recipe
@@ -178,7 +179,8 @@ def select(
         warnings.warn(f"{verdict}; see headline_", stacklevel=2)
     if relevance:
         recipe.search.relevance_ = _relevance(recipe, table, options)
-    return Selection(recipe, list(X.columns) if hasattr(X, "columns") else None, table.dates)
+    columns = list(X.columns) if hasattr(X, "columns") else None
+    return Selection(recipe, columns, table.dates, columns_with_gaps(table.X))
 
 
 def _names(kernels: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -109,7 +109,9 @@ def test_model_and_results_come_back(onefit, csv, frame, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pickle.load", None)  # nothing of a model file is unpickled
         patch.setattr("pickle.loads", None)
-        assert onefit("predict", model, new).stdout.startswith("prediction,lower,upper\n")
+        assert onefit("predict", model, new).stdout.startswith(
+            "prediction,lower,upper,novelty,unfamiliar\n"
+        )
 
 
 def test_unknown_categories_and_gaps_are_predicted(onefit, csv, tmp_path):
@@ -119,8 +121,8 @@ def test_unknown_categories_and_gaps_are_predicted(onefit, csv, tmp_path):
     new.write_text("size,age,colour,new,extra\n,33,violet,True,1\n1.5,,,False,2\n")
     done = onefit("predict", model, new)
     assert done.exit_code == 0, done.stderr
-    lines = done.stdout.split()
-    assert lines[0] == "prediction,decision_dear"
+    lines = done.stdout.splitlines()
+    assert lines[0] == "prediction,decision_dear,novelty,unfamiliar"
     assert {line.split(",")[0] for line in lines[1:]} <= {"cheap", "dear"}
 
 
@@ -356,7 +358,9 @@ def test_intervals_hold_what_their_level_says(onefit, csv, frame, tmp_path):
         assert inside.mean() > level - 0.1
         widths.append((found["upper"] - found["lower"]).mean())
     assert widths[0] < widths[1]
-    assert onefit("predict", model, csv, "--level", 0).stdout.startswith("prediction\n")
+    assert onefit("predict", model, csv, "--level", 0).stdout.startswith(
+        "prediction,novelty,unfamiliar\n"
+    )
 
 
 def test_a_journal_is_resumed(onefit, csv, tmp_path, monkeypatch):

@@ -108,7 +108,7 @@ def test_a_model_remembers_the_order(onefit, table, tmp_path):
     new.write_text("day,x\n05/02/2021,0\n25/02/2021,0\n")
     done = onefit("predict", model, new)
     assert done.exit_code == BAD_DATA
-    assert "'25/02/2021' in row 1, which is no date with the month first" in done.stderr
+    assert "'25/02/2021' in line 3, which is no date with the month first" in done.stderr
 
 
 @pytest.mark.filterwarnings("ignore:column:UserWarning")

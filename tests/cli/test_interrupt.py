@@ -59,3 +59,36 @@ def test_interrupted_and_resumed(onefit, tmp_path, jobs):
     assert done.exit_code == 0, done.stderr
     assert kept(journal) == 25 > before
     assert json.loads(done.stdout)["candidates"] == 325
+
+
+#: an interrupt when a module is first looked for
+AT_IMPORT = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class Interrupter:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["INTERRUPTED_AT"]:
+            sys.meta_path.remove(self)
+            os.kill(os.getpid(), signal.SIGINT)
+from onefit.cli import main
+sys.meta_path.insert(0, Interrupter())
+main()
+"""
+
+
+@pytest.mark.parametrize("module", ["typer", "numpy", "numpy.linalg", "sklearn.base", "pandas"])
+def test_interrupted_while_modules_are_imported(module, tmp_path):
+    csv = tmp_path / "data.csv"
+    csv.write_text("a,t\n1,2\n2,3\n")
+    environment = os.environ | {"PYTHONPATH": str(Path(package.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-c", AT_IMPORT, "explain", str(csv), "--target", "t"],
+        capture_output=True,
+        text=True,
+        env=environment | {"INTERRUPTED_AT": module},
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == INTERRUPTED, done.stderr
+    assert done.stdout == ""
+    assert done.stderr == "onefit: interrupted\n"

@@ -213,12 +213,14 @@ def test_a_wide_table_is_selected_on(onefit, wide, tmp_path):
     done = onefit("select", path, "--target", "t", *SMALL, "--format", "json", "--model", model)
     assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout)["data"]["columns"] == 3003
-    assert onefit("predict", model, path).stdout.startswith("prediction,lower,upper\n")
+    assert onefit("predict", model, path).stdout.startswith(
+        "prediction,lower,upper,novelty,unfamiliar\n"
+    )
 
 
 @pytest.mark.parametrize(
     ("value", "words"),
-    [("1e200", "too large in row 3"), ("inf", "infinite in row 3"), ("", "no value at all")],
+    [("1e200", "too large in line 5"), ("inf", "infinite in line 5"), ("", "no value at all")],
 )
 def test_the_column_that_is_wrong_is_named_among_many(onefit, tmp_path, value, words):
     frame = pd.DataFrame(np.ones((12, 500)).astype(str), columns=[f"c{i}" for i in range(500)])

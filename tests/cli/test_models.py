@@ -47,6 +47,10 @@ def about_without(found: Pipeline, name: str) -> Pipeline:
     return found
 
 
+def set_training(found: Pipeline, **values: object) -> Pipeline:
+    return set_about(found, training=found.onefit_["training"] | values)
+
+
 def steps(found: Pipeline, *, first: object, last: object = None) -> Pipeline:
     other = Pipeline([("columns", first), ("machine", last or machine(found))])
     other.onefit_ = found.onefit_
@@ -66,15 +70,20 @@ CHANGES = {
     "notes that are a list": lambda found: setattr(found, "onefit_", ["target"]) or found,
     "no target": lambda found: about_without(found, "target"),
     "no columns": lambda found: about_without(found, "columns"),
-    "no y": lambda found: about_without(found, "y"),
+    "no training rows": lambda found: about_without(found, "training"),
     "a target that is a number": lambda found: set_about(found, target=3),
     "dates without an order": lambda found: set_about(found, dates={"a": "day"}),
     "columns that are none": lambda found: set_about(found, columns=None),
     "other columns": lambda found: set_about(found, columns=["a", "b"]),
     "a number of columns": lambda found: set_about(found, columns=4),
-    "too few targets": lambda found: set_about(found, y=np.ones(3)),
-    "no targets": lambda found: set_about(found, y=None),
-    "targets that are text": lambda found: set_about(found, y=["a"] * 80),
+    "too few targets": lambda found: set_training(found, y=np.ones(3)),
+    "no targets": lambda found: set_about(found, training=None),
+    "targets that are text": lambda found: set_training(found, y=["a"] * 80),
+    "splits of other rows": lambda found: set_training(found, fold=np.zeros(3, dtype=int)),
+    "splits without a number": lambda found: set_training(found, fold=np.full(80, np.nan)),
+    "a reach that is a text": lambda found: set_about(found, reach="far"),
+    "rows without a number": lambda found: set_about(found, units=None),
+    "groups of other rows": lambda found: set_training(found, groups=np.zeros(3, dtype=int)),
     "other names of steps": renamed,
     "an encoder without a fit": lambda found: steps(found, first=MaxAbsScaler()),
     "no machine": lambda found: steps(found, first=found.steps[0][1], last=StandardScaler()),
@@ -136,22 +145,6 @@ def test_a_model_is_one(onefit, plain, tmp_path):
     done = onefit("predict", tmp_path / "m.skops", plain / "data.csv")
     assert done.exit_code == 0
     assert done.stderr.startswith("scored on the 80 rows that have the target: root mean squared")
-
-
-def test_a_model_with_columns_by_name(onefit, plain, tmp_path):
-    """As earlier versions wrote it."""
-    found = skops.load(plain / "m.skops", trusted=list(TRUSTED))
-    encoder = found.named_steps["columns"]
-    for attribute in ("transformers", "transformers_"):
-        parts = getattr(encoder, attribute)
-        named = [(kind, one, list(encoder.feature_names_in_[at])) for kind, one, at in parts]
-        setattr(encoder, attribute, named)
-    skops.dump(found, tmp_path / "m.skops")
-    predict = [
-        onefit("predict", path / "m.skops", plain / "data.csv") for path in (plain, tmp_path)
-    ]
-    assert [done.exit_code for done in predict] == [0, 0]
-    assert predict[0].stdout == predict[1].stdout
 
 
 def test_a_model_that_unpacks_to_more_than_the_memory(onefit, plain, monkeypatch):

@@ -19,6 +19,9 @@ from onefit.files import Reading
 from onefit.tables import Roles, read_table
 from onefit.written import read_numbers
 
+#: columns that predictions end with
+NOTES = ("novelty", "unfamiliar")
+
 LINEAR = ("--kernel", "linear", "--folds", 3, "--format", "json")
 
 
@@ -91,7 +94,7 @@ def test_ids_are_spotted_and_kept(onefit, csv, frame, tmp_path):
     assert json.loads(done.stdout)["data"]["columns"] == 4
     done = onefit("predict", model, data, "--output", "-")
     found = pd.read_csv(io.StringIO(done.stdout))
-    assert list(found.columns) == ["customer_id", "prediction", "lower", "upper"]
+    assert list(found.columns) == ["customer_id", "prediction", "lower", "upper", *NOTES]
     assert found["customer_id"].tolist() == list(np.arange(80) * 7 + 3)
     assert "scored on the 80 rows" in done.stderr
     assert "scores" in json.loads(onefit("predict", model, data, "--format", "json").stdout)

@@ -11,6 +11,9 @@ import pytest
 
 from onefit.cli.spreadsheet import write_csv
 
+#: columns that predictions end with
+NOTES = ("novelty", "unfamiliar")
+
 SMALL = ("--kernel", "linear", "--folds", 3)
 #: labels that are formulas, and what is written for them
 FORMULAS = {
@@ -59,7 +62,7 @@ def test_predictions(onefit, classes, tmp_path, kept):
     labels = {"=1+1", "-1+2"} if kept else {"'=1+1", "'-1+2"}
     found = pd.read_csv(out)
     assert set(found["prediction"]) == labels
-    assert found.columns.tolist() == ["prediction", "probability_-1+2", "probability_=1+1"]
+    assert found.columns.tolist() == ["prediction", "probability_-1+2", "probability_=1+1", *NOTES]
     assert onefit("predict", model, data, *kept).stdout == out.read_text()
     listed = json.loads(onefit("predict", model, data, "--format", "json").stdout)
     assert {one["prediction"] for one in listed["predictions"]} == {"=1+1", "-1+2"}

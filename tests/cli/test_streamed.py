@@ -14,6 +14,9 @@ from rows_everywhere import damage
 
 from onefit import KernelSearchCV
 
+#: columns that predictions end with
+NOTES = ("novelty", "unfamiliar")
+
 FEW = ("--approximation", "nystrom", "--components", 20, "--folds", 3, "--kernel", "rbf")
 
 
@@ -178,14 +181,14 @@ def test_intervals_need_training_rows(onefit: Any, folder: Path, tmp_path: Path)
     result = onefit("predict", model, folder, "--output", output)
     assert result.exit_code == 0
     assert "no intervals" in result.stderr
-    assert list(pd.read_csv(output).columns) == ["prediction"]
+    assert list(pd.read_csv(output).columns) == ["prediction", *NOTES]
     file = folder / "b.parquet"
     onefit("select", file, "--target", "price", *drop, "--kernel", "rbf", "--model", model)
     result = onefit("predict", model, folder, "--output", output)
     assert result.exit_code == 2
     assert "--level 0" in result.stderr
     assert onefit("predict", model, file, "--output", output).exit_code == 0
-    assert list(pd.read_csv(output).columns) == ["prediction", "lower", "upper"]
+    assert list(pd.read_csv(output).columns) == ["prediction", "lower", "upper", *NOTES]
 
 
 def test_interrupted_selections_go_on(

@@ -20,8 +20,9 @@ from sklearn.preprocessing import (
 )
 
 from onefit._validation import check_choice
-from onefit.files import DataError, shown
+from onefit.files import DataError, place_of, shown
 from onefit.tables import is_sparse
+from onefit.written import read_numbers
 
 __all__ = ["as_trained", "describe", "make_encoder", "number_columns"]
 
@@ -95,23 +96,32 @@ def as_trained(encoder: Any, X: Any) -> Any:
     for name in set(X.columns) - numbers:
         X[name] = X[name].astype(object).map(_text, na_action="ignore")
     for name in numbers - floats:
-        filled = X[name].dropna()
-        if filled.size:
+        odd = _first_word(X[name])
+        if odd is not None:
             raise DataError(
-                f"column {shown(name)} holds {shown(filled.iloc[0])} in row {filled.index[0]}, but "
+                f"column {shown(name)} holds {shown(X[name].iloc[odd])} in {place_of(X, odd)}, but "
                 "the model was made with numbers there; correct it, or leave it empty"
             )
         X[name] = X[name].astype(float)
     return X
 
 
+def _first_word(column: Any) -> int | None:
+    """The position of the first value that is no number; of the first one if all are numbers.
+
+    These are then written in ways that differ. None where there is no value.
+    """
+    values = column.to_numpy(dtype=object)
+    there = np.flatnonzero(column.notna().to_numpy())
+    words = (int(i) for i in there if read_numbers(values[[i]]) is None)
+    return next(words, int(there[0]) if there.size else None)
+
+
 def number_columns(encoder: Any, names: Any) -> set[Any]:
     """Those of the named columns that the fitted encoder takes as numbers."""
     for kind, _, places in getattr(encoder, "transformers_", ()):
         if kind == "numbers":
-            found = np.asarray(places)
-            # older models have names here
-            return set(np.asarray(names)[found] if found.dtype.kind in "iu" else found)
+            return set(np.asarray(names)[places])
     return set()
 
 

@@ -70,7 +70,8 @@ def robust_search(
     itself, or that of the squared loss by the mean absolute error, and the reason, if there is none
     for Huber's loss at all.
     """
-    params = {} if sample_weight is None else {"sample_weight": sample_weight}
+    given = {"sample_weight": sample_weight, "groups": search.groups_}
+    params = {name: value for name, value in given.items() if value is not None}
     least: KernelSearchCV = clone(search)
     least.set_params(
         criterion=AbsoluteErrors(), cv=search.heldout_.folds, journal=None, keep_heldout="best"

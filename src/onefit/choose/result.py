@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import cached_property
 from html import escape
 from typing import Any
 
@@ -12,10 +14,12 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 
 from onefit.choose.encode import as_trained, describe, number_columns
+from onefit.choose.familiar import Familiar, RowNotes, Unfamiliar
 from onefit.choose.recipe import Recipe
 from onefit.report.facts import Facts
 from onefit.search_cv import KernelSearchCV
 from onefit.tables import PYTHON, Dates, as_features
+from onefit.uncertainty import PredictionInterval, predict_interval
 
 Array = NDArray[Any]
 
@@ -49,6 +53,7 @@ class Selection:
         recipe: Recipe,
         columns: list[Any] | None,
         dates: Dates = Dates(),  # noqa: B008
+        gaps: Sequence[str] = (),
     ) -> None:
         self.pipeline = Pipeline(
             [("columns", recipe.encoder), ("machine", recipe.search.best_estimator_)]
@@ -57,6 +62,7 @@ class Selection:
         self.task, self.metric, self.reasons = recipe.task, recipe.metric, recipe.reasons
         self.fallback_ = recipe.fallback
         self._columns, self._y = columns, recipe.y
+        self._Z, self._given, self._gaps = recipe.Z, recipe.params, gaps
         self._dates = dates
 
     @property
@@ -123,6 +129,29 @@ class Selection:
         """Decision values of the classes."""
         found: Array = self.pipeline.decision_function(self._prepared(X))
         return found
+
+    def predict_interval(self, X: Any, alpha: float = 0.1) -> PredictionInterval:
+        """Intervals for new targets of a regression, on the splits of the selection.
+
+        They are for rows of new groups if ``groups`` were given, and for later rows if the splits
+        go forward in time; see :func:`onefit.predict_interval`.
+        """
+        rows = self.pipeline.named_steps["columns"].transform(self._prepared(X))
+        return predict_interval(self.search, self._Z, self._y, rows, alpha, **self._given)
+
+    def unfamiliar(self, X: Any) -> RowNotes:
+        """Rows unlike the training rows: far from them, of unknown categories, or with new gaps.
+
+        See :mod:`onefit.uncertainty.novelty`.
+        """
+        found = Unfamiliar(self._familiar)
+        novelty, notes = found.add(self._prepared(X))
+        return RowNotes(novelty, notes, found.told)
+
+    @cached_property
+    def _familiar(self) -> Familiar:
+        encoder, groups = self.pipeline.named_steps["columns"], self._given.get("groups")
+        return Familiar.of(self.best_estimator_, encoder, self._gaps, self.search.folds_, groups)
 
     def score(self, X: Any, y: Any) -> float:
         """The score of predictions for new rows, by :attr:`metric`."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from time import monotonic
 
+from onefit.cli import interrupt
+
 __all__ = ["main", "started"]
 
 _started: list[float] = []
@@ -18,10 +20,19 @@ def started() -> float:
 def main() -> None:
     """Run the command line; what it needs is imported here and not before."""
     _started.append(monotonic())
+    interrupt.watch()
     try:
         from onefit.cli.app import app
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("onefit"):
+    except BaseException as error:
+        if interrupt.came():
+            interrupt.leave()
+        name = getattr(error, "name", None)
+        if not isinstance(error, ModuleNotFoundError) or (name or "onefit").startswith("onefit"):
             raise
-        sys.exit(f"onefit: {error.name} is not installed; use: pip install 'onefit[cli,report]'")
-    app()
+        sys.exit(f"onefit: {name} is not installed; use: pip install 'onefit[cli,report]'")
+    try:
+        app()
+    except SystemExit as end:
+        if interrupt.came() and end.code == 1:  # typer's own word for it
+            sys.exit(interrupt.INTERRUPTED)
+        raise

@@ -130,13 +130,15 @@ def predict(
 ) -> None:  # fmt: skip
     """Predict the target of new rows: as CSV on stdout, as JSON, or into a file.
 
-    A regression gets intervals by CV+ (columns lower and upper), made from the training rows that
-    the model holds. About --level of new targets lie inside if rows are exchangeable. Predictions
+    A regression gets intervals (columns lower and upper) from the held-out residuals of the
+    training rows, on the splits of select: about --level of new targets lie inside, for rows of
+    new groups if select had --groups, for later rows if it had --time. Predictions
     have the id of their row if --id named one to select, and are scored on stderr if the new rows
-    have the target too.
+    have the target too. Rows unlike the training rows (column novelty above 1: further from them
+    than any of these from the others) have a note in the column unfamiliar.
     """
     with clear_errors(printing.traceback), as_file(data) as path:
-        from onefit.cli.predict import check_output, predict_rows, show_scores
+        from onefit.cli.predict import check_output, predict_rows, show_scores, show_unfamiliar
 
         output = None if output == Path("-") else output
         check_output(output)
@@ -146,6 +148,7 @@ def predict(
             done = predict_to_file(model, path, output, level, text, printing.keep_formulas)
             if done is not None:
                 typer.echo(f"{done[0]} predictions written to {output}", err=True)
+                show_unfamiliar(done[2])
                 show_scores(done[1])
                 return
         found = predict_rows(model, path, text, level)

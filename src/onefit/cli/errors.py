@@ -9,6 +9,8 @@ from typing import Any
 
 import typer
 
+from onefit.cli.interrupt import INTERRUPTED, came
+
 __all__ = [
     "BAD_DATA",
     "INTERRUPTED",
@@ -19,7 +21,7 @@ __all__ = [
     "clear_errors",
 ]
 
-UNEXPECTED, USAGE, BAD_DATA, TOO_LARGE, OTHER_JOURNAL, INTERRUPTED = 1, 2, 3, 4, 5, 130
+UNEXPECTED, USAGE, BAD_DATA, TOO_LARGE, OTHER_JOURNAL = 1, 2, 3, 4, 5
 
 #: characters of a sentence
 LONGEST = 1500
@@ -44,6 +46,8 @@ def clear_errors(traceback: bool) -> Iterator[None]:
 
 def _code(error: BaseException) -> int:
     """Of the first kind that fits; their classes are imported when there is an error to judge."""
+    if isinstance(error, KeyboardInterrupt) or came():
+        return INTERRUPTED  # and nothing is imported, which may have been what was interrupted
     from numpy.linalg import LinAlgError
 
     from onefit.files import DataError
@@ -54,7 +58,6 @@ def _code(error: BaseException) -> int:
         (MemoryError, TOO_LARGE),
         (FloatingPointError, BAD_DATA),
         (LinAlgError, BAD_DATA),
-        (KeyboardInterrupt, INTERRUPTED),
         (JournalError, OTHER_JOURNAL),
         (ValueError, USAGE),
         (OSError, USAGE),
@@ -64,7 +67,8 @@ def _code(error: BaseException) -> int:
 
 def _sentence(error: BaseException, code: int) -> str:
     if code == INTERRUPTED:
-        return "interrupted" + "".join(map(str, error.args))
+        told = error.args if isinstance(error, KeyboardInterrupt) else ()
+        return "interrupted" + "".join(map(str, told))
     text = _one_line(error)
     if code == UNEXPECTED:
         return f"{type(error).__name__}: {text} (unexpected; --traceback shows where)"

@@ -24,9 +24,11 @@ from sklearn.preprocessing import MaxAbsScaler
 import onefit
 from onefit import CalibratedKernelClassifier, KernelClassifier, KernelRegressor, kernels
 from onefit.choose.encode import as_trained
+from onefit.choose.familiar import Familiar
 from onefit.cli.skops_io import skops_io
 from onefit.estimators import inside
 from onefit.files import DataError, Reading, shortened
+from onefit.folds import Folds
 from onefit.plan.memory import GIB, available_memory
 from onefit.stream.features import NystromMap
 from onefit.stream.fourier import FourierMap
@@ -34,7 +36,7 @@ from onefit.tables import Table, is_sparse
 
 Array = NDArray[Any]
 
-__all__ = ["TRUSTED", "Model", "load_model", "save_model"]
+__all__ = ["TRUSTED", "Model", "Training", "load_model", "save_model"]
 
 KERNELS = ("Gaussian", "Laplace", "Linear", "Matern12", "Matern32", "Matern52", "Polynomial")
 
@@ -54,6 +56,60 @@ TRUSTED = (
 
 
 @dataclass(frozen=True)
+class Training:
+    """What intervals need of the training rows, beside the rows that the machine holds.
+
+    Attributes
+    ----------
+    y : (n,) array
+        Targets.
+    fold : (n,) array of int
+        The split of the search that tested the row; -1 for none.
+    forward : bool
+        Whether a split trained on the rows before those it tested, and not on all others.
+    groups : (n,) array of int, or None
+    weights : (n,) array, or None
+    """
+
+    y: Array = field(repr=False)
+    fold: Array = field(repr=False)
+    forward: bool = False
+    groups: Array | None = field(default=None, repr=False)
+    weights: Array | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, folds: Folds, y: Array, groups: Any = None, weights: Any = None) -> Training:
+        """As a search was made, whose splits are k-fold or go forward."""
+        fold = np.full(folds.n, -1)
+        for k, test in enumerate(folds.test):
+            fold[test] = k
+        names = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
+        return cls(np.asarray(y), fold, folds.is_forward, names, weights)
+
+    @property
+    def folds(self) -> Folds:
+        """The splits of the search."""
+        tests = [self.fold == k for k in range(int(self.fold.max()) + 1)]
+        if not self.forward:
+            return Folds.from_pairs(self.fold.size, [(~test, test) for test in tests])
+        starts = [int(np.argmax(test)) for test in tests]
+        pairs = [(np.arange(first), test) for first, test in zip(starts, tests, strict=True)]
+        return Folds.from_pairs(self.fold.size, pairs)
+
+    def check(self, n: int) -> None:
+        """Refuse what does not belong to n rows."""
+        y = np.asarray(self.y, dtype=np.float64)
+        _require(y.shape == (n,) and bool(np.isfinite(y).all()), "its targets are not its rows'")
+        _require(
+            np.shape(self.fold) == (n,) and len(self.folds) > 0, "its splits are not its rows'"
+        )
+        for one in (self.groups, self.weights):
+            _require(
+                one is None or np.shape(one) == (n,), "its groups or weights are not its rows'"
+            )
+
+
+@dataclass(frozen=True)
 class Model:
     """A fitted pipeline, and what must be known to use it.
 
@@ -64,23 +120,36 @@ class Model:
     target : str
     columns : list of str, or int
         Names of the features, or how many there are for LIBSVM.
-    y : array or None
-        Training targets of a regression, which intervals are made from.
+    training : Training or None
+        Of a regression that holds its training rows, for intervals.
     id : str or None
         The column that names rows, which predictions keep.
     reading : Reading
         How the file was read that the model was made from.
     dates : dict
         Whether the day stands first in a column of dates that end in the year, by its name.
+    gaps : list of str
+        Columns that have gaps among the training rows.
+    reach, units : float or None; int
+        How far held-out training rows were from the others at most, and how many there were; see
+        :class:`onefit.choose.familiar.Familiar`.
     """
 
     pipeline: Pipeline
     target: str
     columns: list[str] | int
-    y: Array | None = None
+    training: Training | None = None
     id: str | None = None
     reading: Reading = Reading()  # noqa: RUF009
     dates: dict[str, bool] = field(default_factory=dict)
+    gaps: list[str] = field(default_factory=list)
+    reach: float | None = None
+    units: int = 0
+
+    @property
+    def familiar(self) -> Familiar:
+        """What rows like the training rows look like."""
+        return Familiar(self.encoder, self.gaps, self.kernel_machine, self.reach, self.units)
 
     @property
     def encoder(self) -> Any:
@@ -103,7 +172,8 @@ def make_model(
     encoder: Any,
     machine: Any,
     table: Table,
-    y: Array | None,
+    familiar: Familiar,
+    training: Training | None,
     id: str | None = None,
     reading: Reading | None = None,
 ) -> Model:
@@ -114,12 +184,19 @@ def make_model(
     """
     if is_classifier(machine):
         machine = _lean(machine)
-    columns = table.X.shape[1] if is_sparse(table.X) else list(table.X.columns)
-    pipeline = Pipeline([("columns", encoder), ("machine", machine)])
     rowless = is_classifier(machine) or inside.is_approximate(machine)
-    targets = None if rowless else y
-    dates = dict(table.dates.known)
-    return Model(pipeline, table.target, columns, targets, id, reading or Reading(), dates)
+    return Model(
+        Pipeline([("columns", encoder), ("machine", machine)]),
+        table.target,
+        table.X.shape[1] if is_sparse(table.X) else list(table.X.columns),
+        None if rowless else training,
+        id,
+        reading or Reading(),
+        dict(table.dates.known),
+        familiar.gaps,
+        familiar.reach,
+        familiar.units,
+    )
 
 
 def _lean(machine: Any) -> Any:
@@ -137,10 +214,13 @@ def save_model(model: Model, path: Path) -> None:
     model.pipeline.onefit_ = {
         "target": model.target,
         "columns": model.columns,
-        "y": model.y,
+        "training": None if model.training is None else vars(model.training),
         "id": model.id,
         "reading": vars(model.reading),
         "dates": model.dates,
+        "gaps": model.gaps,
+        "reach": model.reach,
+        "units": model.units,
         "version": onefit.__version__,
     }
     skops_io().dump(model.pipeline, path)
@@ -186,10 +266,18 @@ def _checked(pipeline: Any) -> Model:
     steps = [name for name, _ in pipeline.steps]
     _require(steps == ["columns", "machine"], f"its steps are {steps}")
     about = pipeline.onefit_
-    # older models know of no id, and not how they were read
-    reading, dates = Reading(**about.get("reading", {})), about.get("dates", {})
+    training = about["training"]
     model = Model(
-        pipeline, about["target"], about["columns"], about["y"], about.get("id"), reading, dates
+        pipeline,
+        about["target"],
+        about["columns"],
+        None if training is None else Training(**training),
+        about["id"],
+        Reading(**about["reading"]),
+        about["dates"],
+        about["gaps"],
+        about["reach"],
+        about["units"],
     )
     _check_reading(model)
     _require(isinstance(model.target, str), "its target has no name")
@@ -212,6 +300,9 @@ def _check_reading(model: Model) -> None:
     _require(isinstance(one.header, bool), "it does not know about headers")
     known = isinstance(model.dates, dict) and all(isinstance(v, bool) for v in model.dates.values())
     _require(known, "its dates have no order")
+    _require(isinstance(model.gaps, list), "its columns with gaps are no list")
+    _require(model.reach is None or float(model.reach) >= 0.0, "its reach is no distance")
+    _require(isinstance(model.units, int) and model.units >= 0, "its rows have no number")
 
 
 def _check_columns(model: Model) -> None:
@@ -243,8 +334,9 @@ def _check_machine(model: Model) -> None:
     _require(machine.dual_coef_.shape[0] == n, "its coefficients are not those of its rows")
     _require(bool(np.isfinite(machine.dual_coef_).all()), "its coefficients are not finite")
     if not is_classifier(machine):
-        y = np.asarray(model.y, dtype=np.float64)
-        _require(y.shape == (n,) and bool(np.isfinite(y).all()), "its targets are not its rows'")
+        _require(model.training is not None, "it has no targets")
+        assert model.training is not None
+        model.training.check(n)
 
 
 def _check_features(machine: Any) -> None:

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from onefit.choose.encode import as_trained, number_columns
+from onefit.choose.familiar import Unfamiliar
 from onefit.cli.arguments import Text
 from onefit.cli.document import as_json
-from onefit.cli.model import Model, load_model
+from onefit.cli.model import Model, Training, load_model
 from onefit.cli.scores import Amounts, Labels
 from onefit.cli.spreadsheet import write_csv
 from onefit.cli.standard import check_place
@@ -33,7 +34,9 @@ __all__ = [
     "predict_rows",
     "predictions",
     "put_ids",
+    "put_notes",
     "show_scores",
+    "show_unfamiliar",
     "tally_of",
 ]
 
@@ -47,10 +50,13 @@ class Predicted:
     frame : DataFrame
     tally : Amounts or Labels
         What they are scored by.
+    unfamiliar : Unfamiliar
+        Rows unlike the training rows.
     """
 
     frame: Any = field(repr=False)
     tally: Amounts | Labels
+    unfamiliar: Unfamiliar
 
     def write(self, output: Path | None, as_document: bool, keep_formulas: bool) -> None:
         """To a file or stdout; how good they are goes to stderr."""
@@ -60,11 +66,19 @@ class Predicted:
             typer.echo(f"{len(frame)} predictions written to {output}", err=True)
         elif as_document:
             found = {"predictions": frame.to_dict(orient="records")}
+            found |= {"unfamiliar": self.unfamiliar.document}
             document = found | ({"scores": scores} if scores else {})
             typer.echo(json.dumps(as_json(document), indent=2, allow_nan=False, ensure_ascii=False))
         else:
             typer.echo(write_csv(frame, keep_formulas=keep_formulas), nl=False)
+        show_unfamiliar(self.unfamiliar)
         show_scores(self.tally)
+
+
+def show_unfamiliar(found: Unfamiliar) -> None:
+    """On stderr, a sentence for whatever is unlike the training rows."""
+    for sentence in found.told:
+        typer.echo(f"warning: {sentence}", err=True)
 
 
 def show_scores(tally: Amounts | Labels) -> None:
@@ -79,7 +93,9 @@ def predict_rows(model: Path, data: Path, text: Text, level: float = 0.9) -> Pre
 
     The id of the row, where the model knows which column that is; the column ``prediction``; for
     amounts the ends of an interval of this level, ``lower`` and ``upper``, unless it is 0; for
-    classes a decision value, or a probability where the loss gives one, for each.
+    classes a decision value, or a probability where the loss gives one, for each; ``novelty``, the
+    distance to the training rows (above 1 further than any of these from the others), and
+    ``unfamiliar``, what is odd about the row, which is empty for most.
 
     Parameters
     ----------
@@ -97,7 +113,8 @@ def predict_rows(model: Path, data: Path, text: Text, level: float = 0.9) -> Pre
     if X.shape[0] == 0:
         raise DataError(f"{data.name} has no row to predict")
     check_level(found, level)
-    frame = predictions(found, X, level)
+    frame, unfamiliar = predictions(found, X, level), Unfamiliar(found.familiar)
+    put_notes(frame, unfamiliar, X)
     tally = tally_of(found)
     if found.target in beside:
         tally.add(beside[found.target], frame["prediction"].to_numpy())
@@ -105,12 +122,20 @@ def predict_rows(model: Path, data: Path, text: Text, level: float = 0.9) -> Pre
         if found.id not in beside:
             raise DataError(f"{data.name} has no column {found.id!r}, the id of the rows; add it")
         put_ids(frame, found.id, beside[found.id])
-    return Predicted(frame, tally)
+    return Predicted(frame, tally, unfamiliar)
 
 
 def put_ids(frame: Any, name: str, ids: Any) -> None:
     """The ids as the first column of predictions."""
     frame.insert(0, name if name not in frame.columns else f"{name} (id)", ids)
+
+
+def put_notes(frame: Any, unfamiliar: Unfamiliar, X: Any) -> None:
+    """What is odd about rows as the last columns of their predictions."""
+    novelty, notes = unfamiliar.add(X)
+    if novelty is not None:
+        frame["novelty"] = novelty
+    frame["unfamiliar"] = notes
 
 
 def dates_of(model: Model, text: Text) -> Dates:
@@ -129,7 +154,7 @@ def tally_of(model: Model) -> Amounts | Labels:
 
 def check_level(model: Model, level: float) -> None:
     """Say where there are no intervals because the model holds no training rows."""
-    if level > 0 and model.y is None and not is_classifier(model.machine):
+    if level > 0 and model.training is None and not is_classifier(model.machine):
         warnings.warn(
             "the model holds landmarks in place of training rows, so there are no intervals; "
             "--level 0 says so",
@@ -151,14 +176,30 @@ def predictions(model: Model, X: Any, level: float) -> Any:
             classes = classes[1:] if values.ndim == 1 else classes
         values = np.asarray(values).reshape(X.shape[0], -1)
         columns |= {f"{word}_{one}": values[:, i] for i, one in enumerate(classes)}
-    elif level > 0 and model.y is not None:
-        from onefit.uncertainty import predict_interval
-
-        machine = model.machine
-        Z = model.encoder.transform(X)
-        found = predict_interval(machine, machine.X_fit_, model.y, Z, alpha=1.0 - level)
-        columns |= {"lower": found.lower, "upper": found.upper}
+    elif level > 0 and model.training is not None:
+        columns |= _interval(model, model.training, X, level)
     return pd.DataFrame(columns)
+
+
+def _interval(model: Model, known: Training, X: Any, level: float) -> dict[str, Any]:
+    """Ends of the intervals; none, and a warning, where there are too few groups for the level."""
+    from onefit.uncertainty import predict_interval
+
+    if known.groups is not None and 1.0 - level < 1.0 / (known.groups.max() + 2):
+        most = np.floor(1e3 - 1e3 / (known.groups.max() + 2)) / 1e3
+        warnings.warn(
+            "there are no intervals: new rows are taken to be of new groups, and the "
+            f"{known.groups.max() + 1} groups of the training rows allow for a --level of "
+            f"{most:g} at most",
+            stacklevel=2,
+        )
+        return {}
+    machine = model.machine
+    found = predict_interval(
+        machine, machine.X_fit_, known.y, model.encoder.transform(X), alpha=1.0 - level,
+        cv=known.folds, sample_weight=known.weights, groups=known.groups,
+    )  # fmt: skip
+    return {"lower": found.lower, "upper": found.upper}
 
 
 def check_output(path: Path | None) -> None:

@@ -8,9 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from onefit.choose.encode import as_trained, number_columns
+from onefit.choose.familiar import Unfamiliar
 from onefit.cli.arguments import Text
 from onefit.cli.model import Model, load_model
-from onefit.cli.predict import check_level, dates_of, predictions, put_ids, tally_of
+from onefit.cli.predict import (
+    check_level,
+    dates_of,
+    predictions,
+    put_ids,
+    put_notes,
+    tally_of,
+)
 from onefit.cli.scores import Amounts, Labels
 from onefit.cli.spreadsheet import write_csv
 from onefit.cli.streamed import as_frame
@@ -27,8 +35,8 @@ CHUNK = 65_536
 
 def predict_to_file(
     model: Path, data: Path, output: Path, level: float, text: Text, keep_formulas: bool
-) -> tuple[int, Amounts | Labels] | None:
-    """Write predictions for the rows of Parquet files as they come; how many, and how good.
+) -> tuple[int, Amounts | Labels, Unfamiliar] | None:
+    """Write predictions for the rows of Parquet files as they come; how many, how good, how odd.
 
     None where that cannot be done: intervals are made from training rows, which takes as long for
     a few rows as for all of them.
@@ -38,17 +46,19 @@ def predict_to_file(
     found = load_model(model)
     if isinstance(found.columns, int):
         return None
-    if found.y is not None and level > 0:
+    if found.training is not None and level > 0:
         if data.is_dir():
             raise ValueError("intervals need all rows at once; predict a folder with --level 0")
         return None
     check_level(found, level)
-    tally = tally_of(found)
-    rows = _write(_predicted(found, data, text, tally), output, keep_formulas)
-    return rows, tally
+    tally, odd = tally_of(found), Unfamiliar(found.familiar)
+    rows = _write(_predicted(found, data, text, tally, odd), output, keep_formulas)
+    return rows, tally, odd
 
 
-def _predicted(model: Model, data: Path, text: Text, tally: Amounts | Labels) -> Iterator[Any]:
+def _predicted(
+    model: Model, data: Path, text: Text, tally: Amounts | Labels, odd: Unfamiliar
+) -> Iterator[Any]:
     """Predictions for some rows after the other, scored on the way."""
     names, columns = open_dataset(data)[0].schema.names, list(model.columns)  # type: ignore[arg-type]
     if model.id is not None and model.id not in names:
@@ -60,8 +70,10 @@ def _predicted(model: Model, data: Path, text: Text, tally: Amounts | Labels) ->
     for piece in source.pieces:
         for block in piece.blocks(CHUNK):
             rows = as_frame(block.X)
-            X = as_features(rows[columns], numbers, dates=dates)
-            frame = predictions(model, as_trained(model.encoder, X), 0.0)
+            rows.index = block.row
+            X = as_trained(model.encoder, as_features(rows[columns], numbers, dates=dates))
+            frame = predictions(model, X, 0.0)
+            put_notes(frame, odd, X)
             if target is not None:
                 tally.add(block.y, frame["prediction"].to_numpy())
             if model.id is not None:

@@ -13,16 +13,18 @@ from sklearn.base import clone
 
 from onefit import plan
 from onefit.choose.encode import describe
+from onefit.choose.familiar import Familiar, columns_with_gaps
 from onefit.choose.fit import fit_recipe, in_time
 from onefit.choose.options import Options
 from onefit.choose.recipe import Recipe, make_recipe
 from onefit.choose.stages import plan_stages, show_stages
 from onefit.choose.task import as_targets
-from onefit.cli.model import Model, make_model, save_model
+from onefit.cli.model import Model, Training, make_model, save_model
 from onefit.cli.show import progress, waiting
 from onefit.cli.standard import Source, check_place
 from onefit.cli.summary import check_results_name, summarise, write_results
 from onefit.estimators import inside
+from onefit.folds import Folds
 from onefit.report.criteria import compare_criteria
 from onefit.search.setup import set_up
 from onefit.tables import Table, is_sparse
@@ -156,11 +158,12 @@ def select_model(
     start = perf_counter()
     recipe = make_recipe(table, options, told=outputs.report is not None)
     recipe.search.set_params(journal=journal.path)
+    splits = recipe.search.cv
     with journal.on_interrupt():
         recipe = fit_recipe(in_time(recipe, deadline), progress)
     seconds = perf_counter() - start
     recipe = _compared(recipe, seconds, journal)
-    model = None if outputs.model is None else model_of(recipe, table, source)
+    model = None if outputs.model is None else model_of(recipe, table, source, splits)
     n, columns = table.X.shape
     data = {"file": source.name, "rows": n, "columns": columns, "target": table.target}
     data["seed"] = options.seed
@@ -180,24 +183,32 @@ def _compared(recipe: Recipe, seconds: float, journal: JournalOption) -> Recipe:
     return recipe
 
 
-def model_of(recipe: Recipe, table: Table, source: Source) -> Model:
-    """The winner; fitted to all rows where it was chosen on a sample, if that can be done."""
+def model_of(recipe: Recipe, table: Table, source: Source, splits: Any) -> Model:
+    """The winner; fitted to all rows where it was chosen on a sample, if that can be done.
+
+    ``splits`` are those of the search, as a splitter that can be applied to other rows.
+    """
     about: dict[str, Any] = {"id": table.id, "reading": source.reading}
-    whole = source.whole
-    if whole is None:
-        return make_model(recipe.encoder, recipe.search.best_estimator_, table, recipe.y, **about)
-    n = whole.X.shape[0]
-    why = _not_all(recipe, n)
+    search, whole = recipe.search, source.whole
+    why = "" if whole is None else _not_all(recipe, whole.X.shape[0])
     if why:
         recipe.reasons.append(f"the model is that of the sample: {why}")
-        return make_model(recipe.encoder, recipe.search.best_estimator_, table, recipe.y, **about)
+    if whole is None or why:
+        best, folds, groups = search.best_estimator_, search.folds_, recipe.groups
+        familiar = Familiar.of(best, recipe.encoder, columns_with_gaps(table.X), folds, groups)
+        training = Training.of(folds, recipe.y, groups, recipe.weights)
+        return make_model(recipe.encoder, best, table, familiar, training, **about)
+    n = whole.X.shape[0]
     recipe.reasons.append(f"the model is the winner, fitted again to all {n:,} rows")
     encoder, y = clone(recipe.encoder), as_targets(whole.y, recipe.task)
     Z = encoder.fit_transform(whole.X)
-    machine = clone(recipe.search.best_estimator_)
+    machine = clone(search.best_estimator_)
     with waiting(f"the winner, on all {n:,} rows"):
         machine.fit(Z, y, sample_weight=whole.weights)
-    return make_model(encoder, machine, whole, y, **about)
+    folds = Folds.draw(splits, Z, y, whole.groups)
+    familiar = Familiar.of(machine, encoder, columns_with_gaps(whole.X), folds, whole.groups)
+    training = Training.of(folds, y, whole.groups, whole.weights)
+    return make_model(encoder, machine, whole, familiar, training, **about)
 
 
 def _not_all(recipe: Recipe, n: int) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit.choose.encode import as_trained, describe, number_columns
+from onefit.choose.familiar import Familiar, columns_with_gaps
 from onefit.choose.options import Options
 from onefit.choose.recipe import Recipe, make_recipe
 from onefit.cli.arguments import Columns, Text
@@ -137,7 +138,9 @@ def _write_files(recipe: Recipe, table: Table, source: str, outputs: Outputs) ->
     if outputs.results is not None:
         write_results(search, outputs.results, outputs.keep_formulas)
     if outputs.model is not None:
-        model = make_model(recipe.encoder, recipe.search.best_estimator_, table, None, id=table.id)
+        machine, gaps = search.best_estimator_, columns_with_gaps(table.X)
+        familiar = Familiar.of_landmarks(machine, recipe.encoder, gaps)
+        model = make_model(recipe.encoder, machine, table, familiar, None, id=table.id)
         save_model(model, outputs.model)
     if outputs.report is not None:
         held = getattr(search, "heldout_", None)

@@ -60,6 +60,17 @@ class Kernel(ABC):
     def diag(self, X: Points) -> Array:
         """``K(x, x)`` of each row of `X`, without the matrix."""
 
+    def separation(self, X: Points, Y: Points) -> Array:
+        """How far the rows of `X` are from those of `Y` as the kernel sees them, (n, m).
+
+        The distance of their images, ``sqrt(K(x, x) - 2 K(x, y) + K(y, y))``, zero where it is
+        rounding; or another distance that orders pairs in the same way.
+        """
+        left, right = self.diag(X)[:, None], self.diag(Y)[None, :]
+        squared = left + right - 2.0 * self(X, Y)
+        lost = 16.0 * np.finfo(squared.dtype).eps * (left + right)
+        return np.asarray(np.sqrt(np.where(squared > lost, squared, 0.0)))
+
     def __call__(self, X: Points, Y: Points | None = None) -> Array:
         """The kernel matrix of the rows of `X` and of `Y` (default: `X`)."""
         return self.matrix(Geometry(X, Y, keep=False))

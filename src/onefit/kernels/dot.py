@@ -27,6 +27,9 @@ class Linear(Kernel):
     def diag(self, X: Points) -> Array:
         return squared_norms(as_points(X, "X"))
 
+    def separation(self, X: Points, Y: Points) -> Array:
+        return Geometry(X, Y, keep=False).take("euclidean")
+
     def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
         return {}
 

@@ -45,6 +45,9 @@ class OnColumns(Kernel):
     def diag(self, X: Points) -> Array:
         return self.kernel.diag(self._of(X))
 
+    def separation(self, X: Points, Y: Points) -> Array:
+        return self.kernel.separation(self._of(X), self._of(Y))
+
     def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
         return self.kernel.pullback(self._of(X), left, right)
 

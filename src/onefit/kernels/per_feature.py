@@ -71,6 +71,9 @@ class PerFeature(Kernel):
     def diag(self, X: Points) -> Array:
         return self._base.diag(X)
 
+    def separation(self, X: Points, Y: Points) -> Array:
+        return self._base.separation(self._scaled(X), self._scaled(Y))
+
     def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
         """One number per column.
 

@@ -60,6 +60,11 @@ class Stationary(Kernel):
         points = as_points(X, "X")
         return ones_of(points)
 
+    def separation(self, X: Points, Y: Points) -> Array:
+        """The distance that is mapped: that of the images ends at sqrt(2), this one does not."""
+        metric = "euclidean" if self.metric == "sqeuclidean" else self.metric
+        return Geometry(X, Y, keep=False).take(metric)
+
     def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
         points, xp = as_points(X, "X"), arrays_of(X)
         distances = Geometry(xp.astype(points, np.float64), keep=False).take(self.metric)

@@ -139,7 +139,8 @@ def days(column: pd.Series, dayfirst: bool | None = None) -> Array | None:
 
 def first_undated(column: pd.Series, dayfirst: bool) -> int:
     """The place of the first value that is no date in this order."""
-    return int(np.argmax((_moments(column, dayfirst).isna() & column.notna()).to_numpy()))
+    undated = _moments(column, dayfirst).isna().to_numpy()
+    return int(np.argmax(undated & column.notna().to_numpy()))
 
 
 def _moments(column: pd.Series, dayfirst: bool | None) -> Any:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit.files import DataError, all_match, columns_of, shown
+from onefit.files import DataError, all_match, columns_of, place_of, shown
 from onefit.tables.dates import COMMAND, Dates, Words, days, first_undated
 from onefit.tables.values import (
     DATE,
@@ -53,8 +53,8 @@ def as_features(
     # all at once: a table may have a hundred thousand columns
     values = frame.loc[:, numeric].to_numpy(dtype=float, na_value=np.nan)
     remedy = "correct it, or leave it empty"
-    check_sizes(values, lambda place: f"column {shown(names[place])}", remedy)
-    found = pd.DataFrame(values, columns=names)
+    check_sizes(values, lambda place: f"column {shown(names[place])}", remedy, frame)
+    found = pd.DataFrame(values, columns=names, index=frame.index)
     if numeric.all():
         return found
     texts = _as_texts(frame.loc[:, ~numeric], numbers, words, dates)
@@ -83,8 +83,8 @@ def _as_texts(
             found[rows] = [str(value) for value in values]
             if known is None and (column.dtype.kind == "m" or all_match(DATE, found[rows])):
                 raise DataError(f"{what} {DATES}{remedy}")
-        columns[name] = pd.Series(found, dtype=found.dtype)
-    return pd.DataFrame(columns)
+        columns[name] = pd.Series(found, dtype=found.dtype, index=frame.index)
+    return pd.DataFrame(columns, index=frame.index)
 
 
 def _as_numbers(
@@ -101,8 +101,9 @@ def _as_numbers(
     if known and dayfirst is not None:
         place, first = first_undated(column, dayfirst), "day" if dayfirst else "month"
         raise DataError(
-            f"{what} holds {shown(column.iloc[place])} in row {place}, which is no date with the "
-            f"{first} first, as the model was made with; correct it, or say how it is written"
+            f"{what} holds {shown(column.iloc[place])} in {place_of(column, place)}, which is no "
+            f"date with the {first} first, as the model was made with; correct it, or say how it "
+            "is written"
         )
     texts = column.to_numpy(dtype=object)[rows]
     if not all(isinstance(one, str) for one in texts):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit.files import columns_of, filled, may_hold_text, shown
+from onefit.files import columns_of, filled, may_hold_text, place_of, shown
 from onefit.tables.values import odd_word
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def warn_of_mistakes(X: pd.DataFrame) -> None:
         odd = odd_word(texts)
         if odd is not None:
             warnings.warn(
-                f"column {shown(name)} holds numbers but for {shown(texts[odd])} in row "
-                f"{rows[odd]}, so it is used as text; correct it, or leave it empty",
+                f"column {shown(name)} holds numbers but for {shown(texts[odd])} in "
+                f"{place_of(X, rows[odd])}, so it is used as text; correct it, or leave it empty",
                 stacklevel=3,
             )
         elif len(set(texts)) == len(X) > 10:

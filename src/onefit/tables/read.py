@@ -17,6 +17,7 @@ from onefit.files import (
     Reading,
     is_libsvm,
     listed,
+    place_of,
     read_frame,
     read_libsvm,
     shown,
@@ -97,7 +98,8 @@ def read_table(
     dates = dates.settled(features)
     X = as_features(features, dates=dates)
     warn_of_mistakes(X)
-    return Table(X, y, target, **_roles(frame, roles), dates=dates)
+    roled = _roles(frame, roles)
+    return Table(X.reset_index(drop=True), y, target, **roled, dates=dates)
 
 
 def _check_column(frame: pd.DataFrame, name: str, path: Path) -> None:
@@ -125,10 +127,10 @@ def _with_target(frame: pd.DataFrame, target: str) -> pd.DataFrame:
         return frame
     warnings.warn(
         f"{skipped} of {len(frame)} rows are left out, because they have no value of the target "
-        f"{shown(target)} (the first is row {int(np.argmin(there))})",
+        f"{shown(target)} (the first is {place_of(frame, int(np.argmin(there)))})",
         stacklevel=3,
     )
-    found: pd.DataFrame = frame[there].reset_index(drop=True)
+    found: pd.DataFrame = frame[there]
     return found
 
 
@@ -148,8 +150,10 @@ def _in_order(frame: pd.DataFrame, time: str | None, dates: Dates) -> pd.DataFra
     moments = np.asarray(moments, dtype=float)
     if np.isnan(moments).any():
         row = int(np.argmax(np.isnan(moments)))
-        raise DataError(f"--time {shown(time)} has no value in row {row}; remove that row")
-    ordered: pd.DataFrame = frame.iloc[np.argsort(moments, kind="stable")].reset_index(drop=True)
+        raise DataError(
+            f"--time {shown(time)} has no value in {place_of(frame, row)}; remove that row"
+        )
+    ordered: pd.DataFrame = frame.iloc[np.argsort(moments, kind="stable")]
     return ordered
 
 
@@ -174,7 +178,8 @@ def _complete(frame: pd.DataFrame, name: str, flag: str) -> pd.Series:
     column = frame[name]
     gaps = np.flatnonzero(column.isna().to_numpy())
     if gaps.size:
-        raise DataError(f"{flag} {shown(name)} has no value in row {gaps[0]}; fill it in")
+        place = place_of(frame, int(gaps[0]))
+        raise DataError(f"{flag} {shown(name)} has no value in {place}; fill it in")
     return column
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit.files import DataError, all_match, filled, listed, shown
+from onefit.files import DataError, all_match, filled, listed, place_of, shown
 from onefit.tables.values import DATE, DATES, check_sizes, odd_word, refuse_nested, say_how
 from onefit.written import read_numbers, units
 
@@ -20,21 +20,22 @@ def check_target(values: Any, name: str) -> Array:
     """A target without gaps that has two values at least; dates and the like are refused."""
     import pandas as pd
 
-    y, what = pd.Series(np.asarray(values)), f"the target {shown(name)}"
+    lines = values.index if isinstance(values, pd.Series) else None
+    y, what = pd.Series(np.asarray(values), index=lines), f"the target {shown(name)}"
     refuse_nested(filled(y), what)
     gaps = np.flatnonzero(y.isna().to_numpy())
     if gaps.size == y.size:
         raise DataError(f"{what} has no value in any row; name another with --target")
     if gaps.size:
         raise DataError(
-            f"{what} has no value in {gaps.size} of {y.size} rows (the first is row {gaps[0]}); "
-            "remove these rows"
+            f"{what} has no value in {gaps.size} of {y.size} rows (the first is "
+            f"{place_of(y, gaps[0])}); remove these rows"
         )
     if y.nunique() < 2:
         raise DataError(f"{what} has the value {shown(y.iloc[0])} only; there is nothing to learn")
     if pd.api.types.is_numeric_dtype(y) and not pd.api.types.is_bool_dtype(y):
         numbers = y.to_numpy(dtype=float)
-        check_sizes(numbers[:, None], lambda _: what, "remove that row")
+        check_sizes(numbers[:, None], lambda _: what, "remove that row", y)
         return y.to_numpy() if y.dtype.kind in "iu" else numbers
     labels = y.astype(str).to_numpy(dtype=object)
     if y.dtype.kind in "mM" or all_match(DATE, labels):
@@ -43,17 +44,17 @@ def check_target(values: Any, name: str) -> Array:
     if found is not None:
         say_how(what, found.how)
         return found.numbers
-    _check_labels(labels, what)
+    _check_labels(labels, what, y)
     return labels
 
 
-def _check_labels(labels: Array, what: str) -> None:
+def _check_labels(labels: Array, what: str, rows: Any) -> None:
     """Refuse text that was meant to be numbers, or names nothing twice."""
     odd, different = odd_word(labels), len(set(labels))
     if odd is not None:
         raise DataError(
-            f"{what} holds numbers but for {shown(labels[odd])} in row {odd}; correct it, or "
-            "remove that row"
+            f"{what} holds numbers but for {shown(labels[odd])} in {place_of(rows, odd)}; correct "
+            "it, or remove that row"
         )
     if different > 0.5 * labels.size and labels.size > 10:
         found = units(labels)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit.files import DataError
+from onefit.files import DataError, place_of
 
 Array = NDArray[Any]
 
@@ -39,8 +39,11 @@ def holds_numbers(kind: Any) -> bool:
     return bool(pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind))
 
 
-def check_sizes(numbers: Array, name: Callable[[int], str], remedy: str) -> None:
-    """Refuse columns with numbers that are infinite, or whose squares would be."""
+def check_sizes(numbers: Array, name: Callable[[int], str], remedy: str, rows: Any = None) -> None:
+    """Refuse columns with numbers that are infinite, or whose squares would be.
+
+    ``rows`` is the table that they are from, which knows the lines of its file.
+    """
     # the largest of each column without a matrix of sizes
     high, low = (
         reduce(numbers, axis=0, initial=0.0) for reduce in (np.fmax.reduce, np.fmin.reduce)
@@ -56,7 +59,7 @@ def check_sizes(numbers: Array, name: Callable[[int], str], remedy: str) -> None
     infinite = bool(np.isinf(found).any())
     row = int(np.flatnonzero(np.isinf(found) if infinite else found > LARGEST)[0])
     word, hint = ("infinite", remedy) if infinite else ("too large", "change its unit")
-    raise DataError(f"{what} is {word} in row {row}; {hint}")
+    raise DataError(f"{what} is {word} in {place_of(rows, row)}; {hint}")
 
 
 def refuse_nested(values: Array, what: str, remedy: str = "") -> None:

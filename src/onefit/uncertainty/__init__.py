@@ -3,6 +3,7 @@
 =========================  ==================================================================
 :class:`Headline`          a winner's score with an interval, beside a baseline
 :func:`predict_interval`   intervals for new targets, by jackknife+ or CV+, without refits
+:func:`novelty`            how far new rows are from the training rows, as the kernel sees them
 :func:`nested_cv`          an interval for the error of the winner, selection included
 =========================  ==================================================================
 """
@@ -12,11 +13,14 @@ from __future__ import annotations
 from onefit.uncertainty.headline import Headline
 from onefit.uncertainty.intervals import PredictionInterval, predict_interval
 from onefit.uncertainty.nested import NestedCV, nested_cv
+from onefit.uncertainty.novelty import Novelty, novelty
 
 __all__ = [
     "Headline",
     "NestedCV",
+    "Novelty",
     "PredictionInterval",
     "nested_cv",
+    "novelty",
     "predict_interval",
 ]

@@ -1,33 +1,76 @@
-"""Prediction intervals by jackknife+ and CV+ (Barber, Candes, Ramdas and Tibshirani 2021).
+"""Prediction intervals from held-out residuals, without refits.
 
-Let u^(-k) be the machine without the k-th fold, k(i) the fold of row i, and R_i = |y_i -
-u^(-k(i))(x_i)| its held-out residual. At a new point x the interval of CV+ is
-
-    from the floor(alpha (n + 1))-th smallest of u^(-k(i))(x) - R_i,           i = 1..n,
-    to the ceil((1 - alpha) (n + 1))-th smallest of u^(-k(i))(x) + R_i.
-
-Jackknife+ is CV+ with n folds. Whatever the distribution, if rows are exchangeable the new target
-is inside with probability at least 1 - 2 alpha (jackknife+), and at least 1 - 2 alpha less a term
-of order 1/sqrt(n) (CV+); in practice it is close to 1 - alpha. The coverage is on average over x,
-not at each x.
-
-The refits that make the method dear elsewhere are not needed: all k machines come from one fit
+Let u^(k) be the machine of split k, trained without the rows that it tests, and R_ki = |y_i -
+u^(k)(x_i)| the residual of a row i that it tests. The refits that make such intervals dear
+elsewhere are not needed: the machines of all splits come from one fit
 (onefit.uncertainty.machines), exact for the squared loss and, by Newton steps, for the others.
-Parameters chosen on the same rows are not exchangeable with the new one; with many candidates the
-intervals are somewhat too short. gamma="scale" looks at X alone.
+What the interval may claim depends on what a new row is exchangeable with; the splits say that.
+
+**Rows** (k-fold, leave-one-out, shuffled or repeated splits). With one split that tests m rows and
+a new row that is exchangeable with them, the rank of R = |y - u(x)| among the m residuals and
+itself is uniform, so that
+
+    p(y) = (1 + number of R_i with R_i >= |y - u(x)|) / (m + 1)
+
+is at most alpha with probability at most alpha: the y with p(y) > alpha are a prediction set
+(split conformal prediction). Several splits have a p(y) each. These depend on each other, but the
+mean of p-values, whatever their dependence, is at most alpha with probability at most 2 alpha
+(Vovk and Wang 2020, "Combining p-values via averaging"). For k folds the set of the y whose mean
+p(y) exceeds alpha is that of cross-conformal prediction, up to terms of order k/n, and the
+interval of CV+ (Barber, Candes, Ramdas and Tibshirani 2021, "Predictive inference with the
+jackknife+") contains it:
+
+    from the floor(alpha (n + 1))-th smallest of u^(k(i))(x) - R_i,           i = 1..n,
+    to the ceil((1 - alpha) (n + 1))-th smallest of u^(k(i))(x) + R_i.
+
+Jackknife+ is CV+ with n folds. The new target is inside with probability at least 1 - 2 alpha
+(jackknife+), at least 1 - 2 alpha less a term of order 1/sqrt(n) (CV+), and in practice with a
+probability close to 1 - alpha. A row that several splits test shares its weight among them.
+
+**Groups.** Rows of a group resemble each other, and a new row comes from a new group. Then the
+groups are exchangeable, not the rows. Splits keep each group on one side, so that a residual is
+that of a group which its machine has not seen. For one split that tests G groups of sizes n_g, a
+new row is a random row of a random one of G + 1 groups, so that R is a draw from the mixture
+
+    1/(G + 1) sum over the G + 1 groups of the residuals of group g, each with weight 1/n_g.
+
+Of the new group one residual is known at best; its part of the mixture is put at infinity, which
+makes quantiles larger only (hierarchical conformal prediction: Lee, Barber and Willett 2023,
+"Distribution-free inference with hierarchical data"). So each group weighs 1, its rows share that,
+and n in the ranks above is the number of groups; the means of p-values are taken as before. With
+G groups no alpha below 1/(G + 1) can be had, however many rows there are: that is refused.
+
+**Time** (splits that train only on rows before those they test, as TimeSeriesSplit does). Future
+rows are exchangeable with no past ones, and machines of the distant past are poor centres. The
+interval is centred at the machine of all rows,
+
+    u(x) -/+ the ceil((1 - alpha) (N + 1))-th smallest of the N forward residuals R_ki.
+
+If the errors of forecasts are stationary and depend weakly on those long past, the share of past
+forward residuals below a bound tends to the probability that the next one is, and the coverage to
+1 - alpha. Machines of the past knew fewer rows, so their errors are rather larger than the next.
+There is no guarantee for finite samples.
+
+**Where coverage cannot hold.** It is on average over new rows, not at each x, nor for each group.
+Parameters chosen on the same rows make residuals somewhat too small, the more candidates there
+are. Rows unlike the training rows (:func:`onefit.novelty` finds them) are not exchangeable with
+them. Folds that are drawn by the sizes of groups (GroupKFold without shuffle) tie a group's fold
+to its size. Forecasts further ahead than the test sets of the splits reach, errors that grow with
+time, and changes after the last training row are outside of what forward residuals know.
 
 **Weights.** A row of weight s_i stands for s_i equal rows that share a fold, in the fits and in the
-ranks, and the new row weighs 1: the interval ends at the smallest u^(-k(i))(x) + R_i with
+ranks, and the new row weighs 1: the interval ends at the smallest u^(k(i))(x) + R_i with
 
-    sum of s_j over all j whose u^(-k(j))(x) + R_j is no larger  >=  (1 - alpha) (sum(s) + 1),
+    sum of s_j over all j whose u^(k(j))(x) + R_j is no larger  >=  (1 - alpha) (sum(s) + 1),
 
 and begins at the mirror image. With s = 1 that is the rank above. Weights of at most 1 that say how
 much a row is like the new one (recent rows 1, old ones less), fixed before y is seen, give the
 interval of Barber, Candes, Ramdas and Tibshirani (2023, "Conformal prediction beyond
 exchangeability"), which loses no more coverage than weighted distances between distributions. The
-size of the weights matters: twice the weights claim twice the rows. Weights that are precisions
-(one over the variance of a row's noise) make R_i of unequal sizes comparable in neither way: the
-intervals are then right on average at most, not for rows of one precision.
+size of the weights matters: twice the weights claim twice the rows. Within a group they are shares.
+Weights that are precisions (one over the variance of a row's noise) make R_i of unequal sizes
+comparable in neither way: the intervals are then right on average at most, not for rows of one
+precision.
 """
 
 from __future__ import annotations
@@ -38,19 +81,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
-from sklearn.model_selection import KFold
 from sklearn.utils import indexable
 
 from onefit import linalg
 from onefit._validation import check_choice
 from onefit.estimators import inside
 from onefit.fit import fit
-from onefit.folds import Folds, leave_one_out
+from onefit.folds import Folds
 from onefit.kernels import Geometry
 from onefit.problem import Problem
 from onefit.stream.expansion import FeatureGram
 from onefit.stream.fit import fit_features
 from onefit.uncertainty.machines import leave_out, leave_out_features
+from onefit.uncertainty.ranked import Ranked, choose_folds, group_codes
 
 Array = NDArray[Any]
 
@@ -63,19 +106,34 @@ SHOWN = 10
 
 @dataclass(frozen=True)
 class PredictionInterval:
-    """Predictions and the intervals around them; (m,) arrays, or (m, q) for several targets."""
+    """Predictions and the intervals around them; (m,) arrays, or (m, q) for several targets.
+
+    Attributes
+    ----------
+    prediction, lower, upper : arrays
+    alpha : float
+    method : {"cv+", "jackknife+", "forward"}
+        "forward" where the splits go forward in time.
+    unit : {"rows", "groups"}
+        What new rows are compared with.
+    units : float
+        How many there are.
+    """
 
     prediction: Array
     lower: Array
     upper: Array
     alpha: float
     method: str
+    unit: str
+    units: float
 
     def __repr__(self) -> str:
         """The first rows as a table."""
         arrays = (self.prediction, self.lower, self.upper)
         columns = [[f"{value:.6g}" for value in np.ravel(one)[:SHOWN]] for one in arrays]
-        head = f"PredictionInterval(alpha={self.alpha}, method={self.method!r}): {self._size()}"
+        about = f"alpha={self.alpha}, method={self.method!r}, from {self.units:g} {self.unit}"
+        head = f"PredictionInterval({about}): {self._size()}"
         lines = [("prediction", "lower", "upper"), *zip(*columns, strict=True)]
         more = ["..."] if np.size(self.prediction) > SHOWN else []
         return "\n".join([head, *("".join(f"{c:>14}" for c in line) for line in lines), *more])
@@ -93,29 +151,38 @@ def predict_interval(
     X_new: Any,
     alpha: float = 0.1,
     method: str = "cv+",
-    cv: Any = 10,
+    cv: Any = None,
     random_state: Any = 0,
     sample_weight: Any = None,
+    groups: Any = None,
 ) -> PredictionInterval:
     """Intervals that hold new targets with probability about 1 - alpha, without refits.
+
+    A fitted search lends its splits and its groups: after a grouped search the intervals are for
+    rows of new groups, after one with time-ordered splits for later rows.
 
     Parameters
     ----------
     estimator : KernelRegressor, or a fitted search over it
-        Its parameters are used; it is not changed.
+        Its parameters are used; it is not changed. A search must have been fitted to the rows of
+        X_train. Its ``best_estimator_`` stands for the parameters alone, without splits and groups.
     X_train, y_train : training rows and targets
     X_new : array or sparse matrix of shape (m, d)
         Where to predict (kernel values against X_train when the kernel is precomputed).
     alpha : float, default=0.1
-        At least 1 / (n + 1), n the sum of the weights.
+        At least 1 / (n + 1), n the sum of the weights, or the number of groups.
     method : {"cv+", "jackknife+"}, default="cv+"
-    cv : int, splitter or iterable of splits, default=10
-        Of "cv+": disjoint folds that cover all rows; an int draws shuffled ones.
+        "jackknife+" leaves out one row, or one group, at a time.
+    cv : int, splitter or iterable of splits, default=None
+        Of "cv+": None takes the splits of a search, else 10 folds. An int draws shuffled folds, of
+        groups if there are any. Splits that go forward in time have intervals of their own.
     random_state : int, RandomState or None, default=0
         For the shuffle.
     sample_weight : array of shape (n,), default=None
         How many rows each row stands for, in the fits and in the ranks of the held-out residuals;
         see the head of this module. Rows of weight zero count for nothing.
+    groups : array of shape (n,), default=None
+        The group of every row, if new rows come from new groups; None takes those of a search.
 
     Examples
     --------
@@ -133,67 +200,83 @@ def predict_interval(
     machine = _machine(estimator)
     X_train, y_train = indexable(X_train, y_train)
     problem = inside.prepare(machine, X_train, y_train, sample_weight)
-    alpha = _check_alpha(alpha, float(problem.s.sum()))
-    fold_of = _fold_of(method, cv, X_train, y_train, problem.n, random_state)
+    codes = _groups(estimator, groups, problem.n)
+    cv = _splits_of(estimator, method, problem.n) if cv is None else cv
+    folds = choose_folds(method, cv, X_train, y_train, codes, random_state)
     X_new = inside.check_rows(machine, X_new, reset=False)
-    if inside.is_approximate(machine):
-        return _in_features(machine, problem, fold_of, X_new, alpha, method)
-    K_new = np.ascontiguousarray(inside.kernel_of(machine).matrix(Geometry(X_new, machine.X_fit_)))
-    if not problem.s.all():
-        rows = np.flatnonzero(problem.s)
-        problem, K_new, fold_of = problem.take(rows), K_new[:, rows], fold_of[rows]
-    left = leave_out(problem, _splits(fold_of), float(machine.lam))
-    place = np.unique(fold_of, return_inverse=True)[1]
-    own = [one.u[np.arange(problem.n), place] for one in left]
-    outside = [linalg.matmul(K_new, one.a.astype(K_new.dtype)) + one.b for one in left]
-    bounds = [
-        _bounds(u, np.abs(y - mine), place, problem.s, alpha)
-        for u, mine, y in zip(outside, own, problem.Y.T, strict=True)
+    rows = np.flatnonzero(problem.s)
+    if rows.size < problem.n:
+        folds = folds.among(rows)
+        codes = None if codes is None else np.unique(codes[rows], return_inverse=True)[1]
+    ranked = Ranked.of(folds, problem.s[rows], codes)
+    alpha = ranked.check(alpha)
+    inner = _by_features if inside.is_approximate(machine) else _by_kernel
+    full, parts = inner(machine, problem, rows, folds, X_new, method)
+    targets = problem.Y[rows].T
+    forward = folds.is_forward
+    ends = [
+        ranked.ends(
+            full[:, [j]] if forward else new,
+            np.abs(targets[j][ranked.row] - own[ranked.row, ranked.split]),
+            alpha,
+        )
+        for j, (own, new) in enumerate(parts)
     ]
-    lower, upper = (np.stack(side, axis=1) for side in zip(*bounds, strict=True))
-    full = fit(problem, float(machine.lam))
-    prediction = linalg.matmul(K_new, full.a) + full.b
+    lower, upper = (np.stack(side, axis=1) for side in zip(*ends, strict=True))
     if inside.has_one_target(machine):
-        prediction, lower, upper = prediction[:, 0], lower[:, 0], upper[:, 0]
-    return PredictionInterval(prediction, lower, upper, alpha, method)
+        full, lower, upper = full[:, 0], lower[:, 0], upper[:, 0]
+    name = "forward" if forward else method
+    return PredictionInterval(full, lower, upper, alpha, name, ranked.unit, ranked.units)
 
 
-def _in_features(
-    machine: Any, problem: Problem, fold_of: Array, X_new: Any, alpha: float, method: str
-) -> PredictionInterval:
+#: per target, predictions of all splits for the training rows (n, k) and for new rows (m, k)
+Parts = list[tuple[Array, Array]]
+
+
+def _by_kernel(
+    machine: Any, problem: Problem, rows: Array, folds: Folds, X_new: Any, _: str
+) -> tuple[Array, Parts]:
+    """Predictions (m, q) of the machine of all rows, and those of the machines of the splits."""
+    K_new = np.ascontiguousarray(inside.kernel_of(machine).matrix(Geometry(X_new, machine.X_fit_)))
+    if rows.size < problem.n:
+        problem, K_new = problem.take(rows), K_new[:, rows]
+    lam = float(machine.lam)
+    left = leave_out(problem, folds, lam)
+    parts = [(one.u, linalg.matmul(K_new, one.a.astype(K_new.dtype)) + one.b) for one in left]
+    full = fit(problem, lam)
+    return linalg.matmul(K_new, full.a) + full.b, parts
+
+
+def _by_features(
+    machine: Any, problem: Problem, rows: Array, folds: Folds, X_new: Any, method: str
+) -> tuple[Array, Parts]:
     """The same for a machine with features in place of its kernel matrix."""
     if method == "jackknife+":
         raise ValueError(
             "method='jackknife+' makes a machine for every row, which is too many for an "
             "approximation; use method='cv+'"
         )
-    if not problem.s.all():
-        rows = np.flatnonzero(problem.s)
-        problem, fold_of = problem.take(rows), fold_of[rows]
-    lam, q = float(machine.lam), problem.Y.shape[1]
-    W, b = leave_out_features(problem, _splits(fold_of), lam)
-    place = np.unique(fold_of, return_inverse=True)[1]
-    new = FeatureGram(X_new, problem.K.features)
-    every = np.arange(X_new.shape[0])
-    bounds = []
-    for j in range(q):
-        own = np.empty(problem.n)
-        for k in range(W.shape[1]):
-            rows = np.flatnonzero(place == k)
-            own[rows] = problem.K.values(rows, W[:, [k], j])[:, 0] + b[k, j]
-        outside = new.values(every, W[:, :, j]) + b[:, j]
-        residual = np.abs(problem.Y[:, j] - own)
-        bounds.append(_bounds(outside, residual, place, problem.s, alpha))
-    lower, upper = (np.stack(side, axis=1) for side in zip(*bounds, strict=True))
+    problem = problem.take(rows) if rows.size < problem.n else problem
+    lam = float(machine.lam)
+    W, b = leave_out_features(problem, folds, lam)
+    new, every = FeatureGram(X_new, problem.K.features), np.arange(X_new.shape[0])
+    parts = []
+    for j in range(problem.Y.shape[1]):
+        own = np.full((problem.n, len(folds)), np.nan)
+        for k, test in enumerate(folds.test):
+            own[test, k] = problem.K.values(test, W[:, [k], j])[:, 0] + b[k, j]
+        parts.append((own, new.values(every, W[:, :, j]) + b[:, j]))
     full, _ = fit_features(problem, lam)
-    prediction = new.values(every, full.W) + full.b
-    if inside.has_one_target(machine):
-        prediction, lower, upper = prediction[:, 0], lower[:, 0], upper[:, 0]
-    return PredictionInterval(prediction, lower, upper, alpha, method)
+    return new.values(every, full.W) + full.b, parts
 
 
 def _machine(estimator: Any) -> Any:
     """A fresh regressor with the parameters of ``estimator``, or of a search's winner."""
+    if hasattr(estimator, "pipeline"):
+        raise TypeError(
+            "predict_interval takes encoded rows, and a Selection encodes them itself; use its "
+            "method predict_interval(X_new)"
+        )
     if hasattr(estimator, "param_grid") or hasattr(estimator, "best_estimator_"):
         if not hasattr(estimator, "best_estimator_"):
             raise ValueError(
@@ -210,69 +293,37 @@ def _machine(estimator: Any) -> Any:
     return clone(estimator)
 
 
-def _check_alpha(alpha: Any, rows: float) -> float:
-    if not isinstance(alpha, (float, int)) or not 0.0 < alpha < 1.0:
-        raise ValueError(f"alpha must lie between 0 and 1, got {alpha!r}; 0.1 asks for 90 %")
-    if _rank(alpha, rows) > rows:
+def _groups(estimator: Any, groups: Any, n: int) -> Array | None:
+    """The groups of the rows: as given, else those that the splits of a search keep together."""
+    if groups is not None:
+        return group_codes(groups, n)
+    folds, groups = getattr(estimator, "folds_", None), getattr(estimator, "groups_", None)
+    if groups is None or folds is None:
+        return None
+    _check_same(folds, n)
+    codes = group_codes(np.asarray(groups), n)
+    assert codes is not None
+    whole = all(not np.isin(codes[test], codes[train]).any() for train, test in folds)
+    return codes if whole else None
+
+
+def _splits_of(estimator: Any, method: str, n: int) -> Folds | None:
+    """The splits of a search; None where there are none."""
+    folds: Folds | None = getattr(estimator, "folds_", None)
+    if folds is None:
+        return None
+    _check_same(folds, n)
+    if method == "jackknife+" and folds.is_forward:
         raise ValueError(
-            f"alpha={alpha:g} asks for more than {rows:g} rows can say: use alpha of at least "
-            f"{1.0 / (rows + 1.0):.3g}, or more rows (with sample_weight, its sum counts)"
+            "the splits of the search go forward in time, and method='jackknife+' leaves out past "
+            "rows; use method='cv+'"
         )
-    return float(alpha)
+    return folds
 
 
-def _rank(alpha: float, rows: float) -> float:
-    """(1 - alpha)(rows + 1), less rounding, so that a whole product stays whole."""
-    return (1.0 - alpha) * (rows + 1.0) * (1.0 - 1e-12)
-
-
-def _fold_of(method: str, cv: Any, X: Any, y: Any, n: int, random_state: Any) -> Array:
-    """The fold of every row."""
-    if method == "jackknife+":
-        return np.arange(n)
-    if isinstance(cv, (int, np.integer)):
-        if not 2 <= cv <= n:
-            raise ValueError(
-                f"cv must be at least 2 and at most the number of rows ({n}), got {cv}"
-            )
-        cv = KFold(int(cv), shuffle=True, random_state=random_state)
-    folds = Folds.draw(cv, X, y)
-    whole = all(
-        np.array_equal(np.sort(test), removed)
-        for test, removed in zip(folds.test, folds.removed, strict=True)
-    )
-    if not (folds.is_partition and whole):
+def _check_same(folds: Folds, n: int) -> None:
+    if folds.n != n:
         raise ValueError(
-            "method='cv+' needs folds that test every row once and train on all others; "
-            "use an int, KFold or GroupKFold for cv"
+            f"the search was fitted to {folds.n} rows, but X_train has {n}: pass the rows of the "
+            "search, or its best_estimator_ with cv and groups"
         )
-    fold_of = np.empty(n, dtype=np.intp)
-    fold_of[folds.rows] = np.repeat(np.arange(len(folds)), np.diff(folds.offsets))
-    return fold_of
-
-
-def _splits(fold_of: Array) -> Folds:
-    """Leave out one fold after the other."""
-    names = np.unique(fold_of)
-    if names.size == fold_of.size:
-        return leave_one_out(names.size)
-    masks = [fold_of == name for name in names]
-    if len(masks) < 2:
-        raise ValueError("all rows of positive weight are in one fold; use another cv")
-    return Folds.from_pairs(fold_of.size, [(~mask, mask) for mask in masks])
-
-
-def _bounds(u: Array, residual: Array, place: Array, s: Array, alpha: float) -> tuple[Array, Array]:
-    """Ends of the intervals from the (m, k) predictions of the machines of the folds."""
-    s = s.astype(np.float64)
-    rank = _rank(alpha, float(s.sum()))
-    centre = u[:, place]
-    return -_at_rank(residual - centre, s, rank), _at_rank(residual + centre, s, rank)
-
-
-def _at_rank(values: Array, s: Array, rank: float) -> Array:
-    """In every row, the smallest value up to which the weights add up to the rank."""
-    order = np.argsort(values, axis=1)
-    reached = np.cumsum(s[order], axis=1) >= rank
-    first = np.where(reached.any(axis=1), reached.argmax(axis=1), s.size - 1)
-    return np.take_along_axis(values, order, axis=1)[np.arange(len(values)), first]

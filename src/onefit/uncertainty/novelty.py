@@ -1,0 +1,168 @@
+"""How far new rows are from the training rows, in the geometry of the kernel.
+
+A machine f = sum_j a_j K(x_j, .) + b changes between two points by at most
+
+    |f(x) - f(z)| <= ||f|| d(x, z),    d(x, z)^2 = K(x, x) - 2 K(x, z) + K(z, z),
+
+d being the distance of their images in the space of the kernel: close to a training row the data
+hold f, far from all of them nothing does (with a stationary kernel f goes to b, with a linear one
+to infinity). So the distance to the nearest training row is what is looked at. A stationary kernel
+is a decreasing function of a distance of its own, which orders pairs as d does and has no largest
+value; that is taken for d then (:meth:`onefit.kernels.Kernel.separation`).
+
+**What counts as far** is set by the training rows themselves: the *reach* is the largest distance
+of a training row to the nearest one other than it, rows equal to it left aside. Among n + 1
+exchangeable rows each is the furthest from its nearest neighbour with probability at most
+1/(n + 1), and without the new row the distances of the others are no smaller: a new row like the
+training rows is beyond the reach with probability at most 1/(n + 1). After a search, each row is
+compared with the rows that the split which tests it was trained on, so that new groups and later
+rows are compared as they will be met.
+
+Rows may be near and odd nevertheless: a category that no training row has leaves its indicator
+columns at zero, and a gap is filled with a median. Whoever encodes the rows must look at these.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from onefit._types import Array, Indices
+from onefit.estimators import inside
+from onefit.folds import Folds
+from onefit.kernels import Kernel
+
+__all__ = ["Novelty", "find_reach", "nearest", "novelty"]
+
+#: numbers of a matrix of distances
+MAX_ELEMENTS = 2**24
+
+
+@dataclass(frozen=True)
+class Novelty:
+    """Distances of rows to the training rows.
+
+    Attributes
+    ----------
+    distance : (m,) array
+        To the nearest training row, as the kernel sees it.
+    reach : float
+        The largest such distance of a training row that was held out.
+    units : int
+        Training rows that the reach comes from, or their groups.
+    """
+
+    distance: Array = field(repr=False)
+    reach: float
+    units: int
+
+    @property
+    def ratio(self) -> Array:
+        """Distances in units of the reach; above 1 is further than any training row."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.where(self.distance > 0.0, self.distance / self.reach, 0.0)
+        return np.asarray(found)
+
+    @property
+    def far(self) -> Array:
+        """Which rows are further from the training rows than any of these from the others."""
+        return np.asarray(self.distance > self.reach)
+
+    @property
+    def expected(self) -> float:
+        """How many rows would be far by chance, at most, were they like the training rows."""
+        return self.distance.size / (self.units + 1.0)
+
+
+def novelty(estimator: Any, X_new: Any) -> Novelty:
+    """Find rows that are far from the training rows of an estimator.
+
+    Parameters
+    ----------
+    estimator : fitted KernelRegressor, KernelClassifier, or search over them
+        With ``approximation="nystrom"`` its landmarks stand for the training rows.
+    X_new : array or sparse matrix of shape (m, d)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onefit import KernelRegressor, novelty
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> found = novelty(KernelRegressor().fit(X, X[:, 0]), [[0.0, 0.0], [30.0, 0.0]])
+    >>> found.far
+    array([False,  True])
+    """
+    machine = inside.machine_within(getattr(estimator, "best_estimator_", estimator))
+    inside.check_machine(machine, "novelty")
+    known, folds = _training_rows(machine), getattr(estimator, "folds_", None)
+    kernel, n = inside.kernel_of(machine), known.shape[0]
+    if folds is not None and (folds.n != n or not all(folds.disjoint)):
+        folds = None  # landmarks are some of the rows
+    reach = find_reach(kernel, known, folds)
+    X_new = inside.check_rows(machine, X_new, reset=False)
+    groups = getattr(estimator, "groups_", None)
+    units = n if groups is None or folds is None else np.unique(np.asarray(groups)).size
+    return Novelty(nearest(kernel, X_new, known), reach, units)
+
+
+def _training_rows(machine: Any) -> Any:
+    if inside.is_precomputed(machine):
+        raise ValueError(
+            "novelty needs the rows themselves, and kernel='precomputed' has their kernel values "
+            "only; use a named kernel or a function as kernel"
+        )
+    known = getattr(machine, "landmarks_" if inside.is_approximate(machine) else "X_fit_", None)
+    if known is None:
+        raise ValueError(
+            f"{type(machine).__name__} holds no training row to compare with: fit it first, and "
+            "not with approximation='fourier'"
+        )
+    return known
+
+
+def find_reach(
+    kernel: Kernel, X: Any, folds: Folds | None = None, reference: Indices | None = None
+) -> float:
+    """The largest distance of a training row to the nearest one that differs from it.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : training rows
+    folds : Folds, default=None
+        Rows are compared with those that the split which tests them is trained on; None compares
+        each with all others.
+    reference : array of int, default=None
+        The rows that new ones will be compared with, where these are not all.
+    """
+    n = int(X.shape[0])
+    kept = np.ones(n, dtype=bool) if reference is None else np.isin(np.arange(n), reference)
+    if folds is None or len(folds) == n:
+        return _largest(nearest(kernel, X, X[kept], differing=True))
+    pairs = [(train[kept[train]], test) for train, test in folds]
+    found = [
+        _largest(nearest(kernel, X[test], X[train], differing=True))
+        for train, test in pairs
+        if train.size
+    ]
+    return max(found, default=np.inf)
+
+
+def _largest(distances: Array) -> float:
+    """Rows without another one to compare with say nothing."""
+    return float(np.max(distances[np.isfinite(distances)], initial=0.0))
+
+
+def nearest(kernel: Kernel, X: Any, known: Any, differing: bool = False) -> Array:
+    """The distance of each row of X to the nearest known one, or to the nearest that differs."""
+    m, step = int(X.shape[0]), max(1, MAX_ELEMENTS // max(1, int(known.shape[0])))
+    found = np.empty(m)
+    for first in range(0, m, step):
+        rows = slice(first, first + step)
+        apart = np.asarray(kernel.separation(X[rows], known), dtype=np.float64)
+        if differing:
+            apart = np.where(apart > 0.0, apart, np.inf)
+        found[rows] = apart.min(axis=1, initial=np.inf)
+    return found

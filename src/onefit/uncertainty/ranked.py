@@ -1,0 +1,160 @@
+"""Held-out residuals with the weights they have in a prediction interval.
+
+A residual belongs to a split and to a row that the split tests. Its weight says how much it counts
+in the rank of the interval's ends; a new row counts as one unit, see :mod:`onefit.uncertainty.
+intervals`:
+
+- rows are the units: row i has weight s_i (its sample weight), shared by the splits that test it;
+- groups are the units: the rows of a group share weight 1, in proportion to s_i.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import GroupKFold, KFold
+
+from onefit._types import Array, Indices
+from onefit.folds import Folds, leave_one_out
+
+__all__ = ["Ranked", "choose_folds", "group_codes"]
+
+#: folds of "cv+" where neither the caller nor a search says how many
+FOLDS = 10
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Pairs of a split and a row that it tests.
+
+    Attributes
+    ----------
+    folds : Folds
+    split, row : (N,) arrays of int
+    weight : (N,) array
+        Positive; its sum is the number of units.
+    unit : {"rows", "groups"}
+    """
+
+    folds: Folds
+    split: Indices = field(repr=False)
+    row: Indices = field(repr=False)
+    weight: Array = field(repr=False)
+    unit: str
+
+    @classmethod
+    def of(cls, folds: Folds, s: Array, groups: Indices | None) -> Ranked:
+        """All pairs of the splits; ``s`` holds positive sample weights."""
+        row, split = folds.rows, np.repeat(np.arange(len(folds)), np.diff(folds.offsets))
+        weight = s.astype(np.float64)[row] / np.bincount(row, minlength=folds.n)[row]
+        if groups is not None:
+            weight = weight / np.bincount(groups[row], weights=weight)[groups[row]]
+        return cls(folds, split, row, weight, "rows" if groups is None else "groups")
+
+    @property
+    def units(self) -> float:
+        """How many rows or groups the new one is compared with."""
+        return float(self.weight.sum())
+
+    def rank(self, alpha: float) -> float:
+        """(1 - alpha)(units + 1), less rounding, so that a whole product stays whole."""
+        return (1.0 - alpha) * (self.units + 1.0) * (1.0 - 1e-12)
+
+    def check(self, alpha: Any) -> float:
+        """``alpha``, if there are enough units for it."""
+        if not isinstance(alpha, (float, int)) or not 0.0 < alpha < 1.0:
+            raise ValueError(f"alpha must lie between 0 and 1, got {alpha!r}; 0.1 asks for 90 %")
+        if self.rank(alpha) > self.units * (1.0 + 1e-12):
+            # rounded up, so that the number in the message is enough
+            least = np.ceil(1e4 / (self.units + 1.0)) / 1e4
+            more = "more rows (with sample_weight, its sum counts)"
+            if self.unit == "groups":
+                more = (
+                    "more groups. A new group is compared with groups, however many rows they "
+                    "have; for new rows of the same groups pass best_estimator_ of the search"
+                )
+            raise ValueError(
+                f"alpha={alpha:g} asks for more than {self.units:g} {self.unit} can say: use alpha "
+                f"of at least {least:.4g}, or {more}"
+            )
+        return float(alpha)
+
+    def ends(self, u: Array, residual: Array, alpha: float) -> tuple[Array, Array]:
+        """Ends of the intervals around ``u``: (m, splits), or (m, 1) for one centre.
+
+        Parameters
+        ----------
+        u : predictions for the new rows
+        residual : (N,) array
+            Absolute held-out residuals of the pairs.
+        alpha : float
+        """
+        rank = self.rank(alpha)
+        centre = u[:, self.split] if u.shape[1] > 1 else u
+        lower, upper = (self._at(rank, residual + sign * centre) for sign in (-1.0, 1.0))
+        return -lower, upper
+
+    def _at(self, rank: float, values: Array) -> Array:
+        """In every row, the smallest value up to which the weights add up to the rank."""
+        order = np.argsort(values, axis=1)
+        reached = np.cumsum(self.weight[order], axis=1) >= rank
+        first = np.where(reached.any(axis=1), reached.argmax(axis=1), self.weight.size - 1)
+        return np.take_along_axis(values, order, axis=1)[np.arange(len(values)), first]
+
+
+def choose_folds(
+    method: str, cv: Any, X: Any, y: Any, groups: Indices | None, random_state: Any
+) -> Folds:
+    """The splits of an interval."""
+    n = int(X.shape[0]) if hasattr(X, "shape") else len(X)
+    if method == "jackknife+":
+        return leave_one_out(n) if groups is None else _one_group_out(groups)
+    most, what = (n, "rows") if groups is None else (int(groups.max()) + 1, "groups")
+    if cv is None:
+        cv = min(FOLDS, most)
+    if isinstance(cv, (int, np.integer)):
+        if not 2 <= cv <= most:
+            raise ValueError(
+                f"cv must be at least 2 and at most the number of {what} ({most}), got {cv}"
+            )
+        kind = KFold if groups is None else GroupKFold
+        cv = kind(int(cv), shuffle=True, random_state=random_state)
+    folds = Folds.draw(cv, X, y, groups)
+    if not all(folds.disjoint):
+        raise ValueError("cv has a split that tests rows it trains on; held-out rows are needed")
+    if groups is not None:
+        _check_apart(folds, groups)
+    return folds
+
+
+def _one_group_out(groups: Indices) -> Folds:
+    count = int(groups.max()) + 1
+    if count < 2:
+        raise ValueError("all rows are of one group; intervals for new groups need two at least")
+    removed = [np.flatnonzero(groups == g) for g in range(count)]
+    return Folds.from_removed(groups.size, removed, removed, [True] * count)
+
+
+def _check_apart(folds: Folds, groups: Indices) -> None:
+    """Refuse splits that train on a group they test: their residuals know the group."""
+    for k, (train, test) in enumerate(folds):
+        both = np.intersect1d(groups[train], groups[test])
+        if both.size:
+            raise ValueError(
+                f"split {k} of cv trains on rows of a group that it tests (row "
+                f"{int(test[np.isin(groups[test], both)][0])}, say), so that its residuals are not "
+                "those of new groups; use an int or GroupKFold for cv"
+            )
+
+
+def group_codes(groups: Any, n: int) -> Indices | None:
+    """The number of each row's group, from 0 on."""
+    if groups is None:
+        return None
+    values = np.asarray(groups)
+    if values.shape != (n,):
+        raise ValueError(f"groups must have shape ({n},), one for each row, got {values.shape}")
+    codes: Indices = np.unique(values, return_inverse=True)[1]
+    return codes
