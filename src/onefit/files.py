@@ -165,6 +165,7 @@ def read_frame(path: Path, reading: Reading, check_rows: CheckRows = None) -> pd
         found = _check_text(text, delimiter, "CSV", _csv_bytes, check_rows)
         _check_header(found, text)
         frame = _read_csv(text, delimiter, reading.header)
+        frame.index = _lines(text, delimiter, found, reading.header, len(frame))
     if found.quotes:
         _warn_of_open_quotes(frame)
     return frame if delimiter == "," else _with_decimal_commas(frame)
@@ -251,6 +252,27 @@ def _read_csv(path: Path, delimiter: str, named: bool = True) -> pd.DataFrame:
     return joined
 
 
+def _lines(path: Path, delimiter: str, found: Counts, named: bool, rows: int) -> pd.Index:
+    """The line of the file that each row begins in; numbers from 0 where that is not known."""
+    import pandas as pd
+
+    first = 2 if named else 1
+    if not found.quotes and not found.blank:
+        return pd.RangeIndex(first, first + rows, name="line")
+    lines, last = [], 0
+    with open_unpacked(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
+        reader = csv.reader(text, delimiter=delimiter, skipinitialspace=delimiter != " ")
+        try:
+            for values in reader:
+                if values:
+                    lines.append(last + 1)
+                last = reader.line_num
+        except csv.Error:  # a value longer than the module takes
+            return pd.RangeIndex(rows)
+    lines = lines[1:] if named else lines
+    return pd.Index(lines, name="line") if len(lines) == rows else pd.RangeIndex(rows)
+
+
 def _header(path: Path, delimiter: str) -> list[str]:
     """The names of the columns as they stand in the file: pandas would tell equal ones apart."""
     with open_unpacked(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
@@ -310,8 +332,8 @@ def _warn_of_open_quotes(frame: pd.DataFrame) -> None:
         row = next(broken, None)
         if row is not None:
             warnings.warn(
-                f"a value of column {shown(str(name))} in row {row} spans several lines; if a "
-                "quote was left open there, the rows below it are lost: close it",
+                f"a value of column {shown(str(name))} in line {frame.index[row]} spans several "
+                "lines; if a quote was left open there, the rows below it are lost: close it",
                 stacklevel=4,
             )
 

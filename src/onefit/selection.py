@@ -27,7 +27,7 @@ from onefit.relevance import relevance as find_relevance
 from onefit.report.facts import Facts
 from onefit.search.continuous import Interval
 from onefit.search_cv import KernelSearchCV
-from onefit.tables import PYTHON, Dates, Table, as_features
+from onefit.tables import ColumnReader, Table, as_frame, is_frame
 
 Array = NDArray[Any]
 
@@ -154,7 +154,7 @@ def select(
     >>> found.pipeline.predict(X[:3])
     array([0, 0, 0])
     """
-    table = _table(X, y, groups, sample_weight, Dates(asked=dayfirst))
+    table = _table(X, y, groups, sample_weight, dayfirst)
     options = Options(
         task=task, metric=scoring, folds=cv, loss=loss, class_weight=class_weight,
         kernels=_names(kernels), grid=param_grid, scale=scale, jobs=n_jobs,
@@ -172,7 +172,7 @@ def select(
         warnings.warn(f"{verdict}; see headline_", stacklevel=2)
     if relevance:
         recipe.search.relevance_ = _relevance(recipe, table, options)
-    return Selection(recipe, list(X.columns) if hasattr(X, "columns") else None, table.dates)
+    return Selection(recipe)
 
 
 def _names(kernels: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -187,13 +187,13 @@ def _seed(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def _table(X: Any, y: Any, groups: Any, weights: Any, dates: Dates) -> Table:
+def _table(X: Any, y: Any, groups: Any, weights: Any, dayfirst: bool | None) -> Table:
     """The data as the rules take them, if they are rows and targets."""
-    X = X if hasattr(X, "shape") else np.asarray(X)
+    framed = is_frame(X)
+    X = as_frame(X) if framed else X if hasattr(X, "shape") else np.asarray(X)
     y = np.asarray(y)
     _check_targets(y)
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
-    framed = hasattr(X, "columns")
     if not framed and not issparse(X) and not is_table(X):
         raise ValueError(
             "select tries kernels of vectors of numbers, and the rows of X are none; encode them "
@@ -202,15 +202,15 @@ def _table(X: Any, y: Any, groups: Any, weights: Any, dates: Dates) -> Table:
         )
     if _num_samples(X) != len(y):
         raise ValueError(f"X has {_num_samples(X)} rows and y has {len(y)}; they must be as many")
-    if framed:
-        X = X.reset_index(drop=True)
-        dates = dates.settled(X, PYTHON)
-        X = as_features(X, words=PYTHON, dates=dates)
+    reader = ColumnReader(dayfirst) if framed else None
+    if reader is not None:
+        X = reader.fit_transform(X.reset_index(drop=True))
     elif not issparse(X):
         X = np.asarray(X, dtype=np.float64)
     groups = None if groups is None else np.asarray(groups)
     weights = None if weights is None else np.asarray(weights)
-    return Table(X, y, "y", groups, weights, dates=dates)
+    notes = () if reader is None else tuple(reader.notes_)
+    return Table(X, y, "y", groups, weights, reader=reader, notes=notes)
 
 
 def _check_targets(y: Array) -> None:
@@ -244,7 +244,8 @@ def _relevance(recipe: Recipe, table: Table, options: Options) -> Relevance:
         "kernel": [kernel],
     }
     loss = {name: [best[name]] for name in ("loss", "threshold") if name in best}
-    splitter, _ = choose_splits(table, recipe.task, replace(options, folds=5))
+    again_on = replace(table, groups=recipe.groups)
+    splitter, _ = choose_splits(again_on, recipe.task, replace(options, folds=5))
     again: KernelSearchCV = clone(search)
     again.set_params(param_grid=wide | loss, search="gradient", cv=splitter, method="auto")
     again.set_params(probabilities=None)

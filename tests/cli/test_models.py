@@ -17,6 +17,7 @@ from onefit.cli.errors import BAD_DATA, TOO_LARGE
 from onefit.cli.model import TRUSTED
 from onefit.cli.skops_io import _passed_over, skops_io
 from onefit.kernels import Gaussian
+from onefit.tables import ColumnReader
 
 skops = pytest.importorskip("skops.io")
 
@@ -47,14 +48,21 @@ def about_without(found: Pipeline, name: str) -> Pipeline:
     return found
 
 
-def steps(found: Pipeline, *, first: object, last: object = None) -> Pipeline:
-    other = Pipeline([("columns", first), ("machine", last or machine(found))])
+def steps(found: Pipeline, **changed: object) -> Pipeline:
+    """Steps by their names; None leaves one out."""
+    parts = (dict(found.steps) | changed).items()
+    other = Pipeline([(name, one) for name, one in parts if one is not None])
     other.onefit_ = found.onefit_
     return other
 
 
 def renamed(found: Pipeline) -> Pipeline:
-    found.steps = [("first", found.steps[0][1]), ("second", found.steps[1][1])]
+    found.steps = [(f"step {i}", one) for i, (_, one) in enumerate(found.steps)]
+    return found
+
+
+def set_reader(found: Pipeline, **values: object) -> Pipeline:
+    vars(found.named_steps["read"]).update(values)
     return found
 
 
@@ -68,7 +76,13 @@ CHANGES = {
     "no columns": lambda found: about_without(found, "columns"),
     "no y": lambda found: about_without(found, "y"),
     "a target that is a number": lambda found: set_about(found, target=3),
-    "dates without an order": lambda found: set_about(found, dates={"a": "day"}),
+    "no reader": lambda found: steps(found, read=None),
+    "another reader": lambda found: steps(found, read=StandardScaler()),
+    "a reader without a fit": lambda found: steps(found, read=ColumnReader()),
+    "a reader of other columns": lambda found: set_reader(found, columns_=["a", "b"]),
+    "a reader that knows nothing": lambda found: set_reader(found, how_=None),
+    "a column read in no way": lambda found: set_reader(found, how_={"colour": {"kind": 3}}),
+    "a reader without words": lambda found: set_reader(found, words="french"),
     "columns that are none": lambda found: set_about(found, columns=None),
     "other columns": lambda found: set_about(found, columns=["a", "b"]),
     "a number of columns": lambda found: set_about(found, columns=4),
@@ -76,11 +90,9 @@ CHANGES = {
     "no targets": lambda found: set_about(found, y=None),
     "targets that are text": lambda found: set_about(found, y=["a"] * 80),
     "other names of steps": renamed,
-    "an encoder without a fit": lambda found: steps(found, first=MaxAbsScaler()),
-    "no machine": lambda found: steps(found, first=found.steps[0][1], last=StandardScaler()),
-    "a machine without a fit": lambda found: steps(
-        found, first=found.steps[0][1], last=KernelRegressor()
-    ),
+    "an encoder without a fit": lambda found: steps(found, columns=MaxAbsScaler()),
+    "no machine": lambda found: steps(found, machine=StandardScaler()),
+    "a machine without a fit": lambda found: steps(found, machine=KernelRegressor()),
     "no coefficients": lambda found: without(found, "dual_coef_"),
     "too few coefficients": lambda found: set_machine(found, dual_coef_=np.ones(3)),
     "coefficients that are not finite": lambda found: set_machine(
@@ -136,22 +148,6 @@ def test_a_model_is_one(onefit, plain, tmp_path):
     done = onefit("predict", tmp_path / "m.skops", plain / "data.csv")
     assert done.exit_code == 0
     assert done.stderr.startswith("scored on the 80 rows that have the target: root mean squared")
-
-
-def test_a_model_with_columns_by_name(onefit, plain, tmp_path):
-    """As earlier versions wrote it."""
-    found = skops.load(plain / "m.skops", trusted=list(TRUSTED))
-    encoder = found.named_steps["columns"]
-    for attribute in ("transformers", "transformers_"):
-        parts = getattr(encoder, attribute)
-        named = [(kind, one, list(encoder.feature_names_in_[at])) for kind, one, at in parts]
-        setattr(encoder, attribute, named)
-    skops.dump(found, tmp_path / "m.skops")
-    predict = [
-        onefit("predict", path / "m.skops", plain / "data.csv") for path in (plain, tmp_path)
-    ]
-    assert [done.exit_code for done in predict] == [0, 0]
-    assert predict[0].stdout == predict[1].stdout
 
 
 def test_a_model_that_unpacks_to_more_than_the_memory(onefit, plain, monkeypatch):

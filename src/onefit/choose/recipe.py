@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import warnings
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from onefit._validation import check_choice
 from onefit.choose.class_weight import choose_class_weight
+from onefit.choose.data_checks import find_copies, together, warn_of_columns
 from onefit.choose.encode import make_encoder
 from onefit.choose.grid import choose_grid, choose_kernels
 from onefit.choose.metric import choose_metric
@@ -25,7 +27,7 @@ from onefit.heldout import Iterative
 from onefit.problem import Problem
 from onefit.search_cv import KernelSearchCV
 from onefit.stream.approximation import APPROXIMATIONS
-from onefit.tables import Table, is_sparse
+from onefit.tables import ColumnReader, Table, is_sparse
 
 Array = NDArray[Any]
 
@@ -57,9 +59,14 @@ class Recipe:
         Criteria to evaluate afterwards, beside the one that chooses.
     reasons : list of str
         What was chosen, and why.
+    reader : ColumnReader or None
+        What made the columns of the raw table numbers and text.
+    notes : list of str
+        What a user should know of the data.
     calibrate : str or None
         How the model is to get its probabilities.
     groups, weights : arrays or None
+        Groups are those of the splits: copies of a row are in one group.
     metric : str or callable
         That was promised; outliers may make the search choose by another.
     may_be_robust : bool
@@ -84,6 +91,8 @@ class Recipe:
     may_be_robust: bool = False
     robust: bool = False
     fallback: Fallback | None = None
+    reader: ColumnReader | None = field(default=None, repr=False)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def params(self) -> dict[str, Any]:
@@ -109,10 +118,10 @@ def make_recipe(table: Table, options: Options, told: bool = False) -> Recipe:
     task, why = choose_task(table, options)
     _check_for_task(task, options)
     y = targets(table, task)
+    splits, why_splits, groups, notes = _checked_splits(table, y, task, options)
     encoder, Z = _encoded(table, options)
     kernels, why_kernels = choose_kernels(Z, options)
     metric, why_metric = choose_metric(y, task, options)
-    splits, why_splits = choose_splits(table, task, options)
     reasons = [
         one for one in (why, why_metric, why_splits, _about_loss(options), why_kernels) if one
     ]
@@ -122,9 +131,25 @@ def make_recipe(table: Table, options: Options, told: bool = False) -> Recipe:
     if set(CHEAP_FOR_ANY) & set(compare):
         search.set_params(keep_heldout="all")
     return Recipe(
-        task, encoder, Z, y, search, compare, reasons, options.calibrate, table.groups,
+        task, encoder, Z, y, search, compare, reasons, options.calibrate, groups,
         table.weights, metric, options.may_be_robust and task == "regression" and y.ndim == 1,
+        reader=table.reader, notes=[*table.notes, *notes],
     )  # fmt: skip
+
+
+def _checked_splits(
+    table: Table, y: Array, task: str, options: Options
+) -> tuple[Any, str, Any, list[str]]:
+    """Splits that keep copies of a row together, with a reason, their groups, and warnings."""
+    copies, groups, notes = find_copies(table, y), table.groups, []
+    if copies.count:
+        groups, why_apart = together(copies, table, y, task, options)
+        notes.append(copies.note(table.X, why_apart))
+    splits, why = choose_splits(replace(table, groups=groups), task, options)
+    notes += warn_of_columns(table, y, task, groups)
+    for note in notes:
+        warnings.warn(note, stacklevel=4)
+    return splits, why if table.groups is not None or groups is None else "", groups, notes
 
 
 def _encoded(table: Table, options: Options) -> tuple[Any, Any]:

@@ -13,7 +13,6 @@ import typer
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from onefit.choose.encode import as_trained, number_columns
 from onefit.cli.arguments import Text
 from onefit.cli.document import as_json
 from onefit.cli.model import Model, load_model
@@ -21,7 +20,7 @@ from onefit.cli.scores import Amounts, Labels
 from onefit.cli.spreadsheet import write_csv
 from onefit.cli.standard import check_place
 from onefit.files import DataError
-from onefit.tables import Dates, read_features
+from onefit.tables import read_features
 
 Array = NDArray[Any]
 
@@ -29,7 +28,6 @@ __all__ = [
     "Predicted",
     "check_level",
     "check_output",
-    "dates_of",
     "predict_rows",
     "predictions",
     "put_ids",
@@ -89,15 +87,12 @@ def predict_rows(model: Path, data: Path, text: Text, level: float = 0.9) -> Pre
     level : float, default=0.9
     """
     found = load_model(model)
-    numbers = None if isinstance(found.columns, int) else _numbers(found)
     others = tuple(one for one in (found.target, found.id) if one is not None)
-    reading, dates = text.reading(found.reading), dates_of(found, text)
-    rows, beside = read_features(data, found.columns, reading, numbers, others, dates)
-    X = as_trained(found.encoder, rows)
+    X, beside = read_features(data, found.columns, text.reading(found.reading), others)
     if X.shape[0] == 0:
         raise DataError(f"{data.name} has no row to predict")
     check_level(found, level)
-    frame = predictions(found, X, level)
+    frame = predictions(found, X, level, text.dayfirst)
     tally = tally_of(found)
     if found.target in beside:
         tally.add(beside[found.target], frame["prediction"].to_numpy())
@@ -111,15 +106,6 @@ def predict_rows(model: Path, data: Path, text: Text, level: float = 0.9) -> Pre
 def put_ids(frame: Any, name: str, ids: Any) -> None:
     """The ids as the first column of predictions."""
     frame.insert(0, name if name not in frame.columns else f"{name} (id)", ids)
-
-
-def dates_of(model: Model, text: Text) -> Dates:
-    """Which columns of dates have the day first: as was said, else as the model was made."""
-    return Dates(model.dates) if text.dayfirst is None else Dates(asked=text.dayfirst)
-
-
-def _numbers(model: Model) -> set[Any]:
-    return number_columns(model.encoder, model.columns)
 
 
 def tally_of(model: Model) -> Amounts | Labels:
@@ -137,17 +123,18 @@ def check_level(model: Model, level: float) -> None:
         )
 
 
-def predictions(model: Model, X: Any, level: float) -> Any:
-    """Predictions for encoded rows, see :func:`predict_rows`."""
+def predictions(model: Model, X: Any, level: float, dayfirst: bool | None = None) -> Any:
+    """Predictions for rows as they stand in a file, see :func:`predict_rows`."""
     import pandas as pd
 
-    columns: dict[str, Any] = {"prediction": model.pipeline.predict(X)}
+    Z = model.encoded(X, dayfirst)
+    columns: dict[str, Any] = {"prediction": model.machine.predict(Z)}
     if is_classifier(model.machine):
         classes = model.machine.classes_
         if hasattr(model.machine, "predict_proba"):
-            word, values = "probability", model.pipeline.predict_proba(X)
+            word, values = "probability", model.machine.predict_proba(Z)
         else:
-            word, values = "decision", model.pipeline.decision_function(X)
+            word, values = "decision", model.machine.decision_function(Z)
             classes = classes[1:] if values.ndim == 1 else classes
         values = np.asarray(values).reshape(X.shape[0], -1)
         columns |= {f"{word}_{one}": values[:, i] for i, one in enumerate(classes)}
@@ -155,7 +142,6 @@ def predictions(model: Model, X: Any, level: float) -> Any:
         from onefit.uncertainty import predict_interval
 
         machine = model.machine
-        Z = model.encoder.transform(X)
         found = predict_interval(machine, machine.X_fit_, model.y, Z, alpha=1.0 - level)
         columns |= {"lower": found.lower, "upper": found.upper}
     return pd.DataFrame(columns)

@@ -7,17 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from onefit.choose.encode import as_trained, number_columns
 from onefit.cli.arguments import Text
 from onefit.cli.model import Model, load_model
-from onefit.cli.predict import check_level, dates_of, predictions, put_ids, tally_of
+from onefit.cli.predict import check_level, predictions, put_ids, tally_of
 from onefit.cli.scores import Amounts, Labels
 from onefit.cli.spreadsheet import write_csv
-from onefit.cli.streamed import as_frame
 from onefit.files import DataError, is_parquet
 from onefit.stream import open_rows
 from onefit.stream.parquet import open_dataset
-from onefit.tables import as_features
+from onefit.tables import as_frame
 
 __all__ = ["predict_to_file"]
 
@@ -56,12 +54,10 @@ def _predicted(model: Model, data: Path, text: Text, tally: Amounts | Labels) ->
     read = columns if model.id in (None, *columns) else [*columns, model.id]
     target = model.target if model.target in names else None
     source = open_rows(data, target, features=read, numeric=False)
-    numbers, dates = number_columns(model.encoder, columns), dates_of(model, text)
     for piece in source.pieces:
         for block in piece.blocks(CHUNK):
             rows = as_frame(block.X)
-            X = as_features(rows[columns], numbers, dates=dates)
-            frame = predictions(model, as_trained(model.encoder, X), 0.0)
+            frame = predictions(model, rows[columns], 0.0, text.dayfirst)
             if target is not None:
                 tally.add(block.y, frame["prediction"].to_numpy())
             if model.id is not None:

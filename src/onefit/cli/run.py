@@ -12,6 +12,7 @@ from typing import Any
 from sklearn.base import clone
 
 from onefit import plan
+from onefit.choose.data_checks import about_notes
 from onefit.choose.encode import describe
 from onefit.choose.fit import fit_recipe, in_time
 from onefit.choose.options import Options
@@ -90,7 +91,7 @@ def about_data(table: Table, recipe: Recipe) -> dict[str, str]:
         "missing values": str(missing) if missing else "none",
         "preprocessing": describe(recipe.encoder),
         "task": recipe.task,
-    }
+    } | about_notes(recipe.notes)
 
 
 @dataclass(frozen=True)
@@ -207,6 +208,7 @@ def explain_plan(table: Table, options: Options) -> dict[str, Any]:
     setup = set_up(recipe.search, recipe.Z, recipe.y, recipe.weights, {"groups": recipe.groups})
     return {
         "reasons": recipe.reasons,
+        "notes": recipe.notes,
         "candidates": len(setup.candidates),
         "splits": len(setup.folds),
         "plans": [_as_numbers(load, best) for load, best in setup.works.items()],
