@@ -7,6 +7,7 @@ kept on one side of every split; a column is named, for the user to judge.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -25,11 +26,23 @@ from onefit.tables import Table, at, is_sparse, names_the_rows
 
 Array = NDArray[Any]
 
-__all__ = ["Copies", "about_notes", "find_copies", "telling_columns", "together", "warn_of_columns"]
+__all__ = [
+    "Copies",
+    "about_notes",
+    "explained",
+    "find_copies",
+    "shares_of_columns",
+    "strong_columns",
+    "suspicious",
+    "together",
+    "warn_of_columns",
+]
 
-#: share of the target's variance, in ranks, that one column alone explains of held-out rows, from
-#: which it is named (benchmarks/data_checks.py)
-NEARLY_ALL_SHARE = 0.99
+#: from this share of the target on, explained by one column on held-out rows, the column is named
+#: if the winner explains hardly more; and from this one in any case (benchmarks/data_checks.py)
+STRONG_SHARE, WHOLE_SHARE = 0.95, 0.999
+#: interpolation between noisy targets errs by up to twice the variance of the noise
+INTERPOLATION_LOSS = 2.0
 #: rows and columns that are looked at, and parts that they are held out in
 MAX_ROWS, MAX_COLUMNS, PARTS = 2000, 1000, 5
 
@@ -144,19 +157,67 @@ def together(
     return groups, ""
 
 
-def warn_of_columns(table: Table, y: Array, task: str, groups: Array | None) -> list[str]:
-    """A note for each column that tells the target by itself."""
-    return [
+def warn_of_columns(strong: list[tuple[Any, float]], search: Any, y: Array, task: str) -> list[str]:
+    """A note, and a warning, for each column that tells the target by itself."""
+    whole = explained(search, y, task)
+    beside = "" if np.isnan(whole) else f", {whole:.4f} with all columns"
+    notes = [
         f"column {shown(name)} alone explains {share:.2%} of the target on held-out rows (R² "
-        f"{'of its ranks' if task == 'regression' else 'of the labels'}); if it is not known when "
-        "predictions are made, or is the target in another form, leave it out: the errors are too "
-        "small with it"
-        for name, share in telling_columns(table, y, task, groups)
-        if share >= NEARLY_ALL_SHARE
+        f"{'of its ranks' if task == 'regression' else 'of the labels'} {share:.4f}{beside}); if "
+        "it is not known when predictions are made, or is the target in another form, leave it "
+        "out: with it the errors are too small"
+        for name, share in strong
+        if suspicious(share, whole)
     ]
+    for note in notes:
+        warnings.warn(note, stacklevel=4)
+    return notes
 
 
-def telling_columns(
+def suspicious(share: float, whole: float) -> bool:
+    """Whether a column that explains a share of the target leaves nothing to the others.
+
+    ``whole`` is the share that the winner explains with all columns, NaN where it is not known. A
+    strong predictor that others add to is no suspect.
+    """
+    alone = (1.0 - share) <= INTERPOLATION_LOSS * (1.0 - whole)
+    return share >= WHOLE_SHARE or (share >= STRONG_SHARE and bool(alone))
+
+
+def explained(search: Any, y: Array, task: str) -> float:
+    """The share of the target that the winner explains on held-out rows; NaN where not known.
+
+    In ranks, or of labels, as in :func:`strong_columns`; the largest of several targets.
+    """
+    held = getattr(search, "heldout_", None)
+    if held is None or len(held.predictions) != len(y):
+        return np.nan
+    if task == "classification":
+        labels = np.asarray(held.labels)
+        there = np.isin(labels, np.unique(y))
+        Y = _as_targets(y[there], task)
+        wrong = 2.0 * (labels[there] != y[there]).sum()
+        return float(1.0 - wrong / np.square(Y).sum())
+    shares = []
+    columns = zip(y.reshape(len(y), -1).T, held.predictions.reshape(len(y), -1).T, strict=True)
+    for truth, found in columns:
+        there = np.isfinite(found)
+        ranks = rankdata(truth[there])
+        values, place = np.unique(truth[there], return_index=True)
+        wrong = np.square(ranks - np.interp(found[there], values, ranks[place])).sum()
+        shares.append(1.0 - wrong / np.square(ranks - ranks.mean()).sum())
+    return float(max(shares))
+
+
+def strong_columns(
+    table: Table, y: Array, task: str, groups: Array | None
+) -> list[tuple[Any, float]]:
+    """Columns that alone explain nearly all of the target of held-out rows, with their shares."""
+    found = shares_of_columns(table, y, task, groups)
+    return [(name, share) for name, share in found if share >= STRONG_SHARE]
+
+
+def shares_of_columns(
     table: Table, y: Array, task: str, groups: Array | None
 ) -> list[tuple[Any, float]]:
     """The share of the target that each column alone explains of held-out rows, by its name.

@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from onefit.choose import outliers
+from onefit.choose.data_checks import warn_of_columns
 from onefit.choose.recipe import Recipe
 from onefit.fallback import fall_back, measure_whole
 from onefit.search.announce import announce
@@ -46,6 +47,7 @@ def fit_recipe(recipe: Recipe, watch: Watch = nullcontext) -> Recipe:
     with watch(search):
         search.fit(Z, y, **recipe.params)
     recipe = _answer_outliers(recipe, watch)
+    recipe.notes.extend(warn_of_columns(recipe.strong, recipe.search, y, recipe.task))
     return _measured(recipe, perf_counter() - begun)
 
 

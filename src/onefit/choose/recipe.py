@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from onefit._validation import check_choice
 from onefit.choose.class_weight import choose_class_weight
-from onefit.choose.data_checks import find_copies, together, warn_of_columns
+from onefit.choose.data_checks import find_copies, strong_columns, together
 from onefit.choose.encode import make_encoder
 from onefit.choose.grid import choose_grid, choose_kernels
 from onefit.choose.metric import choose_metric
@@ -63,6 +63,8 @@ class Recipe:
         What made the columns of the raw table numbers and text.
     notes : list of str
         What a user should know of the data.
+    strong : list of (name, share)
+        Columns that alone explain nearly all of the target, to be judged beside the winner.
     calibrate : str or None
         How the model is to get its probabilities.
     groups, weights : arrays or None
@@ -93,6 +95,7 @@ class Recipe:
     fallback: Fallback | None = None
     reader: ColumnReader | None = field(default=None, repr=False)
     notes: list[str] = field(default_factory=list)
+    strong: list[tuple[Any, float]] = field(default_factory=list)
 
     @property
     def params(self) -> dict[str, Any]:
@@ -134,6 +137,7 @@ def make_recipe(table: Table, options: Options, told: bool = False) -> Recipe:
         task, encoder, Z, y, search, compare, reasons, options.calibrate, groups,
         table.weights, metric, options.may_be_robust and task == "regression" and y.ndim == 1,
         reader=table.reader, notes=[*table.notes, *notes],
+        strong=strong_columns(table, y, task, groups),
     )  # fmt: skip
 
 
@@ -146,7 +150,6 @@ def _checked_splits(
         groups, why_apart = together(copies, table, y, task, options)
         notes.append(copies.note(table.X, why_apart))
     splits, why = choose_splits(replace(table, groups=groups), task, options)
-    notes += warn_of_columns(table, y, task, groups)
     for note in notes:
         warnings.warn(note, stacklevel=4)
     return splits, why if table.groups is not None or groups is None else "", groups, notes

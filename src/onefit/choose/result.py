@@ -151,7 +151,7 @@ class Selection:
             f"{facts.scale.label} {facts.scale(self.search.best_score_):.4g}, 95% interval "
             f"{low:.4g} to {high:.4g}; {found.baseline_name}: {facts.baseline:.4g}{r2}",
         ]
-        return lines + self.reasons + [f"Warning: {note}" for note in self.notes]
+        return lines + self.reasons + [f"Note: {note}" for note in self.notes]
 
     def __repr__(self) -> str:
         return "\n  ".join(self._lines())

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit.choose.data_checks import about_notes
+from onefit.choose.data_checks import about_notes, warn_of_columns
 from onefit.choose.encode import describe
 from onefit.choose.options import Options
 from onefit.choose.recipe import Recipe, make_recipe
@@ -124,6 +124,7 @@ def select_streamed(
     rows = _encoded(source, recipe)
     with diary.told(), progress(recipe.search):
         recipe.search.fit(rows)
+    recipe.notes.extend(warn_of_columns(recipe.strong, recipe.search, recipe.y, recipe.task))
     seconds = perf_counter() - start
     recipe.reasons.append(_about(used, len(table.y)))
     data = {"file": path.name, "rows": used, "columns": len(source.names or ())}
