@@ -17,6 +17,7 @@ SCRIPTS = (
     "accuracy",
     "svm_limit",
     "outlier_rule",
+    "data_checks",
     "ablation",
     "iterative",
     "gradient",
@@ -31,7 +32,7 @@ SCRIPTS = (
 )
 NEED_DATA = (
     "svm_search", "svm_rows", "ablation", "iterative", "gradient", "svr_search", "quantiles",
-    "features", "peeking", "fallback", "bakeoff",
+    "features", "peeking", "fallback", "bakeoff", "data_checks",
 )  # fmt: skip
 
 

@@ -245,7 +245,7 @@ def test_callable_of_the_wrong_shape_is_an_error_that_tells_it():
     with pytest.raises(ValueError, match=r"shape \(3,\) .*expected \(3, 3\).* or two rows"):
         CallableKernel(lambda X, Y: np.zeros(3))(np.eye(3))
     with pytest.raises(ValueError, match=r"returned .* \(2, 3\) for 3 and 2 .*expected \(3, 2\)"):
-        CallableKernel(lambda X, Y: Y @ X.T)(np.eye(3), np.eye(3)[:2])
+        CallableKernel(lambda X, Y: np.einsum("id,jd->ji", X, Y))(np.eye(3), np.eye(3)[:2])
     with pytest.raises(ValueError, match="NaN or infinite"):
         CallableKernel(lambda X, Y: np.full((len(X), len(Y)), np.nan))(np.eye(2))
 

@@ -12,7 +12,8 @@ __all__ = ["as_frame", "is_frame"]
 
 def is_frame(X: Any) -> bool:
     """Whether it is a table with named columns."""
-    return hasattr(X, "columns") or hasattr(X, "column_names")
+    # asked of the class: a lazy table would be computed
+    return any(hasattr(type(X), name) for name in ("columns", "column_names"))
 
 
 def as_frame(X: Any) -> pd.DataFrame:

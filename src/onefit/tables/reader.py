@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from onefit.files import DataError, all_match, columns_of, shown
 from onefit.tables.dates import WORDS, Words, day_first, days, is_dated
-from onefit.tables.frames import as_frame
+from onefit.tables.frames import as_frame, is_frame
 from onefit.tables.values import (
     DATE,
     DATES,
@@ -134,7 +134,7 @@ class ColumnReader(TransformerMixin, BaseEstimator):
         """The columns that were learnt, in their order."""
         import pandas as pd
 
-        if not hasattr(X, "columns"):
+        if not is_frame(X):
             return pd.DataFrame(np.asarray(X), columns=self.columns_)
         frame = as_frame(X)
         known = set(frame.columns)
@@ -149,8 +149,8 @@ class ColumnReader(TransformerMixin, BaseEstimator):
         return frame if same else frame.loc[:, self.columns_]
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """The names of the columns, which stay."""
-        return np.asarray(self.columns_, dtype=object)
+        """The names of the columns, as text."""
+        return np.asarray([str(name) for name in self.columns_], dtype=object)
 
 
 def _joined(frame: pd.DataFrame, numeric: Array, others: dict[Any, Array]) -> pd.DataFrame:
@@ -163,7 +163,7 @@ def _joined(frame: pd.DataFrame, numeric: Array, others: dict[Any, Array]) -> pd
     check_sizes(values, lambda place: f"column {shown(names[place])}", remedy, frame.index)
     found = pd.DataFrame(values, columns=names, index=frame.index)
     if numeric.all():
-        return found
+        return found.set_axis(found.columns.map(str), axis=1)
     for name, one in others.items():
         if one.dtype.kind == "f":
             said = f"column {shown(name)}"
@@ -171,7 +171,9 @@ def _joined(frame: pd.DataFrame, numeric: Array, others: dict[Any, Array]) -> pd
     read = {
         name: pd.Series(one, index=frame.index, dtype=one.dtype) for name, one in others.items()
     }
-    return pd.concat([found, pd.DataFrame(read, index=frame.index)], axis=1)[list(frame.columns)]
+    others_read = pd.DataFrame(read, index=frame.index)
+    whole = pd.concat([found, others_read], axis=1)[list(frame.columns)]
+    return whole.set_axis(frame.columns.map(str), axis=1)  # scikit-learn takes names of one kind
 
 
 def _same(text: str, _: int) -> str:
