@@ -204,7 +204,7 @@ def explained(search: Any, y: Array, task: str) -> float:
         there = np.isfinite(found)
         ranks = rankdata(truth[there])
         values, place = np.unique(truth[there], return_index=True)
-        wrong = np.square(ranks - np.interp(found[there], values, ranks[place])).sum()
+        wrong = _squares(ranks - np.interp(found[there], values, ranks[place]), True).sum()
         shares.append(1.0 - wrong / np.square(ranks - ranks.mean()).sum())
     return float(max(shares))
 
@@ -224,7 +224,8 @@ def shares_of_columns(
 
     The target is taken in ranks, labels as indicators. A column of numbers predicts by the means at
     its values in the training part, and linearly between them; a text by the mean of its category.
-    The share is 1 less the squared error over that of the mean. Of a single column nothing is said,
+    The share is 1 less the squared error (beyond one rank) over that of the mean. Of a single
+    column nothing is said,
     and of many rows or columns only a sample, or those with the largest correlation, is looked at.
     """
     n, d = table.X.shape
@@ -296,11 +297,18 @@ def _share(
         if train.size == 0 or test.size == 0:
             continue
         mean = Y[train].mean(axis=0)
-        wrong += np.square(Y[test] - _predicted(x, Y, train, test, is_text)).sum(axis=0)
+        errors = Y[test] - _predicted(x, Y, train, test, is_text)
+        wrong += _squares(errors, not joint).sum(axis=0)
         whole += np.square(Y[test] - mean).sum(axis=0)
     if joint:
         wrong, whole = wrong.sum(keepdims=True), whole.sum(keepdims=True)
     return float((1.0 - wrong / np.where(whole > 0, whole, np.inf)).max())
+
+
+def _squares(errors: Array, ranks: bool) -> Array:
+    """Squared errors; a rank more or less is what interpolation cannot tell, and no error."""
+    sizes = np.maximum(np.abs(errors) - 1.0, 0.0) if ranks else errors
+    return np.asarray(np.square(sizes))
 
 
 def _predicted(x: Array, Y: Array, train: Array, test: Array, is_text: bool) -> Array:
