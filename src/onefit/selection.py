@@ -63,15 +63,18 @@ def select(
     1. **Task.** Text, booleans, and whole numbers with at most 20 values, each in two rows at
        least, are labels: a :class:`KernelClassifier`. Other numbers, and several columns of them,
        are quantities: a :class:`KernelRegressor`.
-    2. **Columns.** Numbers are standardised, and gaps filled with the median; dates are days since
-       1970; text is spread over indicator columns, at most 50 a column; sparse columns are divided
-       by their largest absolute value. That is learnt from all rows, without the targets, and is
-       the first step of the pipeline.
+    2. **Columns.** Of a table, numbers, currencies, percentages and dates are read from text, and
+       gap codes among them as gaps (:class:`onefit.tables.ColumnReader`). Numbers are
+       standardised, and gaps filled with the median; dates are days since 1970; text is spread
+       over indicator columns, at most 50 a column; sparse columns are divided by their largest
+       absolute value. That is learnt from all rows, without the targets, and these are the first
+       steps of the pipeline, which takes the table as it is.
     3. **Score.** R^2, or accuracy (balanced accuracy, if a class has less than half of its even
        share of the rows), of all held-out rows together. (The command line shows the root mean
        squared error, which ranks candidates as R^2 does.)
     4. **Splits.** An int ``cv`` is that many shuffled folds, stratified by label; with ``groups``,
-       no group is on both sides of a split.
+       no group is on both sides of a split, and neither are copies of a row, equal in all columns
+       and the target, of which a warning tells the number.
     5. **Candidates.** Kernels "rbf", "laplacian" (dense X only) and "linear", beyond 2,000 rows
        "rbf" alone, with :func:`default_grid`'s bandwidths from the distances between rows, and its
        lams; the squared loss, of which one decomposition serves all lams.
@@ -96,6 +99,9 @@ def select(
        that is left. The result has both as ``fallback_``, which is None where nothing had to be
        given up. Outliers are then answered by the limit of Huber's loss (``method="limit"``).
 
+    A column that alone explains nearly all of the target on held-out rows gets a warning: the
+    target in another form, say. Warnings about the data are in ``notes``.
+
     What the choice is worth is in ``headline_``: its score, an interval that allows for the choice
     among many, and the score of a baseline that does not look at X. A choice that does not clearly
     beat the baseline gets a warning. Other thresholds, and decisions by cost: ``tune_threshold``
@@ -105,6 +111,7 @@ def select(
     Parameters
     ----------
     X : DataFrame, array or sparse matrix of shape (n, d)
+        A DataFrame of pandas or Polars, or a table of PyArrow.
     y : array of shape (n,) or (n, q)
     task : {"auto", "regression", "classification"}, default="auto"
     scoring : str or callable, default=None

@@ -224,9 +224,9 @@ def shares_of_columns(
 
     The target is taken in ranks, labels as indicators. A column of numbers predicts by the means at
     its values in the training part, and linearly between them; a text by the mean of its category.
-    The share is 1 less the squared error (beyond one rank) over that of the mean. Of a single
-    column nothing is said,
-    and of many rows or columns only a sample, or those with the largest correlation, is looked at.
+    The share is 1 less the squared error (beyond one rank) over that of the mean. A single column
+    is not judged. Of many rows a sample is used, of many columns those with the largest
+    correlation.
     """
     n, d = table.X.shape
     if d < 2:
