@@ -217,6 +217,8 @@ def _table(X: Any, y: Any, groups: Any, weights: Any, dayfirst: bool | None) -> 
     groups = None if groups is None else np.asarray(groups)
     weights = None if weights is None else np.asarray(weights)
     notes = () if reader is None else tuple(reader.notes_)
+    for note in notes:
+        warnings.warn(note, stacklevel=3)
     return Table(X, y, "y", groups, weights, reader=reader, notes=notes)
 
 

@@ -199,6 +199,8 @@ def _sample(source: Source, target: str, seed: int, text: Text) -> Table:
     drawn = run(FrameSample(SAMPLE, seed), source.raw)
     reader = ColumnReader(text.dayfirst, "command")
     X, y = reader.fit_transform(drawn.frame), check_target(drawn.Y[:, 0], target)
+    for note in reader.notes_:
+        warnings.warn(note, stacklevel=2)
     return Table(X, y, target, reader=reader, notes=tuple(reader.notes_))
 
 

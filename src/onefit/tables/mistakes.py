@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit.files import columns_of, filled, may_hold_text, shown
+from onefit.tables.values import odd_cells
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,9 +49,10 @@ def names_the_rows(X: pd.DataFrame) -> list[Any]:
 
 
 def _different(X: pd.DataFrame) -> list[Any]:
-    """Columns with another text in every row."""
+    """Columns with another text in every row, but for numbers with a word among them."""
     names = X.columns[columns_of(X, may_hold_text)] if len(X) > 10 else ()
-    return [name for name in names if len(set(filled(X[name]))) == len(X)]
+    found = [name for name in names if len(set(filled(X[name]))) == len(X)]
+    return [name for name in found if not odd_cells(filled(X[name])).size]
 
 
 def _counting(X: pd.DataFrame) -> list[Any]:

@@ -97,11 +97,10 @@ def read_table(
     _check_filled(features)
     reader = ColumnReader(dayfirst, "command")
     X = reader.fit_transform(features)
-    found = mistakes(X)
+    found = [*reader.notes_, *mistakes(X)]
     for note in found:
         warnings.warn(note, stacklevel=2)
-    notes = (*notes, *reader.notes_, *found)
-    return Table(X, y, target, **_roles(frame, roles), reader=reader, notes=notes)
+    return Table(X, y, target, **_roles(frame, roles), reader=reader, notes=(*notes, *found))
 
 
 def _check_column(frame: pd.DataFrame, name: str, path: Path) -> None:

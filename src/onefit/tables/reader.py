@@ -69,7 +69,7 @@ class ColumnReader(TransformerMixin, BaseEstimator):
     how_ : dict
         How each column is written that is not of plain numbers, by its name.
     notes_ : list of str
-        What a user should know of the columns, a sentence each; also given as warnings.
+        What a user should know of the columns, a sentence each; ``select`` warns of them.
 
     Examples
     --------
@@ -106,8 +106,6 @@ class ColumnReader(TransformerMixin, BaseEstimator):
             how[name], found[name] = learnt.learn(self.dayfirst)
         self.columns_, self.how_, self.notes_ = list(frame.columns), how, notes
         self.n_features_in_ = len(self.columns_)
-        for note in notes:
-            warnings.warn(note, stacklevel=2)
         return _joined(frame, numeric, found)
 
     def transform(self, X: Any) -> pd.DataFrame:
