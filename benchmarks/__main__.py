@@ -18,6 +18,7 @@ SCRIPTS = (
     "svm_limit",
     "final_fits",
     "outlier_rule",
+    "data_checks",
     "ablation",
     "iterative",
     "gradient",
@@ -35,7 +36,7 @@ SCRIPTS = (
 )
 NEED_DATA = (
     "svm_search", "svm_rows", "ablation", "iterative", "gradient", "svr_search", "quantiles",
-    "features", "peeking", "fallback", "minutes", "bakeoff",
+    "features", "peeking", "fallback", "minutes", "bakeoff", "data_checks",
 )  # fmt: skip
 
 

@@ -102,13 +102,13 @@ def listed(names: Any, most: int = 8) -> str:
 
 
 def place_of(rows: Any, position: int) -> str:
-    """Where a row of a table is, for a message: the line of the file it was read from.
+    """Where a row of a table, or of its index, is: the line of the file it was read from.
 
     The first line of a file is line 1, be it a header or not, and a row that spans several lines
     begins at its line. Rows of other tables are counted from 0.
     """
-    index = getattr(rows, "index", None)
-    if index is None or callable(index):
+    index = getattr(rows, "index", rows)
+    if not hasattr(index, "name"):
         return f"row {position}"
     return f"{'line' if index.name == LINE else 'row'} {index[position]}"
 

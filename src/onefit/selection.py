@@ -29,7 +29,7 @@ from onefit.relevance import relevance as find_relevance
 from onefit.report.facts import Facts
 from onefit.search.continuous import Interval
 from onefit.search_cv import KernelSearchCV
-from onefit.tables import PYTHON, Dates, Table, as_features
+from onefit.tables import ColumnReader, Table, as_frame, is_frame
 
 Array = NDArray[Any]
 
@@ -65,16 +65,19 @@ def select(
     1. **Task.** Text, booleans, and whole numbers with at most 20 values, each in two rows at
        least, are labels: a :class:`KernelClassifier`. Other numbers, and several columns of them,
        are quantities: a :class:`KernelRegressor`.
-    2. **Columns.** Numbers are standardised, and gaps filled with the median; dates are days since
-       1970; text is spread over indicator columns, at most 50 a column; sparse columns are divided
-       by their largest absolute value. That is learnt from all rows, without the targets, and is
-       the first step of the pipeline.
+    2. **Columns.** Of a table, numbers, currencies, percentages and dates are read from text, and
+       gap codes among them as gaps (:class:`onefit.tables.ColumnReader`). Numbers are
+       standardised, and gaps filled with the median; dates are days since 1970; text is spread
+       over indicator columns, at most 50 a column; sparse columns are divided by their largest
+       absolute value. That is learnt from all rows, without the targets, and these are the first
+       steps of the pipeline, which takes the table as it is.
     3. **Score.** R^2, or accuracy, of all held-out rows together. (The command line shows the root
        mean squared error, which ranks candidates as R^2 does.) The task alone decides, not the
        sample; if a class has less than half of its even share of the rows, ``reasons`` mention
        balanced accuracy.
     4. **Splits.** An int ``cv`` is that many shuffled folds, stratified by label; with ``groups``,
-       no group is on both sides of a split.
+       no group is on both sides of a split, and neither are copies of a row, equal in all columns
+       and the target, of which a warning tells the number.
     5. **Candidates.** Kernels "rbf", "laplacian" (dense X only) and "linear", beyond 2,000 rows
        "rbf" alone, with :func:`default_grid`'s bandwidths from the distances between rows, and its
        lams; the squared loss, of which one decomposition serves all lams.
@@ -102,6 +105,9 @@ def select(
        that comes out slower than planned takes features, or ends with the kernels tried so far.
        ``reasons`` says what was left out; ``fallback_`` is None where the whole kernel was used.
 
+    A column that alone explains nearly all of the target on held-out rows gets a warning: the
+    target in another form, say. Warnings about the data are in ``notes``.
+
     What the choice is worth is in ``headline_``: its score, an interval that allows for the choice
     among many, and the score of a baseline that does not look at X. A choice that does not clearly
     beat the baseline gets a warning. Other thresholds, and decisions by cost: ``tune_threshold``
@@ -111,6 +117,7 @@ def select(
     Parameters
     ----------
     X : DataFrame, array or sparse matrix of shape (n, d)
+        A DataFrame of pandas or Polars, or a table of PyArrow.
     y : array of shape (n,) or (n, q)
     task : {"auto", "regression", "classification"}, default="auto"
     scoring : str or callable, default=None
@@ -161,7 +168,7 @@ def select(
     array([0, 0, 0])
     """
     deadline = None if minutes is None else Deadline(minutes)
-    table = _table(X, y, groups, sample_weight, Dates(asked=dayfirst))
+    table = _table(X, y, groups, sample_weight, dayfirst)
     options = Options(
         task=task, metric=scoring, folds=cv, loss=loss, class_weight=class_weight,
         kernels=_names(kernels), grid=param_grid, scale=scale, jobs=n_jobs,
@@ -179,8 +186,7 @@ def select(
         warnings.warn(f"{verdict}; see headline_", stacklevel=2)
     if relevance:
         recipe.search.relevance_ = _relevance(recipe, table, options)
-    columns = list(X.columns) if hasattr(X, "columns") else None
-    return Selection(recipe, columns, table.dates, columns_with_gaps(table.X))
+    return Selection(recipe, columns_with_gaps(table.X))
 
 
 def _names(kernels: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -195,13 +201,13 @@ def _seed(random_state: Any) -> int:
     return int(check_random_state(random_state).randint(2**31 - 1))
 
 
-def _table(X: Any, y: Any, groups: Any, weights: Any, dates: Dates) -> Table:
+def _table(X: Any, y: Any, groups: Any, weights: Any, dayfirst: bool | None) -> Table:
     """The data as the rules take them, if they are rows and targets."""
-    X = X if hasattr(X, "shape") else np.asarray(X)
+    framed = is_frame(X)
+    X = as_frame(X) if framed else X if hasattr(X, "shape") else np.asarray(X)
     y = np.asarray(y)
     _check_targets(y)
     y = y[:, 0] if y.ndim == 2 and y.shape[1] == 1 else y
-    framed = hasattr(X, "columns")
     if not framed and not issparse(X) and not is_table(X):
         raise ValueError(
             "select tries kernels of vectors of numbers, and the rows of X are none; encode them "
@@ -209,16 +215,20 @@ def _table(X: Any, y: Any, groups: Any, weights: Any, dates: Dates) -> Table:
             "a function as kernel"
         )
     if n_rows(X) != len(y):
-        raise ValueError(f"X has {n_rows(X)} rows and y has {len(y)}; they must be as many")
-    if framed:
-        X = X.reset_index(drop=True)
-        dates = dates.settled(X, PYTHON)
-        X = as_features(X, words=PYTHON, dates=dates)
+        raise ValueError(
+            f"X has {n_rows(X)} rows and y has {len(y)}; they must have the same length"
+        )
+    reader = ColumnReader(dayfirst) if framed else None
+    if reader is not None:
+        X = reader.fit_transform(X.reset_index(drop=True))
     elif not issparse(X):
         X = np.asarray(X, dtype=np.float64)
     groups = None if groups is None else np.asarray(groups)
     weights = None if weights is None else np.asarray(weights)
-    return Table(X, y, "y", groups, weights, dates=dates)
+    notes = () if reader is None else tuple(reader.notes_)
+    for note in notes:
+        warnings.warn(note, stacklevel=3)
+    return Table(X, y, "y", groups, weights, reader=reader, notes=notes)
 
 
 def _check_targets(y: Array) -> None:
@@ -252,7 +262,8 @@ def _relevance(recipe: Recipe, table: Table, options: Options) -> Relevance:
         "kernel": [kernel],
     }
     loss = {name: [best[name]] for name in ("loss", "threshold") if name in best}
-    splitter, _ = choose_splits(table, recipe.task, replace(options, folds=5))
+    again_on = replace(table, groups=recipe.groups)
+    splitter, _ = choose_splits(again_on, recipe.task, replace(options, folds=5))
     again: KernelSearchCV = clone(search)
     again.set_params(param_grid=wide | loss, search="gradient", cv=splitter, method="auto")
     again.set_params(probabilities=None)

@@ -147,7 +147,11 @@ def test_files_without_sense(onefit, tmp_path, text, words):
     ("values", "words"),
     [
         ([f"{i}.5" if i else "1.2x" for i in range(20)], ("'1.2x' in line 2", "correct it")),
-        ([f"{i}.5 {'kg' if i else 'g'}" for i in range(20)], ("20 different texts", "'g', 'kg'")),
+        ([f"{i}.5 {'kg' if i else 'g'}" for i in range(20)], ("but for '0.5 g' in line 2",)),
+        (
+            [f"{i}.5 {'kg' if i % 2 else 'g'}" for i in range(20)],
+            ("20 different texts", "'g', 'kg'"),
+        ),
         ([f"{i}.5 to {i}.6" for i in range(20)], ("20 different texts", "plain numbers")),
         ([f"2020-01-{i + 1:02}" for i in range(20)], ("holds dates", "days since")),
         ([f"{i + 1}e200" for i in range(20)], ("too large in line 2", "change its unit")),
@@ -187,7 +191,7 @@ def test_features_that_cannot_be_used(onefit, tmp_path, values, words):
     ],
 )
 def test_what_looks_like_a_mistake_is_said(onefit, tmp_path, name, values, words):
-    lines = "\n".join(f"{i % 5},{one},{i}.5" for i, one in enumerate(values))
+    lines = "\n".join(f"{i % 5},{one},{7 * i % 20}.5" for i, one in enumerate(values))
     path = write(tmp_path, f"a,{name},t\n{lines}\n")
     done = onefit("select", path, "--target", "t", *SMALL)
     assert done.exit_code == 0, done.stderr

@@ -14,23 +14,23 @@ from hypothesis import strategies as st
 import onefit as package
 from onefit.cli.errors import BAD_DATA
 from onefit.files import DataError
-from onefit.tables.dates import Dates, days
+from onefit.tables import ColumnReader
+from onefit.tables.dates import PYTHON, day_first, days
 
 LINEAR = ("--kernel", "linear", "--folds", 3, "--format", "json")
 #: the 1st to the 12th of the first months: day and month are open
 OPEN = [f"{i % 12 + 1:02}/{i % 7 + 1:02}/2021" for i in range(36)]
 
 
-def read(texts, known=None, asked=None):
+def read(texts, asked=None):
     column = pd.Series(texts, dtype=object)
-    known = {} if known is None else {"day": known}
-    return days(column, Dates(known, asked).of("day", column))
+    return days(column, day_first(column, asked, "column 'day'", PYTHON))
 
 
 @pytest.mark.parametrize(
     "pattern",
     ["%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m/%d/%Y %I:%M %p",
-     "%d/%m/%Y %H:%M:%S"],
+     "%d/%m/%Y %H:%M:%S", "%d-%b-%Y", "%d %B %Y", "%b %d, %Y", "%Y-%b-%d", "%d-%b-%Y %H:%M"],
 )  # fmt: skip
 @given(
     st.lists(
@@ -61,12 +61,15 @@ def test_orders_that_disagree_are_refused():
         read(["25/01/2021", "01/25/2021"])
 
 
+@pytest.mark.filterwarnings("ignore:column:UserWarning")
 def test_the_order_may_be_said_or_known():
     early, late = read(["01/02/2021"], asked=False), read(["01/02/2021"], asked=True)
     assert (early[0], late[0]) == (18629.0, 18659.0)  # 2 January and 1 February
-    assert read(["01/02/2021"], known=False) == early
     assert read(["25/02/2021", "01/02/2021"], asked=False)[1] == late  # the column settles it
-    assert read(["2021-02-01"], known=False) == late
+    reader = ColumnReader().fit(pd.DataFrame({"day": ["02/25/2021", "02/26/2021"]}))
+    for text, expected in (("01/02/2021", early), ("2021-02-01", late), ("1 Feb 2021", late)):
+        found = reader.transform(pd.DataFrame({"day": [text]}))
+        assert found["day"].tolist() == expected.tolist()
 
 
 @pytest.fixture
@@ -108,7 +111,7 @@ def test_a_model_remembers_the_order(onefit, table, tmp_path):
     new.write_text("day,x\n05/02/2021,0\n25/02/2021,0\n")
     done = onefit("predict", model, new)
     assert done.exit_code == BAD_DATA
-    assert "'25/02/2021' in line 3, which is no date with the month first" in done.stderr
+    assert "'25/02/2021' in line 3, but the model was made with dates with the month" in done.stderr
 
 
 @pytest.mark.filterwarnings("ignore:column:UserWarning")

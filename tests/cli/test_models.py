@@ -17,6 +17,7 @@ from onefit.cli.errors import BAD_DATA, TOO_LARGE
 from onefit.cli.model import TRUSTED
 from onefit.cli.skops_io import _passed_over, skops_io
 from onefit.kernels import Gaussian
+from onefit.tables import ColumnReader
 
 skops = pytest.importorskip("skops.io")
 
@@ -51,14 +52,21 @@ def set_training(found: Pipeline, **values: object) -> Pipeline:
     return set_about(found, training=found.onefit_["training"] | values)
 
 
-def steps(found: Pipeline, *, first: object, last: object = None) -> Pipeline:
-    other = Pipeline([("columns", first), ("machine", last or machine(found))])
+def steps(found: Pipeline, **changed: object) -> Pipeline:
+    """Steps by their names; None leaves one out."""
+    parts = (dict(found.steps) | changed).items()
+    other = Pipeline([(name, one) for name, one in parts if one is not None])
     other.onefit_ = found.onefit_
     return other
 
 
 def renamed(found: Pipeline) -> Pipeline:
-    found.steps = [("first", found.steps[0][1]), ("second", found.steps[1][1])]
+    found.steps = [(f"step {i}", one) for i, (_, one) in enumerate(found.steps)]
+    return found
+
+
+def set_reader(found: Pipeline, **values: object) -> Pipeline:
+    vars(found.named_steps["read"]).update(values)
     return found
 
 
@@ -72,7 +80,13 @@ CHANGES = {
     "no columns": lambda found: about_without(found, "columns"),
     "no training rows": lambda found: about_without(found, "training"),
     "a target that is a number": lambda found: set_about(found, target=3),
-    "dates without an order": lambda found: set_about(found, dates={"a": "day"}),
+    "no reader": lambda found: steps(found, read=None),
+    "another reader": lambda found: steps(found, read=StandardScaler()),
+    "a reader without a fit": lambda found: steps(found, read=ColumnReader()),
+    "a reader of other columns": lambda found: set_reader(found, columns_=["a", "b"]),
+    "a reader that knows nothing": lambda found: set_reader(found, how_=None),
+    "a column read in no way": lambda found: set_reader(found, how_={"colour": {"kind": 3}}),
+    "a reader without words": lambda found: set_reader(found, words="french"),
     "columns that are none": lambda found: set_about(found, columns=None),
     "other columns": lambda found: set_about(found, columns=["a", "b"]),
     "a number of columns": lambda found: set_about(found, columns=4),
@@ -85,11 +99,9 @@ CHANGES = {
     "rows without a number": lambda found: set_about(found, units=None),
     "groups of other rows": lambda found: set_training(found, groups=np.zeros(3, dtype=int)),
     "other names of steps": renamed,
-    "an encoder without a fit": lambda found: steps(found, first=MaxAbsScaler()),
-    "no machine": lambda found: steps(found, first=found.steps[0][1], last=StandardScaler()),
-    "a machine without a fit": lambda found: steps(
-        found, first=found.steps[0][1], last=KernelRegressor()
-    ),
+    "an encoder without a fit": lambda found: steps(found, columns=MaxAbsScaler()),
+    "no machine": lambda found: steps(found, machine=StandardScaler()),
+    "a machine without a fit": lambda found: steps(found, machine=KernelRegressor()),
     "no coefficients": lambda found: without(found, "dual_coef_"),
     "too few coefficients": lambda found: set_machine(found, dual_coef_=np.ones(3)),
     "coefficients that are not finite": lambda found: set_machine(

@@ -212,14 +212,40 @@ def test_errors_name_the_parameter(call, error, message):
         call()
 
 
-def test_callable_of_the_wrong_shape_is_an_error_that_tells_it():
-    def pointwise(x, y):
-        return float(np.ravel(x) @ np.ravel(y))
+@pytest.mark.parametrize(("n", "m", "d"), [(7, 4, 3), (5, 5, 5), (3, 3, 3), (2, 2, 2), (4, 3, 1)])
+@pytest.mark.parametrize(
+    "of_rows",
+    [
+        lambda x, y: np.exp(-np.sum((x - y) ** 2)),
+        lambda x, y: x @ y,  # which is a matrix for d rows, too
+        lambda x, y: float(np.ravel(x) @ np.ravel(y)),
+        lambda x, y: np.minimum(np.abs(x), np.abs(y)).sum(),
+    ],
+)
+def test_callable_of_two_rows_as_in_kernel_ridge(of_rows, n, m, d):
+    random = np.random.default_rng(0)
+    X, Y = random.normal(size=(n, d)), random.normal(size=(m, d))
+    kernel = CallableKernel(of_rows)
+    expected = pairwise.pairwise_kernels(X, Y, metric=of_rows)
+    np.testing.assert_allclose(kernel(X, Y), expected, rtol=1e-13)
+    expected = pairwise.pairwise_kernels(X, metric=of_rows)
+    np.testing.assert_allclose(kernel(X), expected, rtol=1e-13)
+    np.testing.assert_allclose(kernel.diag(X), np.diag(expected), rtol=1e-13)
 
-    with pytest.raises(ValueError, match=r"pointwise returned .* shape \(\) .*expected \(3, 3\)"):
-        CallableKernel(pointwise)(np.eye(3))
+
+def test_an_error_of_the_function_is_its_own():
+    def broken(X, Y):
+        raise RuntimeError("mine")
+
+    with pytest.raises(RuntimeError, match="mine"):
+        CallableKernel(broken)(np.eye(3))
+
+
+def test_callable_of_the_wrong_shape_is_an_error_that_tells_it():
+    with pytest.raises(ValueError, match=r"shape \(3,\) .*expected \(3, 3\).* or two rows"):
+        CallableKernel(lambda X, Y: np.zeros(3))(np.eye(3))
     with pytest.raises(ValueError, match=r"returned .* \(2, 3\) for 3 and 2 .*expected \(3, 2\)"):
-        CallableKernel(lambda X, Y: Y @ X.T)(np.eye(3), np.eye(3)[:2])
+        CallableKernel(lambda X, Y: np.einsum("id,jd->ji", X, Y))(np.eye(3), np.eye(3)[:2])
     with pytest.raises(ValueError, match="NaN or infinite"):
         CallableKernel(lambda X, Y: np.full((len(X), len(Y)), np.nan))(np.eye(2))
 

@@ -1,7 +1,8 @@
 """Columns to numbers: scaled, filled in, and categories spread over indicator columns.
 
 The encoder is fitted to all rows, before the splits are drawn: medians, scales and categories know
-the held-out rows, their targets do not enter. It is saved with the model, in one pipeline.
+the held-out rows, their targets do not enter. In the pipeline it stands between the reader of the
+raw table and the estimator.
 """
 
 from __future__ import annotations
@@ -20,11 +21,9 @@ from sklearn.preprocessing import (
 )
 
 from onefit._validation import check_choice
-from onefit.files import DataError, place_of, shown
 from onefit.tables import is_sparse
-from onefit.written import read_numbers
 
-__all__ = ["as_trained", "describe", "make_encoder", "number_columns"]
+__all__ = ["describe", "make_encoder", "make_pipeline", "number_columns"]
 
 #: a column of text has at most so many indicator columns; the rarest values share the last
 MOST_CATEGORIES = 50
@@ -69,6 +68,12 @@ def make_encoder(X: Any, scale: str = "auto") -> Any:
     return ColumnTransformer([part for part in parts if part[2].size])
 
 
+def make_pipeline(reader: Any, encoder: Any, machine: Any) -> Pipeline:
+    """The fitted model that takes the raw table; arrays and sparse matrices have no reader."""
+    read = [] if reader is None else [("read", reader)]
+    return Pipeline([*read, ("columns", encoder), ("machine", machine)])
+
+
 def describe(encoder: Any) -> str:
     """What an encoder does, in a sentence."""
     if isinstance(encoder, MaxAbsScaler):
@@ -86,47 +91,9 @@ def describe(encoder: Any) -> str:
     return f"{said}; learnt from all rows, without the target"
 
 
-def as_trained(encoder: Any, X: Any) -> Any:
-    """Features of new rows, each column as the fitted encoder knows it: a number or a text."""
-    if not hasattr(X, "columns"):
-        return X
-    X = X.copy()
-    numbers = number_columns(encoder, X.columns)
-    floats = {name for name, kind in zip(X.columns, X.dtypes, strict=True) if kind.kind == "f"}
-    for name in set(X.columns) - numbers:
-        X[name] = X[name].astype(object).map(_text, na_action="ignore")
-    for name in numbers - floats:
-        odd = _first_word(X[name])
-        if odd is not None:
-            raise DataError(
-                f"column {shown(name)} holds {shown(X[name].iloc[odd])} in {place_of(X, odd)}, but "
-                "the model was made with numbers there; correct it, or leave it empty"
-            )
-        X[name] = X[name].astype(float)
-    return X
-
-
-def _first_word(column: Any) -> int | None:
-    """The position of the first value that is no number; of the first one if all are numbers.
-
-    These are then written in ways that differ. None where there is no value.
-    """
-    values = column.to_numpy(dtype=object)
-    there = np.flatnonzero(column.notna().to_numpy())
-    words = (int(i) for i in there if read_numbers(values[[i]]) is None)
-    return next(words, int(there[0]) if there.size else None)
-
-
 def number_columns(encoder: Any, names: Any) -> set[Any]:
     """Those of the named columns that the fitted encoder takes as numbers."""
     for kind, _, places in getattr(encoder, "transformers_", ()):
         if kind == "numbers":
             return set(np.asarray(names)[places])
     return set()
-
-
-def _text(value: Any) -> str:
-    """A category that looks like a whole number was written as one."""
-    if isinstance(value, (float, np.floating)) and value == int(value):
-        return str(int(value))
-    return str(value)

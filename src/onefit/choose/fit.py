@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import Any
 
 from onefit.choose import outliers
+from onefit.choose.data_checks import warn_of_columns
 from onefit.choose.recipe import Recipe
 from onefit.fallback import fall_back, measure_whole, planned_seconds
 from onefit.plan import Deadline, OutOfTime
@@ -54,7 +55,10 @@ def fit_recipe(recipe: Recipe, watch: Watch = nullcontext) -> Recipe:
             recipe.search.fit(recipe.Z, recipe.y, **recipe.params)
     else:
         recipe = _fit_in_time(recipe, recipe.deadline, watch)
-    return _measured(_answer_outliers(recipe, watch))
+    recipe = _answer_outliers(recipe, watch)
+    found = warn_of_columns(recipe.strong, recipe.search, recipe.y, recipe.task)
+    recipe.notes.extend(found)
+    return _measured(recipe)
 
 
 def _fit_in_time(recipe: Recipe, deadline: Deadline, watch: Watch) -> Recipe:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import warnings
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from onefit._validation import check_choice
 from onefit.choose.class_weight import choose_class_weight
+from onefit.choose.data_checks import find_copies, strong_columns, together
 from onefit.choose.encode import make_encoder
 from onefit.choose.grid import choose_grid, choose_kernels
 from onefit.choose.metric import choose_metric
@@ -26,11 +28,11 @@ from onefit.plan import Deadline
 from onefit.problem import Problem
 from onefit.search_cv import KernelSearchCV
 from onefit.stream.approximation import APPROXIMATIONS
-from onefit.tables import Table, is_sparse
+from onefit.tables import ColumnReader, Table, is_sparse
 
 Array = NDArray[Any]
 
-__all__ = ["Recipe", "make_recipe"]
+__all__ = ["Recipe", "checked_splits", "make_recipe"]
 
 #: rows up to which a report compares criteria
 FEW_ROWS = 1000
@@ -58,9 +60,16 @@ class Recipe:
         Criteria to evaluate afterwards, beside the one that chooses.
     reasons : list of str
         What was chosen, and why.
+    reader : ColumnReader or None
+        What made the columns of the raw table numbers and text.
+    notes : list of str
+        What a user should know of the data.
+    strong : list of (name, share)
+        Columns that alone explain nearly all of the target, to be judged beside the winner.
     calibrate : str or None
         How the model is to get its probabilities.
     groups, weights : arrays or None
+        Groups are those of the splits: copies of a row are in one group.
     metric : str or callable
         What the search reports.
     may_be_robust : bool
@@ -85,6 +94,9 @@ class Recipe:
     may_be_robust: bool = False
     fallback: Fallback | None = None
     deadline: Deadline | None = field(default=None, repr=False)
+    reader: ColumnReader | None = field(default=None, repr=False)
+    notes: list[str] = field(default_factory=list)
+    strong: list[tuple[Any, float]] = field(default_factory=list)
 
     @property
     def params(self) -> dict[str, Any]:
@@ -110,10 +122,12 @@ def make_recipe(table: Table, options: Options, told: bool = False) -> Recipe:
     task, why = choose_task(table, options)
     _check_for_task(task, options)
     y = targets(table, task)
+    splits, why_splits, groups, notes = checked_splits(table, y, task, options)
+    for note in notes:
+        warnings.warn(note, stacklevel=3)
     encoder, Z = _encoded(table, options)
     kernels, why_kernels = choose_kernels(Z, options)
     metric, why_metric = choose_metric(y, task, options)
-    splits, why_splits = choose_splits(table, task, options)
     reasons = [
         one for one in (why, why_metric, why_splits, _about_loss(options), why_kernels) if one
     ]
@@ -123,9 +137,23 @@ def make_recipe(table: Table, options: Options, told: bool = False) -> Recipe:
     if set(CHEAP_FOR_ANY) & set(compare):
         search.set_params(keep_heldout="all")
     return Recipe(
-        task, encoder, Z, y, search, compare, reasons, options.calibrate, table.groups,
+        task, encoder, Z, y, search, compare, reasons, options.calibrate, groups,
         table.weights, metric, options.may_be_robust and task == "regression" and y.ndim == 1,
+        reader=table.reader, notes=[*table.notes, *notes],
+        strong=strong_columns(table, y, task, groups),
     )  # fmt: skip
+
+
+def checked_splits(
+    table: Table, y: Array, task: str, options: Options
+) -> tuple[Any, str, Any, list[str]]:
+    """Splits that keep copies of a row together, with a reason, their groups, and warnings."""
+    copies, groups, notes = find_copies(table, y), table.groups, []
+    if copies.count:
+        groups, why_apart = together(copies, table, y, task, options)
+        notes.append(copies.note(table.X, why_apart))
+    splits, why = choose_splits(replace(table, groups=groups), task, options)
+    return splits, why if table.groups is not None or groups is None else "", groups, notes
 
 
 def _encoded(table: Table, options: Options) -> tuple[Any, Any]:

@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import get_scorer
-from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 
-from onefit.choose.encode import as_trained, describe, number_columns
+from onefit.choose.data_checks import about_notes
+from onefit.choose.encode import describe, make_pipeline
 from onefit.choose.familiar import Familiar, RowNotes, Unfamiliar
 from onefit.choose.recipe import Recipe
 from onefit.report.facts import Facts
 from onefit.search_cv import KernelSearchCV
-from onefit.tables import PYTHON, Dates, as_features
 from onefit.uncertainty import PredictionInterval, predict_interval
 
 Array = NDArray[Any]
@@ -36,7 +35,8 @@ class Selection:
     Attributes
     ----------
     pipeline : Pipeline
-        Plain scikit-learn, fitted: step "columns" encodes, step "machine" predicts.
+        Plain scikit-learn, fitted, for rows as they were given to select: of a table, step "read"
+        turns columns into numbers and text; step "columns" encodes, step "machine" predicts.
     search : KernelSearchCV
         The fitted search over machines, on encoded columns.
     task : {"regression", "classification"}
@@ -44,26 +44,19 @@ class Selection:
         What :attr:`best_score_` and :meth:`score` are.
     reasons : list of str
         What was chosen, and why, a sentence each.
+    notes : list of str
+        What a user should know of the data, a sentence each; also given as warnings.
     fallback_ : Fallback or None
         What was given up for lack of time (``minutes``).
     """
 
-    def __init__(
-        self,
-        recipe: Recipe,
-        columns: list[Any] | None,
-        dates: Dates = Dates(),  # noqa: B008
-        gaps: Sequence[str] = (),
-    ) -> None:
-        self.pipeline = Pipeline(
-            [("columns", recipe.encoder), ("machine", recipe.search.best_estimator_)]
-        )
+    def __init__(self, recipe: Recipe, gaps: Sequence[str] = ()) -> None:
+        self.pipeline = make_pipeline(recipe.reader, recipe.encoder, recipe.search.best_estimator_)
         self.search: KernelSearchCV = recipe.search
         self.task, self.metric, self.reasons = recipe.task, recipe.metric, recipe.reasons
+        self.notes = recipe.notes
         self.fallback_ = recipe.fallback
-        self._columns, self._y = columns, recipe.y
-        self._Z, self._given, self._gaps = recipe.Z, recipe.params, gaps
-        self._dates = dates
+        self._y, self._Z, self._given, self._gaps = recipe.y, recipe.Z, recipe.params, gaps
 
     @property
     def best_params_(self) -> dict[str, Any]:
@@ -115,19 +108,19 @@ class Selection:
 
     def predict(self, X: Any) -> Array:
         """Predictions for new rows, columns as in the data that were given to select."""
-        found: Array = self.pipeline.predict(self._prepared(X))
+        found: Array = self.pipeline.predict(_rows(X))
         return found
 
     @_has("predict_proba")
     def predict_proba(self, X: Any) -> Array:
         """Probabilities of the classes."""
-        found: Array = self.pipeline.predict_proba(self._prepared(X))
+        found: Array = self.pipeline.predict_proba(_rows(X))
         return found
 
     @_has("decision_function")
     def decision_function(self, X: Any) -> Array:
         """Decision values of the classes."""
-        found: Array = self.pipeline.decision_function(self._prepared(X))
+        found: Array = self.pipeline.decision_function(_rows(X))
         return found
 
     def predict_interval(self, X: Any, alpha: float = 0.1) -> PredictionInterval:
@@ -136,7 +129,7 @@ class Selection:
         They are for rows of new groups if ``groups`` were given, and for later rows if the splits
         go forward in time; see :func:`onefit.predict_interval`.
         """
-        rows = self.pipeline.named_steps["columns"].transform(self._prepared(X))
+        rows = self.pipeline[:-1].transform(_rows(X))
         return predict_interval(self.search, self._Z, self._y, rows, alpha, **self._given)
 
     def unfamiliar(self, X: Any) -> RowNotes:
@@ -145,7 +138,9 @@ class Selection:
         See :mod:`onefit.uncertainty.novelty`.
         """
         found = Unfamiliar(self._familiar)
-        novelty, notes = found.add(self._prepared(X))
+        reader = self.pipeline.named_steps.get("read")
+        rows = _rows(X)
+        novelty, notes = found.add(rows if reader is None else reader.transform(rows))
         return RowNotes(novelty, notes, found.told)
 
     @cached_property
@@ -161,19 +156,8 @@ class Selection:
     def report(self, path: Any, **options: Any) -> Any:
         """Write the report as one HTML file; options are those of :func:`onefit.report`'s."""
         about = {"preprocessing": describe(self.pipeline.named_steps["columns"]), "task": self.task}
+        about |= about_notes(self.notes)
         return self.search.report(path, **({"y": self._y, "about": about} | options))
-
-    def _prepared(self, X: Any) -> Any:
-        """Rows as the pipeline was fitted to them: numbers as floats, everything else as text."""
-        if self._columns is None or not hasattr(X, "columns"):
-            return X if hasattr(X, "shape") else np.asarray(X)
-        missing = [name for name in self._columns if name not in X.columns]
-        if missing:
-            raise ValueError(f"X lacks the columns {missing[:5]}, which the model was made with")
-        encoder = self.pipeline.named_steps["columns"]
-        numbers = number_columns(encoder, self._columns)
-        rows = X[self._columns].reset_index(drop=True)
-        return as_trained(encoder, as_features(rows, numbers, PYTHON, self._dates))
 
     def __sklearn_tags__(self) -> Any:
         return self.pipeline.__sklearn_tags__()
@@ -191,7 +175,7 @@ class Selection:
             f"{facts.scale.label} {facts.scale(self.search.best_score_):.4g}, 95% interval "
             f"{low:.4g} to {high:.4g}; {found.baseline_name}: {facts.baseline:.4g}{r2}",
         ]
-        return lines + self.reasons
+        return lines + self.reasons + [f"Note: {note}" for note in self.notes]
 
     def __repr__(self) -> str:
         return "\n  ".join(self._lines())
@@ -200,6 +184,11 @@ class Selection:
         first, *others = (escape(line) for line in self._lines())
         listed = "".join(f"<li>{line}</li>" for line in others)
         return f"<div><strong>{first}</strong><ul>{listed}</ul>{self.search._repr_html_()}</div>"
+
+
+def _rows(X: Any) -> Any:
+    """Lists as an array; tables, arrays and sparse matrices as they are."""
+    return X if hasattr(X, "shape") else np.asarray(X)
 
 
 def _short(value: Any) -> str:

@@ -38,6 +38,7 @@ def choose_splits(table: Table, task: str, options: Options) -> tuple[Any, str]:
         kind = StratifiedKFold if labels else KFold
         return kind(k, shuffle=True, random_state=seed), ""
     found = np.unique(np.asarray(table.groups)).size
+    k = found if k == len(table.y) else k  # each row left out: each group then
     if found < k:
         raise ValueError(
             f"there are {found} groups, fewer than the {k} folds of {options.word('folds')}; use "

@@ -11,15 +11,13 @@ from sklearn.utils.multiclass import type_of_target
 from onefit._validation import check_choice
 from onefit.choose.options import Options
 from onefit.files import DataError, shown
-from onefit.tables import Table
+from onefit.tables import LABELS, Table
 
 Array = NDArray[Any]
 
 __all__ = ["LABELS", "as_targets", "choose_task", "targets"]
 
 TASKS = ("auto", "regression", "classification")
-#: whole numbers with more values than this are quantities, not labels
-LABELS = 20
 
 
 def choose_task(table: Table, options: Options) -> tuple[str, str]:

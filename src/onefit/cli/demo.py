@@ -15,10 +15,12 @@ def run(report: Path) -> None:
     from onefit.cli.run import Outputs, explain_plan, select_model
     from onefit.cli.show import show_summary
     from onefit.cli.standard import Source
-    from onefit.tables import Table, as_features
+    from onefit.tables import ColumnReader, Table
 
     bunch = load_diabetes(as_frame=True, scaled=False)
-    table = Table(as_features(bunch.data), bunch.target.to_numpy(float), "progression")
+    reader = ColumnReader(words="command")
+    X = reader.fit_transform(bunch.data)
+    table = Table(X, bunch.target.to_numpy(float), "progression", reader=reader)
     options = Options()
     print(explain_plan(table, options)["text"], end="\n\n")
     outputs = Outputs(report=report)

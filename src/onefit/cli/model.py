@@ -1,4 +1,4 @@
-"""Models in files: encoder and machine in one scikit-learn pipeline, written by skops.
+"""Models in files: reader, encoder and machine in one scikit-learn pipeline, written by skops.
 
 A skops file names the types it holds and runs no code of its own; whatever is not in ``TRUSTED`` or
 known to skops as harmless is refused. Types alone do not make a model: what they hold is compared
@@ -23,7 +23,7 @@ from sklearn.preprocessing import MaxAbsScaler
 
 import onefit
 from onefit import CalibratedKernelClassifier, KernelClassifier, KernelRegressor, kernels
-from onefit.choose.encode import as_trained
+from onefit.choose.encode import make_pipeline
 from onefit.choose.familiar import Familiar
 from onefit.cli.skops_io import skops_io
 from onefit.estimators import inside
@@ -32,7 +32,7 @@ from onefit.folds import Folds
 from onefit.plan.memory import GIB, available_memory
 from onefit.stream.features import NystromMap
 from onefit.stream.fourier import FourierMap
-from onefit.tables import Table, is_sparse
+from onefit.tables import ColumnReader, Table, is_sparse
 
 Array = NDArray[Any]
 
@@ -51,7 +51,7 @@ TRUSTED = (
     "sklearn.calibration._CalibratedClassifier",
     "sklearn.calibration._SigmoidCalibration",
     *(f"{getattr(kernels, name).__module__}.{name}" for name in KERNELS),
-    *(f"{one.__module__}.{one.__name__}" for one in (FourierMap, NystromMap)),
+    *(f"{one.__module__}.{one.__name__}" for one in (ColumnReader, FourierMap, NystromMap)),
 )
 
 
@@ -116,7 +116,7 @@ class Model:
     Attributes
     ----------
     pipeline : Pipeline
-        Steps "columns" and "machine".
+        Steps "read" (not for LIBSVM), "columns" and "machine"; it takes rows as a file has them.
     target : str
     columns : list of str, or int
         Names of the features, or how many there are for LIBSVM.
@@ -126,8 +126,6 @@ class Model:
         The column that names rows, which predictions keep.
     reading : Reading
         How the file was read that the model was made from.
-    dates : dict
-        Whether the day stands first in a column of dates that end in the year, by its name.
     gaps : list of str
         Columns that have gaps among the training rows.
     reach, units : float or None; int
@@ -141,7 +139,6 @@ class Model:
     training: Training | None = None
     id: str | None = None
     reading: Reading = Reading()  # noqa: RUF009
-    dates: dict[str, bool] = field(default_factory=dict)
     gaps: list[str] = field(default_factory=list)
     reach: float | None = None
     units: int = 0
@@ -152,13 +149,23 @@ class Model:
         return Familiar(self.encoder, self.gaps, self.kernel_machine, self.reach, self.units)
 
     @property
+    def reader(self) -> ColumnReader | None:
+        """The first step, for tables."""
+        found: ColumnReader | None = self.pipeline.named_steps.get("read")
+        return found
+
+    @property
     def encoder(self) -> Any:
-        """The first step."""
+        """The step between reader and machine."""
         return self.pipeline.named_steps["columns"]
+
+    def read(self, X: Any, dayfirst: bool | None = None) -> Any:
+        """Rows of a file as the encoder takes them; ``dayfirst`` as in ``onefit predict``."""
+        return X if self.reader is None else self.reader.read(X, dayfirst)
 
     @property
     def machine(self) -> Any:
-        """The second step: a kernel machine, or one with calibrated probabilities."""
+        """The last step: a kernel machine, or one with calibrated probabilities."""
         return self.pipeline.named_steps["machine"]
 
     @property
@@ -186,13 +193,12 @@ def make_model(
         machine = _lean(machine)
     rowless = is_classifier(machine) or inside.is_approximate(machine)
     return Model(
-        Pipeline([("columns", encoder), ("machine", machine)]),
+        make_pipeline(table.reader, encoder, machine),
         table.target,
         table.X.shape[1] if is_sparse(table.X) else list(table.X.columns),
         None if rowless else training,
         id,
         reading or Reading(),
-        dict(table.dates.known),
         familiar.gaps,
         familiar.reach,
         familiar.units,
@@ -217,7 +223,6 @@ def save_model(model: Model, path: Path) -> None:
         "training": None if model.training is None else vars(model.training),
         "id": model.id,
         "reading": vars(model.reading),
-        "dates": model.dates,
         "gaps": model.gaps,
         "reach": model.reach,
         "units": model.units,
@@ -264,7 +269,7 @@ def _checked(pipeline: Any) -> Model:
     """The model that a loaded pipeline is, if it is one in every part."""
     _require(isinstance(pipeline, Pipeline), f"it holds a {type(pipeline).__name__}")
     steps = [name for name, _ in pipeline.steps]
-    _require(steps == ["columns", "machine"], f"its steps are {steps}")
+    _require(steps[-2:] == ["columns", "machine"], f"its steps are {steps}")
     about = pipeline.onefit_
     training = about["training"]
     model = Model(
@@ -274,7 +279,6 @@ def _checked(pipeline: Any) -> Model:
         None if training is None else Training(**training),
         about["id"],
         Reading(**about["reading"]),
-        about["dates"],
         about["gaps"],
         about["reach"],
         about["units"],
@@ -298,8 +302,6 @@ def _check_reading(model: Model) -> None:
     _require(one.delimiter is None or isinstance(one.delimiter, str), "its delimiter is none")
     _require(isinstance(one.encoding, str), "its encoding is none")
     _require(isinstance(one.header, bool), "it does not know about headers")
-    known = isinstance(model.dates, dict) and all(isinstance(v, bool) for v in model.dates.values())
-    _require(known, "its dates have no order")
     _require(isinstance(model.gaps, list), "its columns with gaps are no list")
     _require(model.reach is None or float(model.reach) >= 0.0, "its reach is no distance")
     _require(isinstance(model.units, int) and model.units >= 0, "its rows have no number")
@@ -307,11 +309,14 @@ def _check_reading(model: Model) -> None:
 
 def _check_columns(model: Model) -> None:
     """A number of columns and their scales, or names that the encoder knows too."""
-    encoder, columns = model.encoder, model.columns
+    encoder, columns, steps = model.encoder, model.columns, list(model.pipeline.named_steps)
     if isinstance(columns, int):
+        _require(len(steps) == 2, f"its steps are {steps}")
         _require(isinstance(encoder, MaxAbsScaler), "its encoder is not for LIBSVM")
         _require(encoder.n_features_in_ == columns, "its encoder has other columns")
         return
+    _require(len(steps) == 3 and type(model.reader) is ColumnReader, f"its steps are {steps}")
+    _require(model.reader.columns_ == columns, "its reader has other columns")  # type: ignore[union-attr]
     _require(isinstance(encoder, ColumnTransformer), "its encoder is not for tables")
     _require(list(encoder.feature_names_in_) == columns, "its encoder has other columns")
 
@@ -362,5 +367,4 @@ def _row_of_gaps(model: Model) -> Any:
 
     if isinstance(model.columns, int):
         return csr_matrix((1, model.columns))
-    gaps = pd.DataFrame(np.full((1, len(model.columns)), np.nan), columns=model.columns)
-    return as_trained(model.encoder, gaps)
+    return pd.DataFrame(np.full((1, len(model.columns)), np.nan), columns=model.columns)

@@ -13,7 +13,6 @@ import typer
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from onefit.choose.encode import as_trained, number_columns
 from onefit.choose.familiar import Unfamiliar
 from onefit.cli.arguments import Text
 from onefit.cli.document import as_json
@@ -22,7 +21,7 @@ from onefit.cli.scores import Amounts, Labels
 from onefit.cli.spreadsheet import write_csv
 from onefit.cli.standard import check_place
 from onefit.files import DataError
-from onefit.tables import Dates, read_features
+from onefit.tables import read_features
 
 Array = NDArray[Any]
 
@@ -30,7 +29,6 @@ __all__ = [
     "Predicted",
     "check_level",
     "check_output",
-    "dates_of",
     "predict_rows",
     "predictions",
     "put_ids",
@@ -105,16 +103,14 @@ def predict_rows(model: Path, data: Path, text: Text, level: float = 0.9) -> Pre
     level : float, default=0.9
     """
     found = load_model(model)
-    numbers = None if isinstance(found.columns, int) else _numbers(found)
     others = tuple(one for one in (found.target, found.id) if one is not None)
-    reading, dates = text.reading(found.reading), dates_of(found, text)
-    rows, beside = read_features(data, found.columns, reading, numbers, others, dates)
-    X = as_trained(found.encoder, rows)
+    X, beside = read_features(data, found.columns, text.reading(found.reading), others)
     if X.shape[0] == 0:
         raise DataError(f"{data.name} has no row to predict")
     check_level(found, level)
-    frame, unfamiliar = predictions(found, X, level), Unfamiliar(found.familiar)
-    put_notes(frame, unfamiliar, X)
+    rows = found.read(X, text.dayfirst)
+    frame, unfamiliar = predictions(found, rows, level), Unfamiliar(found.familiar)
+    put_notes(frame, unfamiliar, rows)
     tally = tally_of(found)
     if found.target in beside:
         tally.add(beside[found.target], frame["prediction"].to_numpy())
@@ -138,15 +134,6 @@ def put_notes(frame: Any, unfamiliar: Unfamiliar, X: Any) -> None:
     frame["unfamiliar"] = notes
 
 
-def dates_of(model: Model, text: Text) -> Dates:
-    """Which columns of dates have the day first: as was said, else as the model was made."""
-    return Dates(model.dates) if text.dayfirst is None else Dates(asked=text.dayfirst)
-
-
-def _numbers(model: Model) -> set[Any]:
-    return number_columns(model.encoder, model.columns)
-
-
 def tally_of(model: Model) -> Amounts | Labels:
     """What the predictions of a model are scored by."""
     return Labels() if is_classifier(model.machine) else Amounts()
@@ -163,25 +150,26 @@ def check_level(model: Model, level: float) -> None:
 
 
 def predictions(model: Model, X: Any, level: float) -> Any:
-    """Predictions for encoded rows, see :func:`predict_rows`."""
+    """Predictions for rows that :meth:`Model.read` gave, see :func:`predict_rows`."""
     import pandas as pd
 
-    columns: dict[str, Any] = {"prediction": model.pipeline.predict(X)}
+    Z = model.encoder.transform(X)
+    columns: dict[str, Any] = {"prediction": model.machine.predict(Z)}
     if is_classifier(model.machine):
         classes = model.machine.classes_
         if hasattr(model.machine, "predict_proba"):
-            word, values = "probability", model.pipeline.predict_proba(X)
+            word, values = "probability", model.machine.predict_proba(Z)
         else:
-            word, values = "decision", model.pipeline.decision_function(X)
+            word, values = "decision", model.machine.decision_function(Z)
             classes = classes[1:] if values.ndim == 1 else classes
         values = np.asarray(values).reshape(X.shape[0], -1)
         columns |= {f"{word}_{one}": values[:, i] for i, one in enumerate(classes)}
     elif level > 0 and model.training is not None:
-        columns |= _interval(model, model.training, X, level)
+        columns |= _interval(model, model.training, Z, level)
     return pd.DataFrame(columns)
 
 
-def _interval(model: Model, known: Training, X: Any, level: float) -> dict[str, Any]:
+def _interval(model: Model, known: Training, Z: Any, level: float) -> dict[str, Any]:
     """Ends of the intervals; none, and a warning, where there are too few groups for the level."""
     from onefit.uncertainty import predict_interval
 
@@ -196,7 +184,7 @@ def _interval(model: Model, known: Training, X: Any, level: float) -> dict[str, 
         return {}
     machine = model.machine
     found = predict_interval(
-        machine, machine.X_fit_, known.y, model.encoder.transform(X), alpha=1.0 - level,
+        machine, machine.X_fit_, known.y, Z, alpha=1.0 - level,
         cv=known.folds, sample_weight=known.weights, groups=known.groups,
     )  # fmt: skip
     return {"lower": found.lower, "upper": found.upper}

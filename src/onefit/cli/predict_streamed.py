@@ -7,25 +7,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from onefit.choose.encode import as_trained, number_columns
 from onefit.choose.familiar import Unfamiliar
 from onefit.cli.arguments import Text
 from onefit.cli.model import Model, load_model
-from onefit.cli.predict import (
-    check_level,
-    dates_of,
-    predictions,
-    put_ids,
-    put_notes,
-    tally_of,
-)
+from onefit.cli.predict import check_level, predictions, put_ids, put_notes, tally_of
 from onefit.cli.scores import Amounts, Labels
 from onefit.cli.spreadsheet import write_csv
-from onefit.cli.streamed import as_frame
 from onefit.files import DataError, is_parquet
 from onefit.stream import open_rows
 from onefit.stream.parquet import open_dataset
-from onefit.tables import as_features
+from onefit.tables import as_frame
 
 __all__ = ["predict_to_file"]
 
@@ -66,14 +57,13 @@ def _predicted(
     read = columns if model.id in (None, *columns) else [*columns, model.id]
     target = model.target if model.target in names else None
     source = open_rows(data, target, features=read, numeric=False)
-    numbers, dates = number_columns(model.encoder, columns), dates_of(model, text)
     for piece in source.pieces:
         for block in piece.blocks(CHUNK):
             rows = as_frame(block.X)
             rows.index = block.row
-            X = as_trained(model.encoder, as_features(rows[columns], numbers, dates=dates))
-            frame = predictions(model, X, 0.0)
-            put_notes(frame, odd, X)
+            read_rows = model.read(rows[columns], text.dayfirst)
+            frame = predictions(model, read_rows, 0.0)
+            put_notes(frame, odd, read_rows)
             if target is not None:
                 tally.add(block.y, frame["prediction"].to_numpy())
             if model.id is not None:

@@ -12,11 +12,12 @@ from typing import Any
 from sklearn.base import clone
 
 from onefit import plan
+from onefit.choose.data_checks import about_notes
 from onefit.choose.encode import describe
 from onefit.choose.familiar import Familiar, columns_with_gaps
 from onefit.choose.fit import fit_recipe, in_time
 from onefit.choose.options import Options
-from onefit.choose.recipe import Recipe, make_recipe
+from onefit.choose.recipe import Recipe, checked_splits, make_recipe
 from onefit.choose.stages import plan_stages, show_stages
 from onefit.choose.task import as_targets
 from onefit.cli.model import Model, Training, make_model, save_model
@@ -93,7 +94,7 @@ def about_data(table: Table, recipe: Recipe) -> dict[str, str]:
         "missing values": str(missing) if missing else "none",
         "preprocessing": describe(recipe.encoder),
         "task": recipe.task,
-    }
+    } | about_notes(recipe.notes)
 
 
 @dataclass(frozen=True)
@@ -158,12 +159,11 @@ def select_model(
     start = perf_counter()
     recipe = make_recipe(table, options, told=outputs.report is not None)
     recipe.search.set_params(journal=journal.path)
-    splits = recipe.search.cv
     with journal.on_interrupt():
         recipe = fit_recipe(in_time(recipe, deadline), progress)
     seconds = perf_counter() - start
     recipe = _compared(recipe, seconds, journal)
-    model = None if outputs.model is None else model_of(recipe, table, source, splits)
+    model = None if outputs.model is None else model_of(recipe, table, source, options)
     n, columns = table.X.shape
     data = {"file": source.name, "rows": n, "columns": columns, "target": table.target}
     data["seed"] = options.seed
@@ -183,11 +183,8 @@ def _compared(recipe: Recipe, seconds: float, journal: JournalOption) -> Recipe:
     return recipe
 
 
-def model_of(recipe: Recipe, table: Table, source: Source, splits: Any) -> Model:
-    """The winner; fitted to all rows where it was chosen on a sample, if that can be done.
-
-    ``splits`` are those of the search, as a splitter that can be applied to other rows.
-    """
+def model_of(recipe: Recipe, table: Table, source: Source, options: Options) -> Model:
+    """The winner; fitted to all rows where it was chosen on a sample, if that can be done."""
     about: dict[str, Any] = {"id": table.id, "reading": source.reading}
     search, whole = recipe.search, source.whole
     why = "" if whole is None else _not_all(recipe, whole.X.shape[0])
@@ -205,9 +202,10 @@ def model_of(recipe: Recipe, table: Table, source: Source, splits: Any) -> Model
     machine = clone(search.best_estimator_)
     with waiting(f"the winner, on all {n:,} rows"):
         machine.fit(Z, y, sample_weight=whole.weights)
-    folds = Folds.draw(splits, Z, y, whole.groups)
-    familiar = Familiar.of(machine, encoder, columns_with_gaps(whole.X), folds, whole.groups)
-    training = Training.of(folds, y, whole.groups, whole.weights)
+    splits, _, groups, _ = checked_splits(whole, y, recipe.task, options)
+    folds = Folds.draw(splits, Z, y, groups)
+    familiar = Familiar.of(machine, encoder, columns_with_gaps(whole.X), folds, groups)
+    training = Training.of(folds, y, groups, whole.weights)
     return make_model(encoder, machine, whole, familiar, training, **about)
 
 
@@ -247,6 +245,7 @@ def explain_plan(table: Table, options: Options) -> dict[str, Any]:
     texts = [plan.explain(load, best) for load, best in setup.works.items()]
     return {
         "reasons": recipe.reasons,
+        "notes": recipe.notes,
         "candidates": len(setup.candidates),
         "splits": len(setup.folds),
         "plans": [_as_numbers(load, best) for load, best in setup.works.items()],

@@ -32,6 +32,8 @@ def show_summary(summary: dict[str, Any], files: dict[str, str]) -> None:
     )
     for reason in summary["reasons"]:
         console.print(f"  {escape(reason)}")
+    for note in summary["notes"]:
+        console.print(f"  [bold]Note[/]: {escape(note)}")
     console.print()
     console.print(_ranking(summary))
     console.print()

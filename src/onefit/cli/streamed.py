@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit.choose.encode import as_trained, describe, number_columns
+from onefit.choose.data_checks import about_notes, warn_of_columns
+from onefit.choose.encode import describe
 from onefit.choose.familiar import Familiar, columns_with_gaps
 from onefit.choose.options import Options
 from onefit.choose.recipe import Recipe, make_recipe
@@ -31,11 +32,11 @@ from onefit.stream import Chunk, HashKFold, open_rows, run
 from onefit.stream.parquet import open_dataset
 from onefit.stream.sample import row_hash
 from onefit.stream.source import Source
-from onefit.tables import Dates, Table, as_features, check_target
+from onefit.tables import ColumnReader, Table, as_frame, check_target
 
 Array = NDArray[Any]
 
-__all__ = ["as_frame", "is_streamed", "select_streamed"]
+__all__ = ["is_streamed", "select_streamed"]
 
 #: rows that columns are encoded by
 SAMPLE = 20_000
@@ -119,11 +120,12 @@ def select_streamed(
     )  # fmt: skip
     used = source.n_rows - gaps
     table = _sample(source, target, options.seed, text)
-    recipe = make_recipe(table, options)
-    recipe.search.set_params(cv=cv, journal=journal.path)
-    rows = _encoded(source, recipe, table.dates)
+    recipe = make_recipe(table, replace(options, folds=cv))
+    recipe.search.set_params(journal=journal.path)
+    rows = _encoded(source, recipe)
     with journal.on_interrupt(), progress(recipe.search):
         recipe.search.fit(rows)
+    recipe.notes.extend(warn_of_columns(recipe.strong, recipe.search, recipe.y, recipe.task))
     seconds = perf_counter() - start
     recipe.reasons.append(_about(used, len(table.y)))
     data = {"file": path.name, "rows": used, "columns": len(source.names or ())}
@@ -147,6 +149,7 @@ def _write_files(recipe: Recipe, table: Table, source: str, outputs: Outputs) ->
         y = None if held is None else held.targets
         title = f"{source}: {table.target}"
         about = {"preprocessing": describe(recipe.encoder), "task": recipe.task}
+        about |= about_notes(recipe.notes)
         write_report(
             search, outputs.report, y=y, title=title, target=table.target, about=about,
             command=outputs.command,
@@ -197,9 +200,11 @@ def _gaps(path: Path, target: str) -> tuple[int, Any]:
 
 def _sample(source: Source, target: str, seed: int, text: Text) -> Table:
     drawn = run(FrameSample(SAMPLE, seed), source.raw)
-    dates = Dates(asked=text.dayfirst).settled(drawn.frame)
-    X, y = as_features(drawn.frame, dates=dates), check_target(drawn.Y[:, 0], target)
-    return Table(X, y, target, dates=dates)
+    reader = ColumnReader(text.dayfirst, "command")
+    X, y = reader.fit_transform(drawn.frame), check_target(drawn.Y[:, 0], target)
+    for note in reader.notes_:
+        warnings.warn(note, stacklevel=2)
+    return Table(X, y, target, reader=reader, notes=tuple(reader.notes_))
 
 
 def _about(used: int, rows: int) -> str:
@@ -211,16 +216,16 @@ def _about(used: int, rows: int) -> str:
     )
 
 
-def _encoded(source: Source, recipe: Recipe, dates: Dates) -> Source:
+def _encoded(source: Source, recipe: Recipe) -> Source:
     """The rows as the encoder makes them, targets of the type that the sample has."""
     clean = partial(_cleaned, recipe.y.dtype.kind)
-    return source.transformed(partial(_numbers, recipe.encoder, dates), recipe.Z.shape[1], clean)
+    numbers = partial(_numbers, recipe.reader, recipe.encoder)
+    return source.transformed(numbers, recipe.Z.shape[1], clean)
 
 
-def _numbers(encoder: Any, dates: Dates, X: Any) -> Array:
-    rows = as_frame(X)
-    features = as_features(rows, number_columns(encoder, rows.columns), dates=dates)
-    return np.ascontiguousarray(encoder.transform(as_trained(encoder, features)), dtype=np.float64)
+def _numbers(reader: Any, encoder: Any, X: Any) -> Array:
+    rows = reader.transform(as_frame(X))
+    return np.ascontiguousarray(encoder.transform(rows), dtype=np.float64)
 
 
 def _cleaned(kind: str, y: Any) -> Array:
@@ -229,8 +234,3 @@ def _cleaned(kind: str, y: Any) -> Array:
     if kind == "O":
         return values.astype(str).astype(object)
     return values.astype(np.int64) if kind in "iu" and values.dtype.kind == "f" else values
-
-
-def as_frame(X: Any) -> Any:
-    """Rows of pyarrow's as a data frame."""
-    return X.to_pandas(date_as_object=False) if hasattr(X, "to_pandas") else X

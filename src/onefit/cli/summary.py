@@ -30,6 +30,7 @@ def summarise(
         "data": data,
         "task": recipe.task,
         "reasons": recipe.reasons,
+        "notes": recipe.notes,
         "candidates": len(facts.table["params"]),
         "splits": recipe.search.n_splits_,
         "metric": facts.scale.label,

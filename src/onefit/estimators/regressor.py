@@ -47,7 +47,8 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
     kernel : str, Kernel or callable, default="rbf"
         "rbf", "laplacian", "matern12", "matern32", "matern52", "poly", "linear", "precomputed"; a
         kernel object such as :class:`onefit.kernels.WeightedSum`; or a function ``k(X, Y)`` that
-        returns the kernel matrix. A function may compare rows of any kind, strings or graphs:
+        returns the kernel matrix, or, as for KernelRidge, ``k(x, y)`` of two rows that returns a
+        number (slower). A function may compare rows of any kind, strings or graphs:
         what is no table of numbers reaches it as an array of objects.
     gamma : float, "scale", "auto" or array of shape (d,), default="scale"
         Inverse scale of the kernel; ``exp(-gamma ||x - y||^2)`` for "rbf". An array has one for

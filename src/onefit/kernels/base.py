@@ -115,13 +115,15 @@ class Kernel(ABC):
 
 @dataclass(frozen=True)
 class CallableKernel(Kernel):
-    """A user's function of two matrices, or of two arrays of any objects.
+    """A user's function of two matrices, or of two arrays of any objects, or of two rows.
 
     Parameters
     ----------
     func : callable
         ``func(X, Y, **params)`` returns the (n, m) matrix of K(x_i, y_j), for X of shape (n, d) and
-        Y of shape (m, d); for X of shape (n,) and Y of shape (m,) where rows are not vectors.
+        Y of shape (m, d); for X of shape (n,) and Y of shape (m,) where rows are not vectors. Or,
+        as in scikit-learn's KernelRidge, ``func(x, y, **params)`` returns the number K(x, y) for
+        two rows; that takes n m calls.
     params : mapping, default={}
         Keyword arguments for `func`.
     """
@@ -133,7 +135,7 @@ class CallableKernel(Kernel):
     params: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
-        values = self._evaluate(geometry.X, geometry.Y, geometry.shape)
+        values = self._evaluate(geometry.X, geometry.Y, geometry.shape, geometry.symmetric)
         if geometry.symmetric:
             values = symmetric(values, f"kernel {self._name}")
         if out is None:
@@ -157,17 +159,53 @@ class CallableKernel(Kernel):
     def _name(self) -> str:
         return str(getattr(self.func, "__name__", repr(self.func)))
 
-    def _evaluate(self, X: Points, Y: Points, shape: tuple[int, int]) -> Array:
-        values: Array = np.asarray(self.func(X, Y, **self.params))
-        name = self._name
-        if values.shape != shape:
-            raise ValueError(
-                f"kernel {name} returned an array of shape {values.shape} for {shape[0]} and "
-                f"{shape[1]} points, expected {shape}: it must take two matrices of rows and "
-                "return the whole kernel matrix."
-            )
-        require_finite(values, f"kernel {name}", "Check the function at the points given.")
+    def _evaluate(self, X: Points, Y: Points, shape: tuple[int, int], same: bool = False) -> Array:
+        values = self._of_matrices(X, Y, shape)
+        if isinstance(values, Exception) or self._by_chance(X, Y, shape):
+            if self._is_of_rows(X, Y):
+                values = self._of_rows(X, Y, same)
+            elif isinstance(values, Exception):
+                raise values
+        require_finite(values, f"kernel {self._name}", "Check the function at the points given.")
         return values
+
+    def _of_matrices(self, X: Points, Y: Points, shape: tuple[int, int]) -> Array | Exception:
+        """The matrix, if the function is one of two matrices; else what is wrong with that."""
+        try:
+            values: Array = np.asarray(self.func(X, Y, **self.params))
+        except Exception as error:
+            return error
+        if values.shape == shape:
+            return values
+        return ValueError(
+            f"kernel {self._name} returned an array of shape {values.shape} for {shape[0]} and "
+            f"{shape[1]} points, expected {shape}: it must take two matrices of rows and return "
+            "the whole kernel matrix, or two rows and return a number."
+        )
+
+    def _by_chance(self, X: Points, Y: Points, shape: tuple[int, int]) -> bool:
+        """Whether the shape was right for the number of columns only, as that of x @ y may be."""
+        width = X.shape[1] if len(X.shape) == 2 else 0
+        if width < 2 or width not in shape or min(shape) < 2:
+            return False
+        n, m = (k - 1 if k == width else k for k in (2, min(3, shape[1])))
+        return isinstance(self._of_matrices(X[:n], Y[:m], (n, m)), Exception)
+
+    def _is_of_rows(self, X: Points, Y: Points) -> bool:
+        """Whether the function gives a number for two rows."""
+        try:
+            return np.ndim(self.func(X[0], Y[0], **self.params)) == 0
+        except Exception:
+            return False
+
+    def _of_rows(self, X: Points, Y: Points, same: bool) -> Array:
+        """The matrix from a function of two rows."""
+        left, right = ([A[i] for i in range(A.shape[0])] for A in (X, Y))
+        values = np.empty((len(left), len(right)))
+        for i, x in enumerate(left):
+            for j in range(i if same else 0, len(right)):
+                values[i, j] = self.func(x, right[j], **self.params)
+        return np.triu(values) + np.triu(values, 1).T if same else values
 
 
 def symmetric(K: Array, name: str, tol: float | None = None) -> Array:

@@ -54,7 +54,7 @@ def resolve_kernel(
     ----------
     kernel : str, Kernel or callable
         A name in `KERNELS`; a kernel object, returned as it is; or a function of two matrices of
-        rows that returns the kernel matrix.
+        rows that returns the kernel matrix, or of two rows that returns a number.
     X : array or sparse matrix of shape (n, d)
         The training points; only gamma="scale" and "auto" look at them.
     gamma : float, "scale", "auto" or array of shape (d,), default="scale"

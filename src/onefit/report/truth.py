@@ -151,7 +151,13 @@ def influential(
     )
     if features is None:
         text += " Rows are counted from 0."
-    head = ["row", "truth", "held-out value", "influence", *map(str, columns)]
+    head = [
+        getattr(names, "name", None) or "row",
+        "truth",
+        "held-out value",
+        "influence",
+        *map(str, columns),
+    ]
     return [Section("influence", "Most influential rows", text, head=head, rows=rows)]
 
 

@@ -1,34 +1,47 @@
-"""Dates as people write them, as days since 1970: 2021-03-05, 5.3.2021, 03/05/2021 14:30.
+"""Dates as people write them, as days since 1970: 2021-03-05, 5.3.2021, 5-Mar-2021 14:30.
 
 A column is read as a whole. Where its dates end in the year, day or month may stand first: a number
 above 12 in one of the two places settles that for the whole column, and so does a point between the
 numbers, which everybody writes with the day first. A column such as 01/02/2021, 03/04/2021 leaves
 it open and is refused, unless the caller says which it is, or the model that it is read for was
-made from a column that settled it.
+made from a column that settled it. A month that is named in English leaves nothing open.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit.files import DataError, columns_of, filled, may_hold_text, shown
+from onefit.files import DataError, filled
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Array = NDArray[Any]
 
-__all__ = ["COMMAND", "PYTHON", "Dates", "Words", "days", "first_undated"]
+__all__ = ["COMMAND", "MONTH_NAME", "PYTHON", "WORDS", "Words", "day_first", "days", "is_dated"]
 
 YEAR_FIRST = re.compile(r"(\d{4})([-/])(\d{1,2})\2(\d{1,2})([ T]\d.*)?")
 YEAR_LAST = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4})([ T]\d.*)?")
-MONTHS = 12
+MONTH_NAMES = (
+    "january", "february", "march", "april", "may", "june", "july", "august", "september",
+    "october", "november", "december",
+)  # fmt: skip
+MONTH_NAME = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+NAMED = tuple(
+    re.compile(pattern, re.I)
+    for pattern in (
+        rf"(?P<day>\d{{1,2}})[-/ .]{{0,2}}(?P<month>{MONTH_NAME})[-/ ,]{{1,2}}(?P<year>\d{{4}})"
+        r"(?P<time>[ T]\d.*)?",
+        rf"(?P<month>{MONTH_NAME}) ?(?P<day>\d{{1,2}}),? (?P<year>\d{{4}})(?P<time>[ T]\d.*)?",
+        rf"(?P<year>\d{{4}})[-/ ](?P<month>{MONTH_NAME})[-/ ](?P<day>\d{{1,2}})"
+        r"(?P<time>[ T]\d.*)?",
+    )
+)
+MONTHS = len(MONTH_NAMES)
 DAY = 86400.0
 
 
@@ -41,51 +54,29 @@ class Words(NamedTuple):
 
 COMMAND = Words("leave it out with --drop {}", "--dayfirst or --monthfirst")
 PYTHON = Words("leave that column out", "dayfirst=True or dayfirst=False")
+WORDS = {"command": COMMAND, "python": PYTHON}
 
 
-@dataclass(frozen=True)
-class Dates:
-    """What is known of columns whose dates end in the year.
+def day_first(column: pd.Series, asked: bool | None, what: str, words: Words) -> bool | None:
+    """Whether the day stands first in dates that end in the year; None where that is no question.
 
-    Attributes
-    ----------
-    known : dict
-        Whether the day stands first, by the name of the column.
-    asked : bool or None
-        The same for columns that are not known and leave it open; None refuses those.
+    ``asked`` counts where the column leaves it open; None refuses such a column.
     """
-
-    known: Mapping[Any, bool] = field(default_factory=dict)
-    asked: bool | None = None
-
-    def of(self, name: Any, column: pd.Series, words: Words = COMMAND) -> bool | None:
-        """Whether the day stands first; None where that is no question."""
-        if name in self.known:
-            return self.known[name]
-        return _order(filled(column), self.asked, f"column {shown(name)}", words)
-
-    def settled(self, frame: pd.DataFrame, words: Words = COMMAND) -> Dates:
-        """The same of all columns of a table for which it is a question."""
-        names = frame.columns[columns_of(frame, may_hold_text)]
-        orders = {name: self.of(name, frame[name], words) for name in names}
-        return Dates({name: one for name, one in orders.items() if one is not None})
-
-
-def _order(values: Array, asked: bool | None, what: str, words: Words) -> bool | None:
+    values = filled(column)
     dates = _year_last(values)
     if not dates:
         return None
-    day_first = next((one[0] for one in dates if int(one[1]) > MONTHS), None)
-    month_first = next((one[0] for one in dates if int(one[3]) > MONTHS), None)
-    if day_first and day_first == month_first:
+    with_day = next((one[0] for one in dates if int(one[1]) > MONTHS), None)
+    with_month = next((one[0] for one in dates if int(one[3]) > MONTHS), None)
+    if with_day and with_day == with_month:
         return None
-    if day_first and month_first:
+    if with_day and with_month:
         raise DataError(
-            f"{what} holds {day_first!r} and {month_first!r}, with day and month in different "
+            f"{what} holds {with_day!r} and {with_month!r}, with day and month in different "
             "places; write dates in one way, as 2021-03-05, say"
         )
-    if day_first or month_first or dates[0][2] == ".":
-        return not month_first
+    if with_day or with_month or dates[0][2] == ".":
+        return not with_month
     if asked is None:
         raise DataError(f"{what} {_open(dates)}; say which with {words.which}")
     return asked
@@ -104,14 +95,12 @@ def _year_last(values: Array) -> list[re.Match[str]]:
 
 def _open(dates: list[re.Match[str]]) -> str:
     """The two readings of a column's dates, by one of them that makes a difference."""
-    import calendar
-
     one = next((one for one in dates if int(one[1]) != int(one[3])), dates[0])
     first, second = int(one[1]), int(one[3])
-    months = calendar.month_name
+    months = [name.capitalize() for name in MONTH_NAMES]
     return (
-        f"holds dates such as {one[0]!r}, which is {first} {months[second]} if the day stands "
-        f"first, and {second} {months[first]} if the month does"
+        f"holds dates such as {one[0]!r}, which is {first} {months[second - 1]} if the day stands "
+        f"first, and {second} {months[first - 1]} if the month does"
     )
 
 
@@ -137,10 +126,9 @@ def days(column: pd.Series, dayfirst: bool | None = None) -> Array | None:
     return np.asarray(since.to_numpy(dtype=float) / DAY)
 
 
-def first_undated(column: pd.Series, dayfirst: bool) -> int:
-    """The place of the first value that is no date in this order."""
-    undated = _moments(column, dayfirst).isna().to_numpy()
-    return int(np.argmax(undated & column.notna().to_numpy()))
+def is_dated(column: pd.Series, dayfirst: bool | None) -> Array:
+    """Which values are dates in this order."""
+    return np.asarray(_moments(column, dayfirst).notna().to_numpy())
 
 
 def _moments(column: pd.Series, dayfirst: bool | None) -> Any:
@@ -159,8 +147,11 @@ def _rewritten(text: Any, dayfirst: bool | None) -> str | None:
     if not isinstance(text, str):
         return None
     match = YEAR_FIRST.fullmatch(text)
+    named = next((found for one in NAMED if (found := one.fullmatch(text))), None)
     if match is not None:
         year, _, month, day, time = match.groups()
+    elif named is not None:
+        year, day, time, month = (*named.group("year", "day", "time"), _month(named["month"]))
     else:
         match = YEAR_LAST.fullmatch(text) if dayfirst is not None else None
         if match is None:
@@ -168,5 +159,13 @@ def _rewritten(text: Any, dayfirst: bool | None) -> str | None:
         day, _, month, year, time = match.groups()
         if not dayfirst:
             day, month = month, day
+    if not month:
+        return None
     # pandas would take 2021-13-05 for a date with the month last
     return f"{year}-{month:0>2}-{day:0>2}{time or ''}" if int(month) <= MONTHS else None
+
+
+def _month(name: str) -> str:
+    """The number of a month, by its name or the beginning of it; nothing for another word."""
+    start = name.lower().rstrip(".")
+    return next((str(i + 1) for i, one in enumerate(MONTH_NAMES) if one.startswith(start)), "")

@@ -1,59 +1,58 @@
-"""Columns that are used as they stand, and were hardly meant so: each gets a warning."""
+"""Columns that are used as they stand, and were hardly meant so: each gets a note."""
 
 from __future__ import annotations
 
 import re
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit.files import columns_of, filled, may_hold_text, place_of, shown
-from onefit.tables.values import odd_word
+from onefit.files import columns_of, filled, may_hold_text, shown
+from onefit.tables.values import odd_cells
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Array = NDArray[Any]
 
-__all__ = ["warn_of_mistakes"]
+__all__ = ["mistakes", "names_the_rows"]
 
 #: names of columns that number or name the rows, and rows from which 1, 2, 3 ... do so by any name
 ID = re.compile(r"(.*[_ .-])?(id|ids|index|idx|key|uuid|nr|no)|row|row_?number|.*[a-z]I[Dd]", re.I)
 COUNTED = 50
 
 
-def warn_of_mistakes(X: pd.DataFrame) -> None:
-    """Say what was used as it stands, but was hardly meant so."""
-    for name in X.columns:
-        if str(name).startswith("Unnamed: "):
-            warnings.warn(
-                f"a column without a name is used as {name!r}; if it numbers the rows, leave it "
-                f"out with --drop {name!r}",
-                stacklevel=3,
-            )
-    for name in _counting(X):
-        warnings.warn(
-            f"column {shown(name)} looks like a number of the row, which says nothing of new ones, "
-            f"and is used; if it is one, leave it out with --id {shown(name)}",
-            stacklevel=3,
-        )
-    for name in X.columns[columns_of(X, may_hold_text)]:
-        texts, rows = filled(X[name]), np.flatnonzero(X[name].notna().to_numpy())
-        odd = odd_word(texts)
-        if odd is not None:
-            warnings.warn(
-                f"column {shown(name)} holds numbers but for {shown(texts[odd])} in "
-                f"{place_of(X, rows[odd])}, so it is used as text; correct it, or leave it empty",
-                stacklevel=3,
-            )
-        elif len(set(texts)) == len(X) > 10:
-            warnings.warn(
-                f"column {shown(name)} holds another text in every row, which says nothing of new "
-                f"ones; leave it out with --drop {shown(name)}, or --id if it names the rows",
-                stacklevel=3,
-            )
+def mistakes(X: pd.DataFrame) -> list[str]:
+    """What is used as it stands, but was hardly meant so, a sentence each."""
+    notes = [
+        f"a column without a name is used as {name!r}; if it numbers the rows, leave it out with "
+        f"--drop {name!r}"
+        for name in X.columns
+        if str(name).startswith("Unnamed: ")
+    ]
+    notes += [
+        f"column {shown(name)} looks like a number of the row, which says nothing of new ones, and "
+        f"is used; if it is one, leave it out with --id {shown(name)}"
+        for name in _counting(X)
+    ]
+    return notes + [
+        f"column {shown(name)} holds another text in every row, which says nothing of new ones; "
+        f"leave it out with --drop {shown(name)}, or --id if it names the rows"
+        for name in _different(X)
+    ]
+
+
+def names_the_rows(X: pd.DataFrame) -> list[Any]:
+    """Columns that number or name the rows."""
+    return [*_counting(X), *_different(X)]
+
+
+def _different(X: pd.DataFrame) -> list[Any]:
+    """Columns with another text in every row, but for numbers with a word among them."""
+    names = X.columns[columns_of(X, may_hold_text)] if len(X) > 10 else ()
+    found = [name for name in names if len(set(filled(X[name]))) == len(X)]
+    return [name for name in found if not odd_cells(filled(X[name])).size]
 
 
 def _counting(X: pd.DataFrame) -> list[Any]:

@@ -22,12 +22,13 @@ from onefit.files import (
     read_libsvm,
     shown,
 )
-from onefit.tables.dates import Dates, days
-from onefit.tables.features import as_features
-from onefit.tables.mistakes import warn_of_mistakes
+from onefit.tables.dates import COMMAND, day_first, days
+from onefit.tables.mistakes import mistakes
+from onefit.tables.reader import ColumnReader
 from onefit.tables.table import Roles, Table
 from onefit.tables.target import check_target
 from onefit.tables.values import holds_numbers
+from onefit.written import is_gap, read_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -85,8 +86,8 @@ def read_table(
             raise DataError(f"{flag} {shown(name)} is the target itself; name another column")
     if not len(frame):
         raise DataError(f"{path.name} has a header and no row; add rows to learn from")
-    dates = Dates(asked=dayfirst)
-    frame = _in_order(_with_target(frame, target), roles.time, dates)
+    frame, notes = _with_target(frame, target)
+    frame = _in_order(frame, roles.time, dayfirst)
     y = check_target(frame[target], target)
     others = {target, *drop, *roles.names.values()}
     features = frame.drop(columns=list(others))
@@ -95,11 +96,12 @@ def read_table(
             f"{path.name} has no column beside the target {shown(target)} to predict it by"
         )
     _check_filled(features)
-    dates = dates.settled(features)
-    X = as_features(features, dates=dates)
-    warn_of_mistakes(X)
-    roled = _roles(frame, roles)
-    return Table(X.reset_index(drop=True), y, target, **roled, dates=dates)
+    reader = ColumnReader(dayfirst, "command")
+    X = reader.fit_transform(features)
+    found = [*reader.notes_, *mistakes(X)]
+    for note in found:
+        warnings.warn(note, stacklevel=2)
+    return Table(X, y, target, **_roles(frame, roles), reader=reader, notes=(*notes, *found))
 
 
 def _check_column(frame: pd.DataFrame, name: str, path: Path) -> None:
@@ -119,28 +121,45 @@ def _check_filled(frame: pd.DataFrame) -> None:
         )
 
 
-def _with_target(frame: pd.DataFrame, target: str) -> pd.DataFrame:
-    """The rows that have a target; how many have none is said."""
+def _with_target(frame: pd.DataFrame, target: str) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The rows that have a target, and a note of how many have none."""
+    frame = _without_gap_codes(frame, target)
     there = frame[target].notna().to_numpy()
     skipped = int((~there).sum())
     if not 0 < skipped < len(frame):
-        return frame
-    warnings.warn(
+        return frame, ()
+    note = (
         f"{skipped} of {len(frame)} rows are left out, because they have no value of the target "
-        f"{shown(target)} (the first is {place_of(frame, int(np.argmin(there)))})",
-        stacklevel=3,
+        f"{shown(target)} (the first is {place_of(frame.index, int(np.argmin(there)))})"
     )
-    found: pd.DataFrame = frame[there]
-    return found
+    warnings.warn(note, stacklevel=3)
+    return frame[there], (note,)
 
 
-def _in_order(frame: pd.DataFrame, time: str | None, dates: Dates) -> pd.DataFrame:
+def _without_gap_codes(frame: pd.DataFrame, target: str) -> pd.DataFrame:
+    """A target of numbers with gap codes among them as numbers with gaps."""
+    import pandas as pd
+
+    texts = frame[target].dropna()
+    if holds_numbers(texts.dtype) or not all(isinstance(one, str) for one in texts):
+        return frame
+    gaps = np.array([is_gap(one) for one in texts], dtype=bool)
+    rest = texts[~gaps]
+    numbers = pd.to_numeric(rest, errors="coerce")
+    if not gaps.any() or (numbers.isna().any() and read_numbers(rest.to_numpy()) is None):
+        return frame
+    y = rest if numbers.isna().any() else numbers
+    return frame.assign(**{target: y.reindex(frame.index)})
+
+
+def _in_order(frame: pd.DataFrame, time: str | None, dayfirst: bool | None) -> pd.DataFrame:
     """The rows, in the order of a column of times."""
     if time is None:
         return frame
     moments: Any = frame[time]
     if not holds_numbers(moments.dtype):
-        found = days(moments, dates.of(time, moments))
+        order = day_first(moments, dayfirst, f"column {shown(time)}", COMMAND)
+        found = days(moments, order)
         if found is None:
             raise DataError(
                 f"--time {shown(time)} holds neither numbers nor dates such as 2021-03-05; write "
@@ -149,12 +168,9 @@ def _in_order(frame: pd.DataFrame, time: str | None, dates: Dates) -> pd.DataFra
         moments = found
     moments = np.asarray(moments, dtype=float)
     if np.isnan(moments).any():
-        row = int(np.argmax(np.isnan(moments)))
-        raise DataError(
-            f"--time {shown(time)} has no value in {place_of(frame, row)}; remove that row"
-        )
-    ordered: pd.DataFrame = frame.iloc[np.argsort(moments, kind="stable")]
-    return ordered
+        row = place_of(frame.index, int(np.argmax(np.isnan(moments))))
+        raise DataError(f"--time {shown(time)} has no value in {row}; remove that row")
+    return frame.iloc[np.argsort(moments, kind="stable")]
 
 
 def _roles(frame: pd.DataFrame, roles: Roles) -> dict[str, Any]:
@@ -178,8 +194,8 @@ def _complete(frame: pd.DataFrame, name: str, flag: str) -> pd.Series:
     column = frame[name]
     gaps = np.flatnonzero(column.isna().to_numpy())
     if gaps.size:
-        place = place_of(frame, int(gaps[0]))
-        raise DataError(f"{flag} {shown(name)} has no value in {place}; fill it in")
+        row = place_of(frame.index, int(gaps[0]))
+        raise DataError(f"{flag} {shown(name)} has no value in {row}; fill it in")
     return column
 
 
@@ -191,23 +207,17 @@ def read_features(
     path: Path,
     columns: list[str] | int,
     reading: Reading = Reading(),  # noqa: B008
-    numbers: set[str] | None = None,
     others: tuple[str, ...] = (),
-    dates: Dates = Dates(),  # noqa: B008
 ) -> tuple[Any, dict[str, Array]]:
-    """The named columns of a file, or the LIBSVM matrix with so many columns; and other columns.
+    """The named columns of a file as they stand, or the LIBSVM matrix with so many columns.
 
     Parameters
     ----------
     path : Path
     columns : list of str, or int
     reading : Reading
-    numbers : set of str, default=None
-        Those columns that hold numbers, however they are written; None for those that look so.
     others : tuple of str
-        Further columns, which are returned as they are where the file has them.
-    dates : Dates
-        Which columns of dates have the day first.
+        Further columns, which are returned by their names where the file has them.
     """
     if isinstance(columns, int):
         if not is_libsvm(path):
@@ -223,4 +233,4 @@ def read_features(
             f"{'it' if len(missing) == 1 else 'them'}, empty where unknown"
         )
     beside = {name: frame[name].to_numpy() for name in others if name in frame.columns}
-    return as_features(frame[columns], numbers, dates=dates), beside
+    return frame[columns], beside

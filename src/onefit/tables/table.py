@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
-from onefit.tables.dates import Dates
+from onefit.tables.reader import ColumnReader
 
 Array = NDArray[Any]
 
@@ -44,7 +44,8 @@ class Table:
 
     Attributes
     ----------
-    X : DataFrame, or sparse matrix for LIBSVM, or array
+    X : DataFrame of floats and text, or sparse matrix for LIBSVM, or array
+        The index of a table from a CSV file is called "line", and has the lines of the file.
     y : (n,) array
     target : str
         Name of the target.
@@ -53,8 +54,10 @@ class Table:
         Name of the ids.
     ordered : bool
         Whether the rows are in the order of time, and splits have to keep it.
-    dates : Dates
-        Which columns of dates have the day first.
+    reader : ColumnReader or None
+        What made the columns of a DataFrame what they are, fitted.
+    notes : tuple of str
+        What a user should know of the data, a sentence each.
     """
 
     X: Any = field(repr=False)
@@ -65,7 +68,8 @@ class Table:
     ids: Array | None = field(default=None, repr=False)
     id: str | None = None
     ordered: bool = False
-    dates: Dates = Dates()  # noqa: RUF009
+    reader: ColumnReader | None = field(default=None, repr=False)
+    notes: tuple[str, ...] = ()
 
     def sample(self, rows: int, seed: int) -> Table:
         """A random sample of so many rows, in their order; the table itself if it has no more."""
@@ -77,7 +81,7 @@ class Table:
     def take(self, rows: Array) -> Table:
         """Some of the rows."""
         framed = hasattr(self.X, "iloc")
-        X = self.X.iloc[rows].reset_index(drop=True) if framed else self.X[rows]
+        X = self.X.iloc[rows] if framed else self.X[rows]
         others = {name: getattr(self, name) for name in ("groups", "weights", "ids")}
         kept: Any = {name: one[rows] for name, one in others.items() if one is not None}
         return replace(self, X=X, y=self.y[rows], **kept)

@@ -3,31 +3,41 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit.files import DataError, place_of
+from onefit.files import DataError, place_of, shown
+from onefit.tables.dates import MONTH_NAME
+from onefit.written import number_parts
 
 Array = NDArray[Any]
 
 __all__ = [
     "DATE",
     "DATES",
+    "LABELS",
+    "cells_at",
     "check_sizes",
     "holds_numbers",
-    "odd_word",
+    "odd_cells",
     "refuse_nested",
-    "say_how",
 ]
 
 #: beyond these, squares and their sums are no finite numbers any more, or zero
 LARGEST, SMALLEST = 1e150, 1e-150
+#: whole numbers with more values than this are quantities, not labels
+LABELS = 20
+#: numbers with at most this share of other words among them were meant as numbers
+ODD_SHARE = 0.1
+#: cells that a message names
+NAMED_CELLS = 5
 DATE = re.compile(
     r"(\d{1,4}[-/]\d{1,2}[-/]\d{1,4}|\d{1,2}\.\d{1,2}\.\d{4})([ T]\d.*)?|\d{1,2}:\d\d(:\d.*)?"
+    rf"|\d{{1,4}}[-/ .]{{0,2}}{MONTH_NAME}[-/ ,]{{1,2}}\d{{1,4}}([ T]\d.*)?",
+    re.I,
 )
 DATES = "holds dates or times; turn it into numbers (days since a date, say)"
 
@@ -39,11 +49,15 @@ def holds_numbers(kind: Any) -> bool:
     return bool(pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind))
 
 
-def check_sizes(numbers: Array, name: Callable[[int], str], remedy: str, rows: Any = None) -> None:
-    """Refuse columns with numbers that are infinite, or whose squares would be.
+def cells_at(texts: Array, index: Any, places: Array) -> str:
+    """The first of some cells, each with its place, and how many more there are."""
+    said = ", ".join(f"{shown(texts[i])} in {place_of(index, i)}" for i in places[:NAMED_CELLS])
+    more = len(places) - NAMED_CELLS
+    return said if more <= 0 else f"{said} and {more} more"
 
-    ``rows`` is the table that they are from, which knows the lines of its file.
-    """
+
+def check_sizes(numbers: Array, name: Callable[[int], str], remedy: str, index: Any) -> None:
+    """Refuse columns with numbers that are infinite, or whose squares would be."""
     # the largest of each column without a matrix of sizes
     high, low = (
         reduce(numbers, axis=0, initial=0.0) for reduce in (np.fmax.reduce, np.fmin.reduce)
@@ -59,7 +73,7 @@ def check_sizes(numbers: Array, name: Callable[[int], str], remedy: str, rows: A
     infinite = bool(np.isinf(found).any())
     row = int(np.flatnonzero(np.isinf(found) if infinite else found > LARGEST)[0])
     word, hint = ("infinite", remedy) if infinite else ("too large", "change its unit")
-    raise DataError(f"{what} is {word} in {place_of(rows, row)}; {hint}")
+    raise DataError(f"{what} is {word} in {place_of(index, row)}; {hint}")
 
 
 def refuse_nested(values: Array, what: str, remedy: str = "") -> None:
@@ -70,14 +84,23 @@ def refuse_nested(values: Array, what: str, remedy: str = "") -> None:
         )
 
 
-def odd_word(texts: Array) -> int | None:
-    """The place of the first text that is no number, where nearly all the others are."""
+def odd_cells(texts: Array) -> Array:
+    """The places of the few texts that are no numbers, or no dates, where the others are.
+
+    Empty where there is none, and where they are more than a tenth: then these are words.
+    """
     import pandas as pd
 
-    words = np.flatnonzero(pd.isna(pd.to_numeric(texts, errors="coerce")))
-    return int(words[0]) if 0 < words.size <= 0.1 * texts.size else None
-
-
-def say_how(what: str, how: str) -> None:
-    """Warn that a column of texts is read as numbers."""
-    warnings.warn(f"{what} is read as numbers: {how}", stacklevel=4)
+    if texts.size == 0:
+        return np.empty(0, dtype=np.intp)
+    plain = ~pd.isna(pd.to_numeric(texts, errors="coerce"))
+    units = [None if (one := number_parts(str(text))) is None else one[2] for text in texts]
+    known = [one for one in units if one is not None]
+    common = max(set(known), key=known.count) if known else ""
+    written = np.array([one == common for one in units], dtype=bool)
+    dated = np.array([DATE.fullmatch(str(text)) is not None for text in texts], dtype=bool)
+    for good in (plain, written | plain, dated):
+        odd = np.flatnonzero(~good)
+        if 0 < odd.size <= ODD_SHARE * texts.size:
+            return odd
+    return np.empty(0, dtype=np.intp)
