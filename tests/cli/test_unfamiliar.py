@@ -166,6 +166,6 @@ def test_lines_of_rows_that_were_sorted_or_left_out(onefit, frame, tmp_path):
     frame.loc[7, "age"] = "old"
     frame.to_csv(tmp_path / "data.csv", index=False)
     done = onefit("explain", tmp_path / "data.csv", "--target", "price", "--time", "day")
-    assert done.exit_code == 0, done.stderr
+    assert done.exit_code == 3, done.stderr
     assert "(the first is line 4)" in done.stderr
     assert "column 'age' holds numbers but for 'old' in line 9" in done.stderr

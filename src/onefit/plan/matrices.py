@@ -115,11 +115,12 @@ def _fit_alone(work: Workload) -> float:
     """K and a matrix that its factor overwrites; beside straight pieces, K on the other points too.
 
     Less than :func:`_fit`, which has room for the eigenvalues where rounding spoils a factor: what
-    may well succeed is not refused. Rows that are removed leave a part of K, which is copied.
+    may well succeed is not refused. Rows that are removed leave a part of K, which is copied. The
+    certificate of a fit in single precision has a copy of K in double precision.
     """
     each = 2.0 if active_share(work) == 1.0 else 3.0
     if not work.removed:
-        return each
+        return each if work.itemsize == 8 else 3.0
     return 1.0 + each * ((work.n - min(work.removed)) / work.n) ** 2
 
 
