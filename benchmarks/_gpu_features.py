@@ -168,9 +168,10 @@ def criteria(flags) -> list[dict]:
         target = np.sign(y) if "hinge" in loss else y
 
         def run(rows, kind=kind, loss=loss, settings=settings, target=target):
-            return KernelSearchCV(kind(loss=loss), grid, cv=CV, refit=False, **settings).fit(
-                rows, target
-            )
+            # the influence series expands around one loss, whose width has to be a number
+            width = {"threshold": 0.5} if loss == "huber" else {}
+            search = KernelSearchCV(kind(loss=loss, **width), grid, cv=CV, refit=False, **settings)
+            return search.fit(rows, target)
 
         if not found:
             run(there)  # libraries start

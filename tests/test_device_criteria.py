@@ -43,7 +43,8 @@ def bring(name):
 def searched(name, loss, fit_intercept=True, **settings):
     kind = KernelRegressor if loss in ("squared", "huber") else KernelClassifier
     criterion = InfluenceLoo(order=2) if (name, loss) == ("influence_loo", "log") else name
-    machine = kind(loss=loss, fit_intercept=fit_intercept)
+    width = {"threshold": 0.5} if loss == "huber" else {}  # the influence series needs a number
+    machine = kind(loss=loss, fit_intercept=fit_intercept, **width)
     scoring = "neg_mean_squared_error" if kind is KernelRegressor else None
     return KernelSearchCV(
         machine, GRID, cv=3, scoring=scoring, criterion=criterion, refit=False, **settings

@@ -29,7 +29,7 @@ def pairs(A, B, norm=2):
         (PerFeature(Gaussian, (4.0, 0.0, 1.0)), lambda A, B: pairs(A * [2, 0, 1], B * [2, 0, 1])),
         (OnColumns(Linear(), (0, 2)), lambda A, B: pairs(A[:, [0, 2]], B[:, [0, 2]])),
     ],
-    ids=str,
+    ids=["gaussian", "laplace", "linear", "per feature", "on columns"],
 )
 def test_by_hand(kernel, apart):
     found = novelty(KernelRegressor(kernel=kernel).fit(X, y), X_new)

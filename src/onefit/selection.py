@@ -266,7 +266,7 @@ def _relevance(recipe: Recipe, table: Table, options: Options) -> Relevance:
     splitter, _ = choose_splits(again_on, recipe.task, replace(options, folds=5))
     again: KernelSearchCV = clone(search)
     again.set_params(param_grid=wide | loss, search="gradient", cv=splitter, method="auto")
-    again.set_params(probabilities=None)
+    again.set_params(probabilities=None, criterion=options.criterion)
     found = find_relevance(again.fit(Z, y, **recipe.params), Z, y, cv=splitter, **recipe.params)
     return replace(found, names=_column_names(recipe.encoder, table.X))
 

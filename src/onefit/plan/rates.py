@@ -174,8 +174,8 @@ CUDA = Rates(
     eigh=Rate(5.4e12, 6000.0),
     pass_seconds_per_number=3e-12,
     gather_seconds_per_number=6e-12,
-    entry_seconds_per_number=2e-11,
-    call_seconds=2e-5,
+    entry_seconds_per_number=4e-11,
+    call_seconds=4e-5,
     single_gain=1.0,
     on_device=True,
 )

@@ -16,8 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from onefit._describe import describe, digest
 from onefit._types import Array
 from onefit._validation import DataError
@@ -44,10 +42,10 @@ class ParquetPiece:
     path : str
     files : file system of pyarrow's
     group : int
-    partition : pyarrow expression
-        What the file's folder tells of its rows.
-    schema : pyarrow schema
-        Of the file, and of what its folder tells.
+    stored : list of str
+        Columns to read.
+    constants : dict
+        Values of the columns that the file's folder tells.
     columns : Columns
     given : Given
     filter : pyarrow expression or None
@@ -59,8 +57,8 @@ class ParquetPiece:
     path: str
     files: Any = field(repr=False)
     group: int
-    partition: Any
-    schema: Any = field(repr=False)
+    stored: list[str] = field(repr=False)
+    constants: dict[str, Any]
     columns: Columns = field(repr=False)
     given: Given = field(repr=False)
     filter: Any = field(repr=False)
@@ -79,32 +77,19 @@ class ParquetPiece:
             raise DataError(f"{self.where} has other rows now than its footer said; open it again")
 
     def _batches(self, rows: int) -> Iterator[Any]:
-        """All rows, and whether the filter keeps each; pyarrow finds the columns for that."""
         import pyarrow as pa
-        from pyarrow import dataset
+        from pyarrow import parquet
 
-        projection = {name: dataset.field(name) for name in self.columns.read}
-        if self.filter is not None:
-            projection[_KEPT] = self.filter
-        options = dataset.ParquetFragmentScanOptions(
-            use_buffered_stream=True,
-            buffer_size=BUFFER,
-            pre_buffer=False,
-            page_checksum_verification=True,
-        )
         try:
-            # a new one, which reads the footer as it is now
-            fragment = dataset.ParquetFileFormat().make_fragment(
-                self.path, self.files, self.partition, row_groups=[self.group]
-            )
-            yield from fragment.to_batches(
-                self.schema,
-                columns=projection,
-                batch_size=rows,
-                batch_readahead=0,
-                fragment_scan_options=options,
-                use_threads=False,
-            )
+            with parquet.ParquetFile(
+                self.path,
+                filesystem=self.files,
+                buffer_size=BUFFER,
+                pre_buffer=False,
+                page_checksum_verification=True,
+            ) as file:
+                for batch in file.iter_batches(rows, [self.group], self.stored, use_threads=False):
+                    yield self._with_constants(batch)
         except (pa.ArrowException, OSError, KeyError) as error:
             reason = str(error).splitlines()[0]
             raise DataError(
@@ -112,13 +97,23 @@ class ParquetPiece:
                 f"{reason}; restore the file, or leave it out"
             ) from error
 
+    def _with_constants(self, batch: Any) -> Any:
+        import pyarrow as pa
+
+        for name, value in self.constants.items():
+            batch = batch.append_column(name, pa.array([value] * batch.num_rows))
+        return batch
+
     def _kept(self, batch: Any, row: Array, given: Given) -> tuple[Any, Array, Given]:
         """The rows that the filter keeps."""
         if self.filter is None:
             return batch, row, given
-        mask = batch.column(_KEPT).fill_null(False)
-        kept = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
-        return batch.filter(mask), row[kept], given.filter(kept)
+        import pyarrow as pa
+
+        table = pa.table(batch).append_column(_PLACE, pa.array(row - row[0]))
+        table = table.filter(self.filter)
+        kept = table.column(_PLACE).to_numpy()
+        return table, row[kept], given.filter(kept)
 
     def _block(self, batch: Any, row: Array, given: Given) -> Block:
         columns = self.columns
@@ -131,7 +126,7 @@ class ParquetPiece:
 
 
 #: name of a column that no file has
-_KEPT = "\0kept"
+_PLACE = "\0place"
 
 
 def _values(batch: Any, name: str) -> Array:
@@ -172,13 +167,14 @@ def parquet_source(
     if numeric:
         _check_types(dataset.schema, columns)
     expression = _expression(filter)
+    needed = {*columns.read, *_columns_of(expression, dataset.schema)}
+    wanted = [name for name in dataset.schema.names if name in needed]
     fragments = _fragments(dataset)
     pieces, rows = [], 0
     for fragment in fragments:
         # columns that folders tell are in no file's own schema
         kept = fragment.split_by_row_group(expression, dataset.schema)
-        schema = _schema(fragment, dataset.schema, columns.read)
-        found, rows = _pieces(fragment, kept, rows, root, schema, columns, expression)
+        found, rows = _pieces(fragment, kept, rows, root, wanted, columns, expression)
         pieces += found
     columns.given.check(rows)
     if not pieces:
@@ -286,12 +282,18 @@ def _pieces(
     parts: list[Any],
     start: int,
     root: str,
-    schema: Any,
+    wanted: list[str],
     columns: Columns,
     expression: Any,
 ) -> tuple[list[ParquetPiece], int]:
     """The row groups of a file that may have rows to keep, and the number of the next row."""
-    partition = fragment.partition_expression
+    from pyarrow import dataset
+
+    constants = dataset.get_partition_keys(fragment.partition_expression)
+    stored = [name for name in wanted if name not in constants]
+    for name in stored:
+        if name not in fragment.physical_schema.names:
+            raise DataError(f"{fragment.path} has no column {name!r}, which other files have")
     kept = {group.id for part in parts for group in part.row_groups}
     pieces = []
     for group in fragment.row_groups:
@@ -299,23 +301,29 @@ def _pieces(
         if group.id in kept and rows:
             where = f"{_name(fragment.path, root)}, row group {group.id}"
             given = columns.given.take(start, start + rows)
-            place = (fragment.path, fragment.filesystem, group.id, partition, schema)
+            place = (fragment.path, fragment.filesystem, group.id, stored, constants)
             pieces.append(ParquetPiece(start, rows, where, *place, columns, given, expression))
         start += rows
     return pieces, start
 
 
-def _schema(fragment: Any, schema: Any, read: list[str]) -> Any:
-    """Columns of all files, with the types that this one has."""
+def _columns_of(expression: Any, schema: Any) -> list[str]:
+    """Columns that a filter needs: those without which pyarrow cannot bind it."""
     import pyarrow as pa
-    from pyarrow import dataset
 
-    own = fragment.physical_schema
-    known = {*own.names, *dataset.get_partition_keys(fragment.partition_expression)}
-    for name in read:
-        if name not in known:
-            raise DataError(f"{fragment.path} has no column {name!r}, which other files have")
-    return pa.schema([own.field(one.name) if one.name in own.names else one for one in schema])
+    def can_do_without(name: str) -> bool:
+        try:
+            rows.drop_columns([name]).filter(expression)
+        except pa.ArrowInvalid:
+            return False
+        return True
+
+    rows = schema.empty_table()
+    return (
+        []
+        if expression is None
+        else [name for name in rows.column_names if not can_do_without(name)]
+    )
 
 
 def _name(path: str, root: str) -> str:
