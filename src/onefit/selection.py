@@ -267,6 +267,8 @@ def _relevance(recipe: Recipe, table: Table, options: Options) -> Relevance:
     again: KernelSearchCV = clone(search)
     again.set_params(param_grid=wide | loss, search="gradient", cv=splitter, method="auto")
     again.set_params(probabilities=None, criterion=options.criterion)
+    if search.criterion != options.criterion:  # outliers made it choose by absolute errors
+        again.set_params(scoring="neg_mean_absolute_error")
     found = find_relevance(again.fit(Z, y, **recipe.params), Z, y, cv=splitter, **recipe.params)
     return replace(found, names=_column_names(recipe.encoder, table.X))
 
