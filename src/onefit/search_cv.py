@@ -103,7 +103,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
     scoring : str, callable, list, tuple, dict or None, default=None
         As in scikit-learn; None is R^2 or accuracy, or minus the pinball loss for several levels.
         Any scorer will do that needs only the labels, predictions, decision values or, with a loss
-        that gives them, probabilities of held-out rows.
+        that gives them, probabilities of held-out rows; :class:`onefit.scoring.Metric` makes one.
     criterion : str or object, default="cv"
         What to choose by: "cv" is the cross-validated score itself. See
         :class:`onefit.search.criterion.Criterion`.

@@ -216,8 +216,8 @@ def search_streamed(
     rows = Passes(source, search)
     survey, drawn = rows.survey(group, q)
     _check_survey(source, survey, about.classes)
-    if search.aggregate != "pooled":
-        for name, (metric, _) in _metrics(table, group[0]).items():
+    for name, (metric, _) in _metrics(table, group[0]).items():
+        if search.aggregate != "pooled":
             check_defined(metric, survey.rows, name)
     work = list(make_work(group, survey, drawn, search.method))
     if rows.criterion is not None:
@@ -230,35 +230,23 @@ def search_streamed(
     reach = [_reach(bound, survey) for bound in bounds]
     metrics = [_metrics(table, unit.machine) for unit in work]
     sums = rows.scores(work, found, reach, [tuple(m for m, _ in one.values()) for one in metrics])
-    outcomes: list[Outcome] = []
-    fitted: dict[int, _Fitted] = {}
-    ends = {name: np.full((2, len(settings)), np.nan) for name in table}
-    for unit, result, bound, own, total in zip(work, found, bounds, metrics, sums, strict=True):
-        scored = _scored(own, total, survey, [not reason for reason in result.reasons])
-        judged = rows.judged.get(id(unit))
-        outcomes.append(
-            _outcome(unit, result, bound, survey, scored, rows.seconds / len(work), judged)
-        )
-        places = list(unit.machine.indices)
-        for name, (by_fold, pooled) in scored.items():
-            if len(pooled) == 3:
-                both = [
-                    aggregate(search.aggregate, by_fold[i], survey.rows, pooled[i]) for i in (1, 2)
-                ]
-                ends[name][:, places] = both
-        fitted |= {place: (unit, result, i) for i, place in enumerate(places)}
+    scored = [_scored(*three, survey) for three in zip(metrics, sums, found, strict=True)]
+    outcomes = [
+        _outcome(*four, survey, rows.seconds / len(work), rows.judged.get(id(four[0])))
+        for four in zip(work, found, bounds, scored, strict=True)
+    ]
+    fitted = {
+        place: (unit, result, i)
+        for unit, result in zip(work, found, strict=True)
+        for i, place in enumerate(unit.machine.indices)
+    }
     lams, gammas = np.empty(len(settings)), np.empty(len(settings))
     for unit in work:
         places = list(unit.machine.indices)
         lams[places] = unit.machine.lams
         gammas[places] = np.mean(getattr(unit.rows.kernel, "gamma", np.inf))
     plain = all(unit.columns is None for unit in work)
-    columns = {
-        f"{side}_test_{name}": ends[name][i]
-        for name, (metric, _) in (metrics[0].items() if plain else ())
-        if metric.ends is not None
-        for i, side in enumerate(("low", "high"))
-    }
+    columns = _interval_columns(search.aggregate, work, scored, survey) if plain else {}
     return Streamed(
         settings, outcomes, survey.rows, list(table), lams, gammas, columns,
         groups is not None, plain, fitted, about, rows,
@@ -309,6 +297,8 @@ def _check_machine(one: Machine, criterion: Any) -> None:
 
 
 _Metrics = dict[str, tuple[Metric, int]]
+#: by metric, with axes (1 or 3, L, k), and pooled: scores, their least and largest values if known
+_Scored = dict[str, tuple[Array, Array]]
 
 
 def _check_levels(group: list[Machine]) -> None:
@@ -387,8 +377,8 @@ def _outcome(
     one: Work,
     found: FoldMachines,
     bound: Array,
+    scored: _Scored,
     survey: Surveyed,
-    scored: dict[str, tuple[Array, Array]],
     seconds: float,
     judged: tuple[Array, list[str]] | None,
 ) -> Outcome:
@@ -423,17 +413,30 @@ def _reach(bound: Array, survey: Surveyed) -> Array:
 
 
 def _scored(
-    metrics: _Metrics, sums: tuple[RowSums, ...], survey: Surveyed, done: list[bool]
-) -> dict[str, tuple[Array, Array]]:
-    """Scores by each metric, (1 or 3, L, k) and pooled (1 or 3, L): with their ends, if known."""
-    found = {}
+    metrics: _Metrics, sums: tuple[RowSums, ...], found: FoldMachines, survey: Surveyed
+) -> _Scored:
+    """Scores of a machine, lambda by lambda, and their ends."""
+    known = np.array([not reason for reason in found.reasons])
+    scored: _Scored = {}
     for (name, (metric, sign)), one in zip(metrics.items(), sums, strict=True):
-        by_fold, pooled = finished(metric, one, survey)
-        order = slice(None) if sign > 0 or len(pooled) == 1 else [0, 2, 1]
-        by_fold = sign * np.moveaxis(by_fold, 1, 2)[order]
-        known = np.array(done)
-        found[name] = (
-            np.where(known[:, None], by_fold, np.nan),
-            np.where(known, sign * pooled[order], np.nan),
-        )
-    return found
+        by_fold, pooled = (sign * each for each in finished(metric, one, survey))
+        if sign < 0:  # the least score is that of the largest error
+            by_fold[1:], pooled[1:] = by_fold[:0:-1].copy(), pooled[:0:-1].copy()
+        by_fold = np.moveaxis(by_fold, 1, 2)
+        scored[name] = np.where(known[:, None], by_fold, np.nan), np.where(known, pooled, np.nan)
+    return scored
+
+
+def _interval_columns(
+    how: str, work: list[Work], scored: list[_Scored], survey: Surveyed
+) -> dict[str, Array]:
+    """``low_test_<metric>`` and ``high_test_<metric>`` of all candidates, where there are any."""
+    size = sum(len(one.machine.indices) for one in work)
+    columns: dict[str, Array] = {}
+    for one, own in zip(work, scored, strict=True):
+        for name, (by_fold, pooled) in own.items():
+            for i, side in enumerate(("low", "high")[: len(pooled) - 1], start=1):
+                column = columns.setdefault(f"{side}_test_{name}", np.full(size, np.nan))
+                ends = aggregate(how, by_fold[i], survey.rows, pooled[i])
+                column[list(one.machine.indices)] = ends
+    return columns
