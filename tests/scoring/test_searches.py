@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.metrics import make_scorer
+from sklearn.metrics import f1_score, make_scorer
 from sklearn.model_selection import cross_val_predict, cross_val_score
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
@@ -99,6 +99,36 @@ def test_a_metric_of_decision_values(streamed):
     assert np.isfinite(search.headline_.baseline)
     with pytest.raises(ValueError, match="is for classification, but KernelRegressor"):
         searched(KernelRegressor(**FEATURES), Y, streamed, scoring=HINGE)
+
+
+def counts(y, u):
+    positive, said = y == 1, u > 0
+    return np.concatenate([positive & said, positive != said], axis=-1).astype(float)
+
+
+def harmonic(means, variance):
+    hits, misses = means[..., :1], means[..., 1:]
+    return 2.0 * hits / (2.0 * hits + misses)
+
+
+F1 = Metric("f1", "classification", counts, harmonic, greater_is_better=True, range=(0.0, 1.0))
+
+
+@everywhere
+def test_a_metric_of_several_means(streamed):
+    machine, y = KernelClassifier(**FEATURES), (LABELS != "low").astype(int)
+    mine = searched(machine, y, streamed, scoring=F1, aggregate="pooled")
+    for i, lam in enumerate(GRID["lam"]):
+        machine.set_params(lam=lam)
+        expected = cross_val_score(machine, X, y, cv=CV, scoring="f1")
+        scores = [mine.cv_results_[f"split{k}_test_score"][i] for k in range(4)]
+        np.testing.assert_allclose(scores, expected, rtol=1e-12)
+        all_rows = f1_score(y, cross_val_predict(machine, X, y, cv=CV))
+        assert mine.cv_results_["pooled_test_score"][i] == pytest.approx(all_rows)
+    held, rows = mine.heldout_.labels, np.arange(len(y))
+    left = [f1_score(y[rows != i], held[rows != i]) for i in rows]
+    error = np.sqrt((len(y) - 1) * np.var(left))
+    assert mine.headline_.standard_error == pytest.approx(error, rel=1e-6)
 
 
 @pytest.mark.parametrize("aggregate", ["mean", "pooled"])

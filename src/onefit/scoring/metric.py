@@ -127,6 +127,8 @@ class Metric:
     members : callable, default=None
         ``members(y, q)`` for values with q columns: the share (N, c) of each row in each mean. None
         has all rows in all means.
+    needs_variance : bool, default=False
+        Whether it is undefined where the variance is: splits of one row are then refused.
     loss : {"squared", "absolute", "zero_one", ""}, default=""
         The name of the statistic as a loss, for gradients and baselines.
     sklearn : callable, default=None
@@ -153,6 +155,7 @@ class Metric:
     greater_is_better: bool = field(default=False, repr=False)
     range: tuple[float, float] = field(default=(0.0, np.inf), repr=False)
     members: Callable[[Array, int], Array] | None = field(default=None, repr=False)
+    needs_variance: bool = field(default=False, repr=False)
     loss: str = field(default="", repr=False)
     sklearn: Any = field(default=None, repr=False)
 
@@ -164,12 +167,6 @@ class Metric:
     def sign(self) -> int:
         """What makes it a score, the larger the better."""
         return 1 if self.greater_is_better else -1
-
-    @property
-    def needs_variance(self) -> bool:
-        """Whether it depends on the variance of the targets, which a single row does not have."""
-        unknown = self.finish(np.ones((1, 1)), np.full((1, 1), np.nan))
-        return bool(np.isnan(unknown).any())
 
     def shares(self, y: Array, weights: Array, q: int) -> Array:
         """The weight of each row in each mean, (N, c) or (N, 1), for values with q columns."""

@@ -110,7 +110,8 @@ _REGRESSION = (
     ),
     Metric(
         "r2", "regression", squared, determination, squared_ends, rising=False,
-        greater_is_better=True, range=(-np.inf, 1.0), loss="squared", sklearn=metrics.r2_score,
+        greater_is_better=True, range=(-np.inf, 1.0), needs_variance=True, loss="squared",
+        sklearn=metrics.r2_score,
     ),
 )  # fmt: skip
 _CLASSIFICATION = (
