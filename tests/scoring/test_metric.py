@@ -14,6 +14,9 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 
 from onefit.scoring import ROW_METRICS, Metric, Truth
 from onefit.scoring.row_losses import RowLosses
+from onefit.stream.accumulate import Chunk
+from onefit.stream.scores import Scores, finished
+from onefit.stream.survey import Survey
 
 METRICS = list(ROW_METRICS.values())
 every_metric = pytest.mark.parametrize("metric", METRICS, ids=lambda one: one.name)
@@ -159,12 +162,20 @@ def test_r2_of_a_single_row_is_undefined():
 
 
 def test_rows_without_weight_have_no_say_in_what_is_constant():
-    truth = Truth(
-        np.array([[2.0], [2.0], [5.0]]), np.zeros(1, dtype=int), np.array([1.0, 2.0, 0.0])
-    )
-    u = np.array([[[2.0], [2.0], [9.0]], [[2.0], [3.0], [5.0]]])
-    expected = [metrics.r2_score(truth.y, one, sample_weight=truth.weights) for one in u]
-    np.testing.assert_array_equal(R2.values(truth, u)[:, 0, 0], expected)
+    """Their mean is rounded, so that a variance of the others would not be zero."""
+    y, weights = np.array([[0.1], [0.1], [0.1], [5.0]]), np.array([0.7, 0.3, 0.1, 0.0])
+    truth = Truth(y, np.zeros(1, dtype=int), weights)
+    u = np.stack([np.full((4, 1), 0.1), np.full((4, 1), 0.2)])
+    np.testing.assert_array_equal(R2.values(truth, u)[:, 0, 0], [1.0, 0.0])
+
+
+def test_constant_targets_without_a_block_of_most_rows():
+    """They are far from the median of all, and their mean is rounded."""
+    y = np.array([[0.1], [0.1], [0.1], [7.1], [7.2], [7.3], [7.4]])
+    blocks, weights = np.array([0, 0, 0, 1, 1, 1, 1]), np.array([0.3, 0.2, 0.1, 1, 1, 1, 1])
+    truth = Truth(y, np.zeros(1, dtype=int), weights)
+    losses = RowLosses.of(R2, 1, truth, [(range(2), np.stack([y, y + 1.0]))], 2)
+    np.testing.assert_array_equal(losses.without(blocks)[1], [1.0, 0.0])
 
 
 def test_pooled_r2_of_constant_targets():
@@ -180,6 +191,35 @@ def test_pooled_r2_of_constant_targets():
     others = np.arange(6) != 3
     expected = [metrics.r2_score(y[others], one[others]) for one in u]
     np.testing.assert_allclose(left.without(np.arange(6))[3], expected, rtol=1e-5)
+
+
+class Ones:
+    """Features whose values are the coefficients."""
+
+    size = 1
+
+    def coefficients(self, W):
+        return W
+
+    def evaluate(self, X, W):
+        return np.broadcast_to(W, (len(X), W.shape[1])).copy()
+
+
+@every_metric
+def test_streamed_rows_without_weight_and_without_bound(metric):
+    """Nothing is known of the values of one machine; the rows without weight tell nothing."""
+    q = 3 if metric.task == "classification" else 1
+    Y = np.where(np.arange(q) == np.array([[0], [1], [0]]), 1.0, -1.0)
+    row = np.arange(3)
+    chunk = Chunk(np.zeros((3, 1)), Y, np.array([1.0, 2.0, 0.0]), np.zeros(3, dtype=int), row)
+    W, b = np.ones((1, 1, 2, q)), np.tile([0.0, 0.5, 0.2][:q], (1, 2, 1))
+    scores = Scores(Ones(), W, b, np.array([[np.inf, 0.0]]), (metric,))
+    (sums,) = scores.update(scores.init(), chunk)
+    survey = Survey(1, q).update(Survey(1, q).init(), chunk)
+    by_fold, pooled = finished(metric, sums, survey)
+    np.testing.assert_array_equal(by_fold[:, 0], pooled)
+    np.testing.assert_array_equal(pooled[1:, 0], metric.range)
+    np.testing.assert_array_equal(pooled[1:, 1], pooled[0, 1])
 
 
 def test_a_metric_for_another_task_is_refused():

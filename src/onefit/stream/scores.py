@@ -53,10 +53,12 @@ class Scores:
 
     def init(self) -> tuple[RowSums, ...]:
         k, L, q = self.b.shape
-        nothing = self._sums(0, np.zeros((1, q)), np.zeros((L, 1, q)), np.zeros(1))
+        like = self._sums(0, np.zeros((1, q)), np.zeros((L, 1, q)), np.ones(1))
         return tuple(
-            RowSums(np.repeat(one.top[:, None], k, axis=1), np.repeat(one.below[None], k, axis=0))
-            for one in nothing
+            RowSums(
+                np.zeros((len(one.top), k, *one.top.shape[1:])), np.zeros((k, *one.below.shape))
+            )
+            for one in like
         )
 
     def update(self, state: tuple[RowSums, ...], chunk: Chunk) -> tuple[RowSums, ...]:
