@@ -91,8 +91,9 @@ class RowLosses:
         """
         W = self.truth.weights[None] if weights is None else weights
 
-        def drawn(values: Array, rows: Any, share: Array) -> Array:
-            return np.asarray((W[:, rows] * share).astype(values.dtype) @ values[rows])
+        def drawn(values: Array, rows: Any, share: Any) -> Array:
+            own = W if share is None else W[:, rows] * share
+            return np.asarray(own.astype(values.dtype) @ values[rows])
 
         return self._finish(self._sums(drawn, candidates), self.truth.variance)
 
@@ -100,28 +101,30 @@ class RowLosses:
         """Pooled scores without each block of rows, (B, C)."""
         B, w = int(blocks.max()) + 1, self.truth.weights
 
-        def left(values: Array, rows: Any, share: Array) -> Array:
-            weighted = (w[rows] * share)[:, None] * values[rows].astype(np.float64)
-            return _without(weighted, blocks[rows], B)
+        def left(values: Array, rows: Any, share: Any) -> Array:
+            own = w if share is None else w[rows] * share
+            return _without(own[:, None] * values[rows], blocks[rows], B)
 
         return self._finish(self._sums(left, candidates), self._variance_without(blocks)[:, None])
 
-    def _sums(self, reduce: Callable[[Array, Any, Array], Array], candidates: Any) -> RowSums:
+    def _sums(self, reduce: Callable[[Array, Any, Any], Array], candidates: Any) -> RowSums:
         """Sums over B sets of rows, (B, C, c); ``reduce`` is given (N, columns) values, and the
         rows that a mean is over with their shares in it.
         """
         chosen = self.losses[candidates]
         C, N, c = chosen.shape
         flat, ones = chosen.transpose(1, 0, 2).reshape(N, -1), np.ones((N, 1))
-        places: list[Any] = [slice(None) if m.all() else np.flatnonzero(m) for m in self._members.T]
-        parts = [(rows, m[rows]) for rows, m in zip(places, self._members.T, strict=True)]
-        top = [reduce(flat, *part).reshape(-1, C, c) for part in parts]
-        below = [reduce(ones, *part)[:, None] for part in parts]
+        top = [reduce(flat, *part).reshape(-1, C, c) for part in self._parts]
+        below = [reduce(ones, *part)[:, None] for part in self._parts]
         return RowSums(np.concatenate(top, axis=-1), np.concatenate(below, axis=-1))
 
     @cached_property
-    def _members(self) -> Array:
-        return self.metric.shares(self.truth.y, np.ones(len(self.truth.y)), self.columns)
+    def _parts(self) -> list[tuple[Any, Any]]:
+        """The rows of each mean with their shares in it; None where all rows count alike."""
+        if self.metric.members is None:
+            return [(slice(None), None)]
+        members = self.metric.members(self.truth.y, self.columns)
+        return [(rows, one[rows]) for one in members.T for rows in [np.flatnonzero(one)]]
 
     def _finish(self, sums: RowSums, variance: Array) -> Array:
         """From sums over B sets to the (B, C) scores."""
@@ -146,7 +149,7 @@ class RowLosses:
 
     def errors(self, blocks: Array) -> Array:
         """Standard error of every candidate's pooled score, (C,), by the jackknife."""
-        size = max(1, BLOCK // 8 // (self.losses[0].size * self._members.shape[1]))
+        size = max(1, BLOCK // 8 // (self.losses[0].size * len(self._parts)))
         parts = [slice(i, i + size) for i in range(0, len(self.losses), size)]
         return np.concatenate([jackknife_error(self.without(blocks, part)) for part in parts])
 
@@ -179,10 +182,10 @@ def _without(values: Array, blocks: Array, B: int, how: Any = np.add) -> Array:
     starts = np.flatnonzero(np.diff(blocks[order], prepend=-1))
     own = np.full((B, values.shape[1]), nothing)
     own[blocks[order[starts]]] = how.reduceat(values[order], starts, axis=0)
-    none = np.full((1, values.shape[1]), nothing)
-    before = how.accumulate(np.concatenate([none, own[:-1]]), axis=0)
-    after = how.accumulate(np.concatenate([none, own[:0:-1]]), axis=0)[::-1]
-    return np.asarray(how(before, after))
+    before, after = np.full((2, *own.shape), nothing)
+    how.accumulate(own[:-1], axis=0, out=before[1:])
+    how.accumulate(own[:0:-1], axis=0, out=after[-2::-1])
+    return np.asarray(how(before, after, out=before))
 
 
 def _draws(n: int, times: int, random: np.random.Generator) -> Array:
