@@ -30,15 +30,15 @@ from onefit.estimators.unused import UnusedParameterWarning
 from onefit.heldout import HeldOut, HeldOutMethod
 from onefit.linalg import is_elsewhere
 from onefit.plan import Deadline, Explanation, spread
+from onefit.scoring import ROW_METRICS
+from onefit.scoring.aggregate import AGGREGATES, RULES, one_standard_error
 from onefit.search import continuous
-from onefit.search.aggregate import AGGREGATES, RULES, one_standard_error
 from onefit.search.criterion import Criterion, get_criterion, let_go
 from onefit.search.descend import Descent, descend
 from onefit.search.explore import Explorer
 from onefit.search.grid import Job
 from onefit.search.inputs import check_refit, resolve_scorers, route, winner_of
 from onefit.search.intervals import interval_columns, supports
-from onefit.search.metrics import FAST
 from onefit.search.objective import ByGradient, by_gradient
 from onefit.search.per_target import choose_lams, fit_targets
 from onefit.search.race import Race, prove, race, racing
@@ -50,7 +50,7 @@ from onefit.search.results import (
     warn_of_undefined,
 )
 from onefit.search.resume import Run, Runner, fingerprint, make_runner
-from onefit.search.scoring import build_scoring
+from onefit.search.scorers import build_scoring
 from onefit.search.setup import Setup, set_up
 from onefit.search.streamed import NotKept, Streamed, search_streamed
 from onefit.search.workers import Outcome, Task
@@ -103,7 +103,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
     scoring : str, callable, list, tuple, dict or None, default=None
         As in scikit-learn; None is R^2 or accuracy, or minus the pinball loss for several levels.
         Any scorer will do that needs only the labels, predictions, decision values or, with a loss
-        that gives them, probabilities of held-out rows.
+        that gives them, probabilities of held-out rows; :class:`onefit.scoring.Metric` makes one.
     criterion : str or object, default="cv"
         What to choose by: "cv" is the cross-validated score itself. See
         :class:`onefit.search.criterion.Criterion`.
@@ -293,7 +293,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
             continuous.check(self, metric)
         how = racing(self.method)
         if how is not None and how.proven and not supports(task.scoring, metric):
-            known = ", ".join(func.__name__ for func in FAST)
+            known = ", ".join(func.__name__ for func in ROW_METRICS)
             raise ValueError(
                 f"Race(proven=True) needs a score whose interval follows from bounds of held-out "
                 f"values ({known}), not scoring={self.scoring!r}; use method='exact'"
@@ -522,7 +522,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         if self.lam_per_target:
             if metric not in scoring.fast:
                 known = ", ".join(
-                    func.__name__ for func, (_, task) in FAST.items() if task == "regression"
+                    func.__name__ for func, one in ROW_METRICS.items() if one.task == "regression"
                 )
                 raise ValueError(
                     f"lam_per_target=True needs a metric with a score for each target ({known}), "

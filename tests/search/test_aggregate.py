@@ -9,7 +9,7 @@ from sklearn.metrics import explained_variance_score, mean_absolute_error, r2_sc
 from sklearn.model_selection import KFold, LeaveOneOut, RepeatedKFold
 
 from onefit import KernelRegressor, KernelSearchCV
-from onefit.search.aggregate import aggregate, one_standard_error, rank, standard_error
+from onefit.scoring.aggregate import aggregate, one_standard_error, rank, standard_error
 
 X, y = make_friedman1(31, random_state=0)
 GRID = {"gamma": [0.1, 1.0], "lam": [1e-4, 1e-2, 1.0]}

@@ -17,6 +17,7 @@ from sklearn.model_selection import KFold
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.journal import JournalError
 from onefit.norms import target_scale
+from onefit.scoring import Metric
 from onefit.search.continuous import Interval
 from onefit.stream import HashKFold, open_rows, run
 from onefit.stream.by_column import spread_over
@@ -83,14 +84,12 @@ def assert_alike(here: KernelSearchCV, there: KernelSearchCV, X: Any) -> None:
 
 
 def assert_intervals(here: dict[str, Any], there: dict[str, Any]) -> None:
-    """From sums they are as wide as row by row, or a little wider; the unit may be weighted."""
+    """From sums they are what they are row by row, up to the tolerance of exact values: its unit
+    may be weighted.
+    """
     for name in [one.removeprefix("low_test_") for one in here if one.startswith("low_test_")]:
-        low, high = (f"{end}_test_{name}" for end in ("low", "high"))
-        assert (there[low] <= here[low] + 1e-7).all()
-        assert (there[high] >= here[high] - 1e-7).all()
-        wide = 1e-6 + 20.0 * np.square(here["error"])
-        np.testing.assert_array_less(here[low] - there[low], wide)
-        np.testing.assert_array_less(there[high] - here[high], wide)
+        for end in (f"low_test_{name}", f"high_test_{name}"):
+            np.testing.assert_allclose(there[end], here[end], rtol=1e-7, atol=1e-6)
 
 
 def assert_held(here: KernelSearchCV, there: KernelSearchCV) -> None:
@@ -112,6 +111,11 @@ def assert_held(here: KernelSearchCV, there: KernelSearchCV) -> None:
     assert second.interval == pytest.approx(first.interval, abs=0.1)
 
 
+def cubed(y: Any, u: Any) -> Any:
+    return np.abs(y - u) ** 3
+
+
+CUBED = Metric("cubed_error", "regression", cubed)
 GRID = {"gamma": ["scale", 0.5], "lam": [1e-4, 1e-2]}
 NYSTROM = {"approximation": "nystrom", "n_components": 30}
 QUANTILES = KernelRegressor(loss="quantile", level=(0.2, 0.8), delta=0.3, gamma=0.3, **NYSTROM)
@@ -141,6 +145,24 @@ CASES: dict[str, tuple[Any, dict[str, Any], Any, dict[str, Any]]] = {
     ),
     "two classes": (KernelClassifier(**NYSTROM), GRID, "two", {"aggregate": "median"}),
     "three classes": (KernelClassifier(**NYSTROM), {"lam": [1e-3, 1e-1]}, "three", {}),
+    "balanced accuracy": (
+        KernelClassifier(loss="squared_hinge", **NYSTROM),
+        {"lam": [1e-2, 1e1]},
+        "rare",
+        {"weight": "w", "scoring": "balanced_accuracy", "method": "limit"},
+    ),
+    "balanced accuracy of three classes, pooled": (
+        KernelClassifier(**NYSTROM),
+        {"lam": [1e-3, 1e-1]},
+        "three",
+        {"scoring": ["balanced_accuracy", "accuracy"], "refit": "accuracy", "aggregate": "pooled"},
+    ),
+    "a metric of the caller's": (
+        KernelRegressor(**NYSTROM),
+        GRID,
+        ["y", "z"],
+        {"scoring": CUBED, "weight": "w", "aggregate": "pooled"},
+    ),
     "squared hinge": (
         KernelClassifier(loss="squared_hinge", **NYSTROM),
         {"lam": [1e-2, 1e-1]},
@@ -308,7 +330,7 @@ def test_a_lambda_that_fails_has_a_reason(data: Data, monkeypatch: pytest.Monkey
             "y",
             "of different kinds",
         ),
-        ({"scoring": "neg_median_absolute_error"}, "y", "is no sum over rows"),
+        ({"scoring": "neg_median_absolute_error"}, "y", "is no function of means over rows"),
         ({"param_grid": {"lam": Interval(1e-3, 1.0)}}, "y", "Interval"),
         ({"method": "refit"}, "y", "whole kernel matrix"),
         ({"estimator": KernelClassifier(**NYSTROM)}, ["two", "three"], "one target"),

@@ -24,7 +24,7 @@ from onefit.estimators import inside
 from onefit.kernels import Geometry, number_type
 from onefit.problem import Problem
 from onefit.report.facts import Facts
-from onefit.search.aggregate import standard_error
+from onefit.scoring.aggregate import standard_error
 from onefit.search.criterion import Criterion, get_criterion
 from onefit.search.grid import Machine, jobs, machines, remember
 

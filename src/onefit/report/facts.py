@@ -16,8 +16,8 @@ from sklearn.base import is_classifier
 
 from onefit import plan
 from onefit.estimators import inside
-from onefit.search.rowwise import optimism_of_splits
-from onefit.search.scoring import name_of
+from onefit.scoring.row_losses import optimism_of_splits
+from onefit.search.scorers import name_of
 from onefit.uncertainty.headline import SEED, Headline
 from onefit.uncertainty.score_interval import inflation, range_of, score_interval
 

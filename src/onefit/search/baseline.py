@@ -35,7 +35,8 @@ from onefit._indexing import n_rows
 from onefit.estimators import inside
 from onefit.folds import Folds
 from onefit.quantiles import levels_of, neg_pinball_loss
-from onefit.search.scoring import look_up
+from onefit.scoring import ROW_METRICS, Metric
+from onefit.search.scorers import look_up
 
 Array = NDArray[Any]
 #: from values of the rows, their weights and the rows that each part lacks, to a number per part
@@ -49,14 +50,10 @@ OF_MEANS = (
     metrics.explained_variance_score,
     metrics.mean_gamma_deviance,
     metrics.mean_poisson_deviance,
-    metrics.mean_squared_error,
     metrics.mean_tweedie_deviance,
-    metrics.r2_score,
-    metrics.root_mean_squared_error,
 )
 OF_MEDIANS = (
     metrics.d2_absolute_error_score,
-    metrics.mean_absolute_error,
     metrics.median_absolute_error,
 )
 OF_QUANTILES = (metrics.d2_pinball_score, metrics.mean_pinball_loss)
@@ -113,6 +110,14 @@ class Shares(ClassifierMixin, BaseEstimator):
                 f"the baseline knows {len(self.shares)} rows, not the {n_rows(X)} asked for"
             )
         return self.shares
+
+    def decision_function(self, X: Any) -> Array:
+        """The shares, or one class for all rows, as decision values; (N,) of two classes."""
+        shares = self.predict_proba(X)
+        if self.label is not None:
+            shares = np.broadcast_to(np.eye(len(self.classes))[self.label], shares.shape)
+        found = _as_decision(shares)
+        return found[:, 0] if found.shape[1] == 1 else found
 
     def predict(self, X: Any) -> Array:
         """One class for all rows, or the most probable class of each."""
@@ -237,13 +242,15 @@ def _constants(machine: Any, scorer: Any) -> tuple[str, list[Constant], bool]:
     if func in OF_QUANTILES:
         level = scorer._kwargs.get("alpha", 0.5)
         return _named((level,)), [partial(training_quantiles, level=level)], True
-    if func in OF_MEDIANS:
+    metric = scorer if isinstance(scorer, Metric) else ROW_METRICS.get(func)
+    loss = "" if metric is None else metric.loss
+    if func in OF_MEDIANS or loss == "absolute":
         return _named((0.5,)), [partial(training_quantiles, level=0.5)], True
     if func is metrics.mean_absolute_percentage_error:
         return "always the median by 1/|y|", [_relative_median], True
     if func in OF_LOGARITHMS:
         return "always the mean of logarithms", [_of_logarithms], True
-    known = func in OF_MEANS or hasattr(scorer, "_estimator")
+    known = func in OF_MEANS or loss == "squared" or hasattr(scorer, "_estimator")
     return "always the mean", [_mean], known
 
 

@@ -25,7 +25,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from onefit.folds import Folds
 from onefit.heldout import HeldOutMethod, Prepared
 from onefit.problem import Problem
-from onefit.search.aggregate import aggregate
+from onefit.scoring.aggregate import aggregate
 from onefit.search.continuous import brackets
 from onefit.search.grid import Job
 from onefit.search.resume import Run

@@ -1,15 +1,15 @@
 """Scores as intervals: what the bounds of held-out values leave open.
 
 Every held-out value u comes with a bound e on |u - u*|, u* being that of the honest refit, so that
-whatever grows or falls with |y - u| is known within ends:
+the statistic of every row is known within ``ends`` (:class:`onefit.scoring.Metric`):
 
-- squared and absolute errors, their root, R^2: by max(|y - u| - e, 0) and |y - u| + e;
-- accuracy, balanced or not: a row is in doubt only if its decision could change, that is if
-  |u| <= e, or with several classes if its largest value and another are within 2 e. Every other row
-  is settled, and a fold of settled rows has an exact error rate however rough its values are.
+- squared and absolute errors lie between those of max(|y - u| - e, 0) and |y - u| + e;
+- a label is in doubt only if the decision could change, that is if |u| <= e, or with several
+  classes if its own value and the largest other are within 2 e. A fold without such rows has an
+  exact error rate however rough its values are.
 
 Means, weighted means, medians and pooled scores over splits never fall when a split's score rises,
-hence their ends are those of the splits' ends. Scores that are not of these kinds have no interval.
+hence their ends are those of the splits' ends. Metrics without ``ends`` have no interval.
 
 What a search by method "exact" computes is itself within a tolerance of u*. That tolerance is added
 to e, so that the intervals hold for its scores as well.
@@ -17,28 +17,16 @@ to e, so that the intervals hold for its scores as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onefit._types import Array
 from onefit.certificate import EXACT
-from onefit.search.aggregate import aggregate
-from onefit.search.metrics import (
-    Truth,
-    absolute_error,
-    accuracy,
-    balanced_accuracy,
-    determination,
-    hits,
-    root_squared_error,
-    squared_error,
-)
-from onefit.search.scoring import Scoring
+from onefit.scoring.aggregate import aggregate
+from onefit.search.scorers import Scoring
 from onefit.search.workers import Outcome, Task
 
-Array = NDArray[Any]
 Ends = tuple[Array, Array]
 
 __all__ = ["interval_columns", "score_interval", "supports"]
@@ -46,7 +34,7 @@ __all__ = ["interval_columns", "score_interval", "supports"]
 
 def supports(scoring: Scoring, metric: str) -> bool:
     """Whether a score has intervals."""
-    return metric in scoring.fast and scoring.fast[metric][0] in ENDS
+    return metric in scoring.fast and scoring.fast[metric][0].ends is not None
 
 
 def score_interval(task: Task, outcome: Outcome, metric: str) -> Ends:
@@ -89,50 +77,5 @@ def interval_columns(task: Task, outcomes: list[Outcome], size: int) -> dict[str
 def _of(scoring: Scoring, metric: str, values: Array, error: Array) -> Ends:
     """Of every lambda and split, (L, k)."""
     function, sign, truth = scoring.fast[metric]
-    low, high = (one.mean(axis=2) for one in ENDS[function](truth, values, error))
+    low, high = (one.mean(axis=2) for one in function.interval(truth, values, error))
     return (low, high) if sign > 0 else (-high, -low)
-
-
-def _errors(metric: Any) -> Callable[[Truth, Array, Array], Ends]:
-    """Of a metric that grows with every |y - u|: at the nearest and at the furthest values."""
-
-    def ends(truth: Truth, u: Array, error: Array) -> Ends:
-        off = truth.y - u
-        near = np.sign(off) * np.maximum(np.abs(off) - error, 0.0)
-        with np.errstate(over="ignore", invalid="ignore"):
-            far = np.where(off < 0.0, off - error, off + error)
-            return metric(truth, truth.y - near), metric(truth, truth.y - far)
-
-    return ends
-
-
-def _determination(truth: Truth, u: Array, error: Array) -> Ends:
-    low, high = _errors(determination)(truth, u, error)
-    return high, low
-
-
-def _labels(mean: Callable[[Truth, Array], Array]) -> Callable[[Truth, Array, Array], Ends]:
-    """Of a mean of hits: rows that are in doubt miss, or hit."""
-
-    def ends(truth: Truth, u: Array, error: Array) -> Ends:
-        if u.shape[-1] == 1:
-            margin, reach = np.abs(u), error
-        else:
-            own = np.take_along_axis(u, np.broadcast_to(truth.y, (len(u), *truth.y.shape)), axis=-1)
-            others = np.where(np.arange(u.shape[-1]) == truth.y, -np.inf, u).max(axis=-1)[..., None]
-            margin, reach = np.abs(own - others), 2.0 * error
-        right, settled = hits(truth.y, u), margin > reach
-        return mean(truth, right * settled), mean(truth, np.maximum(right, ~settled))
-
-    return ends
-
-
-#: the least and the largest value of each metric
-ENDS: dict[Any, Callable[[Truth, Array, Array], Ends]] = {
-    squared_error: _errors(squared_error),
-    root_squared_error: _errors(root_squared_error),
-    absolute_error: _errors(absolute_error),
-    determination: _determination,
-    accuracy: _labels(Truth.mean),
-    balanced_accuracy: _labels(Truth.mean_of_classes),
-}

@@ -39,7 +39,6 @@ from onefit.losses import Huber, Log, Quantile, SmoothedHinge, Squared
 from onefit.losses.base import resolved
 from onefit.search.directions import Bandwidths, Direction, Mixture, make_direction
 from onefit.search.grid import Machine
-from onefit.search.metrics import absolute_error, accuracy
 from onefit.search.workers import Task
 
 __all__ = ["ByGradient", "Objective", "by_gradient"]
@@ -92,22 +91,21 @@ def _pointwise(task: Task, metric: str, machine: Machine) -> Pointwise:
     """The smooth function of held-out values that stands for a score, or for k-KS's own loss."""
     corner = CORNER * float(np.std(task.sample.Y)) or 1.0
     criterion = task.criterion
+    known: dict[Any, Pointwise] = {
+        "squared": Squared(), "absolute": Huber(corner), "hinge": SmoothedHinge(),
+        "zero_one": SmoothedError(WIDTH),
+    }  # fmt: skip
     if isinstance(criterion, KernelStability):
         own = inside.loss_of(machine.estimator)
         own = resolved(own, task.sample.Y, task.sample.s[:, None])
-        known: dict[Any, Pointwise] = {
-            None: own, "squared": Squared(), "hinge": SmoothedHinge(),
-            "absolute": Huber(corner), "zero_one": SmoothedError(WIDTH),
-        }  # fmt: skip
-        return known[criterion.loss]
-    fast = task.scoring.fast.get(metric, (None,))[0]
-    if fast is accuracy:
-        return SmoothedError(WIDTH)
+        return own if criterion.loss is None else known[criterion.loss]
+    if metric in task.scoring.fast and task.scoring.fast[metric][0].loss:
+        return known[task.scoring.fast[metric][0].loss]
     if is_classifier(machine.estimator):
         return Log()
-    if fast is None and machine.estimator.loss == "quantile":
+    if machine.estimator.loss == "quantile":
         return Quantile(machine.estimator.level, corner)
-    return Huber(corner) if fast is absolute_error else Squared()
+    return Squared()
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from onefit.criteria.streamed import Judged
 from onefit.estimators import inside
 from onefit.fit import FitError
 from onefit.linalg import LinAlgError
+from onefit.scoring import Metric, RowSums
 from onefit.search.criterion import get_criterion
 from onefit.search.grid import Job, Machine, jobs
 from onefit.stream.by_class import ByClass, class_totals, reweighted
@@ -29,7 +30,7 @@ from onefit.stream.machines import FoldMachines, Lengths, Rows, Setting, newton,
 from onefit.stream.methods import feature_method
 from onefit.stream.one_pass import CHUNK, run
 from onefit.stream.sample import Drawn, Sample
-from onefit.stream.scores import Errors, Scores
+from onefit.stream.scores import Scores, of_machines
 from onefit.stream.source import Source
 from onefit.stream.survey import Survey, Surveyed
 from onefit.stream.values import Kept, Values
@@ -101,13 +102,11 @@ class Work:
 
     @property
     def judges(self) -> dict[str, Any]:
-        """How values of its own columns are scored."""
-        if self.columns is None:
-            return {}
+        """How decision values are made of those of its own columns."""
         machine = self.machine.estimator
-        if is_classifier(machine):
-            return {"by_class": inside.answers(machine)["as_decision"]}
-        return {"loss": getattr(self.setting.loss, "unrounded", self.setting.loss.value)}
+        if self.columns is None or not is_classifier(machine):
+            return {}
+        return {"by_class": inside.answers(machine)["as_decision"]}
 
 
 def make_work(
@@ -292,31 +291,37 @@ class Passes:
         kept: Kept = self.run(accumulator, one.rows.features.size)
         return kept
 
-    def errors(
-        self, work: list[Work], found: list[FoldMachines], reach: list[Array]
-    ) -> list[Errors]:
+    def scores(
+        self,
+        work: list[Work],
+        found: list[FoldMachines],
+        reach: list[Array],
+        metrics: list[tuple[Metric, ...]],
+    ) -> list[tuple[RowSums, ...]]:
         """Sums that scores are made of, machines on the same features together.
 
-        ``reach`` has for each machine bounds (k, L) on the errors of its held-out values.
+        ``reach`` has for each machine bounds (k, L) on the errors of its held-out values, and
+        ``metrics`` what it is scored by.
         """
-        pairs = list(zip(work, found, reach, strict=True))
-        shared = [list(own) for _, own in groupby(pairs, key=lambda pair: pair[0].shared)]
+        units = list(zip(work, found, reach, metrics, strict=True))
+        shared = [list(own) for _, own in groupby(units, key=lambda unit: unit[0].shared)]
         scores = [
             Scores(
                 own[0][0].rows.features,
-                np.concatenate([machines.W for _, machines, _ in own], axis=2),
-                np.concatenate([machines.b for _, machines, _ in own], axis=1),
-                np.concatenate([bound for _, _, bound in own], axis=1),
+                np.concatenate([machines.W for _, machines, _, _ in own], axis=2),
+                np.concatenate([machines.b for _, machines, _, _ in own], axis=1),
+                np.concatenate([bound for _, _, bound, _ in own], axis=1),
+                own[0][3],
                 **own[0][0].judges,
             )
             for own in shared
         ]
         widest = max(one.features.size for one in scores)
         sums = self.run(Joint(tuple(scores)), widest)
-        errors = []
+        by_machine = []
         for own, total in zip(shared, sums, strict=True):
             first = 0
-            for one, _, _ in own:
-                errors.append(total.take(slice(first, first + one.lams.size)))
+            for one, *_ in own:
+                by_machine.append(of_machines(total, slice(first, first + one.lams.size)))
                 first += one.lams.size
-        return errors
+        return by_machine

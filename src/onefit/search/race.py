@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit.heldout import Exact
-from onefit.search.aggregate import standard_error
+from onefit.scoring.aggregate import standard_error
 from onefit.search.grid import Job
 from onefit.search.intervals import score_interval
 from onefit.search.workers import Outcome, Task

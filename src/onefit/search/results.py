@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from onefit.folds import Folds
 from onefit.heldout import HeldOut
-from onefit.search.aggregate import aggregate, rank, standard_error
+from onefit.scoring.aggregate import aggregate, rank, standard_error
 from onefit.search.workers import Outcome
 
 Array = NDArray[Any]

@@ -9,7 +9,7 @@
 
 The winner is fitted already: its machine of all rows comes from the same sums. Held-out values of
 all candidates are not kept, only what metrics and their intervals are made of
-(:data:`onefit.stream.scores.METRICS`).
+(:class:`onefit.scoring.RowSums`).
 """
 
 from __future__ import annotations
@@ -30,18 +30,20 @@ from onefit.heldout import HeldOut
 from onefit.losses import Quantile
 from onefit.problem import Problem
 from onefit.quantiles import levels_of, neg_pinball_loss
-from onefit.search.aggregate import aggregate
+from onefit.scoring import ROW_METRICS, Metric, RowSums
+from onefit.scoring.aggregate import aggregate
+from onefit.scoring.metrics import loss_metric
 from onefit.search.continuous import expand, listed
 from onefit.search.criterion import CRITERIA, get_criterion
 from onefit.search.grid import Machine, candidates, machines
 from onefit.search.passes import Passes, Work, batches, make_work
-from onefit.search.scoring import fast_metric
+from onefit.search.scorers import check_defined, fast_metric
 from onefit.search.workers import Outcome
 from onefit.stream.fit import FeatureFit
 from onefit.stream.machines import FoldMachines
 from onefit.stream.one_pass import run
 from onefit.stream.open_rows import open_rows
-from onefit.stream.scores import METRICS, Errors, own_loss
+from onefit.stream.scores import finished
 from onefit.stream.source import Source
 from onefit.stream.survey import Labels, Surveyed
 from onefit.stream.values import ROOM, numbers
@@ -52,8 +54,6 @@ __all__ = ["NotKept", "Streamed", "search_streamed"]
 
 #: criteria that judge rows as they come
 BY_ROW = [repr(name) for name, one in CRITERIA.items() if isinstance(one, ByRow)]
-#: scorers of a regression that are sums over rows
-REGRESSION = "r2, neg_mean_squared_error, neg_root_mean_squared_error, neg_mean_absolute_error"
 
 
 class NotKept:
@@ -204,8 +204,9 @@ def search_streamed(
         raise ValueError("param_grid has an Interval, but streamed rows need lists of values")
     group = machines(search.estimator, settings)
     table = getattr(scorers, "_scorers", {"score": scorers})
-    metrics = {name: _metric(scorer, group, name) for name, scorer in table.items()}
+    _check_levels(group)
     for one in group:
+        _metrics(table, one)  # refuses those that are not of means over rows
         _check_machine(one, get_criterion(search.criterion))
     source = open_rows(X, y, sample_weight=sample_weight, groups=groups, cv=search.cv)
     source, about, q = _targets(search, source)
@@ -215,6 +216,9 @@ def search_streamed(
     rows = Passes(source, search)
     survey, drawn = rows.survey(group, q)
     _check_survey(source, survey, about.classes)
+    for name, (metric, _) in _metrics(table, group[0]).items():
+        if search.aggregate != "pooled":
+            check_defined(metric, survey.rows, name)
     work = list(make_work(group, survey, drawn, search.method))
     if rows.criterion is not None:
         # what it measures may not fit the targets, of which a few are known
@@ -224,33 +228,27 @@ def search_streamed(
     found = [one for batch in batches(work, survey) for one in rows.machines(batch, survey)]
     bounds = [rows.bound(*pair) for pair in zip(work, found, strict=True)]
     reach = [_reach(bound, survey) for bound in bounds]
-    errors = rows.errors(work, found, reach)
-    outcomes: list[Outcome] = []
-    fitted: dict[int, _Fitted] = {}
-    ends = {name: np.full((2, len(settings)), np.nan) for name in metrics}
-    for unit, result, error, bound, far in zip(work, found, errors, bounds, reach, strict=True):
-        seconds = rows.seconds / len(work)
-        judged = rows.judged.get(id(unit))
-        outcomes.append(
-            _outcome(search, unit, result, error, bound, survey, metrics, seconds, judged)
-        )
-        for name, own in _ends(search, error, far, survey, metrics).items():
-            known = [not reason for reason in result.reasons]
-            ends[name][:, list(unit.machine.indices)] = np.where(known, own, np.nan)
-        fitted |= {place: (unit, result, i) for i, place in enumerate(unit.machine.indices)}
+    metrics = [_metrics(table, unit.machine) for unit in work]
+    sums = rows.scores(work, found, reach, [tuple(m for m, _ in one.values()) for one in metrics])
+    scored = [_scored(*three, survey) for three in zip(metrics, sums, found, strict=True)]
+    outcomes = [
+        _outcome(*four, survey, rows.seconds / len(work), rows.judged.get(id(four[0])))
+        for four in zip(work, found, bounds, scored, strict=True)
+    ]
+    fitted = {
+        place: (unit, result, i)
+        for unit, result in zip(work, found, strict=True)
+        for i, place in enumerate(unit.machine.indices)
+    }
     lams, gammas = np.empty(len(settings)), np.empty(len(settings))
     for unit in work:
         places = list(unit.machine.indices)
         lams[places] = unit.machine.lams
         gammas[places] = np.mean(getattr(unit.rows.kernel, "gamma", np.inf))
     plain = all(unit.columns is None for unit in work)
-    columns = {
-        f"{side}_test_{name}": ends[name][i]
-        for name in (metrics if plain else ())
-        for i, side in enumerate(("low", "high"))
-    }
+    columns = _interval_columns(search.aggregate, work, scored, survey) if plain else {}
     return Streamed(
-        settings, outcomes, survey.rows, list(metrics), lams, gammas, columns,
+        settings, outcomes, survey.rows, list(table), lams, gammas, columns,
         groups is not None, plain, fitted, about, rows,
     )  # fmt: skip
 
@@ -298,29 +296,43 @@ def _check_machine(one: Machine, criterion: Any) -> None:
         criterion.check_features(nothing)
 
 
-def _metric(scorer: Any, group: list[Machine], name: str) -> tuple[Any, int]:
-    machine, several = group[0].estimator, {len(levels_of(one.estimator)) > 1 for one in group}
-    if several == {True}:
-        return _of_levels(scorer, machine, name)
-    if len(several) > 1:
+_Metrics = dict[str, tuple[Metric, int]]
+#: by metric, with axes (1 or 3, L, k), and pooled: scores, their least and largest values if known
+_Scored = dict[str, tuple[Array, Array]]
+
+
+def _check_levels(group: list[Machine]) -> None:
+    if len({len(levels_of(one.estimator)) > 1 for one in group}) > 1:
         raise ValueError(
             "some machines have several levels and others have not, and their scores are of "
             "different kinds; search them one after the other"
         )
-    found, sign = fast_metric(scorer, machine)
-    if found is None or found.__name__ not in METRICS:
-        known = "accuracy" if is_classifier(machine) else REGRESSION
-        raise ValueError(
-            f"scoring={name!r} is no sum over rows, which streamed rows need; use one of {known}"
-        )
-    return METRICS[found.__name__], sign
 
 
-def _of_levels(scorer: Any, machine: Any, name: str) -> tuple[Any, int]:
-    """What machines of several levels are scored by: their own score."""
-    pinball = isinstance(inside.loss_of(machine), Quantile)
-    if hasattr(scorer, "_estimator") or (scorer is neg_pinball_loss and pinball):
-        return own_loss, -1
+def _metrics(scorers: dict[str, Any], one: Machine) -> _Metrics:
+    """What a machine is scored by: name -> (metric, sign)."""
+    found: _Metrics = {}
+    for name, scorer in scorers.items():
+        if len(levels_of(one.estimator)) > 1:
+            found[name] = _of_levels(scorer, one.estimator, name), -1
+            continue
+        metric, sign = fast_metric(scorer, one.estimator)
+        if metric is None:
+            task = "classification" if is_classifier(one.estimator) else "regression"
+            known = ", ".join(f.__name__ for f, m in ROW_METRICS.items() if m.task == task)
+            raise ValueError(
+                f"scoring={name!r} is no function of means over rows, which streamed rows need; "
+                f"use a scorer of {known}, or a onefit.scoring.Metric"
+            )
+        found[name] = metric, sign
+    return found
+
+
+def _of_levels(scorer: Any, machine: Any, name: str) -> Metric:
+    """What a machine of several levels is scored by: its own loss."""
+    loss = inside.loss_of(machine)
+    if hasattr(scorer, "_estimator") or (scorer is neg_pinball_loss and isinstance(loss, Quantile)):
+        return loss_metric(loss.name, getattr(loss, "unrounded", loss.value))
     raise ValueError(
         f"scoring={name!r} is of one value per row, and several levels of streamed rows are scored "
         "by their own loss; leave scoring at None"
@@ -362,31 +374,23 @@ def _check_survey(source: Source, survey: Surveyed, classes: Array | None) -> No
 
 
 def _outcome(
-    search: Any,
     one: Work,
     found: FoldMachines,
-    errors: Errors,
     bound: Array,
+    scored: _Scored,
     survey: Surveyed,
-    metrics: dict[str, tuple[Any, int]],
     seconds: float,
     judged: tuple[Array, list[str]] | None,
 ) -> Outcome:
     """Scores and bounds of a machine, lambda by lambda."""
     criterion, remarks = (None, [""] * len(found.reasons)) if judged is None else judged
-    done = np.array([not reason for reason in found.reasons])
     bounds = np.moveaxis(bound, 0, 1)  # (L, k, q)
-    scores, pooled = {}, {}
-    for name, (metric, sign) in metrics.items():
-        scores[name] = np.where(done[:, None], sign * metric(survey, errors).T, np.nan)
-        if search.aggregate == "pooled":
-            pooled[name] = np.where(done, sign * metric(survey, errors.pooled)[0], np.nan)
-    L, k = scores[next(iter(scores))].shape
+    L, k, _ = bounds.shape
     return Outcome(
         indices=one.machine.indices,
         method=one.method,
-        scores=scores,
-        pooled=pooled,
+        scores={name: by_fold[0] for name, (by_fold, _) in scored.items()},
+        pooled={name: pooled[0] for name, (_, pooled) in scored.items()},
         values=np.empty((L, 0, bounds.shape[2])),
         exact=np.asarray((bounds <= EXACT * one.surveyed(survey).scale).all(axis=2)),
         error=np.asarray(bounds.max(axis=2)),
@@ -408,23 +412,31 @@ def _reach(bound: Array, survey: Surveyed) -> Array:
     return np.asarray(np.where(np.isnan(largest), np.inf, largest) + unit)
 
 
-def _ends(
-    search: Any,
-    errors: Errors,
-    reach: Array,
-    survey: Surveyed,
-    metrics: dict[str, tuple[Any, int]],
+def _scored(
+    metrics: _Metrics, sums: tuple[RowSums, ...], found: FoldMachines, survey: Surveyed
+) -> _Scored:
+    """Scores of a machine, lambda by lambda, and their ends."""
+    known = np.array([not reason for reason in found.reasons])
+    scored: _Scored = {}
+    for (name, (metric, sign)), one in zip(metrics.items(), sums, strict=True):
+        by_fold, pooled = (sign * each for each in finished(metric, one, survey))
+        if sign < 0:  # the least score is that of the largest error
+            by_fold[1:], pooled[1:] = by_fold[:0:-1].copy(), pooled[:0:-1].copy()
+        by_fold = np.moveaxis(by_fold, 1, 2)
+        scored[name] = np.where(known[:, None], by_fold, np.nan), np.where(known, pooled, np.nan)
+    return scored
+
+
+def _interval_columns(
+    how: str, work: list[Work], scored: list[_Scored], survey: Surveyed
 ) -> dict[str, Array]:
-    """The least and the largest score of every lambda, (2, L), by each metric."""
-    near, far = errors.ends(reach, survey.weights)
-    found = {}
-    for name, (metric, sign) in metrics.items():
-        ends = [
-            aggregate(
-                search.aggregate, sign * metric(survey, one).T, survey.rows,
-                sign * metric(survey, one.pooled)[0],
-            )
-            for one in (far, near)
-        ]  # fmt: skip
-        found[name] = np.array(ends)
-    return found
+    """``low_test_<metric>`` and ``high_test_<metric>`` of all candidates, where there are any."""
+    size = sum(len(one.machine.indices) for one in work)
+    columns: dict[str, Array] = {}
+    for one, own in zip(work, scored, strict=True):
+        for name, (by_fold, pooled) in own.items():
+            for i, side in enumerate(("low", "high")[: len(pooled) - 1], start=1):
+                column = columns.setdefault(f"{side}_test_{name}", np.full(size, np.nan))
+                ends = aggregate(how, by_fold[i], survey.rows, pooled[i])
+                column[list(one.machine.indices)] = ends
+    return columns

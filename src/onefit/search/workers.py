@@ -36,11 +36,11 @@ from onefit.linalg import LinAlgError, arrays_of, is_elsewhere
 from onefit.linalg.device import Device
 from onefit.linalg.which import named_device
 from onefit.problem import Problem
-from onefit.search.aggregate import aggregate
+from onefit.scoring.aggregate import aggregate
 from onefit.search.criterion import Criterion, let_go
 from onefit.search.grid import Job, Machine
 from onefit.search.rows import Sample
-from onefit.search.scoring import Scoring
+from onefit.search.scorers import Scoring
 
 Array = NDArray[Any]
 

@@ -17,7 +17,7 @@ from onefit._types import Array
 from onefit.stream.accumulate import Accumulator, Chunk
 from onefit.stream.survey import Surveyed
 
-__all__ = ["ByClass", "class_totals", "reweighted"]
+__all__ = ["ByClass", "class_codes", "class_totals", "reweighted"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class ByClass:
         return self.base.init()
 
     def update(self, state: Any, chunk: Chunk) -> Any:
-        s = chunk.s * self.weights[_codes(chunk.Y)]
+        s = chunk.s * self.weights[class_codes(chunk.Y)]
         return self.base.update(state, replace(chunk, s=s))
 
     def merge(self, one: Any, other: Any) -> Any:
@@ -41,7 +41,7 @@ class ByClass:
         return self.base.finish(state)
 
 
-def _codes(Y: Array) -> Array:
+def class_codes(Y: Array) -> Array:
     """Numbers of the classes, from targets of -1 and +1."""
     return np.asarray(Y.argmax(axis=1) if Y.shape[1] > 1 else (Y[:, 0] > 0).astype(np.intp))
 

@@ -96,6 +96,12 @@ class Surveyed:
         return np.array([one.weight for one in self.targets])
 
     @property
+    def variances(self) -> Array:
+        """Of the targets of each fold, (k, q); NaN for a fold of one row."""
+        found = np.array([one.variance for one in self.targets])
+        return np.where(self.rows[:, None] < 2, np.nan, found)
+
+    @property
     def whole(self) -> Spread:
         """The targets of all rows."""
         return self.without(-1)

@@ -23,9 +23,9 @@ from sklearn.metrics import r2_score
 from onefit.estimators import inside
 from onefit.folds import Folds
 from onefit.heldout import HeldOut
+from onefit.scoring.row_losses import RowLosses, jackknife_error, optimism_of_splits
 from onefit.search.baseline import Baseline, baselines_of
-from onefit.search.rowwise import RowLosses, jackknife_error, optimism_of_splits
-from onefit.search.scoring import build_scoring, call_pooled, name_of, only
+from onefit.search.scorers import build_scoring, call_pooled, name_of, only
 from onefit.uncertainty.score_interval import LEVEL, inflation, range_of, score_interval
 
 Array = NDArray[Any]
@@ -177,6 +177,11 @@ class Judged:
         """The scorer that counts, alone."""
         return _scorer(self.scorers, self.metric)
 
+    @property
+    def rows_count_alike(self) -> bool:
+        """Whether the metric is known to be of one mean over all rows."""
+        return self.losses is not None and self.losses.metric.members is None
+
     def pooled(self, folds: Folds, values: Array) -> Array:
         """Scores of the winner on each of some sets of rows, given its values there."""
         one = only(self.scorers, self.metric)
@@ -208,7 +213,7 @@ def make_headline(judged: Judged) -> Headline:
         left,
         optimism=optimism,
         factor=factor,
-        rows=float(tested.size) if judged.losses is not None else _rows_of(shares, tested.size),
+        rows=float(tested.size) if judged.rows_count_alike else _rows_of(shares, tested.size),
     )
     rival = judged.rival
     lead = (interval[0] - rival.score, interval[1] - rival.score)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from onefit.folds import Folds
 from onefit.heldout import HeldOut
+from onefit.scoring.row_losses import RowLosses
 from onefit.search.results import Results
-from onefit.search.rowwise import RowLosses
 from onefit.search.workers import Outcome, Task
 from onefit.uncertainty.headline import Headline, Judged, blocks_of, make_headline, rival_of
 
@@ -47,7 +47,7 @@ class Given:
 
 
 def row_losses(task: Task, outcomes: list[Outcome], metric: Any) -> RowLosses | None:
-    """Losses of the rows by all candidates; None for other metrics, or where they are too many."""
+    """Losses of the rows by all candidates; None for other scorers, or where they are too many."""
     if metric not in task.scoring.fast:
         return None
     C = 1 + max(max(one.indices) for one in outcomes)

@@ -15,6 +15,7 @@ from onefit._validation import check_choice
 from onefit.criteria.pointwise import POINTWISE, Pointwise
 from onefit.estimators import inside
 from onefit.quantiles import levels_of, neg_pinball_loss, pinball_losses
+from onefit.scoring import ROW_METRICS, Metric
 
 Array = NDArray[Any]
 
@@ -63,12 +64,8 @@ LOSSES: dict[str, RowLoss] = {
 }
 #: metrics that are the mean of one of them, or a function of it
 OF_METRICS = {
-    metrics.mean_squared_error: "squared",
-    metrics.root_mean_squared_error: "squared",
-    metrics.r2_score: "squared",
-    metrics.mean_absolute_error: "absolute",
+    **{func: one.loss for func, one in ROW_METRICS.items() if one.loss},
     metrics.d2_absolute_error_score: "absolute",
-    metrics.accuracy_score: "zero_one",
     metrics.zero_one_loss: "zero_one",
 }
 
@@ -117,6 +114,8 @@ def _of_scoring(scorer: Any, search: Any, y: Any) -> RowLoss | None:
         return RowLoss("pinball", partial(pinball_losses, level=levels))
     if scorer is None:
         return LOSSES["zero_one" if is_classifier(search) else "squared"]
+    if isinstance(scorer, Metric) and scorer.loss:
+        return LOSSES[scorer.loss]
     func, options = getattr(scorer, "_score_func", None), getattr(scorer, "_kwargs", {})
     if func is metrics.mean_pinball_loss:
         return RowLoss("pinball", partial(pinball_losses, level=options.get("alpha", 0.5)))

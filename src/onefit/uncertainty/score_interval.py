@@ -9,8 +9,8 @@ the truth is inside.
   1 for R^2) is treated on the scale -log(t - score). One with a worst value too is a share of its
   range, and has Wilson's interval, for as many rows as would give its standard error: it ends
   inside the range, and a share of exactly 0 or 1 leaves doubt.
-- **The winner's score is the best of many.** The *optimism* (:mod:`onefit.search.rowwise`) is taken
-  off the middle.
+- **The winner's score is the best of many.** The *optimism* (:mod:`onefit.scoring.row_losses`) is
+  taken off the middle.
 - **The optimism is an average**, over what other rows would have chosen. The winner at hand may owe
   nothing to luck, or much more. Such a quantity scatters by about as much as its mean (an
   exponential one exactly), so the square of the optimism is added to the variance.
@@ -41,6 +41,7 @@ from scipy.stats import t as student
 from sklearn import metrics
 
 from onefit.quantiles import levels_of, neg_pinball_loss
+from onefit.scoring import ROW_METRICS, Metric
 
 Array = NDArray[Any]
 Range = tuple[float, float]
@@ -52,11 +53,10 @@ LEVEL = 0.95
 
 #: ranges of metrics; those of other errors begin at 0, of others nothing is known
 RANGES: dict[Any, Range] = {
+    **{func: one.range for func, one in ROW_METRICS.items()},
     **dict.fromkeys(
         (
-            metrics.accuracy_score,
             metrics.average_precision_score,
-            metrics.balanced_accuracy_score,
             metrics.f1_score,
             metrics.fbeta_score,
             metrics.hamming_loss,
@@ -79,7 +79,6 @@ RANGES: dict[Any, Range] = {
             metrics.d2_pinball_score,
             metrics.d2_tweedie_score,
             metrics.explained_variance_score,
-            metrics.r2_score,
         ),
         (-np.inf, 1.0),
     ),
@@ -96,7 +95,10 @@ def range_of(scorer: Any, machine: Any, classifier: bool) -> Range:
         return -np.inf, 0.0 if len(levels_of(machine)) > 1 else 1.0
     if scorer is neg_pinball_loss:
         return -np.inf, 0.0
-    low, high = RANGES.get(func, (0.0 if negative else -np.inf, np.inf))
+    if isinstance(scorer, Metric):
+        (low, high), negative = scorer.range, scorer.sign < 0
+    else:
+        low, high = RANGES.get(func, (0.0 if negative else -np.inf, np.inf))
     if getattr(scorer, "_kwargs", {}).get("adjusted"):  # for chance, of balanced accuracy
         low = -1.0
     return (-high, -low) if negative else (low, high)

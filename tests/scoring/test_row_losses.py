@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from sklearn import metrics as theirs
 
-from onefit.search import metrics, rowwise
-from onefit.search.metrics import Truth
-from onefit.search.rowwise import RowLosses, jackknife_error, optimism_of_splits
+from onefit.scoring import ROW_METRICS, Truth, row_losses
+from onefit.scoring.row_losses import RowLosses, jackknife_error, optimism_of_splits
 
 random = np.random.default_rng(0)
 N, C = 60, 4
@@ -26,24 +25,26 @@ def losses(metric, sign=1, y=Y, values=U, weights=WEIGHTS):
 
 
 CASES = [
-    (metrics.squared_error, theirs.mean_squared_error),
-    (metrics.root_squared_error, theirs.root_mean_squared_error),
-    (metrics.absolute_error, theirs.mean_absolute_error),
-    (metrics.determination, theirs.r2_score),
+    theirs.mean_squared_error,
+    theirs.root_mean_squared_error,
+    theirs.mean_absolute_error,
+    theirs.r2_score,
 ]
+ACCURACY = ROW_METRICS[theirs.accuracy_score]
 
 
-@pytest.mark.parametrize(("metric", "reference"), CASES)
-def test_scores_are_those_of_all_rows(metric, reference):
-    found = losses(metric, sign=-1).scores()[0]
+@pytest.mark.parametrize("reference", CASES)
+def test_scores_are_those_of_all_rows(reference):
+    found = losses(ROW_METRICS[reference], sign=-1).scores()[0]
     expected = [-reference(Y, u, sample_weight=WEIGHTS) for u in U]
     np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
-def test_accuracy_is_that_of_all_rows():
-    found = losses(metrics.accuracy, y=LABELS, values=DECISIONS).scores()[0]
+@pytest.mark.parametrize("reference", [theirs.accuracy_score, theirs.balanced_accuracy_score])
+def test_accuracies_are_those_of_all_rows(reference):
+    found = losses(ROW_METRICS[reference], y=LABELS, values=DECISIONS).scores()[0]
     labels = DECISIONS.argmax(axis=2)
-    expected = [theirs.accuracy_score(LABELS[:, 0], one, sample_weight=WEIGHTS) for one in labels]
+    expected = [reference(LABELS[:, 0], one, sample_weight=WEIGHTS) for one in labels]
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
@@ -51,14 +52,14 @@ def test_optimism_of_a_few_rows_is_no_matter_of_their_variance():
     """With five rows one alone is often spared, whose targets have no variance."""
     few = slice(5)
     truth = Truth(Y[few], np.zeros(1, dtype=int), np.ones(5))
-    found = RowLosses.of(metrics.determination, 1, truth, [(range(C), U[:, few])], C)
+    found = RowLosses.of(ROW_METRICS[theirs.r2_score], 1, truth, [(range(C), U[:, few])], C)
     assert found.optimism(np.arange(5), np.random.default_rng(0)) < 10.0
 
 
-@pytest.mark.parametrize(("metric", "reference"), CASES[1::2])
+@pytest.mark.parametrize("reference", CASES[1::2])
 @pytest.mark.parametrize("blocks", [np.arange(N), np.arange(N) % 7], ids=["rows", "blocks"])
-def test_standard_errors_are_the_jackknifes(metric, reference, blocks):
-    found = losses(metric).errors(blocks)
+def test_standard_errors_are_the_jackknifes(reference, blocks):
+    found = losses(ROW_METRICS[reference]).errors(blocks)
     for u, error in zip(U, found, strict=True):
         left = [
             reference(Y[kept], u[kept], sample_weight=WEIGHTS[kept])
@@ -86,16 +87,16 @@ def test_the_optimism_of_the_best_of_many_coins():
         draw = np.random.default_rng(seed)
         y, values = coins(40, draw)
         truth = Truth(y, np.zeros(1, dtype=int), np.ones(100))
-        one = RowLosses.of(metrics.accuracy, 1, truth, [(range(40), values)], 40)
+        one = RowLosses.of(ACCURACY, 1, truth, [(range(40), values)], 40)
         found.append(one.optimism(np.arange(100), draw))
         real.append(one.scores()[0].max() - 0.5)  # a coin is right in half of the cases
     assert np.mean(found) == pytest.approx(np.mean(real), rel=0.15)
 
 
 def test_draws_of_many_rows_are_those_of_few_on_average(monkeypatch):
-    few = rowwise._draws(500, 400, np.random.default_rng(0))
-    monkeypatch.setattr(rowwise, "MANY", 100)
-    many = rowwise._draws(500, 400, np.random.default_rng(0))
+    few = row_losses._draws(500, 400, np.random.default_rng(0))
+    monkeypatch.setattr(row_losses, "MANY", 100)
+    many = row_losses._draws(500, 400, np.random.default_rng(0))
     assert many.shape == few.shape
     for counts in (few, many):
         assert abs(counts.mean() - 1.0) < 0.01
@@ -106,7 +107,7 @@ def test_draws_of_many_rows_are_those_of_few_on_average(monkeypatch):
 def test_no_choice_no_optimism():
     y, values = coins(1, random)
     truth = Truth(y, np.zeros(1, dtype=int), np.ones(100))
-    one = RowLosses.of(metrics.accuracy, 1, truth, [([0], values)], 1)
+    one = RowLosses.of(ACCURACY, 1, truth, [([0], values)], 1)
     assert one.optimism(np.arange(100), random) == 0.0
     assert optimism_of_splits(np.ones((1, 10)), random) == 0.0
     both = np.array([[0.9] * 10, [0.1] * 10])  # no draw would take the other
@@ -121,7 +122,9 @@ def test_a_row_tested_twice_is_drawn_as_a_whole():
     results = []
     for values, names in ((noise, np.arange(50)), (twice, rows)):
         truth = Truth(np.zeros((names.size, 1)), np.zeros(1, dtype=int), np.ones(names.size))
-        one = RowLosses.of(metrics.squared_error, -1, truth, [(range(30), values)], 30)
+        one = RowLosses.of(
+            ROW_METRICS[theirs.mean_squared_error], -1, truth, [(range(30), values)], 30
+        )
         results.append(one.optimism(names, np.random.default_rng(0)))
     assert results[1] == pytest.approx(results[0], rel=1e-6)
 

@@ -1,8 +1,9 @@
 """Scores from held-out decision values, with no refit.
 
-Metrics in :data:`onefit.search.metrics.FAST` are computed for all splits and lambdas at once. Any
-other scorer is called as scikit-learn would call it, once a split, with the estimator itself: only
-its decision values are looked up instead of computed. A scorer that needs more than decision
+A :class:`onefit.scoring.Metric` is computed for all splits and lambdas at once: one that is given
+as scoring, and those of scikit-learn in :data:`onefit.scoring.ROW_METRICS`. Any other scorer is
+called as scikit-learn would call it, once a split, with the estimator itself: only its decision
+values are looked up instead of computed. A scorer that needs more than decision
 values is found out by a trial before any kernel matrix is built.
 """
 
@@ -27,13 +28,13 @@ from onefit._validation import takes_weight
 from onefit.estimators import KernelClassifier, KernelRegressor, inside
 from onefit.folds import Folds
 from onefit.quantiles import levels_of
-from onefit.search.metrics import FAST, Metric, Truth
+from onefit.scoring import ROW_METRICS, Metric, Truth
 
 Array = NDArray[Any]
 
 __all__ = [
-    "Part", "Scoring", "build_scoring", "call_pooled", "fast_metric", "look_up", "name_of",
-    "only",
+    "Part", "Scoring", "build_scoring", "call_pooled", "check_defined", "fast_metric", "look_up",
+    "name_of", "only",
 ]  # fmt: skip
 
 
@@ -104,7 +105,7 @@ class Scoring:
     def targets(self, name: str, values: Array) -> Array:
         """One score a lambda, split and target, (L, k, q), by a fast metric."""
         metric, sign, truth = self.fast[name]
-        return sign * metric(truth, values.astype(np.float64, copy=False))
+        return sign * metric.values(truth, values.astype(np.float64, copy=False))
 
     def score(self, machine: Any, values: Array) -> dict[str, Array]:
         """One score a lambda and split, (L, k), for each metric."""
@@ -232,7 +233,7 @@ def build_scoring(
             weights = routed[name].get("sample_weight")
             fast[name] = metric, sign, _truth(machine, y, weights, folds, starts, name)
             if not (pooled or undefined):
-                _check_defined(metric, folds, name)
+                check_defined(metric, np.diff(folds.offsets), name)
     slow = {name: scorer for name, scorer in table.items() if name not in fast}
     parts = _parts(machine, X, y, routed, folds, pooled) if slow else []
     scoring = Scoring(fast, slow, parts, list(table))
@@ -254,6 +255,8 @@ def only(scorers: Any, metric: str) -> Any:
 
 def name_of(scorer: Any, machine: Any) -> str:
     """The name of a scorer, as in scikit-learn: of errors, which are negated, it is "neg_..."."""
+    if isinstance(scorer, Metric):
+        return scorer.name if scorer.greater_is_better else f"neg_{scorer.name}"
     if hasattr(scorer, "_score_func"):
         name = getattr(scorer._score_func, "__name__", "score").removesuffix("_score")
         return f"neg_{name}" if scorer._sign < 0 else name
@@ -287,15 +290,23 @@ def _route(scorers: Any, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]
 
 
 def fast_metric(scorer: Any, machine: Any) -> tuple[Metric | None, int]:
-    """The vectorised metric behind a scorer and its sign, or None."""
+    """The metric behind a scorer and its sign, or None."""
     task = "classification" if is_classifier(machine) else "regression"
+    if isinstance(scorer, Metric):
+        if scorer.task != task:
+            raise ValueError(
+                f"scoring={scorer!r} is for {scorer.task}, but {type(machine).__name__} is for "
+                f"{task}"
+            )
+        return scorer, scorer.sign
     func = getattr(scorer, "_score_func", None)
     if func is None and hasattr(scorer, "_estimator"):
         func = DEFAULTS.get(type(machine).score)
     elif getattr(scorer, "_kwargs", None) or getattr(scorer, "_response_method", "") != "predict":
         return None, 1
-    metric, wanted = FAST.get(func, (None, ""))
-    return (metric if wanted == task else None), int(getattr(scorer, "_sign", 1))
+    metric = ROW_METRICS.get(func)
+    fits = metric is not None and metric.task == task
+    return (metric if fits else None), int(getattr(scorer, "_sign", 1))
 
 
 def _truth(machine: Any, y: Any, weights: Any, folds: Folds, starts: Array, name: str) -> Truth:
@@ -315,12 +326,12 @@ def _truth(machine: Any, y: Any, weights: Any, folds: Folds, starts: Array, name
     return truth
 
 
-def _check_defined(metric: Metric, folds: Folds, name: str) -> None:
-    smallest = int(np.diff(folds.offsets).min())
-    if metric is FAST[r2_score][0] and smallest < 2:
+def check_defined(metric: Metric, sizes: Array, name: str) -> None:
+    """Refuse metrics that divide by the variance of the targets where a split has one row."""
+    if metric.needs_variance and int(sizes.min()) < 2:
         raise ValueError(
-            f"scoring={name!r} is R^2, which is undefined on a test set of one row, and a split "
-            "has one; use aggregate='pooled', or scoring='neg_mean_squared_error'"
+            f"scoring={name!r} is {metric.name}, which is undefined on a test set of one row, and "
+            "a split has one; use aggregate='pooled', or scoring='neg_mean_squared_error'"
         )
 
 

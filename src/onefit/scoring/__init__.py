@@ -1,0 +1,10 @@
+"""Scores of held-out values: metrics, their intervals, standard errors, and how splits are joined.
+
+:class:`Metric` defines a metric once, as a statistic of a row and a function of its mean; a search
+takes one as ``scoring``. :data:`ROW_METRICS` has those of scikit-learn that are of this kind.
+"""
+
+from onefit.scoring.metric import Metric, RowSums, Truth
+from onefit.scoring.metrics import ROW_METRICS
+
+__all__ = ["ROW_METRICS", "Metric", "RowSums", "Truth"]
