@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from onefit._types import Array
+from onefit.spec.coding import class_codes
 from onefit.stream.accumulate import Accumulator, Chunk
 from onefit.stream.survey import Surveyed
 
@@ -31,7 +32,7 @@ class ByClass:
         return self.base.init()
 
     def update(self, state: Any, chunk: Chunk) -> Any:
-        s = chunk.s * self.weights[_codes(chunk.Y)]
+        s = chunk.s * self.weights[class_codes(chunk.Y)]
         return self.base.update(state, replace(chunk, s=s))
 
     def merge(self, one: Any, other: Any) -> Any:
@@ -39,11 +40,6 @@ class ByClass:
 
     def finish(self, state: Any) -> Any:
         return self.base.finish(state)
-
-
-def _codes(Y: Array) -> Array:
-    """Numbers of the classes, from targets of -1 and +1."""
-    return np.asarray(Y.argmax(axis=1) if Y.shape[1] > 1 else (Y[:, 0] > 0).astype(np.intp))
 
 
 def class_totals(survey: Surveyed) -> Array:
