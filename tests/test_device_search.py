@@ -9,13 +9,13 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from onefit.estimators.device import HostData
 from registries import sample
 from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold
 from sklearn.utils.parallel import Parallel
 
 from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.estimators.device import HostData
 from onefit.folds import Folds
 from onefit.gradient import cv_gradient
 from onefit.gram import DeviceGram

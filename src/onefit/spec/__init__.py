@@ -8,9 +8,10 @@ it: to check rows and targets, and to be fitted.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
+from onefit._describe import describe
 from onefit._types import Array
 from onefit.kernels import Kernel, is_precomputed, needs_vectors, resolve_kernel
 from onefit.losses import Loss
@@ -101,6 +102,15 @@ class Spec:
     def coded_problem(self, K: Any, Y: Array, s: Array, **options: Any) -> Problem:
         """The same where Y and s are the columns and weights already."""
         return Problem(K, Y, s, self.loss, self.fit_intercept, self.scaling, **options)
+
+    def words(self) -> dict[str, str]:
+        """Every setting in words, by name: what journals compare.
+
+        Words are the same in another process; settings of the coding stand among the others.
+        """
+        found = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "coding"}
+        found |= {one.name: getattr(self.coding, one.name) for one in fields(self.coding)}
+        return {name: describe(value) for name, value in found.items()}
 
     def ridge(self, lam: float, weight: float) -> float:
         """Lambda of training rows with this total weight."""
