@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -35,6 +35,8 @@ from onefit.stream.survey import Survey, Surveyed
 from onefit.stream.values import Kept, Values
 
 Array = NDArray[Any]
+#: the seed that was drawn from a random state, and the sample of rows by it
+Seeded = dict[Hashable, tuple[int, Drawn]]
 
 __all__ = ["Passes", "Work", "batches", "make_work"]
 
@@ -105,10 +107,11 @@ class Work:
 
 
 def make_work(
-    group: list[Machine], survey: Surveyed, drawn: dict[int, Drawn], method: Any
+    group: list[Machine], survey: Surveyed, drawn: Seeded, method: Any
 ) -> Iterator[Work]:
     """Every machine with its features, machines on the same features one after the other."""
-    for job in jobs(group, *_stand_in(group, survey, next(iter(drawn.values())))):
+    _, some = next(iter(drawn.values()))
+    for job in jobs(group, *_stand_in(group, survey, some)):
         rows = _rows(job, drawn)
         for machine in job.machines:
             spec, classes = machine.spec, None
@@ -136,13 +139,13 @@ def _stand_in(group: list[Machine], survey: Surveyed, drawn: Drawn) -> tuple[Arr
     return np.tile(pair, (totals.size, 1)), Y, np.repeat(totals / 2.0, 2)
 
 
-def _rows(job: Job, drawn: dict[int, Drawn]) -> Rows:
+def _rows(job: Job, drawn: Seeded) -> Rows:
     approximation = job.machines[0].spec.approximation
-    seed = approximation.seed
-    few = drawn[seed].smallest(approximation.sample_rows)
+    seed, sample = drawn[approximation.randomness]
+    few = sample.smallest(approximation.sample_rows)
     features, landmarks, chosen = approximation.make_map(job.kernel, few, seed)
     kept = landmarks is None or approximation.keep_landmarks
-    return Rows(job.kernel, features, landmarks, None if kept else chosen.fold, drawn[seed])
+    return Rows(job.kernel, features, landmarks, None if kept else chosen.fold, sample)
 
 
 def _basis(one: Work, moments: Moments) -> Basis | Exception:
@@ -201,17 +204,19 @@ class Passes:
         self.seconds += perf_counter() - start
         return found
 
-    def survey(self, group: list[Machine], q: int) -> tuple[Surveyed, dict[int, Drawn]]:
-        """The survey, and for every seed the largest sample that any machine wants."""
-        wanted: dict[int, int] = {}
+    def survey(self, group: list[Machine], q: int) -> tuple[Surveyed, Seeded]:
+        """The survey, and for every random state a seed and the largest sample wanted of it."""
+        seeds: dict[Hashable, int] = {}
+        sizes: dict[Hashable, int] = {}
         for one in group:
             approximation = one.spec.approximation
-            seed = approximation.seed
-            wanted[seed] = max(approximation.sample_rows, wanted.get(seed, 0))
-        samples = [Sample(size, seed) for seed, size in wanted.items()]
+            name = approximation.randomness
+            seeds[name] = seeds[name] if name in seeds else approximation.draw_seed()
+            sizes[name] = max(approximation.sample_rows, sizes.get(name, 0))
+        samples = [Sample(sizes[name], seed) for name, seed in seeds.items()]
         k = self.source.reading.cv.n_splits
         survey, *drawn = self.run(Joint((Survey(k, q), *samples)))
-        return survey, dict(zip(wanted, drawn, strict=True))
+        return survey, dict(zip(seeds, zip(seeds.values(), drawn, strict=True), strict=True))
 
     def machines(self, batch: list[Work], survey: Surveyed) -> list[FoldMachines]:
         """Machines of every fold: those of the squared loss from one pass."""

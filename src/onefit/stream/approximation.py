@@ -153,15 +153,18 @@ class Approximation:
     random_state: Any = 0
 
     @property
-    def key(self) -> Hashable:
-        """Estimators of one kernel with equal keys have equal features."""
-        seed = self.random_state
-        seed = seed if isinstance(seed, Hashable) else id(seed)
-        return self.features, self.n_components, seed, self.keep_landmarks
+    def randomness(self) -> Hashable:
+        """The source of randomness; estimators with the same one take one seed from it."""
+        state = self.random_state
+        return state if isinstance(state, Hashable) else id(state)
 
     @property
-    def seed(self) -> int:
-        """The seed of hashes and frequencies: an int is itself."""
+    def key(self) -> Hashable:
+        """Estimators of one kernel with equal keys have equal features."""
+        return self.features, self.n_components, self.randomness, self.keep_landmarks
+
+    def draw_seed(self) -> int:
+        """A seed for hashes and frequencies: an int is itself, other states give a new one."""
         if isinstance(self.random_state, (int, np.integer)):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -185,7 +188,7 @@ class Approximation:
         """Features of rows in memory."""
         fold, none = np.zeros(s.size, dtype=np.intp), np.empty((s.size, 0))
         parts: Iterable[Chunk] = chunks(X, none, s, fold, CHUNK)
-        seed = self.seed
+        seed = self.draw_seed()
         drawn = run(Sample(self.sample_rows, seed), parts)
         features, landmarks, _ = self.make_map(kernel, drawn, seed)
         return FeatureGram(X, features, landmarks, self.keep_landmarks)
