@@ -709,8 +709,7 @@ def _ended(runs: Iterator[Any]) -> Iterator[Iterator[Any]]:
 def _heldout(index: int, outcomes: list[Outcome], setup: Setup, given: Given) -> HeldOut:
     """The held-out values of a candidate, which know what they mean."""
     held = heldout_of(index, outcomes, setup.folds)
-    model = setup.machine._with_params(**clone(setup.candidates[index], safe=False))
-    known = model.spec().coding.decoders
+    known = setup.spec_of(index).coding.decoders
     return replace(held, targets=given.y, sample_weight=given.weight, **known)
 
 

@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
 from onefit import linalg, plan
 from onefit._types import Indices
 from onefit._validation import check_choice, check_positive, check_weights, first_not_finite
-from onefit.estimators.device import model_to_device, to_host
+from onefit.estimators.device import check_place, model_to_device, to_host
 from onefit.estimators.unused import warn_of_unused
 from onefit.fit import SOLVERS, FitError, certified_fit, solve
 from onefit.heldout.iterative import fit_on_device
@@ -391,7 +391,7 @@ class KernelMachine(BaseEstimator):
 
     def _feature_decision(self, X: Any) -> Array:
         """phi(X)'w + b, a block of rows at a time."""
-        _check_place(X, self.coef_)
+        check_place(X, self.coef_)
         coef, xp = linalg.to_host(self.coef_), linalg.arrays_of(X)
         coefficients = self.feature_map_.coefficients(coef.reshape(self.feature_map_.size, -1))
         rows = max(1, int(get_config()["working_memory"] * 2**20 // (16 * self.feature_map_.size)))
@@ -405,7 +405,7 @@ class KernelMachine(BaseEstimator):
         return xp.asarray(values)  # type: ignore[no-any-return]
 
     def _device_decision(self, X: Any) -> Any:
-        _check_place(X, self.X_fit_)
+        check_place(X, self.X_fit_)
         xp: Any = linalg.arrays_of(X)
         coef = xp.lib.reshape(self.dual_coef_, (self.X_fit_.shape[0], -1))
         rows = max(1, int(min(xp.room() / 5.0, 2**33) // (8 * coef.shape[0])))
@@ -428,20 +428,6 @@ class KernelMachine(BaseEstimator):
         if not linalg.is_elsewhere(X) or values.dtype.kind not in "fiub":
             return values
         return linalg.arrays_of(X).asarray(values)
-
-
-def _check_place(X: Any, fitted: Any) -> None:
-    """Refuse rows that are not where the machine was fitted."""
-    if linalg.is_elsewhere(X) and not linalg.is_elsewhere(fitted):
-        raise ValueError(
-            f"X is on {linalg.arrays_of(X)!r}, but the machine was fitted with NumPy arrays: "
-            "pass X as one, or fit it there"
-        )
-    if linalg.is_elsewhere(fitted) and not linalg.is_elsewhere(X):
-        raise ValueError(
-            f"the machine was fitted on {linalg.arrays_of(fitted)!r}, but X is no array of that "
-            "device: move X there"
-        )
 
 
 def _check_objects(X: Array, least: int) -> Array:

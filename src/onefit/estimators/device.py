@@ -22,7 +22,14 @@ from onefit.linalg.device import Device
 from onefit.linalg.which import named_device
 from onefit.stream.features import NystromMap
 
-__all__ = ["HostData", "model_to_device", "model_to_host", "predicting_on_host", "to_host"]
+__all__ = [
+    "HostData",
+    "check_place",
+    "model_to_device",
+    "model_to_host",
+    "predicting_on_host",
+    "to_host",
+]
 
 #: fitted attributes that stay NumPy arrays: labels may be strings
 ON_HOST = ("classes_", "feature_names_in_")
@@ -122,6 +129,20 @@ def model_to_host(model: Any) -> None:
     features = getattr(model, "feature_map_", None)
     if isinstance(features, NystromMap):
         features.forget()
+
+
+def check_place(X: Any, fitted: Any) -> None:
+    """Refuse rows that are not on the device of the fitted arrays."""
+    if is_elsewhere(X) and not is_elsewhere(fitted):
+        raise ValueError(
+            f"X is on {arrays_of(X)!r}, but the machine was fitted with NumPy arrays: "
+            "pass X as one, or fit it there"
+        )
+    if is_elsewhere(fitted) and not is_elsewhere(X):
+        raise ValueError(
+            f"the machine was fitted on {arrays_of(fitted)!r}, but X is no array of that "
+            "device: move X there"
+        )
 
 
 def predicting_on_host(model: Any) -> Any:

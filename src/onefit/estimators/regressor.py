@@ -106,8 +106,12 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         Their number, in an array as scikit-learn's SVR has it.
     intercept_ : float or array of shape (q,)
     X_fit_ : the training rows (the kernel matrix when precomputed; none with an approximation)
+    kernel_ : Kernel
+        With the gamma that was used.
     coef_ : array of shape (m,) or (m, q)
         With an approximation, the weights of the features.
+    feature_map_ : FeatureMap
+        With an approximation, the map from rows to features.
     landmarks_, landmark_indices_ : arrays of shape (m, d) and (m,)
         With approximation="nystrom", the landmarks and the rows that they are (None for centres of
         k-means). Landmarks that add nothing to the others are left out.

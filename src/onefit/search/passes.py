@@ -106,9 +106,7 @@ class Work:
         return {"loss": getattr(loss, "unrounded", loss.value)}
 
 
-def make_work(
-    group: list[Machine], survey: Surveyed, drawn: Seeded, method: Any
-) -> Iterator[Work]:
+def make_work(group: list[Machine], survey: Surveyed, drawn: Seeded, method: Any) -> Iterator[Work]:
     """Every machine with its features, machines on the same features one after the other."""
     _, some = next(iter(drawn.values()))
     for job in jobs(group, *_stand_in(group, survey, some)):

@@ -99,6 +99,11 @@ class Setup:
         """Whether held-out values of every machine have the columns of the targets."""
         return all(one.spec.coding.columns_are_targets for job in self.jobs for one in job.machines)
 
+    def spec_of(self, index: int) -> Spec:
+        """The spec of a candidate, but for lam."""
+        machines = (machine for job in self.jobs for machine in job.machines)
+        return next(machine.spec for machine in machines if index in machine.indices)
+
     @cached_property
     def lams(self) -> Array:
         """The lam of every candidate."""
