@@ -38,14 +38,13 @@ def build_bare(task: Row):
     """Features of every chunk, and their products, added up: nothing held out."""
     from onefit import linalg
     from onefit.kernels import Gaussian
-    from onefit.stream import Nystrom
-    from onefit.stream.approximation import expand
+    from onefit.stream.approximation import get_approximation
 
     X, y = rows_of(task["n"])
 
     def run() -> Row:
         start, s = time.process_time(), np.ones(len(y))
-        rows = expand(Nystrom(), Gaussian(0.02), X, s, task["m"], 0, False)
+        rows = get_approximation("nystrom", task["m"]).expand(Gaussian(0.02), X, s)
         m = rows.features.size
         G, r, room = np.zeros((m, m), order="F"), np.zeros((m, 1)), np.empty((rows.size, m))
         for first in range(0, len(y), rows.size):

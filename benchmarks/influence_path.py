@@ -42,7 +42,7 @@ def full_path(model, X, y, lams) -> list[np.ndarray]:
 
     K = resolve_kernel("rbf", X, GAMMA).matrix(Geometry(X, keep=False))
     Y = np.asfortranarray(y[:, None])
-    problem = Problem(K, Y, np.ones(len(y)), model._make_loss(), True, "mean")
+    problem = Problem(K, Y, np.ones(len(y)), model.spec().loss, True, "mean")
     solution, decisions = None, []
     for lam in sorted(lams, reverse=True):
         solution = fit(problem, lam, start=solution)

@@ -54,16 +54,14 @@ def prepared(loss: str, kernel: str, span: str, n: int, lams: int, method: str):
 
 def seconds(setup) -> float:
     """Processor time of kernel matrix and held-out values."""
-    from onefit.estimators import inside
     from onefit.search.workers import _matrix
 
     (job,) = setup.jobs
     (machine,) = job.machines
     start = time.process_time()
     K = _matrix(job, setup.sample, None)
-    problem = inside.problem_of(
-        machine.estimator, K, setup.sample.Y, setup.sample.s, may_overwrite=True, definite=True
-    )
+    sample = setup.sample
+    problem = machine.spec.problem(K, sample.Y, sample.s, may_overwrite=True, definite=True)
     machine.method.prepare(problem, setup.sample.folds).predict(np.array(machine.lams))
     return time.process_time() - start
 

@@ -21,7 +21,7 @@ from onefit.losses import Squared
 from onefit.plan import CUDA, Workload, check_memory, choose
 from onefit.problem import Problem
 from onefit.stream import expansion
-from onefit.stream.approximation import Fourier, Nystrom, expand
+from onefit.stream.approximation import Fourier, Nystrom, get_approximation
 from onefit.stream.methods import FEATURE_METHODS
 
 N, SIZE = 54, 18
@@ -60,7 +60,7 @@ def make(loss, task, form, bring=None):
     if weights == "some zero":
         s[[4, 30]] = 0.0
     rows = X if bring is None else bring(X)
-    K = expand(kind, kernel, rows, s, SIZE, 0, keep)
+    K = get_approximation(kind, SIZE, keep).expand(kernel, rows, s)
     folds = Folds.draw(cv, X, None, None, classifier=False)
     y = y.astype(np.float64)[:, None]
     return Problem(K, y, s, loss, fit_intercept, scaling, definite=True), folds
@@ -154,9 +154,9 @@ def test_estimators_stay_where_the_data_are(kind, params, name, library):
     weights, there = machine.coef_, bring(library)
     found = machine.fit(there(X), there(y))
     assert all(linalg.is_elsewhere(one) for one in (found.coef_, getattr(found, answer)(there(X))))
-    own = linalg.home(getattr(found, answer)(there(X)))
+    own = linalg.to_host(getattr(found, answer)(there(X)))
     assert np.abs(own - wanted).max() <= 1e-8
-    assert np.abs(linalg.home(found.coef_) - weights).max() <= 1e-7
+    assert np.abs(linalg.to_host(found.coef_) - weights).max() <= 1e-7
     assert machine.__sklearn_tags__().array_api_support
 
 
@@ -165,8 +165,8 @@ def test_single_precision_has_features_in_double(there):
     machine = KernelRegressor(approximation="nystrom", n_components=SIZE, lam=1e-2)
     wanted = machine.fit(X, y).predict(X)
     found = machine.fit(there(X), there(y)).predict(there(X))
-    assert linalg.home(found).dtype == np.float32
-    assert np.abs(linalg.home(found) - wanted).max() <= 1e-5
+    assert linalg.to_host(found).dtype == np.float32
+    assert np.abs(linalg.to_host(found) - wanted).max() <= 1e-5
 
 
 @pytest.mark.parametrize("loss", ["squared", "log"])
@@ -193,7 +193,7 @@ def test_a_search_on_a_named_device_comes_home(loss):
         np.testing.assert_allclose(found.cv_results_[name], wanted.cv_results_[name], atol=1e-8)
     assert found.best_params_ == wanted.best_params_
     assert isinstance(found.best_estimator_.coef_, np.ndarray)
-    assert not found.best_estimator_._map._sent
+    assert not found.best_estimator_.feature_map_._sent
     held = (heldout_predict(machine, one, y, cv=3) for one in (X, bring("torch")(X)))
     one, two = (found.predictions for found in held)
     assert np.abs(one - two).max() <= 1e-8

@@ -15,7 +15,7 @@ from sklearn.model_selection import KFold
 from sklearn.utils.parallel import Parallel
 
 from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV
-from onefit.estimators.bring import Brought
+from onefit.estimators.device import HostData
 from onefit.folds import Folds
 from onefit.gradient import cv_gradient
 from onefit.gram import DeviceGram
@@ -137,7 +137,7 @@ def test_several_devices_share_the_kernels(backend, monkeypatch):
     np.testing.assert_allclose(found.cv_results_["mean_test_score"], scores, atol=1e-10)
     assert isinstance(found.best_estimator_.X_fit_, np.ndarray)
     # a list names them as well, and there are no more processes than kernels
-    crews = [Brought.of(one, X, y, {}).names for one in ("torch:cpu,torch:cpu", ["torch:cpu"] * 3)]
+    crews = [HostData.of(one, X, y, {}).names for one in ("torch:cpu,torch:cpu", ["torch:cpu"] * 3)]
     assert [Crew.on(names, 2).workers for names in crews] == [2, 2]
 
 

@@ -100,7 +100,7 @@ def test_jmlr_equation_8():
     """S^-1 ((y_i - f(x_i)) K_i - lam f), without an intercept."""
     X, y = sample("regression", n=N)
     model = KernelRegressor(gamma=0.5, lam=LAM, fit_intercept=False)
-    K = model.fit(X, y)._kernel(X)
+    K = model.fit(X, y).kernel_(X)
     f = model.predict(X)
     S = LAM * np.eye(N) + K / N
     expected = np.linalg.solve(S, (y - f)[None, :] * K - LAM * f[:, None]).T
@@ -117,7 +117,7 @@ def test_precomputed_kernels():
     X, y = sample("regression", n=N)
     at = sample("regression", n=6, seed=5)[0]
     model = KernelRegressor(loss="huber", threshold=0.3, gamma=0.5, lam=LAM)
-    kernel = clone(model).fit(X, y)._kernel
+    kernel = clone(model).fit(X, y).kernel_
     plain = clone(model).set_params(kernel="precomputed", gamma="scale")
     np.testing.assert_allclose(
         influence(plain, kernel(X), y), influence(model, X, y), rtol=1e-8, atol=1e-10

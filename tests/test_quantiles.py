@@ -76,7 +76,7 @@ def test_the_rounded_machine_is_within_half_of_delta_of_the_best_pinball_loss():
 
     def objective(delta):
         model = KernelRegressor("quantile", level=0.8, delta=delta, gamma=1.0, lam=lam).fit(X, y)
-        a, K = model.dual_coef_, model._kernel(X)
+        a, K = model.dual_coef_, model.kernel_(X)
         return pinball_loss(y, model.predict(X), 0.8) + lam * a @ K @ a
 
     best = objective(1e-6)

@@ -36,7 +36,8 @@ from onefit.criteria.influence import influence_predictions, judge
 from onefit.criteria.loo import loo_predictions
 from onefit.criteria.pointwise import Pointwise, pointwise
 from onefit.criteria.solutions import positive
-from onefit.estimators import inside
+from onefit.estimators._base import KernelMachine
+from onefit.estimators.accepted import check_accepted, check_exact_kernel, unwrap
 from onefit.fit import fit
 from onefit.heldout.series import Operator, check_order
 from onefit.kernels import Geometry
@@ -94,9 +95,9 @@ def influence(
     (40,)
     """
     model = _machine(estimator)
-    inside.check_no_approximation(model, "influence", "pass a machine with approximation=None")
+    check_exact_kernel(model, "influence", "pass a machine with approximation=None")
     if point is None:
-        problem = inside.prepare(model, X, y, sample_weight)
+        problem = model._prepare(X, y, sample_weight)
         rows = np.arange(problem.n)
     else:
         problem = _with_point(model, X, y, sample_weight, point)
@@ -108,8 +109,8 @@ def influence(
     solution = fit(problem, model.lam)
     K_at = problem.K.matrix[rows]
     if at is not None:
-        at = inside.check_rows(model, at, reset=False)
-        K_at = inside.kernel_of(model).matrix(Geometry(at, model.X_fit_, keep=False))
+        at = model._validate_X(at, reset=False)
+        K_at = model.kernel_.matrix(Geometry(at, model.X_fit_, keep=False))
     values = [
         _of_target(Operator(problem, model.lam, j, u), order, K_at, point is not None)
         for j, u in enumerate(solution.u.T)
@@ -128,28 +129,35 @@ def _machine(estimator: Any) -> Any:
         raise ValueError(
             "influence needs the winner of a search: fit the search first, with refit=True"
         )
-    estimator = inside.machine_within(getattr(estimator, "best_estimator_", estimator))
-    inside.check_machine(estimator, "influence")
+    estimator = unwrap(getattr(estimator, "best_estimator_", estimator))
+    check_accepted(estimator, "influence")
     return clone(estimator)
 
 
-def _with_point(model: Any, X: Any, y: Any, sample_weight: Any, point: Any) -> Problem:
+def _with_point(model: KernelMachine, X: Any, y: Any, sample_weight: Any, point: Any) -> Problem:
     """The problem with one row more, of weight zero: it changes nothing, and is in K."""
-    if inside.is_precomputed(model):
+    if model.spec().precomputed:
         raise ValueError(
             "point=(x, y) needs the kernel of a new row and itself, which a precomputed kernel "
             "does not have; add the row to X, y and sample_weight, and take its influence"
         )
     if not isinstance(point, tuple) or len(point) != 2:
         raise ValueError(f"point must be a pair (x, y) of a row and its target, got {point!r}")
-    rows = inside.check_rows(model, X, ensure_min_samples=2)
-    row = inside.check_rows(model, inside.one_row(model, point[0]), reset=False)
+    rows = model._validate_X(X, ensure_min_samples=2)
+    row = model._validate_X(_one_row(model, point[0]), reset=False)
     stack = vstack if issparse(rows) else np.concatenate
     targets = np.concatenate([np.asarray(y), np.asarray([point[1]])])
     if is_classifier(model) and point[1] not in np.asarray(y):
         raise ValueError(f"point has the label {point[1]!r}, which no row of y has")
     s = np.append(check_weights(sample_weight, rows), 0.0)
-    return inside.prepare(model, stack([rows, row]), targets, s)
+    return model._prepare(stack([rows, row]), targets, s)
+
+
+def _one_row(model: Any, x: Any) -> Any:
+    """The row x as rows of X."""
+    if issparse(x):
+        return x
+    return np.asarray(x, dtype=np.float64).reshape(1, -1) if model.spec().needs_vectors else [x]
 
 
 def _of_target(operator: Operator, order: int, K_at: Array, added: bool) -> Array:
@@ -202,7 +210,7 @@ def asymptotic_variance(
     array([4.666667])
     """
     squares = influence(estimator, X, y, at=at, sample_weight=sample_weight) ** 2
-    _, _, s = inside.checked_data(_machine(estimator), X, y, sample_weight)
+    _, _, s = _machine(estimator)._check_data(X, y, sample_weight)
     return np.asarray(np.tensordot(s / s.sum(), squares, axes=1))
 
 
@@ -245,7 +253,7 @@ def cv_loo_stability(
     True
     """
     model = _machine(estimator)
-    problem = positive(inside.prepare(model, X, y, sample_weight))
+    problem = positive(model._prepare(X, y, sample_weight))
     if problem.n < 3:
         raise ValueError(
             f"cv_loo_stability leaves out one row after the other, and there are {problem.n} of "

@@ -25,7 +25,6 @@ import numpy as np
 from sklearn.base import clone
 
 from onefit import plan
-from onefit.estimators import inside
 from onefit.search.setup import Setup, set_up
 from onefit.search_cv import KernelSearchCV
 
@@ -211,7 +210,10 @@ def measure_whole(
 def _winner_alone(search: KernelSearchCV) -> KernelSearchCV:
     """A search of the winner's setting alone, with the whole kernel, on its folds."""
     params = clone(search.best_params_, safe=False)
-    estimator = inside.without_features(clone(search.estimator).set_params(**params))
+    estimator = clone(search.estimator).set_params(**params)
+    whole = type(estimator)()  # the defaults say nothing of features
+    names = ("approximation", "n_components", "keep_landmarks")
+    estimator.set_params(**{name: getattr(whole, name) for name in names})
     return KernelSearchCV(
         estimator,
         {"lam": [estimator.lam]},

@@ -13,8 +13,9 @@ from sklearn.utils import indexable
 
 from onefit import plan
 from onefit._validation import check_choice
-from onefit.estimators import inside
-from onefit.estimators.bring import home
+from onefit.estimators._base import KernelMachine
+from onefit.estimators.accepted import check_accepted
+from onefit.estimators.device import to_host
 from onefit.folds import Folds
 from onefit.heldout import METHODS, Iterative
 from onefit.heldout.base import HeldOut, HeldOutMethod
@@ -74,11 +75,11 @@ def heldout_predict(
     ((442,), True)
     """
     start = perf_counter()
-    inside.check_machine(estimator, "heldout_predict")
+    check_accepted(estimator, "heldout_predict")
     chosen = make_method(method)
     machine = clone(estimator)
-    rows, Y, s = inside.checked_data(machine, X, y, sample_weight)
-    X, y = indexable(*(home(value, None, "") for value in (X, y)))
+    rows, Y, s = machine._check_data(X, y, sample_weight)
+    X, y = indexable(*(to_host(value, None, "") for value in (X, y)))
     folds = Folds.draw(cv, X, y, groups, classifier=is_classifier(machine))
     check_training(folds, s, y, getattr(machine, "classes_", None))
     device = arrays_of(rows)
@@ -87,9 +88,9 @@ def heldout_predict(
     else:
         chosen, tiled = _within_memory(chosen, machine, Y, s, folds)
     form = ("tiles" if tiled else "held") if chosen.products_only else "matrix"
-    problem, lam = inside.make_problem(machine, rows, Y, s, form), float(machine.lam)
+    problem, lam = machine._make_problem(rows, Y, s, form), float(machine.lam)
     held = chosen.prepare(problem, folds).predict(np.array([lam]))[0]
-    known = {"targets": y, "sample_weight": sample_weight, **inside.answers(machine)}
+    known = {"targets": y, "sample_weight": sample_weight, **machine.spec().coding.decoders}
     return replace(held, seconds=perf_counter() - start, **known)
 
 
@@ -170,9 +171,9 @@ def _within_memory(
     return method or make_planned(work, cheapest), cheapest.tiled
 
 
-def _work(machine: Any, Y: Array, s: Array, folds: Folds) -> plan.Workload:
+def _work(machine: KernelMachine, Y: Array, s: Array, folds: Folds) -> plan.Workload:
     return replace(
-        inside.workload_of(machine, Y, s),
+        machine._workload(Y, s),
         removed=tuple(rows.size for rows in folds.removed),
         ridges=ridge_weights(folds, s, machine.scaling),
     )
@@ -185,7 +186,7 @@ def _on_device(
     work, room = _work(machine, Y, s, folds), device.room()
     if not work.features:
         (method or METHODS["exact"]()).check(
-            Problem(device.empty((0, 0), Y.dtype), Y, s, inside.loss_of(machine))
+            Problem(device.empty((0, 0), Y.dtype), Y, s, machine.spec().loss)
         )
     name = "auto" if method is None else method.name
     best = plan.choose(work, name, plan.backend_rates(device), room)

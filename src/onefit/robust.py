@@ -29,7 +29,8 @@ from sklearn.utils.validation import check_consistent_length
 from onefit._validation import check_positive, check_weights
 from onefit.criteria.evidence import Evidence
 from onefit.criteria.influence import InfluenceLoo
-from onefit.estimators import KernelRegressor, inside
+from onefit.estimators import KernelRegressor
+from onefit.estimators.accepted import check_exact_kernel
 from onefit.grids import default_grid
 from onefit.kernels import Geometry, number_type
 from onefit.losses import Huber, Loss, Squared
@@ -194,11 +195,11 @@ class _Table:
         group = machines(base, self.found)
         first = group[0].estimator
         for one in group:
-            inside.check_no_approximation(
+            check_exact_kernel(
                 one.estimator, "robust_select", "use KernelSearchCV with loss='huber'"
             )
-        X = inside.check_rows(first, X, ensure_min_samples=2)
-        self.Y = inside.check_targets(first, y, number_type(X))
+        X = first._validate_X(X, ensure_min_samples=2)
+        self.Y = first._code_targets(y, number_type(X))
         check_consistent_length(X, self.Y)
         if self.Y.shape[1] != 1:
             raise ValueError(

@@ -23,8 +23,8 @@ from onefit._validation import check_choice, suggest
 from onefit.callbacks import CallbackSupportMixin, callbacks_of, with_callbacks
 from onefit.decide.calibrate import CALIBRATIONS, CalibratedKernelClassifier
 from onefit.decide.methods import Decisions
-from onefit.estimators import inside
-from onefit.estimators.bring import Brought, answering_home, home
+from onefit.estimators.accepted import check_accepted
+from onefit.estimators.device import HostData, model_to_host, predicting_on_host, to_host
 from onefit.estimators.regressor import no_standard_deviation
 from onefit.estimators.unused import UnusedParameterWarning
 from onefit.heldout import HeldOut, HeldOutMethod
@@ -275,12 +275,12 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         scorers, metric = resolve_scorers(self)
         if is_streamed(X):
             return self._fit_streamed(X, y, params, scorers, metric)
-        brought = Brought.of(self.device, X, y, params)
-        X, y, params = brought.X, brought.y, brought.params
+        on_host = HostData.of(self.device, X, y, params)
+        X, y, params = on_host.X, on_host.y, on_host.params
         X, y = indexable(X, y)
         routed = route(self, scorers, params)
         weight = _only_weight(routed.estimator.fit)
-        setup = set_up(self, X, y, weight, routed.splitter.split, brought.device, brought.names)
+        setup = set_up(self, X, y, weight, routed.splitter.split, on_host.device, on_host.names)
         for callback in callbacks_of(self):
             if hasattr(callback, "on_iteration"):
                 setup = setup.watched(callback.on_iteration)
@@ -323,9 +323,9 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
             fitted["descents_"] = descents
         fitted["scorer_"] = getattr(scorers, "_scorers", scorers)
         if self.refit is not False:
-            fitted |= self._refit(brought.there(X), y, weight, fitted, context)
-            if not brought.given:
-                inside.bring_home(fitted["best_estimator_"])
+            fitted |= self._refit(on_host.to_device(X), y, weight, fitted, context)
+            if not on_host.given:
+                model_to_host(fitted["best_estimator_"])
         self._calibrate_winner(fitted)
         self._replace_fitted(fitted)  # all at once: an interrupted fit changes nothing
         context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=_metadata(params))
@@ -359,7 +359,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
             if self.keep_heldout != "none" and not found.too_many:
                 fitted |= self._hold(found, results, scorers, metric, best)
             if self.refit is not False:
-                fitted["best_estimator_"] = machine = found.best_estimator(self, best)
+                fitted["best_estimator_"] = machine = found.best_estimator(best)
                 fitted["refit_time_"] = 0.0  # the machine of all rows came with the others
                 if hasattr(machine, "feature_names_in_"):
                     fitted["feature_names_in_"] = machine.feature_names_in_
@@ -385,8 +385,8 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
     ) -> dict[str, Any]:
         """Held-out values of a winner on streamed rows, and its headline."""
         held, weight = found.held(best)
-        machine = found.machine(self, best)
-        held = replace(held, **inside.answers(machine, found.candidates[best]))
+        machine = found.unfitted(best)
+        held = replace(held, **machine.spec().coding.decoders)
         fitted: dict[str, Any] = {"heldout_": held}
         if metric is None:
             return fitted
@@ -414,9 +414,9 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         if not is_elsewhere(X):
             return float(super().score(X, y, **params))
         other = copy(self)
-        other.best_estimator_ = answering_home(self.best_estimator_)
-        params = {name: home(value, None, name) for name, value in params.items()}
-        return float(super(KernelSearchCV, other).score(X, home(y, None, "y"), **params))
+        other.best_estimator_ = predicting_on_host(self.best_estimator_)
+        params = {name: to_host(value, None, name) for name, value in params.items()}
+        return float(super(KernelSearchCV, other).score(X, to_host(y, None, "y"), **params))
 
     def explain(
         self, X: Any, y: Any = None, groups: Any = None, sample_weight: Any = None
@@ -430,10 +430,10 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         self._check_settings()
         if is_streamed(X):
             raise ValueError("explain needs rows in memory; streamed ones take a few passes")
-        brought = Brought.of(self.device, X, y, {"sample_weight": sample_weight})
-        X, y = indexable(brought.X, brought.y)
-        weight = brought.params["sample_weight"]
-        setup = set_up(self, X, y, weight, {"groups": groups}, brought.device, brought.names)
+        on_host = HostData.of(self.device, X, y, {"sample_weight": sample_weight})
+        X, y = indexable(on_host.X, on_host.y)
+        weight = on_host.params["sample_weight"]
+        setup = set_up(self, X, y, weight, {"groups": groups}, on_host.device, on_host.names)
         return setup.explain()
 
     @available_if(_can_predict)
@@ -471,7 +471,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
 
     def _check_settings(self) -> None:
         """Everything that can be wrong without looking at the data."""
-        inside.check_machine(self.estimator, "KernelSearchCV")
+        check_accepted(self.estimator, "KernelSearchCV")
         check_choice("aggregate", self.aggregate, AGGREGATES)
         check_choice("rule", self.rule, RULES)
         check_choice("keep_heldout", self.keep_heldout, KEEP)
@@ -643,7 +643,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
             machine = setup.machine
             if not setup.plain:  # the winner's own columns: levels, or pairs of classes
                 params = clone(setup.candidates[best], safe=False)
-                machine = inside.clone_known(machine).set_params(**params)
+                machine = machine._with_params(**params)
             headline = judge(given, task, results, rivals, machine, metric, best, held)
             if headline is not None:
                 fitted["headline_"] = headline
@@ -709,7 +709,7 @@ def _ended(runs: Iterator[Any]) -> Iterator[Iterator[Any]]:
 def _heldout(index: int, outcomes: list[Outcome], setup: Setup, given: Given) -> HeldOut:
     """The held-out values of a candidate, which know what they mean."""
     held = heldout_of(index, outcomes, setup.folds)
-    known = inside.answers(setup.machine, setup.candidates[index])
+    known = setup.spec_of(index).coding.decoders
     return replace(held, targets=given.y, sample_weight=given.weight, **known)
 
 

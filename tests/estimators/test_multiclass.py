@@ -14,7 +14,6 @@ from sklearn.svm import SVC
 from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
 
 from onefit import KernelClassifier, KernelSearchCV, heldout_predict, influence
-from onefit.estimators import inside
 from onefit.folds import Folds
 from onefit.gradient import cv_gradient
 
@@ -189,7 +188,7 @@ def test_influence_and_criteria_of_pairs():
 def test_the_gradient_of_pairs_is_a_finite_difference():
     X, y = data(40)
     model = machine({"loss": "log"}, multi_class="ovo", scaling="mean", lam=0.05)
-    problem = inside.prepare(model, X, y, None)
+    problem = model._prepare(X, y, None)
     folds = Folds.draw(4, X)
     slope = cv_gradient(problem, 0.05, folds).lam
     high, low = (cv_gradient(problem, 0.05 * np.exp(h), folds).value for h in (1e-4, -1e-4))

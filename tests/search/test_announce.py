@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, plan
-from onefit.estimators import inside
 from onefit.plan import text
 from onefit.search import workers
 from onefit.search.announce import announce
@@ -101,7 +100,7 @@ def test_ctrl_c_is_answered(method):
 
 def test_a_stored_classifier_keeps_the_rows_with_a_coefficient():
     machine = KernelClassifier(loss="squared_hinge", lam=1e-3).fit(X, Y > 0.0)
-    small = inside.with_support(machine)
+    small = machine._with_support()
     assert small.X_fit_.shape[0] == np.count_nonzero(machine.dual_coef_) < 60
     np.testing.assert_allclose(small.decision_function(X), machine.decision_function(X), atol=1e-12)
     assert machine.X_fit_.shape[0] == 60

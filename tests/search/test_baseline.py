@@ -9,7 +9,6 @@ from sklearn.metrics import get_scorer, make_scorer, mean_pinball_loss
 from sklearn.model_selection import KFold, RepeatedKFold, TimeSeriesSplit
 
 from onefit import KernelClassifier, KernelRegressor
-from onefit.estimators import inside
 from onefit.folds import Folds
 from onefit.search.baseline import baselines_of, training_quantiles
 
@@ -38,7 +37,7 @@ PINBALL = make_scorer(mean_pinball_loss, alpha=0.8, greater_is_better=False)
 def test_constants_of_the_training_parts(cv, s, scorer, level, name):
     y = random.normal(size=(n, 2))
     machine = KernelRegressor()
-    inside.check_targets(machine, y, np.float64)
+    machine._code_targets(y, np.float64)
     folds = Folds.draw(cv, X, y)
     (found,) = baselines_of(machine, scorer, y, s, folds)
     assert found.name == name
@@ -78,7 +77,7 @@ def test_relative_and_logarithmic_errors_have_their_own_constants():
     for name in ("neg_mean_absolute_percentage_error", "neg_mean_squared_log_error"):
         scorer = get_scorer(name)
         machine = KernelRegressor()
-        inside.check_targets(machine, y, np.float64)
+        machine._code_targets(y, np.float64)
         folds = Folds(n, [np.arange(n)], [np.arange(n)])
         assert folds.removed[0].size == whole[0].size
         (found,) = baselines_of(machine, scorer, y, np.ones(n), folds)
@@ -94,7 +93,7 @@ def test_shares_and_labels(cv, s):
     y = np.array(["a", "b", "c"])[random.choice(3, p=[0.4, 0.4, 0.2], size=n)]
     y[:3] = ["a", "b", "c"]  # every training part has them all
     machine = KernelClassifier()
-    inside.check_targets(machine, y, np.float64)
+    machine._code_targets(y, np.float64)
     folds = Folds.draw(cv, X, y)
     (shares,) = baselines_of(machine, get_scorer("neg_log_loss"), y, s, folds)
     dummies = [

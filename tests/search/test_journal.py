@@ -38,6 +38,7 @@ from onefit._describe import describe
 from onefit.heldout import Block, Influence, Prepared
 from onefit.journal import JournalError
 from onefit.linalg import LinAlgError
+from onefit.losses import Huber
 from onefit.search import workers
 
 X, y = make_friedman1(40, random_state=0)
@@ -186,6 +187,7 @@ def test_workers_write_through_one_hand(tmp_path):
         ({"scoring": "neg_max_error"}, "scoring was None, is 'neg_max_error'"),
         ({"aggregate": "median"}, "aggregate was mean, is median"),
         ({"estimator": KernelRegressor(degree=4)}, "estimator.degree was 3, is 4"),
+        ({"estimator": KernelRegressor("huber")}, "estimator.loss was Squared({}), is Huber("),
     ],
 )
 def test_other_settings_are_refused_and_named(tmp_path, ran, change, named):
@@ -195,6 +197,16 @@ def test_other_settings_are_refused_and_named(tmp_path, ran, change, named):
     with pytest.raises(JournalError, match="made from other data or settings") as caught:
         make(path).set_params(**change).fit(X, y)
     assert named in str(caught.value)
+    assert ran == []
+    assert count(path) == 6
+
+
+def test_settings_of_the_same_meaning_continue(tmp_path, ran):
+    path = tmp_path / "journal"
+    named = KernelRegressor("huber", threshold=0.5)
+    make(path).set_params(estimator=named).fit(X, y)
+    ran.clear()
+    make(path).set_params(estimator=KernelRegressor(Huber(0.5))).fit(X, y)
     assert ran == []
     assert count(path) == 6
 

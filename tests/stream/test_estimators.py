@@ -49,7 +49,7 @@ def test_all_rows_as_landmarks_are_the_whole_machine(kind, task, params, fit_int
     found, expected = (getattr(one, output)(X) for one in (small, whole))
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert not hasattr(small, "X_fit_")
-    K = whole._kernel(X, small.landmarks_)
+    K = whole.kernel_(X, small.landmarks_)
     np.testing.assert_allclose(
         K @ small.dual_coef_.reshape(K.shape[1], -1) + small.intercept_,
         found.reshape(60, -1),
@@ -119,7 +119,7 @@ def test_held_out_values_are_those_of_refits(data, keep):
     whole = clone(machine).fit(X, y)
     cv = KFold(4, shuffle=True, random_state=1)
     held = heldout_predict(machine, X, y, cv=cv).predictions
-    kernel = whole._kernel
+    kernel = whole.kernel_
     for train, test in cv.split(X):
         seen = whole.landmark_indices_ if keep else np.intersect1d(whole.landmark_indices_, train)
         K_nz, K_zz = kernel(X, X[seen]), kernel(X[seen])
@@ -172,7 +172,7 @@ def test_criteria_are_those_of_the_kernel_matrix_of_the_features(data, criterion
     )  # fmt: skip
     found = KernelSearchCV(machine, grid, criterion=criterion, cv=3)
     found.fit(X, y, sample_weight=s)
-    Phi = clone(machine).fit(X, y)._map.apply(X)
+    Phi = clone(machine).fit(X, y).feature_map_.apply(X)
     whole = KernelRegressor(kernel="precomputed", fit_intercept=fit_intercept)
     expected = KernelSearchCV(whole, grid, criterion=criterion, cv=3)
     expected.fit(Phi @ Phi.T, y, sample_weight=s)

@@ -17,7 +17,7 @@ from onefit.kernels import (
 )
 from onefit.linalg import Complement
 from onefit.stream import Fourier, Nystrom
-from onefit.stream.approximation import expand, get_approximation
+from onefit.stream.approximation import get_approximation
 from onefit.stream.features import HeldMap, nystrom_map
 from onefit.stream.fourier import fourier_map
 from stream._twins import KERNEL, rows_and_landmarks
@@ -119,7 +119,7 @@ def test_kinds_of_landmarks(landmarks):
     X = np.random.default_rng(0).normal(size=(400, 2))
     s = np.ones(400)
     s[::2] = 0.0
-    rows = expand(Nystrom(landmarks), Gaussian(1.0), X, s, 25, 0, True)
+    rows = get_approximation(Nystrom(landmarks), 25, True).expand(Gaussian(1.0), X, s)
     assert rows.features.size == 25
     if landmarks == "kmeans":
         assert rows.landmarks is None
@@ -133,7 +133,7 @@ def test_pivots_leave_no_row_as_far_out_as_uniform_landmarks_do():
     X = np.random.default_rng(0).normal(size=(600, 2))
 
     def left(landmarks):
-        rows = expand(Nystrom(landmarks), Gaussian(1.0), X, np.ones(600), 40, 0, False)
+        rows = get_approximation(Nystrom(landmarks), 40).expand(Gaussian(1.0), X, np.ones(600))
         return 1.0 - np.square(rows.kept[0]).sum(axis=1).min()
 
     assert left("pivoted") < 0.5 * left("uniform")
@@ -142,20 +142,21 @@ def test_pivots_leave_no_row_as_far_out_as_uniform_landmarks_do():
 @pytest.mark.parametrize("tolerance", [1e-1, 1e-3])
 def test_auto_reaches_the_tolerance(tolerance):
     X = np.random.default_rng(0).normal(size=(500, 2))
-    rows = expand(Nystrom(tolerance=tolerance), Gaussian(1.0), X, np.ones(500), "auto", 0, False)
+    kind = get_approximation(Nystrom(tolerance=tolerance), "auto")
+    rows = kind.expand(Gaussian(1.0), X, np.ones(500))
     left = 500 - np.square(rows.kept[0]).sum()
     assert left <= tolerance * 500
-    fewer = expand(
-        Nystrom("pivoted"), Gaussian(1.0), X, np.ones(500), rows.features.size - 1, 0, False
-    )
+    kind = get_approximation(Nystrom("pivoted"), rows.features.size - 1)
+    fewer = kind.expand(Gaussian(1.0), X, np.ones(500))
     assert 500 - np.square(fewer.kept[0]).sum() > tolerance * 500
 
 
 def test_sparse_rows_have_the_same_features():
     X = np.random.default_rng(0).normal(size=(50, 4)) * (np.arange(4) != 2)
-    for approximation in (Nystrom(), Fourier()):
-        dense = expand(approximation, Gaussian(0.3), X, np.ones(50), 20, 0, False)
-        sparse = expand(approximation, Gaussian(0.3), csr_array(X), np.ones(50), 20, 0, False)
+    for kind in (Nystrom(), Fourier()):
+        approximation = get_approximation(kind, 20)
+        dense = approximation.expand(Gaussian(0.3), X, np.ones(50))
+        sparse = approximation.expand(Gaussian(0.3), csr_array(X), np.ones(50))
         np.testing.assert_allclose(dense.kept[0], sparse.kept[0], atol=1e-10)
 
 

@@ -17,7 +17,7 @@ from onefit.stream import open_rows, run
 from onefit.stream.features import nystrom_map
 from onefit.stream.fourier import fourier_map
 from onefit.stream.gram import Centre, Gram
-from onefit.stream.states import home, nbytes
+from onefit.stream.states import nbytes, to_host
 
 N, P = 420, 3
 
@@ -46,7 +46,7 @@ def test_features_and_products(there: Any, Xy: Any, kernel: Any, kind: str) -> N
     made = nystrom_map(kernel, X[:40]) if kind == "nystrom" else fourier_map(kernel, P, 40, 0, True)
     Phi = made.apply(there(X))
     assert linalg.is_elsewhere(Phi)
-    np.testing.assert_allclose(linalg.home(Phi), made.apply(X), atol=1e-9)
+    np.testing.assert_allclose(linalg.to_host(Phi), made.apply(X), atol=1e-9)
     A = made.coefficients(np.random.default_rng(0).normal(size=(made.size, 2)))
     found = made.evaluate(there(X), A)
     assert isinstance(found, np.ndarray)
@@ -66,8 +66,8 @@ def test_sums_are_kept_on_the_device_and_come_home_in_the_end(there: Any, Xy: An
         one = open_rows(X, y, cv=K).reading.chunk(next(chunk))
         state = gram.update(gram.init(), type(one)(block, one.Y, one.s, one.fold, one.row))
         assert all(linalg.is_elsewhere(sums.G) for sums in state.values())
-        assert all(isinstance(sums.G, np.ndarray) for sums in home(state).values())
-        assert nbytes(home(state)) >= K * 8 * features.size**2
+        assert all(isinstance(sums.G, np.ndarray) for sums in to_host(state).values())
+        assert nbytes(to_host(state)) >= K * 8 * features.size**2
         found = run(gram, source)
     expected = run(gram, open_rows(X, y, sample_weight=weights, cv=K))
     for k, sums in expected.folds.items():

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from onefit.choose.encode import MISSING, number_columns
-from onefit.estimators import inside
+from onefit.estimators.accepted import unwrap
 from onefit.files import place_of, shown
 from onefit.folds import Folds
 from onefit.uncertainty.novelty import Novelty, find_reach, nearest
@@ -67,31 +67,31 @@ class Familiar:
         New rows will be compared with the rows that a classifier has coefficients for, with the
         landmarks of an approximation, and with all rows of others.
         """
-        machine = inside.machine_within(machine)
-        if inside.is_approximate(machine):
+        machine = unwrap(machine)
+        if machine.approximation is not None:
             return cls.of_landmarks(machine, encoder, gaps)
         units = folds.n if groups is None else np.unique(np.asarray(groups)).size
         rows = np.asarray(machine.support_) if is_classifier(machine) else None
-        reach = find_reach(inside.kernel_of(machine), machine.X_fit_, folds, rows)
+        reach = find_reach(machine.kernel_, machine.X_fit_, folds, rows)
         return cls(encoder, gaps, machine, reach, units)
 
     @classmethod
     def of_landmarks(cls, machine: Any, encoder: Any, gaps: Any) -> Familiar:
         """The landmarks of a machine, each compared with the others; Fourier features have none."""
-        machine = inside.machine_within(machine)
+        machine = unwrap(machine)
         points = getattr(machine, "landmarks_", None)
         if points is None:
             return cls(encoder, gaps, machine, None, 0)
-        reach = find_reach(inside.kernel_of(machine), points)
+        reach = find_reach(machine.kernel_, points)
         return cls(encoder, gaps, machine, reach, int(points.shape[0]))
 
     def novelty(self, X: Any) -> Novelty | None:
         """Of rows with columns as the encoder takes them."""
         if self.reach is None:
             return None
-        attribute = "landmarks_" if inside.is_approximate(self.machine) else "X_fit_"
-        known, kernel = getattr(self.machine, attribute), inside.kernel_of(self.machine)
-        rows = inside.check_rows(self.machine, self.encoder.transform(X), reset=False)
+        attribute = "landmarks_" if self.machine.approximation is not None else "X_fit_"
+        known, kernel = getattr(self.machine, attribute), self.machine.kernel_
+        rows = self.machine._validate_X(self.encoder.transform(X), reset=False)
         return Novelty(nearest(kernel, rows, known), self.reach, self.units)
 
     def odd_cells(self, X: Any) -> list[tuple[str, str, Array]]:

@@ -20,7 +20,6 @@ from sklearn.base import clone
 
 from onefit.criteria import CrossValidation
 from onefit.criteria.pointwise import Pointwise
-from onefit.estimators import inside
 from onefit.fallback import planned_seconds
 from onefit.plan import Deadline, OutOfTime
 from onefit.robust import mad
@@ -83,7 +82,7 @@ def robust_search(
     if scale == 0.0:
         return least, ""
     huber = {"loss": ["huber"], "threshold": [c * scale for c in MULTIPLES]}
-    method = "limit" if inside.is_approximate(least.estimator) else "auto"
+    method = "limit" if least.estimator.approximation is not None else "auto"
     for gammas, lams in NEIGHBOURS:
         grid = _near(least, gammas, lams)
         robust: KernelSearchCV = clone(least)

@@ -21,7 +21,7 @@ from onefit.choose.splits import choose_splits
 from onefit.choose.task import choose_task, targets
 from onefit.criteria import CRITERIA
 from onefit.decide.calibrate import CALIBRATIONS
-from onefit.estimators import KernelClassifier, KernelRegressor, inside
+from onefit.estimators import KernelClassifier, KernelRegressor
 from onefit.fallback import Fallback
 from onefit.heldout import Iterative
 from onefit.plan import Deadline
@@ -184,7 +184,7 @@ def _choose_criteria(
     search: KernelSearchCV, n: int, options: Options, told: bool
 ) -> tuple[str, ...]:
     """The criteria to compare; whatever does not fit is refused here, before any work."""
-    loss = inside.loss_of(search.estimator)
+    loss = search.estimator.spec().loss
     chosen = options.compare
     if chosen is None:
         chosen = CHEAP.get(loss.name, CHEAP_FOR_ANY) if told and n <= FEW_ROWS else ()

@@ -26,7 +26,6 @@ from onefit import CalibratedKernelClassifier, KernelClassifier, KernelRegressor
 from onefit.choose.encode import make_pipeline
 from onefit.choose.familiar import Familiar
 from onefit.cli.skops_io import skops_io
-from onefit.estimators import inside
 from onefit.files import DataError, Reading, shortened
 from onefit.folds import Folds
 from onefit.plan.memory import GIB, available_memory
@@ -191,7 +190,7 @@ def make_model(
     """
     if is_classifier(machine):
         machine = _lean(machine)
-    rowless = is_classifier(machine) or inside.is_approximate(machine)
+    rowless = is_classifier(machine) or machine.approximation is not None
     return Model(
         make_pipeline(table.reader, encoder, machine),
         table.target,
@@ -208,9 +207,9 @@ def make_model(
 def _lean(machine: Any) -> Any:
     """A classifier without the rows that its predictions do not need."""
     if not isinstance(machine, CalibratedKernelClassifier):
-        return inside.with_support(machine)
+        return machine._with_support()
     small = CalibratedKernelClassifier(machine.estimator, machine.method)
-    small.estimator_, small.map_ = inside.with_support(machine.estimator_), machine.map_
+    small.estimator_, small.map_ = machine.estimator_._with_support(), machine.map_
     small.classes_, small.n_features_in_ = machine.classes_, machine.n_features_in_
     return small
 
@@ -328,14 +327,13 @@ def _check_machine(model: Model) -> None:
         known = type(model.machine.map_) is CalibratedClassifierCV
         _require(known and is_classifier(machine), "its probabilities are none")
     _require(type(machine) in (KernelRegressor, KernelClassifier), "it has no kernel machine")
-    if inside.is_approximate(machine):
+    if machine.approximation is not None:
         _check_features(machine)
         return
     n = machine.X_fit_.shape[0]
     clone(machine)._check_parameters()
-    inside.loss_of(machine)
-    inside.resolve_kernel(machine, machine.X_fit_, np.ones(n))
-    _require(isinstance(inside.kernel_of(machine), kernels.Kernel), "its kernel is none")
+    machine.spec().resolve_kernel(machine.X_fit_, np.ones(n))
+    _require(isinstance(machine.kernel_, kernels.Kernel), "its kernel is none")
     _require(machine.dual_coef_.shape[0] == n, "its coefficients are not those of its rows")
     _require(bool(np.isfinite(machine.dual_coef_).all()), "its coefficients are not finite")
     if not is_classifier(machine):
@@ -346,9 +344,9 @@ def _check_machine(model: Model) -> None:
 
 def _check_features(machine: Any) -> None:
     """A fitted machine with features in place of its kernel matrix."""
-    features = inside.feature_map(machine)
+    features = machine.feature_map_
     clone(machine)._check_parameters()
-    inside.loss_of(machine)
+    machine.spec()
     _require(type(features) in (FourierMap, NystromMap), "it has no features")
     _require(machine.coef_.shape[0] == features.size, "its weights are not those of its features")
     _require(bool(np.isfinite(machine.coef_).all()), "its weights are not finite")

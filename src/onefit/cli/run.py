@@ -24,7 +24,6 @@ from onefit.cli.model import Model, Training, make_model, save_model
 from onefit.cli.show import progress, waiting
 from onefit.cli.standard import Source, check_place
 from onefit.cli.summary import check_results_name, summarise, write_results
-from onefit.estimators import inside
 from onefit.folds import Folds
 from onefit.report.criteria import compare_criteria
 from onefit.search.setup import set_up
@@ -216,7 +215,7 @@ def _not_all(recipe: Recipe, n: int) -> str:
     late = _no_time(recipe, n)
     if late:
         return f"a fit to all {n:,} rows was left out, {late}"
-    if inside.is_approximate(recipe.search.best_estimator_):
+    if recipe.search.best_estimator_.approximation is not None:
         return ""
     room = plan.available_memory()
     if n > MOST_ROWS or 16.0 * n * n > room:

@@ -32,7 +32,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from onefit._validation import check_choice
 from onefit.decide.values import DecisionValues
-from onefit.estimators import inside
+from onefit.estimators.accepted import check_accepted
 from onefit.heldout import HeldOut
 from onefit.predict import heldout_predict
 
@@ -194,7 +194,7 @@ class CalibratedKernelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         -------
         self
         """
-        inside.check_machine(self.estimator, type(self).__name__)
+        check_accepted(self.estimator, type(self).__name__)
         if not is_classifier(self.estimator):
             raise TypeError(
                 f"{type(self).__name__} needs a KernelClassifier, got a "
@@ -224,7 +224,8 @@ class CalibratedKernelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     def predict_proba(self, X: Any) -> Array:
         """Probability of every class, (m, n_classes)."""
         check_is_fitted(self, "map_")
-        values = inside.decision_by_class(self.estimator_, X)
+        model = self.estimator_
+        values = model.spec().coding.by_class(model._decision(X))
         return np.asarray(self.map_.predict_proba(values))
 
     def predict(self, X: Any) -> Array:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from onefit.decide.calibrate import CalibratedKernelClassifier
 from onefit.decide.cost import MinimumCostClassifier
 from onefit.decide.threshold import AGGREGATES, neyman_pearson, tune_threshold
-from onefit.estimators import inside
+from onefit.estimators.accepted import unwrap
 from onefit.heldout import HeldOut
 
 __all__ = ["Decisions"]
@@ -116,4 +116,4 @@ class Decisions:
         ):
             if not hasattr(search, name):
                 raise ValueError(f"the search has no {name}; fit it with {option}")
-        return inside.machine_within(search.best_estimator_), search.heldout_
+        return unwrap(search.best_estimator_), search.heldout_

@@ -1,7 +1,7 @@
-"""The machines as scikit-learn estimators.
+"""The models as scikit-learn estimators.
 
-What the rest of the package needs of a machine beside scikit-learn's methods goes through
-:mod:`onefit.estimators.inside`.
+The rest of the package reads ``estimator.spec()`` (:mod:`onefit.spec`); the private methods that it
+uses are listed in :class:`onefit.estimators._base.KernelMachine`.
 """
 
 from onefit.estimators.classifier import KernelClassifier

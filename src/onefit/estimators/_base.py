@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import (
     check_consistent_length,
@@ -19,24 +21,25 @@ from sklearn.utils.validation import (
 from onefit import linalg, plan
 from onefit._types import Indices
 from onefit._validation import check_choice, check_positive, check_weights, first_not_finite
-from onefit.estimators.bring import home, settle
+from onefit.estimators.device import check_place, model_to_device, to_host
 from onefit.estimators.unused import warn_of_unused
 from onefit.fit import SOLVERS, FitError, certified_fit, solve
 from onefit.heldout.iterative import fit_on_device
 from onefit.kernels import (
     Geometry,
     Kernel,
-    Precomputed,
     as_rows,
     check_precomputed,
     is_objects,
+    is_precomputed,
+    needs_vectors,
     number_type,
-    resolve_kernel,
 )
 from onefit.kernels.on_device import dtype_of, points_of
 from onefit.losses import Loss
 from onefit.problem import Problem, Solution
-from onefit.stream.approximation import AUTO, expand, get_approximation, seed_of
+from onefit.spec import LabelCoding, Spec, TargetCoding
+from onefit.stream.approximation import Approximation, get_approximation
 from onefit.stream.expansion import FeatureGram
 from onefit.stream.features import FeatureMap, NystromMap
 from onefit.stream.fit import FeatureFit, fit_features
@@ -49,10 +52,22 @@ SCALINGS = ("mean", "total")
 
 #: matrices of n rows that a factor on a device takes
 HELD = 5
+#: fitted attributes that describe rows and targets, not a solution
+DATA_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "classes_", "_y_ndim")
 
 
 class KernelMachine(BaseEstimator):
-    """Base of the estimators: kernel, problem, prediction. Subclasses bring targets and loss."""
+    """Base of the estimators: kernel, problem, prediction. Subclasses have targets and loss.
+
+    The rest of the package reads :meth:`spec`. Of the private methods it uses those that change an
+    estimator, which users have ``fit`` for:
+
+    - ``_validate_X``, ``_code_targets``, ``_check_data``: check rows and targets;
+    - ``_prepare``, ``_make_problem``: build the problem;
+    - ``_solve``, ``_adopt``: set the fitted attributes;
+    - ``_decision``: decision values, a column for each of the problem;
+    - ``_with_params``, ``_with_decision``, ``_with_support``: copies.
+    """
 
     dual_coef_: Any
     intercept_: Any
@@ -72,32 +87,78 @@ class KernelMachine(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = not self._precomputed
-        tags.input_tags.pairwise = self._precomputed
-        tags.array_api_support = self._needs_vectors and not self._precomputed
+        precomputed = is_precomputed(self.kernel)
+        tags.input_tags.sparse = not precomputed
+        tags.input_tags.pairwise = precomputed
+        tags.array_api_support = needs_vectors(self.kernel) and not precomputed
         return tags
 
-    @property
-    def _precomputed(self) -> bool:
-        """Whether X is the kernel matrix itself."""
-        return isinstance(self.kernel, Precomputed) or (
-            isinstance(self.kernel, str) and self.kernel == "precomputed"
+    def spec(self) -> Spec:
+        """Return what the parameters mean, as one frozen value.
+
+        Returns
+        -------
+        Spec
+            Kernel parameters, loss, lam, intercept, scaling, solver, coding of the targets and
+            approximation. A classifier knows its classes once it was given targets.
+        """
+        return Spec(
+            self.kernel,
+            self.gamma,
+            self.degree,
+            self.coef0,
+            self._make_loss(),
+            self.lam,
+            self.fit_intercept,
+            self.scaling,
+            self.solver,
+            self._coding(),
+            self._approximation(),
         )
 
-    @property
-    def _needs_vectors(self) -> bool:
-        """Whether rows must be numbers: a user's function may compare anything."""
-        if isinstance(self.kernel, Kernel):
-            return self.kernel.vectors
-        return not callable(self.kernel)
+    def _approximation(self) -> Approximation | None:
+        """What replaces the kernel matrix; None if nothing does."""
+        return get_approximation(
+            self.approximation, self.n_components, self.keep_landmarks, self.random_state
+        )
+
+    def _with_params(self, **params: Any) -> Self:
+        """An unfitted copy with other parameters, for the same rows and targets."""
+        found: Self = clone(self).set_params(**params)
+        found._copy_data_attributes(self)
+        return found
+
+    def _copy_data_attributes(self, other: KernelMachine) -> None:
+        """Know what another estimator knows of rows and targets: columns, names, classes."""
+        for name in DATA_ATTRIBUTES:
+            if name in vars(other):
+                setattr(self, name, getattr(other, name))
+
+    def _with_decision(self, decision: Callable[[Any], Array]) -> Self:
+        """A copy whose decision values come from a function."""
+        found: Any = copy.copy(self)
+        found._decision = decision
+        return found  # type: ignore[no-any-return]
+
+    def _with_support(self) -> Self:
+        """A copy that predicts the same from the training rows with a coefficient alone."""
+        small = copy.copy(self)
+        if is_precomputed(self.kernel) or self.approximation is not None:
+            return small
+        coef = small.dual_coef_
+        rows = np.flatnonzero(coef.reshape(coef.shape[0], -1).any(axis=1))
+        rows = rows if rows.size else np.arange(1)
+        small.X_fit_, small.dual_coef_ = small.X_fit_[rows], coef[rows]
+        small.support_ = np.arange(rows.size)
+        return small
 
     def _check_parameters(self) -> None:
         check_positive("lam", self.lam, "the penalty must be positive, try 1e-12 for almost none")
         check_choice("scaling", self.scaling, SCALINGS)
         check_choice("solver", self.solver, SOLVERS)
-        if self._features is None:
+        if self._approximation() is None:
             return
-        if self._precomputed:
+        if is_precomputed(self.kernel):
             raise ValueError(
                 "approximation is for kernels of rows, but with kernel='precomputed' X is the "
                 "kernel matrix; pass the rows and the kernel's name, or approximation=None"
@@ -108,28 +169,18 @@ class KernelMachine(BaseEstimator):
                 "use solver='auto'"
             )
 
-    @property
-    def _features(self) -> Any:
-        """What the features are made by; None for the whole kernel matrix."""
-        return get_approximation(self.approximation, self.n_components, self.keep_landmarks)
-
     def _make_loss(self) -> Loss:
+        raise NotImplementedError
+
+    def _coding(self) -> TargetCoding | LabelCoding:
         raise NotImplementedError
 
     def _check_weighted(self, Y: Array, s: Array) -> None:
         """Refuse weights that leave nothing to be fitted."""
 
-    def _targets(self, y: Any, dtype: Any) -> Array:
+    def _code_targets(self, y: Any, dtype: Any) -> Array:
         """Check y, remember what predictions need, and return the (n, q) matrix of targets."""
         raise NotImplementedError
-
-    def _columns(self, Y: Array) -> Array:
-        """The targets of this machine's columns, of those that :meth:`_targets` gives for any."""
-        return Y
-
-    def _weights(self, Y: Array, s: Array) -> Array:
-        """The sample weights of this machine, of those that are given for any."""
-        return s
 
     def _validate_device_X(self, X: Any, reset: bool = True) -> Any:
         """What scikit-learn checks of an array, of one on a device, and there."""
@@ -147,10 +198,10 @@ class KernelMachine(BaseEstimator):
     def _validate_X(self, X: Any, **options: Any) -> Any:
         if linalg.is_elsewhere(X):
             return self._validate_device_X(X, options.get("reset", True))
-        if not self._needs_vectors:
+        if not needs_vectors(self.kernel):
             X = as_rows(X)
             if is_objects(X):
-                if self._features is not None:
+                if self.approximation is not None:
                     raise ValueError(
                         f"approximation={self.approximation!r} takes rows that are vectors of "
                         "numbers, and those of X are not; use approximation=None"
@@ -160,7 +211,7 @@ class KernelMachine(BaseEstimator):
             return validate_data(
                 self,
                 X,
-                accept_sparse=False if self._precomputed else "csr",
+                accept_sparse=False if is_precomputed(self.kernel) else "csr",
                 accept_large_sparse=False,
                 dtype=[np.float64, np.float32],
                 **options,
@@ -171,11 +222,6 @@ class KernelMachine(BaseEstimator):
                 raise
             row, column = where
             raise ValueError(f"{error}\nThe first is in row {row}, column {column}.") from error
-
-    def _resolve_kernel(self, X: Any, s: Array) -> Kernel:
-        """The kernel; gamma="scale" sees every row as often as its weight says."""
-        weights = s if (s != s[0]).any() else None
-        return resolve_kernel(self.kernel, X, self.gamma, self.degree, self.coef0, weights)
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Problem:
         """Everything of a fit but the solve."""
@@ -191,7 +237,7 @@ class KernelMachine(BaseEstimator):
         self._check_weighted(Y, s)
         if linalg.is_elsewhere(X):
             return self._fit_on_device(X, Y, s)
-        if self._features is not None:
+        if self.approximation is not None:
             plan.check_fit(self._workload(Y, s))
             return self._solve(self._make_problem(X, Y, s))
         solver, form = plan.choose_fit(self._workload(Y, s), self.solver)
@@ -217,40 +263,32 @@ class KernelMachine(BaseEstimator):
         X = self._validate_X(X, ensure_min_samples=2)
         rows = X
         if linalg.is_elsewhere(X):
-            y = home(y, linalg.arrays_of(X), "y")
-            sample_weight = home(sample_weight, linalg.arrays_of(X), "sample_weight")
+            y = to_host(y, linalg.arrays_of(X), "y")
+            sample_weight = to_host(sample_weight, linalg.arrays_of(X), "sample_weight")
             rows = np.empty((X.shape[0], 1), number_type(X))  # for its shape
-        Y = self._targets(y, number_type(X))
+        Y = self._code_targets(y, number_type(X))
         check_consistent_length(rows, Y)
         s = self._weights(Y, check_weights(sample_weight, rows))
-        return X, self._columns(Y), s
+        return X, self._coding().columns(Y), s
+
+    def _weights(self, Y: Array, s: Array) -> Array:
+        """Weights of the rows in the fit."""
+        return self._coding().weights(Y, s)
 
     def _workload(self, Y: Array, s: Array) -> plan.Workload:
         """What the memory of a fit depends on; rows of weight zero are left out of it."""
-        idle = Y.shape[0] - np.count_nonzero(s)
-        loss = self._make_loss()
+        idle, spec = Y.shape[0] - np.count_nonzero(s), self.spec()
         return plan.Workload(
             n=Y.shape[0],
             lams=1,
             removed=(idle,) if idle else (),
             targets=Y.shape[1],
             itemsize=Y.dtype.itemsize,
-            loss=loss.name,
-            quadratic=getattr(loss, "quadratic", False),
-            given=self._precomputed,
-            features=self._feature_count(Y.shape[0] - idle),
+            loss=spec.loss.name,
+            quadratic=spec.quadratic,
+            given=spec.precomputed,
+            features=spec.n_features(Y.shape[0] - idle),
         )
-
-    def _feature_count(self, rows: int) -> int:
-        """How many features there will be, at most; 0 without an approximation."""
-        if self._features is None:
-            return 0
-        return min(rows, AUTO if self.n_components == "auto" else int(self.n_components))
-
-    def _expand(self, kernel: Kernel, X: Any, s: Array) -> FeatureGram:
-        """Features of rows, in the place of their kernel matrix."""
-        seed = seed_of(self.random_state)
-        return expand(self._features, kernel, X, s, self.n_components, seed, self.keep_landmarks)
 
     def _make_problem(self, X: Any, Y: Array, s: Array, form: str = "matrix") -> Problem:
         """The problem of checked data.
@@ -261,26 +299,19 @@ class KernelMachine(BaseEstimator):
             Of K: as the kernel makes it; the same, made by tiles in as many threads as there are;
             or not at all, for problems of which only products with K are needed.
         """
-        if self._precomputed and not linalg.is_elsewhere(X):
+        spec = self.spec()
+        if spec.precomputed and not linalg.is_elsewhere(X):
             check_precomputed(X)
-        self._kernel = kernel = self._resolve_kernel(X, s)
-        K: Any
-        if self._features is not None:
-            K = self._expand(kernel, X, s)
-            return Problem(
-                K, Y, s, self._make_loss(), self.fit_intercept, self.scaling, definite=True
-            )
+        self.kernel_ = kernel = spec.resolve_kernel(X, s)
+        if spec.approximation is not None:
+            K: Any = spec.approximation.expand(kernel, X, s)
+            return spec.coded_problem(K, Y, s, definite=True)
         self.X_fit_ = X
-        if linalg.is_elsewhere(X):
-            K = kernel.tiles(X)
-            K = K if form == "tiles" else K.hold()
-        elif form == "matrix" or self._precomputed:
+        if not linalg.is_elsewhere(X) and (form == "matrix" or spec.precomputed):
             K = kernel.matrix(Geometry(X, keep=False))
         else:
             K = kernel.tiles(X) if form == "tiles" else kernel.tiles(X).hold()
-        return Problem(
-            K, Y, s, self._make_loss(), self.fit_intercept, self.scaling, definite=kernel.definite
-        )
+        return spec.coded_problem(K, Y, s, definite=kernel.definite)
 
     def _solve(self, problem: Problem, solver: str | None = None) -> Loss:
         """Solve on the rows of positive weight, set the fitted attributes, return the loss."""
@@ -302,12 +333,21 @@ class KernelMachine(BaseEstimator):
         found, problem = fit_features(problem, float(self.lam))
         self._check_finite(found.W, found.b)
         rows: FeatureGram = problem.K
-        self._adopt(rows.features, rows.landmarks, found)
+        self._remember_features(rows.features, rows.landmarks, found)
         return problem.loss
 
-    def _adopt(self, features: FeatureMap, landmarks: Indices | None, found: FeatureFit) -> None:
-        """Set the fitted attributes to a machine in feature space."""
-        self._map, self.coef_, self.intercept_ = features, found.W, found.b
+    def _adopt(
+        self, kernel: Kernel, features: FeatureMap, landmarks: Indices | None, found: FeatureFit
+    ) -> None:
+        """Become the model in feature space that was fitted elsewhere."""
+        self.kernel_ = kernel
+        self._remember_features(features, landmarks, found)
+        self._finish(self._make_loss())
+
+    def _remember_features(
+        self, features: FeatureMap, landmarks: Indices | None, found: FeatureFit
+    ) -> None:
+        self.feature_map_, self.coef_, self.intercept_ = features, found.W, found.b
         self.n_iter_, self.error_ = found.steps, found.error
         if isinstance(features, NystromMap):
             self.dual_coef_ = features.coefficients(found.W)
@@ -335,42 +375,42 @@ class KernelMachine(BaseEstimator):
         """K(X, X_fit_) a + b as an (m, q) array, a block of rows at a time."""
         check_is_fitted(self)
         X = self._validate_X(X, reset=False)
-        if self._features is not None:
+        if self.approximation is not None:
             return self._feature_decision(X)
         if linalg.is_elsewhere(X) or linalg.is_elsewhere(self.X_fit_):
             return self._device_decision(X)  # type: ignore[no-any-return]
         coef = self.dual_coef_.reshape(self.X_fit_.shape[0], -1)
-        if self._precomputed:
+        if is_precomputed(self.kernel):
             return np.asarray(linalg.matmul(np.ascontiguousarray(X), coef) + self.intercept_)
         rows = max(1, int(get_config()["working_memory"] * 2**20 // (16 * coef.shape[0])))
         values = [
-            linalg.matmul(self._kernel.matrix(Geometry(X[block], self.X_fit_, keep=False)), coef)
+            linalg.matmul(self.kernel_.matrix(Geometry(X[block], self.X_fit_, keep=False)), coef)
             for block in gen_batches(X.shape[0], rows)
         ]
         return np.asarray(np.concatenate(values) + self.intercept_)
 
     def _feature_decision(self, X: Any) -> Array:
         """phi(X)'w + b, a block of rows at a time."""
-        _check_place(X, self.coef_)
-        coef, xp = linalg.home(self.coef_), linalg.arrays_of(X)
-        coefficients = self._map.coefficients(coef.reshape(self._map.size, -1))
-        rows = max(1, int(get_config()["working_memory"] * 2**20 // (16 * self._map.size)))
+        check_place(X, self.coef_)
+        coef, xp = linalg.to_host(self.coef_), linalg.arrays_of(X)
+        coefficients = self.feature_map_.coefficients(coef.reshape(self.feature_map_.size, -1))
+        rows = max(1, int(get_config()["working_memory"] * 2**20 // (16 * self.feature_map_.size)))
         values = np.concatenate(
             [
-                self._map.evaluate(xp.rows(X, some), coefficients)
+                self.feature_map_.evaluate(xp.rows(X, some), coefficients)
                 for some in gen_batches(X.shape[0], rows)
             ]
         )
-        values = (values + linalg.home(self.intercept_)).astype(dtype_of(X), copy=False)
+        values = (values + linalg.to_host(self.intercept_)).astype(dtype_of(X), copy=False)
         return xp.asarray(values)  # type: ignore[no-any-return]
 
     def _device_decision(self, X: Any) -> Any:
-        _check_place(X, self.X_fit_)
+        check_place(X, self.X_fit_)
         xp: Any = linalg.arrays_of(X)
         coef = xp.lib.reshape(self.dual_coef_, (self.X_fit_.shape[0], -1))
         rows = max(1, int(min(xp.room() / 5.0, 2**33) // (8 * coef.shape[0])))
         values = [
-            self._kernel.matrix(Geometry(X[block, :], self.X_fit_, keep=False)) @ coef
+            self.kernel_.matrix(Geometry(X[block, :], self.X_fit_, keep=False)) @ coef
             for block in gen_batches(X.shape[0], rows)
         ]
         intercept = self.intercept_
@@ -378,30 +418,16 @@ class KernelMachine(BaseEstimator):
             intercept = xp.asarray(np.atleast_1d(intercept))
         return xp.lib.concat(values, axis=0) + xp.astype(intercept, dtype_of(coef))
 
-    def _settle(self, X: Any) -> None:
-        """Have the fitted arrays where X is."""
+    def _to_device_of(self, X: Any) -> None:
+        """Move the fitted arrays to where X is."""
         if linalg.is_elsewhere(X):
-            settle(self, linalg.arrays_of(X))
+            model_to_device(self, linalg.arrays_of(X))  # type: ignore[arg-type]
 
     def _like(self, values: Array, X: Any) -> Any:
-        """Answers that were made by NumPy, where X is, if they are numbers."""
+        """Predictions as arrays where X is, if they are numbers."""
         if not linalg.is_elsewhere(X) or values.dtype.kind not in "fiub":
             return values
         return linalg.arrays_of(X).asarray(values)
-
-
-def _check_place(X: Any, fitted: Any) -> None:
-    """Refuse rows that are not where the machine was fitted."""
-    if linalg.is_elsewhere(X) and not linalg.is_elsewhere(fitted):
-        raise ValueError(
-            f"X is on {linalg.arrays_of(X)!r}, but the machine was fitted with NumPy arrays: "
-            "pass X as one, or fit it there"
-        )
-    if linalg.is_elsewhere(fitted) and not linalg.is_elsewhere(X):
-        raise ValueError(
-            f"the machine was fitted on {linalg.arrays_of(fitted)!r}, but X is no array of that "
-            "device: move X there"
-        )
 
 
 def _check_objects(X: Array, least: int) -> Array:

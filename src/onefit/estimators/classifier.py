@@ -9,17 +9,17 @@ import numpy as np
 import sklearn
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from onefit._validation import check_choice
 from onefit.estimators._base import KernelMachine
-from onefit.estimators.bring import answering_home, home
-from onefit.estimators.coupling import couple
+from onefit.estimators.device import predicting_on_host, to_host
 from onefit.linalg import arrays_of, is_elsewhere
 from onefit.losses import InPairs, Loss, get_loss
+from onefit.spec import LabelCoding
+from onefit.spec.coding import class_codes, encode_labels
 
 Array = NDArray[Any]
 
@@ -30,7 +30,7 @@ HOST_LABELS = tuple(int(one) for one in sklearn.__version__.split(".")[:2]) >= (
 
 
 def _gives_probabilities(estimator: KernelClassifier) -> bool:
-    if hasattr(estimator._margin_loss(), "probability"):
+    if estimator._coding().gives_probabilities:
         return True
     raise AttributeError(
         f"loss={estimator.loss!r} gives no probabilities; use CalibratedKernelClassifier, "
@@ -83,7 +83,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     n_support_ : array of shape (n_classes,)
         How many of them each class has.
     X_fit_ : the training rows (the kernel matrix when precomputed; none with an approximation)
-    coef_, landmarks_, landmark_indices_ : as in :class:`KernelRegressor`
+    coef_, landmarks_, landmark_indices_, kernel_, feature_map_ : as in :class:`KernelRegressor`
     n_iter_ : int
     error_ : float
         Bound on how far a decision value of a training row is from that of the minimiser; infinite
@@ -151,16 +151,20 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         self
         """
         self._fit(X, y, sample_weight)
-        if self._features is None:
+        if self.approximation is None:
             counts = np.bincount(self._codes[self.support_], minlength=len(self.classes_))
             self.n_support_ = counts.astype(np.int32)
-        self._settle(X)
+        self._to_device_of(X)
         return self
 
-    @property
-    def _in_pairs(self) -> bool:
-        """Whether every column is a pair of classes; two classes are one pair anyway."""
-        return self.multi_class == "ovo" and len(getattr(self, "classes_", ())) > 2
+    def _coding(self) -> LabelCoding:
+        return LabelCoding(
+            get_loss(self.loss, "classification", delta=self.delta),
+            getattr(self, "classes_", np.empty(0)),
+            self.multi_class,
+            self.decision_function_shape,
+            self.class_weight,
+        )
 
     def decision_function(self, X: Any) -> Array:
         """f(x) + b: one value a row for two classes (positive for the second), else one a class.
@@ -168,71 +172,44 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
         With ``decision_function_shape="ovo"`` one a pair, positive for the first class of the pair,
         as in SVC.
         """
-        values = self._decision(X)
+        values, coding = self._decision(X), self._coding()
         if len(self.classes_) == 2:
             return values[:, 0]
-        if self._in_pairs:
+        if coding.in_pairs:
             values = arrays_of(values).host(values)
             pairs = self.decision_function_shape == "ovo"
-            return self._like(-values if pairs else self._by_class(values), X)  # type: ignore[no-any-return]
+            return self._like(-values if pairs else coding.by_class(values), X)  # type: ignore[no-any-return]
         return values
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The accuracy."""
         if not is_elsewhere(X):
             return float(super().score(X, y, sample_weight))
-        y, sample_weight = home(y, None, "y"), home(sample_weight, None, "sample_weight")
-        return float(ClassifierMixin.score(answering_home(self), X, y, sample_weight))
+        y, sample_weight = to_host(y, None, "y"), to_host(sample_weight, None, "sample_weight")
+        return float(ClassifierMixin.score(predicting_on_host(self), X, y, sample_weight))
 
     def predict(self, X: Any) -> Array:
         """The class with the largest decision value, or with most votes of the pairs.
 
         Of classes with as many votes, the one whose pairs are surer has it.
         """
-        return self._like(self._labels(self._decision(X)), X)  # type: ignore[no-any-return]
+        return self._like(self._coding().labels(self._decision(X)), X)  # type: ignore[no-any-return]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.array_api_support = tags.array_api_support and HOST_LABELS
         return tags
 
-    def _labels(self, decision: Array) -> Array:
-        """Labels, NumPy's as the classes are, for an (m, q) array of decision values."""
-        decision = arrays_of(decision).host(decision)
-        if len(self.classes_) == 2:
-            return np.asarray(self.classes_[(decision[:, 0] > 0).astype(int)])
-        return np.asarray(self.classes_[self._by_class(decision).argmax(axis=1)])
-
-    def _by_class(self, decision: Array) -> Array:
-        """A column per class (one for two classes): values, or the votes of pairs.
-
-        What pairs are sure of is added to their votes, and counts less than one vote.
-        """
-        if not self._in_pairs:
-            return decision
-        return _votes(decision, len(self.classes_))
-
     @available_if(_gives_probabilities)
     def predict_proba(self, X: Any) -> Array:
         """Probability of every class.
 
         One-against-rest probabilities are scaled to sum to one, those of pairs are coupled
-        (:mod:`onefit.estimators.coupling`).
+        (:mod:`onefit.spec.coupling`).
         """
         decision = self._decision(X)
-        found = self._probabilities(arrays_of(decision).host(decision))
+        found = self._coding().probabilities(arrays_of(decision).host(decision))
         return self._like(found, X)  # type: ignore[no-any-return]
-
-    def _probabilities(self, decision: Array) -> Array:
-        p: Array = self._margin_loss().probability(decision)  # type: ignore[attr-defined]
-        if len(self.classes_) == 2:
-            return np.column_stack([1.0 - p[:, 0], p[:, 0]])
-        if self._in_pairs:
-            return couple(p, len(self.classes_))
-        # far from every class all of them may have underflown; then the nearest one has it all
-        nearest = decision == decision.max(axis=1, keepdims=True)
-        p = np.where(p.any(axis=1, keepdims=True), p, nearest.astype(p.dtype))
-        return np.asarray(p / p.sum(axis=1, keepdims=True))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -249,15 +226,11 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
                 "give each class a row of positive weight"
             )
 
-    def _margin_loss(self) -> Loss:
-        """The loss of two classes."""
-        return get_loss(self.loss, "classification", delta=self.delta)
-
     def _make_loss(self) -> Loss:
-        loss = self._margin_loss()
-        return InPairs(loss) if self._in_pairs else loss  # type: ignore[return-value]
+        coding = self._coding()
+        return InPairs(coding.margin_loss) if coding.in_pairs else coding.margin_loss  # type: ignore[return-value]
 
-    def _targets(self, y: Any, dtype: Any) -> Array:
+    def _code_targets(self, y: Any, dtype: Any) -> Array:
         if y is None:
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, "
@@ -271,35 +244,11 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
                 f"y holds one class only, {self.classes_[0]!r}; "
                 "a classifier needs rows of at least two classes"
             )
-        if len(self.classes_) == 2:
-            return np.where(self._codes == 1, 1.0, -1.0).astype(dtype)[:, None]
-        each = np.arange(len(self.classes_))
-        return np.where(self._codes[:, None] == each, 1.0, -1.0).astype(dtype)
-
-    def _columns(self, Y: Array) -> Array:
-        return _pairs(Y) if self._in_pairs else Y
+        return encode_labels(self.classes_, y).astype(dtype, copy=False)
 
     def _weights(self, Y: Array, s: Array) -> Array:
-        codes = Y.argmax(axis=1) if Y.shape[1] > 1 else (Y[:, 0] > 0).astype(int)
-        self.class_weight_ = self._weigh(codes, s)
-        return s if self.class_weight is None else s * self.class_weight_[codes].astype(s.dtype)
-
-    def _weigh(self, codes: Array, s: Array) -> Array:
-        """The weight of every class; a row counts as often as its own weight says."""
-        given, classes = self.class_weight, self.classes_
-        if isinstance(given, Mapping) and not all(
-            np.isfinite(value) and value > 0 for value in given.values()
-        ):
-            raise ValueError(
-                f"class_weight must have positive finite values, got {given!r}; leave the rows of "
-                "a class out to do without it"
-            )
-        if given != "balanced":
-            return np.asarray(compute_class_weight(given, classes=classes, y=classes[codes]))
-        counts = np.bincount(codes, weights=s, minlength=len(classes))
-        with np.errstate(divide="ignore"):
-            found = counts.sum() / (len(classes) * counts)
-        return np.where(np.isfinite(found), found, 1.0)  # no row of the class has any weight
+        self.class_weight_ = self._coding().class_weights(class_codes(Y), s)
+        return super()._weights(Y, s)
 
 
 def _check_labels(y: Array) -> None:
@@ -313,24 +262,3 @@ def _check_labels(y: Array) -> None:
             f"{error} A KernelClassifier needs a class for each row, and y holds numbers that "
             "are not whole; use KernelRegressor, or turn y into classes first"
         ) from error
-
-
-def _votes(decision: Array, classes: int) -> Array:
-    """Votes of the pairs for each class, and between -1/3 and 1/3 for how sure the pairs are."""
-    first, second = np.triu_indices(classes, 1)
-    votes, sure = np.zeros((2, len(decision), classes))
-    for column, i, j in zip(decision.T, first, second, strict=True):
-        won = column > 0
-        votes[:, i] += ~won
-        votes[:, j] += won
-        sure[:, i] -= column
-        sure[:, j] += column
-    return np.asarray(votes + sure / (3.0 * (np.abs(sure) + 1.0)))
-
-
-def _pairs(Y: Array) -> Array:
-    """A column for each pair of classes: -1 for the first, +1 for the second, 0 for the others."""
-    first, second = np.triu_indices(Y.shape[1], 1)
-    member = Y > 0
-    signs = member[:, second].astype(Y.dtype) - member[:, first].astype(Y.dtype)
-    return np.asfortranarray(signs)

@@ -11,10 +11,11 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array
 
 from onefit.estimators._base import KernelMachine
-from onefit.estimators.bring import answering_home, home
+from onefit.estimators.device import predicting_on_host, to_host
 from onefit.linalg import is_elsewhere
 from onefit.losses import Loss, Quantile, get_loss
 from onefit.quantiles import levels_of, pinball_loss
+from onefit.spec import TargetCoding
 
 Array = NDArray[Any]
 
@@ -106,8 +107,12 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         Their number, in an array as scikit-learn's SVR has it.
     intercept_ : float or array of shape (q,)
     X_fit_ : the training rows (the kernel matrix when precomputed; none with an approximation)
+    kernel_ : Kernel
+        With the gamma that was used.
     coef_ : array of shape (m,) or (m, q)
         With an approximation, the weights of the features.
+    feature_map_ : FeatureMap
+        With an approximation, the map from rows to features.
     landmarks_, landmark_indices_ : arrays of shape (m, d) and (m,)
         With approximation="nystrom", the landmarks and the rows that they are (None for centres of
         k-means). Landmarks that add nothing to the others are left out.
@@ -188,15 +193,15 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         self
         """
         self._finish(self._fit(X, y, sample_weight))
-        self._settle(X)
+        self._to_device_of(X)
         return self
 
     def _finish(self, loss: Loss) -> None:
         self._remember_width("threshold", loss)
         self._remember_width("delta", loss)
-        if self._features is None:
+        if self.approximation is None:
             self.n_support_ = np.array([self.support_.size], dtype=np.int32)
-        if self._one_column:
+        if self._coding().one_column:
             for name in ("dual_coef_", "coef_"):
                 if name in vars(self):
                     setattr(self, name, getattr(self, name)[:, 0])
@@ -208,28 +213,26 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         if not hasattr(loss, name):
             return
         width = np.asarray(getattr(loss, name))
-        one = self._one_column or width.ndim == 0
+        one = self._coding().one_column or width.ndim == 0
         setattr(self, f"{name}_", float(width.ravel()[0]) if one else width)
 
-    @property
-    def _one_column(self) -> bool:
-        """Whether predictions are one number a row."""
-        return self._y_ndim == 1 and len(levels_of(self)) <= 1
+    def _coding(self) -> TargetCoding:
+        return TargetCoding(getattr(self, "_y_ndim", 1) == 1, levels_of(self))
 
     def predict(self, X: Any, return_std: bool = False) -> Array:
         """Predictions f(x) + b for the rows of X; a column for each of several levels."""
         if return_std:
             raise no_standard_deviation()
         values = self._decision(X)
-        return values[:, 0] if self._one_column else values
+        return values[:, 0] if self._coding().one_column else values
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """R^2; for several levels, minus the mean pinball loss, or the mean loss of expectiles."""
-        levels, machine = levels_of(self), answering_home(self) if is_elsewhere(X) else self
-        y, sample_weight = home(y, None, "y"), home(sample_weight, None, "sample_weight")
+        levels, model = levels_of(self), predicting_on_host(self) if is_elsewhere(X) else self
+        y, sample_weight = to_host(y, None, "y"), to_host(sample_weight, None, "sample_weight")
         if len(levels) <= 1:
-            return float(RegressorMixin.score(machine, X, y, sample_weight))
-        u = machine.predict(X)
+            return float(RegressorMixin.score(model, X, y, sample_weight))
+        u = model.predict(X)
         if self.loss == "quantile" or isinstance(self.loss, Quantile):
             return -pinball_loss(y, u, levels, sample_weight)
         value = self._make_loss().value(np.asarray(y, dtype=float).reshape(-1, 1), u)
@@ -239,18 +242,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
         widths = {name: getattr(self, name) for name in ("threshold", "epsilon", "level", "delta")}
         return get_loss(self.loss, "regression", **widths)
 
-    def _columns(self, Y: Array) -> Array:
-        several = len(levels_of(self))
-        if several <= 1:
-            return Y
-        if Y.shape[1] > 1:
-            raise ValueError(
-                f"level has {several} values and y has {Y.shape[1]} columns; several levels are "
-                "for one target, fit each column by itself"
-            )
-        return np.asfortranarray(np.repeat(Y, several, axis=1))
-
-    def _targets(self, y: Any, dtype: Any) -> Array:
+    def _code_targets(self, y: Any, dtype: Any) -> Array:
         if y is None:
             raise ValueError(
                 f"This {type(self).__name__} estimator requires y to be passed, "

@@ -9,7 +9,13 @@ from onefit.kernels.lookup import Lookup
 from onefit.kernels.on_columns import OnColumns
 from onefit.kernels.per_feature import PerFeature
 from onefit.kernels.precomputed import Precomputed, check_precomputed
-from onefit.kernels.resolve import KERNELS, kernel_parameters, resolve_kernel
+from onefit.kernels.resolve import (
+    KERNELS,
+    is_precomputed,
+    kernel_parameters,
+    needs_vectors,
+    resolve_kernel,
+)
 from onefit.kernels.rows import as_rows, is_objects, is_table, number_type
 from onefit.kernels.stationary import Gaussian, Laplace, Matern12, Matern32, Matern52
 
@@ -35,8 +41,10 @@ __all__ = [
     "as_rows",
     "check_precomputed",
     "is_objects",
+    "is_precomputed",
     "is_table",
     "kernel_parameters",
+    "needs_vectors",
     "number_type",
     "resolve_kernel",
 ]

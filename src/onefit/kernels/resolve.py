@@ -100,6 +100,16 @@ def kernel_parameters(kernel: str | Kernel | Callable[..., Any]) -> tuple[str, .
     return tuple(parameter.name for parameter in fields(_lookup(kernel)))  # type: ignore[arg-type]
 
 
+def is_precomputed(kernel: Any) -> bool:
+    """Whether rows of X are rows of the kernel matrix."""
+    return isinstance(kernel, Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
+
+
+def needs_vectors(kernel: Any) -> bool:
+    """Whether rows must be vectors of numbers; a user's function may compare anything."""
+    return kernel.vectors if isinstance(kernel, Kernel) else not callable(kernel)
+
+
 def _lookup(name: str) -> type[Kernel]:
     if name in KERNELS:
         return KERNELS[name]

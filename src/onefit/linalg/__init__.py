@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from onefit.linalg.arrays import HOST, Arrays, arrays_of, home, is_elsewhere
+from onefit.linalg.arrays import HOST, Arrays, arrays_of, is_elsewhere, to_host
 from onefit.linalg.blas import *  # noqa: F403
 from onefit.linalg.blas import __all__ as _blas
 
-__all__ = [*_blas, "HOST", "Arrays", "arrays_of", "home", "is_elsewhere"]
+__all__ = [*_blas, "HOST", "Arrays", "arrays_of", "is_elsewhere", "to_host"]

@@ -21,7 +21,7 @@ from onefit._types import Array, Indices
 from onefit.linalg import blas
 from onefit.linalg.reduced import Basis, Eigenvectors, Tridiagonal
 
-__all__ = ["HOST", "Arrays", "arrays_of", "home", "is_elsewhere"]
+__all__ = ["HOST", "Arrays", "arrays_of", "is_elsewhere", "to_host"]
 
 #: libraries whose arrays are computed with where they are
 LIBRARIES = ("torch", "cupy", "array_api_strict")
@@ -242,8 +242,8 @@ def is_elsewhere(x: Any) -> bool:
     return type(x).__module__.partition(".")[0] in LIBRARIES and hasattr(x, "shape")
 
 
-def home(x: Any) -> Any:
-    """An array from wherever it is, as NumPy's; what is no array of a device stays as it is."""
+def to_host(x: Any) -> Any:
+    """The NumPy array of an array on a device; anything else stays as it is."""
     return arrays_of(x).host(x) if is_elsewhere(x) else x
 
 

@@ -20,13 +20,12 @@ from onefit._validation import check_weights
 from onefit.criteria import CrossValidation, KernelStability
 from onefit.criteria.base import Criterion as Own
 from onefit.criteria.evidence import Evidence
-from onefit.estimators import inside
 from onefit.kernels import Geometry, number_type
 from onefit.problem import Problem
 from onefit.report.facts import Facts
 from onefit.scoring.aggregate import standard_error
 from onefit.search.criterion import Criterion, get_criterion
-from onefit.search.grid import Machine, jobs, machines, remember
+from onefit.search.grid import Machine, jobs, machines
 
 Array = NDArray[Any]
 
@@ -78,21 +77,21 @@ def compare_criteria(
     params = search.cv_results_["params"]
     group = machines(search.estimator, params)
     first = group[0].estimator
-    rows = inside.check_rows(first, X, ensure_min_samples=2)
-    Y, s = inside.check_targets(first, y, number_type(rows)), check_weights(sample_weight, rows)
+    rows = first._validate_X(X, ensure_min_samples=2)
+    Y, s = first._code_targets(y, number_type(rows)), check_weights(sample_weight, rows)
     check_consistent_length(rows, Y)
-    remember(first, group)
+    for one in group:
+        one.estimator._copy_data_attributes(first)
     heldouts = getattr(search, "heldouts_", [None] * len(params))
     for criterion in wanted.values():
         _check(criterion, group, Y, s, heldouts)
     found = {name: np.full(len(params), np.nan) for name in wanted}
     for job in jobs(group, rows, Y, s):
-        first = job.machines[0].estimator
-        approximate = inside.is_approximate(first)
+        approximation = job.machines[0].spec.approximation
         K: Any = (
-            inside.expand(first, job.kernel, rows, s)
-            if approximate
-            else job.kernel.matrix(Geometry(rows, keep=False))
+            job.kernel.matrix(Geometry(rows, keep=False))
+            if approximation is None
+            else approximation.expand(job.kernel, rows, s)
         )
         for machine in job.machines:
             kept = [heldouts[i] for i in machine.indices]
@@ -113,7 +112,7 @@ def _evaluate(criterion: Criterion, evidence: Evidence) -> Array:
 
 
 def _problem(machine: Machine, K: Array, Y: Array, s: Array) -> Problem:
-    return inside.problem_of(machine.estimator, K, Y, s)
+    return machine.spec.problem(K, Y, s)
 
 
 def _check(
@@ -130,7 +129,7 @@ def _check(
         for machine in group:
             problem = _problem(machine, empty, Y, s)
             criterion.check(problem)
-            if inside.is_approximate(machine.estimator) and isinstance(criterion, Own):
+            if machine.estimator.approximation is not None and isinstance(criterion, Own):
                 criterion.check_features(problem)
 
 

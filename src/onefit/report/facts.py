@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from onefit import plan
-from onefit.estimators import inside
 from onefit.scoring.row_losses import optimism_of_splits
 from onefit.search.scorers import name_of
 from onefit.uncertainty.headline import SEED, Headline
@@ -287,7 +286,7 @@ class Facts:
     def _approximate(self) -> bool:
         """Whether any candidate has features in place of its kernel matrix."""
         tried = [params.get("approximation") for params in self.table["params"]]
-        return inside.is_approximate(self.search.estimator) or any(tried)
+        return self.search.estimator.approximation is not None or any(tried)
 
     def _works(self) -> list[tuple[plan.Workload, str, float]] | None:
         """The distinct workloads with their methods, and the share of the kernels with each."""
@@ -305,7 +304,7 @@ class Facts:
             itemsize=held.values.dtype.itemsize,
             kernels=len(choices),
         )
-        loss = inside.loss_of(self.search.estimator)
+        loss = self.search.estimator.spec().loss
         squared = getattr(loss, "quadratic", False)
         counts: dict[tuple[int, str], int] = {}
         for choice in choices:

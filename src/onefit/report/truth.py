@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss, precision_recall_fscore_support
 
 from onefit.decide.calibrate import heldout_probabilities
 from onefit.diagnostics import influence
-from onefit.estimators import inside
+from onefit.estimators.accepted import unwrap
 from onefit.heldout import HeldOut
 from onefit.report import figures
 from onefit.report.facts import Facts
@@ -129,7 +129,7 @@ def influential(
     facts: Facts, y: Array, held: Array, names: Sequence[Any], features: Any
 ) -> list[Section]:
     """Rows whose doubling moves the machine's predictions most, by the influence function."""
-    best = inside.machine_within(getattr(facts.search, "best_estimator_", None))
+    best = unwrap(getattr(facts.search, "best_estimator_", None))
     if best is None or y.shape[0] > MOST_ROWS or not hasattr(best, "X_fit_"):
         return []
     if facts.search.lam_per_target:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from onefit import _version
-from onefit.estimators import inside
 from onefit.report.facts import Facts
 from onefit.report.figures import settings
 from onefit.uncertainty.headline import Headline
@@ -95,7 +94,7 @@ def methods(facts: Facts) -> str:
         f"2003). The baseline is {found.baseline_name or 'not known'}."
     )
     return (
-        f"{machine}s ({inside.loss_of(search.estimator)!r}) were compared by cross-validation over "
+        f"{machine}s ({search.estimator.spec().loss!r}) were compared by cross-validation over "
         f"{facts.scores.size} candidates and {search.n_splits_} splits ({splitter}) with onefit "
         f"{_version.__version__}. Held-out predictions were computed by {by}, {trust}. The kernel "
         f"was fixed on all rows. The candidate was chosen by {chosen}{rule} "

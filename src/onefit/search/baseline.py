@@ -32,7 +32,6 @@ from sklearn import metrics
 from sklearn.base import BaseEstimator, ClassifierMixin, is_classifier
 
 from onefit._indexing import n_rows
-from onefit.estimators import inside
 from onefit.folds import Folds
 from onefit.quantiles import levels_of, neg_pinball_loss
 from onefit.scoring import ROW_METRICS, Metric
@@ -188,7 +187,7 @@ def baselines_of(machine: Any, scorer: Any, y: Any, s: Array, folds: Folds) -> l
     if is_classifier(machine):
         return _of_classes(machine, scorer, y, s, folds)
     name, constants, by_part = _constants(machine, scorer)
-    Y = inside.columns_of(machine, inside.check_targets(machine, y, np.float64))
+    Y = machine.spec().coding.columns(machine._code_targets(y, np.float64))
     if len(constants) == 1:
         constants = constants * Y.shape[1]
 
@@ -235,7 +234,7 @@ def _constants(machine: Any, scorer: Any) -> tuple[str, list[Constant], bool]:
     """Name and constants of a regression, one for all columns or one each; whether by parts."""
     func, levels = getattr(scorer, "_score_func", None), levels_of(machine)
     own = func is None and hasattr(scorer, "_estimator") and len(levels) > 1
-    if own and inside.loss_of(machine).name == "expectile":
+    if own and machine.spec().loss.name == "expectile":
         return "always the expectiles", [partial(_expectile, level=one) for one in levels], False
     if own or scorer is neg_pinball_loss:
         return _named(levels), [partial(training_quantiles, level=one) for one in levels], True

@@ -24,7 +24,6 @@ from scipy.optimize import minimize
 
 from onefit._describe import describe
 from onefit._types import Array
-from onefit.estimators import inside
 from onefit.search.grid import Job, Machine
 from onefit.search.objective import ByGradient, Objective
 from onefit.search.resume import Runner
@@ -92,8 +91,8 @@ def descend(
         objective = Objective.of(machine, run.task, ranges, metric, how, usual)
         descents.append(_recalled(run, objective, start))
         new = _moved(machine, descents[-1].end, len(candidates))
-        weights = inside.weights_of(new.estimator, sample.Y, sample.s)
-        kernel = inside.resolve_kernel(new.estimator, sample.X, weights)
+        spec = new.spec
+        kernel = spec.resolve_kernel(sample.X, spec.coding.weights(sample.Y, sample.s))
         jobs.append(Job(kernel, (new,)))
         ((_, found),) = run(jobs[-1:])
         outcomes.extend(found)

@@ -19,12 +19,12 @@ import numpy as np
 
 from onefit import plan
 from onefit._types import Array
-from onefit.estimators import inside
 from onefit.gram import Gram, as_gram
 from onefit.kernels import Bank, Kernel
 from onefit.linalg import arrays_of
 from onefit.search.continuous import Interval
 from onefit.search.rows import Sample
+from onefit.spec import Spec
 
 __all__ = ["Bandwidths", "Direction", "Mixture", "make_direction"]
 
@@ -86,8 +86,9 @@ class Bandwidths:
     def _kernel(self, x: Array) -> Kernel:
         estimator = copy(self.estimator)
         estimator.gamma = self.params(x)["gamma"]
-        weights = inside.weights_of(estimator, self.sample.Y, self.sample.s)
-        return inside.resolve_kernel(estimator, self.sample.X, weights)
+        sample = self.sample
+        spec: Spec = estimator.spec()
+        return spec.resolve_kernel(sample.X, spec.coding.weights(sample.Y, sample.s))
 
     def _units(self) -> Array:
         """Squares of what gamma is multiplied by when the columns have standard deviation one."""

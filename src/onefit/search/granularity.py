@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from onefit.criteria.granularity import Granularity, granularity, granularity_for
-from onefit.estimators import inside
 from onefit.search.grid import Job, Machine
 from onefit.search.rows import Sample
 from onefit.search.setup import set_up
@@ -77,7 +76,7 @@ def _settings(jobs: list[Job], sample: Sample) -> Iterator[tuple[float, float, f
 
 
 def _delta(machine: Machine) -> float:
-    loss = inside.loss_of(machine.estimator)
+    loss = machine.spec.loss
     if loss.name != "smoothed_hinge":
         raise ValueError(
             f"search_granularity is for machines with loss='smoothed_hinge', and the search has "

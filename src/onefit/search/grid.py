@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from onefit._validation import suggest
-from onefit.estimators import inside
 from onefit.estimators.unused import DECIDING, decisions_of, useless, warn_of_unused
 from onefit.heldout import HeldOutMethod
 from onefit.kernels import Kernel
 from onefit.search.random import parts, settings
+from onefit.spec import Spec
 
 Array = NDArray[Any]
 
@@ -37,7 +37,7 @@ CONVERSIONS = {
     ),
 }
 
-__all__ = ["Job", "Machine", "candidates", "jobs", "machines", "remember"]
+__all__ = ["Job", "Machine", "candidates", "jobs", "machines"]
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,12 @@ class Machine:
     indices: tuple[int, ...]
     method: HeldOutMethod | None = None
     continuous: bool = False
+
+    @property
+    def spec(self) -> Spec:
+        """What its parameters mean."""
+        found: Spec = self.estimator.spec()
+        return found
 
 
 @dataclass(frozen=True)
@@ -135,7 +141,7 @@ def _machine(fresh: Any, found: Sequence[dict[str, Any]], indices: list[int]) ->
         machine.lam = found[index].get("lam", fresh.lam)
         machine._check_parameters()
         lams[place] = machine.lam
-    inside.loss_of(machine)
+    machine.spec()  # refuses what a loss does not know
     order = np.argsort(-lams, kind="stable")
     return Machine(machine, tuple(lams[order].tolist()), tuple(indices[i] for i in order))
 
@@ -150,21 +156,13 @@ def _set(fresh: Any, params: dict[str, Any]) -> Any:
     return machine
 
 
-def remember(machine: Any, group: Iterable[Machine]) -> None:
-    """Give every machine what the first one learnt of X and y (classes, numbers of columns)."""
-    own = set(machine.get_params(deep=False))
-    learnt = {name: value for name, value in vars(machine).items() if name not in own}
-    for other in group:
-        vars(other.estimator).update(learnt)
-
-
 def jobs(found: Iterable[Machine], X: Any, Y: Array, s: Array) -> list[Job]:
     """Group machines by features and kernel, resolved on rows X, targets Y and weights s."""
     groups: dict[Hashable, tuple[Kernel, list[Machine]]] = {}
     for machine in found:
-        weights = inside.weights_of(machine.estimator, Y, s)
-        kernel = inside.resolve_kernel(machine.estimator, X, weights)
-        key = _hashable(kernel), inside.feature_key(machine.estimator)
+        spec = machine.spec
+        kernel = spec.resolve_kernel(X, spec.coding.weights(Y, s))
+        key = _hashable(kernel), spec.approximation and spec.approximation.key
         groups.setdefault(key, (kernel, []))[1].append(machine)
     return [Job(kernel, tuple(group)) for kernel, group in groups.values()]
 

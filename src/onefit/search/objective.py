@@ -32,7 +32,6 @@ from sklearn.base import is_classifier
 from onefit._types import Array
 from onefit.criteria import KernelStability
 from onefit.criteria.stability import smoothed_stability
-from onefit.estimators import inside
 from onefit.gradient import Pointwise, SmoothedError, cv_gradient
 from onefit.linalg import LinAlgError
 from onefit.losses import Huber, Log, Quantile, SmoothedHinge, Squared
@@ -96,7 +95,7 @@ def _pointwise(task: Task, metric: str, machine: Machine) -> Pointwise:
         "zero_one": SmoothedError(WIDTH),
     }  # fmt: skip
     if isinstance(criterion, KernelStability):
-        own = inside.loss_of(machine.estimator)
+        own = machine.estimator.spec().loss
         own = resolved(own, task.sample.Y, task.sample.s[:, None])
         return own if criterion.loss is None else known[criterion.loss]
     if metric in task.scoring.fast and task.scoring.fast[metric][0].loss:
@@ -178,7 +177,7 @@ class Objective:
     def _evaluate(self, x: Array) -> tuple[float, Array, float]:
         sample, estimator = self.task.sample, self.estimator
         K, followed = self.direction.matrix(x[:-1]), self._followed()
-        problem = inside.problem_of(estimator, K, sample.Y, sample.s)
+        problem = estimator.spec().problem(K, sample.Y, sample.s)
         found = cv_gradient(problem, np.exp(x[-1]), sample.folds, self.pointwise, followed)
         value, left, right, lam = found.value, found.left, found.right, found.lam
         watched = value if followed is None else float(np.mean(found.parts[followed == 0.0]))

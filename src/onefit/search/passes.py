@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -11,22 +11,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
 
 from onefit.callbacks import callbacks_of
 from onefit.criteria.streamed import Judged
-from onefit.estimators import inside
 from onefit.fit import FitError
 from onefit.linalg import LinAlgError
 from onefit.scoring import Metric, RowSums
 from onefit.search.criterion import get_criterion
 from onefit.search.grid import Job, Machine, jobs
+from onefit.spec import LabelCoding, Spec
+from onefit.spec.coding import encode_labels
 from onefit.stream.by_class import ByClass, class_totals, reweighted
 from onefit.stream.by_column import ByColumn, spread_over
 from onefit.stream.gram import Gram, Moments
 from onefit.stream.joint import Joint
 from onefit.stream.leave_one import Basis
-from onefit.stream.machines import FoldMachines, Lengths, Rows, Setting, newton, squared
+from onefit.stream.machines import FoldMachines, Lengths, Rows, newton, squared
 from onefit.stream.methods import feature_method
 from onefit.stream.one_pass import CHUNK, run
 from onefit.stream.sample import Drawn, Sample
@@ -36,6 +36,8 @@ from onefit.stream.survey import Survey, Surveyed
 from onefit.stream.values import Kept, Values
 
 Array = NDArray[Any]
+#: the seed that was drawn from a random state, and the sample of rows by it
+Seeded = dict[Hashable, tuple[int, Drawn]]
 
 __all__ = ["Passes", "Work", "batches", "make_work"]
 
@@ -51,20 +53,17 @@ class Work:
     ----------
     machine : Machine
     rows : Rows
-    setting : Setting
+    spec : Spec
     method : str
     classes : array or None
         Weights of the classes.
-    columns : callable or None
-        From targets to those of its own columns: pairs of classes, or levels.
     """
 
     machine: Machine
     rows: Rows
-    setting: Setting
+    spec: Spec
     method: str
     classes: Array | None = None
-    columns: Any = None
 
     @property
     def lams(self) -> Array:
@@ -72,58 +71,52 @@ class Work:
         return np.array(self.machine.lams)
 
     @property
-    def quadratic(self) -> bool:
-        """Whether moments are enough."""
-        return bool(getattr(self.setting.loss, "quadratic", False))
-
-    @property
     def sums(self) -> tuple[Any, ...]:
         """What its moments depend on."""
         weights = () if self.classes is None else tuple(self.classes.tolist())
-        return id(self.rows), self.setting.intercept, weights
+        return id(self.rows), self.spec.fit_intercept, weights
 
     def weighted(self, accumulator: Any) -> Any:
         """The accumulator of rows that weigh as their classes say, with targets of its columns."""
-        if self.columns is not None:
-            accumulator = ByColumn(accumulator, self.columns)
+        coding = self.spec.coding
+        if not coding.columns_are_targets:
+            accumulator = ByColumn(accumulator, coding.columns)
         return accumulator if self.classes is None else ByClass(accumulator, self.classes)
 
     def surveyed(self, survey: Surveyed) -> Surveyed:
         """The survey of these rows."""
         survey = survey if self.classes is None else reweighted(survey, self.classes)
-        if self.columns is None:
+        coding = self.spec.coding
+        if coding.columns_are_targets:
             return survey
-        return spread_over(survey, self.columns(np.zeros((1, survey.scale.size))).shape[1])
+        return spread_over(survey, coding.columns(np.zeros((1, survey.scale.size))).shape[1])
 
     @property
     def shared(self) -> tuple[int, int]:
         """Machines for which this is the same are scored together."""
-        return id(self.rows), 0 if self.columns is None else id(self)
+        return id(self.rows), 0 if self.spec.coding.columns_are_targets else id(self)
 
     @property
     def judges(self) -> dict[str, Any]:
         """How decision values are made of those of its own columns."""
-        machine = self.machine.estimator
-        if self.columns is None or not is_classifier(machine):
-            return {}
-        return {"by_class": inside.answers(machine)["as_decision"]}
+        coding = self.spec.coding
+        if isinstance(coding, LabelCoding) and not coding.columns_are_targets:
+            return {"by_class": coding.by_class}
+        return {}
 
 
-def make_work(
-    group: list[Machine], survey: Surveyed, drawn: dict[int, Drawn], method: Any
-) -> Iterator[Work]:
+def make_work(group: list[Machine], survey: Surveyed, drawn: Seeded, method: Any) -> Iterator[Work]:
     """Every machine with its features, machines on the same features one after the other."""
-    for job in jobs(group, *_stand_in(group, survey, next(iter(drawn.values())))):
+    _, some = next(iter(drawn.values()))
+    for job in jobs(group, *_stand_in(group, survey, some)):
         rows = _rows(job, drawn)
         for machine in job.machines:
-            estimator = machine.estimator
-            loss = inside.loss_of(estimator)
-            quadratic = bool(getattr(loss, "quadratic", False))
-            name = feature_method(getattr(method, "name", method), quadratic)
-            setting = Setting(loss, estimator.fit_intercept, estimator.scaling, name == "exact")
-            totals = class_totals(survey).sum(axis=0) if inside.weighs_classes(estimator) else None
-            classes = None if totals is None else inside.class_weights(estimator, totals)
-            yield Work(machine, rows, setting, name, classes, inside.own_columns(estimator))
+            spec, classes = machine.spec, None
+            name = feature_method(getattr(method, "name", method), spec.quadratic)
+            if isinstance(spec.coding, LabelCoding) and spec.coding.class_weight is not None:
+                totals = class_totals(survey).sum(axis=0)
+                classes = spec.coding.class_weights(np.arange(totals.size), totals)
+            yield Work(machine, rows, spec, name, classes)
 
 
 def _stand_in(group: list[Machine], survey: Surveyed, drawn: Drawn) -> tuple[Array, Array, Array]:
@@ -135,28 +128,27 @@ def _stand_in(group: list[Machine], survey: Surveyed, drawn: Drawn) -> tuple[Arr
     deviation = float(np.sqrt(survey.entries.variance[0]))
     row = np.full(drawn.X.shape[1], deviation)
     pair = np.stack([row, -row])
-    if not any(inside.weighs_classes(one.estimator) for one in group):
+    if all(one.spec.coding.class_weight is None for one in group):
         return pair, np.zeros((2, 1)), np.ones(2)
     totals = class_totals(survey).sum(axis=0)
     codes = np.arange(totals.size)
-    Y = inside.encode_labels(codes, np.repeat(codes, 2))
+    Y = encode_labels(codes, np.repeat(codes, 2))
     return np.tile(pair, (totals.size, 1)), Y, np.repeat(totals / 2.0, 2)
 
 
-def _rows(job: Job, drawn: dict[int, Drawn]) -> Rows:
-    machine = job.machines[0].estimator
-    size, seed = inside.rows_to_draw(machine)
-    features, landmarks, chosen = inside.features_of(
-        machine, job.kernel, drawn[seed].smallest(size)
-    )
-    kept = landmarks is None or machine.keep_landmarks
-    return Rows(job.kernel, features, landmarks, None if kept else chosen.fold, drawn[seed])
+def _rows(job: Job, drawn: Seeded) -> Rows:
+    approximation = job.machines[0].spec.approximation
+    seed, sample = drawn[approximation.randomness]
+    few = sample.smallest(approximation.sample_rows)
+    features, landmarks, chosen = approximation.make_map(job.kernel, few, seed)
+    kept = landmarks is None or approximation.keep_landmarks
+    return Rows(job.kernel, features, landmarks, None if kept else chosen.fold, sample)
 
 
 def _basis(one: Work, moments: Moments) -> Basis | Exception:
     """The hat matrices of all rows, or why there are none."""
     try:
-        return Basis.of(moments.without(()), moments.centre, one.setting.intercept)
+        return Basis.of(moments.without(()), moments.centre, one.spec.fit_intercept)
     except (LinAlgError, FloatingPointError) as error:
         return error
 
@@ -209,16 +201,19 @@ class Passes:
         self.seconds += perf_counter() - start
         return found
 
-    def survey(self, group: list[Machine], q: int) -> tuple[Surveyed, dict[int, Drawn]]:
-        """The survey, and for every seed the largest sample that any machine wants."""
-        wanted: dict[int, int] = {}
+    def survey(self, group: list[Machine], q: int) -> tuple[Surveyed, Seeded]:
+        """The survey, and for every random state a seed and the largest sample wanted of it."""
+        seeds: dict[Hashable, int] = {}
+        sizes: dict[Hashable, int] = {}
         for one in group:
-            size, seed = inside.rows_to_draw(one.estimator)
-            wanted[seed] = max(size, wanted.get(seed, 0))
-        samples = [Sample(size, seed) for seed, size in wanted.items()]
+            approximation = one.spec.approximation
+            name = approximation.randomness
+            seeds[name] = seeds[name] if name in seeds else approximation.draw_seed()
+            sizes[name] = max(approximation.sample_rows, sizes.get(name, 0))
+        samples = [Sample(sizes[name], seed) for name, seed in seeds.items()]
         k = self.source.reading.cv.n_splits
         survey, *drawn = self.run(Joint((Survey(k, q), *samples)))
-        return survey, dict(zip(wanted, drawn, strict=True))
+        return survey, dict(zip(seeds, zip(seeds.values(), drawn, strict=True), strict=True))
 
     def machines(self, batch: list[Work], survey: Surveyed) -> list[FoldMachines]:
         """Machines of every fold: those of the squared loss from one pass."""
@@ -228,13 +223,14 @@ class Passes:
             self._judge(batch, sums, widest)
         found = []
         for one in batch:
-            if one.quadratic:
+            if one.spec.quadratic:
                 moments = sums[one.sums]
-                found.append(squared(one.rows, one.setting, moments, one.lams, k))
+                found.append(squared(one.rows, one.spec, moments, one.lams, k))
             else:
                 far, seen = self.lengths[id(one.rows)], one.surveyed(survey)
                 run = partial(self._weighted, one, widest)
-                found.append(newton(one.rows, one.setting, seen, far, one.lams, run))
+                refined = one.method == "exact"
+                found.append(newton(one.rows, one.spec, seen, far, one.lams, run, refined))
         return found
 
     def _weighted(self, one: Work, widest: int, accumulator: Any) -> Any:
@@ -247,8 +243,8 @@ class Passes:
         lengths: dict[int, Lengths] = {}
         for one in batch:
             lengths.setdefault(id(one.rows), Lengths(one.rows.features, k))
-            if one.quadratic:
-                centre = one.rows.centre(one.setting.intercept)
+            if one.spec.quadratic:
+                centre = one.rows.centre(one.spec.fit_intercept)
                 grams.setdefault(one.sums, one.weighted(Gram(one.rows.features, centre)))
         found = self.run(Joint((*grams.values(), *lengths.values())), widest)
         first, rest = found[: len(grams)], found[len(grams) :]
@@ -270,9 +266,9 @@ class Passes:
             self.judged[id(one)] = np.array([v for v, _ in pairs]), [why for _, why in pairs]
 
     def _judged(self, one: Work, basis: Any) -> Judged:
-        rows, setting = one.rows, one.setting
+        rows, spec = one.rows, one.spec
         landmarks = None if rows.fold is None else rows.landmarks
-        form = setting.loss, setting.scaling, one.lams
+        form = spec.loss, spec.scaling, one.lams
         return Judged(self.criterion, rows.features, landmarks, basis, *form)
 
     def bound(self, one: Work, found: FoldMachines) -> Array:

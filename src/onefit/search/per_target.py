@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit.estimators import inside
 from onefit.losses.base import loss_of
 from onefit.search.workers import Outcome
 
@@ -43,18 +42,18 @@ def choose_lams(outcomes: list[Outcome], totals: Array, lams: Array) -> tuple[in
 
 def fit_targets(machine: Any, lams: Array, X: Any, y: Any, sample_weight: Any) -> None:
     """Fit every column of y with its own lambda; columns of one lambda share a factorisation."""
-    problem = inside.prepare(machine, X, y, sample_weight)
+    problem = machine._prepare(X, y, sample_weight)
     coef, intercept = np.zeros_like(problem.Y), np.zeros(lams.size, dtype=problem.Y.dtype)
     lam, error = machine.lam, 0.0
     for value in np.unique(lams):
         columns = np.flatnonzero(lams == value)
         machine.lam = float(value)
         Y, loss = np.asfortranarray(problem.Y[:, columns]), loss_of(problem.loss, columns)
-        inside.solve(machine, replace(problem, Y=Y, loss=loss))
+        machine._solve(replace(problem, Y=Y, loss=loss))
         coef[:, columns], intercept[columns] = machine.dual_coef_, machine.intercept_
         error = max(error, machine.error_)
     machine.lam, machine.dual_coef_, machine.intercept_ = lam, coef, intercept
     machine.error_ = error
     machine.support_ = np.flatnonzero(coef.any(axis=1))
     machine.n_support_ = np.array([machine.support_.size], dtype=np.int32)
-    inside.bring_to(machine, X)
+    machine._to_device_of(X)

@@ -122,15 +122,14 @@ class Resumed(Runner):
         return _Recalled(key, machine, kept, missing)
 
     def _key(self, job: Job, machine: Machine) -> str:
-        """A machine in words: kernel, parameters except lam, and method.
+        """A machine in words: kernel, settings except lam, and method.
 
         A method that the cost model chose is left out: it may choose another one next time.
         """
-        params = machine.estimator.get_params(deep=False)
-        del params["lam"]
+        words = machine.spec.words()
+        del words["lam"]
         method = "" if self.journal.about["method"] == describe("auto") else _method(machine)
-        kind = type(machine.estimator).__name__
-        return json.dumps([describe(job.kernel), kind, describe(params), method])
+        return json.dumps([describe(job.kernel), words, method])
 
 
 def make_runner(path: Any, about: Callable[[], dict[str, str]], task: Task, crew: Crew) -> Runner:
@@ -184,9 +183,8 @@ def fingerprint(
         "aggregate": search.aggregate,
         "lam_per_target": f"{search.lam_per_target}" + (f" by {metric}" if metric else ""),
     }
-    for name, value in search.estimator.get_params(deep=False).items():
-        about[f"estimator.{name}"] = describe(value)
-    return about
+    words = search.estimator.spec().words()
+    return about | {f"estimator.{name}": value for name, value in words.items()}
 
 
 def _join(parts: list[Outcome], machine: Machine) -> Outcome:

@@ -25,7 +25,7 @@ from sklearn.utils.metadata_routing import process_routing
 
 from onefit._indexing import n_rows, select_params, select_rows, split_rows
 from onefit._validation import takes_weight
-from onefit.estimators import KernelClassifier, KernelRegressor, inside
+from onefit.estimators import KernelClassifier, KernelRegressor
 from onefit.folds import Folds
 from onefit.quantiles import levels_of
 from onefit.scoring import ROW_METRICS, Metric, Truth
@@ -59,7 +59,7 @@ def look_up(machine: Any, values: Array) -> Any:
             )
         return values
 
-    return inside.with_decision(machine, decision)
+    return machine._with_decision(decision)
 
 
 @dataclass(frozen=True)
@@ -264,8 +264,8 @@ def name_of(scorer: Any, machine: Any) -> str:
         name = getattr(scorer, "__name__", "<")
         return "score" if name.startswith("<") else name
     if len(levels_of(machine)) > 1:
-        quantile = inside.loss_of(machine).name == "quantile"
-        return "neg_pinball_loss" if quantile else f"neg_{inside.loss_of(machine).name}_loss"
+        quantile = machine.spec().loss.name == "quantile"
+        return "neg_pinball_loss" if quantile else f"neg_{machine.spec().loss.name}_loss"
     return "accuracy" if is_classifier(machine) else "r2"
 
 
@@ -359,7 +359,7 @@ def _parts(
 
 def _plausible(machine: Any, y: Any, folds: Folds) -> Array:
     """Decision values for a trial: the mean of y, or perfect margins."""
-    Y = inside.columns_of(machine, inside.check_targets(machine, y, np.float64))
+    Y = machine.spec().coding.columns(machine._code_targets(y, np.float64))
     if is_classifier(machine):
         return np.asarray(Y[folds.rows])
     return np.asarray(np.broadcast_to(Y.mean(axis=0), (folds.rows.size, Y.shape[1])))

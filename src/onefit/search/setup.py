@@ -19,7 +19,6 @@ from onefit._indexing import n_rows
 from onefit._validation import check_choice, check_weights
 from onefit.criteria import KernelStability
 from onefit.criteria.base import Criterion as Own
-from onefit.estimators import inside
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import METHODS, HeldOutMethod, Iterative, Limit
 from onefit.inverse.krylov import Watch
@@ -30,11 +29,12 @@ from onefit.predict import check_training, make_method, make_planned, ridge_weig
 from onefit.problem import Problem
 from onefit.search.continuous import apart, expand, listed
 from onefit.search.criterion import Criterion, get_criterion
-from onefit.search.grid import Job, Machine, candidates, jobs, machines, remember
+from onefit.search.grid import Job, Machine, candidates, jobs, machines
 from onefit.search.objective import by_gradient
 from onefit.search.race import racing
 from onefit.search.rows import Sample, arrange, compact
 from onefit.search.workers import Crew, Outcome
+from onefit.spec import Spec
 
 Array = NDArray[Any]
 
@@ -97,7 +97,12 @@ class Setup:
     @property
     def plain(self) -> bool:
         """Whether held-out values of every machine have the columns of the targets."""
-        return all(inside.plain_columns(one.estimator) for job in self.jobs for one in job.machines)
+        return all(one.spec.coding.columns_are_targets for job in self.jobs for one in job.machines)
+
+    def spec_of(self, index: int) -> Spec:
+        """The spec of a candidate, but for lam."""
+        machines = (machine for job in self.jobs for machine in job.machines)
+        return next(machine.spec for machine in machines if index in machine.indices)
 
     @cached_property
     def lams(self) -> Array:
@@ -207,28 +212,28 @@ def set_up(
         replace(one, continuous=any(i in intervals and i not in ranges for i in one.indices))
         for one in machines(search.estimator, found)
     ]
-    machine = group[0].estimator
+    machine, precomputed = group[0].estimator, group[0].spec.precomputed
     _check_one_kind(group)
-    rows = inside.check_rows(machine, X, ensure_min_samples=2)
-    Y = inside.check_targets(machine, y, number_type(rows))
+    rows = machine._validate_X(X, ensure_min_samples=2)
+    Y = machine._code_targets(y, number_type(rows))
     check_consistent_length(rows, Y)
     s = check_weights(sample_weight, rows)
-    if inside.is_precomputed(machine):
+    if precomputed:
         check_precomputed(rows)
     folds = _draw(search.cv, machine, X, y, split_params)
     check_training(folds, s, y, getattr(machine, "classes_", None))
-    remember(machine, group)
     for one in group:
+        one.estimator._copy_data_attributes(machine)
         _check_gamma(one, ranges, s)
     work = apart(jobs(group, rows, Y, s))
     hired = Crew.hire(search.n_jobs, len(work), Y.shape[0])
     crew = Crew.on(devices, len(work)) if device else hired
-    if any(inside.is_approximate(one.estimator) for one in group):
+    if any(one.estimator.approximation is not None for one in group):
         _check_features(search)
         # landmarks are drawn by the numbers that rows have
         sample = Sample(rows, Y, s, folds)
     else:
-        sample = arrange(rows, Y, s, folds, inside.is_precomputed(machine))
+        sample = arrange(rows, Y, s, folds, precomputed)
     criterion = get_criterion(search.criterion)
     if device is not None:
         _check_device(device, work, rows)
@@ -272,7 +277,7 @@ def _settled(drawn: list[dict[str, Any]], search: Any, X: Any) -> list[dict[str,
         bank = setting.get("kernel")
         if isinstance(bank, Bank):
             machine = clone(search.estimator).set_params(kernel=bank.kernels[0])
-            setting = setting | {"kernel": bank.settled(inside.check_rows(machine, X))}
+            setting = setting | {"kernel": bank.settled(machine._validate_X(X))}
         found.append(setting)
     return found
 
@@ -332,7 +337,7 @@ def _check_gamma(machine: Machine, ranges: dict[int, dict[str, Any]], s: Array) 
 
 
 def _check_one_kind(group: list[Machine]) -> None:
-    kinds = {inside.is_precomputed(machine.estimator) for machine in group}
+    kinds = {machine.spec.precomputed for machine in group}
     if len(kinds) > 1:
         raise ValueError(
             "param_grid mixes kernel='precomputed', for which X is a kernel matrix, with kernels "
@@ -372,17 +377,16 @@ def _plan(
     for job in work:
         group, loads = [], []
         for machine in job.machines:
-            estimator = machine.estimator
-            approximate = inside.is_approximate(estimator)
-            problem = _outline(estimator, sample, None if approximate else device)
+            spec = machine.spec
+            problem = _outline(spec, sample, device if spec.approximation is None else None)
             load = replace(
                 shared,
                 lams=len(machine.lams),
-                ridges=ridges(estimator.scaling, problem.s.tobytes()),
+                ridges=ridges(spec.scaling, problem.s.tobytes()),
                 targets=problem.Y.shape[1],
                 loss=problem.loss.name,
-                quadratic=getattr(problem.loss, "quadratic", False),
-                features=inside.feature_count(estimator, int(np.count_nonzero(problem.s))),
+                quadratic=spec.quadratic,
+                features=spec.n_features(int(np.count_nonzero(problem.s))),
             )
             if (known or load.features) and load not in works:
                 if device is not None and not load.features:
@@ -418,10 +422,10 @@ def _workload(sample: Sample, kernels: int, crew: Crew) -> plan.Workload:
     )
 
 
-def _outline(estimator: Any, sample: Sample, device: Device | None) -> Problem:
+def _outline(spec: Spec, sample: Sample, device: Device | None) -> Problem:
     """The problem of a machine, without a kernel matrix."""
     empty = (device or HOST).empty((0, 0), sample.Y.dtype)
-    return inside.problem_of(estimator, empty, sample.Y, sample.s)
+    return spec.problem(empty, sample.Y, sample.s)
 
 
 def _ridges(sample: Sample, scaling: str, weights: bytes) -> int:

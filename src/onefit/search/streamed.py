@@ -25,7 +25,6 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from onefit.certificate import EXACT
 from onefit.criteria.by_row import ByRow
-from onefit.estimators import inside
 from onefit.heldout import HeldOut
 from onefit.losses import Quantile
 from onefit.problem import Problem
@@ -39,6 +38,7 @@ from onefit.search.grid import Machine, candidates, machines
 from onefit.search.passes import Passes, Work, batches, make_work
 from onefit.search.scorers import check_defined, fast_metric
 from onefit.search.workers import Outcome
+from onefit.spec.coding import encode_labels
 from onefit.stream.fit import FeatureFit
 from onefit.stream.machines import FoldMachines
 from onefit.stream.one_pass import run
@@ -90,6 +90,8 @@ class Streamed:
         Whether folds keep groups together.
     plain : bool
         Whether held-out values have the columns of the targets: no levels, no pairs of classes.
+    model : estimator
+        Unfitted; knows columns and classes.
     """
 
     candidates: list[dict[str, Any]]
@@ -102,32 +104,26 @@ class Streamed:
     grouped: bool
     plain: bool
     fitted: dict[int, _Fitted] = field(repr=False)
-    about: _About = field(repr=False)
+    model: Any = field(repr=False)
     passes: Passes = field(repr=False)
 
-    def best_estimator(self, search: Any, best: int) -> Any:
+    def best_estimator(self, best: int) -> Any:
         """The winner, fitted to all rows."""
-        params = clone(self.candidates[best], safe=False)
-        machine = clone(search.estimator).set_params(**params)
+        machine = self.unfitted(best)
         work, found, i = self.fitted[best]
         W, b = found.whole
-        self.about.tell(machine)
         rows, steps = work.rows, int(found.steps[:, i].max())
         error = self.passes.whole_error(work, found, i)
         whole = FeatureFit(np.asfortranarray(W[:, i]), b[i].copy(), steps, error)
         if is_classifier(machine):
             ones = np.ones(len(machine.classes_))
             machine.class_weight_ = ones if work.classes is None else work.classes
-        inside.adopt(machine, rows.kernel, rows.features, rows.landmarks, whole)
+        machine._adopt(rows.kernel, rows.features, rows.landmarks, whole)
         return machine
 
-    def machine(self, search: Any, best: int) -> Any:
-        """A machine that knows classes and targets, for scorers."""
-        found = clone(search.estimator)
-        if not self.plain:
-            found.set_params(**clone(self.candidates[best], safe=False))
-        self.about.tell(found)
-        return found
+    def unfitted(self, best: int) -> Any:
+        """The estimator of a candidate, which knows columns and classes."""
+        return self.model._with_params(**clone(self.candidates[best], safe=False))
 
     @property
     def too_many(self) -> str:
@@ -157,36 +153,10 @@ class Streamed:
             outcome.moved[i],
             outcome.steps[i],
             seconds=outcome.fit_seconds,
-            targets=self.about.targets(kept.Y),
+            targets=self.model.spec().coding.targets(kept.Y),
             sample_weight=given,
         )
         return held, kept.s
-
-
-@dataclass(frozen=True)
-class _About:
-    """What an estimator remembers of X and y."""
-
-    columns: int
-    names: tuple[str, ...] | None
-    single: bool
-    classes: Array | None
-
-    def tell(self, machine: Any) -> None:
-        machine.n_features_in_ = self.columns
-        if self.names is not None:
-            machine.feature_names_in_ = np.array(self.names, dtype=object)
-        if self.classes is not None:
-            machine.classes_ = self.classes
-        else:
-            machine._y_ndim = 1 if self.single else 2
-
-    def targets(self, Y: Array) -> Array:
-        """What the caller has for targets, from the numbers that stand for them."""
-        if self.classes is None:
-            return Y[:, 0] if self.single else Y
-        codes = (Y[:, 0] > 0).astype(np.intp) if Y.shape[1] == 1 else Y.argmax(axis=1)
-        return np.asarray(self.classes[codes])
 
 
 _Fitted = tuple[Work, FoldMachines, int]
@@ -209,13 +179,13 @@ def search_streamed(
         _metrics(table, one)  # refuses those that are not of means over rows
         _check_machine(one, get_criterion(search.criterion))
     source = open_rows(X, y, sample_weight=sample_weight, groups=groups, cv=search.cv)
-    source, about, q = _targets(search, source)
+    source, model, q = _targets(search, source)
     for one in group:
-        about.tell(one.estimator)
-        inside.columns_of(one.estimator, np.zeros((1, q)))  # refuses levels of several targets
+        one.estimator._copy_data_attributes(model)
+        one.spec.coding.columns(np.zeros((1, q)))  # refuses levels of several targets
     rows = Passes(source, search)
     survey, drawn = rows.survey(group, q)
-    _check_survey(source, survey, about.classes)
+    _check_survey(source, survey, getattr(model, "classes_", None))
     for name, (metric, _) in _metrics(table, group[0]).items():
         if search.aggregate != "pooled":
             check_defined(metric, survey.rows, name)
@@ -223,7 +193,7 @@ def search_streamed(
     if rows.criterion is not None:
         # what it measures may not fit the targets, of which a few are known
         some = work[0].rows.some
-        few = Problem(None, some.Y, np.ones(some.row.size), work[0].setting.loss)
+        few = Problem(None, some.Y, np.ones(some.row.size), work[0].spec.loss)
         rows.criterion.measure(few)
     found = [one for batch in batches(work, survey) for one in rows.machines(batch, survey)]
     bounds = [rows.bound(*pair) for pair in zip(work, found, strict=True)]
@@ -245,11 +215,11 @@ def search_streamed(
         places = list(unit.machine.indices)
         lams[places] = unit.machine.lams
         gammas[places] = np.mean(getattr(unit.rows.kernel, "gamma", np.inf))
-    plain = all(unit.columns is None for unit in work)
+    plain = all(unit.spec.coding.columns_are_targets for unit in work)
     columns = _interval_columns(search.aggregate, work, scored, survey) if plain else {}
     return Streamed(
         settings, outcomes, survey.rows, list(table), lams, gammas, columns,
-        groups is not None, plain, fitted, about, rows,
+        groups is not None, plain, fitted, model, rows,
     )  # fmt: skip
 
 
@@ -272,26 +242,25 @@ def _check_search(search: Any) -> None:
 
 
 def _check_machine(one: Machine, criterion: Any) -> None:
-    machine = one.estimator
-    if not inside.is_approximate(machine):
+    machine, spec = one.estimator, one.spec
+    if spec.approximation is None:
         raise ValueError(
             "streamed rows need features in place of the kernel matrix; use "
             "approximation='nystrom' or 'fourier' in the estimator, or load the rows into memory"
         )
-    if getattr(inside.loss_of(machine), "relative", False):
+    if getattr(spec.loss, "relative", False):
         raise ValueError(
             "a width of 'mad' is a median over the targets of each training part, which are "
             "streamed; give threshold or delta in units of the target"
         )
-    if inside.weighs_classes(machine) and isinstance(machine.gamma, str):
+    if spec.coding.class_weight is not None and isinstance(machine.gamma, str):
         raise ValueError(
             f"gamma={machine.gamma!r} looks at rows as they are weighted by class_weight, which "
             "streamed rows are not yet; give gamma numbers, as onefit.default_grid makes them of a "
             "sample of rows"
         )
     if criterion is not None:
-        loss = inside.loss_of(machine)
-        nothing = Problem(np.empty((0, 0)), np.empty((0, 1)), np.empty(0), loss)
+        nothing = Problem(np.empty((0, 0)), np.empty((0, 1)), np.empty(0), spec.loss)
         criterion.check(nothing)
         criterion.check_features(nothing)
 
@@ -330,7 +299,7 @@ def _metrics(scorers: dict[str, Any], one: Machine) -> _Metrics:
 
 def _of_levels(scorer: Any, machine: Any, name: str) -> Metric:
     """What a machine of several levels is scored by: its own loss."""
-    loss = inside.loss_of(machine)
+    loss = machine.spec().loss
     if hasattr(scorer, "_estimator") or (scorer is neg_pinball_loss and isinstance(loss, Quantile)):
         return loss_metric(loss.name, getattr(loss, "unrounded", loss.value))
     raise ValueError(
@@ -339,23 +308,26 @@ def _of_levels(scorer: Any, machine: Any, name: str) -> Metric:
     )
 
 
-def _targets(search: Any, source: Source) -> tuple[Source, _About, int]:
-    """Targets as numbers, what the estimator remembers of them, and how many there are."""
-    shape = source.target_shape
+def _targets(search: Any, source: Source) -> tuple[Source, Any, int]:
+    """Targets as numbers, an estimator that knows columns and classes, and number of targets."""
+    shape, model = source.target_shape, clone(search.estimator)
+    model.n_features_in_ = source.n_features
+    if source.names is not None:
+        model.feature_names_in_ = np.array(source.names, dtype=object)
     if shape is None:
         raise ValueError("streamed rows need a target: the name of a column, or a value per row")
     if not is_classifier(search.estimator):
-        about = _About(source.n_features, source.names, shape == (), None)
-        return source, about, shape[0] if shape else 1
+        model._y_ndim = 2 if shape else 1
+        return source, model, shape[0] if shape else 1
     if shape not in ((), (1,)):
         raise ValueError(f"a classifier needs one target, got {shape[0]} columns")
     classes = run(Labels(), source.raw, n_jobs=search.n_jobs, journal=search.journal)
     check_classification_targets(classes)
     if len(classes) < 2:
         raise ValueError(f"y holds one class only, {classes[0]!r}; a classifier needs two at least")
-    about = _About(source.n_features, source.names, True, classes)
-    encoded = source.encoded(partial(inside.encode_labels, classes))
-    return encoded, about, 1 if len(classes) == 2 else len(classes)
+    model.classes_ = classes
+    encoded = source.encoded(partial(encode_labels, classes))
+    return encoded, model, 1 if len(classes) == 2 else len(classes)
 
 
 def _check_survey(source: Source, survey: Surveyed, classes: Array | None) -> None:

@@ -28,7 +28,6 @@ from sklearn.utils.parallel import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
 from onefit.criteria.evidence import Evidence
-from onefit.estimators import inside
 from onefit.heldout import HeldOutPath
 from onefit.kernels import Geometry, Linear, Polynomial, Precomputed
 from onefit.kernels.stationary import Stationary
@@ -155,8 +154,7 @@ def _run_job(task: Task, job: Job, geometry: Geometry | None) -> list[Outcome]:
     own = isinstance(job.kernel, (Stationary, Linear, Polynomial)) and task.criterion is None
     outcomes = []
     for machine in job.machines:
-        problem = inside.problem_of(
-            machine.estimator,
+        problem = machine.spec.problem(
             K,
             sample.Y,
             sample.s,
@@ -169,9 +167,9 @@ def _run_job(task: Task, job: Job, geometry: Geometry | None) -> list[Outcome]:
 
 def _matrix(job: Job, sample: Sample, geometry: Geometry | None) -> Any:
     """The kernel matrix: by tiles, kept or not, for methods that need its products only."""
-    first = job.machines[0].estimator
-    if inside.is_approximate(first):
-        return inside.expand(first, job.kernel, sample.X, sample.s)
+    approximation = job.machines[0].spec.approximation
+    if approximation is not None:
+        return approximation.expand(job.kernel, sample.X, sample.s)
     products = all(machine.method.products_only for machine in job.machines)  # type: ignore[union-attr]
     if is_elsewhere(sample.X):
         there: Any = job.kernel.tiles(sample.X)

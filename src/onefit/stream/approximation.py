@@ -14,7 +14,7 @@ held-out ones included, in a way that cannot be undone. They are served with
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +32,7 @@ from onefit.stream.features import FeatureMap, nystrom_map
 from onefit.stream.fourier import fourier_map
 from onefit.stream.sample import Drawn, Sample
 
-__all__ = ["APPROXIMATIONS", "Fourier", "Nystrom", "get_approximation", "seed_of"]
+__all__ = ["APPROXIMATIONS", "Approximation", "Fourier", "Nystrom", "get_approximation"]
 
 LANDMARKS = ("uniform", "pivoted", "kmeans", "leverage")
 #: rows in which landmarks that are not uniform are looked for: at most, at least, and for each
@@ -135,8 +135,69 @@ class Fourier:
 APPROXIMATIONS: dict[str, Any] = {"nystrom": Nystrom(), "fourier": Fourier()}
 
 
-def get_approximation(approximation: Any, size: Any, keep_landmarks: bool) -> Any:
-    """The object behind a name, its parameters checked; None for none."""
+@dataclass(frozen=True)
+class Approximation:
+    """Features in place of a kernel matrix, as the parameters of an estimator ask for them.
+
+    Attributes
+    ----------
+    features : Nystrom or Fourier
+    n_components : int or "auto"
+    keep_landmarks : bool
+    random_state : int, RandomState or None
+    """
+
+    features: Nystrom | Fourier
+    n_components: int | str
+    keep_landmarks: bool = False
+    random_state: Any = 0
+
+    @property
+    def randomness(self) -> Hashable:
+        """The source of randomness; estimators with the same one take one seed from it."""
+        state = self.random_state
+        return state if isinstance(state, Hashable) else id(state)
+
+    @property
+    def key(self) -> Hashable:
+        """Estimators of one kernel with equal keys have equal features."""
+        return self.features, self.n_components, self.randomness, self.keep_landmarks
+
+    def draw_seed(self) -> int:
+        """A seed for hashes and frequencies: an int is itself, other states give a new one."""
+        if isinstance(self.random_state, (int, np.integer)):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    @property
+    def sample_rows(self) -> int:
+        """Rows to draw at first."""
+        return self.features.wanted(self.n_components)
+
+    def n_features(self, rows: int) -> int:
+        """Largest number of features of so many rows."""
+        return min(rows, AUTO if isinstance(self.n_components, str) else self.n_components)
+
+    def make_map(
+        self, kernel: Kernel, drawn: Drawn, seed: int
+    ) -> tuple[FeatureMap, Indices | None, Drawn]:
+        """The map from a sample of rows, the row numbers of its landmarks, and the landmarks."""
+        return self.features.features(kernel, drawn, self.n_components, seed)
+
+    def expand(self, kernel: Kernel, X: Any, s: Array) -> FeatureGram:
+        """Features of rows in memory."""
+        fold, none = np.zeros(s.size, dtype=np.intp), np.empty((s.size, 0))
+        parts: Iterable[Chunk] = chunks(X, none, s, fold, CHUNK)
+        seed = self.draw_seed()
+        drawn = run(Sample(self.sample_rows, seed), parts)
+        features, landmarks, _ = self.make_map(kernel, drawn, seed)
+        return FeatureGram(X, features, landmarks, self.keep_landmarks)
+
+
+def get_approximation(
+    approximation: Any, size: Any, keep_landmarks: bool = False, random_state: Any = 0
+) -> Approximation | None:
+    """What the parameters of an estimator mean, checked; None for the whole kernel matrix."""
     if approximation is None:
         return None
     found = approximation
@@ -152,32 +213,8 @@ def get_approximation(approximation: Any, size: Any, keep_landmarks: bool) -> An
     if not whole and not (isinstance(size, str) and size == "auto"):
         raise ValueError(f"n_components must be a whole number from 1 on, or 'auto', got {size!r}")
     found.check(size, keep_landmarks)
-    return found
-
-
-def seed_of(random_state: Any) -> int:
-    """A seed for hashes and frequencies: an int is itself."""
-    if isinstance(random_state, (int, np.integer)):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31 - 1))
-
-
-def expand(
-    approximation: Any,
-    kernel: Kernel,
-    X: Any,
-    s: Array,
-    size: int | str,
-    seed: int,
-    keep_landmarks: bool,
-) -> FeatureGram:
-    """Features of rows in memory."""
     size = size if isinstance(size, str) else int(size)
-    fold, none = np.zeros(s.size, dtype=np.intp), np.empty((s.size, 0))
-    parts: Iterable[Chunk] = chunks(X, none, s, fold, CHUNK)
-    drawn = run(Sample(approximation.wanted(size), seed), parts)
-    features, landmarks, _ = approximation.features(kernel, drawn, size, seed)
-    return FeatureGram(X, features, landmarks, keep_landmarks)
+    return Approximation(found, size, bool(keep_landmarks), random_state)
 
 
 def _pivots(kernel: Kernel, X: Any, size: int | str, tolerance: float) -> Indices:

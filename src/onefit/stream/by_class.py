@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from onefit._types import Array
+from onefit.spec.coding import class_codes
 from onefit.stream.accumulate import Accumulator, Chunk
 from onefit.stream.survey import Surveyed
 
-__all__ = ["ByClass", "class_codes", "class_totals", "reweighted"]
+__all__ = ["ByClass", "class_totals", "reweighted"]
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,6 @@ class ByClass:
 
     def finish(self, state: Any) -> Any:
         return self.base.finish(state)
-
-
-def class_codes(Y: Array) -> Array:
-    """Numbers of the classes, from targets of -1 and +1."""
-    return np.asarray(Y.argmax(axis=1) if Y.shape[1] > 1 else (Y[:, 0] > 0).astype(np.intp))
 
 
 def class_totals(survey: Surveyed) -> Array:

@@ -88,7 +88,7 @@ class Columns:
 
 def as_array(value: Any) -> Array:
     """A column or matrix of any library as a NumPy array."""
-    return np.asarray(value.to_numpy() if hasattr(value, "to_numpy") else linalg.home(value))
+    return np.asarray(value.to_numpy() if hasattr(value, "to_numpy") else linalg.to_host(value))
 
 
 def named(value: Any) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ from onefit.stream.needs import needed
 from onefit.stream.one_pass import absorb
 from onefit.stream.progress import Progress
 from onefit.stream.source import Source, groups_of
-from onefit.stream.states import home, nbytes
+from onefit.stream.states import nbytes, to_host
 
 __all__ = ["reduce_on_dask"]
 
@@ -124,7 +124,7 @@ def _take(source: Source, pieces: list[Any], rows: int, *brought: Any, accumulat
     """The state of some pieces; the one piece of a collection is made here."""
     if source.lazy:
         pieces = [pieces[0].made(brought)]
-    return _Held(home(absorb(accumulator, source, pieces, rows, accumulator.init())))
+    return _Held(to_host(absorb(accumulator, source, pieces, rows, accumulator.init())))
 
 
 def _compute(accumulator: Any, leaves: list[_Leaf], client: Any, workers: dict[str, int]) -> Any:

@@ -143,7 +143,7 @@ class NystromMap:
         return np.asarray(summation(self.size) * (lengths @ np.abs(self.coefficients(W))))
 
     def lengths(self, X: Any) -> Array:
-        diagonal: Array = linalg.home(self.kernel.diag(X)).astype(np.float64)
+        diagonal: Array = linalg.to_host(self.kernel.diag(X)).astype(np.float64)
         return np.sqrt(np.maximum(diagonal, 0.0))
 
     def lost(self, dropped: Indices) -> Array:

@@ -45,7 +45,7 @@ class Centre:
     @classmethod
     def of(cls, features: FeatureMap, X: object, Y: Array) -> Centre:
         """The means over some rows."""
-        phi: Array = linalg.home(features.apply(X))
+        phi: Array = linalg.to_host(features.apply(X))
         return cls(phi.mean(axis=0), Y.astype(np.float64).mean(axis=0))
 
 

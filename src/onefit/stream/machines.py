@@ -18,7 +18,8 @@ from onefit._types import Array, Indices
 from onefit.certificate import EXACT
 from onefit.kernels import Kernel
 from onefit.linalg import LinAlgError
-from onefit.losses.base import Loss, loss_of
+from onefit.losses.base import loss_of
+from onefit.spec import Spec
 from onefit.stream.accumulate import Chunk
 from onefit.stream.bound import certify
 from onefit.stream.features import FeatureMap
@@ -32,7 +33,7 @@ from onefit.stream.sample import Drawn
 from onefit.stream.side_by_side import solve_splits
 from onefit.stream.survey import Surveyed
 
-__all__ = ["FoldMachines", "Form", "Lengths", "Rows", "Setting", "newton", "squared"]
+__all__ = ["FoldMachines", "Form", "Lengths", "Rows", "newton", "squared"]
 
 #: rows whose means stand for those of all
 SOME = 256
@@ -79,20 +80,6 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Setting:
-    """Parameters of a machine beside its kernel."""
-
-    loss: Loss
-    intercept: bool
-    scaling: str
-    refined: bool
-
-    def ridge(self, lam: float, weight: float) -> float:
-        """Lambda of a training part of this weight."""
-        return lam if self.scaling == "total" else lam * weight
-
-
-@dataclass(frozen=True)
 class FoldMachines:
     """u = phi'w + b of every fold and of all rows, at L lambdas for q targets.
 
@@ -123,12 +110,12 @@ class FoldMachines:
     reasons: list[str]
 
 
-def squared(rows: Rows, setting: Setting, moments: Moments, lams: Array, k: int) -> FoldMachines:
+def squared(rows: Rows, spec: Spec, moments: Moments, lams: Array, k: int) -> FoldMachines:
     """Least squares, from the moments of one pass."""
     found = []
     for split in range(-1, k):
         removed = () if split < 0 else (split,)
-        form = setting.intercept, setting.scaling
+        form = spec.fit_intercept, spec.scaling
         found.append(Ridge.without(moments, removed, *form, rows.lost(split)).machines(lams))
     whole, *folds = found
     W, b = np.stack([one.W for one in folds]), np.stack([one.b for one in folds])
@@ -150,9 +137,18 @@ def squared(rows: Rows, setting: Setting, moments: Moments, lams: Array, k: int)
 
 
 def newton(
-    rows: Rows, setting: Setting, survey: Surveyed, longest: Array, lams: Array, run: Run
+    rows: Rows,
+    spec: Spec,
+    survey: Surveyed,
+    longest: Array,
+    lams: Array,
+    run: Run,
+    refined: bool,
 ) -> FoldMachines:
-    """Any loss, by passes at every lambda, the largest first."""
+    """Any loss, by passes at every lambda, the largest first.
+
+    ``refined`` folds take steps until they are exact, others one.
+    """
     k, q, L, m = survey.rows.size, survey.scale.size, lams.size, rows.features.size
     W, b = np.zeros((k, m, L, q)), np.zeros((k, L, q))
     whole, bounds = (np.zeros((m, L, q)), np.zeros((L, q))), np.full((k, L, q), np.inf)
@@ -164,15 +160,15 @@ def newton(
             if reasons[i]:
                 continue
             try:
-                one = _Column(rows, setting, survey, longest, float(lams[i]), j, run)
-                start, theta, bounds[:, i, j], own = one.solve(start)
+                one = _Column(rows, spec, survey, longest, float(lams[i]), j, run)
+                start, theta, bounds[:, i, j], own = one.solve(start, refined)
                 errors[i, j], unfinished[i] = one.error, unfinished[i] or one.unfinished
             except (LinAlgError, FloatingPointError) as error:
                 reasons[i] = f"lam={lams[i]:g}: {error}; raise lam"
                 continue
             steps[:, i] = np.maximum(steps[:, i], own)
             W[:, :, i, j], whole[0][:, i, j] = theta[:m].T, start[:m]
-            if setting.intercept:
+            if spec.fit_intercept:
                 b[:, i, j], whole[1][i, j] = theta[-1], start[-1]
     return FoldMachines(
         W, b, whole, lambda _: bounds, lambda _: errors, unfinished, steps, reasons
@@ -185,27 +181,27 @@ class _Column:
     def __init__(
         self,
         rows: Rows,
-        setting: Setting,
+        spec: Spec,
         survey: Surveyed,
         longest: Array,
         lam: float,
         target: int,
         run: Run,
     ) -> None:
-        loss = loss_of(setting.loss, [target])
-        self.form = Form(rows.features, loss, target, setting.intercept)
+        loss = loss_of(spec.loss, [target])
+        self.form = Form(rows.features, loss, target, spec.fit_intercept)
         self.scale, self.lam = float(survey.scale[target]), lam
-        self.longest, self.run, self.setting = longest, run, setting
+        self.longest, self.run, self.loss = longest, run, spec.loss
         k, total = survey.rows.size, float(survey.weights.sum())
-        ridges = [setting.ridge(lam, total - weight) for weight in survey.weights]
-        pad = (0, int(setting.intercept)), (0, 0)
+        ridges = [spec.ridge(lam, total - weight) for weight in survey.weights]
+        pad = (0, int(spec.fit_intercept)), (0, 0)
         lost = [np.pad(rows.lost(split), pad) for split in range(k)]
         self.folds = Columns(~np.eye(k, dtype=bool), np.array(ridges), lost)
         nothing = [np.empty((self.form.size, 0))]
-        ridge = np.array([setting.ridge(lam, total)])
+        ridge = np.array([spec.ridge(lam, total)])
         self.all = Columns(np.ones((k, 1), dtype=bool), ridge, nothing)
 
-    def solve(self, start: Array | None) -> tuple[Array, Array, Array, Array]:
+    def solve(self, start: Array | None, refined: bool) -> tuple[Array, Array, Array, Array]:
         """theta of all rows, theta of the folds, bounds and steps of the folds."""
         form, scale, run = self.form, self.scale, self.run
         kappa = float(self.longest.max())
@@ -213,10 +209,10 @@ class _Column:
         found = certify(form, full.theta[:, None], self.all, [None], run, scale)
         self.error, self.unfinished = float(found.at(self.longest.max())[0]), ""
         if not (full.converged or self.error <= EXACT * scale):
-            why = not_converged(self.setting.loss, self.lam, full.steps, self.error, scale)
+            why = not_converged(self.loss, self.lam, full.steps, self.error, scale)
             self.unfinished = str(why)
         both = full.theta, full.pieces
-        refined, far = self.setting.refined, self.longest
+        far = self.longest
         theta, bound, steps = solve_splits(form, both, self.folds, run, scale, far, refined)
         return full.theta, theta, bound.at(far), steps
 

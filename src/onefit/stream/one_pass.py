@@ -16,7 +16,7 @@ from onefit.stream.accumulate import Accumulator, Chunk
 from onefit.stream.progress import Progress, open_progress
 from onefit.stream.read_ahead import read_ahead
 from onefit.stream.source import Source
-from onefit.stream.states import home
+from onefit.stream.states import to_host
 
 __all__ = ["CHUNK", "absorb", "run"]
 
@@ -103,7 +103,7 @@ def _added(accumulator: Accumulator[Any, Any], state: Any, chunks: Iterator[Chun
             there = accumulator.update(accumulator.init() if there is None else there, chunk)
         else:
             state = accumulator.update(state, chunk)
-    return state if there is None else accumulator.merge(state, home(there))
+    return state if there is None else accumulator.merge(state, to_host(there))
 
 
 def _read(

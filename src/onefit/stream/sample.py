@@ -92,7 +92,7 @@ class Sample:
             some = some[np.argpartition(hashes[some], self.size - 1)[: self.size]]
         if some.size == 0:
             return state
-        X = linalg.home(linalg.arrays_of(chunk.X).rows(chunk.X, some))
+        X = linalg.to_host(linalg.arrays_of(chunk.X).rows(chunk.X, some))
         found = Drawn(X, chunk.Y[some], chunk.fold[some], chunk.row[some], hashes[some])
         return self.merge(state, found)
 

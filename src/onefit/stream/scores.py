@@ -16,8 +16,8 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array
 from onefit.scoring import Metric, RowSums
+from onefit.spec.coding import class_codes
 from onefit.stream.accumulate import Chunk
-from onefit.stream.by_class import class_codes
 from onefit.stream.features import FeatureMap
 from onefit.stream.survey import Surveyed
 

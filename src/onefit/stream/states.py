@@ -11,7 +11,7 @@ from typing import Any
 
 from onefit import linalg
 
-__all__ = ["home", "nbytes"]
+__all__ = ["nbytes", "to_host"]
 
 
 def nbytes(state: Any) -> int:
@@ -30,14 +30,16 @@ def _inside(state: Any) -> Iterator[Any]:
         yield from (getattr(state, one.name) for one in fields(state))
 
 
-def home(state: Any) -> Any:
+def to_host(state: Any) -> Any:
     """A state with NumPy's arrays only, which any process can take."""
     if linalg.is_elsewhere(state):
-        return linalg.home(state)
+        return linalg.to_host(state)
     if isinstance(state, dict):
-        return {name: home(one) for name, one in state.items()}
+        return {name: to_host(one) for name, one in state.items()}
     if isinstance(state, (list, tuple)):
-        return type(state)(map(home, state))
+        return type(state)(map(to_host, state))
     if is_dataclass(state) and not isinstance(state, type):
-        return replace(state, **{one.name: home(getattr(state, one.name)) for one in fields(state)})
+        return replace(
+            state, **{one.name: to_host(getattr(state, one.name)) for one in fields(state)}
+        )
     return state

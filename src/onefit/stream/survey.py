@@ -139,7 +139,7 @@ class Survey:
         folds = [chunk.fold == k for k in range(self.folds)]
         targets = [Spread.of(chunk.Y[own], chunk.s[own]) for own in folds]
         weights = np.repeat(chunk.s, chunk.X.shape[1])
-        entries = Spread.of(np.asarray(linalg.home(chunk.X)).reshape(-1, 1), weights)
+        entries = Spread.of(np.asarray(linalg.to_host(chunk.X)).reshape(-1, 1), weights)
         rows = np.array([own.sum() for own in folds])
         return self.merge(state, Surveyed(rows, targets, entries))
 

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.metrics import r2_score
 
-from onefit.estimators import inside
 from onefit.folds import Folds
 from onefit.heldout import HeldOut
 from onefit.scoring.row_losses import RowLosses, jackknife_error, optimism_of_splits
@@ -187,7 +186,7 @@ class Judged:
         one = only(self.scorers, self.metric)
         scoring = build_scoring(
             one, self.machine, self.X, self.y, self.params, folds, undefined=True,
-            plain=inside.plain_columns(self.machine),
+            plain=self.machine.spec().coding.columns_are_targets,
         )  # fmt: skip
         return np.asarray(scoring.score(self.machine, values[None])[self.metric][0])
 

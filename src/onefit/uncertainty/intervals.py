@@ -85,7 +85,7 @@ from sklearn.utils import indexable
 
 from onefit import linalg
 from onefit._validation import check_choice
-from onefit.estimators import inside
+from onefit.estimators.accepted import check_accepted
 from onefit.fit import fit
 from onefit.folds import Folds
 from onefit.kernels import Geometry
@@ -199,18 +199,18 @@ def predict_interval(
     check_choice("method", method, ("cv+", "jackknife+"))
     machine = _machine(estimator)
     X_train, y_train = indexable(X_train, y_train)
-    problem = inside.prepare(machine, X_train, y_train, sample_weight)
+    problem = machine._prepare(X_train, y_train, sample_weight)
     codes = _groups(estimator, groups, problem.n)
     cv = _splits_of(estimator, method, problem.n) if cv is None else cv
     folds = choose_folds(method, cv, X_train, y_train, codes, random_state)
-    X_new = inside.check_rows(machine, X_new, reset=False)
+    X_new = machine._validate_X(X_new, reset=False)
     rows = np.flatnonzero(problem.s)
     if rows.size < problem.n:
         folds = folds.among(rows)
         codes = None if codes is None else np.unique(codes[rows], return_inverse=True)[1]
     ranked = Ranked.of(folds, problem.s[rows], codes)
     alpha = ranked.check(alpha)
-    inner = _by_features if inside.is_approximate(machine) else _by_kernel
+    inner = _by_features if machine.approximation is not None else _by_kernel
     full, parts = inner(machine, problem, rows, folds, X_new, method)
     targets = problem.Y[rows].T
     forward = folds.is_forward
@@ -223,7 +223,7 @@ def predict_interval(
         for j, (own, new) in enumerate(parts)
     ]
     lower, upper = (np.stack(side, axis=1) for side in zip(*ends, strict=True))
-    if inside.has_one_target(machine):
+    if machine.spec().coding.one_column:
         full, lower, upper = full[:, 0], lower[:, 0], upper[:, 0]
     name = "forward" if forward else method
     return PredictionInterval(full, lower, upper, alpha, name, ranked.unit, ranked.units)
@@ -237,7 +237,7 @@ def _by_kernel(
     machine: Any, problem: Problem, rows: Array, folds: Folds, X_new: Any, _: str
 ) -> tuple[Array, Parts]:
     """Predictions (m, q) of the machine of all rows, and those of the machines of the splits."""
-    K_new = np.ascontiguousarray(inside.kernel_of(machine).matrix(Geometry(X_new, machine.X_fit_)))
+    K_new = np.ascontiguousarray(machine.kernel_.matrix(Geometry(X_new, machine.X_fit_)))
     if rows.size < problem.n:
         problem, K_new = problem.take(rows), K_new[:, rows]
     lam = float(machine.lam)
@@ -284,7 +284,7 @@ def _machine(estimator: Any) -> Any:
                 "refit=True"
             )
         estimator = estimator.best_estimator_
-    inside.check_machine(estimator, "predict_interval")
+    check_accepted(estimator, "predict_interval")
     if is_classifier(estimator):
         raise ValueError(
             "predict_interval is for regressors: classes have no intervals; use loss='log' and "

@@ -58,7 +58,6 @@ from sklearn.utils.validation import check_consistent_length
 from onefit._indexing import n_rows, select_rows, split_rows
 from onefit._validation import suggest
 from onefit.criteria.pointwise import Pointwise
-from onefit.estimators import inside
 from onefit.estimators._base import KernelMachine
 from onefit.predict import heldout_predict
 from onefit.uncertainty.row_loss import pointwise_of
@@ -254,10 +253,10 @@ def _from_one_fit(machine: KernelMachine, data: _Data, parts: list[list[Array]])
     splits = [(data.without(rows), rows) for rows in tests]
     held = heldout_predict(machine, data.X, data.y, cv=splits, sample_weight=data.sample_weight)
     named = clone(machine)
-    inside.check_targets(named, data.y, np.float64)  # its classes
+    named._code_targets(data.y, np.float64)  # its classes
     for part, values in zip(parts, np.split(held.values, held.folds.offsets[1:-1]), strict=True):
-        found = named._labels(values) if is_classifier(machine) else values
-        if inside.plain_columns(named):
+        found = named.spec().coding.labels(values) if is_classifier(machine) else values
+        if named.spec().coding.columns_are_targets:
             found = found.reshape(len(values), *np.shape(data.y)[1:])
         yield np.split(found, np.cumsum([rows.size for rows in part])[:-1])
 

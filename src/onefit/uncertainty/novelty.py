@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from onefit._types import Array, Indices
-from onefit.estimators import inside
+from onefit.estimators.accepted import check_accepted, unwrap
 from onefit.folds import Folds
 from onefit.kernels import Kernel
 
@@ -94,26 +94,26 @@ def novelty(estimator: Any, X_new: Any) -> Novelty:
     >>> found.far
     array([False,  True])
     """
-    machine = inside.machine_within(getattr(estimator, "best_estimator_", estimator))
-    inside.check_machine(machine, "novelty")
+    machine = unwrap(getattr(estimator, "best_estimator_", estimator))
+    check_accepted(machine, "novelty")
     known, folds = _training_rows(machine), getattr(estimator, "folds_", None)
-    kernel, n = inside.kernel_of(machine), known.shape[0]
+    kernel, n = machine.kernel_, known.shape[0]
     if folds is not None and (folds.n != n or not all(folds.disjoint)):
         folds = None  # landmarks are some of the rows
     reach = find_reach(kernel, known, folds)
-    X_new = inside.check_rows(machine, X_new, reset=False)
+    X_new = machine._validate_X(X_new, reset=False)
     groups = getattr(estimator, "groups_", None)
     units = n if groups is None or folds is None else np.unique(np.asarray(groups)).size
     return Novelty(nearest(kernel, X_new, known), reach, units)
 
 
 def _training_rows(machine: Any) -> Any:
-    if inside.is_precomputed(machine):
+    if machine.spec().precomputed:
         raise ValueError(
             "novelty needs the rows themselves, and kernel='precomputed' has their kernel values "
             "only; use a named kernel or a function as kernel"
         )
-    known = getattr(machine, "landmarks_" if inside.is_approximate(machine) else "X_fit_", None)
+    known = getattr(machine, "landmarks_" if machine.approximation is not None else "X_fit_", None)
     if known is None:
         raise ValueError(
             f"{type(machine).__name__} holds no training row to compare with: fit it first, and "

@@ -13,7 +13,6 @@ from sklearn.metrics import get_scorer
 
 from onefit._validation import check_choice
 from onefit.criteria.pointwise import POINTWISE, Pointwise
-from onefit.estimators import inside
 from onefit.quantiles import levels_of, neg_pinball_loss, pinball_losses
 from onefit.scoring import ROW_METRICS, Metric
 
@@ -107,8 +106,8 @@ def _scoring_of(search: Any) -> Any:
 def _of_scoring(scorer: Any, search: Any, y: Any) -> RowLoss | None:
     machine = getattr(search, "estimator", search)
     levels = levels_of(machine)
-    if scorer is None and len(levels) > 1 and inside.loss_of(machine).name != "quantile":
-        loss = inside.loss_of(machine)
+    if scorer is None and len(levels) > 1 and machine.spec().loss.name != "quantile":
+        loss = machine.spec().loss
         return RowLoss(loss.name, lambda y, u: loss.value(y.reshape(-1, 1), u))
     if scorer is neg_pinball_loss or (scorer is None and len(levels) > 1):
         return RowLoss("pinball", partial(pinball_losses, level=levels))

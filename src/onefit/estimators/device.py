@@ -1,6 +1,6 @@
-"""Data that are computed with on a device: on the host for all that is decided there.
+"""Between host and device: data to the host, rows and fitted models to a device.
 
-Validation, splits, grids and scores look at every row once and are NumPy's business; X goes to the
+Validation, splits, grids and scores look at every row once and use NumPy arrays; X goes to the
 device once, in the order of work (onefit.search.setup), and only results come back.
 """
 
@@ -15,19 +15,28 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from onefit import linalg
 from onefit.kernels.on_device import points_of, refuse_grad
 from onefit.linalg import arrays_of, is_elsewhere
 from onefit.linalg.device import Device
 from onefit.linalg.which import named_device
+from onefit.stream.features import NystromMap
 
-__all__ = ["Brought", "answering_home", "home", "settle"]
+__all__ = [
+    "HostData",
+    "check_place",
+    "model_to_device",
+    "model_to_host",
+    "predicting_on_host",
+    "to_host",
+]
 
-#: fitted attributes that stay NumPy's: labels may be strings
-HERE = ("classes_", "feature_names_in_")
+#: fitted attributes that stay NumPy arrays: labels may be strings
+ON_HOST = ("classes_", "feature_names_in_")
 
 
 @dataclass(frozen=True)
-class Brought:
+class HostData:
     """Rows, targets and metadata as NumPy arrays, and where to compute.
 
     Attributes
@@ -47,8 +56,8 @@ class Brought:
     names: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, device: Any, X: Any, y: Any, params: Mapping[str, Any]) -> Brought:
-        """Ask the data, and the parameter of the search."""
+    def of(cls, device: Any, X: Any, y: Any, params: Mapping[str, Any]) -> HostData:
+        """From the data, and the parameter of the search."""
         names = _names(device)
         wanted = [named_device(name) for name in names][:1]
         first = wanted[0] if wanted else None
@@ -56,8 +65,8 @@ class Brought:
             if first is not None and issparse(X):
                 raise ValueError(f"a sparse X is not computed on {first!r}; leave the device out")
             several = names if len(names) > 1 else ()
-            found = {name: home(value, None, name) for name, value in params.items()}
-            return cls(X, home(y, None, "y"), found, first, first is None, several)
+            found = {name: to_host(value, None, name) for name, value in params.items()}
+            return cls(X, to_host(y, None, "y"), found, first, first is None, several)
         if len(names) > 1:
             raise ValueError(
                 f"device={device!r} names several, but X is on one of its own: pass X as a NumPy "
@@ -69,10 +78,10 @@ class Brought:
             raise ValueError(
                 f"device={device!r}, but X is on {own!r}: move X there, or leave the device out"
             )
-        brought = {name: home(value, own, name) for name, value in params.items()}
-        return cls(own.host(X), home(y, own, "y"), brought, own, given=True)
+        moved = {name: to_host(value, own, name) for name, value in params.items()}
+        return cls(own.host(X), to_host(y, own, "y"), moved, own, given=True)
 
-    def there(self, X: Any) -> Any:
+    def to_device(self, X: Any) -> Any:
         """X on the device, if there is one."""
         return X if self.device is None else self.device.asarray(X)
 
@@ -92,7 +101,7 @@ def _names(device: Any) -> tuple[str, ...]:
     return found
 
 
-def home(value: Any, device: Any, name: str) -> Any:
+def to_host(value: Any, device: Any, name: str) -> Any:
     """A NumPy array of what may be an array on the device of X; anything else as it is."""
     if not is_elsewhere(value):
         return value
@@ -103,27 +112,48 @@ def home(value: Any, device: Any, name: str) -> Any:
     return own.host(value)
 
 
-def settle(machine: Any, device: Any) -> None:
-    """Bring the arrays of a fitted machine to a device, or home from one if that is None.
+def model_to_device(model: Any, device: Device) -> None:
+    """Move the arrays of a fitted model to a device.
 
     scikit-learn's convention: fitted arrays are in the namespace of X.
     """
-    for name, value in vars(machine).items():
-        if device is not None and type(value) is np.ndarray and name not in HERE:
-            setattr(machine, name, device.asarray(value))
-        elif device is None and is_elsewhere(value):
-            setattr(machine, name, arrays_of(value).host(value))
+    for name, value in vars(model).items():
+        if type(value) is np.ndarray and name not in ON_HOST:
+            setattr(model, name, device.asarray(value))
 
 
-def answering_home(machine: Any) -> Any:
-    """A copy of a fitted machine that answers with NumPy's arrays, as metrics want them."""
-    other = copy(machine)
+def model_to_host(model: Any) -> None:
+    """Make the arrays of a model that was fitted on a device NumPy arrays."""
+    for name, value in vars(model).items():
+        setattr(model, name, linalg.to_host(value))
+    features = getattr(model, "feature_map_", None)
+    if isinstance(features, NystromMap):
+        features.forget()
+
+
+def check_place(X: Any, fitted: Any) -> None:
+    """Refuse rows that are not on the device of the fitted arrays."""
+    if is_elsewhere(X) and not is_elsewhere(fitted):
+        raise ValueError(
+            f"X is on {arrays_of(X)!r}, but the machine was fitted with NumPy arrays: "
+            "pass X as one, or fit it there"
+        )
+    if is_elsewhere(fitted) and not is_elsewhere(X):
+        raise ValueError(
+            f"the machine was fitted on {arrays_of(fitted)!r}, but X is no array of that "
+            "device: move X there"
+        )
+
+
+def predicting_on_host(model: Any) -> Any:
+    """A copy of a fitted model whose predictions are NumPy arrays, as metrics need them."""
+    other = copy(model)
     for name in ("predict", "decision_function", "predict_proba"):
-        answer = getattr(machine, name, None)
-        if answer is not None:
-            vars(other)[name] = partial(_answer, answer)
+        method = getattr(model, name, None)
+        if method is not None:
+            vars(other)[name] = partial(_on_host, method)
     return other
 
 
-def _answer(method: Callable[[Any], Any], X: Any) -> Any:
-    return home(method(X), None, "X")
+def _on_host(method: Callable[[Any], Any], X: Any) -> Any:
+    return to_host(method(X), None, "X")

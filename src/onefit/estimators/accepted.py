@@ -1,0 +1,40 @@
+"""Which estimators the functions of the package accept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onefit.estimators._base import KernelMachine
+
+__all__ = ["check_accepted", "check_exact_kernel", "unwrap"]
+
+
+def unwrap(estimator: Any) -> Any:
+    """The fitted kernel estimator in a calibrated classifier; any other estimator itself."""
+    found = getattr(estimator, "estimator_", None)
+    return found if isinstance(found, KernelMachine) else estimator
+
+
+def check_accepted(estimator: Any, caller: str) -> None:
+    """Refuse anything but an estimator of the package, with advice."""
+    if isinstance(estimator, KernelMachine):
+        return
+    name = type(estimator).__name__
+    if hasattr(estimator, "steps"):
+        raise TypeError(
+            f"{caller} does not take a {name}: held-out predictions come from one fit to all rows, "
+            "so that its steps would see the test rows. Transform X first if that does no harm (a "
+            "scaler without targets, say), or use GridSearchCV on the pipeline"
+        )
+    if hasattr(estimator, "best_estimator_"):
+        raise TypeError(f"{caller} needs an estimator, not a search; pass its best_estimator_")
+    raise TypeError(f"{caller} needs a KernelRegressor or KernelClassifier, got {name}")
+
+
+def check_exact_kernel(estimator: KernelMachine, caller: str, advice: str) -> None:
+    """Refuse an approximation where the whole kernel matrix is needed."""
+    if estimator.approximation is not None:
+        raise ValueError(
+            f"{caller} looks at the whole kernel matrix, which approximation="
+            f"{estimator.approximation!r} does without; {advice}"
+        )
