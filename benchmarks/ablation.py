@@ -38,36 +38,17 @@ def no_partial_eigendecomposition() -> None:
     partial_eigh.MOST = 1
 
 
-def no_shared_spectrum() -> None:
-    from onefit.heldout.path import FullPath
-
-    FullPath._worthwhile = lambda self, lams: False
-
-
 def no_following() -> None:
     from onefit.heldout.path import FullPath
 
     FullPath._along = lambda self, *_: None
 
 
-def no_carried_predictions() -> None:
-    from onefit.heldout import leave_out
-
-    leave_out.NEAR = 0.0
-
-
-def no_warm_folds() -> None:
-    from onefit.heldout import leave_out
-
-    honest = leave_out._start
-    leave_out._start = lambda columns, system, full, last: honest(columns, system, full, None)
-
-
 def no_warm_fits() -> None:
     from onefit.heldout import path
 
-    honest = path.fit
-    path.fit = lambda problem, lam, start=None: honest(problem, lam)
+    honest = path.solve
+    path.solve = lambda problem, lam, start=None: honest(problem, lam)
 
 
 def no_factor_update() -> None:
@@ -91,13 +72,7 @@ def no_sharper_bound() -> None:
 def no_cheap_refits() -> None:
     from onefit.heldout import refit
 
-    refit.CHEAP = 0.0
-
-
-def no_special_paths() -> None:
-    no_shared_spectrum()
-    no_warm_folds()
-    constant("onefit.systems.single", "WORTH", 0.0)
+    refit.MAX_REFIT_OPERATIONS = 0.0
 
 
 def constant(module: str, name: str, value: float) -> None:
@@ -110,22 +85,17 @@ PATHS = {
     BASE: lambda: None,
     "no shift interpolation": no_shift_interpolation,
     "no partial eigendecomposition": no_partial_eigendecomposition,
-    "no shared spectrum": no_shared_spectrum,
     "no following": no_following,
-    "no carried predictions": no_carried_predictions,
-    "no warm folds": no_warm_folds,
     "no warm fits": no_warm_fits,
     "no factor update": no_factor_update,
     "no more digits": no_more_digits,
     "no sharper bound": no_sharper_bound,
     "no cheap refits": no_cheap_refits,
-    "no single precision": partial(constant, "onefit.systems.single", "WORTH", 0.0),
-    "none of these three": no_special_paths,
+    "no float32 CG": partial(constant, "onefit.systems.float32_cg", "FACTOR_STEPS_PER_ROW", 0.0),
     "no steps to the next piece": partial(constant, "onefit.newton", "LEAPS", 0),
     "LEFT = 0.1": partial(constant, "onefit.newton", "LEFT", 0.1),
     "LEFT = 1e-6": partial(constant, "onefit.newton", "LEFT", 1e-6),
     "DECREASE = 0.1": partial(constant, "onefit.newton", "DECREASE", 0.1),
-    "SERVED = 0.12": partial(constant, "onefit.heldout.path", "SERVED", 0.12),
     "PATIENCE = 6": partial(constant, "onefit.newton", "PATIENCE", 6),
     "HELD = 4": partial(constant, "onefit.inverse.spectrum", "HELD", 4),
     "MOST = 4": partial(constant, "onefit.linalg.partial_eigh", "MOST", 4),
@@ -134,7 +104,7 @@ RIDGE = {
     BASE, "no shift interpolation", "no partial eigendecomposition", "no cheap refits",
     "HELD = 4", "MOST = 4",
 }  # fmt: skip
-NEWTON = set(PATHS) - RIDGE | {BASE, "no partial eigendecomposition"}
+NEWTON = set(PATHS) - RIDGE | {BASE, "no partial eigendecomposition", "no cheap refits"}
 
 
 # The searches.
@@ -163,9 +133,21 @@ def classes_search(task: Row):
     return KernelSearchCV(machine, grid, cv=10, method=task["method"], refit=False), X, y
 
 
+def huber_search(task: Row):
+    from onefit import KernelRegressor, KernelSearchCV
+
+    X, y = load(Path(task["data"]), "cadata")
+    rows = np.random.default_rng(0).permutation(len(y))[: task["n"]]
+    X, y = X[rows], (y[rows] - y[rows].mean()) / y[rows].std()
+    grid = {"gamma": 2.0 ** np.linspace(-4.0, 6.0, task["gammas"]), "lam": np.logspace(-7, 0, 15)}
+    machine = KernelRegressor(loss="huber", threshold=0.5)
+    return KernelSearchCV(machine, grid, cv=10, method=task["method"], refit=False), X, y
+
+
 def build(task: Row, name: str):
     PATHS[name]()
-    search, X, y = (ridge_search if task["set"] == "friedman" else classes_search)(task)
+    searches = {"friedman": ridge_search, "cadata": huber_search}
+    search, X, y = searches.get(task["set"], classes_search)(task)
 
     def run() -> Row:
         search.fit(X, y)
@@ -184,8 +166,11 @@ def searches(flags) -> dict[str, Row]:
 
     tasks = {
         f"ridge, n = {n}": {"set": "friedman", "n": flags.rows or n, "gammas": 15}
-        for n in (500, 1000, 2000)
+        for n in (200, 500, 1000, 2000)
     }
+    for method in ("limit", "exact"):
+        key, n = f"cadata, Huber, {method}", flags.rows or 1000
+        tasks[key] = {**classes("cadata", method, "huber"), "n": n}
     for name in ("german.numer", "a2a"):
         for method in ("limit", "exact"):
             key = f"{name}, smoothed hinge, {method}"

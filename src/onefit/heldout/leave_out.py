@@ -8,9 +8,7 @@ a bound says how wrong it can be otherwise (onefit.certificate).
 **Exact.** Where the limit is not exact, further Newton steps follow, all folds side by side, each
 step a small change of the full solution's factor (onefit.systems.update). For the smooth losses the
 curvature is kept at the full solution and the steps converge linearly; a fold that is too far for
-that is refitted from where it stands. Along a path of lambdas the folds start from where they
-were at the last lambda, or, for a smooth loss, from the full solution shifted by how they differed
-from it there.
+that is refitted from where it stands.
 """
 
 from __future__ import annotations
@@ -27,18 +25,14 @@ from onefit.certificate import EXACT
 from onefit.certify import bound, certify
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
-from onefit.heldout.path import WIDTH, FullPath, curvature
+from onefit.heldout.path import MAX_COLUMNS, FullPath, curvature
 from onefit.heldout.refit import cheap_to_refit, fill_refits, refit_columns, refit_fold
 from onefit.heldout.splits import Splits
 from onefit.newton import Batch, minimise
-from onefit.problem import Columns, Problem, Solution
-from onefit.systems import Single, System
+from onefit.problem import Problem, Solution
+from onefit.systems import Float32CG
 
 __all__ = ["Exact", "Limit"]
-
-#: the most by which solutions are multiplied on their way along the lambdas: their rounding errors
-#: grow with it
-NEAR = 32.0
 
 
 class Limit(HeldOutMethod):
@@ -84,27 +78,6 @@ class Exact(HeldOutMethod):
         return LeaveOutNewton(Splits.sort(problem, folds), self.name, starts=self._starts)
 
 
-@dataclass(frozen=True)
-class _Last:
-    """Leave-out solutions at another lambda, and the full solution there."""
-
-    solution: Solution
-    full: Solution
-    ridge: Array
-
-    def take(self, columns: Indices) -> _Last:
-        """Those of some splits."""
-        return _Last(self.solution.take(columns), self.full, self.ridge[columns])
-
-    def shifted(self, full: Solution) -> Solution:
-        """A full solution, shifted as the leave-out solutions are from theirs."""
-        pairs = (
-            (getattr(full, x), getattr(self.full, x), getattr(self.solution, x)) for x in "abu"
-        )
-        a, b, u = (new + (apart - old) for new, old, apart in pairs)
-        return Solution(a, b, u, self.solution.drift + self.full.drift + full.drift)
-
-
 @dataclass
 class LeaveOutNewton(Prepared):
     """Phase two of both: one step, or all it takes."""
@@ -118,11 +91,10 @@ class LeaveOutNewton(Prepared):
     def predict(self, lams: Array) -> HeldOutPath:
         splits, problem = self.splits, self.splits.problem
         path = HeldOutPath.empty(problem, splits.folds, self.name, lams)
-        full = FullPath(splits, share=True, rough=self.name == "limit")
+        full = FullPath(splits, follow=True, rough=self.name == "limit")
         solutions = full.solutions(path.lams, self.starts)
         if self.keep_full:
             path.full = _kept(solutions, problem)
-        last: dict[tuple[int, int], _Last] = {}
         self._iterate(path, full, solutions)
         for i in np.argsort(-path.lams, kind="stable"):
             solution = solutions[i]
@@ -131,7 +103,7 @@ class LeaveOutNewton(Prepared):
                 continue
             try:
                 if not full.iterated[i]:
-                    for j, batch, members in self._batches(full, path.lams[i], solution, last):
+                    for j, batch, members in self._batches(full, path.lams[i], solution):
                         self._fill(path, i, j, batch, members, solution)
                 fill_refits(path, i, problem, splits.positive, splits.by_refit)
             except linalg.LinAlgError as error:
@@ -140,40 +112,24 @@ class LeaveOutNewton(Prepared):
 
     def _iterate(self, path: HeldOutPath, full: FullPath, solutions: list[Solution | str]) -> None:
         """The lambdas at which iterating pays, those of a block side by side."""
-        for j, block in product(range(full.problem.Y.shape[1]), self._blocks(path, full)):
-            last: _Last | None = None
-            for lams in block:
-                assert full.narrow is not None
-                every = np.arange(self.splits.by_formula.size)
-                which, members = (x.ravel() for x in np.meshgrid(lams, every, indexing="ij"))
-                ridge = path.lams[which] * self.splits.weight[members]
-                mine = [solutions[i].take([j]) for i in lams]
-                columns = full.problem.columns(j, self.splits.train(members), ridge)
-                here = Solution.stack(mine).take(np.repeat(np.arange(len(lams)), every.size))
-                start = None if last is None else last.take(np.tile(every, len(lams)))
-                rounds = 1 if self.name == "limit" else 2
-                batch = _start(columns, Single(full.narrow, ridge, rounds), here, start)
-                (_limit if self.name == "limit" else _solve)(batch)
-                for i in lams:
-                    own = np.flatnonzero(which == i)
-                    self._fill(path, i, j, batch.take(own), members[own], solutions[i])
-                if self.name != "limit":
-                    last = _Last(batch.at.take(own), mine[-1], ridge[own])
-
-    def _blocks(self, path: HeldOutPath, full: FullPath) -> list[list[Indices]]:
-        """Lambdas from the largest down, in blocks that start from the last of the block before.
-
-        Each is twice as long as the one before, because the solutions change less and less, up to
-        what there is room for. The limit starts from the full solution, and needs no other.
-        """
+        every = np.arange(self.splits.by_formula.size)
         order = np.argsort(-path.lams, kind="stable")
         some = order[np.array(full.iterated)[order]]
-        most = max(1, WIDTH // max(1, self.splits.by_formula.size))
-        size, blocks = most if self.name == "limit" else 1, []
-        while some.size:
-            blocks.append(some[:size])
-            some, size = some[size:], min(2 * size, most)
-        return [blocks]
+        most = max(1, MAX_COLUMNS // max(1, every.size))
+        blocks = np.split(some, range(most, some.size, most)) if some.size else []
+        for j, lams in product(range(full.problem.Y.shape[1]), blocks):
+            assert full.float32 is not None
+            which, members = (x.ravel() for x in np.meshgrid(lams, every, indexing="ij"))
+            ridge = path.lams[which] * self.splits.weight[members]
+            mine = [solutions[i].take([j]) for i in lams]
+            columns = full.problem.columns(j, self.splits.train(members), ridge)
+            here = Solution.stack(mine).take(np.repeat(np.arange(len(lams)), every.size))
+            rounds = 1 if self.name == "limit" else 2
+            batch = Batch.start(columns, Float32CG(full.float32, ridge, rounds), here)
+            (_limit if self.name == "limit" else _solve)(batch)
+            for i in lams:
+                own = np.flatnonzero(which == i)
+                self._fill(path, i, j, batch.take(own), members[own], solutions[i])
 
     def _fill(
         self, path: HeldOutPath, i: int, j: int, batch: Batch, members: Indices, full: Solution
@@ -189,26 +145,18 @@ class LeaveOutNewton(Prepared):
             path.steps[i, k] = max(path.steps[i, k], batch.steps[column])
 
     def _batches(
-        self,
-        path: FullPath,
-        lam: float,
-        solution: Solution,
-        last: dict[tuple[int, int], _Last],
+        self, path: FullPath, lam: float, solution: Solution
     ) -> Iterator[tuple[int, Batch, Indices]]:
         """The splits of every target, some at a time, at their solutions or limits."""
         problem = path.problem
         for j in range(problem.Y.shape[1]):
             full = solution.take([j])
             d = curvature(path.whole, j, full.u[:, 0])
-            for place, (system, members) in enumerate(path.systems(lam, d, j)):
+            for system, members in path.systems(lam, d):
                 ridge = lam * self.splits.weight[members]
                 columns = problem.columns(j, self.splits.train(members), ridge)
-                if self.name == "limit":
-                    batch = _limit(_start(columns, system, full, None))
-                else:
-                    batch = _start(columns, system, full, last.get((j, place)))
-                    _solve(batch)
-                    last[j, place] = _Last(batch.at, full, ridge)
+                batch = Batch.start(columns, system, full.take(np.zeros(members.size, dtype=int)))
+                (_limit if self.name == "limit" else _solve)(batch)
                 yield j, batch, members
 
     def machines(self, lam: float) -> list[Solution]:
@@ -220,7 +168,7 @@ class LeaveOutNewton(Prepared):
         problem = splits.problem
         zero = Solution.zero(problem.n, len(splits.folds), np.float64)
         found = [zero.copy() for _ in range(problem.Y.shape[1])]
-        for j, batch, members in self._batches(path, lam, solution, {}):
+        for j, batch, members in self._batches(path, lam, solution):
             found[j].put(splits.by_formula[members], batch.at)
         for k in splits.by_refit:
             refitted = refit_fold(problem, lam, splits.folds.train[k], splits.folds.test[k])
@@ -238,26 +186,7 @@ def _kept(solutions: list[Solution | str], problem: Problem) -> Array:
     return kept
 
 
-def _start(columns: Columns, system: System, full: Solution, last: _Last | None) -> Batch:
-    """At the solutions of the last lambda, or at the full solution.
-
-    For a piecewise quadratic loss the pieces that points were on at the last lambda are what
-    counts. A smooth loss starts at the full solution shifted as the splits were before, where that
-    is lower.
-    """
-    at = full.take(np.arange(columns.ridge.size) % full.b.size)
-    if last is None:
-        return Batch.start(columns, system, at)
-    ratio = (last.ridge / columns.ridge).astype(columns.K.dtype)
-    if columns.loss.piecewise_quadratic and (ratio <= NEAR).all():
-        return Batch.start(columns, system, last.solution, last.solution.scaled(ratio))
-    there = last.shifted(full)
-    better = np.flatnonzero(columns.objective(there) < columns.objective(full))
-    at.put(better, there.take(better))
-    return Batch.start(columns, system, at)
-
-
-def _limit(batch: Batch) -> Batch:
+def _limit(batch: Batch) -> None:
     """One full step, with its bound."""
     n, before = batch.columns.problem.n, batch.pieces
     batch.step(full=True)
@@ -267,7 +196,6 @@ def _limit(batch: Batch) -> Batch:
     rough = batch.settled & ~(batch.error <= EXACT * batch.columns.scale)
     cheap = rough & cheap_to_refit(n, int(rough.sum()))
     _refit(batch, np.flatnonzero(cheap | _lost(batch)))
-    return batch
 
 
 def _finish(batch: Batch, before: Array) -> None:

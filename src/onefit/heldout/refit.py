@@ -34,12 +34,12 @@ __all__ = [
 ]
 
 #: operations up to which folds are refitted for the sake of their certificate alone
-CHEAP = 1e8
+MAX_REFIT_OPERATIONS = 1e8
 
 
 def cheap_to_refit(n: int, folds: int) -> bool:
-    """Whether some folds of n rows had better be refitted than left without a certificate."""
-    return 0.0 < folds * float(n) ** 3 <= CHEAP
+    """Whether some folds of n rows are cheap enough to refit for a certificate."""
+    return 0.0 < folds * float(n) ** 3 <= MAX_REFIT_OPERATIONS
 
 
 class Refit(HeldOutMethod):

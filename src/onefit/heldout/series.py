@@ -40,7 +40,7 @@ from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
-from onefit.heldout.path import WIDTH, FullPath, curvature
+from onefit.heldout.path import MAX_COLUMNS, FullPath, curvature
 from onefit.heldout.refit import fill_refits
 from onefit.heldout.splits import Splits
 from onefit.losses.base import loss_of, require
@@ -132,8 +132,8 @@ class _Influence(Prepared):
     def _fill(self, path: HeldOutPath, i: int, j: int, operator: Operator) -> None:
         """The series of one target at one lambda."""
         which = self.splits.by_formula
-        for first in range(0, which.size, WIDTH):
-            members = np.arange(first, min(first + WIDTH, which.size))
+        for first in range(0, which.size, MAX_COLUMNS):
+            members = np.arange(first, min(first + MAX_COLUMNS, which.size))
             u = self._series(operator, members)
             for column, k in enumerate(which[members]):
                 path.fill(i, k, j, u[path.folds.test[k], column], np.nan)
