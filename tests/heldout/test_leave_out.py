@@ -26,7 +26,7 @@ from onefit import newton
 from onefit.certificate import EXACT
 from onefit.fit import fit
 from onefit.folds import Folds
-from onefit.heldout import Exact, Limit, Refit, leave_out, path
+from onefit.heldout import Exact, Limit, Refit, driver, path
 from onefit.heldout.splits import Splits
 from onefit.losses import (
     EpsilonQuadratic,
@@ -351,18 +351,18 @@ def test_the_line_search_is_used_and_needed(monkeypatch):
 @pytest.fixture
 def refits(monkeypatch):
     """The columns that were refitted."""
-    found, honest = [], leave_out._refit
+    found, honest = [], driver._refit
 
-    def watched(batch, some):
+    def watched(batch, tested, some):
         found.extend(some.tolist())
-        honest(batch, some)
+        honest(batch, tested, some)
 
-    monkeypatch.setattr(leave_out, "_refit", watched)
+    monkeypatch.setattr(driver, "_refit", watched)
     return found
 
 
 def test_a_fold_that_does_not_settle_is_refitted(monkeypatch, refits):
-    monkeypatch.setattr(leave_out, "minimise", lambda batch: newton.minimise(batch, 1))
+    monkeypatch.setattr(driver, "minimise", lambda batch: newton.minimise(batch, 1))
     for loss, task in ((Huber(0.3), "regression"), (Log(), "classification")):
         refits.clear()
         assert_equals_refit(make_problem(loss, task, N), SPLITS["kfold"], 1e-3)

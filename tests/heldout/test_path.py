@@ -165,7 +165,7 @@ def test_folds_are_iterated_where_rows_have_just_got_curvature():
         kernel=lambda X: gaussian(X, 3000.0),
     )  # fmt: skip
     folds = Folds.draw(KFold(5), np.zeros((500, 1)))
-    some = FullPath(Splits.sort(problem, folds), follow=True, rough=True)
+    some = FullPath(Splits.sort(problem, folds), follow=True, one_step=True)
     lams = np.logspace(-1, -5, 5)
     found = some.solutions(lams)
     curved = [np.count_nonzero(curvature(problem, 0, one.u[:, 0])) for one in found]

@@ -5,8 +5,10 @@ Solutions come from the largest lambda down, each a start of the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,21 +16,23 @@ from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.fit import solve
 from onefit.heldout.splits import Splits
+from onefit.inverse.low_rank import LowRank
 from onefit.losses.base import loss_of
-from onefit.newton import Batch, minimise
+from onefit.newton import Batch
 from onefit.problem import Problem, Solution
-from onefit.solve import recomputed, stationary
+from onefit.solve import minimised, recomputed, stationary
 from onefit.systems import (
     Cholesky,
     ColumnUpdate,
     Float32CG,
     Float32Kernel,
+    Iterative,
     SharedFactor,
     System,
     Update,
 )
 
-__all__ = ["FullPath", "curvature"]
+__all__ = ["FullPath", "Work", "curvature"]
 
 #: with fewer points with curvature, following saves nothing
 MIN_CURVED_ROWS = 200
@@ -57,6 +61,30 @@ def _known(problem: Problem, lam: float, given: Array | None) -> Solution | None
     return found if found.converged else None
 
 
+class Work(NamedTuple):
+    """Leave-out problems of one target that are solved side by side.
+
+    Attributes
+    ----------
+    j : int
+        The target.
+    lams, members : (k,) index arrays
+        The lambda and the split by formula of each.
+    system : System
+    """
+
+    j: int
+    lams: Indices
+    members: Indices
+    system: System
+
+    def start(self, solutions: Sequence[Solution | str]) -> Solution:
+        """The full solution at the lambda of each."""
+        distinct, which = np.unique(self.lams, return_inverse=True)
+        full = [one for i in distinct if isinstance(one := solutions[i], Solution)]
+        return Solution.stack([one.take([self.j]) for one in full]).take(which)
+
+
 @dataclass
 class FullPath:
     """Full-sample solutions, and the systems of the leave-out problems around them.
@@ -66,8 +94,10 @@ class FullPath:
     splits : Splits
     follow : bool, default=False
         Whether solutions may follow the last by float32 CG or small changes of one factor.
-    rough : bool, default=False
+    one_step : bool, default=False
         Whether one step of every leave-out problem will follow, to which a few digits do.
+    low_rank : LowRank, default=None
+        Where given, systems are solved by conjugate gradients with this preconditioner.
 
     Attributes
     ----------
@@ -85,7 +115,8 @@ class FullPath:
 
     splits: Splits
     follow: bool = False
-    rough: bool = False
+    one_step: bool = False
+    low_rank: LowRank | None = None
     whole: Problem = field(init=False)
     float32: Float32Kernel | None = field(init=False, default=None)
     iterated: list[bool] = field(init=False)
@@ -117,6 +148,7 @@ class FullPath:
         found: list[Solution | str] = [""] * len(lams)
         problem, self.iterated = self.whole, [False] * len(lams)
         past: tuple[float, Solution] | None = None
+        solver = "auto" if self.low_rank is None else "iterative"
         order = np.argsort(-np.asarray(lams), kind="stable")
         for i in order:
             lam = float(lams[i])
@@ -131,10 +163,10 @@ class FullPath:
                 one = (
                     known
                     or self._along(problem, lam, past, pays)
-                    or solve(problem, lam, start=start)
+                    or solve(problem, lam, solver=solver, start=start)
                 )
                 self.iterated[i] = self._pays(
-                    problem, lam, one, 1 if self.rough else FOLD_NEWTON_STEPS
+                    problem, lam, one, 1 if self.one_step else FOLD_NEWTON_STEPS
                 )
             except linalg.LinAlgError as error:
                 found[i] = str(error)
@@ -174,11 +206,7 @@ class FullPath:
             columns = problem.columns(j, np.ones((problem.n, 1), dtype=bool), ridge)
             scaled = at.scaled(np.array([last / lam], dtype=at.u.dtype))
             batch = Batch.start(columns, system, at, scaled)
-            minimise(batch)
-            batch.recompute()  # the next lambda starts from predictions without drift
-            if iterated and not stationary(batch).all():
-                batch.step()
-                batch.recompute()
+            minimised(batch)  # the next lambda starts from predictions without drift
             if not stationary(batch).all():
                 return None
             parts.append(replace(batch.at, steps=int(batch.steps[0])))
@@ -197,11 +225,42 @@ class FullPath:
             members = np.concatenate([members for _, members in taken])
             yield np.array([w for w, _ in taken]), which, members
 
+    def work(self, lams: Array, solutions: Sequence[Solution | str]) -> Iterator[Work]:
+        """All leave-out problems of lambdas with a full solution, as they are solved together."""
+        targets, order = range(self.problem.Y.shape[1]), np.argsort(-lams, kind="stable")
+        yield from self._float32_work(lams, order)
+        for i in order:
+            full = solutions[i]
+            if isinstance(full, str) or self.iterated[i]:
+                continue
+            for j in targets:
+                d = curvature(self.whole, j, full.u[:, j])
+                for system, members in self.systems(float(lams[i]), d):
+                    yield Work(j, np.full(members.size, i), members, system)
+
+    def _float32_work(self, lams: Array, order: Indices) -> Iterator[Work]:
+        """The lambdas at which float32 CG pays, several side by side."""
+        if self.float32 is None:
+            return
+        weight = self.splits.weight
+        some = order[np.array(self.iterated)[order]]
+        most = max(1, MAX_COLUMNS // max(1, weight.size))
+        rounds = 1 if self.one_step else 2
+        for j, first in product(range(self.problem.Y.shape[1]), range(0, some.size, most)):
+            block, every = some[first : first + most], np.arange(weight.size)
+            which, members = (x.ravel() for x in np.meshgrid(block, every, indexing="ij"))
+            system = Float32CG(self.float32, lams[which] * weight[members], rounds)
+            yield Work(j, which, members, system)
+
     def systems(self, lam: float, d: Array) -> Iterator[tuple[System, Indices]]:
         """The splits side by side, with their systems around curvature d.
 
         A device has a new factor in less time than the many small steps of an update take.
         """
+        if self.low_rank is not None:
+            ridge = lam * self.splits.weight
+            yield Iterative(self.problem, ridge, self.low_rank), np.arange(ridge.size)
+            return
         if not self.on_host:
             for first in range(0, len(self.splits.removed), MAX_COLUMNS):
                 own = np.arange(first, min(first + MAX_COLUMNS, len(self.splits.removed)))
