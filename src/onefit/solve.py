@@ -30,7 +30,15 @@ from onefit.newton import Batch, minimise
 from onefit.problem import Columns, Problem, Solution
 from onefit.systems import Cholesky, System
 
-__all__ = ["FALL", "MIN_FALL", "minimised", "recomputed", "solve_columns", "stationary"]
+__all__ = [
+    "FALL",
+    "MIN_FALL",
+    "from_coefficients",
+    "minimised",
+    "recomputed",
+    "solve_columns",
+    "stationary",
+]
 
 #: what makes the systems of some columns, of a problem and their Lambda
 Way = Callable[[Problem, Array], System]
@@ -165,6 +173,13 @@ def recomputed(columns: Columns, found: Solution) -> Solution:
     batch.settled[:] = True
     converged = found.converged and bool(stationary(batch).all())
     return replace(batch.at, steps=found.steps, converged=converged)
+
+
+def from_coefficients(problem: Problem, lam: float, a: Array, b: Array, steps: int = 0) -> Solution:
+    """The solution on all rows that has some coefficients and intercepts, as :func:`recomputed`."""
+    a, b = np.asfortranarray(a, dtype=problem.K.dtype), b.astype(problem.K.dtype)
+    columns = problem.targets(problem.positive, problem.ridge(lam))
+    return recomputed(columns, Solution(a, b, np.zeros_like(a), np.zeros(b.size), steps))
 
 
 def stationary(batch: Batch) -> Mask:

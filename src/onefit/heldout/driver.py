@@ -141,6 +141,7 @@ class LeaveOutDriver(Prepared):
 
     def _full_path(self, follow: bool) -> FullPath:
         policy = self.policy
+        follow = follow and policy.low_rank is None
         return FullPath(self._working, follow, policy.one_step, policy.low_rank)
 
     def _solved(

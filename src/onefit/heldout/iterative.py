@@ -61,7 +61,7 @@ from onefit.inverse.krylov import (
 from onefit.inverse.low_rank import LowRank
 from onefit.linalg.slices import SLICE
 from onefit.problem import Problem, Solution
-from onefit.solve import recomputed
+from onefit.solve import from_coefficients
 
 __all__ = ["Iterative", "fit_on_device"]
 
@@ -406,7 +406,7 @@ def fit_on_device(problem: Problem, lam: float) -> Solution:
         b = np.zeros(q)
         if problem.fit_intercept:
             b = np.average(problem.Y - u, axis=0, weights=problem.s)
-        return _recomputed(problem, lam, a, b, 1)
+        return from_coefficients(problem, lam, a, b, 1)
     columns = np.stack([np.zeros(q, dtype=np.intp)] * 2 + [np.arange(q)])
     train = (problem.s > 0)[:, None]
     ridge = np.full(q, problem.ridge(lam))
@@ -419,14 +419,7 @@ def fit_on_device(problem: Problem, lam: float) -> Solution:
     machines.start()
     machines.iterate(systems, SHARP * problem.scale, Iterative())
     a = xp.host(xp.astype(machines.a, problem.K.dtype))
-    return _recomputed(problem, lam, a, machines.b, int(machines.steps.max()))
-
-
-def _recomputed(problem: Problem, lam: float, a: Array, b: Array, steps: int) -> Solution:
-    """A solution with its predictions."""
-    a, b = np.asfortranarray(a, dtype=problem.K.dtype), b.astype(problem.K.dtype)
-    columns = problem.targets(problem.positive, problem.ridge(lam))
-    return recomputed(columns, Solution(a, b, np.zeros_like(a), np.zeros(b.size), steps))
+    return from_coefficients(problem, lam, a, machines.b, int(machines.steps.max()))
 
 
 def _room(K: Gram) -> int:

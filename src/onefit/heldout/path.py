@@ -20,7 +20,7 @@ from onefit.inverse.low_rank import LowRank
 from onefit.losses.base import loss_of
 from onefit.newton import Batch
 from onefit.problem import Problem, Solution
-from onefit.solve import minimised, recomputed, stationary
+from onefit.solve import from_coefficients, minimised, stationary
 from onefit.systems import (
     Cholesky,
     ColumnUpdate,
@@ -55,9 +55,7 @@ def _known(problem: Problem, lam: float, given: Array | None) -> Solution | None
     """The solution that was given, coefficients above intercepts, if it is one."""
     if given is None or not np.isfinite(given).all():
         return None
-    a, b = np.asfortranarray(given[:-1], dtype=problem.Y.dtype), given[-1].astype(problem.Y.dtype)
-    columns = problem.targets(problem.positive, problem.ridge(lam))
-    found = recomputed(columns, Solution(a, b, np.zeros_like(a), np.zeros(b.size), steps=0))
+    found = from_coefficients(problem, lam, given[:-1], given[-1])
     return found if found.converged else None
 
 
@@ -165,9 +163,8 @@ class FullPath:
                     or self._along(problem, lam, past, pays)
                     or solve(problem, lam, solver=solver, start=start)
                 )
-                self.iterated[i] = self._pays(
-                    problem, lam, one, 1 if self.one_step else FOLD_NEWTON_STEPS
-                )
+                steps = 1 if self.one_step else FOLD_NEWTON_STEPS
+                self.iterated[i] = self._pays(problem, lam, one, steps)
             except linalg.LinAlgError as error:
                 found[i] = str(error)
                 continue
@@ -216,9 +213,8 @@ class FullPath:
         """Two large groups with one Lambda at a time at most: those may come to hold an inverse."""
         groups = sorted(self.splits.groups, key=lambda group: group[1].size)
         while groups:
-            small = [group for group in groups[:-2] if group[1].size <= MAX_ALONE_SPLITS][
-                : MAX_COLUMNS // MAX_ALONE_SPLITS
-            ]
+            small = [group for group in groups[:-2] if group[1].size <= MAX_ALONE_SPLITS]
+            small = small[: MAX_COLUMNS // MAX_ALONE_SPLITS]
             taken = [*small, *groups[-2:]]
             groups = groups[len(small) : -2]
             which = np.repeat(np.arange(len(taken)), [members.size for _, members in taken])
