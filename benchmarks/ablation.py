@@ -97,6 +97,7 @@ PATHS = {
     "LEFT = 1e-6": partial(constant, "onefit.newton", "LEFT", 1e-6),
     "DECREASE = 0.1": partial(constant, "onefit.newton", "DECREASE", 0.1),
     "PATIENCE = 6": partial(constant, "onefit.newton", "PATIENCE", 6),
+    "FOLD_NEWTON_STEPS = 4": partial(constant, "onefit.heldout.path", "FOLD_NEWTON_STEPS", 4),
     "HELD = 4": partial(constant, "onefit.inverse.spectrum", "HELD", 4),
     "MOST = 4": partial(constant, "onefit.linalg.partial_eigh", "MOST", 4),
 }

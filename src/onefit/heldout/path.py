@@ -39,7 +39,7 @@ MIN_CURVED_ROWS = 200
 #: leave-out problems solved side by side; n times this many numbers are held a few times over
 MAX_COLUMNS = 256
 #: Newton steps that float32 CG is expected to take: for exact leave-out problems, and for the full
-#: one, whose single column makes every step of iteration wait for memory
+#: one, whose single column makes every step of iteration wait for memory (benchmarks/ablation.py)
 FOLD_NEWTON_STEPS, FULL_NEWTON_STEPS = 2, 3
 #: splits that share a Lambda, so few that a factor of its own serves each of them better
 MAX_ALONE_SPLITS = 2
