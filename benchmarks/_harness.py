@@ -102,10 +102,19 @@ class Outcome:
 
 
 def compete(
-    contestants: Sequence[Contestant], task: Any, warm_task: Any, rounds: int, limit: float = 7200.0
+    contestants: Sequence[Contestant],
+    task: Any,
+    warm_task: Any,
+    rounds: int,
+    limit: float = 7200.0,
+    clock: str = "perf_counter",
 ) -> list[Outcome]:
-    """Interleave ``rounds`` runs of every contestant on ``task``; one that fails is left out."""
-    players = [_Player(contestant, task, warm_task, limit) for contestant in contestants]
+    """Interleave ``rounds`` runs of every contestant on ``task``; one that fails is left out.
+
+    ``clock`` is a function of `time`: "process_time" counts the processor time of contestants
+    without workers of their own, which other programs on the machine hardly change.
+    """
+    players = [_Player(contestant, task, warm_task, limit, clock) for contestant in contestants]
     try:
         for _ in range(rounds):
             for player in players:
@@ -119,14 +128,15 @@ def compete(
 class _Player:
     """The parent's end of a contestant's process."""
 
-    def __init__(self, contestant: Contestant, task: Any, warm_task: Any, limit: float) -> None:
+    def __init__(
+        self, contestant: Contestant, task: Any, warm_task: Any, limit: float, clock: str
+    ) -> None:
         self.outcome = Outcome(contestant)
         self.limit = limit
         context = multiprocessing.get_context("spawn")
         self.pipe, other = context.Pipe()
-        self.process = context.Process(
-            target=_serve, args=(other, contestant.build, task, warm_task), name=contestant.name
-        )
+        arguments = other, contestant.build, task, warm_task, clock
+        self.process = context.Process(target=_serve, args=arguments, name=contestant.name)
         saved = {name: os.environ.get(name) for name in THREAD_VARIABLES}
         os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(contestant.blas_threads)))
         self.process.start()
@@ -172,8 +182,11 @@ class _Player:
             self.process.join()
 
 
-def _serve(pipe: Any, build: Callable[[Any], Callable[[], Any]], task: Any, warm_task: Any) -> None:
+def _serve(
+    pipe: Any, build: Callable[[Any], Callable[[], Any]], task: Any, warm_task: Any, clock: str
+) -> None:
     """The contestant's end: warm up, prepare, then run whenever asked."""
+    now: Callable[[], float] = getattr(time, clock)
     try:
         build(warm_task)()
         run = build(task)
@@ -182,9 +195,9 @@ def _serve(pipe: Any, build: Callable[[Any], Callable[[], Any]], task: Any, warm
         while pipe.recv() == "run":
             gc.collect()
             memory = PeakMemory() if first else None
-            start = time.perf_counter()
+            start = now()
             value = run()
-            seconds = time.perf_counter() - start
+            seconds = now() - start
             peak = memory.added() if memory else None
             pipe.send(("done", (seconds, value if first else None, peak)))
             first = False

@@ -31,7 +31,7 @@ from onefit.losses import (
     SquaredHinge,
 )
 from onefit.problem import Problem
-from onefit.systems import Cholesky, Iterative, Narrow, SharedFactor, SharedSpectrum, Single, Update
+from onefit.systems import Cholesky, Float32CG, Float32Kernel, Iterative, SharedFactor, Update
 
 SCALINGS = ("mean", "total")
 
@@ -103,10 +103,7 @@ SYSTEMS = {
     "cholesky": lambda problem, d, ridge: Cholesky(problem, ridge),
     "update": _update,
     "update alone": lambda problem, d, ridge: _update(problem, d, ridge, alone=True),
-    "spectral": lambda problem, d, ridge: _update(
-        problem, d, ridge, spectrum=SharedSpectrum(problem, d)
-    ),
-    "single": lambda problem, d, ridge: Single(Narrow(problem), ridge, rounds=6),
+    "float32 CG": lambda problem, d, ridge: Float32CG(Float32Kernel(problem), ridge, rounds=6),
     "iterative": lambda problem, d, ridge: Iterative(problem, ridge, tolerance=0.0),
 }
 

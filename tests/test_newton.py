@@ -143,7 +143,7 @@ def test_the_start_is_not_written_to():
     start = batch.at
     kept = start.copy()
     minimise(batch)
-    batch.slide(np.array([1]))
+    batch.shift_intercepts(np.array([1]))
     batch.recompute()
     for name in ("a", "b", "u", "drift"):
         np.testing.assert_array_equal(getattr(start, name), getattr(kept, name))
@@ -353,7 +353,7 @@ def test_intercepts_slide_to_where_the_gradients_add_up_to_nothing(loss):
     task = "regression" if isinstance(loss, Huber) else "classification"
     problem, batch = batch_of(loss, task)
     before = batch.at
-    moved = batch.slide(np.array([1, 2]))
+    moved = batch.shift_intercepts(np.array([1, 2]))
     assert moved.all()
     g = batch.columns.weights * loss.gradient(problem.Y, batch.at.u)
     np.testing.assert_allclose(g.sum(axis=0)[1:3], 0.0, atol=1e-9)
@@ -361,7 +361,7 @@ def test_intercepts_slide_to_where_the_gradients_add_up_to_nothing(loss):
     assert (batch.at.b[1:3] != before.b[1:3]).all()
     np.testing.assert_allclose(batch.at.u, problem.K.matrix @ batch.at.a + batch.at.b, atol=1e-9)
     assert (batch.pieces == loss.piece(problem.Y, batch.at.u)).all()
-    assert not batch.slide(np.array([1, 2])).any()
+    assert not batch.shift_intercepts(np.array([1, 2])).any()
 
 
 def flat_problem(loss, gap=10.0):
@@ -381,7 +381,7 @@ def flat_batch(loss, b):
 def test_a_flat_stretch_is_seen_and_its_middle_taken(loss, middle):
     batch = flat_batch(loss, [middle, middle + 0.4])
     assert batch.flat().all()
-    batch.centre(np.array([1]))
+    batch.recentre(np.array([1]))
     np.testing.assert_allclose(batch.at.b, middle, atol=1e-5)
     g = loss.gradient(batch.columns.y, batch.at.u)
     np.testing.assert_allclose(batch.at.a[:, 1], -g[:, 1] / 2e6, rtol=1e-12)

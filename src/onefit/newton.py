@@ -19,7 +19,7 @@ them would take to HIGH times the objective it began with, goes on with an exact
 full step does not lower the objective enough, which makes the method finite. A smooth loss
 converges quadratically, or linearly where a system keeps its curvature to that of another point. If
 A is empty the model says nothing of b, which then moves to where sum s g vanishes; when the loss is
-flat in b at the minimum, the middle of the flat stretch is taken.
+flat in b at the minimum, the middle of the flat interval is taken.
 
 **Base.** The model is minimised as a change from a base (a, b, u = K a + b), which need not be
 where the loss is replaced by its model. A base at which points without curvature have their
@@ -191,7 +191,7 @@ class Batch:
         if not determined.all():
             lost = np.flatnonzero(~determined)
             # a smooth loss without curvature has run out into its tails: that is no minimum
-            self.settled[lost] &= ~self.slide(lost) & (not self.smooth)
+            self.settled[lost] &= ~self.shift_intercepts(lost) & (not self.smooth)
 
     def _leaps(self, there: Solution, full: bool) -> tuple[Mask, Mask]:
         """The columns that go from piece to next piece, and those that this would take too high.
@@ -357,7 +357,7 @@ class Batch:
             )  # fmt: skip
         return t
 
-    def slide(self, some: Indices) -> Mask:
+    def shift_intercepts(self, some: Indices) -> Mask:
         """Move the intercepts of some columns to where sum s g vanishes; which of them moved."""
         columns, u = self.columns.take(some), self.at.u[:, some]
         g = columns.weights * columns.loss.gradient(columns.y, u)
@@ -394,7 +394,7 @@ class Batch:
         return np.asarray(terms + 4.0 * epsilon * np.abs(u).max(axis=0) / root)
 
     def slow(self, before: Array) -> Mask:
-        """Columns that will not be home in PATIENCE further steps of linear convergence."""
+        """Columns not expected to converge within PATIENCE further steps of linear convergence."""
         if not self.kept:
             return np.zeros(before.size, dtype=bool)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -413,8 +413,8 @@ class Batch:
         alone = np.logical_or.reduce([~one.any(axis=0) for one in curved])
         return np.asarray(alone & columns.problem.fit_intercept)
 
-    def centre(self, some: Indices) -> None:
-        """Take columns that are flat in b to the middle of the flat stretch.
+    def recentre(self, some: Indices) -> None:
+        """Take columns that are flat in b to the middle of the flat interval.
 
         Where no training point has curvature there, stationarity gives the coefficients outright.
         """
@@ -449,7 +449,7 @@ def minimise(batch: Batch, max_steps: int = MAX_STEPS) -> None:
 
 
 def _middle(column: Columns, u: Array) -> float:
-    """Shift of b to the middle of the stretch over which the objective is flat in b.
+    """Shift of b to the middle of the interval over which the objective is flat in b.
 
     Where no training point has curvature the minimising b is an interval; its middle depends on the
     data alone, not on the way there. An interval open to one side gives its finite end.

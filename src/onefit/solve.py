@@ -30,7 +30,15 @@ from onefit.newton import Batch, minimise
 from onefit.problem import Columns, Problem, Solution
 from onefit.systems import Cholesky, System
 
-__all__ = ["FALL", "MIN_FALL", "recomputed", "solve_columns", "stationary"]
+__all__ = [
+    "FALL",
+    "MIN_FALL",
+    "from_coefficients",
+    "minimised",
+    "recomputed",
+    "solve_columns",
+    "stationary",
+]
 
 #: what makes the systems of some columns, of a problem and their Lambda
 Way = Callable[[Problem, Array], System]
@@ -60,10 +68,7 @@ def solve_columns(
 
 
 def _solved(columns: Columns, start: Solution, system: Way, match: bool = False) -> Batch:
-    """Newton steps from a point, to the middle of what is flat in b.
-
-    Predictions that were carried along are computed anew in the end; where that shows a gap, one
-    more step closes it.
+    """Newton steps from a point.
 
     Parameters
     ----------
@@ -73,6 +78,16 @@ def _solved(columns: Columns, start: Solution, system: Way, match: bool = False)
     batch = Batch.start(columns, system(columns.problem, columns.ridge), start)
     if match:
         _match_slopes(batch)
+    minimised(batch)
+    return batch
+
+
+def minimised(batch: Batch) -> None:
+    """Newton steps to the minimum, in the middle of a flat interval of b.
+
+    Predictions that were carried along are computed anew in the end; where that shows a gap, one
+    more step closes it.
+    """
     minimise(batch)
     batch.recompute()
     batch.own()
@@ -84,8 +99,7 @@ def _solved(columns: Columns, start: Solution, system: Way, match: bool = False)
         batch.put(rough, part)
     flat = np.flatnonzero(batch.flat())
     if flat.size:
-        batch.centre(flat)
-    return batch
+        batch.recentre(flat)
 
 
 def _descend(columns: Columns, system: Way) -> tuple[Batch, int]:
@@ -159,6 +173,13 @@ def recomputed(columns: Columns, found: Solution) -> Solution:
     batch.settled[:] = True
     converged = found.converged and bool(stationary(batch).all())
     return replace(batch.at, steps=found.steps, converged=converged)
+
+
+def from_coefficients(problem: Problem, lam: float, a: Array, b: Array, steps: int = 0) -> Solution:
+    """The solution on all rows that has some coefficients and intercepts, as :func:`recomputed`."""
+    a, b = np.asfortranarray(a, dtype=problem.K.dtype), b.astype(problem.K.dtype)
+    columns = problem.targets(problem.positive, problem.ridge(lam))
+    return recomputed(columns, Solution(a, b, np.zeros_like(a), np.zeros(b.size), steps))
 
 
 def stationary(batch: Batch) -> Mask:

@@ -146,7 +146,7 @@ def test_an_influence_that_is_not_defined_has_a_reason_and_other_lambdas_values(
     assert "no point has curvature" in path.reasons[0]
 
 
-@pytest.mark.parametrize("name", ["refit", "limit", "exact", "influence"])
+@pytest.mark.parametrize("name", ["refit", "limit", "exact", "influence", "iterative"])
 def test_numerics_that_fail_at_one_lambda_spare_the_others(monkeypatch, name):
     """No matrix is known whose factors fail in all of them: a fit or a refit is made to."""
     problem = make_problem(Huber(0.3), "regression", N)
@@ -185,6 +185,19 @@ def test_folds_that_fail_at_one_lambda_spare_the_others(monkeypatch, name):
     path = make(name).prepare(problem, folds).predict(LAMS)
     assert path.reasons == ["", "", "no factor", "", ""]
     assert np.isnan(path.values[2]).all()
+
+
+@pytest.mark.parametrize("name", ["limit", "exact", "influence"])
+def test_splits_by_refit_alone_need_no_full_solution(monkeypatch, name):
+    """Splits that keep less than they remove."""
+    problem = make_problem(Huber(0.3), "regression", N)
+    rows = np.arange(N)
+    folds = Folds.from_pairs(N, [(rows[::3], rows[1::3]), (rows[1::3], rows[2::3])])
+    monkeypatch.setattr(path_module, "solve", lambda *_, **__: pytest.fail("solved"))
+    found = make(name).prepare(problem, folds).predict(LAMS)
+    expected = make("refit").prepare(problem, folds).predict(LAMS)
+    np.testing.assert_array_equal(found.values, expected.values)
+    assert found.exact.all()
 
 
 def test_block_fails_alone_where_its_factor_does():

@@ -98,6 +98,20 @@ def test_a_matrix_that_is_not_held(loss):
     assert_within_bounds(held, predict(Refit(), whole, folds, 1e-3), whole)
 
 
+def test_a_narrow_kernel_of_many_rows_that_is_not_held():
+    """The rows and the kernel for which "exact" would copy the matrix in float32."""
+    random = np.random.default_rng(0)
+    X, kernel = random.normal(size=(400, 4)), Gaussian(30.0)
+    y = np.where(X[:, [0]] + random.normal(size=(400, 1)) > 0.0, 1.0, -1.0)
+    folds = Folds.draw(KFold(3), X)
+    held, tiled = (
+        predict(Iterative(), Problem(K, y, np.ones(400), SmoothedHinge(0.5)), folds, 1e-4)
+        for K in (kernel(X), kernel.tiles(X))
+    )
+    np.testing.assert_allclose(tiled.values, held.values, atol=1e-6)
+    assert tiled.exact.all()
+
+
 def test_what_was_not_reached_is_said():
     """On more rows than are refitted for the sake of a certificate alone."""
     problem = make_problem(Squared(), "regression", 300)

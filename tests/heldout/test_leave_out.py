@@ -26,7 +26,7 @@ from onefit import newton
 from onefit.certificate import EXACT
 from onefit.fit import fit
 from onefit.folds import Folds
-from onefit.heldout import Exact, Limit, Refit, leave_out, path
+from onefit.heldout import Exact, Limit, Refit, driver, path
 from onefit.heldout.splits import Splits
 from onefit.losses import (
     EpsilonQuadratic,
@@ -37,9 +37,8 @@ from onefit.losses import (
     Squared,
     SquaredHinge,
 )
-from onefit.newton import Batch
 from onefit.problem import Problem
-from onefit.systems import SharedFactor, single
+from onefit.systems import SharedFactor, float32_cg
 
 N = 26
 SPLITS = splits(N)
@@ -96,7 +95,7 @@ def test_pairs_left_out(loss):
 
 
 @pytest.mark.parametrize(("loss", "task"), USERS, ids=USER_IDS)
-def test_a_path_of_lambdas_starts_each_from_the_last(loss, task):
+def test_a_path_of_lambdas_is_exact(loss, task):
     problem = make_problem(loss, task, N)
     lams = np.logspace(-4, 1, 5)
     held = Exact().prepare(problem, SPLITS["kfold"]).predict(lams)
@@ -107,12 +106,12 @@ def test_a_path_of_lambdas_starts_each_from_the_last(loss, task):
 
 
 def iterate_always(monkeypatch):
-    monkeypatch.setattr(single, "FEWEST", 1)
-    monkeypatch.setattr(single, "WORTH", 1e9)
+    monkeypatch.setattr(float32_cg, "MIN_CURVED_ROWS", 1)
+    monkeypatch.setattr(float32_cg, "FACTOR_STEPS_PER_ROW", 1e9)
 
 
 @pytest.mark.parametrize(("loss", "task"), USERS, ids=USER_IDS)
-def test_iterated_in_single_precision(monkeypatch, loss, task):
+def test_iterated_in_float32(monkeypatch, loss, task):
     """All but the largest lambdas of the path, in blocks."""
     iterate_always(monkeypatch)
     fit_intercept, scaling, weight = FORMS[USERS.index((loss, task)) % len(FORMS)]
@@ -120,7 +119,7 @@ def test_iterated_in_single_precision(monkeypatch, loss, task):
         loss, task, N, weight=weight, fit_intercept=fit_intercept, scaling=scaling,
         kernel=lambda X: gaussian(X, 4.0),
     )  # fmt: skip
-    full = path.FullPath(Splits.sort(problem, SPLITS["kfold"]), share=True)
+    full = path.FullPath(Splits.sort(problem, SPLITS["kfold"]), follow=True)
     lams = np.logspace(-3, 0, 4)
     full.solutions(lams)
     assert any(full.iterated)
@@ -131,17 +130,6 @@ def test_iterated_in_single_precision(monkeypatch, loss, task):
     assert held.exact.all()
     rough = Limit().prepare(problem, SPLITS["kfold"]).predict(lams)
     assert (np.abs(rough.values - expected.values).max(axis=1) <= rough.bounds.max(axis=1)).all()
-
-
-def test_folds_along_a_path_take_fewer_steps():
-    """They start on the pieces that their points were on before."""
-    problem = make_problem(SmoothedHinge(0.1), "classification", 60)
-    folds, lams = splits(60)["kfold"], np.logspace(-2, -3, 8)
-    prepared = Exact().prepare(problem, folds)
-    along = prepared.predict(lams).steps
-    alone = np.array([prepared.predict(lams[[i]])[0].steps for i in range(lams.size)])
-    np.testing.assert_array_equal(along[0], alone[0])
-    assert along[1:].sum() < 0.8 * alone[1:].sum()
 
 
 @pytest.mark.parametrize(("loss", "task"), USERS, ids=USER_IDS)
@@ -296,33 +284,12 @@ def test_points_exactly_on_a_kink():
 
 @pytest.mark.parametrize("loss", [SquaredHinge(), SmoothedHinge(0.1)])
 def test_a_solution_far_along_the_path_costs_no_digits(loss):
-    """A step is measured from another lambda's solution only where the two are near."""
+    """The next lambda starts from the solution at the last, however far that is."""
     problem, folds = make_problem(loss, "classification", 60), splits(60)["kfold"]
     along = Exact().prepare(problem, folds).predict(np.array([1e-2, 1e-10]))[1]
     alone = predict(Exact(), problem, folds, 1e-10)
     np.testing.assert_allclose(along.values, alone.values, rtol=1e-9, atol=1e-9)
     assert (along.error <= 100.0 * alone.error + 1e-9).all()
-
-
-@pytest.mark.parametrize("loss", [SquaredHinge(), SmoothedHinge(0.1)])
-def test_predictions_are_computed_anew_before_rounding_has_grown(monkeypatch, loss):
-    """Along a fine path they are carried from lambda to lambda, but not for long."""
-    anew, honest = [], Batch.recompute
-
-    def watched(self):
-        if self.at.drift.size > 1:  # folds, not the full sample
-            anew.append(self.at.drift.max())
-        honest(self)
-
-    monkeypatch.setattr(Batch, "recompute", watched)
-    problem, folds = make_problem(loss, "classification", 60), splits(60)["kfold"]
-    lams = np.logspace(-1, -5, 41)
-    along = Exact().prepare(problem, folds).predict(lams)
-    assert 1 <= len(anew) <= 60
-    assert max(anew) <= 1e-9
-    for i in range(0, 41, 4):
-        alone = predict(Refit(), problem, folds, lams[i])
-        np.testing.assert_allclose(along.values[i], alone.values, rtol=1e-9, atol=1e-9)
 
 
 # the parts
@@ -353,7 +320,7 @@ def test_updates_are_taken_where_they_cost_less(monkeypatch):
 def test_folds_in_parts(monkeypatch, width):
     problem = make_problem(Huber(0.3), "regression", N, q=2, weight="zeros")
     whole = {m.name: predict(m, problem, SPLITS["loo"], 1e-3) for m in (Exact(), Limit())}
-    monkeypatch.setattr(path, "WIDTH", width)
+    monkeypatch.setattr(path, "MAX_COLUMNS", width)
     for method in (Exact(), Limit()):
         held = predict(method, problem, SPLITS["loo"], 1e-3)
         np.testing.assert_allclose(held.values, whole[method.name].values, rtol=1e-7, atol=1e-9)
@@ -384,18 +351,18 @@ def test_the_line_search_is_used_and_needed(monkeypatch):
 @pytest.fixture
 def refits(monkeypatch):
     """The columns that were refitted."""
-    found, honest = [], leave_out._refit
+    found, honest = [], driver._refit
 
-    def watched(batch, some):
+    def watched(batch, tested, some):
         found.extend(some.tolist())
-        honest(batch, some)
+        honest(batch, tested, some)
 
-    monkeypatch.setattr(leave_out, "_refit", watched)
+    monkeypatch.setattr(driver, "_refit", watched)
     return found
 
 
 def test_a_fold_that_does_not_settle_is_refitted(monkeypatch, refits):
-    monkeypatch.setattr(leave_out, "minimise", lambda batch: newton.minimise(batch, 1))
+    monkeypatch.setattr(driver, "minimise", lambda batch: newton.minimise(batch, 1))
     for loss, task in ((Huber(0.3), "regression"), (Log(), "classification")):
         refits.clear()
         assert_equals_refit(make_problem(loss, task, N), SPLITS["kfold"], 1e-3)

@@ -22,7 +22,7 @@ from sklearn.model_selection import KFold
 from onefit import linalg
 from onefit.certificate import EXACT
 from onefit.folds import Folds, leave_one_out
-from onefit.heldout import Block, Eigen, Limit, Refit, leave_out_formula
+from onefit.heldout import Block, Eigen, Limit, Refit, refit
 from onefit.linalg.partial_eigh import SMALLEST
 from onefit.losses import Squared
 from onefit.problem import Problem
@@ -42,7 +42,7 @@ MANY = [
 @pytest.fixture
 def formula_only(monkeypatch):
     """Values as the formula gives them: small samples are refitted where its bound says little."""
-    monkeypatch.setattr(leave_out_formula, "cheap_to_refit", lambda *_: False)
+    monkeypatch.setattr(refit, "cheap_to_refit", lambda *_: False)
 
 
 def top(problem):
@@ -333,7 +333,7 @@ def test_rough_values_of_small_samples_are_refitted(method, monkeypatch):
     folds, ridge = leave_one_out(9), 1e-12
     mended = predict(method(), problem, folds, ridge)
     assert mended.exact.all()
-    monkeypatch.setattr(leave_out_formula, "cheap_to_refit", lambda *_: False)
+    monkeypatch.setattr(refit, "cheap_to_refit", lambda *_: False)
     rough = predict(method(), problem, folds, ridge)
     assert not rough.exact.any()
     truth = exact_leave_one_out(K, y, ridge, True)

@@ -13,7 +13,6 @@ from onefit.inverse import (
     TriangularInverse,
     solve_block,
 )
-from onefit.linalg.partial_eigh import SMALLEST, PartialEigh
 
 RIDGE = 0.3
 
@@ -30,20 +29,11 @@ def ridged(A):
     return np.asfortranarray(A + RIDGE * np.eye(len(A), dtype=A.dtype))
 
 
-def partial(A, root, fit_intercept):
-    """By a decomposition that is torn into blocks."""
-    found = PartialEigh.decompose(np.asfortranarray(A))
-    assert found.tears.shape[1] > 0
-    correction, values = found.correction(RIDGE), np.maximum(found.values, 0.0)
-    return EigenInverse(values, found.vectors, RIDGE, root, fit_intercept, correction=correction)
-
-
 FORMS = {
     "factor": lambda A, root, b: FactorInverse(ridged(A), root, b),
     "triangular": lambda A, root, b: TriangularInverse(ridged(A), root, b),
     "dense": lambda A, root, b: DenseInverse(ridged(A), root, b),
     "eigen": lambda A, root, b: EigenInverse.of(np.asfortranarray(A), RIDGE, root, b),
-    "partial": partial,
 }
 
 
@@ -59,7 +49,7 @@ def projected(A, root, fit_intercept):
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("form", FORMS)
 def test_it_is_the_inverse(form, fit_intercept):
-    A, root = scaled_kernel(3 * SMALLEST if form == "partial" else 40)
+    A, root = scaled_kernel(40)
     n, random = len(A), np.random.default_rng(1)
     inverse, M = FORMS[form](A.copy(), root, fit_intercept), np.linalg.inv(ridged(A))
     P, B = projected(A, root, fit_intercept), random.normal(size=(n, 3))
@@ -84,7 +74,7 @@ def test_it_is_the_inverse(form, fit_intercept):
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("form", [name for name in FORMS if name != "partial"])
+@pytest.mark.parametrize("form", FORMS)
 def test_single_precision_stays_single(form):
     A, root = scaled_kernel(dtype=np.float32)
     inverse = FORMS[form](A, root, True)

@@ -18,8 +18,7 @@ from __future__ import annotations
 
 from onefit.heldout.base import HeldOut, HeldOutMethod, HeldOutPath, Prepared
 from onefit.heldout.iterative import Iterative
-from onefit.heldout.leave_out import Exact, Limit
-from onefit.heldout.refit import Refit
+from onefit.heldout.leave_out import Exact, Limit, Refit
 from onefit.heldout.series import Influence
 from onefit.heldout.squared import Block, Eigen
 

@@ -9,7 +9,8 @@ lambdas as there are.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -228,6 +229,15 @@ class HeldOutPath:
         """No values at the i-th lambda."""
         self.values[i], self.bounds[i], self.reasons[i] = np.nan, np.nan, reason
         self.moved[i] = self.steps[i] = 0
+
+    @contextmanager
+    def attempt(self, some: list[int]) -> Iterator[None]:
+        """Whatever the numerics fail at meanwhile leaves some lambdas without values."""
+        try:
+            yield
+        except linalg.LinAlgError as error:
+            for i in some:
+                self.fail(i, str(error))
 
     def judged(self, problem: Problem) -> HeldOutPath:
         """The same, with the values that are proven called exact; no values that are not finite."""

@@ -44,13 +44,13 @@ from onefit._precise import EPSILON, summation
 from onefit._types import Array, Indices, Mask
 from onefit._validation import check_positive
 from onefit.certificate import EXACT
-from onefit.certify import bound
-from onefit.fit import solve
 from onefit.folds import Folds
 from onefit.gram import Gram
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
-from onefit.heldout.refit import cheap_to_refit, improve_by_refits
+from onefit.heldout.driver import LeaveOutDriver, Policy
+from onefit.heldout.refit import refit_uncertified
 from onefit.heldout.scaled import Scaled
+from onefit.heldout.splits import Splits
 from onefit.heldout.squared import Block, Eigen, factored
 from onefit.inverse.krylov import (
     MAX_STEPS,
@@ -60,10 +60,8 @@ from onefit.inverse.krylov import (
 )
 from onefit.inverse.low_rank import LowRank
 from onefit.linalg.slices import SLICE
-from onefit.newton import Batch, minimise
 from onefit.problem import Problem, Solution
-from onefit.solve import recomputed
-from onefit.systems import Iterative as System
+from onefit.solve import from_coefficients
 
 __all__ = ["Iterative", "fit_on_device"]
 
@@ -128,12 +126,14 @@ class Iterative(HeldOutMethod):
             )
         positive = folds.without(np.flatnonzero(problem.s == 0))
         low_rank = LowRank(problem.K, problem.s)
-        prepared = _Squared if problem.quadratic else _AnyLoss
-        return prepared(self, problem, folds, positive, low_rank)
+        if problem.quadratic:
+            return _Squared(self, problem, folds, positive, low_rank)
+        policy = Policy(self.name, low_rank=low_rank, wanted=max(self.tol, EXACT))
+        return LeaveOutDriver(Splits.columns(problem, folds), policy)
 
 
 @dataclass
-class _Iterative(Prepared):
+class _Squared(Prepared):
     method: Iterative
     problem: Problem
     folds: Folds
@@ -153,34 +153,19 @@ class _Iterative(Prepared):
         """Lambda / lam of each split."""
         return np.array([self.problem.ridge(1.0, train) for train in self.positive.train])
 
-    def empty(self, lams: Array) -> HeldOutPath:
-        """No values yet."""
-        return HeldOutPath.empty(self.problem, self.folds, "iterative", lams)
-
-    def refit(self, path: HeldOutPath, i: int, problem: Problem) -> None:
-        """Splits without a certificate, where the sample is so small that a refit costs nothing."""
-        rough = np.flatnonzero(~(path.bounds[i] <= EXACT * problem.scale).all(axis=1))
-        if (
-            not (problem.K.held and cheap_to_refit(problem.n, rough.size))
-            or self.method.tol > EXACT
-        ):
-            return
-        improve_by_refits(path, i, problem, self.positive, rough)
-
-
-@dataclass
-class _Squared(_Iterative):
     @linalg.overflowing
     def predict(self, lams: Array) -> HeldOutPath:
-        path = self.empty(lams)
+        path = HeldOutPath.empty(self.problem, self.folds, "iterative", lams)
         slow = self._slow(path.lams)
         quick = np.flatnonzero(~slow)
         for splits in self._batches(quick.size) if quick.size else ():
             self._fill(path, self._solved(path.lams[quick], splits), quick)
         if slow.any():
             self._factored(path, np.flatnonzero(slow))
-        for i in np.flatnonzero(path.done).tolist():
-            self.refit(path, i, self.problem)
+        if self.method.tol <= EXACT:
+            for i in np.flatnonzero(path.done).tolist():
+                every = np.arange(len(self.folds))
+                refit_uncertified(path, i, self.problem, self.positive, every)
         return path.judged(self.problem)
 
     def _slow(self, lams: Array) -> Mask:
@@ -421,7 +406,7 @@ def fit_on_device(problem: Problem, lam: float) -> Solution:
         b = np.zeros(q)
         if problem.fit_intercept:
             b = np.average(problem.Y - u, axis=0, weights=problem.s)
-        return _recomputed(problem, lam, a, b, 1)
+        return from_coefficients(problem, lam, a, b, 1)
     columns = np.stack([np.zeros(q, dtype=np.intp)] * 2 + [np.arange(q)])
     train = (problem.s > 0)[:, None]
     ridge = np.full(q, problem.ridge(lam))
@@ -434,14 +419,7 @@ def fit_on_device(problem: Problem, lam: float) -> Solution:
     machines.start()
     machines.iterate(systems, SHARP * problem.scale, Iterative())
     a = xp.host(xp.astype(machines.a, problem.K.dtype))
-    return _recomputed(problem, lam, a, machines.b, int(machines.steps.max()))
-
-
-def _recomputed(problem: Problem, lam: float, a: Array, b: Array, steps: int) -> Solution:
-    """A solution with its predictions."""
-    a, b = np.asfortranarray(a, dtype=problem.K.dtype), b.astype(problem.K.dtype)
-    columns = problem.targets(problem.positive, problem.ridge(lam))
-    return recomputed(columns, Solution(a, b, np.zeros_like(a), np.zeros(b.size), steps))
+    return from_coefficients(problem, lam, a, machines.b, int(machines.steps.max()))
 
 
 def _room(K: Gram) -> int:
@@ -450,35 +428,3 @@ def _room(K: Gram) -> int:
     if arrays.on_host:
         return ROOM
     return int(min(LARGE, arrays.room() / (8.0 * ARRAYS)))
-
-
-@dataclass
-class _AnyLoss(_Iterative):
-    @linalg.overflowing
-    def predict(self, lams: Array) -> HeldOutPath:
-        path, full = self.empty(lams), None
-        for i, lam in enumerate(path.lams):
-            problem = self.problem.double
-            full = solve(problem, float(lam), "iterative", full)
-            for j in range(problem.Y.shape[1]):
-                self._fold(path, i, j, problem, full.take([j]))
-            self.refit(path, i, problem)
-        return path.judged(self.problem)
-
-    def _fold(self, path: HeldOutPath, i: int, j: int, problem: Problem, full: Solution) -> None:
-        """All splits at one lambda, from the fit to all rows."""
-        ridge = path.lams[i] * self.weight
-        columns = problem.columns(j, self.train, ridge)
-        a = full.a * self.train * (problem.ridge(float(path.lams[i])) / ridge)
-        at = Solution(a, np.repeat(full.b, ridge.size), np.zeros_like(a), np.zeros(ridge.size))
-        batch = Batch.start(columns, System(problem, ridge, self.low_rank), at)
-        batch.recompute()
-        minimise(batch)
-        batch.recompute()
-        tested = np.zeros_like(self.train)
-        for k, test in enumerate(self.folds.test):
-            tested[test, k] = True
-        bound(batch, tested)
-        for k, test in enumerate(self.folds.test):
-            path.fill(i, k, j, batch.at.u[test, k], batch.error[k])
-            path.steps[i, k] = max(path.steps[i, k], batch.steps[k])

@@ -14,9 +14,8 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices
-from onefit.certificate import EXACT
 from onefit.heldout.base import HeldOutPath, Prepared
-from onefit.heldout.refit import cheap_to_refit, fill_refits, improve_by_refits, refit_fold
+from onefit.heldout.refit import fill_refits, refit_fold, refit_uncertified
 from onefit.heldout.scaled import Scaled
 from onefit.problem import Solution
 
@@ -118,10 +117,8 @@ class LeaveOut(Prepared):
         folds, which = splits.positive, splits.by_formula
         fill_refits(path, i, problem, folds, splits.by_refit)
         path.steps[i] = 0
-        rough = which[~(path.bounds[i, which] <= EXACT * problem.scale).all(axis=1)]
-        if self.scaled.in_place or not cheap_to_refit(problem.n, rough.size):
-            return
-        improve_by_refits(path, i, problem, folds, rough)
+        if not self.scaled.in_place:
+            refit_uncertified(path, i, problem, folds, which)
 
     def machines(self, lam: float) -> list[Solution]:
         """The machines of all splits as columns, per target; weights must be positive."""

@@ -1,14 +1,14 @@
 """The full-sample solutions along the lambdas, from which leave-out problems start.
 
-Solutions come from the largest lambda down, each a start of the next. Where the points with
-curvature have come to rest, with lambdas to come, one decomposition is made for all of these
-(onefit.systems.spectral): it serves the full problem and all its folds.
+Solutions come from the largest lambda down, each a start of the next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,39 +16,33 @@ from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.fit import solve
 from onefit.heldout.splits import Splits
+from onefit.inverse.low_rank import LowRank
 from onefit.losses.base import loss_of
-from onefit.newton import Batch, minimise
+from onefit.newton import Batch
 from onefit.problem import Problem, Solution
-from onefit.solve import recomputed, stationary
+from onefit.solve import from_coefficients, minimised, stationary
 from onefit.systems import (
     Cholesky,
     ColumnUpdate,
-    Narrow,
+    Float32CG,
+    Float32Kernel,
+    Iterative,
     SharedFactor,
-    SharedSpectrum,
-    Single,
     System,
     Update,
 )
 
-__all__ = ["FullPath", "curvature"]
+__all__ = ["FullPath", "Work", "curvature"]
 
-#: part of the points with curvature that may differ from the last solution for a decomposition to
-#: be made, and from that of a decomposition for it to serve (benchmarks/ablation.py)
-STEADY, SERVED = 0.02, 0.06
-#: with fewer points with curvature, neither following nor decompositions save anything
-FEWEST = 200
-#: a decomposition costs as much as so many inverses, and helps folds no larger than n / LARGE
-PRICE, LARGE = 4.0, 4
-#: numbers that decompositions may hold, in n^2
-ROOM = 2.0
+#: with fewer points with curvature, following saves nothing
+MIN_CURVED_ROWS = 200
 #: leave-out problems solved side by side; n times this many numbers are held a few times over
-WIDTH = 256
-#: Newton steps that are counted where systems are iterated: for exact leave-out problems, and for
-#: the full one, whose single column makes every step of iteration wait for memory
-NEWTON, PATH = 2, 3
+MAX_COLUMNS = 256
+#: Newton steps that float32 CG is expected to take: for exact leave-out problems, and for the full
+#: one, whose single column makes every step of iteration wait for memory (benchmarks/ablation.py)
+FOLD_NEWTON_STEPS, FULL_NEWTON_STEPS = 2, 3
 #: splits that share a Lambda, so few that a factor of its own serves each of them better
-FEW = 2
+MAX_ALONE_SPLITS = 2
 
 
 def curvature(problem: Problem, j: int, u: Array) -> Array:
@@ -61,10 +55,32 @@ def _known(problem: Problem, lam: float, given: Array | None) -> Solution | None
     """The solution that was given, coefficients above intercepts, if it is one."""
     if given is None or not np.isfinite(given).all():
         return None
-    a, b = np.asfortranarray(given[:-1], dtype=problem.Y.dtype), given[-1].astype(problem.Y.dtype)
-    columns = problem.targets(problem.positive, problem.ridge(lam))
-    found = recomputed(columns, Solution(a, b, np.zeros_like(a), np.zeros(b.size), steps=0))
+    found = from_coefficients(problem, lam, given[:-1], given[-1])
     return found if found.converged else None
+
+
+class Work(NamedTuple):
+    """Leave-out problems of one target that are solved side by side.
+
+    Attributes
+    ----------
+    j : int
+        The target.
+    lams, members : (k,) index arrays
+        The lambda and the split by formula of each.
+    system : System
+    """
+
+    j: int
+    lams: Indices
+    members: Indices
+    system: System
+
+    def start(self, solutions: Sequence[Solution | str]) -> Solution:
+        """The full solution at the lambda of each."""
+        distinct, which = np.unique(self.lams, return_inverse=True)
+        full = [one for i in distinct if isinstance(one := solutions[i], Solution)]
+        return Solution.stack([one.take([self.j]) for one in full]).take(which)
 
 
 @dataclass
@@ -74,19 +90,19 @@ class FullPath:
     Parameters
     ----------
     splits : Splits
-    share : bool, default=False
-        Whether to look for decompositions that several lambdas can share.
-    rough : bool, default=False
+    follow : bool, default=False
+        Whether solutions may follow the last by float32 CG or small changes of one factor.
+    one_step : bool, default=False
         Whether one step of every leave-out problem will follow, to which a few digits do.
+    low_rank : LowRank, default=None
+        Where given, systems are solved by conjugate gradients with this preconditioner.
 
     Attributes
     ----------
     whole : Problem
         The full sample's, with the loss that all rows together have; a loss that takes its width
         from the targets has another on every split.
-    spectra : list of lists of SharedSpectrum
-        Per target.
-    narrow : Narrow or None
+    float32 : Float32Kernel or None
         A kernel matrix that may be iterated with.
     iterated : list of bool
         The lambdas at which that pays.
@@ -96,11 +112,11 @@ class FullPath:
     """
 
     splits: Splits
-    share: bool = False
-    rough: bool = False
+    follow: bool = False
+    one_step: bool = False
+    low_rank: LowRank | None = None
     whole: Problem = field(init=False)
-    spectra: list[list[SharedSpectrum]] = field(init=False)
-    narrow: Narrow | None = field(init=False, default=None)
+    float32: Float32Kernel | None = field(init=False, default=None)
     iterated: list[bool] = field(init=False)
     batches: list[tuple[Array, Indices, Indices]] = field(init=False)
     on_host: bool = field(init=False)
@@ -108,11 +124,10 @@ class FullPath:
     def __post_init__(self) -> None:
         problem, self.whole = self.problem, self.problem.resolved
         self.on_host = problem.K.arrays.on_host
-        if self.share and self.on_host and problem.K.dtype == np.float64:
-            self.narrow = Narrow(problem)
+        if self.follow and self.on_host and problem.K.dtype == np.float64:
+            self.float32 = Float32Kernel(problem)
         pieces = problem.loss.piecewise_quadratic and bool(problem.s.all())
-        self.share = self.share and self.on_host and pieces
-        self.spectra = [[] for _ in range(problem.Y.shape[1])]
+        self.follow = self.follow and self.on_host and pieces
         self.batches = list(self._batches())
 
     @property
@@ -131,34 +146,37 @@ class FullPath:
         found: list[Solution | str] = [""] * len(lams)
         problem, self.iterated = self.whole, [False] * len(lams)
         past: tuple[float, Solution] | None = None
+        solver = "auto" if self.low_rank is None else "iterative"
         order = np.argsort(-np.asarray(lams), kind="stable")
-        for turn, i in enumerate(order):
+        for i in order:
             lam = float(lams[i])
             try:
                 start = past[1] if past else None
                 known = _known(problem, lam, (starts or {}).get(lam))
-                pays = known is None and start is not None and self._pays(problem, lam, start, PATH)
+                pays = (
+                    known is None
+                    and start is not None
+                    and self._pays(problem, lam, start, FULL_NEWTON_STEPS)
+                )
                 one = (
                     known
                     or self._along(problem, lam, past, pays)
-                    or solve(problem, lam, start=start)
+                    or solve(problem, lam, solver=solver, start=start)
                 )
-                self.iterated[i] = self._pays(problem, lam, one, 1 if self.rough else NEWTON)
+                steps = 1 if self.one_step else FOLD_NEWTON_STEPS
+                self.iterated[i] = self._pays(problem, lam, one, steps)
             except linalg.LinAlgError as error:
                 found[i] = str(error)
                 continue
-            found[i] = one
-            if self.share and past and not self.iterated[i]:
-                self._look_ahead(problem, one, past[1], len(order) - turn + 1)
-            past = lam, one
+            found[i], past = one, (lam, one)
         return found
 
     def _pays(self, problem: Problem, lam: float, near: Solution, newton: int) -> bool:
         """Whether systems around a solution are iterated at less than a factor costs."""
-        narrow, ridge = self.narrow, problem.ridge(lam)
+        float32, ridge = self.float32, problem.ridge(lam)
         targets = range(problem.Y.shape[1])
-        return narrow is not None and all(
-            narrow.pays(curvature(problem, j, near.u[:, j]), ridge, newton) for j in targets
+        return float32 is not None and all(
+            float32.pays(curvature(problem, j, near.u[:, j]), ridge, newton) for j in targets
         )
 
     def _along(
@@ -168,88 +186,84 @@ class FullPath:
 
         None if that does not do.
         """
-        if not past or not (self.share or iterated):
+        if not past or not (self.follow or iterated):
             return None
         (last, start), parts = past, []
         for j in range(problem.Y.shape[1]):
             at = start.take([j])
             d = curvature(problem, j, at.u[:, 0])
-            if np.count_nonzero(d) < FEWEST:
+            if np.count_nonzero(d) < MIN_CURVED_ROWS:
                 return None
             ridge = np.array([problem.ridge(lam)])
             system: System
-            if iterated and self.narrow is not None:
-                system = Single(self.narrow, ridge)
+            if iterated and self.float32 is not None:
+                system = Float32CG(self.float32, ridge)
             else:
-                system = ColumnUpdate(
-                    SharedFactor(problem, d, float(ridge[0]), self.spectrum(d, j), alone=True)
-                )
+                system = ColumnUpdate(SharedFactor(problem, d, float(ridge[0]), alone=True))
             columns = problem.columns(j, np.ones((problem.n, 1), dtype=bool), ridge)
             scaled = at.scaled(np.array([last / lam], dtype=at.u.dtype))
             batch = Batch.start(columns, system, at, scaled)
-            minimise(batch)
-            batch.recompute()  # the next lambda starts from predictions without drift
-            if iterated and not stationary(batch).all():
-                batch.step()
-                batch.recompute()
+            minimised(batch)  # the next lambda starts from predictions without drift
             if not stationary(batch).all():
                 return None
             parts.append(replace(batch.at, steps=int(batch.steps[0])))
         return Solution.stack(parts)
 
-    def _look_ahead(self, problem: Problem, found: Solution, before: Solution, rest: int) -> None:
-        """Decompose where the points with curvature have come to rest, with lambdas to come."""
-        for j, spectra in enumerate(self.spectra):
-            d, last = (curvature(problem, j, one.u[:, j]) for one in (found, before))
-            p = int(np.count_nonzero(d))
-            held = sum(one.size**2 for several in self.spectra for one in several)
-            if (
-                p >= FEWEST
-                and np.count_nonzero(d != last) <= STEADY * p
-                and held + p**2 <= ROOM * self.problem.n**2
-                and self.spectrum(d, j) is None
-                and self._worthwhile(rest)
-            ):
-                spectra.append(SharedSpectrum(self.problem, d))
-
-    def _worthwhile(self, lams: int) -> bool:
-        """Whether a decomposition costs less than the inverses of the lambdas; where folds are
-        large, factors of their own cost less than either.
-        """
-        largest = max((rows.size for rows in self.splits.removed), default=0)
-        return lams > PRICE and LARGE * largest <= self.problem.n
-
-    def spectrum(self, d: Array, j: int) -> SharedSpectrum | None:
-        """The decomposition that serves a solution of target ``j`` best, if any does."""
-        best = min(self.spectra[j], key=lambda one: one.changes(d), default=None)
-        if best is None or best.changes(d) > SERVED * best.size:
-            return None
-        return best
-
     def _batches(self) -> Iterator[tuple[Array, Indices, Indices]]:
         """Two large groups with one Lambda at a time at most: those may come to hold an inverse."""
         groups = sorted(self.splits.groups, key=lambda group: group[1].size)
         while groups:
-            small = [group for group in groups[:-2] if group[1].size <= FEW][: WIDTH // FEW]
+            small = [group for group in groups[:-2] if group[1].size <= MAX_ALONE_SPLITS]
+            small = small[: MAX_COLUMNS // MAX_ALONE_SPLITS]
             taken = [*small, *groups[-2:]]
             groups = groups[len(small) : -2]
             which = np.repeat(np.arange(len(taken)), [members.size for _, members in taken])
             members = np.concatenate([members for _, members in taken])
             yield np.array([w for w, _ in taken]), which, members
 
-    def systems(self, lam: float, d: Array, j: int) -> Iterator[tuple[System, Indices]]:
-        """The splits of target ``j`` side by side, with their systems around curvature d.
+    def work(self, lams: Array, solutions: Sequence[Solution | str]) -> Iterator[Work]:
+        """All leave-out problems of lambdas with a full solution, as they are solved together."""
+        targets, order = range(self.problem.Y.shape[1]), np.argsort(-lams, kind="stable")
+        yield from self._float32_work(lams, order)
+        for i in order:
+            full = solutions[i]
+            if isinstance(full, str) or self.iterated[i]:
+                continue
+            for j in targets:
+                d = curvature(self.whole, j, full.u[:, j])
+                for system, members in self.systems(float(lams[i]), d):
+                    yield Work(j, np.full(members.size, i), members, system)
+
+    def _float32_work(self, lams: Array, order: Indices) -> Iterator[Work]:
+        """The lambdas at which float32 CG pays, several side by side."""
+        if self.float32 is None:
+            return
+        weight = self.splits.weight
+        some = order[np.array(self.iterated)[order]]
+        most = max(1, MAX_COLUMNS // max(1, weight.size))
+        rounds = 1 if self.one_step else 2
+        for j, first in product(range(self.problem.Y.shape[1]), range(0, some.size, most)):
+            block, every = some[first : first + most], np.arange(weight.size)
+            which, members = (x.ravel() for x in np.meshgrid(block, every, indexing="ij"))
+            system = Float32CG(self.float32, lams[which] * weight[members], rounds)
+            yield Work(j, which, members, system)
+
+    def systems(self, lam: float, d: Array) -> Iterator[tuple[System, Indices]]:
+        """The splits side by side, with their systems around curvature d.
 
         A device has a new factor in less time than the many small steps of an update take.
         """
+        if self.low_rank is not None:
+            ridge = lam * self.splits.weight
+            yield Iterative(self.problem, ridge, self.low_rank), np.arange(ridge.size)
+            return
         if not self.on_host:
-            for first in range(0, len(self.splits.removed), WIDTH):
-                own = np.arange(first, min(first + WIDTH, len(self.splits.removed)))
+            for first in range(0, len(self.splits.removed), MAX_COLUMNS):
+                own = np.arange(first, min(first + MAX_COLUMNS, len(self.splits.removed)))
                 yield Cholesky(self.problem, lam * self.splits.weight[own]), own
             return
-        spectrum = self.spectrum(d, j)
         for weights, which, members in self.batches:
-            bases = [SharedFactor(self.problem, d, lam * float(w), spectrum) for w in weights]
-            for first in range(0, members.size, WIDTH):
-                some = slice(first, first + WIDTH)
+            bases = [SharedFactor(self.problem, d, lam * float(w)) for w in weights]
+            for first in range(0, members.size, MAX_COLUMNS):
+                some = slice(first, first + MAX_COLUMNS)
                 yield Update(bases, which[some]), members[some]

@@ -1,13 +1,13 @@
-"""The honest way: refit without the fold, predict the fold. Slow, for any loss and any split.
+"""Refits: fit without the fold, predict the fold.
 
-Every other method is tested against this one. A refit is a column of Newton's method that begins at
+A refit is a column of Newton's method that begins at
 zero, with a factor of its own, in double precision whatever the data are in; like any other
 solution it is believed as far as its certificate goes (onefit.certify).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,57 +18,27 @@ from onefit.certificate import EXACT
 from onefit.certify import WANTED
 from onefit.fit import certified
 from onefit.folds import Folds
-from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
+from onefit.heldout.base import HeldOutPath
 from onefit.newton import Batch
 from onefit.problem import Columns, Problem, Solution
 from onefit.solve import solve_columns
 
 __all__ = [
-    "Refit",
     "Refitted",
     "cheap_to_refit",
     "fill_refits",
-    "improve_by_refits",
     "refit_columns",
     "refit_fold",
+    "refit_uncertified",
 ]
 
 #: operations up to which folds are refitted for the sake of their certificate alone
-CHEAP = 1e8
+MAX_REFIT_OPERATIONS = 1e8
 
 
 def cheap_to_refit(n: int, folds: int) -> bool:
-    """Whether some folds of n rows had better be refitted than left without a certificate."""
-    return 0.0 < folds * float(n) ** 3 <= CHEAP
-
-
-class Refit(HeldOutMethod):
-    """Fit again on every training set."""
-
-    name = "refit"
-    on_device = True
-
-    def prepare(self, problem: Problem, folds: Folds) -> Prepared:
-        self.check(problem)
-        positive = folds.without(np.flatnonzero(problem.s == 0))
-        return _Refit(problem, folds, positive)
-
-
-@dataclass
-class _Refit(Prepared):
-    problem: Problem
-    folds: Folds
-    positive: Folds
-
-    @linalg.overflowing
-    def predict(self, lams: Array) -> HeldOutPath:
-        path = HeldOutPath.empty(self.problem, self.folds, "refit", lams)
-        for i in range(len(path)):
-            try:
-                fill_refits(path, i, self.problem, self.positive, range(len(self.folds)))
-            except linalg.LinAlgError as error:
-                path.fail(i, str(error))
-        return path.judged(self.problem)
+    """Whether some folds of n rows are cheap enough to refit for a certificate."""
+    return 0.0 < folds * float(n) ** 3 <= MAX_REFIT_OPERATIONS
 
 
 def fill_refits(
@@ -86,11 +56,14 @@ def fill_refits(
         path.steps[i, k] = found.solution.steps
 
 
-def improve_by_refits(
+def refit_uncertified(
     path: HeldOutPath, i: int, problem: Problem, folds: Folds, splits: Indices
 ) -> None:
-    """Refit some splits at the i-th lambda, and keep what has the smaller bound."""
-    for k in splits.tolist():
+    """Refit splits without a certificate, if that is cheap, and keep what has the smaller bound."""
+    rough = splits[~(path.bounds[i, splits] <= EXACT * problem.scale).all(axis=1)]
+    if not (problem.K.held and cheap_to_refit(problem.n, rough.size)):
+        return
+    for k in rough.tolist():
         found = refit_fold(problem, float(path.lams[i]), folds.train[k], folds.test[k])
         better = np.flatnonzero(found.error < path.bounds[i, k])
         path.fill(i, k, better, found.values[:, better], found.error[better])

@@ -32,7 +32,7 @@ a fixed order fails for small lambda. Nothing here says how large the error is; 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -40,11 +40,11 @@ from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
-from onefit.heldout.path import WIDTH, FullPath, curvature
-from onefit.heldout.refit import fill_refits
+from onefit.heldout.driver import LeaveOutDriver, Policy
+from onefit.heldout.path import MAX_COLUMNS, FullPath, curvature
 from onefit.heldout.splits import Splits
 from onefit.losses.base import loss_of, require
-from onefit.problem import Problem
+from onefit.problem import Problem, Solution
 from onefit.systems.cholesky import Factor
 
 __all__ = ["Influence", "Operator", "check_order"]
@@ -102,38 +102,29 @@ class Influence(HeldOutMethod):
                 f"{max(rows.size for rows in folds.removed)} rows; use cv=LeaveOneOut(), or "
                 "method='limit', which sums the series of any fold"
             )
-        return _Influence(Splits.sort(problem, folds), order, self.tail)
+        policy = Policy(self.name, order=order)
+        return _Influence(Splits.sort(problem, folds), policy, tail=self.tail)
 
 
 @dataclass
-class _Influence(Prepared):
-    splits: Splits
-    order: int
-    tail: bool
+class _Influence(LeaveOutDriver):
+    """The driver with terms of the series in place of Newton steps."""
 
-    @linalg.overflowing
-    def predict(self, lams: Array) -> HeldOutPath:
-        splits, problem = self.splits, self.splits.problem
-        path = HeldOutPath.empty(problem, splits.folds, "influence", lams, self.order)
-        full = FullPath(splits)
-        for i, solution in enumerate(full.solutions(path.lams)):
-            if isinstance(solution, str):
-                path.fail(i, solution)
-                continue
-            try:
-                for j, u in enumerate(solution.u.T):
-                    self._fill(path, i, j, Operator(problem, path.lams[i], j, u))
-                fill_refits(path, i, problem, splits.positive, splits.by_refit)
-            except linalg.LinAlgError as error:
-                path.fail(i, str(error))
-        path.steps[:] = 0
-        return path.judged(problem)
+    tail: bool = False
+    follow: ClassVar[bool] = False
 
-    def _fill(self, path: HeldOutPath, i: int, j: int, operator: Operator) -> None:
+    def leave_out(self, path: HeldOutPath, full: FullPath, solutions: list[Solution | str]) -> None:
+        for i, solution in enumerate(solutions):
+            if isinstance(solution, Solution):
+                with path.attempt([i]):
+                    for j, u in enumerate(solution.u.T):
+                        self._fill_series(path, i, j, Operator(full.problem, path.lams[i], j, u))
+
+    def _fill_series(self, path: HeldOutPath, i: int, j: int, operator: Operator) -> None:
         """The series of one target at one lambda."""
         which = self.splits.by_formula
-        for first in range(0, which.size, WIDTH):
-            members = np.arange(first, min(first + WIDTH, which.size))
+        for first in range(0, which.size, MAX_COLUMNS):
+            members = np.arange(first, min(first + MAX_COLUMNS, which.size))
             u = self._series(operator, members)
             for column, k in enumerate(which[members]):
                 path.fill(i, k, j, u[path.folds.test[k], column], np.nan)
@@ -144,7 +135,8 @@ class _Influence(Prepared):
         train = splits.train(members)
         # weights are s / Lambda in units of 1 / lam, for the full sample and for the fold
         part = train / splits.weight[members] - 1.0 / problem.ridge(1.0)
-        terms = operator.terms(problem.s[:, None] * part, self.order)
+        assert self.policy.order is not None
+        terms = operator.terms(problem.s[:, None] * part, self.policy.order)
         if self.tail:
             row = (~train).argmax(axis=0)
             terms[-1] /= 1.0 - operator.leverage()[row]

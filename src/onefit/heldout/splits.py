@@ -7,7 +7,7 @@ trained on by nobody: they are among the rows that every split removes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -47,6 +47,18 @@ class Splits:
         fits = np.array([2 * rows.size <= problem.n and disjoint for rows, disjoint in pairs])
         return cls(problem, folds, positive, np.flatnonzero(fits), np.flatnonzero(~fits))
 
+    @classmethod
+    def refitted(cls, problem: Problem, folds: Folds) -> Splits:
+        """All of them by refit."""
+        positive, none = folds.without(np.flatnonzero(problem.s == 0)), np.empty(0, dtype=np.intp)
+        return cls(problem, folds, positive, none, np.arange(len(folds)))
+
+    @classmethod
+    def columns(cls, problem: Problem, folds: Folds) -> Splits:
+        """All of them by formula: a column of its own serves any split."""
+        whole = cls.refitted(problem, folds)
+        return replace(whole, by_formula=whole.by_refit, by_refit=whole.by_formula)
+
     @cached_property
     def removed(self) -> list[Indices]:
         """The rows that each split by formula does without."""
@@ -68,6 +80,13 @@ class Splits:
         mask = np.ones((self.problem.n, members.size), dtype=bool)
         for column, i in enumerate(members):
             mask[self.removed[i], column] = False
+        return mask
+
+    def tested(self, members: Indices) -> Mask:
+        """The rows that some of the splits by formula test, (n, k)."""
+        mask = np.zeros((self.problem.n, members.size), dtype=bool)
+        for column, i in enumerate(members):
+            mask[self.folds.test[self.by_formula[i]], column] = True
         return mask
 
     @cached_property

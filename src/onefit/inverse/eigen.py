@@ -1,8 +1,4 @@
-"""The inverse by eigenvectors, R K R = Q diag(e) Q': M^-1 = Q diag(1/(e + c)) Q' for any c.
-
-A partial eigendecomposition (onefit.linalg.partial_eigh) leaves a correction of few columns C in
-the coordinates of Q: M^-1 = Q (diag(1/(e + c)) + C C') Q'.
-"""
+"""The inverse by eigenvectors, R K R = Q diag(e) Q': M^-1 = Q diag(1/(e + c)) Q' for any c."""
 
 from __future__ import annotations
 
@@ -32,8 +28,6 @@ class EigenInverse(RidgeInverse):
     root, fit_intercept : as of RidgeInverse
     negative : float, default=0.0
         How far below zero eigenvalues were before they were set to zero.
-    correction : (m, p) array, default=None
-        C.
     """
 
     def __init__(
@@ -44,13 +38,11 @@ class EigenInverse(RidgeInverse):
         root: Array,
         fit_intercept: bool = False,
         negative: float = 0.0,
-        correction: Array | None = None,
     ) -> None:
         super().__init__(arrays_of(vectors), root, fit_intercept)
         self.ridge, self.negative, self.vectors = ridge, negative, vectors
         number = root.dtype.type
         self.damped = np.asarray(1.0 / (values + number(ridge)), dtype=root.dtype)
-        self.correction = np.empty((values.size, 0)) if correction is None else correction
 
     @classmethod
     def of(cls, M: Any, ridge: float, root: Array, fit_intercept: bool = False) -> EigenInverse:
@@ -64,7 +56,7 @@ class EigenInverse(RidgeInverse):
         xp, Q = self.arrays, self.vectors
         b = np.asfortranarray(np.reshape(B, (self.root.size, -1)))
         inside = xp.host(xp.matmul(Q.T, xp.asarray(b)))
-        inside = self.damped[:, None] * inside + self.correction @ (self.correction.T @ inside)
+        inside = self.damped[:, None] * inside
         solved = xp.host(xp.matmul(Q, xp.asarray(np.asfortranarray(inside))))
         return solved.reshape(np.shape(B))
 
@@ -73,17 +65,11 @@ class EigenInverse(RidgeInverse):
         own = xp.rows(self.vectors, rows)
         if not xp.on_host:
             return (own * xp.asarray(self.damped)) @ own.T
-        block = linalg.gram(own * np.sqrt(self.damped), rows=True)
-        if self.correction.shape[1]:
-            linalg.add_gram(block, own @ self.correction)
-        return block
+        return linalg.gram(own * np.sqrt(self.damped), rows=True)
 
     def diagonal(self) -> Array:
         xp, Q = self.arrays, self.vectors
-        squares = xp.host(xp.matmul(Q * Q, xp.asarray(self.damped[:, None])))[:, 0]
-        if not self.correction.shape[1]:
-            return np.asarray(squares)
-        return np.asarray(squares + np.square(xp.host(Q) @ self.correction).sum(axis=1))
+        return np.asarray(xp.host(xp.matmul(Q * Q, xp.asarray(self.damped[:, None])))[:, 0])
 
     @property
     def norm(self) -> float:
@@ -93,5 +79,5 @@ class EigenInverse(RidgeInverse):
     def columns(self, rows: Indices) -> Array:
         xp = self.arrays
         own = xp.host(xp.rows(self.vectors, rows)).T
-        inside = self.damped[:, None] * own + self.correction @ (self.correction.T @ own)
+        inside = self.damped[:, None] * own
         return xp.host(xp.matmul(self.vectors, xp.asarray(np.asfortranarray(inside))))

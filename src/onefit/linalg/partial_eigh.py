@@ -116,10 +116,6 @@ class PartialEigh:
         V /= np.sqrt(np.maximum(sigma, np.finfo(sigma.dtype).eps))[:, None, :]
         return np.asarray(V.transpose(0, 2, 1) @ (damped[:, None, :] * U.T))
 
-    def correction(self, c: float) -> Array:
-        """W at one c, (n, p)."""
-        return np.asarray(self.corrections(np.array([c]))[0].T)
-
 
 def _places(beside: Array, blocks: int) -> Indices:
     """Ends of blocks of about equal size, each at the smallest element thereabouts."""

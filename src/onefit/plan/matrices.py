@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from onefit.heldout.iterative import ROOM as COLUMN_ROOM
-from onefit.heldout.path import PRICE
-from onefit.heldout.path import ROOM as SHARED
 from onefit.inverse.spectrum import HELD, ROOM
 from onefit.linalg.partial_eigh import MOST, PIECE
 from onefit.plan.cost import active_share, landmarks
@@ -133,11 +131,10 @@ def _iterative(work: Workload) -> float:
 
 
 def _columns(method: str) -> Callable[[Workload], float]:
-    """The fit, or a factor beside arrays of a column per fold; and what lambdas share."""
+    """The fit, or a factor beside arrays of a column per fold."""
 
     def matrices(work: Workload) -> float:
-        shared = SHARED if method != "influence" and work.lams > PRICE else 0.0
-        return shared + max(0.1 + _fit(work), 2.1 + COLUMNS[method] * work.folds / work.n)
+        return max(0.1 + _fit(work), 2.1 + COLUMNS[method] * work.folds / work.n)
 
     return matrices
 

@@ -1,34 +1,31 @@
 """Ways of solving the linear system of a Newton step for many columns.
 
-=========  ================================================  =====================================
-module     what it holds                                     when it is the cheapest
-=========  ================================================  =====================================
-cholesky   a factor per column, for one step                 one column, or columns far apart
-update     one inverse, from which rows leave and enter      many columns close to one base
-spectral   a decomposition in place of that inverse          lambdas with the same curvature
-single     a copy of K in single precision                   nearly diagonal K, many columns
-iterative  a low-rank factor; otherwise products with K      ten thousand rows and more
-=========  ================================================  =====================================
+==========  ============================================  ================================
+module      what it holds                                 when it is the cheapest
+==========  ============================================  ================================
+cholesky    a factor per column, for one step             one column, or columns far apart
+update      one inverse, from which rows leave and enter  many columns close to one base
+float32_cg  a copy of K in float32                        nearly diagonal K, many columns
+iterative   a low-rank factor; otherwise products with K  ten thousand rows and more
+==========  ============================================  ================================
 """
 
 from __future__ import annotations
 
 from onefit.systems.base import Model, System
 from onefit.systems.cholesky import Cholesky
+from onefit.systems.float32_cg import Float32CG, Float32Kernel
 from onefit.systems.iterative import Iterative
-from onefit.systems.single import Narrow, Single
-from onefit.systems.spectral import SharedSpectrum
 from onefit.systems.update import ColumnUpdate, SharedFactor, Update
 
 __all__ = [
     "Cholesky",
     "ColumnUpdate",
+    "Float32CG",
+    "Float32Kernel",
     "Iterative",
     "Model",
-    "Narrow",
     "SharedFactor",
-    "SharedSpectrum",
-    "Single",
     "System",
     "Update",
 ]

@@ -38,13 +38,12 @@ from onefit.inverse import DenseInverse, FactorInverse, RidgeInverse
 from onefit.problem import Problem
 from onefit.systems.base import Model, by_column
 from onefit.systems.cholesky import Cholesky
-from onefit.systems.spectral import SharedSpectrum
 
 __all__ = ["ColumnUpdate", "SharedFactor", "Update"]
 
-#: part of the points with curvature that may have changed before a new factor costs less than
-#: another change of the old one (benchmarks/ablation.py)
-CHANGED = 0.08
+#: share of the rows with curvature that may have changed before a new factor costs less than
+#: another change of the old one
+MAX_CHANGED_SHARE = 0.08
 
 #: the place of the border
 _BORDER = np.zeros(1, dtype=np.intp)
@@ -65,23 +64,13 @@ class SharedFactor:
         Curvature of the base, zero off A.
     ridge : float
         Lambda.
-    spectrum : SharedSpectrum, default=None
-        A decomposition that serves in place of an inverse; A and d are its own.
     alone : bool, default=False
         Whether there is one column: a factor costs less than an inverse then.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        d: Array,
-        ridge: float,
-        spectrum: SharedSpectrum | None = None,
-        alone: bool = False,
-    ) -> None:
-        self.spectrum, self.alone = spectrum, alone
+    def __init__(self, problem: Problem, d: Array, ridge: float, alone: bool = False) -> None:
         self.problem, self.K, self.s = problem, problem.K, problem.s
-        self.ridge, self.d = ridge, d if spectrum is None else spectrum.d
+        self.ridge, self.d, self.alone = ridge, d, alone
         self.fit_intercept = problem.fit_intercept
         self.active = np.flatnonzero(self.d > 0.0)
         self.p = self.active.size
@@ -95,8 +84,6 @@ class SharedFactor:
     @cached_property
     def inverse(self) -> RidgeInverse:
         """M^-1."""
-        if self.spectrum is not None:
-            return self.spectrum.at(self.ridge, self.rho)
         K = self.K.block(self.active)
         form = FactorInverse if self.alone else DenseInverse
         return form(linalg.unit_ridge(K, self.rho), self.rho)
@@ -134,11 +121,10 @@ class SharedFactor:
         p = self.p
         size = {c.column: p - c.leaving.size + c.entering.size for c in changes}
         fewer = [c for c in changes if c.size < 0.8 * size[c.column]]
-        have = self.spectrum is not None or "inverse" in vars(self)
+        have = "inverse" in vars(self)
         update = 0.0 if have else float(p) ** 3 / (3.0 if self.alone else 1.0)
-        # what a block of the inverse costs, per row and per row squared
-        first, second = 2.0 * p**2 * self.alone, float(p) * (self.spectrum is not None)
-        update += sum(first * c.size + second * c.size**2 + c.size**3 / 3 for c in fewer)
+        block = 2.0 * p**2 * self.alone  # what a block of the inverse costs, per row
+        update += sum(block * c.size + c.size**3 / 3 for c in fewer)
         afresh = sum(size[c.column] ** 3 / 3 + 16 * size[c.column] ** 2 for c in fewer)
         return {c.column for c in fewer} if update < afresh else set()
 
@@ -233,7 +219,7 @@ class ColumnUpdate:
     def solve(self, model: Model) -> tuple[Array, Array, Mask]:
         """As :meth:`SharedFactor.solve`, from a new base where the old one is too far."""
         base, d = self.base, model.d[:, 0]
-        if np.count_nonzero(d != base.d) > CHANGED * base.p:
+        if np.count_nonzero(d != base.d) > MAX_CHANGED_SHARE * base.p:
             self.base = SharedFactor(base.problem, d, base.ridge, alone=True)
         return self.base.solve(model)
 

@@ -1,4 +1,4 @@
-"""When iterating in single precision is taken to pay."""
+"""When iterating in float32 is taken to pay."""
 
 import numpy as np
 import pytest
@@ -6,16 +6,16 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from onefit.losses import SmoothedHinge
 from onefit.problem import Problem
-from onefit.systems import Narrow
+from onefit.systems import Float32Kernel
 
 N = 900
 
 
-def narrow(gamma: float) -> Narrow:
+def narrow(gamma: float) -> Float32Kernel:
     random = np.random.default_rng(0)
     X, Y = random.normal(size=(N, 4)), np.sign(random.normal(size=(N, 1)))
     problem = Problem(rbf_kernel(X, gamma=gamma), Y, np.ones(N), SmoothedHinge(0.1), True)
-    return Narrow(problem)
+    return Float32Kernel(problem)
 
 
 def curvature(rows: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-r"""Conjugate gradients in single precision, for kernel matrices that are nearly diagonal.
+r"""Float32 CG: conjugate gradients in single precision, for kernel matrices near a diagonal.
 
 A narrow kernel leaves every row nearly alone: K is close to the identity, nearly every row has
 curvature, and a factor costs n^3 for a matrix that hardly needs one. Conjugate gradients take a few
@@ -14,9 +14,9 @@ refinement). In the copy of K, entries that are lost beside its diagonal are zer
 products of them underflow, which takes processors a hundred times as long.
 
 **When it pays.** The steps depend on how K's eigenvalues are spread beside the ridge; a trial with
-one column, which costs little, counts them (:meth:`Narrow.pays`). A factor of p rows takes p^3
-operations, a step n^2 for each column, so that a factor is worth a number of steps in proportion
-to p (p/n)^2.
+one column, which costs little, counts them (:meth:`Float32Kernel.pays`). A factor of p rows takes
+p^3 operations, a step n^2 for each column, so that a factor is worth a number of steps in
+proportion to p (p/n)^2.
 """
 
 from __future__ import annotations
@@ -33,19 +33,20 @@ from onefit.inverse.krylov import Ridged, bordered, conjugate_gradients
 from onefit.problem import Problem
 from onefit.systems.base import Model
 
-__all__ = ["Narrow", "Single"]
+__all__ = ["Float32CG", "Float32Kernel"]
 
-#: the part of a residual that one round of iteration leaves
-LEFT = 1e-4
-#: steps of iteration, in all, that a factor of n rows is worth, in n
-WORTH = 0.03
-#: with fewer rows than this with curvature a factor costs nothing
-FEWEST = 300
-#: entries of K, beside its diagonal, that the copy does without
-LOST = 1e-12
+#: relative residual that one round of iteration leaves
+ROUND_TOLERANCE = 1e-4
+#: steps of iteration, in total, that cost as much as a factor of n rows, per row
+#: (benchmarks/ablation.py)
+FACTOR_STEPS_PER_ROW = 0.03
+#: with fewer rows with curvature, a factor is always taken
+MIN_CURVED_ROWS = 300
+#: entries of K that the copy sets to zero, relative to its diagonal
+DROPPED_ENTRY = 1e-12
 
 
-class Narrow:
+class Float32Kernel:
     """A kernel matrix in single precision, and what iterating with it costs.
 
     Parameters
@@ -66,7 +67,7 @@ class Narrow:
     def K(self) -> DenseGram:
         """The copy."""
         copy = np.asarray(self.problem.K.matrix, dtype=np.float32)
-        small = np.float32(LOST * self.problem.norms.diagonal)
+        small = np.float32(DROPPED_ENTRY * self.problem.norms.diagonal)
         return DenseGram(np.where(np.abs(copy) < small, np.float32(0.0), copy))
 
     def pays(self, d: Array, ridge: float, newton: int) -> bool:
@@ -77,9 +78,9 @@ class Narrow:
         no such upper bound.
         """
         n, p = d.size, int(np.count_nonzero(d))
-        worth = int(WORTH * p * (p / n) ** 2 / newton)
+        worth = int(FACTOR_STEPS_PER_ROW * p * (p / n) ** 2 / newton)
         before, fewest, most = self.last
-        if p < FEWEST or (fewest > worth and ridge <= before):
+        if p < MIN_CURVED_ROWS or (fewest > worth and ridge <= before):
             return False
         if most * np.sqrt(before / ridge) > worth:
             root = np.sqrt(self.problem.s * d / (2.0 * ridge))[:, None]
@@ -94,7 +95,7 @@ class Narrow:
         right = ((root > 0.0) * random.normal(size=root.shape)).astype(np.float32)
         systems = self.systems(root)
         size = np.sqrt(linalg.dots(right, right))
-        return int(conjugate_gradients(systems, right, LEFT * size, most + 1).steps[0])
+        return int(conjugate_gradients(systems, right, ROUND_TOLERANCE * size, most + 1).steps[0])
 
     def systems(self, root: Array) -> Ridged:
         """I + R K R for the columns of ``root``, the diagonals of R."""
@@ -104,31 +105,31 @@ class Narrow:
         return Ridged.prepare(self.K, F, root.astype(np.float32), np.arange(k), ones, centred)
 
 
-class Single:
+class Float32CG:
     """The systems of a Newton step in rounds of iteration and refinement.
 
     Parameters
     ----------
-    narrow : Narrow
+    kernel : Float32Kernel
     ridge : (k,) array
         Lambda of each column.
     rounds : int, default=2
-        Each leaves LEFT of what the last did.
+        Each leaves ROUND_TOLERANCE of what the last did.
     """
 
     curvature: Array | None = None
 
-    def __init__(self, narrow: Narrow, ridge: Array, rounds: int = 2) -> None:
-        self.narrow, self.ridge, self.rounds = narrow, ridge, rounds
+    def __init__(self, kernel: Float32Kernel, ridge: Array, rounds: int = 2) -> None:
+        self.kernel, self.ridge, self.rounds = kernel, ridge, rounds
 
     @property
     def tolerance(self) -> float:
         """The part of a residual that a solution leaves."""
-        return LEFT**self.rounds
+        return ROUND_TOLERANCE**self.rounds
 
-    def take(self, columns: Any) -> Single:
+    def take(self, columns: Any) -> Float32CG:
         """That of some of the columns."""
-        return Single(self.narrow, self.ridge[columns], self.rounds)
+        return Float32CG(self.kernel, self.ridge[columns], self.rounds)
 
     def solve(self, model: Model) -> tuple[Array, Array, Mask]:
         """Changes da and db of every column, and which intercepts are determined."""
@@ -137,17 +138,17 @@ class Single:
         some = np.flatnonzero(curved)
         if some.size:
             a[:, some], b[some] = self.take(some)._refined(model.take(some))
-        return a, b, curved | (not self.narrow.problem.fit_intercept)
+        return a, b, curved | (not self.kernel.problem.fit_intercept)
 
     def _refined(self, model: Model) -> tuple[Array, Array]:
         """Changes of columns that all have rows with curvature."""
-        problem, curved = self.narrow.problem, model.d > 0.0
+        problem, curved = self.kernel.problem, model.d > 0.0
         c = 2.0 * self.ridge / np.where(curved, problem.s[:, None] * model.d, np.inf)
         root = np.where(curved, 1.0 / np.sqrt(np.where(curved, c, 1.0)), 0.0)
-        systems = self.narrow.systems(root)
-        a, b = bordered(systems, root, model.missing, model.total, LEFT)
+        systems = self.kernel.systems(root)
+        a, b = bordered(systems, root, model.missing, model.total, ROUND_TOLERANCE)
         for _ in range(self.rounds - 1):
             e = (model.missing - problem.K.matmul(a) - c * a - b) * curved
-            da, db = bordered(systems, root, e, model.total + a.sum(axis=0), LEFT)
+            da, db = bordered(systems, root, e, model.total + a.sum(axis=0), ROUND_TOLERANCE)
             a, b = a + da, b + db
         return a, b
