@@ -37,9 +37,16 @@ from onefit.heldout.refit import cheap_to_refit, fill_refits, refit_columns, ref
 from onefit.heldout.splits import Splits
 from onefit.inverse.low_rank import LowRank
 from onefit.newton import Batch, minimise
-from onefit.problem import Problem, Solution
+from onefit.problem import Columns, Problem, Solution
+from onefit.systems import System
 
 __all__ = ["LeaveOutDriver", "Policy"]
+
+#: the most by which solutions are multiplied on their way to the next lambda: their rounding errors
+#: grow with it
+MAX_SCALING = 32.0
+#: leave-out solutions at the last lambda and their Lambda, by target and splits
+_Last = dict[tuple[int, bytes], tuple[Solution, Array]]
 
 
 @dataclass(frozen=True)
@@ -109,10 +116,11 @@ class LeaveOutDriver(Prepared):
 
     def leave_out(self, path: HeldOutPath, full: FullPath, solutions: list[Solution | str]) -> None:
         """Fill the splits by formula, at the lambdas that have a full solution."""
+        last: _Last = {}
         for work in full.work(path.lams, solutions):
             if path.done[work.lams].all():
                 with path.attempt(np.unique(work.lams).tolist()):
-                    self._fill(path, work, self._solved(work, path.lams, solutions))
+                    self._fill(path, work, self._solved(work, path.lams, solutions, last))
 
     def machines(self, lam: float) -> list[Solution]:
         """The machines of all splits as columns, per target; weights must be positive."""
@@ -124,7 +132,7 @@ class LeaveOutDriver(Prepared):
         zero = Solution.zero(problem.n, len(splits.folds), np.float64)
         found = [zero.copy() for _ in range(problem.Y.shape[1])]
         for work in full.work(lams, solutions):
-            batch, _ = self._solved(work, lams, solutions)
+            batch, _ = self._solved(work, lams, solutions, {})
             found[work.j].put(splits.by_formula[work.members], batch.at)
         for k in splits.by_refit:
             refitted = refit_fold(problem, lam, splits.folds.train[k], splits.folds.test[k])
@@ -145,13 +153,16 @@ class LeaveOutDriver(Prepared):
         return FullPath(self._working, follow, policy.one_step, policy.low_rank)
 
     def _solved(
-        self, work: Work, lams: Array, solutions: list[Solution | str]
+        self, work: Work, lams: Array, solutions: list[Solution | str], last: _Last
     ) -> tuple[Batch, Indices]:
-        """Leave-out problems from the full solution, and how many rows changed their piece."""
+        """Leave-out problems at their solutions or limits, and how many rows changed their piece."""
         splits, policy = self._working, self.policy
         ridge = lams[work.lams] * splits.weight[work.members]
         columns = splits.problem.columns(work.j, splits.train(work.members), ridge)
-        batch = Batch.start(columns, work.system, work.start(solutions))
+        key = work.j, work.members.tobytes()
+        batch = _from_last(columns, work.system, last.get(key))
+        if batch is None:
+            batch = Batch.start(columns, work.system, work.start(solutions))
         before, tested = batch.pieces, splits.tested(work.members)
         if policy.one_step:
             _one_step(batch)
@@ -163,6 +174,8 @@ class LeaveOutDriver(Prepared):
         else:
             bound(batch, tested)
         _refit(batch, tested, self._to_refit(batch))
+        if not (columns.K.arrays.on_host or policy.one_step or batch.smooth):
+            last[key] = batch.at, ridge
         return batch, ((batch.pieces != before) & columns.train).sum(axis=0)
 
     def _to_refit(self, batch: Batch) -> Indices:
@@ -189,6 +202,22 @@ class LeaveOutDriver(Prepared):
             path.fill(i, k, work.j, values, batch.error[column])
             path.moved[i, k] = max(path.moved[i, k], moved[column])
             path.steps[i, k] = max(path.steps[i, k], batch.steps[column])
+
+
+def _from_last(
+    columns: Columns, system: System, last: tuple[Solution, Array] | None
+) -> Batch | None:
+    """Leave-out problems at their solutions of the last lambda, for a piecewise quadratic loss.
+
+    On a device, where every step takes a factor, that saves most of the steps (benchmarks/gpu.py,
+    part svm); on the host, where a step is a small change of a shared factor, it gains nothing.
+    """
+    if last is None:
+        return None
+    ratio = last[1] / columns.ridge
+    if (ratio > MAX_SCALING).any():
+        return None
+    return Batch.start(columns, system, last[0], last[0].scaled(ratio.astype(columns.K.dtype)))
 
 
 def _kept(solutions: list[Solution | str], problem: Problem) -> Array:
