@@ -7,7 +7,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: help demo browser test coverage test-slow test-matrix lint format types bench readme papers docs release-check clean
+.PHONY: help demo browser test test-papers coverage test-slow test-matrix lint format types bench readme papers docs release-check clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -20,7 +20,10 @@ demo: $(VENV)/.with-cli,report  ## select a model on a bundled data set, and wri
 test: $(VENV)/.with-dev  ## tests and doctests
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2
 
-coverage: $(VENV)/.with-dev  ## the same, with the lines that no test reaches
+test-papers: $(VENV)/.papers  ## tests of the papers' experiments
+	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 papers/tests papers/src
+
+coverage: $(VENV)/.with-dev  ## tests and doctests, with the lines that no test reaches
 	$(ONE_THREAD) $(BIN)/python -m pytest -n 2 --cov --cov-report=term
 
 test-slow: $(VENV)/.with-dev  ## the long tests
@@ -55,8 +58,8 @@ readme: $(VENV)/.with-dev  ## table and picture of the README, from the committe
 	$(BIN)/python benchmarks/readme_table.py
 	$(BIN)/python benchmarks/readme_picture.py
 
-papers: $(VENV)/.with-dev  ## docs/papers.md, from the committed results of the papers
-	$(BIN)/python docs/papers_page.py
+papers: $(VENV)/.papers  ## docs/papers.md, from the committed results of the papers
+	$(BIN)/python papers/page/write.py
 
 docs: $(VENV)/.with-docs  ## the documentation with its figures, into site/; a broken link is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
@@ -71,13 +74,18 @@ browser:  ## Debian's chromium, for the tests of the report (as root)
 clean:  ## everything make has made, .venv too
 	rm -rf $(VENV) .venv-3.* build dist site htmlcov .coverage .coverage.* .hypothesis
 	rm -rf .pytest_cache .mypy_cache .ruff_cache
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests papers -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # .venv with one of the extras of pyproject.toml; _version.py holds the version.
 $(VENV)/.with-%: pyproject.toml src/onefit/_version.py | $(VENV)/.created
 	$(BIN)/python -m pip install --quiet --editable '.[$*]'
 	@# the CPU build of PyTorch, for the tests of devices; without it they are skipped
 	-@[ $* != dev ] || $(BIN)/python -m pip install --quiet --retries 1 'torch==$(TORCH)' --extra-index-url https://download.pytorch.org/whl/cpu
+	@touch $@
+
+# the papers' experiments beside the package
+$(VENV)/.papers: papers/pyproject.toml $(VENV)/.with-dev
+	$(BIN)/python -m pip install --quiet --editable ./papers
 	@touch $@
 
 $(VENV)/.created:

@@ -56,7 +56,7 @@ def on_files(files: Any, config: Any, **_: Any) -> Any:
     """Add result tables, the papers' pages of results, and the pictures of both."""
     pictures = [path for path in sorted(RESULTS.glob("*.png")) if "_quick" not in path.stem]
     added = {f"results/{path.name}": path for path in [*committed(), *pictures]}
-    for page in sorted((ROOT / "experiments").glob("*/results.md")):
+    for page in sorted(findings.EXPERIMENTS.glob("*/results.md")):
         added[f"gallery/results/{page.parent.name}.md"] = page
     made.update(drawing.draw_all())
     added |= {f"gallery/{name}": path for name, path in made.items() if path.suffix == ".svg"}

@@ -1,8 +1,8 @@
 """Run the scripts of the gallery, and again only when something that they read has changed.
 
 ``gallery/figures/NAME.py`` writes to ``build/gallery/NAME/``, from where the hook of MkDocs takes
-pictures and pieces of pages. What a script reads: itself, what the scripts share, the package, and
-the committed results of the paper of the same name.
+pictures and pieces of pages. What a script reads: itself, what the scripts share, the package, the
+committed results of the paper of the same name, and the numbers that the paper prints.
 """
 
 from __future__ import annotations
@@ -46,8 +46,10 @@ def draw(script: Path, folder: Path, root: Path) -> bool:
 
 def inputs(script: Path, root: Path) -> list[Path]:
     """Every file that a script's output depends on."""
-    results = root / "experiments" / script.stem / "results.csv"
-    found = [script, script.with_name(SHARED), *(root / "src").rglob("*.py"), results]
+    papers = root / "papers"
+    results = papers / "experiments" / script.stem / "results.csv"
+    published = papers / "src" / "onefit_papers" / "published" / f"{script.stem}.csv"
+    found = [script, script.with_name(SHARED), *(root / "src").rglob("*.py"), results, published]
     return sorted(path for path in found if path.is_file())
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-EXPERIMENTS = ROOT / "experiments"
+EXPERIMENTS = ROOT / "papers" / "experiments"
 RESULTS = ROOT / "benchmarks" / "results"
 PAPERS = ("jmlr2008", "icml2014", "ecml2014", "ins2016", "ieice2019")
 VERDICTS = ("held", "not held", "not testable")
@@ -29,7 +29,7 @@ def absent(paper: str) -> str:
     """What stands in the place of results that are not committed."""
     return (
         f"The results of the full run of `{paper}` are not committed at this version. "
-        f"`onefit reproduce {paper} --full` makes them."
+        f"`onefit-papers {paper} --full` makes them."
     )
 
 

@@ -14,8 +14,8 @@ DOCS = ROOT / "docs"
 GALLERY = DOCS / "gallery"
 PAGES = [page for page in sorted(GALLERY.glob("*.md")) if page.stem != "index"]
 MARKS = {
-    "results", "headlines", "verdicts", "coverage", "overview", "cell", "verdict", "evidence",
-    "claims", "part", "reference", "table", "chart", "speed",
+    "results", "headlines", "verdicts", "coverage", "claims", "part", "reference", "table", "chart",
+    "speed",
 }  # fmt: skip
 SCRIPT = """
 import sys
@@ -27,11 +27,17 @@ with (folder.parent / "runs").open("a") as file:
 """
 
 
-@pytest.fixture(scope="module")
-def drawing():
+@pytest.fixture(scope="module", autouse=True)
+def scripts():
+    """The modules of the documentation can be imported."""
     sys.path.insert(0, str(DOCS))
-    yield importlib.import_module("drawing")
+    yield
     sys.path.remove(str(DOCS))
+
+
+@pytest.fixture(scope="module")
+def drawing(scripts):
+    return importlib.import_module("drawing")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
@@ -48,9 +54,8 @@ def test_what_a_page_shows_is_what_its_script_makes(page):
 
 
 def test_every_paper_has_a_page_and_every_page_a_place_in_the_contents():
-    from onefit.reproduce.run import PAPERS
-
-    assert {page.stem for page in PAGES} == {"toy", *PAPERS}
+    papers = importlib.import_module("findings").PAPERS
+    assert {page.stem for page in PAGES} == {"toy", *papers}
     contents = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     for page in PAGES:
         assert f"gallery/{page.name}" in contents
@@ -97,7 +102,8 @@ def test_scripts_are_run_once(drawing, tree):
         ("docs/gallery/figures/one.py", ["one"]),
         ("docs/gallery/figures/common.py", ["one", "two"]),
         ("src/module.py", ["one", "two"]),
-        ("experiments/two/results.csv", ["two"]),
+        ("papers/experiments/two/results.csv", ["two"]),
+        ("papers/src/onefit_papers/published/one.csv", ["one"]),
     ],
 )
 def test_scripts_run_again_when_something_they_read_changes(drawing, tree, changed, expected):
@@ -112,7 +118,7 @@ def test_scripts_run_again_when_something_they_read_changes(drawing, tree, chang
 
 
 def test_results_taken_back_take_their_pictures_along(drawing, tree):
-    results = tree / "experiments" / "one" / "results.csv"
+    results = tree / "papers" / "experiments" / "one" / "results.csv"
     results.parent.mkdir(parents=True)
     results.write_text("a\n")
     drawing.draw_all(tree)

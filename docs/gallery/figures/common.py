@@ -1,4 +1,4 @@
-"""What the figures of the gallery share: a style, and a paper's committed results.
+"""What the figures of the gallery share: a style, a paper's committed results, its own numbers.
 
 A script of this folder is run as ``python SCRIPT OUT`` while the documentation is built. Every SVG
 file that it writes to the folder OUT can be shown by the page of the same name, and every Markdown
@@ -20,9 +20,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-from onefit.reproduce.results import Results
-
-ROOT = Path(__file__).resolve().parents[3]
+PAPERS = Path(__file__).resolve().parents[3] / "papers"
+#: the reading that is compared with the paper
+MAIN = "main"
 #: told apart by most eyes
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#666666")
 BLUE, RED, GREEN, PINK, ORANGE, SKY, GREY = COLOURS
@@ -43,16 +43,62 @@ plt.rcParams.update(
 )
 
 
+class Results:
+    """Measurements of a paper's tables: one value per replicate in every cell."""
+
+    def __init__(self, rows: list[dict[str, str]]) -> None:
+        cells: dict[tuple[str, str, str, str], dict[int, float]] = {}
+        for row in rows:
+            key = (row["table"], row["variant"], row["row"], row["column"])
+            cells.setdefault(key, {})[int(row["replicate"])] = float(row["value"])
+        self._cells = {k: np.array([own[i] for i in sorted(own)]) for k, own in cells.items()}
+
+    def values(self, table: str, row: str, column: str, variant: str = MAIN) -> np.ndarray:
+        """In the order of the replicates; empty where nothing was measured."""
+        return self._cells.get((table, variant, row, column), np.empty(0))
+
+    def mean(self, table: str, row: str, column: str, variant: str = MAIN) -> float:
+        """Over replicates, NaN where there is none."""
+        values = self.values(table, row, column, variant)
+        return float(values.mean()) if values.size else float("nan")
+
+    def median(self, table: str, row: str, column: str, variant: str = MAIN) -> float:
+        """Over replicates, NaN where there is none."""
+        values = self.values(table, row, column, variant)
+        return float(np.median(values)) if values.size else float("nan")
+
+    def tables(self) -> list[str]:
+        """Names of the tables, in the order of measurement, as all that follow."""
+        return list(dict.fromkeys(key[0] for key in self._cells))
+
+    def variants(self, table: str) -> list[str]:
+        """Names of the readings that have this table."""
+        return list(dict.fromkeys(key[1] for key in self._cells if key[0] == table))
+
+    def rows(self, table: str) -> list[str]:
+        """Names of the rows of a table in the main reading."""
+        return list(dict.fromkeys(key[2] for key in self._cells if key[:2] == (table, MAIN)))
+
+    def columns(self, table: str) -> list[str]:
+        """Names of the columns of a table in the main reading."""
+        return list(dict.fromkeys(key[3] for key in self._cells if key[:2] == (table, MAIN)))
+
+
 def committed(paper: str) -> Results | None:
     """The results of the full run that is committed, None where there are none."""
-    path = ROOT / "experiments" / paper / "results.csv"
-    if not path.exists():
-        return None
+    path = PAPERS / "experiments" / paper / "results.csv"
+    return Results(_read(path)) if path.exists() else None
+
+
+def published(paper: str) -> dict[tuple[str, str, str], float]:
+    """The numbers that a paper prints, by table, row and column; NaN for those not readable."""
+    lines = _read(PAPERS / "src" / "onefit_papers" / "published" / f"{paper}.csv")
+    return {(r["table"], r["row"], r["column"]): float(r["mean"] or "nan") for r in lines}
+
+
+def _read(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8", newline="") as file:
-        rows: list[dict[str, Any]] = list(csv.DictReader(file))
-    for row in rows:
-        row["replicate"], row["value"] = int(row["replicate"]), float(row["value"])
-    return Results(rows)
+        return list(csv.DictReader(file))
 
 
 def panels(count: int, width: int, height: float = 2.2) -> tuple[Figure, list[Any]]:

@@ -8,14 +8,13 @@ from pathlib import Path
 import common
 import matplotlib.pyplot as plt
 import numpy as np
-from common import BLUE, COLOURS, GREEN, GREY, RED
+from common import BLUE, COLOURS, GREEN, GREY, RED, Results
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from onefit import KernelClassifier, KernelSearchCV
 from onefit.criteria import KernelStability
-from onefit.reproduce.results import Results
 
 TAUS = 2.0 ** np.arange(-10, 11)
 
@@ -72,7 +71,7 @@ def figure1(results: Results, out: Path) -> None:
 
 def table1(results: Results, out: Path) -> None:
     """Test error of k-KS minus that of k-CV, set by set, at each lambda."""
-    names = list(dict.fromkeys(r["table"] for r in results.all if r["table"].startswith("1 ")))
+    names = [name for name in results.tables() if name.startswith("1 ")]
     figure, axes = plt.subplots(1, 2, figsize=(9.0, 3.0), sharey=True)
     for axis, k in zip(axes, (5, 10), strict=True):
         for i, (name, colour) in enumerate(zip(names, COLOURS, strict=False)):

@@ -8,14 +8,13 @@ from pathlib import Path
 import common
 import matplotlib.pyplot as plt
 import numpy as np
-from common import COLOURS, GREY
+from common import COLOURS, GREY, Results
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
 from onefit import KernelRegressor, heldout_predict
 from onefit.heldout import Influence
-from onefit.reproduce.results import Results
 
 LAMS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 ORDERS = (1, 2, 3, 4, 5, 6, 8, 10)

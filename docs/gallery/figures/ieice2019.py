@@ -9,10 +9,9 @@ from time import perf_counter
 import common
 import matplotlib.pyplot as plt
 import numpy as np
-from common import COLOURS
+from common import COLOURS, MAIN, Results
 
 from onefit import KernelRegressor, KernelSearchCV
-from onefit.reproduce.results import MAIN, Results
 
 COUNTS = (1, 2, 4, 8, 16, 32)
 ROWS = 400

@@ -8,7 +8,7 @@ from pathlib import Path
 import common
 import matplotlib.pyplot as plt
 import numpy as np
-from common import COLOURS, GREY
+from common import COLOURS, GREY, Results
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import MinMaxScaler
@@ -17,7 +17,6 @@ from onefit import KernelClassifier, KernelSearchCV
 from onefit.criteria import granularity
 from onefit.heldout import Exact, Influence
 from onefit.losses import SmoothedHinge
-from onefit.reproduce.results import Results
 
 LAMS = 2.0 ** np.arange(-10, 4)
 ACCURACIES = (0.2, 0.1, 0.05)
@@ -64,7 +63,7 @@ def figure1(out: Path) -> None:
 
 def table(results: Results, number: str, name: str, out: Path) -> None:
     """Bars of a table, one panel for each kernel."""
-    tables = dict.fromkeys(row["table"] for row in results.all)
+    tables = results.tables()
     panels = [each for each in tables if each.startswith(f"{number} ")]
     figure, axes = plt.subplots(len(panels), 1, figsize=(9.0, 2.8 * len(panels)), squeeze=False)
     for axis, panel in zip(axes.flat, panels, strict=True):

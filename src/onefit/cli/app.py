@@ -167,40 +167,6 @@ def demo(
         run(report)
 
 
-@app.command()
-def reproduce(
-    paper: Annotated[
-        str, typer.Argument(help="jmlr2008, icml2014, ecml2014, ins2016, ieice2019 or all.")
-    ],
-    full: Annotated[
-        bool, typer.Option("--full/--quick", help="Everything, or a few sets and splits.")
-    ] = False,
-    data: Annotated[
-        Path | None, typer.Option(help="Folder of data sets; else ONEFIT_DATA_DIR, else OpenML.")
-    ] = None,
-    jobs: Annotated[int, typer.Option(help="Units measured side by side.")] = 1,
-    out: Annotated[
-        Path | None, typer.Option(help="Where results go; experiments/PAPER by default.")
-    ] = None,
-    replicates: Annotated[
-        int | None,
-        typer.Option(min=1, help="The most random splits of a data set, or trials of a timing."),
-    ] = None,
-    allow_dirty: Annotated[
-        bool, typer.Option("--allow-dirty", help="Full runs from changes that are in no commit.")
-    ] = False,
-    traceback: Traceback = False,
-) -> None:
-    """Run a paper's tables and figures again, and set its numbers beside ours.
-
-    An interrupted run goes on where it was when it is started again.
-    """
-    with clear_errors(traceback):
-        from onefit.reproduce import reproduce as run
-
-        run(paper, "full" if full else "quick", data, jobs, out, replicates, allow_dirty)
-
-
 app.command()(compare)
 
 

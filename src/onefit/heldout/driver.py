@@ -155,7 +155,7 @@ class LeaveOutDriver(Prepared):
     def _solved(
         self, work: Work, lams: Array, solutions: list[Solution | str], last: _Last
     ) -> tuple[Batch, Indices]:
-        """Leave-out problems at their solutions or limits, and how many rows changed their piece."""
+        """Leave-out problems, solved or at their limits, and how many rows changed piece."""
         splits, policy = self._working, self.policy
         ridge = lams[work.lams] * splits.weight[work.members]
         columns = splits.problem.columns(work.j, splits.train(work.members), ridge)
