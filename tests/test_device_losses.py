@@ -21,6 +21,7 @@ from onefit.gram import DeviceGram
 from onefit.heldout import METHODS, Refit
 from onefit.kernels import Gaussian, Matern32
 from onefit.linalg import arrays_of
+from onefit.losses import SmoothedHinge
 from onefit.problem import Problem
 
 N = 48
@@ -167,3 +168,17 @@ def test_heldout_predict_of_a_support_vector_machine():
     assert found.method == wanted.method == "exact"
     assert np.abs(found.predictions - wanted.predictions).max() < 1e-8
     assert (found.labels == wanted.labels).all()
+
+
+def test_folds_start_at_the_last_lambda():
+    """On a device every step takes a factor: fewer steps than lambda by lambda, same values."""
+    case = (SmoothedHinge(0.05), "classification")
+    problem, folds = make(*case, FORMS[0], bring("torch"))
+    lams = np.geomspace(1e-1, 1e-4, 7)
+    found = METHODS["exact"]().prepare(problem, folds).predict(lams)
+    alone = [METHODS["exact"]().prepare(problem, folds).predict(lams[[i]]) for i in range(7)]
+    assert found.exact.all()
+    np.testing.assert_allclose(
+        found.values, np.concatenate([one.values for one in alone]), atol=1e-6
+    )
+    assert found.steps[1:].sum() < 0.8 * sum(one.steps.sum() for one in alone[1:])
