@@ -43,15 +43,15 @@ def choose_metric(y: Array, task: str, options: Options) -> tuple[Any, str]:
     if task == "regression":
         name = "r2" if y.ndim == 2 else options.amounts_by
         words = "R²" if name == "r2" else "root mean squared error"
-        return name, f"metric: {words} of all held-out rows together ({flag} takes others)"
+        return name, f"metric: {words} of all held-out rows together (change with {flag})"
     counts = np.unique(y, return_counts=True)[1]
-    advice = "takes others"
+    advice = f"change with {flag}"
     if counts.min() < RARE * counts.sum() / counts.size:
         advice = (
-            f"balanced_accuracy counts classes alike: the smallest has {counts.min()} of "
+            f"{flag} balanced_accuracy counts classes alike: the smallest has {counts.min()} of "
             f"{counts.sum()} rows"
         )
-    return "accuracy", f"metric: accuracy ({flag} {advice})"
+    return "accuracy", f"metric: accuracy ({advice})"
 
 
 def _asked(options: Options, task: str) -> Any:

@@ -201,7 +201,7 @@ def _about_loss(options: Options) -> str:
     if options.loss:
         return f"{options.loss} loss, as asked"
     flag = options.word("loss")
-    return f"squared loss: its held-out predictions are exact and cheapest ({flag} takes others)"
+    return f"squared loss: its held-out predictions are exact and cheapest (change with {flag})"
 
 
 def _machine(task: str, y: Array, options: Options) -> Any:
