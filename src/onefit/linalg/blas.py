@@ -88,8 +88,9 @@ def fortran(a: Array) -> Array:
 
 #: rows gathered at a time, few enough to stay in the cache
 _GATHERED = 64
-#: the part of the rows beyond which reading all of them costs less than gathering those
-_MOST = 0.7
+#: the part of the rows beyond which reading all of them costs less than gathering those, for
+#: several columns and for one
+_MOST, _MOST_ALONE = 0.7, 0.25
 
 
 def submatrix(a: Array, rows: Indices, columns: Indices) -> Array:
@@ -126,7 +127,7 @@ def dots(a: Array, b: Array) -> Array:
 def row_product(a: Array, b: Array) -> Array:
     """a b for a symmetric a, reading only the rows of a that some column of b needs."""
     rows = np.flatnonzero(b.any(axis=1))
-    if rows.size > _MOST * a.shape[0]:
+    if rows.size > (_MOST if b.shape[1] > 1 else _MOST_ALONE) * a.shape[0]:
         return matmul(a, b[:, 0])[:, None] if b.shape[1] == 1 else matmul(a, b)
     a = a.T if a.flags.f_contiguous else a  # rows that lie in a row, as in submatrix
     out = np.zeros(b.shape, dtype=a.dtype, order="F")
