@@ -1,7 +1,7 @@
 """Callbacks of scikit-learn, which has them from version 1.9 on; before that, their plain form.
 
-In the plain form a callback is told of a task's begin and end by ``on_fit_task_begin(estimator,
-context)`` and ``on_fit_task_end(estimator, context)``, and not of the data.
+In the plain form ``on_fit_task_begin(estimator, context)`` and ``on_fit_task_end(estimator,
+context)`` are called when a task begins and ends, without the data.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def callbacks_of(search: Any) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class _Context:
-    """A task of a fit, and who is told of it."""
+    """A task of a fit, and the callbacks that are notified of it."""
 
     callbacks: tuple[Any, ...]
     task_name: str = "fit"
@@ -46,7 +46,7 @@ class _Plain:
     """What a search needs of scikit-learn's mixin."""
 
     def set_callbacks(self, *callbacks: Any) -> Any:
-        """Set those that are told of a fit; without any, nobody is."""
+        """Set the callbacks that a fit notifies; no argument removes them all."""
         self.__dict__.pop("_skl_callbacks", None)
         if callbacks:
             self._skl_callbacks = list(callbacks)

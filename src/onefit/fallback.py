@@ -1,15 +1,15 @@
 """Features where the whole kernel takes longer than there is time for.
 
 The plan of a search says beforehand how long it will take (:mod:`onefit.plan`). Where that, with
-the final fit, is more than is left of the time, or needs more memory than there is, the search is
-given features in place of the kernel matrix: ``approximation="nystrom"``, with as many landmarks as
-a quarter of the time serves. The rest is for what follows a search. Where the first kernel shows
+the final fit, is more than is left of the time, or needs more memory than there is, Nystrom
+features replace the kernel matrix (``approximation="nystrom"``), with the number of landmarks that
+a quarter of the time allows. The rest is for what follows a search. Where the first kernel shows
 that the plan was too hopeful on this machine, the same is done then.
 
 Features choose a setting. How far they are from the whole kernel *there* is then measured, not
 bounded: one more cross-validation, on the same folds, of the machine with the whole kernel at the
 winner's kernel and lam, by the fastest exact method, which for many rows is the iteration of
-:mod:`onefit.heldout.iterative`. That is one kernel and one lam in place of the whole grid. It is
+:mod:`onefit.heldout.iterative`. That is one kernel and one lam instead of the whole grid. It is
 done if its plan fits into the time and the memory that are left, and given up, between two steps of
 the iteration, once no time is left.
 """

@@ -54,7 +54,7 @@ class Copies:
     Attributes
     ----------
     first : array of shape (n,)
-        The first row that each row equals in features and target, itself where there is none.
+        The first row that each row equals in features and target, itself if it equals none.
     left_out : list of str
         Columns that name the rows, in which copies may differ.
     """
@@ -328,5 +328,5 @@ def _predicted(x: Array, Y: Array, train: Array, test: Array, is_text: bool) -> 
 
 
 def about_notes(notes: list[str]) -> dict[str, str]:
-    """The notes as a line of a report's summary; nothing where there are none."""
+    """The notes as a line of a report's summary; empty without notes."""
     return {"notes": "; ".join(notes)} if notes else {}

@@ -65,9 +65,8 @@ def robust_search(
 ) -> tuple[KernelSearchCV, str]:
     """A search over Huber's loss and the squared one, on the same splits and by the same score.
 
-    With a deadline, over fewer bandwidths and lams if these are all there is time for; the search
-    itself, or that of the squared loss by the mean absolute error, and the reason, if there is none
-    for Huber's loss at all.
+    With a deadline, it has fewer bandwidths and lams if time is short. If there is no time for
+    Huber's loss at all, the given search is returned, with the reason.
     """
     given = {"sample_weight": sample_weight, "groups": search.groups_}
     params = {name: value for name, value in given.items() if value is not None}

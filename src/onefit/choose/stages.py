@@ -58,7 +58,7 @@ def plan_stages(recipe: Recipe, setup: Setup, shape: tuple[int, ...]) -> list[St
 
 
 def _huber(recipe: Recipe) -> float:
-    """Huber's loss beside the squared one, at as many bandwidths as are tried at most."""
+    """Huber's loss beside the squared one, at the largest number of bandwidths tried."""
     search = clone(recipe.search)
     (first, *_) = recipe.search.param_grid
     near = {name: list(values) for name, values in first.items()}

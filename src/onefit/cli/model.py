@@ -298,8 +298,8 @@ def _require(holds: bool, otherwise: str) -> None:
 def _check_reading(model: Model) -> None:
     one = model.reading
     _require(model.id is None or isinstance(model.id, str), "its id is no column")
-    _require(one.delimiter is None or isinstance(one.delimiter, str), "its delimiter is none")
-    _require(isinstance(one.encoding, str), "its encoding is none")
+    _require(one.delimiter is None or isinstance(one.delimiter, str), "its delimiter is invalid")
+    _require(isinstance(one.encoding, str), "its encoding is invalid")
     _require(isinstance(one.header, bool), "it does not know about headers")
     _require(isinstance(model.gaps, list), "its columns with gaps are no list")
     _require(model.reach is None or float(model.reach) >= 0.0, "its reach is no distance")
@@ -333,7 +333,7 @@ def _check_machine(model: Model) -> None:
     n = machine.X_fit_.shape[0]
     clone(machine)._check_parameters()
     machine.spec().resolve_kernel(machine.X_fit_, np.ones(n))
-    _require(isinstance(machine.kernel_, kernels.Kernel), "its kernel is none")
+    _require(isinstance(machine.kernel_, kernels.Kernel), "its kernel is invalid")
     _require(machine.dual_coef_.shape[0] == n, "its coefficients are not those of its rows")
     _require(bool(np.isfinite(machine.dual_coef_).all()), "its coefficients are not finite")
     if not is_classifier(machine):

@@ -108,7 +108,7 @@ class Influence(HeldOutMethod):
 
 @dataclass
 class _Influence(LeaveOutDriver):
-    """The driver with terms of the series in place of Newton steps."""
+    """The driver, with terms of the series instead of Newton steps."""
 
     tail: bool = False
     follow: ClassVar[bool] = False

@@ -89,7 +89,7 @@ def fortran(a: Array) -> Array:
 #: rows gathered at a time, few enough to stay in the cache
 _GATHERED = 64
 #: the part of the rows beyond which reading all of them costs less than gathering those, for
-#: several columns and for one
+#: several columns and for one (benchmarks/row_product.py)
 _MOST, _MOST_ALONE = 0.7, 0.25
 
 
