@@ -41,6 +41,7 @@ from onefit.search.inputs import check_refit, resolve_scorers, route, winner_of
 from onefit.search.intervals import interval_columns, supports
 from onefit.search.objective import ByGradient, by_gradient
 from onefit.search.per_target import choose_lams, fit_targets
+from onefit.search.preprocess import is_wrapped
 from onefit.search.race import Race, prove, race, racing
 from onefit.search.results import (
     Results,
@@ -54,6 +55,7 @@ from onefit.search.scorers import build_scoring
 from onefit.search.setup import Setup, set_up
 from onefit.search.streamed import NotKept, Streamed, search_streamed
 from onefit.search.workers import Outcome, Task
+from onefit.search_pipeline import explain_pipeline, fit_pipeline
 from onefit.stream.open_rows import is_streamed
 from onefit.uncertainty.judge import Given, judge, pooled_errors, row_losses, warn_of_drift
 
@@ -88,7 +90,10 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
 
     Parameters
     ----------
-    estimator : KernelRegressor or KernelClassifier
+    estimator : KernelRegressor or KernelClassifier, or a Pipeline that ends in one
+        The steps of a Pipeline are fitted in every training part, and its parameters are named as
+        in GridSearchCV, ``kernelregressor__lam``; a TransformedTargetRegressor may be around it. See
+        :mod:`onefit.search.pipeline`.
     param_grid : dict or list of dict
         Values to try for each parameter of the estimator: lists; distributions (objects with a
         method ``rvs``, as scipy's), of which ``n_iter`` says how many settings to draw; and for lam
@@ -155,6 +160,8 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         PyTorch or CuPy, and results come back as NumPy arrays (docs/gpu.md). Of several devices, as
         a list or with commas, each has a process and a kernel of its own at a time. None computes
         where X is: an array of PyTorch or CuPy stays on its device, and so does the winner.
+    error_score : "raise" or number, default="raise"
+        Of a pipeline: the score of a split on which a step fails.
 
     Attributes
     ----------
@@ -203,7 +210,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
     headline_: Any = NotKept()
     #: a limit of time to keep, set by whoever has one for the length of a fit
     _deadline: Deadline | None = None
-    error_score = "raise"  # what scikit-learn's base class does with a scorer that fails
 
     def __init__(
         self,
@@ -227,6 +233,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         journal: Any = None,
         verbose: int = 0,
         device: Any = None,
+        error_score: Any = "raise",
     ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
@@ -247,6 +254,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         self.journal = journal
         self.verbose = verbose
         self.device = device
+        self.error_score = error_score
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -273,6 +281,9 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         """
         self._check_settings()
         scorers, metric = resolve_scorers(self)
+        if is_wrapped(self.estimator):
+            self._replace_fitted(fit_pipeline(self, X, y, params, scorers, metric))
+            return self
         if is_streamed(X):
             return self._fit_streamed(X, y, params, scorers, metric)
         on_host = HostData.of(self.device, X, y, params)
@@ -428,6 +439,8 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         where the fit would be refused for want of memory.
         """
         self._check_settings()
+        if is_wrapped(self.estimator):
+            return explain_pipeline(self, X, y, groups)
         if is_streamed(X):
             raise ValueError("explain needs rows in memory; streamed ones take a few passes")
         on_host = HostData.of(self.device, X, y, {"sample_weight": sample_weight})
@@ -471,7 +484,8 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
 
     def _check_settings(self) -> None:
         """Everything that can be wrong without looking at the data."""
-        check_accepted(self.estimator, "KernelSearchCV")
+        if not is_wrapped(self.estimator):
+            check_accepted(self.estimator, "KernelSearchCV")
         check_choice("aggregate", self.aggregate, AGGREGATES)
         check_choice("rule", self.rule, RULES)
         check_choice("keep_heldout", self.keep_heldout, KEEP)
@@ -642,8 +656,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         if metric is not None and not self.lam_per_target:
             machine = setup.machine
             if not setup.plain:  # the winner's own columns: levels, or pairs of classes
-                params = clone(setup.candidates[best], safe=False)
-                machine = machine._with_params(**params)
+                machine = setup.machine_of(best)
             headline = judge(given, task, results, rivals, machine, metric, best, held)
             if headline is not None:
                 fitted["headline_"] = headline

@@ -99,6 +99,10 @@ class Setup:
         """Whether held-out values of every machine have the columns of the targets."""
         return all(one.spec.coding.columns_are_targets for job in self.jobs for one in job.machines)
 
+    def machine_of(self, index: int) -> Any:
+        """The estimator of a candidate, for the same rows and targets."""
+        return self.machine._with_params(**clone(self.candidates[index], safe=False))
+
     def spec_of(self, index: int) -> Spec:
         """The spec of a candidate, but for lam."""
         machines = (machine for job in self.jobs for machine in job.machines)

@@ -1,0 +1,230 @@
+"""Steps in front of a kernel estimator, fitted to the training part of a split.
+
+A Pipeline that ends in a kernel estimator, or a TransformedTargetRegressor around one, is fitted by
+scikit-learn itself, with a stand-in for the kernel estimator that keeps what it is given: rows,
+targets and sample weights, after every step, transformation of the target and routing of metadata.
+So the kernel estimator gets in a split exactly what it would get in GridSearchCV, whatever the
+steps are.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.pipeline import Pipeline
+
+from onefit._indexing import n_rows, select_params, split_rows
+from onefit.estimators._base import KernelMachine
+
+Array = NDArray[Any]
+
+__all__ = [
+    "Preprocessed",
+    "StepError",
+    "is_wrapped",
+    "kernel_estimator",
+    "kernel_path",
+    "preprocess",
+    "with_stand_in",
+]
+
+
+class StepError(ValueError):
+    """A step failed on a split."""
+
+
+def kernel_path(estimator: Any) -> tuple[str, ...] | None:
+    """Names of the parameters that lead to the kernel estimator inside; None if there is none."""
+    if isinstance(estimator, KernelMachine):
+        return ()
+    inner = _inner(estimator)
+    if inner is None:
+        return None
+    rest = kernel_path(inner[1])
+    return None if rest is None else (inner[0], *rest)
+
+
+def _inner(estimator: Any) -> tuple[str, Any] | None:
+    """The estimator that another one wraps, with its name."""
+    if isinstance(estimator, Pipeline) and estimator.steps:
+        name, last = estimator.steps[-1]
+        return str(name), last
+    if isinstance(estimator, TransformedTargetRegressor):
+        fitted = getattr(estimator, "regressor_", None)
+        return "regressor", estimator.regressor if fitted is None else fitted
+    return None
+
+
+def is_wrapped(estimator: Any) -> bool:
+    """Whether a kernel estimator has steps in front of it, or its target transformed."""
+    return bool(kernel_path(estimator))
+
+
+def kernel_estimator(estimator: Any) -> Any:
+    """The innermost estimator: the kernel estimator, or what stands in for it."""
+    inner = _inner(estimator)
+    return estimator if inner is None else kernel_estimator(inner[1])
+
+
+class StandIn(BaseEstimator):
+    """Keeps what the kernel estimator would be fitted to.
+
+    Parameters
+    ----------
+    kind : {"classifier", "regressor"}, default="regressor"
+    """
+
+    def __init__(self, kind: str = "regressor") -> None:
+        self.kind = kind
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = self.kind
+        tags.input_tags.sparse = True
+        return tags
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> StandIn:
+        """Keep everything."""
+        self.rows_, self.targets_, self.weights_ = X, y, sample_weight
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """The values that were put in, for the inverse transformation of the target."""
+        return self.values_
+
+
+def with_stand_in(estimator: Any) -> Any:
+    """A clone with a stand-in for the kernel estimator."""
+    path = kernel_path(estimator)
+    assert path
+    found = clone(estimator)
+    leaf = kernel_estimator(found)
+    stand_in = StandIn("classifier" if is_classifier(leaf) else "regressor")
+    request = getattr(leaf, "_metadata_request", None)
+    if request is not None:
+        stand_in._metadata_request = request
+    return found.set_params(**{"__".join(path): stand_in})
+
+
+class Preprocessed(NamedTuple):
+    """What the kernel estimator sees of one split.
+
+    Attributes
+    ----------
+    X, y, sample_weight : the training part
+    X_test : the test rows
+    wrappers : list of TransformedTargetRegressor
+        Fitted, the outermost first.
+    """
+
+    X: Any
+    y: Any
+    sample_weight: Any
+    X_test: Any
+    wrappers: list[Any]
+
+    def back(self, values: Array) -> Array:
+        """Predictions (m, q) of the kernel estimator as those of the whole, (m, q)."""
+        for wrapper in reversed(self.wrappers):
+            known: Any = copy(wrapper)
+            known.regressor_ = StandIn()
+            flat = np.ndim(self.y) == 1 and values.shape[1] == 1
+            known.regressor_.values_ = values[:, 0] if flat else values
+            found = np.asarray(known.predict(self.X_test), dtype=np.float64)
+            values = found.reshape(values.shape[0], -1)
+        return values
+
+
+def preprocess(
+    estimator: Any, X: Any, y: Any, params: dict[str, Any], train: Array, test: Array, split: int
+) -> Preprocessed:
+    """Fit the steps to the training part of a split, and transform its test rows.
+
+    Parameters
+    ----------
+    estimator : made by :func:`with_stand_in`
+    X, y : all rows
+    params : metadata of the fit, cut to the training rows here
+    train, test : index arrays
+    split : int
+        For messages.
+
+    Raises
+    ------
+    StepError
+        Where a step fails, changes the number of rows, or returns values that are not finite; it
+        names step and split.
+    """
+    model = clone(estimator)
+    X_train, y_train = split_rows(model, X, y, train)
+    X_test, _ = split_rows(model, X, y, test, train)
+    try:
+        model.fit(X_train, y_train, **select_params(X, params, train))
+        node, rows, wrappers = model, X_test, []
+        while not isinstance(node, StandIn):
+            if isinstance(node, Pipeline):
+                rows = node[:-1].transform(rows) if len(node.steps) > 1 else rows
+            else:
+                wrappers.append(node)
+            node = _inner(node)[1]  # type: ignore[index]
+    except Exception as error:
+        name = _culprit(estimator, X_train, y_train, X_test)
+        raise StepError(
+            f"{name or 'the preprocessing'} failed on split {split}: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    found = Preprocessed(node.rows_, node.targets_, node.weights_, rows, wrappers)
+    for part, wanted, rows in (
+        ("training", train.size, found.X),
+        ("test", test.size, found.X_test),
+    ):
+        if n_rows(rows) != wanted:
+            name = _culprit(estimator, X_train, y_train, X_test) or "a step"
+            raise StepError(
+                f"{name} changes the number of rows: the {part} part of split {split} has {wanted} "
+                f"rows, and {n_rows(rows)} after it; a step may change columns only"
+            )
+        if not _finite(rows):
+            name = _culprit(estimator, X_train, y_train, X_test) or "X, or a step,"
+            raise StepError(
+                f"{name} has NaN or infinite values in the {part} part of split {split}; add a "
+                "SimpleImputer before it, or look for columns that are constant in this split"
+            )
+    return found
+
+
+def _finite(rows: Any) -> bool:
+    values = rows.data if issparse(rows) else rows
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    values = np.asarray(values)
+    return values.dtype.kind not in "fc" or bool(np.isfinite(values).all())
+
+
+def _culprit(estimator: Any, X: Any, y: Any, X_test: Any) -> str:
+    """The step that fails, found by fitting one after the other; empty if none does alone."""
+    node = clone(estimator)
+    while not isinstance(node, StandIn):
+        if isinstance(node, Pipeline):
+            for name, step in node.steps[:-1]:
+                if step is None or step == "passthrough":
+                    continue
+                called = f"step {name!r} ({type(step).__name__})"
+                before = n_rows(X), n_rows(X_test)
+                finite = _finite(X) and _finite(X_test)
+                try:
+                    X, X_test = step.fit_transform(X, y), step.transform(X_test)
+                except Exception:
+                    return called
+                if (n_rows(X), n_rows(X_test)) != before:
+                    return called
+                if finite and not (_finite(X) and _finite(X_test)):
+                    return called
+        node = _inner(node)[1]  # type: ignore[index]
+    return ""

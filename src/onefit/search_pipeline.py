@@ -1,0 +1,233 @@
+"""The fit of a search over pipelines: see :mod:`onefit.search.pipeline` for how it is computed."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils import indexable
+
+from onefit import plan
+from onefit._describe import describe, digest
+from onefit._indexing import n_rows
+from onefit.estimators.unused import UnusedParameterWarning
+from onefit.folds import Folds
+from onefit.journal import Journal
+from onefit.kernels import as_rows
+from onefit.predict import check_training
+from onefit.search.inputs import route
+from onefit.search.pipeline import (
+    Found,
+    PipelineSetup,
+    Work,
+    outcomes_of,
+    run_units,
+    settings_of,
+)
+from onefit.search.preprocess import kernel_path
+from onefit.search.rows import Sample
+from onefit.search.setup import _draw
+from onefit.search.workers import Crew
+from onefit.uncertainty.judge import Given
+
+Array = NDArray[Any]
+
+__all__ = ["explain_pipeline", "fit_pipeline"]
+
+
+def fit_pipeline(
+    search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any, metric: Any
+) -> dict[str, Any]:
+    """Evaluate every candidate with its preprocessing fitted in each training part.
+
+    Returns
+    -------
+    dict
+        The fitted attributes.
+    """
+    _check_options(search)
+    X, y = indexable(X, y)
+    routed = route(search, scorers, params)
+    fit_params = _for_kernel(search, dict(routed.estimator.fit))
+    setup = _set_up(search, X, y, routed.splitter.split)
+    task = search._task(setup, scorers, X, y, routed.scorer.score, metric)
+    multimetric = hasattr(scorers, "_scorers") or task.scoring.names != ["score"]
+    metric = search._metric(task.scoring.names, metric, multimetric)
+    _check_memory(setup)
+    work = Work(X, y, fit_params, setup.folds, search.error_score)
+    journal = None
+    if search.journal is not None:
+        journal = Journal(search.journal, _fingerprint(search, work))
+    context = search._init_callback_context(max_subtasks=1 + (search.refit is not False))
+    context.call_on_fit_task_begin(estimator=search, X=X, y=y, metadata=None)
+    found = _run(search, setup, work, journal, context)
+    weighted = any(one.weighted for one in found.values())
+    weight = _weight(search, fit_params) if weighted else None
+    outcomes = outcomes_of(task, setup.settings, found, search.error_score)
+    groups = routed.splitter.split.get("groups")
+    given = Given(scorers, X, y, weight, routed.scorer.score, groups is not None)
+    fitted: dict[str, Any] = search._conclude(setup, task, outcomes, metric, multimetric, given)
+    fitted |= {"folds_": setup.folds, "groups_": groups}
+    fitted["scorer_"] = getattr(scorers, "_scorers", scorers)
+    if search.refit is not False:
+        fitted |= _refit(search, X, y, fit_params, fitted, context)
+    context.call_on_fit_task_end(estimator=search, X=X, y=y, metadata=None)
+    return fitted
+
+
+def explain_pipeline(search: Any, X: Any, y: Any, groups: Any) -> plan.Explanation:
+    """What a fit would do: fits of the steps, kernel matrices and decompositions."""
+    _check_options(search)
+    X, y = indexable(X, y)
+    setup = _set_up(search, X, y, {"groups": groups})
+    k, steps = len(setup.folds), len(setup.settings)
+    group = [one for setting in setup.settings for one in setting.machines]
+    candidates = len(setup.candidates)
+    text = (
+        f"{candidates} candidates, {k} splits: preprocessing is fitted in every training part\n"
+        f"{steps} settings of the preprocessing, fitted {steps * k} times\n"
+        f"{len(group) * k} kernel matrices and decompositions or paths of solutions "
+        f"(GridSearchCV: {candidates * k} fits)\n"
+        f"{setup.crew.workers} workers"
+    )
+    try:
+        _check_memory(setup)
+    except MemoryError as error:
+        return plan.Explanation(text, str(error))
+    return plan.Explanation(text, "")
+
+
+def _check_options(search: Any) -> None:
+    """Refuse what works on one full-sample fit, naming both sides."""
+    name = type(search.estimator).__name__
+    refused = {
+        f"method={search.method!r}": search.method not in ("auto", "refit", "exact"),
+        f"criterion={search.criterion!r}": search.criterion != "cv",
+        f"search={search.search!r}": search.search != "grid",
+        "lam_per_target=True": search.lam_per_target,
+        f"device={search.device!r}": search.device is not None,
+        f"probabilities={search.probabilities!r}": search.probabilities is not None,
+    }
+    for option, asked in refused.items():
+        if asked:
+            raise ValueError(
+                f"{option} does not work with a {name}: its steps are fitted in every training "
+                "part, so that there is no single fit to all rows to work on; leave it out, or "
+                "transform X first and search the kernel estimator alone"
+            )
+
+
+def _for_kernel(search: Any, params: dict[str, Any]) -> dict[str, Any]:
+    """Metadata for the estimator's fit; plain sample weights are those of the kernel estimator."""
+    from sklearn import get_config
+
+    if get_config()["enable_metadata_routing"]:
+        return params
+    weight = params.pop("sample_weight", None)
+    if weight is not None:
+        params[_weight_name(search)] = weight
+    return {name: value for name, value in params.items() if value is not None}
+
+
+def _weight_name(search: Any) -> str:
+    """The name under which the estimator's fit hands sample weights to the kernel estimator."""
+    path = kernel_path(search.estimator) or ()
+    # a TransformedTargetRegressor hands on what it is given; a Pipeline wants the name of a step
+    return "__".join([name for name in path if name != "regressor"] + ["sample_weight"])
+
+
+def _weight(search: Any, params: dict[str, Any]) -> Any:
+    """The sample weights that the kernel estimator is given."""
+    return params.get(_weight_name(search), params.get("sample_weight"))
+
+
+def _set_up(search: Any, X: Any, y: Any, split_params: Any) -> PipelineSetup:
+    candidates, group = settings_of(search)
+    machine = clone(group[0].machines[0].estimator)
+    Y = machine._code_targets(y, np.float64)
+    folds: Folds = _draw(search.cv, machine, X, y, split_params)
+    s = np.ones(n_rows(X))
+    check_training(folds, s, y, getattr(machine, "classes_", None))
+    for setting in group:
+        for one in setting.machines:
+            one.estimator._copy_data_attributes(machine)
+    crew = Crew.hire(search.n_jobs, len(group) * len(folds), n_rows(X))
+    rows = np.zeros((n_rows(X), 1))  # kernels see the rows of a split only
+    return PipelineSetup(candidates, machine, group, folds, Sample(rows, Y, s, folds), crew)
+
+
+def _check_memory(setup: PipelineSetup) -> None:
+    """Refuse what would not fit into memory: a few matrices of all rows per worker."""
+    Y, s = setup.sample.Y, setup.sample.s
+    machines = [one for setting in setup.settings for one in setting.machines]
+    for load in {one.estimator._workload(Y, s) for one in machines}:
+        plan.check_fit(load)
+
+
+def _fingerprint(search: Any, work: Work) -> dict[str, str]:
+    """Everything but the candidates that the values depend on, in words, by name."""
+    folds = work.folds
+    return {
+        "X": describe(work.X if hasattr(work.X, "shape") else np.asarray(as_rows(work.X))),
+        "y": describe(work.y if hasattr(work.y, "shape") else np.asarray(work.y)),
+        "params": describe(work.params),
+        "splits": f"{len(folds)} splits ({digest(folds.rows, folds.offsets, *folds.removed)})",
+        "estimator": f"{type(search.estimator).__name__}, fitted in the training parts",
+    }
+
+
+def _run(
+    search: Any, setup: PipelineSetup, work: Work, journal: Journal | None, context: Any
+) -> dict[tuple[int, int], Found]:
+    """All units, telling callbacks and reader when each is done."""
+    k, total = len(setup.folds), len(setup.settings) * len(setup.folds)
+    parent = context.subcontext(
+        task_name="search", max_subtasks=total, sequential_subtasks=False
+    ).call_on_fit_task_begin(estimator=search)
+    tasks = [parent.subcontext(task_name="split", task_id=i) for i in range(total)]
+    for one in tasks:
+        one.call_on_fit_task_begin(estimator=search)
+    if search.verbose > 0:
+        print(
+            f"{len(setup.candidates)} candidates, {len(setup.settings)} settings of the "
+            f"preprocessing, {k} splits, {setup.crew.workers} workers"
+        )
+    found: dict[tuple[int, int], Found] = {}
+    for i, split, one in run_units(work, setup.settings, setup.crew, journal):
+        found[i, split] = one
+        tasks[i * k + split].call_on_fit_task_end(estimator=search)
+        if search.verbose > 1:
+            print(f"[{len(found)}/{total}] setting {i}, split {split}: {one.seconds:.2g} s")
+    parent.call_on_fit_task_end(estimator=search)
+    failures = list(dict.fromkeys(one.failed for one in found.values() if one.failed))
+    if failures and len(failures) == len({(i, k) for i, k in found}):
+        raise ValueError(f"the preprocessing failed on every split; the first says: {failures[0]}")
+    if failures:
+        warnings.warn(
+            f"the preprocessing failed on {len(failures)} splits, whose score is error_score="
+            f"{search.error_score}; the first says: {failures[0]}",
+            stacklevel=5,
+        )
+    return found
+
+
+def _refit(
+    search: Any, X: Any, y: Any, params: dict[str, Any], fitted: dict[str, Any], context: Any
+) -> dict[str, Any]:
+    """The winner, steps and all, fitted to all rows."""
+    task = context.subcontext(task_name="refit-with-best-params")
+    task.call_on_fit_task_begin(estimator=search, X=X, y=y)
+    start = time.perf_counter()
+    best = clone(search.estimator).set_params(**clone(fitted["best_params_"], safe=False))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnusedParameterWarning)
+        best.fit(X, y, **params)
+    found = {"best_estimator_": best, "refit_time_": time.perf_counter() - start}
+    if hasattr(best, "feature_names_in_"):
+        found["feature_names_in_"] = best.feature_names_in_
+    task.call_on_fit_task_end(estimator=search, X=X, y=y)
+    return found
