@@ -92,8 +92,8 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
     ----------
     estimator : KernelRegressor or KernelClassifier, or a Pipeline that ends in one
         The steps of a Pipeline are fitted in every training part, and its parameters are named as
-        in GridSearchCV, ``kernelregressor__lam``; a TransformedTargetRegressor may be around it. See
-        :mod:`onefit.search.pipeline`.
+        in GridSearchCV, ``kernelregressor__lam``; a TransformedTargetRegressor may be around it,
+        see :mod:`onefit.search.pipeline`.
     param_grid : dict or list of dict
         Values to try for each parameter of the estimator: lists; distributions (objects with a
         method ``rvs``, as scipy's), of which ``n_iter`` says how many settings to draw; and for lam

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import clone
 from sklearn.utils import indexable
 
@@ -123,8 +124,6 @@ def _check_options(search: Any) -> None:
 
 def _for_kernel(search: Any, params: dict[str, Any]) -> dict[str, Any]:
     """Metadata for the estimator's fit; plain sample weights are those of the kernel estimator."""
-    from sklearn import get_config
-
     if get_config()["enable_metadata_routing"]:
         return params
     weight = params.pop("sample_weight", None)
@@ -203,13 +202,13 @@ def _run(
         if search.verbose > 1:
             print(f"[{len(found)}/{total}] setting {i}, split {split}: {one.seconds:.2g} s")
     parent.call_on_fit_task_end(estimator=search)
-    failures = list(dict.fromkeys(one.failed for one in found.values() if one.failed))
-    if failures and len(failures) == len({(i, k) for i, k in found}):
+    failures = [one.failed for one in found.values() if one.failed]
+    if len(failures) == total:
         raise ValueError(f"the preprocessing failed on every split; the first says: {failures[0]}")
     if failures:
         warnings.warn(
-            f"the preprocessing failed on {len(failures)} splits, whose score is error_score="
-            f"{search.error_score}; the first says: {failures[0]}",
+            f"the preprocessing failed on {len(failures)} of {total} splits, whose score is "
+            f"error_score={search.error_score}; the first says: {failures[0]}",
             stacklevel=5,
         )
     return found

@@ -27,6 +27,7 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone, is_classifier
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -225,6 +226,8 @@ class CalibratedKernelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         """Probability of every class, (m, n_classes)."""
         check_is_fitted(self, "map_")
         model = self.estimator_
+        if isinstance(model, Pipeline):
+            X, model = model[:-1].transform(X), model[-1]
         values = model.spec().coding.by_class(model._decision(X))
         return np.asarray(self.map_.predict_proba(values))
 

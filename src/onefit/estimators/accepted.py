@@ -20,6 +20,12 @@ def check_accepted(estimator: Any, caller: str) -> None:
     if isinstance(estimator, KernelMachine):
         return
     name = type(estimator).__name__
+    if hasattr(estimator, "steps") and not isinstance(estimator.steps[-1][1], KernelMachine):
+        raise TypeError(
+            f"{caller} does not take a {name} that ends in "
+            f"{type(estimator.steps[-1][1]).__name__}; it must end in a KernelRegressor or "
+            "KernelClassifier"
+        )
     if hasattr(estimator, "steps"):
         raise TypeError(
             f"{caller} does not take a {name}: held-out predictions come from one fit to all rows, "

@@ -240,7 +240,8 @@ def _on_kernels(
 
 def _by_fits(machine: Machine, data: Preprocessed) -> TestValues:
     """A fit per lam, where there is no kernel matrix of the test rows."""
-    parts, found = [], None
+    parts: list[tuple[Array | None, float, bool, int, str]] = []
+    found = None
     for lam in machine.lams:
         model = clone(machine.estimator).set_params(lam=lam)
         try:
@@ -275,7 +276,8 @@ def _back(data: Preprocessed, found: TestValues) -> TestValues:
 
     The bound goes through a monotone inverse: the ends of a value's interval are transformed too.
     """
-    values, error = [], found.error.copy()
+    values: list[Array | None] = []
+    error = found.error.copy()
     for i, (u, reason) in enumerate(zip(found.values, found.reasons, strict=True)):
         if reason:
             values.append(None)

@@ -200,7 +200,9 @@ def preprocess(
 
 
 def _finite(rows: Any) -> bool:
-    values = rows.data if issparse(rows) else rows
+    values: Any = rows
+    if issparse(rows):
+        values = values.data
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
     values = np.asarray(values)
