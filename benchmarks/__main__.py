@@ -26,6 +26,7 @@ SCRIPTS = (
     "quantiles",
     "features",
     "peeking",
+    "pipelines",
     "fallback",
     "plan_choice",
     "minutes",

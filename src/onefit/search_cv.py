@@ -55,7 +55,7 @@ from onefit.search.scorers import build_scoring
 from onefit.search.setup import Setup, set_up
 from onefit.search.streamed import NotKept, Streamed, search_streamed
 from onefit.search.workers import Outcome, Task
-from onefit.search_pipeline import explain_pipeline, fit_pipeline
+from onefit.search_pipeline import as_kernel_search, explain_pipeline, fit_pipeline
 from onefit.stream.open_rows import is_streamed
 from onefit.uncertainty.judge import Given, judge, pooled_errors, row_losses, warn_of_drift
 
@@ -460,7 +460,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         """Draw the cross-validation surface and curve of the winner; returns matplotlib's axes."""
         from onefit.report.plot import plot_search
 
-        return plot_search(self)
+        return plot_search(as_kernel_search(self))
 
     @property
     def _repr_html_(self) -> Any:
@@ -470,7 +470,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
             return shown
         from onefit.report.notebook import as_html
 
-        return partial(as_html, self)
+        return partial(as_html, as_kernel_search(self))
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         bundle: dict[str, str] = super()._repr_mimebundle_(**options)
@@ -480,7 +480,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         """Write the search as one HTML file, see :func:`onefit.report.write_report`."""
         from onefit.report import write_report
 
-        return write_report(self, path, **options)
+        return write_report(as_kernel_search(self), path, **options)
 
     def _check_settings(self) -> None:
         """Everything that can be wrong without looking at the data."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from onefit.search.pipeline import (
     run_units,
     settings_of,
 )
-from onefit.search.preprocess import kernel_path
+from onefit.search.preprocess import kernel_estimator, kernel_path
 from onefit.search.rows import Sample
 from onefit.search.setup import _draw
 from onefit.search.workers import Crew
@@ -37,7 +38,7 @@ from onefit.uncertainty.judge import Given
 
 Array = NDArray[Any]
 
-__all__ = ["explain_pipeline", "fit_pipeline"]
+__all__ = ["as_kernel_search", "explain_pipeline", "fit_pipeline"]
 
 
 def fit_pipeline(
@@ -230,3 +231,31 @@ def _refit(
         found["feature_names_in_"] = best.feature_names_in_
     task.call_on_fit_task_end(estimator=search, X=X, y=y)
     return found
+
+
+def as_kernel_search(search: Any) -> Any:
+    """A fitted search as one over its kernel estimator, for reports and plots.
+
+    Parameters of the kernel estimator lose the names of the steps; those of other steps keep them.
+    """
+    path = kernel_path(search.estimator)
+    if not path:
+        return search
+    prefix = "__".join(path) + "__"
+    shown = copy(search)
+    shown.estimator = kernel_estimator(search.estimator)
+    table = {
+        name.replace(f"param_{prefix}", "param_"): value
+        for name, value in search.cv_results_.items()
+    }
+    table["params"] = [_short(one, prefix) for one in table["params"]]
+    shown.cv_results_ = table
+    if hasattr(search, "best_params_"):
+        shown.best_params_ = _short(search.best_params_, prefix)
+    if "best_estimator_" in vars(search):
+        shown.best_estimator_ = kernel_estimator(search.best_estimator_)
+    return shown
+
+
+def _short(params: dict[str, Any], prefix: str) -> dict[str, Any]:
+    return {name.removeprefix(prefix): value for name, value in params.items()}

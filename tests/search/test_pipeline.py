@@ -248,3 +248,10 @@ def test_explain():
     text = str(KernelSearchCV(model, grid(selectkbest__k=[1, 3]), cv=4).explain(X, Y))
     assert "16 kernel matrices" in text
     assert "112 fits" in text
+
+
+def test_report(tmp_path):
+    model = make_pipeline(StandardScaler(), SelectKBest(f_regression), KernelRegressor())
+    search = KernelSearchCV(model, grid(selectkbest__k=[1, 3]), cv=3).fit(X, Y)
+    search.report(tmp_path / "report.html")
+    assert "selectkbest__k" in (tmp_path / "report.html").read_text()
