@@ -66,7 +66,7 @@ def no_more_digits() -> None:
 def no_sharper_bound() -> None:
     from onefit import certificate
 
-    certificate.ROOM = 0
+    certificate.MAX_SHARP_BOUND_ROWS = 0
 
 
 def no_cheap_refits() -> None:

@@ -189,7 +189,7 @@ def data(case: Case) -> tuple[np.ndarray, np.ndarray]:
 def row_of(case: Case, delta: float, limits: dict[tuple[float, float], Any]) -> Row:
     from sklearn.metrics.pairwise import rbf_kernel
 
-    from onefit.newton import MAX_STEPS
+    from onefit.newton import MAX_NEWTON_STEPS
 
     X, y = data(case)
     worst = {"bound": 0.0, "residual": 0.0, "limit": 0.0, "libsvm": 0.0}
@@ -208,7 +208,7 @@ def row_of(case: Case, delta: float, limits: dict[tuple[float, float], Any]) -> 
         }
         worst = {name: max(found[name], worst[name]) for name in worst}
         steps.append(model.n_iter_)
-        plain += [model.n_iter_] if model.n_iter_ <= MAX_STEPS else []
+        plain += [model.n_iter_] if model.n_iter_ <= MAX_NEWTON_STEPS else []
     told = f"{max(plain)} ({len(plain)})" if plain else "-"
     return {"loss": case.name, "delta": delta, **worst, "steps": max(steps), "plain": told}
 
@@ -219,18 +219,18 @@ def work_of(case: Case, fall: float) -> float:
     from onefit.systems import cholesky
 
     X, y = data(case)
-    cubes, honest, before = [], cholesky.Factor.__init__, solve.FALL
+    cubes, honest, before = [], cholesky.Factor.__init__, solve.WIDENING_RATIO
 
     def counted(self: Any, K: Any, rows: Any, root: Any) -> None:
         cubes.append((rows.size / y.size) ** 3)
         honest(self, K, rows, root)
 
     cholesky.Factor.__init__ = counted  # type: ignore[method-assign]
-    solve.FALL = fall
+    solve.WIDENING_RATIO = fall
     try:
         case.make(1e-4, 10.0).set_params(gamma=0.1).fit(X, y)
     finally:
-        cholesky.Factor.__init__, solve.FALL = honest, before  # type: ignore[method-assign]
+        cholesky.Factor.__init__, solve.WIDENING_RATIO = honest, before  # type: ignore[method-assign]
     return sum(cubes)
 
 

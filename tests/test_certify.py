@@ -10,7 +10,7 @@ from adversarial.reference import reference
 from heldout._twins import make_problem
 from registries import LOSS_IDS, LOSSES, SYSTEMS
 
-from onefit.certificate import EXACT
+from onefit.certificate import EXACT_TOLERANCE
 from onefit.certify import bound, certify, refine
 from onefit.fit import fit
 from onefit.heldout.path import curvature
@@ -64,7 +64,7 @@ def test_bounds_hold_at_the_minimiser_and_elsewhere(loss, task, solved):
         )
         certify(batch, ~batch.columns.train)
         assert (gaps(problem, 1e-2, batch) <= batch.error).all()
-        assert (batch.error[batch.settled] <= EXACT * problem.scale[0]).all()
+        assert (batch.error[batch.settled] <= EXACT_TOLERANCE * problem.scale[0]).all()
 
 
 @pytest.mark.parametrize(("loss", "task"), TINY)
@@ -75,8 +75,8 @@ def test_more_digits_make_the_bound_small_enough(loss, task, fit_intercept):
     bound(batch, ~batch.columns.train)
     before = batch.error.copy()
     certify(batch, ~batch.columns.train)
-    assert (before > EXACT * problem.scale[0]).any()
-    assert (batch.error <= EXACT * problem.scale[0]).all()
+    assert (before > EXACT_TOLERANCE * problem.scale[0]).any()
+    assert (batch.error <= EXACT_TOLERANCE * problem.scale[0]).all()
     assert (gaps(problem, lam, batch) <= batch.error).all()
     np.testing.assert_array_equal(batch.pieces, loss.piece(problem.Y, batch.at.u))
     # what was refined is still a machine of the rows it was trained on
@@ -94,7 +94,7 @@ def test_only_the_sharper_bound_knows_of_a_lambda_of_nothing(loss, fit_intercept
     bound(batch, ~batch.columns.train)
     assert np.isinf(batch.error).all()
     certify(batch, ~batch.columns.train)
-    assert (batch.error <= EXACT * problem.scale[0]).all()
+    assert (batch.error <= EXACT_TOLERANCE * problem.scale[0]).all()
     assert (gaps(problem, lam, batch) <= batch.error).all()
 
 
@@ -102,7 +102,7 @@ def test_a_smaller_bound_may_be_wanted():
     problem, batch = batch_of(Huber(0.3), "regression", 1e-7)
     certify(batch, ~batch.columns.train)
     before = batch.error.copy()
-    assert (before <= EXACT * problem.scale[0]).all()
+    assert (before <= EXACT_TOLERANCE * problem.scale[0]).all()
     certify(batch, ~batch.columns.train, wanted=1e-13)
     assert (batch.error < 0.1 * before).all()
     assert (gaps(problem, 1e-7, batch) <= batch.error).all()
@@ -116,7 +116,7 @@ def test_columns_short_of_the_minimiser_are_sharpened_only_on_request():
     u = batch.at.u.copy()
     certify(batch, ~batch.columns.train)
     plain = batch.error.copy()
-    assert (plain > EXACT * problem.scale[0]).any()
+    assert (plain > EXACT_TOLERANCE * problem.scale[0]).any()
     certify(batch, ~batch.columns.train, sharpen=True)
     assert (batch.error <= plain).all()
     assert (batch.error < plain).any()
@@ -130,7 +130,7 @@ def test_predictions_that_have_drifted_are_computed_anew():
     batch.at = replace(batch.at, u=batch.at.u + noise, drift=np.full(2, 1e-4))
     bound(batch, ~batch.columns.train)
     np.testing.assert_allclose(batch.at.u, problem.K.matrix @ batch.at.a + batch.at.b, atol=1e-12)
-    assert (batch.error <= EXACT).all()
+    assert (batch.error <= EXACT_TOLERANCE).all()
 
 
 def test_predictions_that_have_not_are_kept():

@@ -231,7 +231,7 @@ def test_splits_that_the_formula_does_not_serve_are_refitted(there, method):
 
 
 def test_triangular_inverse_by_halves_and_other_matrices(there, monkeypatch):
-    monkeypatch.setattr(device, "LEAF", 8)
+    monkeypatch.setattr(device, "INVERTED_BLOCK_ROWS", 8)
     random = np.random.default_rng(0)
     A = random.normal(size=(50, 50))
     A = A @ A.T + 50.0 * np.eye(50)
@@ -257,7 +257,7 @@ def test_city_block_distances_of_some_rows_at_a_time(monkeypatch):
     torch = pytest.importorskip("torch")
     from onefit.linalg import torch_arrays
 
-    monkeypatch.setattr(torch_arrays, "GAPS", 1000)
+    monkeypatch.setattr(torch_arrays, "MAX_DIFFERENCE_ELEMENTS", 1000)
     X, Y = (torch.randn(n, 3, dtype=torch.float64) for n in (57, 40))
     found = torch_arrays.summed_gaps(X, Y)
     assert torch.equal(found, torch.cdist(X, Y, p=1.0))

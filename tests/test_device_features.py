@@ -222,7 +222,7 @@ def test_the_plan_knows_features(monkeypatch):
     assert choose(other, "auto", CUDA, 1e11).method == "exact"
     with pytest.raises(MemoryError, match="fewer features than 2000"):
         check_memory(work, found, 1e6, "device x")
-    monkeypatch.setattr(device, "ROOM", 2**10)
+    monkeypatch.setattr(device, "HOST_TILE_BYTES", 2**10)
     there = bring("torch")
     X, y = sample("regression", N)
     with pytest.raises(MemoryError, match="n_components"):

@@ -169,7 +169,7 @@ def test_explain_shows_device_and_host(loss, capsys):
 
 def test_too_little_memory_is_refused_with_the_numbers(monkeypatch):
     X, y = data()
-    monkeypatch.setattr(device, "ROOM", 2**17)
+    monkeypatch.setattr(device, "HOST_TILE_BYTES", 2**17)
     search = KernelSearchCV(KernelClassifier(loss="log"), GRID, device="torch:cpu")
     with pytest.raises(MemoryError, match=r"needs .* GiB on device cpu, where 0.00012\d* GiB"):
         search.fit(X, np.sign(y))

@@ -173,7 +173,7 @@ def test_columns_that_converge_too_slowly_are_given_up():
     _, batch = batch_of(Log(), "classification", SYSTEMS["update"], lam=1e-7)
     minimise(batch)
     assert not batch.settled.all()
-    assert batch.steps.max() < newton.MAX_STEPS
+    assert batch.steps.max() < newton.MAX_NEWTON_STEPS
     _, near = batch_of(Log(), "classification", SYSTEMS["update"], lam=1.0)
     minimise(near)
     assert near.settled.all()
@@ -196,7 +196,7 @@ def test_single_precision_stays_single():
 @each_piecewise
 def test_steps_are_as_long_as_the_objective_falls(monkeypatch, loss, task, weight, fit_intercept):
     """In full where that brings enough; else to where, along the way, the objective is lowest."""
-    monkeypatch.setattr(newton, "LEAPS", 0)
+    monkeypatch.setattr(newton, "MAX_FULL_STEPS", 0)
     problem, batch = batch_of(
         loss, task, lam=1e-4, at=somewhere, fit_intercept=fit_intercept, weight=weight
     )
@@ -238,7 +238,7 @@ def test_no_point_goes_further_than_to_the_next_piece(
     monkeypatch, loss, task, weight, fit_intercept
 ):
     """Its model is that of the piece; predictions stay those of the coefficients."""
-    monkeypatch.setattr(newton, "HIGH", np.inf)
+    monkeypatch.setattr(newton, "MAX_OBJECTIVE_RATIO", np.inf)
     problem, batch = batch_of(
         loss, task, lam=1e-4, at=somewhere, fit_intercept=fit_intercept, weight=weight
     )
@@ -277,7 +277,7 @@ def test_a_full_step_ends_at_the_minimum_of_the_model(loss, task, fit_intercept)
 
 @each_loss
 def test_a_step_lowers_the_objective(monkeypatch, loss, task):
-    monkeypatch.setattr(newton, "LEAPS", 0)
+    monkeypatch.setattr(newton, "MAX_FULL_STEPS", 0)
     _, batch = batch_of(loss, task, at=somewhere, weight="zeros")
     before = batch.columns.objective(batch.at)
     for _ in range(4):
@@ -300,8 +300,8 @@ def test_steps_from_piece_to_piece_do_not_climb_away(seed):
     """At tiny Lambda some would, to a million times where they began, and not come home."""
     batch = adverse_batch(seed)
     columns = batch.columns
-    ceiling = newton.HIGH * columns.objective(batch.at)
-    for _ in range(newton.MAX_STEPS):
+    ceiling = newton.MAX_OBJECTIVE_RATIO * columns.objective(batch.at)
+    for _ in range(newton.MAX_NEWTON_STEPS):
         batch.step()
         assert (columns.objective(batch.at) <= ceiling * (1.0 + 1e-9)).all()
         if batch.settled.all():
@@ -312,7 +312,7 @@ def test_steps_from_piece_to_piece_do_not_climb_away(seed):
 @pytest.mark.parametrize("seed", [633, 2684, 91, 39, 5, 7, 11])
 def test_a_searched_step_never_raises_the_objective(monkeypatch, seed):
     """Even where it is a straight line that ends in a wall, at a tiny Lambda."""
-    monkeypatch.setattr(newton, "LEAPS", 0)
+    monkeypatch.setattr(newton, "MAX_FULL_STEPS", 0)
     batch = adverse_batch(seed)
     columns = batch.columns
     before = columns.objective(batch.at)

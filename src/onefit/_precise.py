@@ -19,7 +19,7 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array
-from onefit.linalg.slices import SLICE, leading, power_of_two, top_of, two_sum
+from onefit.linalg.slices import SLICE_BITS, leading, power_of_two, top_of, two_sum
 from onefit.norms import Norms
 
 __all__ = [
@@ -50,7 +50,7 @@ def summation(n: int, block: int = 0) -> float:
 
 def precise_summation(n: int) -> float:
     """The same for `predictions` that are precise, their last rounding apart."""
-    return 8.0 * EPSILON**2 + 2.0 ** (4 - 3 * SLICE) * n * summation(n)
+    return 8.0 * EPSILON**2 + 2.0 ** (4 - 3 * SLICE_BITS) * n * summation(n)
 
 
 def two_product(a: Any, b: Any) -> tuple[Any, Any]:
@@ -137,9 +137,9 @@ def _precise(
 
 
 def _slices(x: Any, top: Any) -> tuple[Any, Any, Any, Any]:
-    """Three times the leading SLICE bits, and what is left."""
+    """Three times the leading SLICE_BITS bits, and what is left."""
     parts = []
     for _ in range(3):
         parts.append(leading(x, top))
-        x, top = x - parts[-1], top * 2.0**-SLICE
+        x, top = x - parts[-1], top * 2.0**-SLICE_BITS
     return parts[0], parts[1], parts[2], x

@@ -81,12 +81,12 @@ from onefit.losses.base import Loss, loss_of
 from onefit.norms import Norms
 from onefit.ridge_norm import RidgeNorm
 
-__all__ = ["EXACT", "Bound", "Candidates", "stretch"]
+__all__ = ["EXACT_TOLERANCE", "Bound", "Candidates", "stretch"]
 
 #: values are called exact if they are within this of a refit, in units of the targets' scale
-EXACT = 1e-6
+EXACT_TOLERANCE = 1e-6
 #: rows up to which the sharper bound is taken: it holds four matrices of them
-ROOM = 3000
+MAX_SHARP_BOUND_ROWS = 3000
 #: trials for the bracket of an intercept, each WIDER times as wide as the last
 TRIALS, WIDER = 4, 32.0
 
@@ -207,7 +207,7 @@ class Candidates:
         Returns
         -------
         (k,) array
-            Infinite beyond ROOM rows.
+            Infinite beyond MAX_SHARP_BOUND_ROWS rows.
         """
         with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
             found = self._sharp(tested) + 0.51 * EPSILON * values
@@ -216,7 +216,7 @@ class Candidates:
     def _sharp(self, tested: list[Array]) -> Array:
         s = self.weights.max(axis=1)
         some = np.flatnonzero(s)
-        if some.size > ROOM:
+        if some.size > MAX_SHARP_BOUND_ROWS:
             return np.full(self.ridge.size, np.inf)
         # coefficients of rows that a machine is not trained on have no place in (3)
         strange = ((self.weights == 0.0) & (self.a != 0.0)).any(axis=0)
@@ -308,7 +308,7 @@ class Candidates:
         """sqrt(r'K r), by a product with K only where cheaper bounds are too large."""
         sums = (roots * np.abs(r)).sum(axis=0)
         cheap = np.minimum(sums, np.sqrt(self.norms.row_sum + 2.0 * nu) * np.linalg.norm(r, axis=0))
-        small = 1e-2 * EXACT * np.abs(self.u).max(axis=0, initial=0.0)
+        small = 1e-2 * EXACT_TOLERANCE * np.abs(self.u).max(axis=0, initial=0.0)
         rough = np.flatnonzero(~(float(roots.max()) * cheap <= small))
         if rough.size:
             part = r[:, rough]

@@ -17,22 +17,24 @@ import numpy as np
 
 from onefit._precise import EPSILON, precise_summation, predictions, summation, two_sum
 from onefit._types import Array, Indices, Mask
-from onefit.certificate import EXACT, Candidates
+from onefit.certificate import EXACT_TOLERANCE, Candidates
 from onefit.newton import Batch
 from onefit.problem import Columns, Solution
 from onefit.systems import Model, System
 
-__all__ = ["WANTED", "bound", "certify", "refine"]
+__all__ = ["WANTED_SHARE_OF_TOLERANCE", "bound", "certify", "refine"]
 
 #: Newton steps that may follow a solution whose certificate does not do
-MORE_STEPS = 3
-#: the part of EXACT that a certificate had better leave
-WANTED = 0.1
-#: the part of EXACT that the drift of the predictions may make up before they are computed anew
-DRIFTED = 0.01
+MAX_EXTRA_STEPS = 3
+#: share of EXACT_TOLERANCE that a certificate should reach
+WANTED_SHARE_OF_TOLERANCE = 0.1
+#: share of EXACT_TOLERANCE that the drift of the predictions may reach before they are recomputed
+MAX_DRIFT_SHARE_OF_TOLERANCE = 0.01
 
 
-def certify(batch: Batch, tested: Mask, wanted: float = EXACT, sharpen: bool = False) -> None:
+def certify(
+    batch: Batch, tested: Mask, wanted: float = EXACT_TOLERANCE, sharpen: bool = False
+) -> None:
     """Bound the errors of a batch, and refine what is at its minimiser but for rounding.
 
     Parameters
@@ -40,7 +42,7 @@ def certify(batch: Batch, tested: Mask, wanted: float = EXACT, sharpen: bool = F
     batch : Batch
     tested : (n, k) bool array
         The rows whose predictions are bounded.
-    wanted : float, default=EXACT
+    wanted : float, default=EXACT_TOLERANCE
         The bound to be reached, in units of the scale.
     sharpen : bool, default=False
         Whether columns that are not at their minimisers get the sharper bound as well.
@@ -69,7 +71,7 @@ def bound(batch: Batch, tested: Mask) -> None:
 
 
 def refine(
-    batch: Batch, tested: Mask, some: Indices, wanted: float, steps: int = MORE_STEPS
+    batch: Batch, tested: Mask, some: Indices, wanted: float, steps: int = MAX_EXTRA_STEPS
 ) -> None:
     """Give some columns more digits, wherever that makes their bound smaller."""
     if some.size == 0 or batch.columns.epsilon > EPSILON:
@@ -211,7 +213,7 @@ def _drifted(batch: Batch) -> Mask:
     norms, steep = columns.problem.norms, float(columns.loss.max_curvature)
     stiff = steep * columns.weights.sum(axis=0) / (8.0 * columns.ridge)
     reach = norms.diagonal * batch.at.drift * (1.0 + np.sqrt(stiff))
-    return np.asarray(~(reach <= DRIFTED * EXACT * columns.scale))
+    return np.asarray(~(reach <= MAX_DRIFT_SHARE_OF_TOLERANCE * EXACT_TOLERANCE * columns.scale))
 
 
 def _in_double(batch: Batch) -> tuple[Array, Array, Array]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array
-from onefit.certificate import EXACT
+from onefit.certificate import EXACT_TOLERANCE
 from onefit.certify import bound, certify
 from onefit.newton import Batch
 from onefit.problem import Columns, Problem, Solution
@@ -33,7 +33,7 @@ __all__ = [
 
 SOLVERS = ("auto", "newton", "reweight", "iterative")
 #: the part of its predictions that rounding may make up in a fit without a small bound
-MAX_ROUNDING = 1e-3
+MAX_ROUNDING_OF_PREDICTIONS = 1e-3
 
 
 class FitError(linalg.LinAlgError, FloatingPointError):
@@ -74,7 +74,7 @@ def certified_fit(problem: Problem, lam: float, found: Solution) -> tuple[Soluti
     """
     columns = problem.targets(problem.positive, problem.ridge(lam))
     batch = certified(columns, found, columns.train)
-    exact = bool((batch.error <= EXACT * columns.scale).all())
+    exact = bool((batch.error <= EXACT_TOLERANCE * columns.scale).all())
     if not exact and not _reliable(problem, found):
         raise _not_converged(problem, lam, found, batch.error)
     return replace(batch.at, steps=found.steps, converged=True), batch.error
@@ -97,7 +97,9 @@ def solve(
     return solve_columns(columns, start, Iterative if solver == "iterative" else Cholesky)
 
 
-def certified(columns: Columns, found: Solution, tested: Array, wanted: float = EXACT) -> Batch:
+def certified(
+    columns: Columns, found: Solution, tested: Array, wanted: float = EXACT_TOLERANCE
+) -> Batch:
     """Solutions with bounds on their errors on the tested rows, refined where these are too large.
 
     A kernel matrix that is not held has no extended precision, and its bounds stand as they are;
@@ -123,7 +125,7 @@ def _reliable(problem: Problem, found: Solution) -> bool:
     a grow as 1 / lam in directions that K does not see.
     """
     size = float(np.abs(found.u).max())
-    return bool(found.converged and _rounding(problem, found) <= MAX_ROUNDING * size)
+    return bool(found.converged and _rounding(problem, found) <= MAX_ROUNDING_OF_PREDICTIONS * size)
 
 
 def _rounding(problem: Problem, found: Solution) -> float:
@@ -142,6 +144,6 @@ def _not_converged(problem: Problem, lam: float, found: Solution, error: Array) 
     return FitError(
         f"the fit did not reach its minimum (loss {problem.loss!r}, lam={lam:g}, {found.steps} "
         f"steps in {dtype}): its predictions, near {size:.1e}, have {bounded} (at most "
-        f"{EXACT * problem.scale[worst]:.1e} is needed) and rounding errors of about "
+        f"{EXACT_TOLERANCE * problem.scale[worst]:.1e} is needed) and rounding errors of about "
         f"{_rounding(problem, found):.1e}; raise lam, scale the data{double}"
     )

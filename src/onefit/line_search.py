@@ -19,8 +19,8 @@ from onefit.losses.base import Loss, loss_of
 __all__ = ["line_search"]
 
 #: the part of the slope at zero that is as good as none
-FINE = 1e-13
-_MAX_STEP = 2.0**20
+SLOPE_TOLERANCE = 1e-13
+_MAX_STEP_LENGTH = 2.0**20
 _MAX_TRIALS = 60
 
 
@@ -32,7 +32,7 @@ def line_search(
     s: Array,
     linear: Array,
     quadratic: Array,
-    tolerance: float = FINE,
+    tolerance: float = SLOPE_TOLERANCE,
 ) -> Array:
     """The minimising t >= 0 for every column.
 
@@ -69,14 +69,14 @@ def line_search(
         t = done[left]
         value, curvature = slope(t, left)
         # on the far side of the minimum a small slope may be steep enough to have gone up again
-        allowed = np.where(value > 0, min(tolerance, FINE), tolerance)
+        allowed = np.where(value > 0, min(tolerance, SLOPE_TOLERANCE), tolerance)
         finished = np.abs(value) <= allowed * np.abs(start[left])
         low[left] = np.where(value < 0, t, low[left])
         high[left] = np.where(value > 0, t, high[left])
         done[left] = np.where(finished, t, _propose(t, value, curvature, low[left], high[left]))
         narrow = high[left] <= (1.0 + max(4e-16, 0.1 * tolerance)) * low[left]
         done[left] = np.where(narrow & ~finished, low[left], done[left])
-        left = left[~(finished | narrow | (done[left] >= _MAX_STEP))]
+        left = left[~(finished | narrow | (done[left] >= _MAX_STEP_LENGTH))]
     return done
 
 

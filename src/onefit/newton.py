@@ -14,9 +14,10 @@ smoothed hinge these are the few points on its corner.
 the minimiser: the model was the objective itself. A point that a step takes from one piece across
 another is put onto the piece between, where it has the model of that piece in the next step:
 otherwise its coefficient would go from one end of its range to the other. Such steps may raise the
-objective and need no line search as a rule. A column that has taken LEAPS of them, or that one of
-them would take to HIGH times the objective it began with, goes on with an exact line search where a
-full step does not lower the objective enough, which makes the method finite. A smooth loss
+objective and usually need no line search. A column that has taken MAX_FULL_STEPS of them, or
+that one of them would take to MAX_OBJECTIVE_RATIO times its first objective, continues with an
+exact line search where a full step does not lower the objective enough, which makes the method
+finite. A smooth loss
 converges quadratically, or linearly where a system keeps its curvature to that of another point. If
 A is empty the model says nothing of b, which then moves to where sum s g vanishes; when the loss is
 flat in b at the minimum, the middle of the flat interval is taken.
@@ -48,28 +49,28 @@ from onefit.systems import Model, System
 __all__ = ["Batch", "minimise"]
 
 #: steps of a batch, beyond which columns are given up
-MAX_STEPS = 40
+MAX_NEWTON_STEPS = 40
 #: steps that a smooth loss with the curvature of another point may still need
-PATIENCE = 12
+MAX_FIXED_CURVATURE_STEPS = 12
 #: steps of a column in full, from piece to next piece, before a line search has to make sure
-LEAPS = 12
+MAX_FULL_STEPS = 12
 #: times the objective at the first point that such steps may climb to
-HIGH = 2.0
+MAX_OBJECTIVE_RATIO = 2.0
 #: halvings of a way to find a point on a piece that it crosses
-BISECTIONS = 40
+MAX_PIECE_BISECTIONS = 40
 #: the part of the predicted decrease that a full step must bring to spare the line search
-DECREASE = 0.3
+MIN_DECREASE_SHARE = 0.3
 #: the part of its slope that a line search may leave; less does not save steps
-LEFT = 0.01
+MAX_SLOPE_SHARE = 0.01
 #: the end of a step that was cut shorter than this is no base for the next: digits would be lost
-NEARBY = 0.01
+MIN_STEP_SHARE = 0.01
 #: steps of a smooth loss may go this many times as far as its points are from zero
-STRAY = 16.0
+MAX_RELATIVE_STEP = 16.0
 #: predictions of a smooth loss with the curvature of another point move by less than this part of
 #: the scale in the last step; with its own, which squares what is left, the root of rounding does
-KEPT = 1e-9
+FIXED_CURVATURE_TOLERANCE = 1e-9
 #: what a system that is not solved to rounding may leave of the last step, in units of the scale
-LEFT_OVER = 1e-9
+INEXACT_SYSTEM_TOLERANCE = 1e-9
 
 
 #: what is known of a column beside where it stands
@@ -93,8 +94,9 @@ class Batch:
     held : (n, k) array
         Points on these pieces, for rows that ``at`` takes across them; NaN for all others.
     ceiling : (k,) array
-        The objective that no step from piece to next piece may exceed, HIGH times that of the first
-        point; NaN before the first step, minus infinity after one that would have exceeded it.
+        The objective that no step from piece to next piece may exceed, MAX_OBJECTIVE_RATIO times
+        that of the first point; NaN before the first step, minus infinity after one that would
+        have exceeded it.
     steps : (k,) int array
     settled : (k,) bool array
         Whether the last step ended at the minimiser, up to rounding.
@@ -176,7 +178,7 @@ class Batch:
         # points that are not on one parabola all the way: all of them if the loss is smooth
         bent = columns.train if self.smooth else (pieces != self.pieces) & columns.train
         self.base, self.change = there, np.abs(move).max(axis=0)
-        exact = self.system.tolerance * self.change <= LEFT_OVER * columns.scale
+        exact = self.system.tolerance * self.change <= INEXACT_SYSTEM_TOLERANCE * columns.scale
         self.settled = (self.change <= self._small()) | (exact & ~bent.any(axis=0))
         leap, high = self._leaps(there, full)
         t, search = np.where(high, 0.0, 1.0), np.flatnonzero(~(self.settled | leap | high))
@@ -185,7 +187,7 @@ class Batch:
         before = self.pieces
         self._go(t, pieces)
         if leap.any():
-            self._next_piece(np.flatnonzero(leap & (self.steps + 1 < LEAPS)), before, spot)
+            self._next_piece(np.flatnonzero(leap & (self.steps + 1 < MAX_FULL_STEPS)), before, spot)
         self.steps = self.steps + 1
         self.stuck = ~(((t > 0.0) | high) & np.isfinite(self.change))
         if not determined.all():
@@ -202,8 +204,10 @@ class Batch:
             return np.zeros_like(self.settled), np.zeros_like(self.settled)
         new = np.isnan(self.ceiling)
         if new.any():
-            self.ceiling = np.where(new, HIGH * self.columns.objective(self.at), self.ceiling)
-        leap = ~self.settled & (self.steps < LEAPS) & (self.ceiling > -np.inf)
+            self.ceiling = np.where(
+                new, MAX_OBJECTIVE_RATIO * self.columns.objective(self.at), self.ceiling
+            )
+        leap = ~self.settled & (self.steps < MAX_FULL_STEPS) & (self.ceiling > -np.inf)
         if not leap.any():
             return leap, leap
         high = leap & ~(self.columns.objective(there) <= self.ceiling)
@@ -235,7 +239,7 @@ class Batch:
         s d >= |g| / reach points are held within their own size of where they are.
         """
         reach = self._reach()
-        stray = np.abs(there.u - self.at.u).max(axis=0) > STRAY * reach.max(axis=0)
+        stray = np.abs(there.u - self.at.u).max(axis=0) > MAX_RELATIVE_STEP * reach.max(axis=0)
         s = np.where(self.columns.train, self.columns.weights, 1.0)
         return stray, np.abs(g) / (s * reach)
 
@@ -244,7 +248,7 @@ class Batch:
         epsilon, scale = self.columns.epsilon, self.columns.scale
         tolerance = 4.0 * epsilon
         if self.smooth:
-            tolerance = max(KEPT, tolerance) if self.kept else epsilon**0.5
+            tolerance = max(FIXED_CURVATURE_TOLERANCE, tolerance) if self.kept else epsilon**0.5
         return np.asarray(tolerance * scale + 4.0 * epsilon * np.abs(self.at.u).max(axis=0))
 
     def _minimum(self, g: Array, d: Array) -> tuple[Solution, Mask]:
@@ -290,7 +294,7 @@ class Batch:
         a, b, u = (_between(getattr(at, x), getattr(base, x), t) for x in ("a", "b", "u"))
         self.at = Solution(a, b, u, t * base.drift + np.abs(1.0 - t) * at.drift)
         self._look(short)
-        far = np.flatnonzero(~(t >= NEARBY))
+        far = np.flatnonzero(~(t >= MIN_STEP_SHARE))
         if far.size:
             self.base = base.copy()
             self.base.put(far, self.at.take(far))
@@ -311,7 +315,7 @@ class Batch:
         loss = loss_of(self.columns.loss, some[columns])
         y = self.columns.y_of(some[columns])[rows]
         low, high = u[where], self.at.u[where]
-        for _ in range(BISECTIONS):
+        for _ in range(MAX_PIECE_BISECTIONS):
             middle = 0.5 * (low + high)
             ahead = (wanted - loss.piece(y, middle)) * toward
             low, high = np.where(ahead >= 0, middle, low), np.where(ahead <= 0, middle, high)
@@ -348,12 +352,12 @@ class Batch:
         quadratic += linalg.dots(bent, du) - linalg.dots(bent[rows], step)
         gain = linalg.dots(s, loss.value(y, u + step) - loss.value(y, u))
         t = np.ones(some.size)
-        search = np.flatnonzero(~(gain + linear + 0.5 * quadratic <= DECREASE * slope))
+        search = np.flatnonzero(~(gain + linear + 0.5 * quadratic <= MIN_DECREASE_SHARE * slope))
         if search.size:
             y = np.broadcast_to(y, u.shape)
             t[search] = line_search(
                 loss_of(loss, search), y[:, search], u[:, search], step[:, search], s[:, search],
-                linear[search], quadratic[search], tolerance=LEFT,
+                linear[search], quadratic[search], tolerance=MAX_SLOPE_SHARE,
             )  # fmt: skip
         return t
 
@@ -394,13 +398,15 @@ class Batch:
         return np.asarray(terms + 4.0 * epsilon * np.abs(u).max(axis=0) / root)
 
     def slow(self, before: Array) -> Mask:
-        """Columns not expected to converge within PATIENCE further steps of linear convergence."""
+        """Columns that need more than MAX_FIXED_CURVATURE_STEPS steps of linear convergence."""
         if not self.kept:
             return np.zeros(before.size, dtype=bool)
         with np.errstate(divide="ignore", invalid="ignore"):
             gain = np.log(before / self.change)
             missing = np.log(self.change / self._small())
-        return np.asarray(np.isfinite(before) & ~(missing <= PATIENCE * np.maximum(gain, 0.0)))
+        return np.asarray(
+            np.isfinite(before) & ~(missing <= MAX_FIXED_CURVATURE_STEPS * np.maximum(gain, 0.0))
+        )
 
     def flat(self) -> Mask:
         """Whether a small shift of b, to one side at least, leaves no training row curved."""
@@ -429,7 +435,7 @@ class Batch:
         self.recompute()
 
 
-def minimise(batch: Batch, max_steps: int = MAX_STEPS) -> None:
+def minimise(batch: Batch, max_steps: int = MAX_NEWTON_STEPS) -> None:
     """Newton steps until every column is settled, or found to be a case for other means."""
     pending = np.flatnonzero(~batch.settled)
     part = batch.take(pending) if pending.size < batch.settled.size else replace(batch)

@@ -16,7 +16,7 @@ from onefit.kernels.distances import CLOSE
 __all__ = ["Norms", "target_scale"]
 
 #: rows up to which the smallest eigenvalue of a definite matrix is measured all the same
-FACTORED = 3000
+MAX_MEASURED_ROWS = 3000
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Norms:
         """
         n = self.K.shape[0]
         epsilon = float(np.finfo(self.K.dtype).eps)
-        if not (self.K.held and self.K.arrays.on_host) or (self.definite and n > FACTORED):
+        if not (self.K.held and self.K.arrays.on_host) or (self.definite and n > MAX_MEASURED_ROWS):
             epsilon += float(np.finfo(np.float64).eps) / CLOSE
             return float((8.0 + 6.0 * n**0.5) * epsilon * self.diagonal)
         shift = max(

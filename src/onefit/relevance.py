@@ -27,7 +27,7 @@ from onefit._types import Array
 __all__ = ["Relevance", "relevance"]
 
 #: columns that a repr lists
-LISTED = 10
+MAX_LISTED_COLUMNS = 10
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,9 @@ class Relevance:
         lines = [
             f"{self.names[f]:{width}}  {self.values[f]:6.1%}  ({self.low[f]:.1%} to "
             f"{self.high[f]:.1%} without a part of the rows)"
-            for f in self.order[:LISTED]
+            for f in self.order[:MAX_LISTED_COLUMNS]
         ]
-        left = len(self.names) - LISTED
+        left = len(self.names) - MAX_LISTED_COLUMNS
         return "\n".join(lines + ([f"and {left} more columns"] if left > 0 else []))
 
     def plot(self) -> Any:

@@ -19,7 +19,7 @@ from onefit.norms import Norms
 __all__ = ["RidgeNorm"]
 
 #: a matrix whose rounding errors may reach this part of its smallest eigenvalue is not trusted
-DOUBT = 0.25
+MAX_ROUNDING_SHARE = 0.25
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class RidgeNorm:
         doubt = (summation(rows.size) + changed * float((root * root).sum())) * linalg.norm_of_gram(
             W
         )
-        if not doubt < DOUBT:
+        if not doubt < MAX_ROUNDING_SHARE:
             return None
         W = W * (root / np.sqrt(1.0 - 2.0 * doubt))
         unit = np.square(W).sum(axis=0)

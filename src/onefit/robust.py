@@ -42,7 +42,7 @@ Array = NDArray[Any]
 __all__ = ["RobustSelection", "mad", "robust_select"]
 
 #: relative difference of two criteria that is rounding
-TIE = 1e-9
+TIE_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -239,7 +239,7 @@ class _Table:
         """The candidate with the smallest criterion."""
         values = np.array(self.values)
         # where all residuals are within two thresholds the values differ by rounding: the first
-        best = int(np.argmax(values <= values.min() * (1.0 + TIE)))
+        best = int(np.argmax(values <= values.min() * (1.0 + TIE_TOLERANCE)))
         if not np.isfinite(values[best]):
             raise FloatingPointError(f"no candidate could be evaluated: {self.reasons[best]}")
         return best

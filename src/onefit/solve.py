@@ -31,8 +31,8 @@ from onefit.problem import Columns, Problem, Solution
 from onefit.systems import Cholesky, System
 
 __all__ = [
-    "FALL",
-    "MIN_FALL",
+    "MIN_WIDENING_RATIO",
+    "WIDENING_RATIO",
     "from_coefficients",
     "minimised",
     "recomputed",
@@ -43,11 +43,11 @@ __all__ = [
 #: what makes the systems of some columns, of a problem and their Lambda
 Way = Callable[[Problem, Array], System]
 #: the largest factor by which a problem is made easier
-MAX_FACTOR = 1e100
+MAX_WIDENING_FACTOR = 1e100
 #: by what the factor falls from one solution to the next (benchmarks/final_fits.py)
-FALL = 10.0
+WIDENING_RATIO = 10.0
 #: the smallest fall that is tried where larger ones do not lead to a solution
-MIN_FALL = 1.3
+MIN_WIDENING_RATIO = 1.3
 
 
 def solve_columns(
@@ -105,7 +105,7 @@ def minimised(batch: Batch) -> None:
 def _descend(columns: Columns, system: Way) -> tuple[Batch, int]:
     """One column by way of easier problems, and the steps that took."""
     n, k = columns.weights.shape
-    start, steps, fall = Solution.zero(n, k, columns.K.dtype), 0, FALL
+    start, steps, fall = Solution.zero(n, k, columns.K.dtype), 0, WIDENING_RATIO
     factor = last = _largest_factor(columns)
     while True:
         batch = _solved(_eased(columns, factor), start, system, match=steps > 0)
@@ -116,7 +116,7 @@ def _descend(columns: Columns, system: Way) -> tuple[Batch, int]:
             start, last = batch.at, factor
         else:
             fall = fall**0.5
-            if factor == last or fall < MIN_FALL:
+            if factor == last or fall < MIN_WIDENING_RATIO:
                 break
         factor = max(1.0, last / fall)
     batch = _solved(columns, start, system, match=True)
@@ -132,7 +132,7 @@ def _eased(columns: Columns, factor: float) -> Columns:
 
 
 def _largest_factor(columns: Columns) -> float:
-    """A power of FALL at which the problem is easy from zero.
+    """A power of WIDENING_RATIO at which the problem is easy from zero.
 
     There the penalty outweighs the losses, or a widened loss has no row on a straight slope.
     """
@@ -147,8 +147,8 @@ def _largest_factor(columns: Columns) -> float:
         return bool(one.ridge.min() < top and (same or (straight & sloped & one.train).any()))
 
     factor = 1.0
-    while factor < MAX_FACTOR and hard(factor):
-        factor *= FALL
+    while factor < MAX_WIDENING_FACTOR and hard(factor):
+        factor *= WIDENING_RATIO
     return factor
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from registries import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, cases
 from sklearn.model_selection import KFold
 
-from onefit.certificate import EXACT
+from onefit.certificate import EXACT_TOLERANCE
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import Eigen, Iterative, Refit, iterative
 from onefit.inverse import low_rank
@@ -31,7 +31,7 @@ def rank(request, monkeypatch):
     monkeypatch.setitem(low_rank.PRICES, True, cheap)
 
 
-def assert_within_bounds(held, expected, problem, wanted=EXACT):
+def assert_within_bounds(held, expected, problem, wanted=EXACT_TOLERANCE):
     """Values as far apart as both bounds allow, and these as small as was wanted."""
     for k, (mine, other) in enumerate(zip(held.by_fold, expected.by_fold, strict=True)):
         gap = np.abs(mine.astype(float) - other).max()
@@ -119,7 +119,7 @@ def test_what_was_not_reached_is_said():
     held = predict(Iterative(max_steps=2), problem, folds, 1e-6)
     expected = predict(Refit(), problem, folds, 1e-6)
     assert not held.exact.any()
-    assert (held.error > EXACT * problem.scale).all()
+    assert (held.error > EXACT_TOLERANCE * problem.scale).all()
     assert_within_bounds(held, expected, problem, np.inf)
 
 

@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from registries import LOSS_IDS, LOSSES
 
 from onefit import newton
-from onefit.certificate import EXACT
+from onefit.certificate import EXACT_TOLERANCE
 from onefit.fit import fit
 from onefit.folds import Folds
 from onefit.heldout import Exact, Limit, Refit, driver, path
@@ -192,7 +192,7 @@ def assert_no_lie(case, method=None, stages=0):
             called += bool(held.exact[k])
             gap = np.abs(held.by_fold[k] - truth.values).max()
             assert gap <= held.error[k] + truth.error, (k, gap, held.error[k])
-        assert held.exact[k] == (held.error[k] <= EXACT * problem.scale[0])
+        assert held.exact[k] == (held.error[k] <= EXACT_TOLERANCE * problem.scale[0])
     return witnesses, called
 
 
@@ -338,7 +338,7 @@ def test_the_line_search_is_used_and_needed(monkeypatch):
         return t
 
     monkeypatch.setattr(newton, "line_search", watched)
-    monkeypatch.setattr(newton, "LEAPS", 0)
+    monkeypatch.setattr(newton, "MAX_FULL_STEPS", 0)
     problem = make_problem(
         SmoothedHinge(0.01), "classification", 40, kernel=lambda X: gaussian(X, 3.0)
     )

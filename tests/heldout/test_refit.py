@@ -8,7 +8,7 @@ from heldout._twins import FORMS, Expectile, make_problem, predict, splits
 from naive.machines import least_squares
 from registries import LOSS_IDS, LOSSES
 
-from onefit.certificate import EXACT
+from onefit.certificate import EXACT_TOLERANCE
 from onefit.fit import fit
 from onefit.heldout import Refit
 from onefit.heldout.refit import cheap_to_refit, refit_columns, refit_fold
@@ -75,7 +75,7 @@ def test_refits_are_in_double_precision_whatever_the_data_are_in():
     assert found.values.dtype == np.float64
     np.testing.assert_array_equal(found.values, double.values)
     np.testing.assert_array_equal(found.error, double.error)
-    assert found.error[0] <= EXACT * problem.scale[0]
+    assert found.error[0] <= EXACT_TOLERANCE * problem.scale[0]
 
 
 @pytest.mark.parametrize("loss", [Huber(0.3), SmoothedHinge(0.1), Log()])
@@ -87,7 +87,7 @@ def test_a_start_spares_steps_and_changes_nothing(loss):
     for start in (cold.solution, near):
         warm = refit_fold(problem, 1e-3, TRAIN, TEST, start)
         np.testing.assert_allclose(warm.values, cold.values, rtol=1e-8, atol=1e-9)
-        assert warm.error[0] <= EXACT
+        assert warm.error[0] <= EXACT_TOLERANCE
     assert refit_fold(problem, 1e-3, TRAIN, TEST, cold.solution).solution.steps <= 2
 
 
@@ -106,7 +106,7 @@ def test_a_start_that_leads_nowhere_is_given_up():
     found = refit_fold(problem, 1e-2, TRAIN, TEST, Solution(far, np.zeros(1), far, np.zeros(1)))
     expected = refit_fold(problem, 1e-2, TRAIN, TEST)
     np.testing.assert_allclose(found.values, expected.values, rtol=1e-8)
-    assert found.error[0] <= EXACT
+    assert found.error[0] <= EXACT_TOLERANCE
 
 
 def test_columns_of_any_kind_are_refitted():
@@ -120,7 +120,7 @@ def test_columns_of_any_kind_are_refitted():
             problem.K.matrix, problem.Y, train[:, c] * 1.0, problem.loss, scaling="total"
         )
         np.testing.assert_allclose(batch.at.u[:, c], fit(part, ridge).u[:, 0], atol=1e-9)
-    assert (batch.error[1:] <= EXACT).all()
+    assert (batch.error[1:] <= EXACT_TOLERANCE).all()
 
 
 def test_few_small_folds_are_cheap_and_none_is_not():

@@ -20,7 +20,7 @@ from registries import SCALINGS
 from sklearn.model_selection import KFold
 
 from onefit import linalg
-from onefit.certificate import EXACT
+from onefit.certificate import EXACT_TOLERANCE
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import Block, Eigen, Limit, Refit, refit
 from onefit.linalg.partial_eigh import SMALLEST
@@ -220,7 +220,7 @@ def test_digits_are_lost_no_faster_than_the_condition_number_takes_them(fit_inte
                 assert gap.max() <= 8.0 * EPS * (1.0 + highest / ridge) * scale
                 # what is said of the error is true, and decides what is called exact
                 assert (gap <= held.error + EPS * scale).all(), (method.name, power)
-                own = EXACT * problem.scale[0]
+                own = EXACT_TOLERANCE * problem.scale[0]
                 np.testing.assert_array_equal(held.exact, held.error <= own)
                 assert (gap[held.exact] <= own).all()
                 assert held.exact.all() or power <= -8

@@ -95,7 +95,7 @@ def test_the_optimism_of_the_best_of_many_coins():
 
 def test_draws_of_many_rows_are_those_of_few_on_average(monkeypatch):
     few = row_losses._draws(500, 400, np.random.default_rng(0))
-    monkeypatch.setattr(row_losses, "MANY", 100)
+    monkeypatch.setattr(row_losses, "MIN_POISSON_ROWS", 100)
     many = row_losses._draws(500, 400, np.random.default_rng(0))
     assert many.shape == few.shape
     for counts in (few, many):

@@ -22,10 +22,10 @@ from onefit.gram import as_gram
 __all__ = ["near_identity"]
 
 #: off-diagonal part of the median row below which a kernel matrix is near the identity
-NEGLIGIBLE = 1e-2
+MAX_OFF_DIAGONAL_SHARE = 1e-2
 
 
-def near_identity(K: Any, tolerance: float = NEGLIGIBLE) -> str:
+def near_identity(K: Any, tolerance: float = MAX_OFF_DIAGONAL_SHARE) -> str:
     """The reason why ``K`` is too near the identity to be judged, or an empty string; in O(n^2).
 
     Examples

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 __all__ = ["RadiusMargin", "radius_margin", "squared_radius"]
 
 #: a gap between primal and dual that a criterion bears, in units of R^2: this power of rounding
-WIDEST_GAP = 0.4
+MAX_GAP_EXPONENT = 0.4
 
 
 def radius_margin(problem: Problem, lam: float, solution: Solution | None = None) -> float:
@@ -82,7 +82,7 @@ def squared_radius(problem: Problem, lam: float) -> float:
     K = linalg.fortran(np.asarray(problem.K))
     K[np.diag_indices_from(K)] += slack
     ball = enclosing_ball(K)
-    if ball.gap > float(np.finfo(K.dtype).eps) ** WIDEST_GAP * ball.squared_radius:
+    if ball.gap > float(np.finfo(K.dtype).eps) ** MAX_GAP_EXPONENT * ball.squared_radius:
         raise linalg.LinAlgError(
             f"at lam={lam:g} rounding leaves {ball.gap / ball.squared_radius:.1g} of the squared "
             "radius of the smallest ball in doubt; raise lam, or scale the kernel"

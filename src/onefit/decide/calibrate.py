@@ -48,7 +48,7 @@ __all__ = [
 
 CALIBRATIONS = ("sigmoid", "isotonic")
 #: parts of the rows that get their probabilities from a map fitted to the others
-PARTS = 10
+CALIBRATION_FOLDS = 10
 
 
 def calibration_map(method: str, values: Array, y: Array, sample_weight: Any = None) -> Any:
@@ -101,7 +101,7 @@ def heldout_probabilities(held: HeldOut, method: str = "sigmoid") -> Array:
     """
     values, y, weight = _known(held)
     classes, counts = np.unique(y, return_counts=True)
-    parts = min(PARTS, int(counts.min()))
+    parts = min(CALIBRATION_FOLDS, int(counts.min()))
     if parts < 2:
         raise ValueError(
             f"class {classes[counts.argmin()]!r} has one row, so that no map can be fitted without "

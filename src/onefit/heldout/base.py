@@ -18,7 +18,7 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices, Mask
-from onefit.certificate import EXACT
+from onefit.certificate import EXACT_TOLERANCE
 from onefit.folds import Folds
 from onefit.losses.base import require
 from onefit.problem import Problem
@@ -250,7 +250,7 @@ class HeldOutPath:
                     f"finite: numbers overflow in {self.values.dtype}; raise lam, scale the data"
                     + (", or use float64" if self.values.dtype == np.float32 else ""),
                 )
-        self.exact = np.asarray((self.bounds <= EXACT * problem.scale).all(axis=2))
+        self.exact = np.asarray((self.bounds <= EXACT_TOLERANCE * problem.scale).all(axis=2))
         return self
 
     def __len__(self) -> int:

@@ -29,7 +29,7 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices, Mask
-from onefit.certificate import EXACT
+from onefit.certificate import EXACT_TOLERANCE
 from onefit.certify import bound, certify
 from onefit.heldout.base import HeldOutPath, Prepared
 from onefit.heldout.path import FullPath, Work
@@ -71,7 +71,7 @@ class Policy:
     name: str
     one_step: bool = False
     low_rank: LowRank | None = None
-    wanted: float = EXACT
+    wanted: float = EXACT_TOLERANCE
     order: int | None = None
 
 
@@ -263,7 +263,7 @@ def _all_steps(batch: Batch, tested: Mask, wanted: float) -> None:
 
 def _lost(batch: Batch) -> Mask:
     """Columns without a bound, or at one end of a flat interval, in whose middle a refit is."""
-    rough = np.flatnonzero(batch.settled & ~(batch.error <= EXACT * batch.columns.scale))
+    rough = np.flatnonzero(batch.settled & ~(batch.error <= EXACT_TOLERANCE * batch.columns.scale))
     lost = np.isinf(batch.error)
     if rough.size:
         lost[rough] |= batch.take(rough).flat()

@@ -43,7 +43,7 @@ from onefit import linalg
 from onefit._precise import EPSILON, summation
 from onefit._types import Array, Indices, Mask
 from onefit._validation import check_positive
-from onefit.certificate import EXACT
+from onefit.certificate import EXACT_TOLERANCE
 from onefit.folds import Folds
 from onefit.gram import Gram
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
@@ -53,33 +53,33 @@ from onefit.heldout.scaled import Scaled
 from onefit.heldout.splits import Splits
 from onefit.heldout.squared import Block, Eigen, factored
 from onefit.inverse.krylov import (
-    MAX_STEPS,
+    MAX_CG_STEPS,
     Ridged,
     Watch,
     conjugate_gradients,
 )
 from onefit.inverse.low_rank import LowRank
-from onefit.linalg.slices import SLICE
+from onefit.linalg.slices import SLICE_BITS
 from onefit.problem import Problem, Solution
 from onefit.solve import from_coefficients
 
 __all__ = ["Iterative", "fit_on_device"]
 
 #: splits of one row each beyond which the closed forms are the only way
-MANY = 200
+MAX_SINGLE_ROW_SPLITS = 200
 #: numbers in one array of the iteration, and small matrices held at a time
 ROOM, SMALL = 2**25, 64
 #: the same on a device with enough memory, and how many of these arrays there are at a time
-LARGE, ARRAYS = 2**28, 30
+MAX_COLUMN_BYTES, ARRAYS_PER_COLUMN = 2**28, 30
 #: the part of what rounding leaves of the bound wanted that the iteration may take
-MARGIN = 0.7
+ITERATION_SHARE_OF_BOUND = 0.7
 #: n^2 operations of a step with few columns, in those of a factor, and the most factors that are
 #: cheaper than a decomposition
 NARROW, FEW = 4.0, 6
 #: the bound that a fit is to reach, in units of the targets' scale
-SHARP = 1e-10
+FIT_TOLERANCE = 1e-10
 #: cycles of an iteration and a residual
-CYCLES = 6
+MAX_REFINEMENT_CYCLES = 6
 
 
 class Iterative(HeldOutMethod):
@@ -103,7 +103,7 @@ class Iterative(HeldOutMethod):
     on_device = True
 
     def __init__(
-        self, tol: float = EXACT, max_steps: int = MAX_STEPS, factor: bool = False
+        self, tol: float = EXACT_TOLERANCE, max_steps: int = MAX_CG_STEPS, factor: bool = False
     ) -> None:
         self.tol = check_positive("tol", tol, "1e-6 makes held-out values exact")
         self.max_steps, self.factor = max_steps, factor
@@ -118,7 +118,7 @@ class Iterative(HeldOutMethod):
     def prepare(self, problem: Problem, folds: Folds) -> Prepared:
         self.check(problem)
         sizes = np.array([rows.size for rows in folds.removed])
-        if (sizes == 1).all() and sizes.size > MANY:
+        if (sizes == 1).all() and sizes.size > MAX_SINGLE_ROW_SPLITS:
             raise ValueError(
                 f"method 'iterative' solves a system for each of the {sizes.size} splits, one row "
                 "each; leave-one-out has closed forms: use method='eigen' or 'block', or a "
@@ -128,7 +128,7 @@ class Iterative(HeldOutMethod):
         low_rank = LowRank(problem.K, problem.s)
         if problem.quadratic:
             return _Squared(self, problem, folds, positive, low_rank)
-        policy = Policy(self.name, low_rank=low_rank, wanted=max(self.tol, EXACT))
+        policy = Policy(self.name, low_rank=low_rank, wanted=max(self.tol, EXACT_TOLERANCE))
         return LeaveOutDriver(Splits.columns(problem, folds), policy)
 
 
@@ -162,7 +162,7 @@ class _Squared(Prepared):
             self._fill(path, self._solved(path.lams[quick], splits), quick)
         if slow.any():
             self._factored(path, np.flatnonzero(slow))
-        if self.method.tol <= EXACT:
+        if self.method.tol <= EXACT_TOLERANCE:
             for i in np.flatnonzero(path.done).tolist():
                 every = np.arange(len(self.folds))
                 refit_uncertified(path, i, self.problem, self.positive, every)
@@ -304,12 +304,12 @@ class _Machines:
     def iterate(self, systems: Ridged, wanted: Array, method: Iterative) -> None:
         """Cycles of iteration and residual, for the columns whose bounds are not there yet."""
         left = np.flatnonzero(~(self.error <= wanted))
-        for _ in range(CYCLES):
+        for _ in range(MAX_REFINEMENT_CYCLES):
             if left.size == 0:
                 return
             before = self.error[left]
             room = np.maximum(wanted[left] - self.rounding[left], 0.25 * self.rounding[left])
-            target = MARGIN * room / self.far[left]
+            target = ITERATION_SHARE_OF_BOUND * room / self.far[left]
             self._correct(systems.take(left), left, target, method)
             # where rounding is most of the bound, further steps do not lower it
             hopeful = self.error[left] <= np.maximum(0.5 * before, 2.0 * self.rounding[left])
@@ -385,8 +385,8 @@ class _Machines:
         n, K = self.problem.n, self.problem.K
         if not K.sliced:
             return summation(n, K.terms) * sums
-        most = n * 2.0 ** (1 - SLICE) * self.problem.norms.root * self.arrays.largest(a)
-        rests = 8.0 * np.minimum(sums, most) + 2.0 ** (3 - SLICE) * sums
+        most = n * 2.0 ** (1 - SLICE_BITS) * self.problem.norms.root * self.arrays.largest(a)
+        rests = 8.0 * np.minimum(sums, most) + 2.0 ** (3 - SLICE_BITS) * sums
         return np.asarray(summation(n) * rests + n * EPSILON**2 * sums)
 
 
@@ -417,7 +417,7 @@ def fit_on_device(problem: Problem, lam: float) -> Solution:
     reach = np.full(q, 2.0 * problem.norms.root)
     machines = _Machines(problem, train, columns, ridge, reach)
     machines.start()
-    machines.iterate(systems, SHARP * problem.scale, Iterative())
+    machines.iterate(systems, FIT_TOLERANCE * problem.scale, Iterative())
     a = xp.host(xp.astype(machines.a, problem.K.dtype))
     return from_coefficients(problem, lam, a, machines.b, int(machines.steps.max()))
 
@@ -427,4 +427,4 @@ def _room(K: Gram) -> int:
     arrays: Any = K.arrays
     if arrays.on_host:
         return ROOM
-    return int(min(LARGE, arrays.room() / (8.0 * ARRAYS)))
+    return int(min(MAX_COLUMN_BYTES, arrays.room() / (8.0 * ARRAYS_PER_COLUMN)))

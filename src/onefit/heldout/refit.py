@@ -14,8 +14,8 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices
-from onefit.certificate import EXACT
-from onefit.certify import WANTED
+from onefit.certificate import EXACT_TOLERANCE
+from onefit.certify import WANTED_SHARE_OF_TOLERANCE
 from onefit.fit import certified
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutPath
@@ -60,7 +60,7 @@ def refit_uncertified(
     path: HeldOutPath, i: int, problem: Problem, folds: Folds, splits: Indices
 ) -> None:
     """Refit splits without a certificate, if that is cheap, and keep what has the smaller bound."""
-    rough = splits[~(path.bounds[i, splits] <= EXACT * problem.scale).all(axis=1)]
+    rough = splits[~(path.bounds[i, splits] <= EXACT_TOLERANCE * problem.scale).all(axis=1)]
     if not (problem.K.held and cheap_to_refit(problem.n, rough.size)):
         return
     for k in rough.tolist():
@@ -107,11 +107,15 @@ def refit_columns(columns: Columns, tested: Array, start: Solution | None = None
     """
     if start is not None:
         start = start.astype(columns.K.dtype) if np.isfinite(start.a).all() else None
-    batch = certified(columns, solve_columns(columns, start), tested, WANTED * EXACT)
-    rough = np.flatnonzero(~(batch.error <= EXACT * columns.scale))
+    batch = certified(
+        columns, solve_columns(columns, start), tested, WANTED_SHARE_OF_TOLERANCE * EXACT_TOLERANCE
+    )
+    rough = np.flatnonzero(~(batch.error <= EXACT_TOLERANCE * columns.scale))
     if start is not None and rough.size:
         some = columns.take(rough)
-        other = certified(some, solve_columns(some), tested[:, rough], WANTED * EXACT)
+        other = certified(
+            some, solve_columns(some), tested[:, rough], WANTED_SHARE_OF_TOLERANCE * EXACT_TOLERANCE
+        )
         better = np.flatnonzero(other.error < batch.error[rough])
         batch.put(rough[better], other, better)
     return batch

@@ -48,11 +48,11 @@ from onefit.linalg import Arrays, arrays_of
 __all__ = ["Found", "Ridged", "Watch", "bordered", "conjugate_gradients"]
 
 #: steps after which a column is given up
-MAX_STEPS = 1000
+MAX_CG_STEPS = 1000
 #: operations between two looks at the signals of the user
-PANEL = 2**33
+MAX_UNINTERRUPTED_OPERATIONS = 2**33
 #: what rounding leaves of a residual, in units of it
-FLOOR = 64.0
+RESIDUAL_FLOOR_IN_ROUNDINGS = 64.0
 
 #: called after every step with the residuals left, relative to what they have to be
 Watch = Callable[[Array], None]
@@ -212,7 +212,7 @@ def _grams(F: Array, weights: Array, centred: bool, xp: Arrays) -> Iterator[Arra
 def _gram(F: Array, weights: Array, xp: Arrays) -> Array:
     """F'diag(w) F."""
     out, w = xp.zeros((F.shape[1], F.shape[1]), weights.dtype), xp.asarray(weights)[:, None]
-    size = max(1, PANEL // max(1, F.shape[1]) ** 2)
+    size = max(1, MAX_UNINTERRUPTED_OPERATIONS // max(1, F.shape[1]) ** 2)
     for first in range(0, F.shape[0], size):
         some = slice(first, min(first + size, F.shape[0]))
         out += F[some, :].T @ (w[some, :] * F[some, :])
@@ -237,7 +237,11 @@ class Found:
 
 
 def conjugate_gradients(
-    systems: Ridged, z: Array, target: Array, max_steps: int = MAX_STEPS, watch: Watch | None = None
+    systems: Ridged,
+    z: Array,
+    target: Array,
+    max_steps: int = MAX_CG_STEPS,
+    watch: Watch | None = None,
 ) -> Found:
     """x with ||P z - P (I + R K R) x|| <= target in every column, by its own account.
 
@@ -258,7 +262,9 @@ def conjugate_gradients(
     r = xp.copy(z)
     systems.project(r, R)
     size = np.sqrt(xp.dots(r, r))
-    target = np.maximum(target, FLOOR * float(np.finfo(target.dtype).eps) * size)
+    target = np.maximum(
+        target, RESIDUAL_FLOOR_IN_ROUNDINGS * float(np.finfo(target.dtype).eps) * size
+    )
     p = None
     x, along, rz = xp.copy(zero), found.along.copy(), np.ones_like(size)
     on = size > target

@@ -33,13 +33,13 @@ from onefit.linalg.device import Device
 __all__ = ["LowRank"]
 
 #: rows whose eigenvalues stand for those of K
-SAMPLE = 500
+SPECTRUM_SAMPLE_ROWS = 500
 #: blocks without gain after which no more join
-PATIENCE = 3
+MAX_BLOCKS_WITHOUT_GAIN = 3
 #: steps of conjugate gradients for each unit of the root of the condition number
-STEPS = 8.0
+CG_STEPS_PER_ROOT_CONDITION = 8.0
 #: e, in units of tr(E^2) / tr(E)
-MATTER = 2.0
+TAIL_IN_MEAN_EIGENVALUES = 2.0
 
 
 class Prices(NamedTuple):
@@ -69,9 +69,9 @@ PRICES = {
     False: Prices(250, 4000, 2**30, 200.0, 1000.0, 60.0),
 }
 #: rows below which columns join F as on the host
-FEW = 5000
+MIN_DEVICE_PRICED_ROWS = 5000
 #: numbers that F may have on the host
-ROOM = PRICES[True].room
+MAX_HOST_FACTOR_ELEMENTS = PRICES[True].room
 
 
 class LowRank:
@@ -99,11 +99,11 @@ class LowRank:
         if isinstance(self.arrays, Device):
             room = min(self.prices.room, int(self.arrays.room() / 32.0))  # F twice, and as much
             self.prices = self.prices._replace(room=room)
-        if s.size < FEW:
+        if s.size < MIN_DEVICE_PRICED_ROWS:
             self.prices = self.prices._replace(block=PRICES[True].block)
         self.random = np.random.default_rng(0)
         positive = np.flatnonzero(s)
-        self.rows = np.sort(self.random.permutation(positive)[:SAMPLE])
+        self.rows = np.sort(self.random.permutation(positive)[:SPECTRUM_SAMPLE_ROWS])
         root = np.sqrt(self.s[self.rows])
         self.small = self.arrays.host(K.block(self.rows)) * root[:, None] * root
         pairs = self.rows.size * (self.rows.size - 1)
@@ -133,19 +133,19 @@ class LowRank:
             cost = self._cost(count, ridge, folds)
             if cost < lowest:
                 best, lowest = count, cost
-            elif count - best >= PATIENCE:
+            elif count - best >= MAX_BLOCKS_WITHOUT_GAIN:
                 break
         return best
 
     def steps(self, ridge: Array, folds: int) -> Array:
         """Steps of conjugate gradients that are expected of columns with these Lambda."""
         best = self._best(ridge, folds)
-        return np.asarray(STEPS * np.sqrt(1.0 + self.sizes[best] / ridge))
+        return np.asarray(CG_STEPS_PER_ROOT_CONDITION * np.sqrt(1.0 + self.sizes[best] / ridge))
 
     def _cost(self, count: int, ridge: Array, folds: int) -> float:
         """Of set-up and iteration with so many blocks, in operations of a product."""
         n, m, prices = int(self.K.shape[0]), count * self.prices.block, self.prices
-        steps = STEPS * np.sqrt(1.0 + self.sizes[count] / ridge)
+        steps = CG_STEPS_PER_ROOT_CONDITION * np.sqrt(1.0 + self.sizes[count] / ridge)
         products = float(steps.sum() + prices.narrow * steps.max())
         tiled = not self.K.held
         entries = prices.entry * n * n / 2.0 * float(steps.max()) if tiled else 0.0
@@ -181,4 +181,4 @@ class LowRank:
             return 0.0
         others = float(np.square(self.small).sum() - np.square(np.diag(self.small)).sum())
         squares = float(np.square(self.left).sum()) + self.times * others
-        return MATTER * squares / total
+        return TAIL_IN_MEAN_EIGENVALUES * squares / total

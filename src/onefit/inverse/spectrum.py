@@ -44,9 +44,9 @@ from onefit.linalg.shift_interpolation import interpolate_shifts
 __all__ = ["Shifts", "Spectrum"]
 
 #: sums at chosen c that are held at a time (benchmarks/ablation.py)
-HELD = 8
+MAX_CACHED_SUMS = 8
 #: numbers that the blocks of a fold may take for several c together, in n^2
-ROOM = 1.0
+MAX_BLOCK_ELEMENTS_PER_N2 = 1.0
 #: rows whose squares are taken at a time, here and on a device
 PIECE, TALL = 64, 4096
 
@@ -255,7 +255,7 @@ class Shifts:
     def pieces(self, size: int) -> Iterator[tuple[slice, Shifts]]:
         """The c in as many pieces as it takes for blocks of ``size`` rows to have room."""
         L, n = self.damped.shape
-        number = max(1, int(np.ceil(L * size**2 / (ROOM * n**2))))
+        number = max(1, int(np.ceil(L * size**2 / (MAX_BLOCK_ELEMENTS_PER_N2 * n**2))))
         ends = np.linspace(0, L, number + 1).round().astype(int)
         for first, last in pairwise(ends):
             some = slice(int(first), int(last))
@@ -279,8 +279,8 @@ class Shifts:
             return [_Sums(slice(None), list(np.sqrt(self.damped)))]
         found = []
         for one in groups:
-            for first in range(0, one.chosen.size, HELD):
-                some = slice(first, first + HELD)
+            for first in range(0, one.chosen.size, MAX_CACHED_SUMS):
+                some = slice(first, first + MAX_CACHED_SUMS)
                 roots = [np.sqrt(self.damped[c, one.group]) for c in one.chosen[some]]
                 combine = np.asfortranarray(one.combine[some], dtype=values.dtype)
                 found.append(_Sums(one.group, roots, combine))

@@ -26,7 +26,7 @@ from onefit.kernels.stationary import Gaussian, Stationary
 __all__ = ["Bank"]
 
 #: kernels up to which a search begins with each of them alone, too
-FEW = 16
+MAX_LISTED_KERNELS = 16
 
 
 @dataclass(frozen=True)
@@ -110,4 +110,7 @@ class Bank:
         """All kernels alike and, if they are few, each of them alone."""
         m = len(self.kernels)
         alike = np.full(m, m ** (-1.0 / self.p))
-        return [self.mixed(mu) for mu in ([alike, *np.eye(m)] if 1 < m <= FEW else [alike])]
+        return [
+            self.mixed(mu)
+            for mu in ([alike, *np.eye(m)] if 1 < m <= MAX_LISTED_KERNELS else [alike])
+        ]

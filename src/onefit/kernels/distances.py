@@ -41,13 +41,13 @@ Array = npt.NDArray[Any]
 Points = Any
 """A dense (n, d) array or a CSR matrix."""
 
-CLOSE = on_device.CLOSE
+CLOSE = on_device.CANCELLATION_SHARE
 """Pairs with ``||x - y||^2 < CLOSE (||x||^2 + ||y||^2)`` are evaluated from the differences."""
 
-ABOUT = 256
+CENTRE_SAMPLE_ROWS = 256
 """Points, at least so many if there are, whose median stands for that of all."""
 
-LARGEST = 1e300
+MAX_SQUARED_NORM = 1e300
 """Scaled norms beyond are not added up: distances are scaled when they are there."""
 
 
@@ -258,7 +258,9 @@ def _squared_euclidean(geometry: Geometry, scale: float = 1.0, out: Array | None
     x, y = squared_norms(X), squared_norms(Y)
     _require_representable(geometry, x, y)
     farthest = float(y.max(initial=0.0))
-    inside = scale if abs(scale) * max(farthest, float(x.max(initial=0.0))) < LARGEST else 1.0
+    inside = (
+        scale if abs(scale) * max(farthest, float(x.max(initial=0.0))) < MAX_SQUARED_NORM else 1.0
+    )
     product = _product_of(X, Y, x, y, inside)
     sign, unit = float(np.sign(inside)), abs(inside) * CLOSE
 
@@ -303,7 +305,7 @@ def _centred(geometry: Geometry) -> tuple[Points, Points]:
     X = Y if geometry.symmetric else geometry.X.astype(np.float64)
     if is_sparse(Y):
         return X, Y
-    centre = np.median(Y[:: 1 + Y.shape[0] // ABOUT], axis=0)
+    centre = np.median(Y[:: 1 + Y.shape[0] // CENTRE_SAMPLE_ROWS], axis=0)
     Y -= centre
     return (Y if geometry.symmetric else X - centre), Y
 

@@ -19,14 +19,15 @@ if TYPE_CHECKING:
     from onefit.kernels.distances import Geometry
 
 __all__ = [
-    "CLOSE", "METRICS", "dtype_of", "points_of", "refuse_grad", "squared_euclidean",
+    "CANCELLATION_SHARE", "METRICS", "dtype_of", "points_of", "refuse_grad", "squared_euclidean",
     "squared_norms",
 ]  # fmt: skip
 
-#: pairs with ``||x - y||^2 < CLOSE (||x||^2 + ||y||^2)`` are evaluated from the differences
-CLOSE = 1e-6
+#: pairs with ``||x - y||^2 < CANCELLATION_SHARE (||x||^2 + ||y||^2)`` are evaluated from their
+#: differences
+CANCELLATION_SHARE = 1e-6
 #: numbers that the differences of close pairs may take at a time
-ROOM = 2**26
+MAX_BLOCK_ELEMENTS = 2**26
 
 
 def dtype_of(X: Any) -> Any:
@@ -102,9 +103,9 @@ def squared_euclidean(geometry: Geometry, scale: float = 1.0) -> Any:
         xp.add_diagonal(out, scale * (float(lib.max(x)) + 1.0))
     # on the scale of out, where distances may be negative numbers
     extreme = xp.host(lib.min(out, axis=1) if scale > 0 else -lib.max(out, axis=1))
-    limit = abs(scale) * CLOSE * (xp.host(x) + float(lib.max(y)))
+    limit = abs(scale) * CANCELLATION_SHARE * (xp.host(x) + float(lib.max(y)))
     rows = np.flatnonzero(extreme <= limit)
-    step = max(1, ROOM // max(1, out.shape[1]))
+    step = max(1, MAX_BLOCK_ELEMENTS // max(1, out.shape[1]))
     for first in range(0, rows.size, step):
         _mend(geometry, out, rows[first : first + step], x, y, scale)
     return xp.astype(_mirrored(geometry, out, 0.0) if geometry.symmetric else out, geometry.dtype)
@@ -114,9 +115,9 @@ def _mend(geometry: Geometry, out: Any, rows: Any, x: Any, y: Any, scale: float)
     """Distances of close pairs in some rows, from the points as they were given."""
     xp, lib = geometry.arrays, geometry.arrays.lib
     where = xp.index(rows)  # type: ignore[attr-defined]
-    limit = abs(scale) * CLOSE * (lib.take(x, where, axis=0)[:, None] + y[None, :])
+    limit = abs(scale) * CANCELLATION_SHARE * (lib.take(x, where, axis=0)[:, None] + y[None, :])
     i, j = lib.nonzero(float(np.sign(scale)) * lib.take(out, where, axis=0) <= limit)
-    step = max(1, ROOM // geometry.X.shape[1])
+    step = max(1, MAX_BLOCK_ELEMENTS // geometry.X.shape[1])
     for first in range(0, i.shape[0], step):
         some = slice(first, min(first + step, i.shape[0]))
         left, right = lib.take(where, i[some], axis=0), j[some]

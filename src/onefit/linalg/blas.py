@@ -87,7 +87,7 @@ def fortran(a: Array) -> Array:
 
 
 #: rows gathered at a time, few enough to stay in the cache
-_GATHERED = 64
+_GATHER_ROWS = 64
 #: the part of the rows beyond which reading all of them costs less than gathering those, for
 #: several columns and for one (benchmarks/row_product.py)
 _MOST, _MOST_ALONE = 0.7, 0.25
@@ -101,8 +101,8 @@ def submatrix(a: Array, rows: Indices, columns: Indices) -> Array:
     if not a.flags.c_contiguous and a.flags.f_contiguous:
         return submatrix(a.T, columns, rows).T
     out = np.empty((rows.size, columns.size), dtype=a.dtype)
-    for first in range(0, rows.size, _GATHERED):
-        piece = slice(first, first + _GATHERED)
+    for first in range(0, rows.size, _GATHER_ROWS):
+        piece = slice(first, first + _GATHER_ROWS)
         # out is written in place only if indices are not checked
         a.take(rows[piece], axis=0).take(columns, axis=1, out=out[piece], mode="clip")
     return out
@@ -111,8 +111,8 @@ def submatrix(a: Array, rows: Indices, columns: Indices) -> Array:
 def unit_ridge(a: Array, root: Array) -> Array:
     """I + R a R for a symmetric C-ordered matrix, R = diag(root), column-major."""
     out = np.empty(a.shape, dtype=a.dtype)
-    for first in range(0, a.shape[0], _GATHERED):
-        piece = slice(first, first + _GATHERED)
+    for first in range(0, a.shape[0], _GATHER_ROWS):
+        piece = slice(first, first + _GATHER_ROWS)
         np.multiply(a[piece], root, out=out[piece])
         out[piece] *= root[piece, None]
     out[np.diag_indices_from(out)] += 1.0
@@ -131,9 +131,9 @@ def row_product(a: Array, b: Array) -> Array:
         return matmul(a, b[:, 0])[:, None] if b.shape[1] == 1 else matmul(a, b)
     a = a.T if a.flags.f_contiguous else a  # rows that lie in a row, as in submatrix
     out = np.zeros(b.shape, dtype=a.dtype, order="F")
-    some, gathered = b[rows], np.empty((_GATHERED, a.shape[0]), dtype=a.dtype)
-    for first in range(0, rows.size, _GATHERED):
-        piece = slice(first, first + _GATHERED)
+    some, gathered = b[rows], np.empty((_GATHER_ROWS, a.shape[0]), dtype=a.dtype)
+    for first in range(0, rows.size, _GATHER_ROWS):
+        piece = slice(first, first + _GATHER_ROWS)
         a_piece = gathered[: rows[piece].size]
         a.take(rows[piece], axis=0, out=a_piece, mode="clip")
         accumulate(out, a_piece.T, some[piece])
@@ -282,7 +282,7 @@ class Complement(NamedTuple):
         )
 
     def _reflect(self, a: Array, side: str, trans: str) -> Array:
-        size = 64 * max(a.shape) + _AROUND
+        size = 64 * max(a.shape) + _LAPACK_WORK_ELEMENTS
         out, _, _ = _lapack("ormqr", a)(side, trans, self.columns, self.scales, a, size)
         return np.asarray(out)
 
@@ -295,9 +295,9 @@ def pivoted_qr(a: Array) -> tuple[Array, Indices]:
 
 
 #: steps of the power method for a norm
-_POWER = 10
+_POWER_STEPS = 10
 #: rows up to which divide and conquer may have its workspace of 2 n^2 numbers
-_SMALL = 1200
+_MAX_DIVIDE_AND_CONQUER_ROWS = 1200
 
 
 def eigh(a: Array, overwrite: bool = False) -> tuple[Array, Array]:
@@ -306,7 +306,7 @@ def eigh(a: Array, overwrite: bool = False) -> tuple[Array, Array]:
     Divide and conquer (syevd) is the faster up to about a thousand rows; beyond, relatively robust
     representations (syevr) are as fast and need n^2 numbers beside the matrix instead of 2 n^2.
     """
-    if a.shape[0] <= _SMALL:
+    if a.shape[0] <= _MAX_DIVIDE_AND_CONQUER_ROWS:
         values, vectors, info = _lapack("syevd", a)(
             _column_major(a), lower=1, overwrite_a=overwrite
         )
@@ -347,7 +347,7 @@ _MOVED, _REDUCED = 64, 16
 #: reflections applied at a time: few of them to small matrices, products with which need no packing
 _APPLIED = {True: 8, False: 32}
 #: numbers that LAPACK keeps for itself when it applies them
-_AROUND = 65 * 64
+_LAPACK_WORK_ELEMENTS = 65 * 64
 
 
 class Reflections(NamedTuple):
@@ -368,7 +368,7 @@ class Reflections(NamedTuple):
         n, last, width = self.columns.shape[0], first + block.shape[0], block.shape[1]
         out = np.zeros((n, width), dtype=block.dtype, order="F")
         out[first:last] = block
-        size = _APPLIED[n <= _SMALL] * width + _AROUND
+        size = _APPLIED[n <= _MAX_DIVIDE_AND_CONQUER_ROWS] * width + _LAPACK_WORK_ELEMENTS
         out, _, _ = _lapack("ormqr", out)(
             "L", "N", self.columns[:, :last], self.scales[:last], out, size, overwrite_c=1
         )
@@ -376,7 +376,10 @@ class Reflections(NamedTuple):
 
     def coordinates(self, a: Array) -> Array:
         """H'a."""
-        size = _APPLIED[a.shape[0] <= _SMALL] * a.shape[1] + _AROUND
+        size = (
+            _APPLIED[a.shape[0] <= _MAX_DIVIDE_AND_CONQUER_ROWS] * a.shape[1]
+            + _LAPACK_WORK_ELEMENTS
+        )
         out, _, _ = _lapack("ormqr", a)("L", "T", self.columns, self.scales, a, size)
         return np.asarray(out)
 
@@ -430,7 +433,7 @@ def norm_of_gram(a: Array) -> float:
     """A bound on the largest eigenvalue of a'a: twice what a few steps of the power method find."""
     x: Array = np.asarray(np.random.default_rng(0).normal(size=a.shape[1]), dtype=a.dtype)
     found = 0.0
-    for _ in range(_POWER):
+    for _ in range(_POWER_STEPS):
         x = matmul(a.T, matmul(a, x / np.linalg.norm(x)))
         found = max(found, float(np.linalg.norm(x)))
     return 2.0 * found

@@ -25,11 +25,11 @@ from onefit.linalg.reduced import Basis, Eigenvectors
 __all__ = ["Device", "DeviceMemoryError", "dtype_name"]
 
 #: rows of a triangular matrix that is inverted at once
-LEAF = 512
+INVERTED_BLOCK_ROWS = 512
 #: steps of the power method for a norm
-POWER = 10
+POWER_STEPS = 10
 #: bytes that a computer without a device of its own gives to tiles
-ROOM = 2**31
+HOST_TILE_BYTES = 2**31
 
 
 class DeviceMemoryError(MemoryError):
@@ -69,7 +69,7 @@ class Device(Arrays):
 
     def room(self) -> float:
         """Bytes that are free on it."""
-        return float(ROOM)
+        return float(HOST_TILE_BYTES)
 
     def wait(self) -> None:
         """Until it has done what it was given."""
@@ -265,7 +265,7 @@ class Device(Arrays):
     def _invert(self, lower: Any, out: Any) -> None:
         """Write the inverse of a lower triangular matrix into zeros, by halves."""
         n = lower.shape[0]
-        if n <= LEAF:
+        if n <= INVERTED_BLOCK_ROWS:
             out[:, :] = self._leaf(lower)
             return
         half = n // 2
@@ -317,7 +317,7 @@ class Device(Arrays):
         """Twice what a few steps of the power method find."""
         x: Any = np.random.default_rng(0).normal(size=a.shape[1]).astype(dtype_name(a.dtype))
         x, found = self.asarray(x[:, None]), 0.0
-        for _ in range(POWER):
+        for _ in range(POWER_STEPS):
             x = x / float(self.norms(x)[0])
             x = a.T @ (a @ x)
             found = max(found, float(self.norms(x)[0]))

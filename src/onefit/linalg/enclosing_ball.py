@@ -35,7 +35,7 @@ from onefit.linalg.blas import LinAlgError, fortran, matmul, solve_spd
 __all__ = ["Ball", "enclosing_ball"]
 
 #: a gap of this part of R^2 is none
-TOLERANCE = 1e-10
+GAP_TOLERANCE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def enclosing_ball(K: Array) -> Ball:
     G = _moved(K)
     p, ridge = np.einsum("ii->i", G).copy(), _rounding(K)
     found, distances = _measured(G, p, _vertex(p))
-    while found.gap > TOLERANCE * found.squared_radius:
+    while found.gap > GAP_TOLERANCE * found.squared_radius:
         lower = found.squared_radius - found.gap
         better, beyond = _measured(G, p, _walk(G, p, ridge, found.weights, distances > lower))
         if better.squared_radius - better.gap <= lower:  # as far as rounding lets it

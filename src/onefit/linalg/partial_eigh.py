@@ -40,7 +40,7 @@ __all__ = ["PartialEigh"]
 #: fewest rows of a block, and the largest number of blocks (benchmarks/ablation.py)
 SMALLEST, MOST = 125, 8
 #: rows that are permuted at a time
-PIECE = 64
+PERMUTED_ROWS = 64
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ class PartialEigh:
             if j < cut.size:
                 tears[first:last, j] = np.sqrt(weight[j]) * Z[-1]
         order = np.argsort(diagonal)
-        for first in range(0, order.size, PIECE):
-            Q[first : first + PIECE] = Q[first : first + PIECE, order]
+        for first in range(0, order.size, PERMUTED_ROWS):
+            Q[first : first + PERMUTED_ROWS] = Q[first : first + PERMUTED_ROWS, order]
         U = np.asfortranarray(tears[order][:, weight > 0.0])
         return cls(diagonal[order], Q, U, smallest)
 

@@ -4,7 +4,9 @@ Methods that hold eigenvalues e sum terms of weight 1/(e + c) over them, once fo
 eigenvalues of similar size these functions of e depend on c so smoothly that those at a few c,
 the chosen J, give all the others,
 
-    1/(e + c_l) = sum_{j in J} T_jl / (e + c_j)                up to a relative TOLERANCE * SPREAD,
+    1/(e + c_l) = sum_{j in J} T_jl / (e + c_j),
+
+up to a relative error of WEIGHT_TOLERANCE * MAX_EIGENVALUE_RATIO,
 
 and the sums at every c are combinations of the sums at the chosen ones. Each weight changes by
 no more than that relative part of itself, and so does a sum of positive semidefinite terms:
@@ -28,15 +30,15 @@ from onefit.linalg import blas as linalg
 __all__ = ["ShiftGroup", "interpolate_shifts", "shift_groups"]
 
 #: of the weights, relative to the largest of a group, whatever the type of the eigenvalues
-TOLERANCE = 2.5e-13
+WEIGHT_TOLERANCE = 2.5e-13
 #: of the largest to the smallest eigenvalue of a group
-SPREAD = 20.0
+MAX_EIGENVALUE_RATIO = 20.0
 #: eigenvalues below this part of the smallest c are one group
-FAR = 1e-3
+SMALL_EIGENVALUE_SHARE = 1e-3
 #: sample points of a group's range
-POINTS = 48
+SAMPLE_POINTS = 48
 #: what a sum costs beside its eigenvalues, in eigenvalues
-CALL = 56
+CALL_COST_IN_EIGENVALUES = 56
 
 
 @dataclass(frozen=True)
@@ -62,16 +64,20 @@ def interpolate_shifts(values: Array, ridges: Array) -> list[ShiftGroup] | None:
     """Groups of ascending eigenvalues with their chosen c; None if one c at a time is less work."""
     groups = shift_groups(values, ridges)
     work = sum(
-        one.chosen.size * (one.group.stop - one.group.start + CALL + ridges.size) for one in groups
+        one.chosen.size
+        * (one.group.stop - one.group.start + CALL_COST_IN_EIGENVALUES + ridges.size)
+        for one in groups
     )
-    return groups if work < ridges.size * (values.size + CALL) else None
+    return groups if work < ridges.size * (values.size + CALL_COST_IN_EIGENVALUES) else None
 
 
 def shift_groups(values: Array, ridges: Array) -> list[ShiftGroup]:
     """Groups of ascending eigenvalues with their chosen c."""
-    ends = [0, int(np.searchsorted(values, FAR * ridges.min()))]
+    ends = [0, int(np.searchsorted(values, SMALL_EIGENVALUE_SHARE * ridges.min()))]
     while ends[-1] < values.size:
-        ends.append(int(np.searchsorted(values, SPREAD * values[ends[-1]], side="right")))
+        ends.append(
+            int(np.searchsorted(values, MAX_EIGENVALUE_RATIO * values[ends[-1]], side="right"))
+        )
     groups = [slice(a, b) for a, b in pairwise(ends) if a < b]
     return [ShiftGroup(group, *_interpolate(values[group], ridges)) for group in groups]
 
@@ -80,13 +86,13 @@ def _interpolate(values: Array, ridges: Array) -> tuple[Indices, Array]:
     """J and T of one group."""
     low, high = float(values[0]), float(values[-1])
     # evenly by logarithm; from zero, evenly
-    steps = np.linspace(0.0, 1.0, POINTS)
+    steps = np.linspace(0.0, 1.0, SAMPLE_POINTS)
     at = low * (high / low) ** steps if low > 0.0 else high * steps
     weights = 1.0 / (at[:, None] + ridges)
     size = weights.max(axis=0)
     upper, pivots = linalg.pivoted_qr(weights / size)
     pivot = np.abs(np.diagonal(upper))
-    rank = int(np.count_nonzero(pivot > TOLERANCE * pivot[0]))
+    rank = int(np.count_nonzero(pivot > WEIGHT_TOLERANCE * pivot[0]))
     combine = np.eye(rank, ridges.size)
     combine[:, rank:] = linalg.solve_upper(upper[:rank, :rank], upper[:rank, rank:])
     chosen = pivots[:rank]

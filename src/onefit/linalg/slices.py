@@ -1,8 +1,8 @@
 """Leading bits of numbers, of which sums of products are free of rounding.
 
-A slice has the leading SLICE bits of some numbers, counted from those of the largest. A product of
-two slices has 2 SLICE bits, and 2^17 of them add up in double precision without any rounding: a
-matrix product of slices is exact, whatever the order in which it is added up [1]_.
+A slice has the leading SLICE_BITS bits of some numbers, counted from those of the largest. A
+product of two slices has 2 SLICE_BITS bits, and 2^17 of them add up in double precision without
+rounding: a matrix product of slices is exact in any order of summation [1]_.
 
 References
 ----------
@@ -17,15 +17,15 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["SLICE", "leading", "power_of_two", "top_of", "two_sum"]
+__all__ = ["SLICE_BITS", "leading", "power_of_two", "top_of", "two_sum"]
 
 #: bits of a slice
-SLICE = 18
+SLICE_BITS = 18
 
 
 def top_of(size: Any) -> Any:
-    """What leaves SLICE bits of numbers up to a size, when it is added and taken away again."""
-    return np.exp2(np.ceil(np.log2(np.maximum(size, np.finfo(np.float64).tiny))) + 53 - SLICE)
+    """Constant that leaves SLICE_BITS bits of numbers up to a size when added and subtracted."""
+    return np.exp2(np.ceil(np.log2(np.maximum(size, np.finfo(np.float64).tiny))) + 53 - SLICE_BITS)
 
 
 def leading(x: Any, top: Any) -> Any:

@@ -14,7 +14,7 @@ __all__ = ["Torch"]
 
 
 #: differences that are held at a time
-GAPS = 2**24
+MAX_DIFFERENCE_ELEMENTS = 2**24
 
 
 def summed_gaps(X: Any, Y: Any) -> Any:
@@ -25,7 +25,7 @@ def summed_gaps(X: Any, Y: Any) -> Any:
     """
     out = torch.empty((X.shape[0], Y.shape[0]), dtype=X.dtype, device=X.device)
     x, y = X.T.contiguous()[:, :, None], Y.T.contiguous()[:, None, :]
-    step = max(1, GAPS // max(1, Y.shape[0] * X.shape[1]))
+    step = max(1, MAX_DIFFERENCE_ELEMENTS // max(1, Y.shape[0] * X.shape[1]))
     for first in range(0, X.shape[0], step):
         gaps = x[:, first : first + step] - y
         torch.linalg.vector_norm(gaps, 1, dim=0, out=out[first : first + step])

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from onefit.heldout.iterative import ROOM as COLUMN_ROOM
-from onefit.inverse.spectrum import HELD, ROOM
-from onefit.linalg.partial_eigh import MOST, PIECE
+from onefit.heldout.iterative import MAX_BLOCK_ELEMENTS_PER_N2 as COLUMN_ROOM
+from onefit.inverse.spectrum import MAX_BLOCK_ELEMENTS_PER_N2, MAX_CACHED_SUMS
+from onefit.linalg.partial_eigh import MOST, PERMUTED_ROWS
 from onefit.plan.cost import active_share, landmarks
 from onefit.plan.workload import Workload
 from onefit.stream.expansion import CHUNK
-from onefit.stream.expansion import ROOM as MAX_HELD_FEATURES
+from onefit.stream.expansion import MAX_BLOCK_ELEMENTS_PER_N2 as MAX_HELD_FEATURES
 
 __all__ = ["device_bytes", "peak_bytes"]
 
@@ -85,12 +85,12 @@ def _eigen(work: Workload) -> float:
     """K, its permuted copy (the vectors take its place), a fold's rows twice, blocks, a table."""
     part, ridges = work.largest / work.n, work.lams * work.ridges
     # a single lambda has nothing to be made together with
-    held = min(HELD, ridges) * part**2
-    together = min(ridges * part**2, ROOM) + held if ridges > 1 else 0.0
+    held = min(MAX_CACHED_SUMS, ridges) * part**2
+    together = min(ridges * part**2, MAX_BLOCK_ELEMENTS_PER_N2) + held if ridges > 1 else 0.0
     # with the columns that mend the tears, in Q's coordinates and multiplied by it, and as much for
     # what they are made from and become
     table = 4.0 * ridges * (work.targets + MOST) / work.n
-    return 2.0 + PIECE / work.n + 2.0 * part + 2.0 * part**2 + together + table
+    return 2.0 + PERMUTED_ROWS / work.n + 2.0 * part + 2.0 * part**2 + together + table
 
 
 def _refit(work: Workload) -> float:

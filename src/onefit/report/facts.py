@@ -17,7 +17,7 @@ from sklearn.base import is_classifier
 from onefit import plan
 from onefit.scoring.row_losses import optimism_of_splits
 from onefit.search.scorers import name_of
-from onefit.uncertainty.headline import SEED, Headline
+from onefit.uncertainty.headline import OPTIMISM_SEED, Headline
 from onefit.uncertainty.score_interval import inflation, range_of, score_interval
 
 Array = NDArray[Any]
@@ -216,7 +216,7 @@ class Facts:
         scorer, splits = self.search.scorer_, self.splits[self.best]
         score, k = float(self.scores[self.best]), splits.size
         by_score = score >= np.nanmax(self.scores)  # else a function chose
-        random = np.random.default_rng(SEED)
+        random = np.random.default_rng(OPTIMISM_SEED)
         ends = range_of(
             scorer[self.metric] if isinstance(scorer, dict) else scorer,
             self.search.estimator,

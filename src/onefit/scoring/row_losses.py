@@ -34,16 +34,16 @@ from onefit.scoring.metric import Metric, RowSums, Truth
 __all__ = ["RowLosses", "jackknife_error", "optimism_of_splits"]
 
 #: draws of rows for the optimism; its own noise is then a tenth of the spread of one draw
-DRAWS = 100
+BOOTSTRAP_DRAWS = 100
 #: rows beyond which each is drawn by itself
-MANY = 200_000
+MIN_POISSON_ROWS = 200_000
 #: the counts of a Poisson distribution of mean one that 2^16 equally likely numbers stand for
 POISSON = np.searchsorted(
     np.cumsum(np.exp(-1.0) / np.array([factorial(k) for k in range(12)])),
     (np.arange(2**16) + 0.5) / 2**16,
 ).astype(np.uint8)
 #: numbers of a block of draws
-BLOCK = 2**24
+MAX_DRAW_ELEMENTS = 2**24
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class RowLosses:
 
     def errors(self, blocks: Array) -> Array:
         """Standard error of every candidate's pooled score, (C,), by the jackknife."""
-        size = max(1, BLOCK // 8 // (self.losses[0].size * len(self._parts)))
+        size = max(1, MAX_DRAW_ELEMENTS // 8 // (self.losses[0].size * len(self._parts)))
         parts = [slice(i, i + size) for i in range(0, len(self.losses), size)]
         return np.concatenate([jackknife_error(self.without(blocks, part)) for part in parts])
 
@@ -163,9 +163,11 @@ class RowLosses:
         if known.size < 2:
             return 0.0
         place = np.unique(rows, return_inverse=True)[1]
-        size, found, w = max(1, BLOCK // rows.size), [], self.truth.weights
-        for start in range(0, DRAWS, size):
-            drawn = _draws(int(place.max()) + 1, min(size, DRAWS - start), random)[:, place]
+        size, found, w = max(1, MAX_DRAW_ELEMENTS // rows.size), [], self.truth.weights
+        for start in range(0, BOOTSTRAP_DRAWS, size):
+            drawn = _draws(int(place.max()) + 1, min(size, BOOTSTRAP_DRAWS - start), random)[
+                :, place
+            ]
             inside, outside = drawn * w, (drawn == 0) * w
             both = inside.any(axis=1) & outside.any(axis=1)
             taken = self.scores(inside[both], known).argmax(axis=1)[:, None]
@@ -194,7 +196,7 @@ def _draws(n: int, times: int, random: np.random.Generator) -> Array:
     Of very many, as many as a Poisson distribution of mean one says, each by itself: counts that
     add up to n on average only, for a tenth of the time.
     """
-    if n > MANY:
+    if n > MIN_POISSON_ROWS:
         return POISSON[random.integers(POISSON.size, size=(times, n), dtype=np.uint16)]
     drawn = random.integers(n, size=(times, n)) + n * np.arange(times)[:, None]
     return np.bincount(drawn.ravel(), minlength=n * times).reshape(times, n)
@@ -215,7 +217,7 @@ def optimism_of_splits(scores: Array, random: np.random.Generator) -> float:
     C, k = known.shape
     if C < 2 or k < 3:
         return 0.0
-    drawn = _draws(k, DRAWS, random)
+    drawn = _draws(k, BOOTSTRAP_DRAWS, random)
     drawn = drawn[(drawn == 0).any(axis=1)]
     inside = drawn @ known.T / k
     spared = (drawn == 0).astype(float)

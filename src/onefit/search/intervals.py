@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from onefit._types import Array
-from onefit.certificate import EXACT
+from onefit.certificate import EXACT_TOLERANCE
 from onefit.scoring.aggregate import aggregate
 from onefit.search.scorers import Scoring
 from onefit.search.workers import Outcome, Task
@@ -43,7 +43,7 @@ def score_interval(task: Task, outcome: Outcome, metric: str) -> Ends:
     NaN where it has no score.
     """
     y = task.sample.Y.astype(np.float64)
-    unit = EXACT * float(np.max(y.std(axis=0), initial=0.0))
+    unit = EXACT_TOLERANCE * float(np.max(y.std(axis=0), initial=0.0))
     known = np.isfinite(outcome.values).all(axis=(1, 2))
     ends = np.full((2, known.size), np.nan)
     if not known.any():

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils.multiclass import check_classification_targets
 
-from onefit.certificate import EXACT
+from onefit.certificate import EXACT_TOLERANCE
 from onefit.criteria.by_row import ByRow
 from onefit.heldout import HeldOut
 from onefit.losses import Quantile
@@ -364,7 +364,7 @@ def _outcome(
         scores={name: by_fold[0] for name, (by_fold, _) in scored.items()},
         pooled={name: pooled[0] for name, (_, pooled) in scored.items()},
         values=np.empty((L, 0, bounds.shape[2])),
-        exact=np.asarray((bounds <= EXACT * one.surveyed(survey).scale).all(axis=2)),
+        exact=np.asarray((bounds <= EXACT_TOLERANCE * one.surveyed(survey).scale).all(axis=2)),
         error=np.asarray(bounds.max(axis=2)),
         moved=np.zeros((L, k), dtype=np.intp),
         steps=found.steps.T,
@@ -379,7 +379,7 @@ def _outcome(
 
 def _reach(bound: Array, survey: Surveyed) -> Array:
     """How far scores count a held-out value to be off, (k, L), as onefit.search.intervals does."""
-    unit = EXACT * float(np.sqrt(survey.whole.variance).max(initial=0.0))
+    unit = EXACT_TOLERANCE * float(np.sqrt(survey.whole.variance).max(initial=0.0))
     largest = bound.max(axis=2)
     return np.asarray(np.where(np.isnan(largest), np.inf, largest) + unit)
 

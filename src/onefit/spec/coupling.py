@@ -26,7 +26,7 @@ Array = NDArray[Any]
 __all__ = ["couple"]
 
 #: probabilities of pairs are kept so far from 0 and 1, as libsvm does: the system is then regular
-LEAST = 1e-7
+MIN_PAIR_PROBABILITY = 1e-7
 
 
 def couple(pairs: Array, K: int) -> Array:
@@ -47,7 +47,7 @@ def couple(pairs: Array, K: int) -> Array:
     array([[0.5, 0.3, 0.2]])
     """
     first, second = np.triu_indices(K, 1)
-    sure = np.clip(pairs.astype(np.float64), LEAST, 1.0 - LEAST)
+    sure = np.clip(pairs.astype(np.float64), MIN_PAIR_PROBABILITY, 1.0 - MIN_PAIR_PROBABILITY)
     r = np.zeros((len(sure), K, K))
     r[:, second, first], r[:, first, second] = sure, 1.0 - sure
     system = np.zeros((len(sure), K + 1, K + 1))

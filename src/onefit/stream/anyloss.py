@@ -33,9 +33,9 @@ from onefit.stream.side_by_side import solve_splits
 __all__ = ["PrimalExact", "PrimalLimit", "fit_primal", "primal_error"]
 
 #: numbers in all matrices of a pass
-ROOM = 2**28
+MAX_MOMENT_ELEMENTS = 2**28
 #: splits at most
-MANY = 1000
+MAX_SPLITS = 1000
 
 
 class _Primal(HeldOutMethod):
@@ -44,11 +44,11 @@ class _Primal(HeldOutMethod):
 
     def prepare(self, problem: Problem, folds: Folds) -> PrimalPrepared:
         self.check(problem)
-        if len(folds) > MANY:
+        if len(folds) > MAX_SPLITS:
             raise ValueError(
                 f"method {self.name!r} with an approximation carries a machine for each of the "
-                f"{len(folds)} splits through every pass over the rows; use at most {MANY} splits, "
-                "or for leave-one-out loss='squared', which has a closed form"
+                f"{len(folds)} splits through every pass over the rows; use at most "
+                f"{MAX_SPLITS} splits, or for leave-one-out loss='squared', which has a closed form"
             )
         return PrimalPrepared(problem, folds, self.name, self.refined)
 
@@ -118,7 +118,7 @@ class PrimalPrepared(Prepared):
     @cached_property
     def groups(self) -> list[Partition]:
         """Splits that share parts."""
-        most = max(2, ROOM // (2 * (self.problem.K.features.size + 1) ** 2))
+        most = max(2, MAX_MOMENT_ELEMENTS // (2 * (self.problem.K.features.size + 1) ** 2))
         return partitions(self.folds, most)
 
     def predict(self, lams: Array) -> HeldOutPath:

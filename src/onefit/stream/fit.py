@@ -8,7 +8,7 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array
-from onefit.certificate import EXACT
+from onefit.certificate import EXACT_TOLERANCE
 from onefit.fit import FitError
 from onefit.problem import Problem
 from onefit.stream.anyloss import fit_primal, primal_error
@@ -48,7 +48,7 @@ def fit_features(problem: Problem, lam: float) -> tuple[FeatureFit, Problem]:
     for j in range(q):
         one = fit_primal(problem, lam, j, whole)
         own = primal_error(problem, lam, j, one.theta)
-        if not (one.converged or own <= EXACT * problem.scale[j]):
+        if not (one.converged or own <= EXACT_TOLERANCE * problem.scale[j]):
             raise not_converged(problem.loss, lam, one.steps, own, float(problem.scale[j]))
         W[:, j], b[j] = one.theta[:m], one.theta[-1] if problem.fit_intercept else 0.0
         steps, error = max(steps, one.steps), max(error, own)
@@ -70,6 +70,6 @@ def not_converged(loss: object, lam: float, steps: int, error: float, scale: flo
     bounded = f"an error of at most {error:.1e}" if np.isfinite(error) else "no bound"
     return FitError(
         f"the fit did not reach its minimum (loss {loss!r}, lam={lam:g}, {steps} steps): its "
-        f"predictions have {bounded} (at most {EXACT * scale:.1e} is needed); raise lam, or scale "
-        "the data"
+        f"predictions have {bounded} (at most {EXACT_TOLERANCE * scale:.1e} is needed); raise lam, "
+        "or scale the data"
     )

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from onefit._types import Array, Indices
-from onefit.certificate import EXACT
+from onefit.certificate import EXACT_TOLERANCE
 from onefit.kernels import Kernel
 from onefit.linalg import LinAlgError
 from onefit.losses.base import loss_of
@@ -208,7 +208,7 @@ class _Column:
         full = minimise_one(form, self.all, run, start, scale, kappa)
         found = certify(form, full.theta[:, None], self.all, [None], run, scale)
         self.error, self.unfinished = float(found.at(self.longest.max())[0]), ""
-        if not (full.converged or self.error <= EXACT * scale):
+        if not (full.converged or self.error <= EXACT_TOLERANCE * scale):
             why = not_converged(self.loss, self.lam, full.steps, self.error, scale)
             self.unfinished = str(why)
         both = full.theta, full.pieces

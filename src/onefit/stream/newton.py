@@ -14,7 +14,7 @@ import numpy as np
 from onefit._types import Array
 from onefit.losses.base import Loss
 from onefit.losses.widened import Carried, widened_loss
-from onefit.solve import FALL, MIN_FALL
+from onefit.solve import MIN_WIDENING_RATIO, WIDENING_RATIO
 from onefit.stream.accumulate import Chunk
 from onefit.stream.flat import slide
 from onefit.stream.hessian import Columns, Factor, penalty, total
@@ -26,7 +26,7 @@ __all__ = ["PATIENCE", "STEPS", "Minimum", "minimise_one"]
 #: steps at most, and steps without a gain after which none is hoped for
 STEPS, PATIENCE = 40, 4
 #: factors by which a problem is made easier that are tried, the largest last
-FACTORS = FALL ** np.arange(1.0, 21.0)
+FACTORS = WIDENING_RATIO ** np.arange(1.0, 21.0)
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def _newton(
 
 def _descend(form: Form, columns: Columns, run: Run, scale: float, kappa: float) -> Minimum:
     """By way of easier problems; the steps are those of all of them."""
-    theta, steps, fall = np.zeros(form.size), 0, FALL
+    theta, steps, fall = np.zeros(form.size), 0, WIDENING_RATIO
     factor = last = _largest_factor(form, columns, run, kappa)
     loss, multiple = form.loss, 1.0
 
@@ -125,7 +125,7 @@ def _descend(form: Form, columns: Columns, run: Run, scale: float, kappa: float)
             loss, multiple = widened_loss(form.loss, factor)
         else:
             fall = fall**0.5
-            if factor == last or fall < MIN_FALL:
+            if factor == last or fall < MIN_WIDENING_RATIO:
                 break
         factor = max(1.0, last / fall)
     found = solved(1.0)

@@ -19,7 +19,7 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices
-from onefit.certificate import EXACT
+from onefit.certificate import EXACT_TOLERANCE
 from onefit.stream.bound import Certificate, certify
 from onefit.stream.flat import slide
 from onefit.stream.hessian import Columns, Factor, penalty, total
@@ -51,7 +51,7 @@ def solve_splits(
     """
     found, factors = limits(form, *full, columns, run, scale, own)
     if refined:
-        aim = 0.5 * EXACT * scale
+        aim = 0.5 * EXACT_TOLERANCE * scale
         return refine(form, found, columns, factors, run, scale, longest, aim)
     bound = certify(form, found, columns, factors, run, scale)
     return found, bound, np.ones(columns.ridge.size, dtype=np.intp)

@@ -25,16 +25,16 @@ from onefit.heldout import HeldOut
 from onefit.scoring.row_losses import RowLosses, jackknife_error, optimism_of_splits
 from onefit.search.baseline import Baseline, baselines_of
 from onefit.search.scorers import build_scoring, call_pooled, name_of, only
-from onefit.uncertainty.score_interval import LEVEL, inflation, range_of, score_interval
+from onefit.uncertainty.score_interval import COVERAGE_LEVEL, inflation, range_of, score_interval
 
 Array = NDArray[Any]
 
 __all__ = ["Headline", "Judged", "Rival", "blocks_of", "make_headline", "rival_of"]
 
 #: the most blocks that are left out in turn, of groups, and for metrics without a formula
-BLOCKS = 50
+MAX_JACKKNIFE_BLOCKS = 50
 #: seed of the draws for the optimism, so that a search gives the same numbers again
-SEED = 0
+OPTIMISM_SEED = 0
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Headline:
     r2: float | None
     shares: dict[Any, float]
     rows: int
-    level: float = LEVEL
+    level: float = COVERAGE_LEVEL
     reason: str = ""
 
     @property
@@ -193,7 +193,7 @@ class Judged:
 
 def make_headline(judged: Judged) -> Headline:
     """The numbers of a winner."""
-    held, random = judged.held, np.random.default_rng(SEED)
+    held, random = judged.held, np.random.default_rng(OPTIMISM_SEED)
     rows = held.folds.rows
     score, left, ahead = _score_and_left(judged)
     error = float(jackknife_error(left))
@@ -241,7 +241,7 @@ def blocks_of(folds: Folds, grouped: bool, most: int | None = None) -> Array:
     if grouped:
         k = len(folds)
         split = np.repeat(np.arange(k), np.diff(folds.offsets))
-        return np.unique(split % min(k, BLOCKS), return_inverse=True)[1]
+        return np.unique(split % min(k, MAX_JACKKNIFE_BLOCKS), return_inverse=True)[1]
     place = np.unique(folds.rows, return_inverse=True)[1]
     return place if most is None else place % min(most, int(place.max()) + 1)
 
@@ -252,7 +252,7 @@ def _score_and_left(judged: Judged) -> tuple[float, Array, Array | None]:
     if judged.losses is not None:
         left = judged.losses.without(blocks_of(folds, judged.grouped))
         return float(judged.losses.scores()[0, 0]), left[:, 0], left[:, 0] - left[:, 1]
-    blocks = blocks_of(folds, judged.grouped, BLOCKS)
+    blocks = blocks_of(folds, judged.grouped, MAX_JACKKNIFE_BLOCKS)
     everything = np.ones(blocks.size, dtype=bool)
     parts = [everything, *(blocks != b for b in range(int(blocks.max()) + 1))]
     tests = [folds.rows[part] for part in parts]

@@ -101,7 +101,7 @@ __all__ = ["PredictionInterval", "predict_interval"]
 
 
 #: values that a repr shows
-SHOWN = 10
+MAX_REPR_VALUES = 10
 
 
 @dataclass(frozen=True)
@@ -131,11 +131,11 @@ class PredictionInterval:
     def __repr__(self) -> str:
         """The first rows as a table."""
         arrays = (self.prediction, self.lower, self.upper)
-        columns = [[f"{value:.6g}" for value in np.ravel(one)[:SHOWN]] for one in arrays]
+        columns = [[f"{value:.6g}" for value in np.ravel(one)[:MAX_REPR_VALUES]] for one in arrays]
         about = f"alpha={self.alpha}, method={self.method!r}, from {self.units:g} {self.unit}"
         head = f"PredictionInterval({about}): {self._size()}"
         lines = [("prediction", "lower", "upper"), *zip(*columns, strict=True)]
-        more = ["..."] if np.size(self.prediction) > SHOWN else []
+        more = ["..."] if np.size(self.prediction) > MAX_REPR_VALUES else []
         return "\n".join([head, *("".join(f"{c:>14}" for c in line) for line in lines), *more])
 
     def _size(self) -> str:

@@ -18,7 +18,7 @@ from onefit.stream.squared import GramFolds
 __all__ = ["leave_out", "leave_out_features"]
 
 #: inverses that cost as much as an eigendecomposition, about
-INVERSES = 8
+INVERSES_PER_EIGENDECOMPOSITION = 8
 
 
 def leave_out(problem: Problem, folds: Folds, lam: float) -> list[Solution]:
@@ -29,7 +29,9 @@ def leave_out(problem: Problem, folds: Folds, lam: float) -> list[Solution]:
     """
     if not problem.quadratic:
         return Exact().prepare(problem, folds).machines(lam)
-    many = len({problem.ridge(lam, train) for train in folds.train}) > INVERSES
+    many = (
+        len({problem.ridge(lam, train) for train in folds.train}) > INVERSES_PER_EIGENDECOMPOSITION
+    )
     return (Eigen() if many else Block()).prepare(problem, folds).machines(lam)
 
 

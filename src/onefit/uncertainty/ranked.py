@@ -22,7 +22,7 @@ from onefit.folds import Folds, leave_one_out
 __all__ = ["Ranked", "choose_folds", "group_codes"]
 
 #: folds of "cv+" where neither the caller nor a search says how many
-FOLDS = 10
+DEFAULT_FOLDS = 10
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def choose_folds(
         return leave_one_out(n) if groups is None else _one_group_out(groups)
     most, what = (n, "rows") if groups is None else (int(groups.max()) + 1, "groups")
     if cv is None:
-        cv = min(FOLDS, most)
+        cv = min(DEFAULT_FOLDS, most)
     if isinstance(cv, (int, np.integer)):
         if not 2 <= cv <= most:
             raise ValueError(

@@ -46,10 +46,10 @@ from onefit.scoring import ROW_METRICS, Metric
 Array = NDArray[Any]
 Range = tuple[float, float]
 
-__all__ = ["LEVEL", "inflation", "range_of", "score_interval"]
+__all__ = ["COVERAGE_LEVEL", "inflation", "range_of", "score_interval"]
 
 #: coverage that the interval is made for
-LEVEL = 0.95
+COVERAGE_LEVEL = 0.95
 
 #: ranges of metrics; those of other errors begin at 0, of others nothing is known
 RANGES: dict[Any, Range] = {
@@ -137,7 +137,7 @@ def score_interval(
     optimism: float = 0.0,
     factor: float = 1.0,
     rows: float = np.inf,
-    level: float = LEVEL,
+    level: float = COVERAGE_LEVEL,
 ) -> tuple[float, float]:
     """The interval, for a score of which larger is better.
 
