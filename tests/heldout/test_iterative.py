@@ -160,7 +160,7 @@ def test_many_columns_go_in_batches(monkeypatch):
     problem = make_problem(Squared(), "regression", N, q=2)
     folds = SPLITS["repeated"]
     expected = Iterative().prepare(problem, folds).predict(LAMS)
-    monkeypatch.setattr(iterative, "ROOM", 2 * N * LAMS.size * 2)
+    monkeypatch.setattr(iterative, "MAX_COLUMN_ELEMENTS", 2 * N * LAMS.size * 2)
     prepared = Iterative().prepare(problem, folds)
     assert [part.size for part in prepared._batches(LAMS.size)] == [2, 2, 2]
     held = prepared.predict(LAMS)

@@ -68,14 +68,14 @@ __all__ = ["Iterative", "fit_on_device"]
 #: splits of one row each beyond which the closed forms are the only way
 MAX_SINGLE_ROW_SPLITS = 200
 #: numbers in one array of the iteration, and small matrices held at a time
-ROOM, SMALL = 2**25, 64
+MAX_COLUMN_ELEMENTS, MAX_SMALL_MATRICES = 2**25, 64
 #: the same on a device with enough memory, and how many of these arrays there are at a time
-MAX_COLUMN_BYTES, ARRAYS_PER_COLUMN = 2**28, 30
+MAX_DEVICE_COLUMN_ELEMENTS, DEVICE_COLUMN_ARRAYS = 2**28, 30
 #: the part of what rounding leaves of the bound wanted that the iteration may take
 ITERATION_SHARE_OF_BOUND = 0.7
 #: n^2 operations of a step with few columns, in those of a factor, and the most factors that are
 #: cheaper than a decomposition
-NARROW, FEW = 4.0, 6
+NARROW_STEP_OPERATIONS, MAX_FACTORS = 4.0, 6
 #: the bound that a fit is to reach, in units of the targets' scale
 FIT_TOLERANCE = 1e-10
 #: cycles of an iteration and a residual
@@ -174,11 +174,11 @@ class _Squared(Prepared):
             return np.zeros(lams.size, dtype=bool)
         n, k = self.problem.n, len(self.folds)
         steps = self.low_rank.steps(lams * float(self.weight.min()), k)
-        return np.asarray(NARROW * k * steps > n * np.unique(self.weight).size)
+        return np.asarray(NARROW_STEP_OPERATIONS * k * steps > n * np.unique(self.weight).size)
 
     def _factored(self, path: HeldOutPath, some: Indices) -> None:
         """Some lambdas by a factor each, or by one decomposition if they are many."""
-        method = Block() if some.size <= FEW else Eigen()
+        method = Block() if some.size <= MAX_FACTORS else Eigen()
         other = method.prepare(self.problem, self.folds).predict(path.lams[some])
         for name in ("values", "bounds", "steps"):
             getattr(path, name)[some] = getattr(other, name)
@@ -186,9 +186,11 @@ class _Squared(Prepared):
             path.reasons[i] = reason
 
     def _batches(self, lams: int) -> Iterator[Indices]:
-        """Splits whose columns and small matrices fit the memory, as many as that at a time."""
+        """Batches of splits whose columns and small matrices fit into memory."""
         q, k = self.problem.Y.shape[1], len(self.folds)
-        most = int(np.clip(_room(self.problem.K) // (self.problem.n * lams * q), 1, SMALL))
+        most = int(
+            np.clip(_room(self.problem.K) // (self.problem.n * lams * q), 1, MAX_SMALL_MATRICES)
+        )
         return iter(np.array_split(np.arange(k), -(-k // most)))
 
     def _solved(self, lams: Array, splits: Indices) -> _Machines:
@@ -426,5 +428,5 @@ def _room(K: Gram) -> int:
     """Numbers that one array of the iteration may have."""
     arrays: Any = K.arrays
     if arrays.on_host:
-        return ROOM
-    return int(min(MAX_COLUMN_BYTES, arrays.room() / (8.0 * ARRAYS_PER_COLUMN)))
+        return MAX_COLUMN_ELEMENTS
+    return int(min(MAX_DEVICE_COLUMN_ELEMENTS, arrays.room() / (8.0 * DEVICE_COLUMN_ARRAYS)))

@@ -21,7 +21,7 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices, Mask
-from onefit.certificate import EXACT
+from onefit.certificate import EXACT_TOLERANCE
 from onefit.fit import certified
 from onefit.folds import Folds
 from onefit.heldout.path import FullPath
@@ -199,7 +199,7 @@ def _refit(
 
 def _note(found: TestValues, i: int, bounds: Array, problem: Problem) -> None:
     found.error[i] = float(bounds.max())
-    found.exact[i] = bool((bounds <= EXACT * problem.scale).all())
+    found.exact[i] = bool((bounds <= EXACT_TOLERANCE * problem.scale).all())
     if not np.isfinite(found.values[i]).all():
         found.values[i], found.error[i], found.exact[i] = np.nan, np.nan, False
         found.reasons[i] = "the values are not finite: raise lam, or scale the data"

@@ -23,7 +23,7 @@ from dataclasses import replace
 from onefit.inverse.low_rank import MAX_HOST_FACTOR_ELEMENTS as MAX_LANDMARK_NUMBERS
 from onefit.plan.rates import Cost, Rates
 from onefit.plan.workload import Workload
-from onefit.stream.expansion import MAX_HOST_FACTOR_ELEMENTS as MAX_HELD_FEATURES
+from onefit.stream.expansion import ROOM as MAX_HELD_FEATURES
 
 __all__ = ["COSTS", "FEATURE_COSTS", "active_share", "factorisation_ratio", "landmarks"]
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from onefit.heldout.iterative import MAX_BLOCK_ELEMENTS_PER_N2 as COLUMN_ROOM
+from onefit.heldout.iterative import MAX_COLUMN_ELEMENTS
 from onefit.inverse.spectrum import MAX_BLOCK_ELEMENTS_PER_N2, MAX_CACHED_SUMS
 from onefit.linalg.partial_eigh import MOST, PERMUTED_ROWS
 from onefit.plan.cost import active_share, landmarks
 from onefit.plan.workload import Workload
 from onefit.stream.expansion import CHUNK
-from onefit.stream.expansion import MAX_BLOCK_ELEMENTS_PER_N2 as MAX_HELD_FEATURES
+from onefit.stream.expansion import ROOM as MAX_HELD_FEATURES
 
 __all__ = ["device_bytes", "peak_bytes"]
 
@@ -124,7 +124,7 @@ def _fit_alone(work: Workload) -> float:
 
 def _iterative(work: Workload) -> float:
     """K where it is held, the landmarks' columns twice, and a dozen arrays of the iteration."""
-    columns = min(work.columns, max(COLUMN_ROOM // work.n, work.lams * work.targets))
+    columns = min(work.columns, max(MAX_COLUMN_ELEMENTS // work.n, work.lams * work.targets))
     small = max(1, work.folds) * landmarks(work.n) ** 2 / work.n**2
     rest = (2.0 * landmarks(work.n) + 14.0 * columns) / work.n + small
     return rest + (float(work.given) if work.tiled else 1.0)

@@ -26,7 +26,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from onefit._describe import describe
 from onefit._validation import check_weights
-from onefit.certificate import EXACT
+from onefit.certificate import EXACT_TOLERANCE
 from onefit.estimators.unused import UnusedParameterWarning
 from onefit.folds import Folds
 from onefit.heldout.train_test import TestValues, predict_test
@@ -253,7 +253,7 @@ def _by_fits(machine: Machine, data: Preprocessed) -> TestValues:
         scale = (
             max(float(np.std(np.asarray(data.y, dtype=float))), 1e-300) if _numbers(data.y) else 1.0
         )
-        exact = bool(model.error_ <= EXACT * scale)
+        exact = bool(model.error_ <= EXACT_TOLERANCE * scale)
         parts.append((values, float(model.error_), exact, int(np.max(model.n_iter_)), ""))
         found = values
     shape = (1, 1) if found is None else found.shape
