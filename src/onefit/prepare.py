@@ -24,7 +24,7 @@ from onefit.tables import ColumnReader, as_frame, is_frame
 
 Array = NDArray[Any]
 
-__all__ = ["MISSING", "TablePreparer"]
+__all__ = ["MISSING", "TablePreparer", "named_alike"]
 
 #: indicator columns per text column; the rarest values share the last one
 MAX_CATEGORIES = 50
@@ -98,7 +98,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         """Learn from the rows of X; return them read (see :meth:`read`), not encoded yet."""
         self.reader_ = ColumnReader(self.dayfirst) if is_frame(X) else None
         if self.reader_ is not None:
-            frame = as_frame(X)
+            frame = named_alike(as_frame(X))
             validate_data(self, frame, skip_check_array=True)
             rows = self.reader_.fit_transform(frame)
             self.notes_ = list(self.reader_.notes_)
@@ -118,8 +118,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "notes_")
         if self.reader_ is None:
             return self._numbers(X, reset=False)
-        frame = self.reader_.read(X, dayfirst)
-        return frame
+        return self.reader_.read(named_alike(as_frame(X)) if is_frame(X) else X, dayfirst)
 
     def encode(self, rows: Any) -> Any:
         """Rows as :meth:`read` returns them, as a matrix."""
@@ -185,6 +184,14 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             accept_sparse="csr",
             ensure_all_finite=True if issparse(X) else "allow-nan",
         )
+
+
+def named_alike(frame: Any) -> Any:
+    """The data frame with names of one type: text, where some are text and some are not."""
+    kinds = {isinstance(name, str) for name in frame.columns}
+    return (
+        frame.set_axis([str(name) for name in frame.columns], axis=1) if len(kinds) > 1 else (frame)
+    )
 
 
 def _make_encoder(rows: Any, scale: bool) -> Any:

@@ -31,7 +31,7 @@ from onefit.estimators import KernelClassifier, KernelRegressor
 from onefit.files import shown
 from onefit.kernels import is_table
 from onefit.plan import Deadline
-from onefit.prepare import TablePreparer
+from onefit.prepare import TablePreparer, named_alike
 from onefit.search.setup import set_up
 from onefit.search_cv import KernelSearchCV
 from onefit.tables import as_frame, is_frame
@@ -210,7 +210,7 @@ class _AutoKernel(BaseEstimator):
     def _checked_X(self, X: Any, reset: bool = False) -> Any:
         """Data frames of pandas; arrays of numbers; sparse matrices by rows."""
         if is_frame(X):
-            X = as_frame(X)
+            X = named_alike(as_frame(X))
             validate_data(self, X, reset=reset, skip_check_array=True)
             if X.shape[0] == 0 or (reset and X.shape[0] < 2):
                 raise ValueError(f"X has {X.shape[0]} rows (samples), too few")
@@ -660,6 +660,7 @@ class AutoKernelClassifier(ClassifierMixin, _AutoKernel):
                 f"class {shown(rare[0])} of the target has one row only, so it cannot be held "
                 "out; remove it, or join it with another class"
             )
+        rules.check_class_weight(self.class_weight, y)
         return np.asarray(y)
 
 

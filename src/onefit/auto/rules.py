@@ -6,7 +6,7 @@ choice needs no explanation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,8 @@ from sklearn.model_selection import (
 )
 from sklearn.utils.multiclass import type_of_target
 
-from onefit._validation import DataError, check_choice, suggest
-from onefit.files import shown
+from onefit._validation import DataError, check_choice, check_positive, suggest
+from onefit.files import listed, shown
 from onefit.grids import default_grid
 from onefit.kernels import KERNELS as KNOWN_KERNELS
 from onefit.robust import mad
@@ -33,6 +33,7 @@ Array = NDArray[Any]
 
 __all__ = [
     "TASKS",
+    "check_class_weight",
     "choose_grid",
     "choose_kernels",
     "choose_scoring",
@@ -140,6 +141,24 @@ def _scorer_name(scoring: str) -> str:
         f"scoring={scoring!r} is not known{suggest(scoring, [*SHORT, *known])} Use the name of a "
         f"scikit-learn scorer, or one of {', '.join(SHORT)}"
     )
+
+
+def check_class_weight(class_weight: Any, y: Array) -> None:
+    """Refuse weights of labels that the target does not have, and weights that are not positive."""
+    if not isinstance(class_weight, Mapping):
+        if class_weight is not None:
+            check_choice("class_weight", class_weight, ("balanced",))
+        return
+    labels = np.unique(y).tolist()
+    for name, weight in class_weight.items():
+        if name not in labels:
+            near = suggest(str(name), map(str, labels))
+            raise ValueError(
+                f"class_weight: the target has no class {shown(name)}{near} Its classes are "
+                f"{listed(labels)}"
+            )
+        hint = "give each class a positive weight"
+        check_positive(f"class_weight of {shown(name)}", weight, hint)
 
 
 def is_count(cv: Any) -> bool:
