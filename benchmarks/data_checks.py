@@ -32,29 +32,28 @@ MOST_ROWS = 2000
 def real(path: Path) -> Row:
     """One data set."""
     from onefit import select
-    from onefit.choose import data_checks as checks
-    from onefit.choose.options import Options
-    from onefit.choose.task import choose_task, targets
-    from onefit.tables import ColumnReader, Table
+    from onefit.auto import data_checks as checks
+    from onefit.auto.rules import choose_task
+    from onefit.prepare import TablePreparer
 
     frame = pd.read_csv(path, low_memory=False)
     target = "target" if "target" in frame else frame.columns[-1]
     frame = frame[frame[target].notna()].reset_index(drop=True)
-    X = ColumnReader().fit_transform(frame.drop(columns=target))
-    table = Table(X, frame[target].to_numpy(), target)
-    task, _ = choose_task(table, Options())
-    y = targets(table, task)
-    name, share = max(checks.shares_of_columns(table, y, task, None), key=lambda one: one[1])
+    X = TablePreparer().fit_read(frame.drop(columns=target))
+    y = frame[target].to_numpy()
+    task, _ = choose_task(y)
+    name, share = max(checks.shares_of_columns(X, y, task, None), key=lambda one: one[1])
     row: Row = {
         "data": path.name.removesuffix(".csv.gz"), "task": task, "rows": len(y),
-        "columns": X.shape[1], "copies": checks.find_copies(table, y).count,
+        "columns": X.shape[1], "copies": checks.find_copies(X, y).count,
         "strongest column": name, "share": share, "winner": float("nan"), "named": "no",
     }  # fmt: skip
     if share >= checks.STRONG_SHARE:
-        some = table.sample(MOST_ROWS, 0)
-        found = select(some.X, some.y, task=task)
-        row["winner"] = checks.explained(found.search, np.asarray(targets(some, task)), task)
-        row["named"] = "yes" if any("alone explains" in one for one in found.notes) else "no"
+        draw = np.random.default_rng(0)
+        some = np.sort(draw.choice(len(y), min(MOST_ROWS, len(y)), replace=False))
+        found = select(X.iloc[some], y[some], task=task)
+        row["winner"] = checks.explained(found.search_, y[some], task)
+        row["named"] = "yes" if any("alone explains" in one for one in found.notes_) else "no"
     return row
 
 
@@ -102,7 +101,7 @@ def named(what: str, n: int, sets: int) -> Row:
         else:
             y = X[:, 0] + X[:, 1] ** 2 + e
             Z = np.c_[X[:, :3], COLUMNS[what](y, X)]
-        notes = [one for one in select(Z, y).notes if "alone explains" in one]
+        notes = [one for one in select(Z, y).notes_ if "alone explains" in one]
         count += any(one.startswith("column 3 ") for one in notes)
         others += any(not one.startswith("column 3 ") for one in notes)
     return {"column": what, "n": n, "sets": sets, "named": count, "another named": others}

@@ -52,7 +52,7 @@ def sample(function: str, law: str, n: int, seed: int) -> tuple[np.ndarray, ...]
 def one(function: str, law: str, n: int, seed: int) -> tuple[bool, bool, float, float]:
     """Suspected, Huber chosen, error of select's winner, error of the squared loss's."""
     from onefit import select
-    from onefit.choose import outliers
+    from onefit.auto import outliers
 
     X, y, X_test, f_test = sample(function, law, n, seed)
     first = []
@@ -66,9 +66,9 @@ def one(function: str, law: str, n: int, seed: int) -> tuple[bool, bool, float, 
         found = select(X, y, random_state=seed)
     finally:
         outliers.robust_search = robust
-    squared = first[0] if first else found.search
-    Z_test = found.pipeline.named_steps["columns"].transform(X_test)
-    machines = (found.search, squared)
+    squared = first[0] if first else found.search_
+    Z_test = found.pipeline_.named_steps["prepare"].transform(X_test)
+    machines = (found.search_, squared)
     errors = [float(np.sqrt(np.mean((s.predict(Z_test) - f_test) ** 2))) for s in machines]
     return bool(first), found.best_estimator_.loss == "huber", errors[0], errors[1]
 

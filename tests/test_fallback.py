@@ -123,9 +123,9 @@ def test_select_tells_both(late: None, capsys: pytest.CaptureFixture[str]) -> No
     assert "takes 20 features" in told
     assert "the whole kernel has R²" in told
     assert search.best_estimator_.landmarks_.shape == (20, 2)
-    assert search.fallback_.whole.features == search.search.best_score_
+    assert search.fallback_.whole.features == search.search_.best_score_
     with pytest.raises(ValueError, match="raise minutes"):
-        select(X, y, minutes=10.0, relevance=True)
+        search.relevance()
     with pytest.raises(ValueError, match="minutes"):
         select(X, y, minutes=0.0)
 

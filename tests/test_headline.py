@@ -141,7 +141,7 @@ def test_select_warns_where_there_is_nothing_to_choose_by():
     noise = draw.normal(size=80)
     with pytest.warns(UserWarning, match="the baseline"):
         search = select(draw.normal(size=(80, 3)), noise, random_state=0)
-    assert search.search.aggregate == "pooled"
+    assert search.search_.aggregate == "pooled"
     assert search.best_score_ == pytest.approx(search.headline_.score, abs=1e-6)
 
 

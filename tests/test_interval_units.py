@@ -197,9 +197,9 @@ def test_outliers_do_not_lose_the_groups():
     Z, target, names = grouped_data(draw, 20, 4)
     target[draw.choice(80, 6, replace=False)] += 100.0
     found = select(Z, target, groups=names, kernels="rbf", cv=4)
-    assert any("outliers" in one for one in found.reasons)
+    assert any("outliers" in one for one in found.reasons_)
     interval = found.predict_interval(Z[:3])
     assert (interval.unit, interval.units) == ("groups", pytest.approx(20))
-    rows = found.pipeline.named_steps["columns"].transform(Z)
-    again = predict_interval(found.search, rows, target, rows[:3])
+    rows = found.pipeline_.named_steps["prepare"].transform(Z)
+    again = predict_interval(found.search_, rows, target, rows[:3])
     np.testing.assert_allclose(again.upper, interval.upper)

@@ -42,7 +42,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
     monkeypatch.setattr(deadline, "monotonic", own)
     # what the stages observe is the same clock
-    monkeypatch.setattr("onefit.choose.fit.perf_counter", own)
+    monkeypatch.setattr("onefit.auto.run.perf_counter", own)
     monkeypatch.setattr(workers, "run_job", slow)
     return own
 
@@ -58,12 +58,12 @@ def test_a_slow_machine_takes_features_and_then_fewer_kernels(clock, capsys):
     # one kernel showed how slow it is; the others were tried with features
     assert found.fallback_ is not None
     assert "the first of 12 kernels took 11 s" in capsys.readouterr().err
-    table = found.search.cv_results_
+    table = found.search_.cv_results_
     kernels = {params["gamma"] for params in table["params"]}
     assert len(kernels) == 4
-    assert any(one.startswith("4 of 12 kernels were tried") for one in found.reasons)
+    assert any(one.startswith("4 of 12 kernels were tried") for one in found.reasons_)
     assert np.isfinite(table["pooled_test_score"]).all()
-    assert found.search.best_params_ == table["params"][found.search.best_index_]
+    assert found.search_.best_params_ == table["params"][found.search_.best_index_]
     assert found.predict(X).shape == (n,)
 
 
@@ -72,8 +72,8 @@ def test_a_fast_machine_gives_up_nothing(clock):
     with_limit = select(X, wild, minutes=60.0, kernels="rbf", random_state=0)
     without = select(X, wild, kernels="rbf", random_state=0)
     assert with_limit.fallback_ is None
-    assert with_limit.search.best_params_ == without.search.best_params_
-    assert with_limit.reasons == without.reasons
+    assert with_limit.search_.best_params_ == without.search_.best_params_
+    assert with_limit.reasons_ == without.reasons_
     assert with_limit.best_estimator_.loss == "huber"
 
 
@@ -83,7 +83,7 @@ def test_outliers_are_not_answered_where_the_search_took_the_time(clock):
     assert passed(clock) <= 60.0
     assert found.fallback_ is None
     assert found.best_estimator_.loss == "squared"
-    (why,) = [one for one in found.reasons if "Huber's loss was not tried" in one]
+    (why,) = [one for one in found.reasons_ if "Huber's loss was not tried" in one]
     assert "it would take 54 s, and 6 s are left" in why
 
 
@@ -101,7 +101,7 @@ def test_an_answer_to_outliers_that_turns_out_too_slow_is_given_up(clock, monkey
     found = select(X, wild, minutes=1.0, kernels="rbf", random_state=0)
     assert passed(clock) <= 72.0
     assert found.best_estimator_.loss == "squared"
-    assert any("given up when the time was over" in one for one in found.reasons)
+    assert any("given up when the time was over" in one for one in found.reasons_)
 
 
 def test_an_optional_iteration_ends_between_two_steps(clock):

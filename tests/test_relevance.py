@@ -75,16 +75,17 @@ def test_one_gamma_by_name_is_refused():
 
 def test_select(tmp_path):
     Z = pd.DataFrame(X / X.std(axis=0), columns=["a", "b", "c", "d"])
-    search = select(Z, Y, random_state=0, relevance=True)
+    search = select(Z, Y, random_state=0)
+    found = search.relevance()
     plain = select(Z, Y, random_state=0)
     assert search.best_params_ == plain.best_params_
-    assert not hasattr(plain, "relevance_")
-    names = [search.relevance_.names[f] for f in search.relevance_.order]
+    assert not hasattr(plain.search_, "relevance_")
+    names = [found.names[f] for f in found.order]
     assert set(names[:2]) == {"b", "c"}
     page = search.report(tmp_path / "report.html").read_text(encoding="utf-8")
     assert "Relevance of the columns" in page
 
 
 def test_select_for_classes():
-    search = select(X / X.std(axis=0), Y > 0.0, random_state=0, relevance=True)
-    assert search.relevance_.values.shape == (4,)
+    search = select(X / X.std(axis=0), Y > 0.0, random_state=0)
+    assert search.relevance().values.shape == (4,)

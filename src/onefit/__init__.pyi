@@ -15,6 +15,7 @@ from . import (
     uncertainty,
 )
 from ._version import __version__
+from .auto import AutoKernelClassifier, AutoKernelRegressor, select
 from .decide import CalibratedKernelClassifier, MinimumCostClassifier
 from .diagnostics import asymptotic_variance, cv_loo_stability, influence
 from .estimators import KernelClassifier, KernelRegressor
@@ -28,11 +29,12 @@ from .robust import robust_select
 from .search.continuous import Interval, coarse_to_fine
 from .search.objective import ByGradient
 from .search_cv import KernelSearchCV
-from .selection import Selection, select
 from .stream import HashKFold
 from .uncertainty import nested_cv, novelty, predict_interval
 
 __all__ = [
+    "AutoKernelClassifier",
+    "AutoKernelRegressor",
     "Bank",
     "ByGradient",
     "CalibratedKernelClassifier",
@@ -44,7 +46,6 @@ __all__ = [
     "KernelRegressor",
     "KernelSearchCV",
     "MinimumCostClassifier",
-    "Selection",
     "__version__",
     "asymptotic_variance",
     "coarse_to_fine",

@@ -17,7 +17,7 @@ the iteration, once no time is left.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -88,6 +88,10 @@ class Fallback:
     expected: float
     whole: Whole | None = None
     reason: str = ""
+
+    def measured(self, whole: Whole | None, reason: str) -> Fallback:
+        """With the result of :func:`measure_whole`."""
+        return replace(self, whole=whole, reason=reason)
 
     def begun(self) -> str:
         """What is about to be done, in a sentence."""

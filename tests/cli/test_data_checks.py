@@ -27,7 +27,7 @@ def doubled(X, y):
 def sides(found, first: np.ndarray) -> bool:
     """Whether each row is tested together with the row that it is a copy of."""
     tested = np.empty(first.size, dtype=int)
-    for k, rows in enumerate(found.search.heldout_.folds.test):
+    for k, rows in enumerate(found.search_.heldout_.folds.test):
         tested[rows] = k
     return bool((tested == tested[first]).all())
 
@@ -45,17 +45,17 @@ def test_copies_of_noise_do_not_look_like_signal(made):
         found = select(table, y, kernels="rbf")
     assert found.best_score_ < 0.2
     assert sides(found, np.arange(240) % 120)
-    (note,) = [one for one in found.notes if "copies" in one]
+    (note,) = [one for one in found.notes_ if "copies" in one]
     assert "(row 120 equals row 0, say); copies are kept on one side of every split" in note
     assert ("all columns but 'id'" in note) == (made == "with an id")
     assert note in {str(one.message) for one in said}
-    assert note in repr(found)
+    assert note in found.summary()
 
 
 def test_rows_that_differ_in_the_target_are_no_copies():
     X, y = noise()
     found = select(np.vstack([X, X]), np.concatenate([y, -y]), kernels="rbf")
-    assert found.notes == []
+    assert found.notes_ == []
 
 
 def test_copies_join_the_groups():
@@ -124,11 +124,11 @@ def test_a_column_that_is_the_target_is_named(leak):
     frame = pd.DataFrame(X, columns=list("abcd")).assign(y_eur=leak(y))
     with pytest.warns(UserWarning, match="column 'y_eur' alone explains") as said:
         found = select(frame, y, kernels="rbf")
-    (note,) = found.notes
+    (note,) = found.notes_
     assert note in {str(one.message) for one in said}
     share = float(note.partition("of its ranks ")[2].partition(",")[0])
     assert share > 0.99
-    assert select(frame.drop(columns="y_eur"), y, kernels="rbf").notes == []
+    assert select(frame.drop(columns="y_eur"), y, kernels="rbf").notes_ == []
 
 
 def test_a_leak_of_labels_is_named(onefit, tmp_path):
@@ -142,7 +142,7 @@ def test_a_leak_of_labels_is_named(onefit, tmp_path):
     assert note in done.stderr
     assert note in json.loads(done.stdout)["notes"][0]
     assert "alone explains 100.00% of the target" in report.read_text()
-    assert select(frame.drop(columns="code"), label, kernels="rbf").notes == []
+    assert select(frame.drop(columns="code"), label, kernels="rbf").notes_ == []
 
 
 def test_a_strong_predictor_that_others_add_to_is_no_leak():
@@ -150,7 +150,7 @@ def test_a_strong_predictor_that_others_add_to_is_no_leak():
     y = 6 * X[:, 0] + X[:, 1] + 0.1 * e  # the first column alone explains 97 %
     found = select(X, y, kernels="linear")
     assert found.best_score_ > 0.999
-    assert found.notes == []
+    assert found.notes_ == []
 
 
 def test_groups_do_not_pass_for_a_leak():
@@ -159,7 +159,7 @@ def test_groups_do_not_pass_for_a_leak():
     group = np.arange(200) // 10
     y = np.random.default_rng(3).normal(size=20)[group]
     X = np.c_[X, np.random.default_rng(4).normal(size=20)[group]]
-    assert select(X, y + 1e-3 * X[:, 0], groups=group, kernels="rbf").notes == []
+    assert select(X, y + 1e-3 * X[:, 0], groups=group, kernels="rbf").notes_ == []
 
 
 @pytest.mark.parametrize(
@@ -173,5 +173,5 @@ def test_real_data(data_dir, name, expected):
     frame = pd.read_csv(data_dir / f"{name}.csv.gz")
     target = "target" if "target" in frame else frame.columns[-1]
     found = select(frame.drop(columns=target), frame[target].to_numpy())
-    named = [one for one in found.notes if "alone explains" in one]
+    named = [one for one in found.notes_ if "alone explains" in one]
     assert [one.split("'")[1] for one in named] == expected

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import onefit as package
 from onefit.cli.errors import BAD_DATA
 from onefit.files import DataError
+from onefit.prepare import TablePreparer
 from onefit.tables import ColumnReader
 from onefit.tables.dates import PYTHON, day_first, days
 
@@ -120,7 +121,7 @@ def test_python_has_the_same_rule(table):
     X, y = frame[["day", "x"]], frame["t"]
     with pytest.raises(ValueError, match="dayfirst=True or dayfirst=False"):
         package.select(X, y)
-    found = package.select(X, y, kernels="linear", dayfirst=False)
+    found = package.select(X, y, kernels="linear", prepare=TablePreparer(dayfirst=False))
     assert found.predict(pd.DataFrame({"day": ["05/02/2021"], "x": [0.0]})) == pytest.approx(
         122, abs=2
     )

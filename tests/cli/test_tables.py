@@ -44,10 +44,10 @@ def test_the_pipeline_predicts_from_the_raw_table():
     frame, y = raw_table()
     found = select(frame, y, kernels="linear")
     assert found.best_score_ > 0.95
-    expected = found.pipeline.predict(frame)
+    expected = found.pipeline_.predict(frame)
     assert np.abs(expected - y).max() < 1.5
     np.testing.assert_array_equal(found.predict(frame), expected)
-    again = skops.loads(skops.dumps(found.pipeline), trusted=list(TRUSTED))
+    again = skops.loads(skops.dumps(found.pipeline_), trusted=list(TRUSTED))
     np.testing.assert_array_equal(again.predict(frame), expected)
     shuffled = frame.iloc[::-1, ::-1]  # columns are found by their names
     np.testing.assert_allclose(again.predict(shuffled), expected[::-1], rtol=1e-12)
@@ -99,7 +99,7 @@ def test_the_decimal_comma_is_remembered():
 )
 def test_cells_that_cannot_be_read_are_named(column, value, words):
     frame, y = raw_table()
-    pipeline = select(frame, y, kernels="linear").pipeline
+    pipeline = select(frame, y, kernels="linear").pipeline_
     frame.loc[1, column] = value
     with pytest.raises(DataError, match=f"column '{column}' holds {words}"):
         pipeline.predict(frame)
@@ -108,7 +108,7 @@ def test_cells_that_cannot_be_read_are_named(column, value, words):
 def test_missing_columns_are_named():
     frame, y = raw_table()
     with pytest.raises(DataError, match="X lacks the columns 'day', 'new'"):
-        select(frame, y, kernels="linear").pipeline.predict(frame.drop(columns=["day", "new"]))
+        select(frame, y, kernels="linear").pipeline_.predict(frame.drop(columns=["day", "new"]))
 
 
 @pytest.mark.parametrize("part", [3, 40])
@@ -206,9 +206,9 @@ def test_tables_of_other_libraries(library):
     other = (package.from_pandas if library == "polars" else package.Table.from_pandas)(frame)
     found, expected = (select(one, y, kernels="linear") for one in (other, frame))
     assert found.best_params_ == expected.best_params_
-    assert found.notes == expected.notes
+    assert found.notes_ == expected.notes_
     for one in (frame, other):
-        np.testing.assert_array_equal(found.pipeline.predict(one), expected.predict(frame))
+        np.testing.assert_array_equal(found.pipeline_.predict(one), expected.predict(frame))
     if library == "polars":
         with pytest.raises(TypeError, match=r"not computed yet; call collect\(\)"):
             select(other.lazy(), y)

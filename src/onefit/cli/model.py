@@ -29,6 +29,7 @@ from onefit.cli.skops_io import skops_io
 from onefit.files import DataError, Reading, shortened
 from onefit.folds import Folds
 from onefit.plan.memory import GIB, available_memory
+from onefit.prepare import TablePreparer
 from onefit.stream.features import NystromMap
 from onefit.stream.fourier import FourierMap
 from onefit.tables import ColumnReader, Table, is_sparse
@@ -50,7 +51,10 @@ TRUSTED = (
     "sklearn.calibration._CalibratedClassifier",
     "sklearn.calibration._SigmoidCalibration",
     *(f"{getattr(kernels, name).__module__}.{name}" for name in KERNELS),
-    *(f"{one.__module__}.{one.__name__}" for one in (ColumnReader, FourierMap, NystromMap)),
+    *(
+        f"{one.__module__}.{one.__name__}"
+        for one in (ColumnReader, FourierMap, NystromMap, TablePreparer)
+    ),
 )
 
 

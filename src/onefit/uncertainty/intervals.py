@@ -272,10 +272,10 @@ def _by_features(
 
 def _machine(estimator: Any) -> Any:
     """A fresh regressor with the parameters of ``estimator``, or of a search's winner."""
-    if hasattr(estimator, "pipeline"):
+    if hasattr(estimator, "pipeline_"):
         raise TypeError(
-            "predict_interval takes encoded rows, and a Selection encodes them itself; use its "
-            "method predict_interval(X_new)"
+            f"predict_interval takes prepared rows, and {type(estimator).__name__} prepares them "
+            "itself; use its method predict_interval(X_new)"
         )
     if hasattr(estimator, "param_grid") or hasattr(estimator, "best_estimator_"):
         if not hasattr(estimator, "best_estimator_"):

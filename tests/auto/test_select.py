@@ -13,6 +13,7 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import LeaveOneGroupOut
 
 from onefit import KernelClassifier, KernelRegressor, default_grid, select
+from onefit.prepare import TablePreparer
 
 random = np.random.default_rng(0)
 n = 60
@@ -43,13 +44,13 @@ def test_task(target, kind):
     assert search.best_estimator_.loss == "squared"
     assert search.n_splits_ == 5
     assert {one["kernel"] for one in search.cv_results_["params"]} == {"rbf", "laplacian", "linear"}
-    assert search.metric == ("r2" if kind is KernelRegressor else "accuracy")
-    assert search.search.scoring == search.metric
+    assert search.scoring_ == ("r2" if kind is KernelRegressor else "accuracy")
+    assert search.search_.scoring == search.scoring_
     assert search.predict(X).shape == np.shape(target)
 
 
 def test_probabilities_of_labels():
-    search = select(X, labels, random_state=0, probabilities="sigmoid")
+    search = select(X, labels, random_state=0, calibrate="sigmoid")
     p = search.predict_proba(X)
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     np.testing.assert_array_equal(search.classes_[p.argmax(axis=1)], search.predict(X))
@@ -80,18 +81,18 @@ def robust():
 def test_outliers_bring_hubers_loss(robust):
     search = robust
     assert search.best_params_["loss"] == "huber"
-    assert search.metric == search.search.scoring == "r2"
+    assert search.scoring_ == search.search_.scoring == "r2"
     residuals = SPOILT - search.heldout_.predictions
     r2 = 1.0 - np.mean(residuals**2) / SPOILT.var()
     assert search.best_score_ == pytest.approx(r2, abs=1e-6)
     assert search.headline_.score == pytest.approx(r2, abs=1e-6)
     errors = [np.abs(residuals[test]).mean() for test in search.heldout_.folds.test]
     least = search.cv_results_["criterion"].min()
-    assert least == search.cv_results_["criterion"][search.search.best_index_]
+    assert least == search.cv_results_["criterion"][search.search_.best_index_]
     assert least == pytest.approx(np.mean(errors), rel=1e-5)
-    assert "by the mean absolute error" in search.reasons[-1]
-    assert "the score is the same as without outliers" in search.reasons[-1]
-    assert search.reasons[-1] in repr(search)
+    assert "by the mean absolute error" in search.reasons_[-1]
+    assert "the score is the same as without outliers" in search.reasons_[-1]
+    assert search.reasons_[-1] in search.summary()
     assert {one["loss"] for one in search.cv_results_["params"]} == {"squared", "huber"}
     params = search.cv_results_["params"]
     ratio = np.unique([one["threshold"] for one in params if "threshold" in one])
@@ -106,12 +107,12 @@ def test_outliers_are_answered_near_the_bandwidth_of_the_squared_loss(robust):
     """Of the grid's bandwidths, at most two on either side of its winner by the same score."""
     tried = robust.cv_results_["params"]
     gammas = np.unique([one["gamma"] for one in tried])
-    (grid,) = default_grid(robust.pipeline[0].transform(X), kernel=robust.best_params_["kernel"])
+    (grid,) = default_grid(robust.pipeline_[0].transform(X), kernel=robust.best_params_["kernel"])
     known = sorted(grid["gamma"])
-    squared = clone(robust.search).set_params(
+    squared = clone(robust.search_).set_params(
         param_grid=[grid | {"loss": ["squared"]}], method="auto", cv=robust.heldout_.folds
     )
-    place = known.index(squared.fit(robust.pipeline[0].transform(X), SPOILT).best_params_["gamma"])
+    place = known.index(squared.fit(robust.pipeline_[0].transform(X), SPOILT).best_params_["gamma"])
     np.testing.assert_array_equal(gammas, known[max(0, place - 2) : place + 3])
 
 
@@ -135,8 +136,11 @@ def test_the_metric_is_that_of_the_task_whatever_the_sample():
     tried = [select(Z[i::8], t[i::8], kernels="linear", cv=3, random_state=0) for i in range(8)]
     assert 0 < sum("criterion" in one.cv_results_ for one in tried) < 8
     for one in tried:
-        assert one.metric == one.search.scoring == "r2"
-        r2 = 1.0 - np.mean((one._y - one.heldout_.predictions) ** 2) / one._y.var()
+        assert one.scoring_ == one.search_.scoring == "r2"
+        r2 = (
+            1.0
+            - np.mean((one._fitted_to[1] - one.heldout_.predictions) ** 2) / one._fitted_to[1].var()
+        )
         assert [one.best_score_, one.headline_.score] == pytest.approx([r2, r2], abs=1e-6)
 
 
@@ -172,8 +176,8 @@ def test_rare_classes_are_mentioned():
     rare = np.where(np.arange(n) % 8 == 0, 1, 0)
     halves = [(np.arange(30), np.arange(30, n))]
     search = select(X, rare, cv=halves, random_state=0)
-    assert search.metric == search.search.scoring == "accuracy"
-    assert any("balanced_accuracy counts classes alike" in one for one in search.reasons)
+    assert search.scoring_ == search.search_.scoring == "accuracy"
+    assert any("balanced_accuracy gives classes equal weight" in one for one in search.reasons_)
 
 
 def test_sparse_rows():
@@ -185,8 +189,8 @@ def test_columns_are_standardised():
     """So that units do not matter; unless they are to."""
     one, other = (select(X * scale, y, kernels="rbf") for scale in (1.0, [1.0, 1e4]))
     np.testing.assert_allclose(one.predict(X), other.predict(X * [1.0, 1e4]), rtol=1e-6)
-    plain = select(X, y, kernels="rbf", scale="none")
-    np.testing.assert_allclose(plain.pipeline[:-1].transform(X), X)
+    plain = select(X, y, kernels="rbf", prepare=TablePreparer(scale=False))
+    np.testing.assert_allclose(plain.pipeline_[:-1].transform(X), X)
 
 
 @pytest.fixture(scope="module")
@@ -218,8 +222,7 @@ def test_equals_the_command_line(mixed, tmp_path, target):
     found = select(X, y, cv=3)
     assert {k: pytest.approx(v) for k, v in found.best_params_.items()} == summary["best"]["params"]
     pipeline = load_model(model).pipeline
-    assert [name for name, _ in pipeline.steps] == [name for name, _ in found.pipeline.steps]
-    np.testing.assert_allclose(pipeline[:-1].transform(X), found.pipeline[:-1].transform(X))
+    np.testing.assert_allclose(pipeline[:-1].transform(X), found.pipeline_[:-1].transform(X))
     if target == "price":
         np.testing.assert_allclose(pipeline.predict(X), found.predict(X), rtol=1e-6)
         assert summary["best"]["r2"] == pytest.approx(found.best_score_, abs=1e-9)
@@ -229,11 +232,11 @@ def test_equals_the_command_line(mixed, tmp_path, target):
 
 def test_the_result_reads_and_predicts():
     found = select(X, labels, kernels="linear", scoring="roc_auc", class_weight="balanced")
-    assert found.metric == "roc_auc"
+    assert found.scoring_ == "roc_auc"
     assert found.score(X, labels) > 0.8
-    assert "KernelClassifier" in repr(found)
-    assert "<strong>Selection: KernelClassifier" in found._repr_html_()
-    np.testing.assert_array_equal(found.predict(X), found.pipeline.predict(X))
+    assert "KernelClassifier" in found.summary()
+    assert "<strong>KernelClassifier" in found._repr_html_()
+    np.testing.assert_array_equal(found.predict(X), found.pipeline_.predict(X))
     assert not hasattr(found, "predict_proba")
     few = select(X, y, param_grid={"kernel": ["rbf"], "gamma": [0.5], "lam": [1e-3, 1e-2]})
     assert len(few.cv_results_["params"]) == 2
@@ -251,11 +254,10 @@ def test_the_result_reads_and_predicts():
         (X[:3], y[:3], {}, "3"),
         (np.where(X > 2, np.inf, X), y, {}, "infinity"),
         (X, y, {"scoring": "maee"}, "did you mean 'mae'"),
-        (X, y, {"scoring": "accuracy"}, "judges classes"),
+        (X, y, {"scoring": "accuracy"}, "scores classes"),
         (X, y, {"kernels": "rfb"}, "did you mean 'rbf'"),
         (X, labels, {"task": "regression"}, "use task='classification'"),
         (["a word"] * n, y, {}, "use KernelSearchCV with a function as kernel"),
-        (X, y, {"probabilities": "sigmoid"}, "probabilities makes probabilities of classes"),
     ],
 )
 def test_bad_input(rows, target, options, words):

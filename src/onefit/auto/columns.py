@@ -1,0 +1,52 @@
+"""The columns that matter to the model that was chosen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from sklearn.base import clone, is_classifier
+
+from onefit.auto import rules
+from onefit.grids import default_grid
+from onefit.relevance import Relevance, relevance
+from onefit.search.continuous import Interval
+from onefit.search_cv import KernelSearchCV
+
+__all__ = ["find_relevance"]
+
+
+def find_relevance(auto: Any) -> Relevance:
+    """Of the prepared columns, by the chosen kernel with a gamma for each of them."""
+    if auto.best_estimator_.approximation is not None:
+        raise ValueError(
+            "relevance follows the gradient of the whole kernel, and the model has an "
+            "approximation; raise minutes, or use fewer rows"
+        )
+    search, (Z, y, params) = auto.search_, auto._fitted_to
+    best, labels = search.best_params_, is_classifier(search.estimator)
+    kernel = "rbf" if best["kernel"] == "linear" else best["kernel"]
+    seed = auto.random_state if isinstance(auto.random_state, int) else 0
+    (grid,) = default_grid(Z, y if labels else None, kernel, random_state=seed)
+    gammas, lams = grid["gamma"], grid["lam"]
+    wide = {
+        "gamma": Interval(1e-2 * min(gammas), max(gammas), per_feature=True),
+        "lam": Interval(min(lams), max(lams), points=8),
+        "kernel": [kernel],
+    }
+    loss = {name: [best[name]] for name in ("loss", "threshold") if name in best}
+    cv, _ = rules.choose_splits(5, len(y), auto._task, params.get("groups"), seed)
+    again: KernelSearchCV = clone(search)
+    again.set_params(
+        param_grid=wide | loss, search="gradient", cv=cv, method="auto", probabilities=None,
+        criterion="cv",
+    )  # fmt: skip
+    if search.criterion != "cv":  # outliers made it choose by absolute errors
+        again.set_params(scoring="neg_mean_absolute_error")
+    found = relevance(again.fit(Z, y, **params), Z, y, cv=cv, **params)
+    return replace(found, names=_names(auto.pipeline_.named_steps["prepare"], Z.shape[1]))
+
+
+def _names(preparer: Any, columns: int) -> list[str]:
+    names = getattr(preparer, "get_feature_names_out", None)
+    return [str(i) for i in range(columns)] if names is None else [str(one) for one in names()]

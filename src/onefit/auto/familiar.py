@@ -1,0 +1,194 @@
+"""Rows unlike those that a model was made from: far away, of unknown categories, or with new gaps.
+
+The kernel sees encoded rows, in which an unknown category is a row of zeros and a gap is the
+median: :mod:`onefit.uncertainty.novelty` finds neither, so the columns themselves are looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from onefit.estimators.accepted import unwrap
+from onefit.files import place_of, shown
+from onefit.folds import Folds
+from onefit.prepare import MISSING, TablePreparer
+from onefit.uncertainty.novelty import Novelty, find_reach, nearest
+
+Array = NDArray[Any]
+
+__all__ = ["Familiar", "RowNotes", "Unfamiliar"]
+
+#: columns that the note of a row names
+NAMED_COLUMNS = 3
+
+
+@dataclass(frozen=True)
+class Familiar:
+    """What rows like the training rows look like.
+
+    Attributes
+    ----------
+    preparer : TablePreparer or another transformer, fitted to the training rows
+    model : KernelRegressor or KernelClassifier, fitted
+    reach : float or None
+        See :class:`onefit.uncertainty.novelty.Novelty`; None where no training rows are held.
+    units : int
+        Training rows, or groups, that the reach comes from.
+    """
+
+    preparer: Any
+    model: Any
+    reach: float | None
+    units: int
+
+    @classmethod
+    def of(cls, model: Any, preparer: Any, folds: Folds, groups: Any = None) -> Familiar:
+        """The training rows of a fitted model, as the splits of its search compare them.
+
+        New rows are compared with the rows that a classifier has coefficients for, with the
+        landmarks of an approximation, and with all rows of others.
+        """
+        model = unwrap(model)
+        if model.approximation is not None:
+            return cls.of_landmarks(model, preparer)
+        units = folds.n if groups is None else np.unique(np.asarray(groups)).size
+        rows = np.asarray(model.support_) if is_classifier(model) else None
+        reach = find_reach(model.kernel_, model.X_fit_, folds, rows)
+        return cls(preparer, model, reach, units)
+
+    @classmethod
+    def of_landmarks(cls, model: Any, preparer: Any) -> Familiar:
+        """The landmarks of a model, each compared with the others; Fourier features have none."""
+        model = unwrap(model)
+        points = getattr(model, "landmarks_", None)
+        if points is None:
+            return cls(preparer, model, None, 0)
+        return cls(preparer, model, find_reach(model.kernel_, points), int(points.shape[0]))
+
+    def novelty(self, rows: Any) -> Novelty | None:
+        """Distance of rows, as the preparer reads them, to the training rows."""
+        if self.reach is None:
+            return None
+        attribute = "landmarks_" if self.model.approximation is not None else "X_fit_"
+        known, kernel = getattr(self.model, attribute), self.model.kernel_
+        encode = getattr(self.preparer, "encode", self.preparer.transform)
+        Z = self.model._validate_X(encode(rows), reset=False)
+        return Novelty(nearest(kernel, Z, known), self.reach, self.units)
+
+    def odd_cells(self, rows: Any) -> list[tuple[str, str, Array]]:
+        """Name of a column, what is odd, and in which rows: "unseen" categories or "empty"."""
+        if not (hasattr(rows, "columns") and isinstance(self.preparer, TablePreparer)):
+            return []
+        found = []
+        numbers, categories = set(self.preparer.number_columns_), self.preparer.categories_
+        for name in rows.columns[rows.isna().any().to_numpy()]:
+            known = self.preparer.columns_with_gaps_ if name in numbers else categories[name]
+            if (str(name) if name in numbers else MISSING) not in known:
+                found.append((name, "empty", rows[name].isna().to_numpy()))
+        for name, values in categories.items():
+            odd = (rows[name].notna() & ~rows[name].isin(values)).to_numpy()
+            if odd.any():
+                found.append((name, "unseen", odd))
+        return found
+
+
+@dataclass(frozen=True)
+class RowNotes:
+    """What is odd about rows.
+
+    Attributes
+    ----------
+    novelty : (m,) array or None
+        Distance to the training rows; above 1 further than any of these from the others.
+    notes : (m,) array of str
+        Empty for ordinary rows.
+    summary : list of str
+        A sentence for whatever was found.
+    """
+
+    novelty: Array | None
+    notes: Array
+    summary: list[str]
+
+
+@dataclass
+class Unfamiliar:
+    """Rows that are not familiar, counted as they come.
+
+    Attributes
+    ----------
+    familiar : Familiar
+    rows : int
+        That were looked at.
+    odd : int
+        Of these, rows with a note.
+    """
+
+    familiar: Familiar
+    rows: int = 0
+    odd: int = 0
+    _far: list[tuple[int, float, str]] = field(default_factory=list)
+    _columns: dict[tuple[str, str], tuple[int, str]] = field(default_factory=dict)
+
+    def add(self, X: Any) -> tuple[Array | None, Array]:
+        """The novelty of rows, in units of the reach, and a note for each, empty for most."""
+        m = int(X.shape[0])
+        notes: list[list[str]] = [[] for _ in range(m)]
+        novelty = self.familiar.novelty(X)
+        if novelty is not None:
+            where = np.flatnonzero(novelty.far)
+            for row in where:
+                notes[row].append("far from the training rows")
+            if where.size:
+                worst = float(novelty.ratio[where].max())
+                self._far.append((where.size, worst, place_of(X, int(where[0]))))
+        for name, what, odd in self.familiar.odd_cells(X):
+            where = np.flatnonzero(odd)
+            count, example = self._columns.get((name, what), (0, ""))
+            value = shown(X[name].iloc[int(where[0])]) if what == "unseen" else ""
+            place = place_of(X, int(where[0]))
+            example = example or (f"{value} in {place}" if value else place)
+            self._columns[name, what] = count + where.size, example
+            for row in where:
+                cell = f" {shown(X[name].iloc[row])}" if what == "unseen" else ""
+                notes[row].append(f"{what} {name}{cell}")
+        self.rows += m
+        self.odd += sum(bool(one) for one in notes)
+        texts = [_joined(one) for one in notes]
+        ratio = None if novelty is None else novelty.ratio
+        return ratio, np.array(texts, dtype=object)
+
+    @property
+    def told(self) -> list[str]:
+        """A sentence for whatever was found."""
+        found = []
+        for (name, what), (count, example) in self._columns.items():
+            how = "in every row" if count == self.rows else f"in {count} of {self.rows} rows"
+            text = f"is empty {how} (the first is {example}), and was filled in all training rows"
+            if what == "unseen":
+                text = f"holds categories that no training row has, {how} ({example}, say)"
+            found.append(f"column {shown(name)} {text}")
+        if self._far:
+            count = sum(one[0] for one in self._far)
+            chance = self.rows / (self.familiar.units + 1.0)
+            found.append(
+                f"{count} of {self.rows} rows are further from the training rows than any of these "
+                f"was when held out, up to {max(one[1] for one in self._far):.3g} times as far "
+                f"(the first is {self._far[0][2]}); {chance:.2g} would be by chance"
+            )
+        return found
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"rows": self.odd, "notes": self.told}
+
+
+def _joined(notes: list[str]) -> str:
+    more = f" and {len(notes) - NAMED_COLUMNS} more" if len(notes) > NAMED_COLUMNS else ""
+    return "; ".join(notes[:NAMED_COLUMNS]) + more

@@ -1,0 +1,148 @@
+"""Outliers: found in the winner's held-out residuals, and answered by Huber's loss.
+
+If more than 1 % of these residuals are further from their median than 5 times their scale (the
+MAD, JMLR 2008 eq. 18; for normal errors one in 1.7 million is), candidates are chosen by the mean
+absolute error instead, in which an outlier is not squared: by it the squared loss is searched
+again, for the kernel and the scale of its residuals, and then, with that kernel and bandwidths up
+to two steps of the grid from its own, the squared loss and Huber's with a threshold of 1, 2 and 3
+times the scale. The score that is reported stays what it was: whether there are outliers depends on
+the sample, and scores of two samples are to be comparable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from onefit.criteria import CrossValidation
+from onefit.criteria.pointwise import Pointwise
+from onefit.fallback import planned_seconds
+from onefit.plan import Deadline, OutOfTime
+from onefit.robust import mad
+from onefit.search.setup import set_up
+from onefit.search_cv import KernelSearchCV
+
+Array = NDArray[Any]
+
+__all__ = ["part_far_away", "robust_search", "told"]
+
+#: residuals beyond this many scales are outliers, and this part of them calls for a robust loss
+FAR, PART = 5.0, 0.01
+#: threshold of the Huber loss in units of the scale (JMLR 2008, section 5.2)
+MULTIPLES = (1.0, 2.0, 3.0)
+#: bandwidths and lams on either side of the squared loss's that are tried with Huber's; where time
+#: is short, fewer
+NEIGHBOURS = ((2, 1000), (0, 1000), (0, 2))
+OVERDUE = "its search was given up when the time was over"
+
+
+@dataclass(frozen=True)
+class AbsoluteErrors(CrossValidation):
+    """The mean absolute error of held-out rows, to choose by; scores are reported beside it."""
+
+    loss: str | Pointwise | None = "absolute"
+    name = "mean absolute error"
+
+
+def part_far_away(search: KernelSearchCV, y: Array) -> float:
+    """The part of the winner's held-out residuals that are outliers; 0 if that is 1 % or less."""
+    residuals = _residuals(search, y)
+    far = np.abs(residuals - np.median(residuals)) > FAR * mad(residuals)
+    part = float(far.mean())
+    return part if part > PART else 0.0
+
+
+def robust_search(
+    search: KernelSearchCV,
+    X: Any,
+    y: Array,
+    sample_weight: Any,
+    deadline: Deadline | None = None,
+) -> tuple[KernelSearchCV, str]:
+    """A search over Huber's loss and the squared one, on the same splits and by the same score.
+
+    With a deadline, it has fewer bandwidths and lams if time is short. If there is no time for
+    Huber's loss at all, the given search is returned, with the reason.
+    """
+    given = {"sample_weight": sample_weight, "groups": search.groups_}
+    params = {name: value for name, value in given.items() if value is not None}
+    least: KernelSearchCV = clone(search)
+    least.set_params(
+        criterion=AbsoluteErrors(), cv=search.heldout_.folds, journal=None, keep_heldout="best"
+    )
+    late = _late(least, X, y, sample_weight, deadline)
+    if late or not _fitted(least, X, y, params, deadline):
+        return search, late or OVERDUE
+    scale = mad(_residuals(least, y))
+    if scale == 0.0:
+        return least, ""
+    huber = {"loss": ["huber"], "threshold": [c * scale for c in MULTIPLES]}
+    method = "limit" if least.estimator.approximation is not None else "auto"
+    for gammas, lams in NEIGHBOURS:
+        grid = _near(least, gammas, lams)
+        robust: KernelSearchCV = clone(least)
+        robust.set_params(param_grid=[grid | {"loss": ["squared"]}, grid | huber], method=method)
+        late = _late(robust, X, y, sample_weight, deadline)
+        if not late:
+            break
+    if late or not _fitted(robust, X, y, params, deadline):
+        return search, late or OVERDUE
+    return robust, ""
+
+
+def _late(search: Any, X: Any, y: Array, sample_weight: Any, deadline: Deadline | None) -> str:
+    """Why there is no time for a search; empty if there is."""
+    if deadline is None:
+        return ""
+    return deadline.refuses(planned_seconds(set_up(search, X, y, sample_weight, {}))[0])
+
+
+def _fitted(search: Any, X: Any, y: Array, params: Any, deadline: Deadline | None) -> bool:
+    """Whether a search was done before the time was up."""
+    if deadline is None:
+        search.fit(X, y, **params)
+        return True
+    try:
+        with deadline.over(search, optional=True):
+            search.fit(X, y, **params)
+    except OutOfTime:
+        return False
+    return True
+
+
+def _near(least: KernelSearchCV, gammas: int, lams: int) -> dict[str, Any]:
+    """The grid of the winning kernel, with the bandwidths and lams next to the winner's."""
+    best = least.best_params_
+    (grid,) = [part for part in least.param_grid if part["kernel"] == [best["kernel"]]]
+    near = {"lam": _beside(grid["lam"], best["lam"], lams)}
+    if "gamma" in best:
+        near["gamma"] = _beside(grid["gamma"], best["gamma"], gammas)
+    return dict(grid, **near)
+
+
+def _beside(values: Any, best: float, steps: int) -> list[float]:
+    """Those within so many steps of the best one."""
+    ordered = sorted(values)
+    place = ordered.index(best)
+    return ordered[max(0, place - steps) : place + steps + 1]
+
+
+def told(part: float, search: KernelSearchCV) -> str:
+    """What outliers changed, and what they did not, in a sentence."""
+    error = float(search.cv_results_["criterion"][search.best_index_])
+    return (
+        f"{part:.1%} of the held-out residuals are outliers (further than {FAR:g} scales from "
+        "their median): Huber's loss joined the squared one, and the choice among candidates was "
+        f"made by the mean absolute error, {error:.4g} at the winner; the score is the same as "
+        "without outliers"
+    )
+
+
+def _residuals(search: KernelSearchCV, y: Array) -> Array:
+    """Held-out residuals of the winner, of the rows that a split tests."""
+    residuals = np.ravel(y) - np.ravel(search.heldout_.predictions)
+    return np.asarray(residuals[np.isfinite(residuals)])

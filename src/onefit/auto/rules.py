@@ -1,0 +1,234 @@
+"""The rules of :class:`onefit.AutoKernelRegressor` and :class:`onefit.AutoKernelClassifier`.
+
+Each rule returns its choice and the reason, a sentence for ``reasons_``; an empty one where the
+choice needs no explanation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.metrics import get_scorer_names
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    TimeSeriesSplit,
+)
+from sklearn.utils.multiclass import type_of_target
+
+from onefit._validation import DataError, check_choice, check_positive, suggest
+from onefit.files import listed, shown
+from onefit.grids import default_grid
+from onefit.kernels import KERNELS as KNOWN_KERNELS
+from onefit.robust import mad
+from onefit.tables import LABELS
+
+Array = NDArray[Any]
+
+__all__ = [
+    "TASKS",
+    "check_class_weight",
+    "choose_grid",
+    "choose_kernels",
+    "choose_scoring",
+    "choose_splits",
+    "choose_task",
+    "is_count",
+]
+
+TASKS = ("auto", "regression", "classification")
+#: kernels up to MANY_ROWS rows, where a search over several takes seconds, and beyond
+KERNELS, KERNELS_BEYOND, MANY_ROWS = ("rbf", "laplacian", "linear"), ("rbf",), 2000
+#: short names of scorers
+SHORT = {
+    "mae": "neg_mean_absolute_error",
+    "mse": "neg_mean_squared_error",
+    "rmse": "neg_root_mean_squared_error",
+    "mape": "neg_mean_absolute_percentage_error",
+    "medae": "neg_median_absolute_error",
+    "auc": "roc_auc",
+    "brier": "neg_brier_score",
+}
+#: prefixes of the names of regression scorers; all others score classes
+REGRESSION_SCORERS = (
+    "neg_mean_",
+    "neg_root_",
+    "neg_median",
+    "neg_max",
+    "r2",
+    "explained",
+    "d2_absolute",
+)
+#: a class with less than this part of an even share of the rows is rare
+RARE = 0.5
+
+
+def choose_task(y: Array, task: str = "auto") -> tuple[str, str]:
+    """Regression or classification, by the values of the target.
+
+    Text, booleans, and whole numbers with at most 20 values, each in at least two rows, are labels;
+    all other numbers, and several columns of them, are quantities.
+    """
+    check_choice("task", task, TASKS)
+    if y.ndim == 2:
+        kind = type_of_target(y)
+        if y.dtype.kind not in "fiu" or kind == "multilabel-indicator" or task == TASKS[2]:
+            raise ValueError(
+                f"y has {y.shape[1]} columns of labels ({kind}); call select for each column, or "
+                "pass numbers for a regression"
+            )
+        return "regression", f"regression: the target has {y.shape[1]} columns of numbers"
+    values, counts = np.unique(y, return_counts=True)
+    numeric = y.dtype.kind in "fiu"
+    if task == "regression" and not numeric:
+        raise DataError(
+            f"the target holds text (for example {shown(values[0])}), which a regression cannot "
+            "use; use task='classification'"
+        )
+    if task != "auto":
+        return task, f"{task}, as given"
+    if not numeric:
+        return "classification", (
+            f"classification: the target holds {values.size} labels, for example {shown(values[0])}"
+        )
+    whole = bool((values == np.round(values)).all())
+    if whole and values.size <= LABELS and counts.min() > 1:
+        return "classification", (
+            f"classification: the target holds {values.size} different whole numbers (set task to "
+            "regression if they are quantities)"
+        )
+    return "regression", f"regression: the target holds {values.size} different numbers"
+
+
+def choose_scoring(scoring: Any, y: Array, task: str) -> tuple[Any, str]:
+    """A scorer. The task alone decides, so that samples of the same rows are scored alike."""
+    if isinstance(scoring, str):
+        name = _scorer_name(scoring)
+        quantities = name.startswith(REGRESSION_SCORERS)
+        if quantities != (task == "regression"):
+            what = "quantities" if quantities else "classes"
+            other = "accuracy or balanced_accuracy" if quantities else "rmse, mae or r2"
+            raise ValueError(
+                f"scoring={scoring!r} scores {what}, and this is a {task}; use {other}, for example"
+            )
+        return name, f"scoring {scoring}, as given"
+    if scoring is not None:
+        return scoring, f"scoring {getattr(scoring, '__name__', scoring)}, as given"
+    if task == "regression":
+        return "r2", "scoring: R² of all held-out rows together (change with scoring)"
+    counts = np.unique(y, return_counts=True)[1]
+    advice = "change with scoring"
+    if counts.min() < RARE * counts.sum() / counts.size:
+        advice = (
+            f"scoring balanced_accuracy gives classes equal weight: the smallest has "
+            f"{counts.min()} of {counts.sum()} rows"
+        )
+    return "accuracy", f"scoring: accuracy ({advice})"
+
+
+def _scorer_name(scoring: str) -> str:
+    known = get_scorer_names()
+    for name in (scoring, SHORT.get(scoring, ""), f"neg_{scoring}"):
+        if name in known:
+            return name
+    raise ValueError(
+        f"scoring={scoring!r} is not known{suggest(scoring, [*SHORT, *known])} Use the name of a "
+        f"scikit-learn scorer, or one of {', '.join(SHORT)}"
+    )
+
+
+def check_class_weight(class_weight: Any, y: Array) -> None:
+    """Refuse weights of labels that the target does not have, and weights that are not positive."""
+    if not isinstance(class_weight, Mapping):
+        if class_weight is not None:
+            check_choice("class_weight", class_weight, ("balanced",))
+        return
+    labels = np.unique(y).tolist()
+    for name, weight in class_weight.items():
+        if name not in labels:
+            near = suggest(str(name), map(str, labels))
+            raise ValueError(
+                f"class_weight: the target has no class {shown(name)}{near} Its classes are "
+                f"{listed(labels)}"
+            )
+        hint = "give each class a positive weight"
+        check_positive(f"class_weight of {shown(name)}", weight, hint)
+
+
+def is_count(cv: Any) -> bool:
+    """Whether ``cv`` is a number of folds, not a splitter."""
+    return isinstance(cv, (int, np.integer))
+
+
+def choose_splits(cv: Any, n: int, task: str, groups: Any, seed: int) -> tuple[Any, str]:
+    """Shuffled folds: stratified for classes, groups kept together; or the splitter given."""
+    if not is_count(cv):
+        if isinstance(cv, TimeSeriesSplit):
+            k = cv.get_n_splits()
+            return cv, f"{k} splits in order of time: each tests later rows"
+        return cv, "splits as given"
+    if not 2 <= cv <= n:
+        raise ValueError(f"cv={cv} must be at least 2 and at most the number of rows, {n}")
+    labels = task == "classification"
+    if groups is None:
+        kind = StratifiedKFold if labels else KFold
+        return kind(cv, shuffle=True, random_state=seed), ""
+    found = np.unique(np.asarray(groups)).size
+    k = found if cv == n else cv  # leave one row out becomes leave one group out
+    if found < k:
+        raise ValueError(
+            f"there are {found} groups, fewer than the {k} folds of cv; use cv={found}"
+        )
+    kind = StratifiedGroupKFold if labels else GroupKFold
+    reason = f"{k} splits that keep each of the {found} groups on one side"
+    return kind(k, shuffle=True, random_state=seed), reason
+
+
+def choose_kernels(kernels: Any, Z: Any) -> tuple[tuple[str, ...], str]:
+    """Names of the kernels to try."""
+    names: Sequence[str] = (kernels,) if isinstance(kernels, str) else tuple(kernels or ())
+    for name in names:
+        check_choice("kernels", name, [one for one in KNOWN_KERNELS if one != "precomputed"])
+    if names:
+        return tuple(names), f"kernels {', '.join(names)}, as given"
+    if Z.shape[0] > MANY_ROWS:
+        return KERNELS_BEYOND, (
+            f"kernel {', '.join(KERNELS_BEYOND)} only: there are more than {MANY_ROWS} rows "
+            "(change with kernels)"
+        )
+    chosen = tuple(one for one in KERNELS if not (one == "laplacian" and issparse(Z)))
+    return chosen, f"kernels {', '.join(chosen)}: a fast search tries them all"
+
+
+def choose_grid(
+    kernels: tuple[str, ...], loss: str, Z: Any, y: Array, task: str, seed: int
+) -> list[dict[str, Any]]:
+    """:func:`onefit.default_grid` for the kernels, with thresholds of the loss."""
+    labels = task == "classification"
+    try:
+        grids = default_grid(Z, y if labels else None, kernels, random_state=seed)
+    except ValueError as error:
+        if "are equal" not in str(error):
+            raise
+        raise DataError(
+            "all rows have the same features, so nothing can be predicted from them; use other "
+            "columns"
+        ) from error
+    thresholds = {} if labels else _thresholds(loss, y)
+    return [grid | thresholds for grid in grids]
+
+
+def _thresholds(loss: str, y: Array) -> dict[str, Any]:
+    """Values of threshold or epsilon in units of a robust scale of y."""
+    scale = mad(np.ravel(y)) or float(y.std())
+    if loss == "huber":
+        return {"threshold": scale * np.array([0.3, 1.0, 3.0])}
+    if loss in ("epsilon_quadratic", "epsilon_insensitive"):
+        return {"epsilon": scale * np.array([0.03, 0.1, 0.3])}
+    return {}

@@ -1,0 +1,147 @@
+"""AutoKernelRegressor and AutoKernelClassifier as members of scikit-learn."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import TimeSeriesSplit, cross_val_score
+
+from onefit import AutoKernelClassifier, AutoKernelRegressor, KernelClassifier, predict_interval
+from onefit.prepare import TablePreparer
+
+random = np.random.default_rng(0)
+n = 60
+SIZE, FLAG = random.normal(size=n), random.integers(0, 2, size=n)
+TABLE = pd.DataFrame(
+    {
+        "size": SIZE,
+        "colour": np.where(FLAG == 1, "red", "blue"),
+        "cost": [f"${1000 * i + 5:,}" for i in random.integers(1, 90, size=n)],
+        "day": [f"{1 + i % 28}-Mar-20{10 + i % 9}" for i in range(n)],
+    }
+)
+TABLE.loc[3, "size"] = np.nan
+Y = np.sin(SIZE) + FLAG + 0.1 * random.normal(size=n)
+LABELS = np.where(Y > 0.5, "high", "low")
+SMALL = {"param_grid": {"kernel": ["rbf"], "gamma": [0.1], "lam": [1e-3, 1e-1]}, "cv": 3}
+
+pytestmark = pytest.mark.filterwarnings("ignore:column:UserWarning")
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return AutoKernelRegressor(**SMALL).fit(TABLE, Y)
+
+
+def test_a_table_with_text_is_cross_validated():
+    found = cross_val_score(AutoKernelRegressor(**SMALL), TABLE, Y, cv=3)
+    held = []
+    for part in np.array_split(np.arange(n), 3):
+        rest = np.setdiff1d(np.arange(n), part)
+        one = AutoKernelRegressor(**SMALL).fit(TABLE.iloc[rest], Y[rest])
+        left = Y[part] - one.predict(TABLE.iloc[part])
+        held.append(1.0 - (left**2).sum() / ((Y[part] - Y[part].mean()) ** 2).sum())
+    np.testing.assert_allclose(found, held, rtol=1e-10)
+
+
+def test_clones_and_pickles(fitted):
+    again = clone(fitted)
+    assert not hasattr(again, "pipeline_")
+    assert again.get_params()["cv"] == 3
+    other = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(other.predict(TABLE), fitted.predict(TABLE))
+    np.testing.assert_array_equal(other.pipeline_.predict(TABLE), fitted.predict(TABLE))
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_other_tables(fitted, library):
+    module = pytest.importorskip(library)
+    kind = module.from_pandas if library == "polars" else module.Table.from_pandas
+    other = AutoKernelRegressor(**SMALL).fit(kind(TABLE), Y)
+    np.testing.assert_allclose(other.predict(kind(TABLE)), fitted.predict(TABLE), rtol=1e-10)
+
+
+def test_probabilities_need_calibration_or_a_loss():
+    assert not hasattr(AutoKernelClassifier(), "predict_proba")
+    assert hasattr(AutoKernelClassifier(loss="log"), "predict_proba")
+    auto = AutoKernelClassifier(**SMALL, calibrate="sigmoid").fit(TABLE, LABELS)
+    found = auto.predict_proba(TABLE)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(auto.classes_[found.argmax(axis=1)], auto.predict(TABLE))
+    assert not hasattr(auto, "decision_function")
+
+
+def test_decision_values_are_those_of_the_model():
+    auto = AutoKernelClassifier(**SMALL).fit(TABLE, LABELS)
+    Z = TablePreparer().fit_transform(TABLE)
+    model = KernelClassifier(loss="squared", **auto.best_params_).fit(Z, LABELS)
+    np.testing.assert_allclose(auto.decision_function(TABLE), model.decision_function(Z))
+
+
+def test_intervals_are_those_of_the_search(fitted):
+    Z = fitted.pipeline_.named_steps["prepare"].transform(TABLE)
+    found, plain = fitted.predict_interval(TABLE[:5]), predict_interval(fitted.search_, Z, Y, Z[:5])
+    np.testing.assert_allclose(found.lower, plain.lower)
+    with pytest.raises(TypeError, match="use its method"):
+        predict_interval(fitted, Z, Y, Z[:5])
+
+
+def test_what_it_says(fitted, tmp_path):
+    assert fitted.summary().startswith("KernelRegressor, gamma=0.1")
+    assert all(reason in fitted.summary() for reason in fitted.reasons_)
+    assert any("column 'cost' is read as numbers" in note for note in fitted.notes_)
+    assert "<strong>KernelRegressor" in fitted._repr_html_()
+    assert "AutoKernelRegressor" in AutoKernelRegressor()._repr_html_()
+    page = fitted.report(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "standardised" in page
+    assert "is read as numbers" in page
+
+
+def test_explain_fits_nothing(tmp_path):
+    auto = AutoKernelRegressor(**SMALL)
+    text = auto.explain(TABLE, Y)
+    assert "All stages: " in text
+    assert "grid, as given" in text
+    assert not hasattr(auto, "pipeline_")
+
+
+def test_time_splits_test_later_rows():
+    auto = AutoKernelRegressor(**SMALL | {"cv": TimeSeriesSplit(4)}).fit(TABLE, Y)
+    assert all(train.max() < test.min() for train, test in auto.heldout_.folds)
+    assert any("in order of time" in reason for reason in auto.reasons_)
+
+
+def test_a_journal_is_resumed(tmp_path, fitted):
+    auto = AutoKernelRegressor(**SMALL, journal=tmp_path / "journal")
+    first, second = auto.fit(TABLE, Y).best_score_, auto.fit(TABLE, Y).best_score_
+    assert first == second == fitted.best_score_
+
+
+def test_another_preparation():
+    X = np.column_stack([SIZE, FLAG])
+    X[3, 0] = 0.0
+    plain = AutoKernelRegressor(**SMALL, prepare="passthrough").fit(X, Y)
+    np.testing.assert_array_equal(plain.best_estimator_.X_fit_, X)
+    assert "outliers" not in plain.summary()
+
+
+def test_outliers_by_request():
+    X = np.column_stack([SIZE, FLAG])
+    X[3, 0] = 0.0
+    wild = Y + 15.0 * (np.arange(n) % 12 == 0)
+    asked = AutoKernelRegressor(kernels="rbf", scoring="rmse", outliers=True, cv=3).fit(X, wild)
+    assert asked.best_params_["loss"] == "huber"
+    left = AutoKernelRegressor(kernels="rbf", outliers=False, cv=3).fit(X, wild)
+    assert "loss" not in left.best_params_
+
+
+def test_rows_unlike_the_training_rows(fitted):
+    odd = TABLE[:2].copy()
+    odd.loc[0, "colour"] = "green"
+    notes = fitted.unfamiliar(odd)
+    assert "unseen colour 'green'" in notes.notes[0]
+    assert notes.notes[1] == ""
