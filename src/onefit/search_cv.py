@@ -2,68 +2,47 @@
 
 from __future__ import annotations
 
-import time
 import warnings
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from copy import copy, deepcopy
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone, is_classifier
-from sklearn.metrics import get_scorer_names
+from sklearn.base import is_classifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 
-from onefit._validation import check_choice, suggest
-from onefit.callbacks import CallbackSupportMixin, callbacks_of, with_callbacks
+from onefit._validation import check_choice
+from onefit.callbacks import CallbackSupportMixin, with_callbacks
 from onefit.decide.calibrate import CALIBRATIONS, CalibratedKernelClassifier
 from onefit.decide.methods import Decisions
-from onefit.estimators.accepted import check_accepted
-from onefit.estimators.device import HostData, model_to_host, predicting_on_host, to_host
+from onefit.estimators.device import HostData, predicting_on_host, to_host
 from onefit.estimators.regressor import no_standard_deviation
-from onefit.estimators.unused import UnusedParameterWarning
-from onefit.heldout import HeldOut, HeldOutMethod
+from onefit.heldout import HeldOutMethod
 from onefit.linalg import is_elsewhere
-from onefit.plan import Deadline, Explanation, spread
-from onefit.scoring import ROW_METRICS
-from onefit.scoring.aggregate import AGGREGATES, RULES, one_standard_error
-from onefit.search import continuous
-from onefit.search.criterion import Criterion, get_criterion, let_go
-from onefit.search.descend import Descent, descend
-from onefit.search.explore import Explorer
-from onefit.search.grid import Job
-from onefit.search.inputs import check_refit, resolve_scorers, route, winner_of
-from onefit.search.intervals import interval_columns, supports
-from onefit.search.objective import ByGradient, by_gradient
-from onefit.search.per_target import choose_lams, fit_targets
+from onefit.plan import Deadline, Explanation
+from onefit.search.check import check_settings
+from onefit.search.criterion import Criterion
+from onefit.search.evaluation import Evaluated, NotKept, SearchRows
+from onefit.search.in_memory import RowsInMemory
+from onefit.search.inputs import choosing_metric, resolve_scorers
+from onefit.search.objective import ByGradient
+from onefit.search.per_target import choose_lams
 from onefit.search.preprocess import is_wrapped
-from onefit.search.race import Race, prove, race, racing
-from onefit.search.results import (
-    Results,
-    heldout_of,
-    tabulate,
-    warn_of_failures,
-    warn_of_undefined,
-)
-from onefit.search.resume import Run, Runner, fingerprint, make_runner
-from onefit.search.scorers import build_scoring
-from onefit.search.setup import Setup, set_up
-from onefit.search.streamed import NotKept, Streamed, search_streamed
-from onefit.search.workers import Outcome, Task
-from onefit.search_pipeline import as_kernel_search, explain_pipeline, fit_pipeline
+from onefit.search.race import Race
+from onefit.search.results import tabulate, warn_of_failures
+from onefit.search.setup import set_up
+from onefit.search.streamed import StreamedRows
+from onefit.search.winner import find_winner
+from onefit.search_pipeline import PipelineRows, as_kernel_search, explain_pipeline
 from onefit.stream.open_rows import is_streamed
-from onefit.uncertainty.judge import Given, judge, pooled_errors, row_losses, warn_of_drift
+from onefit.uncertainty.judge import judge, pooled_errors, row_losses, warn_of_drift
 
 Array = NDArray[Any]
 
 __all__ = ["KernelSearchCV"]
-
-KEEP = ("best", "all", "none")
 
 
 def _can_predict(search: Any) -> bool:
@@ -281,104 +260,75 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         """
         self._check_settings()
         scorers, metric = resolve_scorers(self)
-        if is_wrapped(self.estimator):
-            self._replace_fitted(fit_pipeline(self, X, y, params, scorers, metric))
-            return self
-        if is_streamed(X):
-            return self._fit_streamed(X, y, params, scorers, metric)
-        on_host = HostData.of(self.device, X, y, params)
-        X, y, params = on_host.X, on_host.y, on_host.params
-        X, y = indexable(X, y)
-        routed = route(self, scorers, params)
-        weight = _only_weight(routed.estimator.fit)
-        setup = set_up(self, X, y, weight, routed.splitter.split, on_host.device, on_host.names)
-        for callback in callbacks_of(self):
-            if hasattr(callback, "on_iteration"):
-                setup = setup.watched(callback.on_iteration)
-        if self._deadline is not None:
-            setup = setup.watched(self._deadline.check)
-        task = self._task(setup, scorers, X, y, routed.scorer.score, metric)
-        multimetric = hasattr(scorers, "_scorers") or task.scoring.names != ["score"]
-        metric = self._metric(task.scoring.names, metric, multimetric)
-        if setup.continuous or setup.ranges:
-            continuous.check(self, metric)
-        how = racing(self.method)
-        if how is not None and how.proven and not supports(task.scoring, metric):
-            known = ", ".join(func.__name__ for func in ROW_METRICS)
-            raise ValueError(
-                f"Race(proven=True) needs a score whose interval follows from bounds of held-out "
-                f"values ({known}), not scoring={self.scoring!r}; use method='exact'"
-            )
-        setup.check_memory()
-
-        context = self._init_callback_context(max_subtasks=1 + (self.refit is not False))
-        context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=_metadata(params))
-        about = partial(fingerprint, self, X, y, weight, setup, metric)
-        run = make_runner(self.journal, about, task, setup.crew)
-        explorer = Explorer(task, setup.crew, metric, run, self.journal is not None)
-        outcomes = self._run(setup, explorer if setup.continuous else run, context)
-        setup, outcomes = setup.tried(outcomes)
-        if racing(self.method):
-            outcomes = self._race(setup, task, run, outcomes, metric)
-        descents = None
-        if setup.ranges:
-            setup, outcomes, descents = self._descend(setup, task, run, outcomes, metric)
-        if setup.continuous:
-            setup, outcomes = explorer.extend(setup, outcomes)
-        let_go(task.criterion)  # the winner's fit needs the room
-        groups = routed.splitter.split.get("groups")
-        given = Given(scorers, X, y, weight, routed.scorer.score, groups is not None)
-        fitted = self._conclude(setup, task, outcomes, metric, multimetric, given)
-        fitted |= {"folds_": setup.folds, "groups_": groups}
-        if descents is not None:
-            fitted["descents_"] = descents
+        rows = self._kind_of_rows(X)(self, X, y, params, scorers, metric)
+        multimetric = hasattr(scorers, "_scorers") or rows.names != ["score"]
+        metric = choosing_metric(self, rows.names, metric, multimetric)
+        rows.check(metric)
+        data = {"X": X, "y": y, "metadata": _metadata(params)}
+        context = self._init_callback_context(max_subtasks=rows.subtasks)
+        context.call_on_fit_task_begin(estimator=self, **data)
+        found = rows.evaluate(metric, context)
+        fitted = self._conclude(found, rows.names, metric, multimetric)
         fitted["scorer_"] = getattr(scorers, "_scorers", scorers)
         if self.refit is not False:
-            fitted |= self._refit(on_host.to_device(X), y, weight, fitted, context)
-            if not on_host.given:
-                model_to_host(fitted["best_estimator_"])
-        self._calibrate_winner(fitted)
+            fitted |= found.refit(fitted, context)
+        self._calibrate_winner(fitted, found.not_kept)
         self._replace_fitted(fitted)  # all at once: an interrupted fit changes nothing
-        context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=_metadata(params))
+        if found.not_kept:
+            self._not_kept = found.not_kept
+        context.call_on_fit_task_end(estimator=self, **data)
         return self
 
-    def _fit_streamed(
-        self, X: Any, y: Any, params: dict[str, Any], scorers: Any, metric: Any
-    ) -> KernelSearchCV:
-        """The same over rows that are not in memory, see :mod:`onefit.search.streamed`."""
-        groups, context = params.pop("groups", None), self._init_callback_context(max_subtasks=0)
-        context.call_on_fit_task_begin(estimator=self, X=X, y=y, metadata=_metadata(params))
-        found = search_streamed(self, X, y, _only_weight(params), groups, scorers)
-        multimetric = hasattr(scorers, "_scorers")
-        metric = self._metric(found.names, metric, multimetric)
-        results = tabulate(
-            found.candidates, found.outcomes, found.names, found.sizes, self.aggregate
-        )
+    def _kind_of_rows(self, X: Any) -> Callable[..., SearchRows]:
+        """Who knows where the rows are, and how candidates are evaluated there."""
+        if is_wrapped(self.estimator):
+            return PipelineRows
+        return StreamedRows if is_streamed(X) else RowsInMemory
+
+    def _conclude(
+        self, found: Evaluated, names: list[str], metric: Any, multimetric: bool
+    ) -> dict[str, Any]:
+        """Table and winner, as fitted attributes."""
+        setup, outcomes = found.setup, found.outcomes
+        results = tabulate(setup.candidates, outcomes, names, found.sizes, self.aggregate)
         warn_of_failures(results)
-        fitted: dict[str, Any] = {
-            "cv_results_": results.table | found.intervals,
+        rivals = row_losses(found.scoring, outcomes, metric)
+        if self.aggregate == "pooled" and rivals is not None:
+            errors = pooled_errors(rivals, setup.folds, found.grouped)
+            results.table[f"se_test_{metric}"] = errors
+        fitted: dict[str, Any] = found.attributes | {
+            "cv_results_": results.table | found.intervals(),
             "n_splits_": found.sizes.size,
             "multimetric_": multimetric,
-            "scorer_": getattr(scorers, "_scorers", scorers),
-            "plan_": [],
+            "plan_": setup.choices,
         }
-        if self.refit or not multimetric:
-            best = self._winner(found, results, metric)
-            fitted |= {"best_index_": best, "best_params_": found.candidates[best]}
-            if metric is not None:
-                fitted["best_score_"] = results.totals[metric][best]
-            if self.keep_heldout != "none" and not found.too_many:
-                fitted |= self._hold(found, results, scorers, metric, best)
-            if self.refit is not False:
-                fitted["best_estimator_"] = machine = found.best_estimator(best)
-                fitted["refit_time_"] = 0.0  # the machine of all rows came with the others
-                if hasattr(machine, "feature_names_in_"):
-                    fitted["feature_names_in_"] = machine.feature_names_in_
-        self._calibrate_winner(fitted, found.too_many)
-        self._replace_fitted(fitted)
-        self._not_kept = found.too_many
-        context.call_on_fit_task_end(estimator=self, X=X, y=y, metadata=_metadata(params))
-        return self
+        if self.keep_heldout == "all":
+            fitted["heldouts_"] = [found.held_out(i) for i in range(len(setup.candidates))]
+        if not self.refit and multimetric:
+            return fitted
+        if self.lam_per_target:
+            best, lams, scores = choose_lams(outcomes, results.totals[metric], setup.lams)
+            fitted |= {"best_lam_": lams, "best_target_scores_": scores}
+        else:
+            best = find_winner(self, setup, results, metric)
+        fitted |= {"best_index_": best, "best_params_": setup.candidates[best]}
+        if metric is not None:
+            fitted["best_score_"] = results.totals[metric][best]
+        if found.not_kept or (self.keep_heldout == "none" and not found.values_at_hand):
+            return fitted
+        held = found.held_out(best)
+        if self.keep_heldout != "none":
+            fitted["heldout_"] = held
+        if metric is not None and not self.lam_per_target:
+            # not plain: the winner's own columns, levels or pairs of classes
+            model = setup.machine if setup.plain else setup.machine_of(best)
+            given, scoring = found.judged_by(best, held)
+            headline = judge(given, scoring, results, rivals, model, metric, best, held)
+            if headline is not None:
+                fitted["headline_"] = headline
+            if headline is not None and self.aggregate == "mean":
+                warn_of_drift(headline, held.folds)
+        return fitted
 
     def _calibrate_winner(self, fitted: dict[str, Any], too_many: str = "") -> None:
         """Give the winner its probabilities, if they are asked for."""
@@ -390,29 +340,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         fitted["best_estimator_"] = CalibratedKernelClassifier.from_heldout(
             fitted["best_estimator_"], fitted["heldout_"], self.probabilities
         )
-
-    def _hold(
-        self, found: Streamed, results: Results, scorers: Any, metric: Any, best: int
-    ) -> dict[str, Any]:
-        """Held-out values of a winner on streamed rows, and its headline."""
-        held, weight = found.held(best)
-        machine = found.unfitted(best)
-        held = replace(held, **machine.spec().coding.decoders)
-        fitted: dict[str, Any] = {"heldout_": held}
-        if metric is None:
-            return fitted
-        # scorers of streamed rows look at no row but its number
-        rows, params = np.arange(held.folds.n)[:, None], {}
-        if held.sample_weight is not None:
-            params = {"sample_weight": weight}
-        given = Given(scorers, rows, held.targets, held.sample_weight, params, found.grouped)
-        scoring = build_scoring(
-            scorers, machine, rows, held.targets, params, held.folds, undefined=True,
-            plain=found.plain,
-        )  # fmt: skip
-        task: Any = Task(None, scoring, None, self.aggregate)  # type: ignore[arg-type]
-        headline = judge(given, task, results, None, machine, metric, best, held)
-        return fitted if headline is None else fitted | {"headline_": headline}
 
     def _replace_fitted(self, fitted: dict[str, Any]) -> None:
         for name in [name for name in self.__dict__ if name.endswith("_") and name[0] != "_"]:
@@ -484,29 +411,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
 
     def _check_settings(self) -> None:
         """Everything that can be wrong without looking at the data."""
-        if not is_wrapped(self.estimator):
-            check_accepted(self.estimator, "KernelSearchCV")
-        check_choice("aggregate", self.aggregate, AGGREGATES)
-        check_choice("rule", self.rule, RULES)
-        check_choice("keep_heldout", self.keep_heldout, KEEP)
-        get_criterion(self.criterion)
-        names = [self.scoring] if isinstance(self.scoring, str) else self.scoring
-        if isinstance(names, (list, tuple, set)):
-            for name in names:
-                if isinstance(name, str) and name not in get_scorer_names():
-                    raise ValueError(
-                        f"scoring={name!r} is not known{suggest(name, get_scorer_names())} "
-                        "sklearn.metrics.get_scorer_names() lists what is"
-                    )
-        if self.rule == "one_se" and callable(self.refit):
-            raise ValueError("rule='one_se' and a callable refit both choose the winner; use one")
-        if racing(self.method) and (callable(self.refit) or self.criterion != "cv"):
-            raise ValueError(
-                "method='race' repairs the candidates with the best scores; it goes with "
-                "criterion='cv' and a refit that is not a function"
-            )
-        if self.lam_per_target and is_classifier(self.estimator):
-            raise ValueError("lam_per_target=True is for regressors; a classifier has one lam")
+        check_settings(self)
         if self.probabilities is not None:
             self._check_probabilities()
 
@@ -522,219 +427,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
                 f"probabilities={self.probabilities!r} calibrates the winner on its held-out "
                 "values; it needs refit and keep_heldout='best'"
             )
-
-    def _task(self, setup: Setup, scorers: Any, X: Any, y: Any, params: Any, metric: Any) -> Task:
-        """What the workers need, every scorer tried once."""
-        build = partial(
-            build_scoring, scorers, setup.machine, X, y, params, setup.folds, plain=setup.plain
-        )
-        pooled = None
-        if self.aggregate == "pooled":
-            pooled = build(pooled=True)
-        scoring = build(undefined=pooled is not None)
-        per_target = None
-        if self.lam_per_target:
-            if metric not in scoring.fast:
-                known = ", ".join(
-                    func.__name__ for func, one in ROW_METRICS.items() if one.task == "regression"
-                )
-                raise ValueError(
-                    f"lam_per_target=True needs a metric with a score for each target ({known}), "
-                    f"not scoring={self.scoring!r}"
-                )
-            per_target = metric
-        criterion = get_criterion(self.criterion, keep=setup.continuous)
-        return Task(setup.sample, scoring, pooled, self.aggregate, per_target, criterion)
-
-    def _metric(self, names: list[str], metric: Any, multimetric: bool) -> Any:
-        """The metric to choose by; None where a function chooses, or nothing does."""
-        if multimetric:
-            check_refit(self, names)
-            metric = self.refit
-        return None if callable(self.refit) or not isinstance(metric, str) else metric
-
-    def _run(self, setup: Setup, run: Run, context: Any) -> list[Outcome]:
-        """Run all jobs, telling callbacks and reader when each is done."""
-        jobs, deadline = setup.jobs, self._deadline
-        if deadline is not None:  # whatever it has time for covers the grid
-            jobs = [jobs[i] for i in spread(len(jobs))]
-        search = context.subcontext(
-            task_name="search", max_subtasks=len(jobs), sequential_subtasks=False
-        ).call_on_fit_task_begin(estimator=self)
-        tasks = [search.subcontext(task_name="kernel", task_id=i) for i in range(len(jobs))]
-        for one in tasks:
-            one.call_on_fit_task_begin(estimator=self)
-        if self.verbose > 0:
-            print(
-                f"{len(setup.candidates)} candidates on {len(jobs)} kernels, "
-                f"{len(setup.folds)} splits, "
-                f"{setup.crew.workers} workers with {setup.crew.threads} threads"
-            )
-        outcomes: list[Outcome] = []
-        with _ended(run(jobs)) as found_so_far:
-            for done, (place, found) in enumerate(found_so_far, start=1):
-                outcomes += found
-                tasks[place].call_on_fit_task_end(estimator=self)
-                if self.verbose > 1:
-                    methods = ", ".join(dict.fromkeys(one.method for one in found))
-                    print(f"[{done}/{len(jobs)}] {jobs[place].kernel} by {methods}")
-                if deadline is not None and done < len(jobs) and deadline.stops(done, len(jobs)):
-                    break
-        search.call_on_fit_task_end(estimator=self)
-        return sorted(outcomes, key=lambda one: min(one.indices))
-
-    def _race(
-        self, setup: Setup, task: Task, run: Run, outcomes: list[Outcome], metric: str
-    ) -> list[Outcome]:
-        """Exact values for the candidates that can win."""
-        sizes = np.diff(setup.folds.offsets)
-
-        def totals(found: list[Outcome]) -> Any:
-            names = task.scoring.names
-            return tabulate(setup.candidates, found, names, sizes, self.aggregate).totals[metric]
-
-        def repair(jobs: list[Job]) -> list[Outcome]:
-            return [one for _, found in run(jobs) for one in found]
-
-        how = racing(self.method)
-        assert how is not None
-        if self._deadline is not None and self._deadline.left <= self._deadline.reserve:
-            return outcomes  # those of the limit, flagged as not exact
-        if how.proven:
-            return prove(setup.jobs, outcomes, totals, repair, task, metric, self.rule)
-        return race(setup.jobs, outcomes, totals, repair)
-
-    def _descend(
-        self, setup: Setup, task: Task, run: Runner, outcomes: list[Outcome], metric: Any
-    ) -> tuple[Setup, list[Outcome], list[Descent]]:
-        """Further candidates, at the ends of descents from the best ones."""
-        how = by_gradient(self.search)
-        assert how is not None
-        sizes, names = np.diff(setup.folds.offsets), task.scoring.names
-        results = tabulate(setup.candidates, outcomes, names, sizes, self.aggregate)
-        return descend(setup, run, outcomes, _values(results, metric), metric, how)
-
-    def _conclude(
-        self,
-        setup: Setup,
-        task: Task,
-        outcomes: list[Outcome],
-        metric: Any,
-        multimetric: bool,
-        given: Given,
-    ) -> dict[str, Any]:
-        """Table and winner, as fitted attributes."""
-        sizes = np.diff(setup.folds.offsets)
-        results = tabulate(setup.candidates, outcomes, task.scoring.names, sizes, self.aggregate)
-        warn_of_failures(results)
-        intervals = interval_columns(task, outcomes, len(setup.candidates))
-        rivals = row_losses(task, outcomes, metric)
-        if self.aggregate == "pooled" and rivals is not None:
-            results.table[f"se_test_{metric}"] = pooled_errors(rivals, setup.folds, given.grouped)
-        fitted: dict[str, Any] = {
-            "cv_results_": results.table | intervals,
-            "n_splits_": len(setup.folds),
-            "multimetric_": multimetric,
-            "plan_": setup.choices,
-        }
-        if self.keep_heldout == "all":
-            indices = range(len(setup.candidates))
-            fitted["heldouts_"] = [_heldout(i, outcomes, setup, given) for i in indices]
-        if not self.refit and multimetric:
-            return fitted
-        if self.lam_per_target:
-            best, lams, scores = choose_lams(outcomes, results.totals[metric], setup.lams)
-            fitted |= {"best_lam_": lams, "best_target_scores_": scores}
-        else:
-            best = self._winner(setup, results, metric)
-        fitted |= {"best_index_": best, "best_params_": setup.candidates[best]}
-        if metric is not None:
-            fitted["best_score_"] = results.totals[metric][best]
-        held = _heldout(best, outcomes, setup, given)
-        if self.keep_heldout != "none":
-            fitted["heldout_"] = held
-        if metric is not None and not self.lam_per_target:
-            machine = setup.machine
-            if not setup.plain:  # the winner's own columns: levels, or pairs of classes
-                machine = setup.machine_of(best)
-            headline = judge(given, task, results, rivals, machine, metric, best, held)
-            if headline is not None:
-                fitted["headline_"] = headline
-            if headline is not None and self.aggregate == "mean":
-                warn_of_drift(headline, setup.folds)
-        return fitted
-
-    def _winner(self, setup: Setup | Streamed, results: Results, metric: Any) -> int:
-        if callable(self.refit):
-            return winner_of(self.refit, results.table)
-        values = _values(results, metric)
-        if "criterion" in results.table and not np.isfinite(values).any():
-            reason = next(filter(None, results.table["reason"]), "no finite value")
-            raise ValueError(f"criterion={self.criterion!r} refused every candidate: {reason}")
-        if not np.isfinite(values).any():
-            warn_of_undefined(results, metric, self.aggregate)
-            return 0
-        if self.rule == "best":
-            return int(np.nanargmax(values))
-        errors = results.table[f"se_test_{metric}"]
-        return one_standard_error(values, errors, setup.lams, setup.gammas)
-
-    def _refit(
-        self, X: Any, y: Any, weight: Any, fitted: dict[str, Any], context: Any
-    ) -> dict[str, Any]:
-        """The winner fitted to all rows."""
-        task = context.subcontext(task_name="refit-with-best-params")
-        task.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        start = time.perf_counter()
-        best = clone(self.estimator).set_params(**clone(fitted["best_params_"], safe=False))
-        if self.lam_per_target:
-            fit_targets(best, fitted["best_lam_"], X, y, weight)
-        else:
-            with warnings.catch_warnings():
-                # a grid may pair a kernel with parameters of another, which the winner has too
-                warnings.simplefilter("ignore", UnusedParameterWarning)
-                best.fit(X, y, sample_weight=weight)
-        found = {"best_estimator_": best, "refit_time_": time.perf_counter() - start}
-        if hasattr(best, "feature_names_in_"):
-            found["feature_names_in_"] = best.feature_names_in_
-        task.call_on_fit_task_end(estimator=self, X=X, y=y)
-        return found
-
-
-def _values(results: Results, metric: Any) -> Array:
-    """What candidates are chosen by, the larger the better."""
-    table = results.table
-    return np.asarray(-table["criterion"] if "criterion" in table else results.totals[metric])
-
-
-@contextmanager
-def _ended(runs: Iterator[Any]) -> Iterator[Iterator[Any]]:
-    """Jobs that are ended with the context; of tasks cancelled for that, joblib need not warn."""
-    try:
-        yield runs
-    finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
-            if isinstance(runs, Generator):
-                runs.close()
-
-
-def _heldout(index: int, outcomes: list[Outcome], setup: Setup, given: Given) -> HeldOut:
-    """The held-out values of a candidate, which know what they mean."""
-    held = heldout_of(index, outcomes, setup.folds)
-    known = setup.spec_of(index).coding.decoders
-    return replace(held, targets=given.y, sample_weight=given.weight, **known)
-
-
-def _only_weight(params: dict[str, Any]) -> Any:
-    """The sample weights among the parameters for the estimator's fit; there may be no others."""
-    for name in params:
-        if name != "sample_weight":
-            raise TypeError(
-                f"fit() got an unexpected argument {name!r}"
-                f"{suggest(name, ('sample_weight', 'groups'))} It takes sample_weight and groups"
-            )
-    return params.get("sample_weight")
 
 
 def _metadata(params: dict[str, Any]) -> dict[str, Any] | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 import warnings
 from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,13 @@ from sklearn.utils import indexable
 from onefit import plan
 from onefit._describe import describe, digest
 from onefit._indexing import n_rows
-from onefit.estimators.unused import UnusedParameterWarning
 from onefit.folds import Folds
 from onefit.journal import Journal
 from onefit.kernels import as_rows
 from onefit.predict import check_training
-from onefit.search.inputs import route
+from onefit.search.evaluation import SearchRows
+from onefit.search.in_memory import EvaluatedInMemory, fit_winner, make_task
+from onefit.search.inputs import Given, route
 from onefit.search.pipeline import (
     Found,
     PipelineSetup,
@@ -34,51 +35,60 @@ from onefit.search.preprocess import kernel_estimator, kernel_path
 from onefit.search.rows import Sample
 from onefit.search.setup import _draw
 from onefit.search.workers import Crew
-from onefit.uncertainty.judge import Given
 
 Array = NDArray[Any]
 
-__all__ = ["as_kernel_search", "explain_pipeline", "fit_pipeline"]
+__all__ = ["PipelineRows", "as_kernel_search", "explain_pipeline"]
 
 
-def fit_pipeline(
-    search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any, metric: Any
-) -> dict[str, Any]:
-    """Evaluate every candidate with its preprocessing fitted in each training part.
+class PipelineRows(SearchRows):
+    """Rows in memory of a search over pipelines: their steps are fitted in each training part.
 
-    Returns
-    -------
-    dict
-        The fitted attributes.
+    Parameters
+    ----------
+    search, X, y, params, scorers, metric
+        See :class:`onefit.search.in_memory.RowsInMemory`.
     """
-    _check_options(search)
-    X, y = indexable(X, y)
-    routed = route(search, scorers, params)
-    fit_params = _for_kernel(search, dict(routed.estimator.fit))
-    setup = _set_up(search, X, y, routed.splitter.split)
-    task = search._task(setup, scorers, X, y, routed.scorer.score, metric)
-    multimetric = hasattr(scorers, "_scorers") or task.scoring.names != ["score"]
-    metric = search._metric(task.scoring.names, metric, multimetric)
-    _check_memory(setup)
-    work = Work(X, y, fit_params, setup.folds, search.error_score)
-    journal = None
-    if search.journal is not None:
-        journal = Journal(search.journal, _fingerprint(search, work))
-    context = search._init_callback_context(max_subtasks=1 + (search.refit is not False))
-    context.call_on_fit_task_begin(estimator=search, X=X, y=y, metadata=None)
-    found = _run(search, setup, work, journal, context)
-    weighted = any(one.weighted for one in found.values())
-    weight = _weight(search, fit_params) if weighted else None
-    outcomes = outcomes_of(task, setup.settings, found, search.error_score)
-    groups = routed.splitter.split.get("groups")
-    given = Given(scorers, X, y, weight, routed.scorer.score, groups is not None)
-    fitted: dict[str, Any] = search._conclude(setup, task, outcomes, metric, multimetric, given)
-    fitted |= {"folds_": setup.folds, "groups_": groups}
-    fitted["scorer_"] = getattr(scorers, "_scorers", scorers)
-    if search.refit is not False:
-        fitted |= _refit(search, X, y, fit_params, fitted, context)
-    context.call_on_fit_task_end(estimator=search, X=X, y=y, metadata=None)
-    return fitted
+
+    def __init__(
+        self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any, metric: Any
+    ) -> None:
+        _check_options(search)
+        self.search, self.scorers = search, scorers
+        self.X, self.y = indexable(X, y)
+        self.routed = routed = route(search, scorers, params)
+        self.fit_params = _for_kernel(search, dict(routed.estimator.fit))
+        self.setup = _set_up(search, self.X, self.y, routed.splitter.split)
+        score = routed.scorer.score
+        self.task = make_task(search, self.setup, scorers, self.X, self.y, score, metric)
+        self.names = self.task.scoring.names
+        self.subtasks = 1 + (search.refit is not False)
+
+    def check(self, metric: Any) -> None:
+        """Refuse what would not fit into memory."""
+        _check_memory(self.setup)
+
+    def evaluate(self, metric: Any, context: Any) -> EvaluatedInMemory:
+        """Fit the steps of every setting in every training part, and score the candidates."""
+        search, setup = self.search, self.setup
+        work = Work(self.X, self.y, self.fit_params, setup.folds, search.error_score)
+        journal = None
+        if search.journal is not None:
+            journal = Journal(search.journal, _fingerprint(search, work))
+        found = _run(search, setup, work, journal, context)
+        weighted = any(one.weighted for one in found.values())
+        weight = _weight(search, self.fit_params) if weighted else None
+        outcomes = outcomes_of(self.task, setup.settings, found, search.error_score)
+        groups = self.routed.splitter.split.get("groups")
+        score = self.routed.scorer.score
+        grouped = groups is not None
+        given = Given(self.scorers, self.X, self.y, weight, score, grouped)
+        attributes = {"folds_": setup.folds, "groups_": groups}
+        sizes = np.diff(setup.folds.offsets)
+        refit = partial(fit_winner, search, self.X, self.y, self.fit_params)
+        return EvaluatedInMemory(
+            setup, outcomes, sizes, grouped, attributes, self.task, given, refit
+        )
 
 
 def explain_pipeline(search: Any, X: Any, y: Any, groups: Any) -> plan.Explanation:
@@ -212,24 +222,6 @@ def _run(
             f"error_score={search.error_score}; the first says: {failures[0]}",
             stacklevel=5,
         )
-    return found
-
-
-def _refit(
-    search: Any, X: Any, y: Any, params: dict[str, Any], fitted: dict[str, Any], context: Any
-) -> dict[str, Any]:
-    """The winner, steps and all, fitted to all rows."""
-    task = context.subcontext(task_name="refit-with-best-params")
-    task.call_on_fit_task_begin(estimator=search, X=X, y=y)
-    start = time.perf_counter()
-    best = clone(search.estimator).set_params(**clone(fitted["best_params_"], safe=False))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UnusedParameterWarning)
-        best.fit(X, y, **params)
-    found = {"best_estimator_": best, "refit_time_": time.perf_counter() - start}
-    if hasattr(best, "feature_names_in_"):
-        found["feature_names_in_"] = best.feature_names_in_
-    task.call_on_fit_task_end(estimator=search, X=X, y=y)
     return found
 
 

@@ -12,6 +12,7 @@ from onefit.criteria import KernelStability, kernel_stability
 from onefit.kernels import Gaussian, Linear, Lookup
 from onefit.losses import Squared
 from onefit.search.directions import make_direction
+from onefit.search.in_memory import make_task
 from onefit.search.objective import Objective, by_gradient
 from onefit.search.setup import set_up
 
@@ -34,7 +35,7 @@ def objective(model, y=Y, metric="score"):
     """As the search makes it for its first candidate."""
     setup = set_up(model, X, y, None, {})
     scorers, _ = model._get_scorers()
-    task = model._task(setup, scorers, X, y, {}, metric)
+    task = make_task(model, setup, scorers, X, y, {}, metric)
     machine = setup.jobs[0].machines[0]
     index = machine.indices[0]
     how, usual = by_gradient(model.search), None

@@ -225,6 +225,23 @@ def test_streamed_rows_give_the_search_in_memory(data: Data, name: str) -> None:
         np.testing.assert_allclose(found, here.best_estimator_.class_weight_, rtol=1e-9)
 
 
+def test_fitted_attributes_are_those_in_memory(data: Data) -> None:
+    """But for the splits as row numbers, which a stream does not have."""
+    search = KernelSearchCV(KernelRegressor(**NYSTROM), {"lam": [1e-2]}, cv=CV)
+    columns = ["a", "b", "c"]
+    here = set(vars(search.fit(data.frame[columns], data.frame["y"])))
+    assert here - set(vars(search.fit(data.source("y")))) == {"folds_", "groups_"}
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_warnings_name_the_line_of_the_caller(data: Data, streamed: bool) -> None:
+    unused = KernelRegressor(kernel="rbf", degree=5, **NYSTROM)
+    rows = (data.source("y"),) if streamed else (data.X, data.frame["y"])
+    with pytest.warns(UserWarning, match="'degree' does nothing") as caught:
+        KernelSearchCV(unused, {"lam": [1e-2]}, cv=CV).fit(*rows)
+    assert {one.filename for one in caught} == {__file__}
+
+
 @pytest.fixture(scope="module")
 def in_memory(data: Data) -> KernelSearchCV:
     frame = data.frame
@@ -330,7 +347,7 @@ def test_a_lambda_that_fails_has_a_reason(data: Data, monkeypatch: pytest.Monkey
             "y",
             "of different kinds",
         ),
-        ({"scoring": "neg_median_absolute_error"}, "y", "is no function of means over rows"),
+        ({"scoring": "neg_median_absolute_error"}, "y", "is not a function of means over rows"),
         ({"param_grid": {"lam": Interval(1e-3, 1.0)}}, "y", "Interval"),
         ({"method": "refit"}, "y", "whole kernel matrix"),
         ({"estimator": KernelClassifier(**NYSTROM)}, ["two", "three"], "one target"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
 
@@ -12,9 +13,33 @@ from sklearn.metrics import check_scoring
 from sklearn.utils import Bunch
 from sklearn.utils.metadata_routing import process_routing
 
-from onefit._validation import takes_weight
+from onefit._validation import suggest, takes_weight
 
-__all__ = ["check_refit", "resolve_scorers", "route", "winner_of"]
+__all__ = [
+    "Given", "check_refit", "choosing_metric", "only_weight", "resolve_scorers", "route",
+    "winner_of",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the caller gave to a search.
+
+    Attributes
+    ----------
+    scorers : what scikit-learn makes of ``scoring``
+    X, y, weight : rows, targets, weights of the fits or None
+    params : metadata of the scorers
+    grouped : bool
+        Whether the splits keep groups together.
+    """
+
+    scorers: Any
+    X: Any = field(repr=False)
+    y: Any = field(repr=False)
+    weight: Any = field(repr=False)
+    params: Mapping[str, Any] = field(repr=False)
+    grouped: bool
 
 
 def resolve_scorers(search: Any) -> tuple[Any, Any]:
@@ -74,6 +99,25 @@ def _any_takes_weight(search: Any, scorers: Any) -> bool:
             f"the scorer {name}={table[name]} does not support sample_weight, so the scores of "
             f"this {type(search).__name__} count every row alike",
             UserWarning,
-            stacklevel=3,
+            stacklevel=6,
         )
     return len(without) < len(table)
+
+
+def choosing_metric(search: Any, names: list[str], metric: Any, multimetric: bool) -> Any:
+    """The metric to choose by; None where a function chooses, or nothing does."""
+    if multimetric:
+        check_refit(search, names)
+        metric = search.refit
+    return None if callable(search.refit) or not isinstance(metric, str) else metric
+
+
+def only_weight(params: dict[str, Any]) -> Any:
+    """The sample weights among the parameters for the estimator's fit; there may be no others."""
+    for name in params:
+        if name != "sample_weight":
+            raise TypeError(
+                f"fit() got an unexpected argument {name!r}"
+                f"{suggest(name, ('sample_weight', 'groups'))} It takes sample_weight and groups"
+            )
+    return params.get("sample_weight")

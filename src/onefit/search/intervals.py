@@ -29,7 +29,7 @@ from onefit.search.workers import Outcome, Task
 
 Ends = tuple[Array, Array]
 
-__all__ = ["interval_columns", "score_interval", "supports"]
+__all__ = ["Ends", "as_columns", "interval_columns", "score_interval", "supports"]
 
 
 def supports(scoring: Scoring, metric: str) -> bool:
@@ -63,14 +63,19 @@ def score_interval(task: Task, outcome: Outcome, metric: str) -> Ends:
 
 def interval_columns(task: Task, outcomes: list[Outcome], size: int) -> dict[str, Array]:
     """``low_test_<metric>`` and ``high_test_<metric>`` of all candidates, where there are any."""
+    names = [metric for metric in task.scoring.names if supports(task.scoring, metric)]
+    ends = [{name: score_interval(task, one, name) for name in names} for one in outcomes]
+    return as_columns(outcomes, ends, size)
+
+
+def as_columns(outcomes: list[Outcome], ends: list[dict[str, Ends]], size: int) -> dict[str, Array]:
+    """The ends of the scores of every outcome as columns of the table."""
     columns: dict[str, Array] = {}
-    for metric in task.scoring.names:
-        if not supports(task.scoring, metric):
-            continue
-        ends = np.full((2, size), np.nan)
-        for outcome in outcomes:
-            ends[:, list(outcome.indices)] = score_interval(task, outcome, metric)
-        columns |= {f"low_test_{metric}": ends[0], f"high_test_{metric}": ends[1]}
+    for outcome, own in zip(outcomes, ends, strict=True):
+        for name, pair in own.items():
+            for side, end in zip(("low", "high"), pair, strict=True):
+                column = columns.setdefault(f"{side}_test_{name}", np.full(size, np.nan))
+                column[list(outcome.indices)] = end
     return columns
 
 

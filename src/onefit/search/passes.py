@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
 from time import perf_counter
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from onefit.callbacks import callbacks_of
 from onefit.criteria.streamed import Judged
 from onefit.fit import FitError
+from onefit.kernels import KERNELS, Kernel, kernel_parameters
 from onefit.linalg import LinAlgError
 from onefit.scoring import Metric, RowSums
 from onefit.search.criterion import get_criterion
-from onefit.search.grid import Job, Machine, jobs
+from onefit.search.grid import Job, Machine, jobs_by
 from onefit.spec import LabelCoding, Spec
-from onefit.spec.coding import encode_labels
 from onefit.stream.by_class import ByClass, class_totals, reweighted
 from onefit.stream.by_column import ByColumn, spread_over
 from onefit.stream.gram import Gram, Moments
@@ -39,7 +39,7 @@ Array = NDArray[Any]
 #: the seed that was drawn from a random state, and the sample of rows by it
 Seeded = dict[Hashable, tuple[int, Drawn]]
 
-__all__ = ["Passes", "Work", "batches", "make_work"]
+__all__ = ["Passes", "Work", "batches", "make_work", "stream_jobs"]
 
 #: numbers in the moments of all kernels of a pass, and in the features of a chunk
 ROOM, FEATURES = 2**27, 2**24
@@ -105,10 +105,25 @@ class Work:
         return {}
 
 
-def make_work(group: list[Machine], survey: Surveyed, drawn: Seeded, method: Any) -> Iterator[Work]:
-    """Every machine with its features, machines on the same features one after the other."""
+def stream_jobs(group: list[Machine], survey: Surveyed, drawn: Seeded) -> list[Job]:
+    """The jobs of streamed rows, their kernels resolved by what the survey knows of all rows."""
     _, some = next(iter(drawn.values()))
-    for job in jobs(group, *_stand_in(group, survey, some)):
+    return jobs_by(group, partial(_resolve, survey, some))
+
+
+def _resolve(survey: Surveyed, some: Drawn, spec: Spec) -> Kernel:
+    """A kernel for all rows: gamma="scale" is a function of the variance of their entries."""
+    variance, d = float(survey.entries.variance[0]), some.X.shape[1]
+    by_scale = isinstance(spec.gamma, str) and spec.gamma == "scale"
+    if by_scale and "gamma" in kernel_parameters(spec.kernel):
+        kind: Any = KERNELS[spec.kernel]
+        spec = replace(spec, gamma=float(kind.scale_gamma(d, variance)) if variance > 0 else 1.0)
+    return spec.resolve_kernel(some.X, np.ones(some.row.size))
+
+
+def make_work(found: list[Job], survey: Surveyed, drawn: Seeded, method: Any) -> Iterator[Work]:
+    """Every machine with its features, machines on the same features one after the other."""
+    for job in found:
         rows = _rows(job, drawn)
         for machine in job.machines:
             spec, classes = machine.spec, None
@@ -117,23 +132,6 @@ def make_work(group: list[Machine], survey: Surveyed, drawn: Seeded, method: Any
                 totals = class_totals(survey).sum(axis=0)
                 classes = spec.coding.class_weights(np.arange(totals.size), totals)
             yield Work(machine, rows, spec, name, classes)
-
-
-def _stand_in(group: list[Machine], survey: Surveyed, drawn: Drawn) -> tuple[Array, Array, Array]:
-    """Two rows with the variance of all entries, which is what gamma="scale" looks at.
-
-    With weights of classes (and no gamma="scale", which is refused before) two of each class, with
-    the weight that the class has. Otherwise their targets do not matter.
-    """
-    deviation = float(np.sqrt(survey.entries.variance[0]))
-    row = np.full(drawn.X.shape[1], deviation)
-    pair = np.stack([row, -row])
-    if all(one.spec.coding.class_weight is None for one in group):
-        return pair, np.zeros((2, 1)), np.ones(2)
-    totals = class_totals(survey).sum(axis=0)
-    codes = np.arange(totals.size)
-    Y = encode_labels(codes, np.repeat(codes, 2))
-    return np.tile(pair, (totals.size, 1)), Y, np.repeat(totals / 2.0, 2)
 
 
 def _rows(job: Job, drawn: Seeded) -> Rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from onefit.predict import check_training, make_method, make_planned, ridge_weig
 from onefit.problem import Problem
 from onefit.search.continuous import apart, expand, listed
 from onefit.search.criterion import Criterion, get_criterion
-from onefit.search.grid import Job, Machine, candidates, jobs, machines
+from onefit.search.grid import Job, Machine, Planned, candidates, jobs, machines
 from onefit.search.objective import by_gradient
 from onefit.search.race import racing
 from onefit.search.rows import Sample, arrange, compact
@@ -60,70 +60,27 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Setup:
-    """A search, ready to run.
+class Setup(Planned):
+    """A search over rows in memory, ready to run.
 
     Attributes
     ----------
-    candidates : list of dict
-    machine : the first machine, which knows classes and targets; it stands for all in scoring
-    jobs : list of Job, with their methods
+    candidates, machine, jobs, choices : see :class:`onefit.search.grid.Planned`
     folds : Folds in the caller's order
     sample : Sample in the order of work
     crew : Crew
-    choices : list of Choice, one a machine, in the order of the jobs
     works : the distinct workloads that the cost model knows, with what they are to cost
     ranges : intervals and banks of the candidates that a descent may start from
     device : Device or None
         Where the kernel matrices are computed, if that is not the host.
     """
 
-    candidates: list[dict[str, Any]] = field(repr=False)
-    machine: Any
-    jobs: list[Job] = field(repr=False)
     folds: Folds
     sample: Sample = field(repr=False)
     crew: Crew
-    choices: list[Choice]
     works: dict[plan.Workload, plan.Estimate]
     ranges: dict[int, dict[str, Any]] = field(default_factory=dict)
     device: Device | None = None
-
-    @property
-    def continuous(self) -> bool:
-        """Whether any machine's lams are to be refined."""
-        return any(machine.continuous for job in self.jobs for machine in job.machines)
-
-    @property
-    def plain(self) -> bool:
-        """Whether held-out values of every machine have the columns of the targets."""
-        return all(one.spec.coding.columns_are_targets for job in self.jobs for one in job.machines)
-
-    def machine_of(self, index: int) -> Any:
-        """The estimator of a candidate, for the same rows and targets."""
-        return self.machine._with_params(**clone(self.candidates[index], safe=False))
-
-    def spec_of(self, index: int) -> Spec:
-        """The spec of a candidate, but for lam."""
-        machines = (machine for job in self.jobs for machine in job.machines)
-        return next(machine.spec for machine in machines if index in machine.indices)
-
-    @cached_property
-    def lams(self) -> Array:
-        """The lam of every candidate."""
-        lams = np.empty(len(self.candidates))
-        for machine in (machine for job in self.jobs for machine in job.machines):
-            lams[list(machine.indices)] = machine.lams
-        return lams
-
-    @cached_property
-    def gammas(self) -> Array:
-        """The gamma of every candidate, the mean of several; infinite for kernels without one."""
-        gammas = np.empty(len(self.candidates))
-        for job in self.jobs:
-            for machine in job.machines:
-                gammas[list(machine.indices)] = np.mean(getattr(job.kernel, "gamma", np.inf))
-        return gammas
 
     def watched(self, watch: Watch) -> Setup:
         """The same, with iterations that tell how far they are, if they run in this process."""
@@ -248,7 +205,7 @@ def set_up(
             )
         sample = sample if crew.devices else replace(sample, X=device.asarray(sample.X))
     planned, choices, works = _plan(work, chosen, criterion, sample, crew, device)
-    return Setup(found, machine, planned, folds, sample, crew, choices, works, ranges, device)
+    return Setup(found, machine, planned, choices, folds, sample, crew, works, ranges, device)
 
 
 def _check_device(device: Device, work: list[Job], rows: Any) -> None:

@@ -1,14 +1,14 @@
-"""A search over rows that are streamed: a few passes, whatever the number of rows.
+"""A search over streamed rows: a few passes, whatever the number of rows.
 
     pass 1   classes, if they are needed
     pass 2   folds, spreads and a sample of rows, from which come kernels and landmarks
     pass 3   moments of every fold, for all kernels with the squared loss together; other losses
              take passes of their own at every lambda; a criterion takes one more
     pass 4   held-out scores of all candidates
-    pass 5   held-out values of the winner, where there is room for a few numbers per row
+    pass 5   held-out values of the winner, if they fit into memory
 
-The winner is fitted already: its machine of all rows comes from the same sums. Held-out values of
-all candidates are not kept, only what metrics and their intervals are made of
+The winner is fitted already: its model of all rows comes from the same sums. Held-out values of
+all candidates are not kept, only the row statistics of metrics and their intervals
 (:class:`onefit.scoring.RowSums`).
 """
 
@@ -24,19 +24,26 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.multiclass import check_classification_targets
 
 from onefit.certificate import EXACT_TOLERANCE
-from onefit.criteria.by_row import ByRow
 from onefit.heldout import HeldOut
-from onefit.losses import Quantile
 from onefit.problem import Problem
-from onefit.quantiles import levels_of, neg_pinball_loss
-from onefit.scoring import ROW_METRICS, Metric, RowSums
+from onefit.scoring import RowSums
 from onefit.scoring.aggregate import aggregate
-from onefit.scoring.metrics import loss_metric
 from onefit.search.continuous import expand, listed
-from onefit.search.criterion import CRITERIA, get_criterion
-from onefit.search.grid import Machine, candidates, machines
-from onefit.search.passes import Passes, Work, batches, make_work
-from onefit.search.scorers import check_defined, fast_metric
+from onefit.search.criterion import get_criterion
+from onefit.search.evaluation import Evaluated, SearchRows
+from onefit.search.grid import Planned, candidates, machines
+from onefit.search.inputs import Given, only_weight
+from onefit.search.intervals import Ends, as_columns
+from onefit.search.passes import Passes, Work, batches, make_work, stream_jobs
+from onefit.search.scorers import Scoring, build_scoring, check_defined
+from onefit.search.stream_checks import (
+    Metrics,
+    check_levels,
+    check_machine,
+    check_search,
+    check_survey,
+    metrics_of,
+)
 from onefit.search.workers import Outcome
 from onefit.spec.coding import encode_labels
 from onefit.stream.fit import FeatureFit
@@ -49,86 +56,120 @@ from onefit.stream.survey import Labels, Surveyed
 from onefit.stream.values import ROOM, numbers
 
 Array = NDArray[Any]
+#: by metric, with axes (1 or 3, L, k), and pooled: scores, their least and largest values if known
+_Scored = dict[str, tuple[Array, Array]]
 
-__all__ = ["NotKept", "Streamed", "search_streamed"]
-
-#: criteria that judge rows as they come
-BY_ROW = [repr(name) for name, one in CRITERIA.items() if isinstance(one, ByRow)]
-
-
-class NotKept:
-    """A fitted attribute that, where it is not there, says why; one that is set hides this."""
-
-    def __set_name__(self, owner: Any, name: str) -> None:
-        self.name = name
-
-    def __get__(self, search: Any, owner: Any = None) -> Any:
-        if search is None:
-            return self
-        reason = vars(search).get("_not_kept")
-        why = f": {reason}" if reason else ""
-        kind = type(search).__name__
-        raise AttributeError(f"{kind!r} object has no attribute {self.name!r}{why}")
+__all__ = ["EvaluatedStream", "StreamedRows"]
 
 
-@dataclass(frozen=True)
-class Streamed:
-    """What a search over streamed rows comes back with.
+class StreamedRows(SearchRows):
+    """Rows that are read chunk by chunk, as often as passes need them.
+
+    Parameters
+    ----------
+    search : KernelSearchCV
+    X, y, params : what ``fit`` was given
+    scorers : what scikit-learn makes of ``scoring``
+    metric : str or bool
+        Not used: metrics of streamed rows are those of single rows.
+    """
+
+    subtasks = 0
+
+    def __init__(
+        self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any, metric: Any
+    ) -> None:
+        check_search(search)
+        self.candidates = _listed_candidates(search)
+        self.search, self.scorers = search, scorers
+        self.group = machines(search.estimator, self.candidates)
+        self.table = getattr(scorers, "_scorers", {"score": scorers})
+        self.names = list(self.table)
+        check_levels(self.group)
+        for one in self.group:
+            metrics_of(self.table, one)  # refuses those that are not of means over rows
+            check_machine(one, get_criterion(search.criterion))
+        weight = only_weight({name: one for name, one in params.items() if name != "groups"})
+        groups = params.get("groups")
+        self.grouped = groups is not None
+        self.source = open_rows(X, y, sample_weight=weight, groups=groups, cv=search.cv)
+
+    def check(self, metric: Any) -> None:
+        """All that can be known before a pass is checked already."""
+
+    def evaluate(self, metric: Any, context: Any) -> EvaluatedStream:
+        """Survey the rows, make features, and score every candidate from sums over rows."""
+        search, group = self.search, self.group
+        source, model, q = _targets(search, self.source)
+        for one in group:
+            one.estimator._copy_data_attributes(model)
+            one.spec.coding.columns(np.zeros((1, q)))  # refuses levels of several targets
+        rows = Passes(source, search)
+        survey, drawn = rows.survey(group, q)
+        check_survey(source, survey, getattr(model, "classes_", None))
+        for name, (one_metric, _) in metrics_of(self.table, group[0]).items():
+            if search.aggregate != "pooled":
+                check_defined(one_metric, survey.rows, name)
+        planned = Planned(self.candidates, model, stream_jobs(group, survey, drawn), [])
+        work = list(make_work(planned.jobs, survey, drawn, search.method))
+        _check_criterion(rows.criterion, work[0])
+        found = [one for batch in batches(work, survey) for one in rows.machines(batch, survey)]
+        bounds = [rows.bound(*pair) for pair in zip(work, found, strict=True)]
+        reach = [_reach(bound, survey) for bound in bounds]
+        metrics = [metrics_of(self.table, unit.machine) for unit in work]
+        chosen = [tuple(m for m, _ in one.values()) for one in metrics]
+        sums = rows.scores(work, found, reach, chosen)
+        scored = [_scored(*three, survey) for three in zip(metrics, sums, found, strict=True)]
+        outcomes = [
+            _outcome(*four, survey, rows.seconds / len(work), rows.judged.get(id(four[0])))
+            for four in zip(work, found, bounds, scored, strict=True)
+        ]
+        plain, how = planned.plain, search.aggregate
+        ends = [_ends(how, one, survey) if plain else {} for one in scored]
+        models = {
+            place: (unit, result, i)
+            for unit, result in zip(work, found, strict=True)
+            for i, place in enumerate(unit.machine.indices)
+        }
+        return EvaluatedStream(
+            planned, outcomes, survey.rows, self.grouped, {}, self.scorers, ends, models, rows
+        )
+
+
+def _listed_candidates(search: Any) -> list[dict[str, Any]]:
+    grid = listed(search.param_grid)
+    drawn = candidates(search.estimator, grid, search.n_iter, search.random_state)
+    found, intervals = expand(drawn)
+    if intervals:
+        raise ValueError("param_grid has an Interval, but streamed rows need lists of values")
+    return found
+
+
+_Fitted = tuple[Work, FoldMachines, int]
+
+
+@dataclass
+class EvaluatedStream(Evaluated):
+    """Outcomes whose scores and intervals are made from row statistics, and the models behind them.
 
     Attributes
     ----------
-    candidates : list of dict
-    outcomes : list of Outcome
-    sizes : (k,) array
-        Rows of each fold.
-    names : list of str
-        Metrics.
-    lams, gammas : (C,) arrays
-    intervals : dict
-        Columns ``low_test_<metric>`` and ``high_test_<metric>``.
-    grouped : bool
-        Whether folds keep groups together.
-    plain : bool
-        Whether held-out values have the columns of the targets: no levels, no pairs of classes.
-    model : estimator
-        Unfitted; knows columns and classes.
+    scorers : what scikit-learn makes of ``scoring``
+    ends : list of dict
+        Of each outcome and metric, the least and the largest score; empty if unknown.
+    models : dict
+        Of each candidate: features, models of the folds and of all rows, and place of its lam.
+    passes : Passes
     """
 
-    candidates: list[dict[str, Any]]
-    outcomes: list[Outcome]
-    sizes: Array
-    names: list[str]
-    lams: Array
-    gammas: Array
-    intervals: dict[str, Array] = field(repr=False)
-    grouped: bool
-    plain: bool
-    fitted: dict[int, _Fitted] = field(repr=False)
-    model: Any = field(repr=False)
+    scorers: Any = field(repr=False)
+    ends: list[dict[str, Ends]] = field(repr=False)
+    models: dict[int, _Fitted] = field(repr=False)
     passes: Passes = field(repr=False)
 
-    def best_estimator(self, best: int) -> Any:
-        """The winner, fitted to all rows."""
-        machine = self.unfitted(best)
-        work, found, i = self.fitted[best]
-        W, b = found.whole
-        rows, steps = work.rows, int(found.steps[:, i].max())
-        error = self.passes.whole_error(work, found, i)
-        whole = FeatureFit(np.asfortranarray(W[:, i]), b[i].copy(), steps, error)
-        if is_classifier(machine):
-            ones = np.ones(len(machine.classes_))
-            machine.class_weight_ = ones if work.classes is None else work.classes
-        machine._adopt(rows.kernel, rows.features, rows.landmarks, whole)
-        return machine
-
-    def unfitted(self, best: int) -> Any:
-        """The estimator of a candidate, which knows columns and classes."""
-        return self.model._with_params(**clone(self.candidates[best], safe=False))
-
     @property
-    def too_many(self) -> str:
-        """Why there are no held-out values row by row, if there are too many rows for that."""
-        rows, q = int(self.sizes.sum()), next(iter(self.fitted.values()))[1].b.shape[2]
+    def not_kept(self) -> str:
+        rows, q = int(self.sizes.sum()), next(iter(self.models.values()))[1].b.shape[2]
         if numbers(rows, q) <= ROOM:
             return ""
         return (
@@ -137,14 +178,17 @@ class Streamed:
             "onefit.stream.open_rows(..., filter=...)"
         )
 
-    def held(self, best: int) -> tuple[HeldOut, Array]:
-        """The held-out values of a candidate, with targets and weights, and these weights."""
-        work, found, i = self.fitted[best]
+    def intervals(self) -> dict[str, Array]:
+        return as_columns(self.outcomes, self.ends, len(self.setup.candidates))
+
+    def held_out(self, index: int) -> HeldOut:
+        """By one more pass."""
+        work, found, i = self.models[index]
         kept = self.passes.values(work, found, i)
         folds = kept.folds(self.sizes.size)
-        outcome = next(one for one in self.outcomes if best in one.indices)
-        given = kept.s if (kept.s != 1.0).any() else None
-        held = HeldOut(
+        outcome = next(one for one in self.outcomes if index in one.indices)
+        model = self.setup.machine_of(index)
+        return HeldOut(
             kept.u[folds.rows],
             folds,
             outcome.method,
@@ -153,159 +197,47 @@ class Streamed:
             outcome.moved[i],
             outcome.steps[i],
             seconds=outcome.fit_seconds,
-            targets=self.model.spec().coding.targets(kept.Y),
-            sample_weight=given,
+            targets=self.setup.machine.spec().coding.targets(kept.Y),
+            sample_weight=kept.s if (kept.s != 1.0).any() else None,
+            **model.spec().coding.decoders,
         )
-        return held, kept.s
+
+    def judged_by(self, index: int, held: HeldOut) -> tuple[Given, Scoring]:
+        # scorers of streamed rows look at no row but its number
+        rows, weight = np.arange(held.folds.n)[:, None], held.sample_weight
+        params = {} if weight is None else {"sample_weight": weight}
+        given = Given(self.scorers, rows, held.targets, weight, params, self.grouped)
+        model = self.setup.machine_of(index)
+        scoring = build_scoring(
+            self.scorers, model, rows, held.targets, params, held.folds, undefined=True,
+            plain=self.setup.plain,
+        )  # fmt: skip
+        return given, scoring
+
+    def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
+        """The winner is fitted already: its model of all rows came with those of the folds."""
+        index = fitted["best_index_"]
+        model = self.setup.machine_of(index)
+        work, found, i = self.models[index]
+        W, b = found.whole
+        rows, steps = work.rows, int(found.steps[:, i].max())
+        error = self.passes.whole_error(work, found, i)
+        whole = FeatureFit(np.asfortranarray(W[:, i]), b[i].copy(), steps, error)
+        if is_classifier(model):
+            ones = np.ones(len(model.classes_))
+            model.class_weight_ = ones if work.classes is None else work.classes
+        model._adopt(rows.kernel, rows.features, rows.landmarks, whole)
+        fitted = {"best_estimator_": model, "refit_time_": 0.0}
+        if hasattr(model, "feature_names_in_"):
+            fitted["feature_names_in_"] = model.feature_names_in_
+        return fitted
 
 
-_Fitted = tuple[Work, FoldMachines, int]
-
-
-def search_streamed(
-    search: Any, X: Any, y: Any, sample_weight: Any, groups: Any, scorers: Any
-) -> Streamed:
-    """Evaluate every candidate of a search on rows that are streamed."""
-    _check_search(search)
-    settings, intervals = expand(
-        candidates(search.estimator, listed(search.param_grid), search.n_iter, search.random_state)
-    )
-    if intervals:
-        raise ValueError("param_grid has an Interval, but streamed rows need lists of values")
-    group = machines(search.estimator, settings)
-    table = getattr(scorers, "_scorers", {"score": scorers})
-    _check_levels(group)
-    for one in group:
-        _metrics(table, one)  # refuses those that are not of means over rows
-        _check_machine(one, get_criterion(search.criterion))
-    source = open_rows(X, y, sample_weight=sample_weight, groups=groups, cv=search.cv)
-    source, model, q = _targets(search, source)
-    for one in group:
-        one.estimator._copy_data_attributes(model)
-        one.spec.coding.columns(np.zeros((1, q)))  # refuses levels of several targets
-    rows = Passes(source, search)
-    survey, drawn = rows.survey(group, q)
-    _check_survey(source, survey, getattr(model, "classes_", None))
-    for name, (metric, _) in _metrics(table, group[0]).items():
-        if search.aggregate != "pooled":
-            check_defined(metric, survey.rows, name)
-    work = list(make_work(group, survey, drawn, search.method))
-    if rows.criterion is not None:
-        # what it measures may not fit the targets, of which a few are known
-        some = work[0].rows.some
-        few = Problem(None, some.Y, np.ones(some.row.size), work[0].spec.loss)
-        rows.criterion.measure(few)
-    found = [one for batch in batches(work, survey) for one in rows.machines(batch, survey)]
-    bounds = [rows.bound(*pair) for pair in zip(work, found, strict=True)]
-    reach = [_reach(bound, survey) for bound in bounds]
-    metrics = [_metrics(table, unit.machine) for unit in work]
-    sums = rows.scores(work, found, reach, [tuple(m for m, _ in one.values()) for one in metrics])
-    scored = [_scored(*three, survey) for three in zip(metrics, sums, found, strict=True)]
-    outcomes = [
-        _outcome(*four, survey, rows.seconds / len(work), rows.judged.get(id(four[0])))
-        for four in zip(work, found, bounds, scored, strict=True)
-    ]
-    fitted = {
-        place: (unit, result, i)
-        for unit, result in zip(work, found, strict=True)
-        for i, place in enumerate(unit.machine.indices)
-    }
-    lams, gammas = np.empty(len(settings)), np.empty(len(settings))
-    for unit in work:
-        places = list(unit.machine.indices)
-        lams[places] = unit.machine.lams
-        gammas[places] = np.mean(getattr(unit.rows.kernel, "gamma", np.inf))
-    plain = all(unit.spec.coding.columns_are_targets for unit in work)
-    columns = _interval_columns(search.aggregate, work, scored, survey) if plain else {}
-    return Streamed(
-        settings, outcomes, survey.rows, list(table), lams, gammas, columns,
-        groups is not None, plain, fitted, model, rows,
-    )  # fmt: skip
-
-
-def _check_search(search: Any) -> None:
-    refused = {
-        "criterion": (
-            not isinstance(get_criterion(search.criterion), ByRow | None),
-            f"choose by {', '.join(BY_ROW)}, or by the score of the folds, criterion='cv'",
-        ),
-        "search": (search.search != "grid", "search a grid"),
-        "lam_per_target": (search.lam_per_target, "search the targets one by one"),
-        "keep_heldout": (search.keep_heldout == "all", "keep those of the winner, 'best'"),
-    }
-    for name, (asked, advice) in refused.items():
-        if asked:
-            raise ValueError(
-                f"{name}={getattr(search, name)!r} needs all rows in memory, but they are "
-                f"streamed; {advice}, or load the rows"
-            )
-
-
-def _check_machine(one: Machine, criterion: Any) -> None:
-    machine, spec = one.estimator, one.spec
-    if spec.approximation is None:
-        raise ValueError(
-            "streamed rows need features in place of the kernel matrix; use "
-            "approximation='nystrom' or 'fourier' in the estimator, or load the rows into memory"
-        )
-    if getattr(spec.loss, "relative", False):
-        raise ValueError(
-            "a width of 'mad' is a median over the targets of each training part, which are "
-            "streamed; give threshold or delta in units of the target"
-        )
-    if spec.coding.class_weight is not None and isinstance(machine.gamma, str):
-        raise ValueError(
-            f"gamma={machine.gamma!r} looks at rows as they are weighted by class_weight, which "
-            "streamed rows are not yet; give gamma numbers, as onefit.default_grid makes them of a "
-            "sample of rows"
-        )
+def _check_criterion(criterion: Any, work: Work) -> None:
+    """Refuse a criterion that does not fit the targets, of which a few are known."""
     if criterion is not None:
-        nothing = Problem(np.empty((0, 0)), np.empty((0, 1)), np.empty(0), spec.loss)
-        criterion.check(nothing)
-        criterion.check_features(nothing)
-
-
-_Metrics = dict[str, tuple[Metric, int]]
-#: by metric, with axes (1 or 3, L, k), and pooled: scores, their least and largest values if known
-_Scored = dict[str, tuple[Array, Array]]
-
-
-def _check_levels(group: list[Machine]) -> None:
-    if len({len(levels_of(one.estimator)) > 1 for one in group}) > 1:
-        raise ValueError(
-            "some machines have several levels and others have not, and their scores are of "
-            "different kinds; search them one after the other"
-        )
-
-
-def _metrics(scorers: dict[str, Any], one: Machine) -> _Metrics:
-    """What a machine is scored by: name -> (metric, sign)."""
-    found: _Metrics = {}
-    for name, scorer in scorers.items():
-        if len(levels_of(one.estimator)) > 1:
-            found[name] = _of_levels(scorer, one.estimator, name), -1
-            continue
-        metric, sign = fast_metric(scorer, one.estimator)
-        if metric is None:
-            task = "classification" if is_classifier(one.estimator) else "regression"
-            known = ", ".join(f.__name__ for f, m in ROW_METRICS.items() if m.task == task)
-            raise ValueError(
-                f"scoring={name!r} is no function of means over rows, which streamed rows need; "
-                f"use a scorer of {known}, or a onefit.scoring.Metric"
-            )
-        found[name] = metric, sign
-    return found
-
-
-def _of_levels(scorer: Any, machine: Any, name: str) -> Metric:
-    """What a machine of several levels is scored by: its own loss."""
-    loss = machine.spec().loss
-    if hasattr(scorer, "_estimator") or (scorer is neg_pinball_loss and isinstance(loss, Quantile)):
-        return loss_metric(loss.name, getattr(loss, "unrounded", loss.value))
-    raise ValueError(
-        f"scoring={name!r} is of one value per row, and several levels of streamed rows are scored "
-        "by their own loss; leave scoring at None"
-    )
+        some = work.rows.some
+        criterion.measure(Problem(None, some.Y, np.ones(some.row.size), work.spec.loss))
 
 
 def _targets(search: Any, source: Source) -> tuple[Source, Any, int]:
@@ -328,21 +260,6 @@ def _targets(search: Any, source: Source) -> tuple[Source, Any, int]:
     model.classes_ = classes
     encoded = source.encoded(partial(encode_labels, classes))
     return encoded, model, 1 if len(classes) == 2 else len(classes)
-
-
-def _check_survey(source: Source, survey: Surveyed, classes: Array | None) -> None:
-    """Refuse folds without rows or weight, and training parts of one class."""
-    source.reading.cv.check_counts(survey.rows)
-    if (survey.weights <= 0).any():
-        empty = int(np.flatnonzero(survey.weights <= 0)[0])
-        raise ValueError(f"the rows of fold {empty} all have sample_weight 0; give them weight")
-    for k in range(survey.rows.size if classes is not None else 0):
-        others = survey.without(k)
-        if (others.low == others.high).any():
-            raise ValueError(
-                f"without fold {k} a class is missing from training; use fewer folds, or other "
-                "groups"
-            )
 
 
 def _outcome(
@@ -385,7 +302,7 @@ def _reach(bound: Array, survey: Surveyed) -> Array:
 
 
 def _scored(
-    metrics: _Metrics, sums: tuple[RowSums, ...], found: FoldMachines, survey: Surveyed
+    metrics: Metrics, sums: tuple[RowSums, ...], found: FoldMachines, survey: Surveyed
 ) -> _Scored:
     """Scores of a machine, lambda by lambda, and their ends."""
     known = np.array([not reason for reason in found.reasons])
@@ -399,16 +316,13 @@ def _scored(
     return scored
 
 
-def _interval_columns(
-    how: str, work: list[Work], scored: list[_Scored], survey: Surveyed
-) -> dict[str, Array]:
-    """``low_test_<metric>`` and ``high_test_<metric>`` of all candidates, where there are any."""
-    size = sum(len(one.machine.indices) for one in work)
-    columns: dict[str, Array] = {}
-    for one, own in zip(work, scored, strict=True):
-        for name, (by_fold, pooled) in own.items():
-            for i, side in enumerate(("low", "high")[: len(pooled) - 1], start=1):
-                column = columns.setdefault(f"{side}_test_{name}", np.full(size, np.nan))
-                ends = aggregate(how, by_fold[i], survey.rows, pooled[i])
-                column[list(one.machine.indices)] = ends
-    return columns
+def _ends(how: str, scored: _Scored, survey: Surveyed) -> dict[str, Ends]:
+    """The least and the largest score of every lambda, by metrics that have intervals."""
+    return {
+        name: (
+            aggregate(how, by_fold[1], survey.rows, pooled[1]),
+            aggregate(how, by_fold[2], survey.rows, pooled[2]),
+        )
+        for name, (by_fold, pooled) in scored.items()
+        if len(pooled) == 3
+    }

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,49 +11,31 @@ from numpy.typing import NDArray
 from onefit.folds import Folds
 from onefit.heldout import HeldOut
 from onefit.scoring.row_losses import RowLosses
+from onefit.search.inputs import Given
 from onefit.search.results import Results
-from onefit.search.workers import Outcome, Task
+from onefit.search.scorers import Scoring
+from onefit.search.workers import Outcome
 from onefit.uncertainty.headline import Headline, Judged, blocks_of, make_headline, rival_of
 
 Array = NDArray[Any]
 
-__all__ = ["Given", "judge", "pooled_errors", "row_losses", "warn_of_drift"]
+__all__ = ["judge", "pooled_errors", "row_losses", "warn_of_drift"]
 
 #: losses of rows by all candidates that are kept at a time, and test sets that are called tiny
 MOST_LOSSES, TINY = 2**26, 30
 
 
-@dataclass(frozen=True)
-class Given:
-    """What the caller gave to a search.
+def row_losses(scoring: Scoring | None, outcomes: list[Outcome], metric: Any) -> RowLosses | None:
+    """Losses of the rows by all candidates.
 
-    Attributes
-    ----------
-    scorers : what scikit-learn makes of ``scoring``
-    X, y, weight : rows, targets, weights of the fits or None
-    params : metadata of the scorers
-    grouped : bool
-        Whether the splits keep groups together.
+    None for other scorers, where they are too many, or where held-out values are not kept.
     """
-
-    scorers: Any
-    X: Any = field(repr=False)
-    y: Any = field(repr=False)
-    weight: Any = field(repr=False)
-    params: Mapping[str, Any] = field(repr=False)
-    grouped: bool
-
-
-def row_losses(task: Task, outcomes: list[Outcome], metric: Any) -> RowLosses | None:
-    """Losses of the rows by all candidates; None for other scorers, or where they are too many."""
-    if metric not in task.scoring.fast:
+    if scoring is None or metric not in scoring.fast:
         return None
     C = 1 + max(max(one.indices) for one in outcomes)
     if C * outcomes[0].values[0].size > MOST_LOSSES:
         return None
-    return RowLosses.of(
-        *task.scoring.fast[metric], ((one.indices, one.values) for one in outcomes), C
-    )
+    return RowLosses.of(*scoring.fast[metric], ((one.indices, one.values) for one in outcomes), C)
 
 
 def pooled_errors(rivals: RowLosses, folds: Folds, grouped: bool) -> Array:
@@ -65,7 +45,7 @@ def pooled_errors(rivals: RowLosses, folds: Folds, grouped: bool) -> Array:
 
 def judge(
     given: Given,
-    task: Task,
+    scoring: Scoring,
     results: Results,
     rivals: RowLosses | None,
     machine: Any,
@@ -78,9 +58,9 @@ def judge(
     weight = np.ones(held.folds.n) if given.weight is None else np.asarray(given.weight)
     data = given.X, given.y, given.params
     rival = rival_of(given.scorers, metric, machine, data, weight, held.folds)
-    if metric in task.scoring.fast and rival.baseline is not None:
+    if metric in scoring.fast and rival.baseline is not None:
         both = [([0], held.values[None]), ([1], rival.baseline.values[None])]
-        losses = RowLosses.of(*task.scoring.fast[metric], both, 2)
+        losses = RowLosses.of(*scoring.fast[metric], both, 2)
     judged = Judged(
         scorers=given.scorers,
         metric=metric,

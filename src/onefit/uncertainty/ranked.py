@@ -81,20 +81,29 @@ class Ranked:
             )
         return float(alpha)
 
-    def ends(self, u: Array, residual: Array, alpha: float) -> tuple[Array, Array]:
-        """Ends of the intervals around ``u``: (m, splits), or (m, 1) for one centre.
+    def ends(
+        self, low: Array, high: Array, residual: Array, alpha: float, width: Array | None = None
+    ) -> tuple[Array, Array]:
+        """Ends of the intervals: below ``low`` and above ``high``, (m, splits) or (m, 1) arrays.
 
         Parameters
         ----------
-        u : predictions for the new rows
+        low, high : predictions for the new rows
+            The same ones, or those of two quantiles.
         residual : (N,) array
-            Absolute held-out residuals of the pairs.
+            Held-out residuals of the pairs.
         alpha : float
+        width : (m, splits) or (m, 1) array, default=None
+            The unit of residuals at the new rows; 1 by default.
         """
         rank = self.rank(alpha)
-        centre = u[:, self.split] if u.shape[1] > 1 else u
-        lower, upper = (self._at(rank, residual + sign * centre) for sign in (-1.0, 1.0))
-        return -lower, upper
+        reach = residual if width is None else residual * self._by_pair(width)
+        lower = -self._at(rank, reach - self._by_pair(low))
+        return lower, self._at(rank, reach + self._by_pair(high))
+
+    def _by_pair(self, u: Array) -> Array:
+        """Values of the split of each pair, or those for all of them."""
+        return u[:, self.split] if u.shape[1] > 1 else u
 
     def _at(self, rank: float, values: Array) -> Array:
         """In every row, the smallest value up to which the weights add up to the rank."""

@@ -1,0 +1,119 @@
+"""The rows of a search, wherever they lie: what a fit asks of them.
+
+``KernelSearchCV.fit`` is the same for all rows: set up, check, evaluate, tabulate, choose, refit.
+What differs is where the rows are, and a :class:`SearchRows` knows that:
+
+- rows in memory (:mod:`onefit.search.in_memory`): outcomes carry held-out values, scores and
+  intervals are made from them, and the winner is fitted once more;
+- streamed rows (:mod:`onefit.search.streamed`): outcomes carry scores and intervals that were made
+  from row statistics, and the model of all rows is known already. Held-out values of the winner
+  take one more pass.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+from onefit._types import Array
+from onefit.heldout import HeldOut
+from onefit.search.inputs import Given
+from onefit.search.scorers import Scoring
+from onefit.search.workers import Outcome
+
+__all__ = ["Evaluated", "NotKept", "SearchRows"]
+
+
+class SearchRows(ABC):
+    """The rows of a search, checked as far as that needs no work.
+
+    Attributes
+    ----------
+    names : list of str
+        Metrics.
+    subtasks : int
+        Parts of a fit that callbacks are notified of.
+    """
+
+    names: list[str]
+    subtasks: int
+
+    @abstractmethod
+    def check(self, metric: Any) -> None:
+        """Refuse, before any work, what does not go with the metric to choose by."""
+
+    @abstractmethod
+    def evaluate(self, metric: Any, context: Any) -> Evaluated:
+        """Evaluate every candidate; ``context`` is that of scikit-learn's callbacks."""
+
+
+@dataclass
+class Evaluated(ABC):
+    """The outcomes of all candidates, and what can still be asked of the rows.
+
+    Attributes
+    ----------
+    setup : object
+        Candidates, their lams, gammas and specs: :class:`onefit.search.grid.Planned`, or what has
+        the same attributes.
+    outcomes : list of Outcome
+    sizes : (k,) array
+        Test rows of each split.
+    grouped : bool
+        Whether the splits keep groups together.
+    attributes : dict
+        Fitted attributes that belong to these rows.
+    """
+
+    setup: Any = field(repr=False)
+    outcomes: list[Outcome] = field(repr=False)
+    sizes: Array
+    grouped: bool
+    attributes: dict[str, Any] = field(repr=False)
+
+    @property
+    def scoring(self) -> Scoring | None:
+        """What scores the held-out values of all candidates; None if these are not kept."""
+        return None
+
+    @property
+    def values_at_hand(self) -> bool:
+        """Whether held-out values are known without another pass over the rows."""
+        return self.scoring is not None
+
+    @property
+    def not_kept(self) -> str:
+        """Why there are no held-out values of the winner; empty if there are."""
+        return ""
+
+    @abstractmethod
+    def intervals(self) -> dict[str, Array]:
+        """Columns ``low_test_<metric>`` and ``high_test_<metric>`` of all candidates."""
+
+    @abstractmethod
+    def held_out(self, index: int) -> HeldOut:
+        """The held-out values of a candidate, with targets and weights."""
+
+    @abstractmethod
+    def judged_by(self, index: int, held: HeldOut) -> tuple[Given, Scoring]:
+        """What a headline of held-out values is made from."""
+
+    @abstractmethod
+    def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
+        """The winner fitted to all rows, as fitted attributes."""
+
+
+class NotKept:
+    """A fitted attribute that, where it is missing, says why; one that is set hides this."""
+
+    def __set_name__(self, owner: Any, name: str) -> None:
+        self.name = name
+
+    def __get__(self, search: Any, owner: Any = None) -> Any:
+        if search is None:
+            return self
+        reason = vars(search).get("_not_kept")
+        why = f": {reason}" if reason else ""
+        kind = type(search).__name__
+        raise AttributeError(f"{kind!r} object has no attribute {self.name!r}{why}")
