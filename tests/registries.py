@@ -16,6 +16,7 @@ from onefit.kernels import (
     Matern32,
     Matern52,
     Polynomial,
+    PowerExponential,
     WeightedSum,
 )
 from onefit.losses import (
@@ -69,6 +70,8 @@ KERNELS = [
     Matern12(0.5),
     Matern32(0.5),
     Matern52(0.5),
+    PowerExponential(0.5, p=1, q=0.7),
+    PowerExponential(0.5, p=2, q=1.6),
     Linear(),
     Polynomial(0.2, 1.5, 2),
     WeightedSum([Gaussian(0.5), Linear()], [1.0, 0.3]),

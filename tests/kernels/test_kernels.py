@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pickle
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from scipy.spatial.distance import cdist
 from sklearn.gaussian_process.kernels import Matern
 from sklearn.metrics import pairwise
 
@@ -23,6 +25,7 @@ from onefit.kernels import (
     Matern32,
     Matern52,
     Polynomial,
+    PowerExponential,
     Precomputed,
     WeightedSum,
 )
@@ -38,12 +41,18 @@ def product(X, Y, power=1.0):
     return (values.toarray() if sp.issparse(values) else values) ** power
 
 
+def power_exponential(X, Y, p, gamma, q):
+    return np.exp(-((gamma * cdist(X, Y, "minkowski", p=p)) ** q))
+
+
 PAIRS = [
     (Gaussian(0.7), lambda X, Y: pairwise.rbf_kernel(X, Y, gamma=0.7)),
     (Laplace(0.3), lambda X, Y: pairwise.laplacian_kernel(X, Y, gamma=0.3)),
     (Matern12(0.5), lambda X, Y: Matern(2.0, nu=0.5)(X, Y)),
     (Matern32(0.5), lambda X, Y: Matern(2.0, nu=1.5)(X, Y)),
     (Matern52(0.5), lambda X, Y: Matern(2.0, nu=2.5)(X, Y)),
+    (PowerExponential(0.3, 1, 0.7), lambda X, Y: power_exponential(X, Y, 1, 0.3, 0.7)),
+    (PowerExponential(0.5, 2, 1.6), lambda X, Y: power_exponential(X, Y, 2, 0.5, 1.6)),
     (Linear(), pairwise.linear_kernel),
     (Polynomial(0.2, 1.5, 2), lambda X, Y: pairwise.polynomial_kernel(X, Y, 2, 0.2, 1.5)),
     (Polynomial(0.2, 0.0, 3), lambda X, Y: pairwise.polynomial_kernel(X, Y, 3, 0.2, 0.0)),
@@ -120,7 +129,7 @@ def test_matrix_is_symmetric_and_positive_semidefinite(kernel, dtype):
     assert eigenvalues[0] > -(1e-5 if dtype == np.float32 else 1e-13) * eigenvalues[-1]
 
 
-@pytest.mark.parametrize("kernel", KERNELS[:5], ids=name)
+@pytest.mark.parametrize("kernel", KERNELS[:7], ids=name)
 def test_duplicate_rows_have_kernel_one(kernel):
     X = np.random.default_rng(4).normal(size=(20, 6)) + 1e4
     X[10:] = X[:10]
@@ -139,13 +148,52 @@ def test_many_rows_are_mapped_alike(kernel):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("kernel_class", [Gaussian, Laplace, Matern12, Matern32, Matern52])
+@pytest.mark.parametrize(
+    "kernel_class",
+    [
+        Gaussian,
+        Laplace,
+        Matern12,
+        Matern32,
+        Matern52,
+        lambda gamma: PowerExponential(gamma, 1, 0.9),
+        lambda gamma: PowerExponential(gamma, 2, 1.9),
+    ],
+)
 @pytest.mark.parametrize("gamma", [1e-300, 1e-30, 1e20, 1e39, 1e300])
 def test_extreme_gamma_ends_in_the_limit(kernel_class, gamma, dtype):
     X = np.array([[0.0, 0.0], [1.0, 0.5], [-3.0, 100.0]], dtype)
     with np.errstate(all="raise", under="ignore"):
         K = kernel_class(gamma)(X)
     np.testing.assert_array_equal(K, np.eye(3) if gamma > 1 else np.ones((3, 3)))
+
+
+@pytest.mark.parametrize(
+    ("one", "same"),
+    [
+        (PowerExponential(0.4, 1, 1.0), Laplace(0.4)),
+        (PowerExponential(0.4, 2, 1.0), Matern12(0.4)),
+        (PowerExponential(0.4, 2, 2.0), Gaussian(0.16)),
+    ],
+)
+def test_the_power_exponential_kernel_has_the_others_as_cases(one, same):
+    X = np.random.default_rng(0).normal(size=(12, 3))
+    np.testing.assert_allclose(one(X), same(X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [PowerExponential(0.5, 1, 0.6), PowerExponential(0.5, 2, 1.6)])
+def test_the_gradient_of_the_power_exponential_kernel_is_that_of_differences(kernel):
+    random = np.random.default_rng(0)
+    X, left, right = (random.normal(size=(15, k)) for k in (3, 2, 2))
+    X[3] = X[0]
+    found = kernel.pullback(X, left, right)
+    for name, value in found.items():
+        h = 1e-5
+        ends = [
+            np.sum(left * (replace(kernel, **{name: getattr(kernel, name) * f})(X) @ right))
+            for f in (np.exp(h), np.exp(-h))
+        ]
+        np.testing.assert_allclose(value, (ends[0] - ends[1]) / (2 * h), rtol=1e-6)
 
 
 def test_one_evaluation_needs_one_array(monkeypatch):
@@ -157,7 +205,7 @@ def test_one_evaluation_needs_one_array(monkeypatch):
         "output",
         lambda self, out=None: (made.append(out is None), allocate(self, out))[1],
     )
-    for kernel in KERNELS[:8]:
+    for kernel in KERNELS[:10]:
         made.clear()
         kernel(np.eye(3))
         assert sum(made) == 1
@@ -193,6 +241,10 @@ def test_metrics_list_what_a_kernel_needs():
         (lambda: Matern52(np.nan), ValueError, "gamma must be .* got nan"),
         (lambda: Matern12(np.inf), ValueError, "gamma must be .* got inf"),
         (lambda: Gaussian("scale"), TypeError, "gamma must be .* got 'scale'"),
+        (lambda: PowerExponential(1.0, 3), ValueError, "p must be 1 or 2.* got 3"),
+        (lambda: PowerExponential(1.0, 1, 1.2), ValueError, "q must be at most 1 .*Use p=2"),
+        (lambda: PowerExponential(1.0, 2, 2.1), ValueError, "q must be at most 2 .*Lower q"),
+        (lambda: PowerExponential(1.0, 2, 0.0), ValueError, "q must be a positive"),
         (lambda: Polynomial(1.0, -0.5), ValueError, "coef0 must be a non-negative .* got -0.5"),
         (lambda: Polynomial(1.0, 1.0, 2.5), ValueError, "degree must be a positive whole .* 2.5"),
         (lambda: Polynomial(1.0, 1.0, 0), ValueError, "degree must be .* got 0"),

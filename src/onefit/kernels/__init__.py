@@ -17,7 +17,14 @@ from onefit.kernels.resolve import (
     resolve_kernel,
 )
 from onefit.kernels.rows import as_rows, is_objects, is_table, number_type
-from onefit.kernels.stationary import Gaussian, Laplace, Matern12, Matern32, Matern52
+from onefit.kernels.stationary import (
+    Gaussian,
+    Laplace,
+    Matern12,
+    Matern32,
+    Matern52,
+    PowerExponential,
+)
 
 __all__ = [
     "KERNELS",
@@ -36,6 +43,7 @@ __all__ = [
     "OnColumns",
     "PerFeature",
     "Polynomial",
+    "PowerExponential",
     "Precomputed",
     "WeightedSum",
     "as_rows",

@@ -33,7 +33,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
-from onefit.kernels import on_device
+from onefit.kernels import compiled, on_device
 from onefit.kernels.rows import is_objects, is_table, number_type
 from onefit.linalg.arrays import HOST, Arrays, arrays_of, is_elsewhere
 
@@ -245,6 +245,8 @@ def _manhattan(geometry: Geometry) -> Array:
         from sklearn.metrics.pairwise import manhattan_distances
 
         return _distances(geometry, lambda rows, cols: manhattan_distances(X[rows], Y[cols]))
+    if compiled.pays(geometry.shape):
+        return compiled.manhattan(X, None if geometry.symmetric else Y, geometry.output())
     return _distances(geometry, lambda rows, cols: cdist(X[rows], Y[cols], "cityblock"))
 
 

@@ -166,6 +166,86 @@ class Matern52(Matern12):
         return (t * t - t) / 3.0 * xp.lib.exp(t)  # type: ignore[no-any-return]
 
 
+@dataclass(frozen=True)
+class PowerExponential(Stationary):
+    """``K(x, y) = exp(-(gamma ||x - y||_p)^q)``: any roughness between Laplace and Gaussian.
+
+    gamma is one over the length scale. p = 1, q = 1 is the Laplace kernel, p = 2, q = 1 is
+    Matern12, and p = 2, q = 2 the Gaussian with the square of gamma. A smaller q makes functions
+    rougher.
+
+    The kernel is positive definite for q <= p [1]_: the p-norm to the power q is then of negative
+    type, and by Schoenberg's theorem the exponential of minus such a function is positive definite
+    for every gamma. For larger q it is not in two or more dimensions, and it is refused.
+
+    Parameters
+    ----------
+    gamma : float
+        Positive.
+    p : {1, 2}, default=2
+        Of the norm.
+    q : float, default=1
+        The power, in (0, p].
+
+    References
+    ----------
+    .. [1] I. J. Schoenberg, "Metric spaces and positive definite functions", Trans. Amer. Math.
+       Soc. 44, 1938.
+
+    Examples
+    --------
+    >>> from onefit.kernels import PowerExponential
+    >>> PowerExponential(0.5, p=1, q=0.7)([[0.0]], [[0.0], [2.0]]).round(3)
+    array([[1.   , 0.368]])
+    """
+
+    p: int = 2
+    q: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.p not in (1, 2):
+            raise ValueError(f"p must be 1 or 2, the norm of x - y, got {self.p!r}.")
+        object.__setattr__(self, "p", int(self.p))
+        object.__setattr__(self, "q", require_number(self.q, "q", positive=True))
+        if self.q > self.p:
+            raise ValueError(
+                f"q must be at most {self.p} for p={self.p}, got {self.q:g}: beyond, "
+                "exp(-(gamma ||x - y||_p)^q) is not positive definite. "
+                + ("Use p=2 for q up to 2." if self.q <= 2.0 else "Lower q.")
+            )
+
+    @property
+    def metric(self) -> str:  # type: ignore[override]
+        """The distance that the norm gives."""
+        return "manhattan" if self.p == 1 else "euclidean"
+
+    def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
+        """With s = gamma ||x - y||: dK / d log gamma = -q s^q K, dK / d log q = -q s^q log(s) K."""
+        points, xp = as_points(X, "X"), arrays_of(X)
+        lib, s = xp.lib, Geometry(xp.astype(points, np.float64), keep=False).take(self.metric)
+        s *= self.gamma
+        left, right, by_gamma, by_q = xp.asarray(left), xp.asarray(right), 0.0, 0.0
+        for rows in row_blocks(s.shape, xp):
+            near = s[rows, :] == 0.0
+            power = s[rows, :] ** self.q
+            change = -self.q * power * lib.exp(-power) * (left[rows, :] @ right.T)
+            by_gamma += float(lib.sum(change))
+            logs = lib.log(lib.where(near, lib.ones_like(power), s[rows, :]))
+            by_q += float(lib.sum(change * logs))
+        return {"gamma": np.asarray(by_gamma), "q": np.asarray(by_q)}
+
+    @staticmethod
+    def scale_gamma(n_features: int, variance: float) -> float:
+        return 1.0 / sqrt(n_features * variance)
+
+    def _map(self, t: Array, xp: Arrays) -> None:  # type: ignore[override]
+        if self.q > 1.0:
+            xp.at_least_(t, -1e3)  # where the kernel is zero, and the power may overflow
+        t[...] = -((-t) ** self.q)
+        xp.exp_(t)
+
+
 def _decay(t: Array, xp: Arrays) -> Array:
     """exp(t), with `t` bounded where that is zero anyway so that no infinity times zero follows."""
     xp.at_least_(t, -1e3)
