@@ -171,10 +171,11 @@ def test_scores_of_one_prediction_a_row_are_refused(scoring):
         neg_pinball_loss(KernelRegressor().fit(X, y), X, y)
 
 
-def test_intervals_of_every_level():
+def test_intervals_begin_and_end_at_the_outer_levels():
     X, y = data()
     found = predict_interval(machine(LEVELS), X, y, X[:4])
-    assert found.lower.shape == found.prediction.shape == (4, 3)
+    assert found.lower.shape == found.prediction.shape == (4,)
+    assert found.width == "quantiles"
 
 
 def test_crossings_are_told_and_mended():

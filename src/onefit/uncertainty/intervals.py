@@ -51,6 +51,14 @@ forward residuals below a bound tends to the probability that the next one is, a
 1 - alpha. Machines of the past knew fewer rows, so their errors are rather larger than the next.
 There is no guarantee for finite samples.
 
+**Quantiles.** An estimator with several levels (loss "quantile" or "expectile") has a lower curve
+l, of its lowest level, and an upper one h. The residual is R_i = max(l^(k)(x_i) - y_i, y_i -
+h^(k)(x_i)), negative for a target well inside, and the interval goes from the ranked l^(k(i))(x) -
+R_i to the ranked h^(k(i))(x) + R_i: conformalised quantile regression (Romano, Patterson and Candes
+2019) in the form of CV+. Its width follows the spread of y given x.
+
+**Local widths and full conformal sets**: see :mod:`onefit.uncertainty.conformal`.
+
 **Where coverage cannot hold.** It is on average over new rows, not at each x, nor for each group.
 Parameters chosen on the same rows make residuals somewhat too small, the more candidates there
 are. Rows unlike the training rows (:func:`onefit.novelty` finds them) are not exchangeable with
@@ -87,11 +95,13 @@ from onefit import linalg
 from onefit._validation import check_choice
 from onefit.estimators.accepted import check_accepted
 from onefit.fit import fit
-from onefit.folds import Folds
+from onefit.folds import Folds, leave_one_out
 from onefit.kernels import Geometry
 from onefit.problem import Problem
+from onefit.quantiles import levels_of
 from onefit.stream.expansion import FeatureGram
 from onefit.stream.fit import fit_features
+from onefit.uncertainty.conformal import LocalWidths, conformal_sets, hull, local_widths
 from onefit.uncertainty.machines import leave_out, leave_out_features
 from onefit.uncertainty.ranked import Ranked, choose_folds, group_codes
 
@@ -112,12 +122,17 @@ class PredictionInterval:
     ----------
     prediction, lower, upper : arrays
     alpha : float
-    method : {"cv+", "jackknife+", "forward"}
+    method : {"cv+", "jackknife+", "full", "forward"}
         "forward" where the splits go forward in time.
     unit : {"rows", "groups"}
         What new rows are compared with.
     units : float
         How many there are.
+    width : {"constant", "local", "quantiles"}
+        What residuals are divided by, or "quantiles" for an estimator with several levels.
+    sets : list or None
+        Of method "full": for every new row the ends of the intervals that make up its set, a (k, 2)
+        array, from ``lower`` to ``upper``; a list of such lists for several targets.
     """
 
     prediction: Array
@@ -127,6 +142,8 @@ class PredictionInterval:
     method: str
     unit: str
     units: float
+    width: str = "constant"
+    sets: list[Any] | None = None
 
     def __repr__(self) -> str:
         """The first rows as a table."""
@@ -155,6 +172,7 @@ def predict_interval(
     random_state: Any = 0,
     sample_weight: Any = None,
     groups: Any = None,
+    width: str = "constant",
 ) -> PredictionInterval:
     """Intervals that hold new targets with probability about 1 - alpha, without refits.
 
@@ -171,8 +189,10 @@ def predict_interval(
         Where to predict (kernel values against X_train when the kernel is precomputed).
     alpha : float, default=0.1
         At least 1 / (n + 1), n the sum of the weights, or the number of groups.
-    method : {"cv+", "jackknife+"}, default="cv+"
-        "jackknife+" leaves out one row, or one group, at a time.
+    method : {"cv+", "jackknife+", "full"}, default="cv+"
+        "jackknife+" leaves out one row, or one group, at a time. "full" makes full conformal sets,
+        for the squared loss and independent rows: they hold new targets with probability at least
+        1 - alpha, and may consist of several intervals (``sets``).
     cv : int, splitter or iterable of splits, default=None
         Of "cv+": None takes the splits of a search, else 10 folds. An int draws shuffled folds, of
         groups if there are any. Splits that go forward in time have intervals of their own.
@@ -183,6 +203,10 @@ def predict_interval(
         see the head of this module. Rows of weight zero count for nothing.
     groups : array of shape (n,), default=None
         The group of every row, if new rows come from new groups; None takes those of a search.
+    width : {"constant", "local"}, default="constant"
+        "local" makes intervals wider where training rows are few. An estimator with several levels
+        has widths of its own: its intervals begin below the curve of the lowest level and end above
+        that of the highest.
 
     Examples
     --------
@@ -196,13 +220,19 @@ def predict_interval(
     >>> bool(((found.lower < np.sin([1.0, 4.0])) & (np.sin([1.0, 4.0]) < found.upper)).all())
     True
     """
-    check_choice("method", method, ("cv+", "jackknife+"))
+    check_choice("method", method, ("cv+", "jackknife+", "full"))
+    check_choice("width", width, ("constant", "local"))
     machine = _machine(estimator)
+    _check_width(machine, method, width)
     X_train, y_train = indexable(X_train, y_train)
     problem = machine._prepare(X_train, y_train, sample_weight)
     codes = _groups(estimator, groups, problem.n)
     cv = _splits_of(estimator, method, problem.n) if cv is None else cv
-    folds = choose_folds(method, cv, X_train, y_train, codes, random_state)
+    if method == "full":
+        _check_independent(cv, codes)
+        folds = leave_one_out(problem.n)
+    else:
+        folds = choose_folds(method, cv, X_train, y_train, codes, random_state)
     X_new = machine._validate_X(X_new, reset=False)
     rows = np.flatnonzero(problem.s)
     if rows.size < problem.n:
@@ -210,47 +240,94 @@ def predict_interval(
         codes = None if codes is None else np.unique(codes[rows], return_inverse=True)[1]
     ranked = Ranked.of(folds, problem.s[rows], codes)
     alpha = ranked.check(alpha)
+    if method == "full":
+        return _full(machine, problem, rows, X_new, width, ranked, alpha)
     inner = _by_features if machine.approximation is not None else _by_kernel
-    full, parts = inner(machine, problem, rows, folds, X_new, method)
-    targets = problem.Y[rows].T
-    forward = folds.is_forward
-    ends = [
-        ranked.ends(
-            full[:, [j]] if forward else new,
-            np.abs(targets[j][ranked.row] - own[ranked.row, ranked.split]),
-            alpha,
-        )
-        for j, (own, new) in enumerate(parts)
-    ]
-    lower, upper = (np.stack(side, axis=1) for side in zip(*ends, strict=True))
+    full, parts, widths = inner(machine, problem, rows, folds, X_new, method, width == "local")
+    if folds.is_forward:
+        method, parts = "forward", [(own, full[:, [j]]) for j, (own, _) in enumerate(parts)]
+        widths = None if widths is None else widths._replace(new=widths.full)
+    if len(levels_of(machine)) > 1:
+        width, y = "quantiles", problem.Y[rows, 0]
+        lower, upper = _around_quantiles(ranked, y, parts, alpha)
+        full = np.median(full, axis=1)
+    else:
+        targets = zip(problem.Y[rows].T, parts, strict=True)
+        ends = [_around(ranked, y, own, new, alpha, widths) for y, (own, new) in targets]
+        lower, upper = (np.stack(side, axis=1) for side in zip(*ends, strict=True))
+        if machine.spec().coding.one_column:
+            full, lower, upper = full[:, 0], lower[:, 0], upper[:, 0]
+    return PredictionInterval(full, lower, upper, alpha, method, ranked.unit, ranked.units, width)
+
+
+def _around(
+    ranked: Ranked, y: Array, own: Array, new: Array, alpha: float, widths: LocalWidths | None
+) -> tuple[Array, Array]:
+    """Ends of the intervals of one target, around the predictions for new rows."""
+    residual = np.abs(y[ranked.row] - own[ranked.row, ranked.split])
+    if widths is None:
+        return ranked.ends(new, new, residual, alpha)
+    residual = residual / widths.own[ranked.row, ranked.split]
+    return ranked.ends(new, new, residual, alpha, widths.new)
+
+
+def _around_quantiles(ranked: Ranked, y: Array, parts: Parts, alpha: float) -> tuple[Array, Array]:
+    """Ends of the intervals outside of the lowest and the highest curve, wherever they cross."""
+    own = np.stack([one for one, _ in parts])[:, ranked.row, ranked.split]
+    new = np.stack([one for _, one in parts])
+    y = y[ranked.row]
+    residual = np.maximum(own.min(axis=0) - y, y - own.max(axis=0))
+    lower, upper = ranked.ends(new.min(axis=0), new.max(axis=0), residual, alpha)
+    middle = 0.5 * (lower + upper)  # of an empty interval
+    return np.minimum(lower, middle), np.maximum(upper, middle)
+
+
+def _full(
+    machine: Any, problem: Problem, rows: Array, X_new: Any, width: str, ranked: Ranked,
+    alpha: float,
+) -> PredictionInterval:  # fmt: skip
+    """Full conformal sets, their ends, and the predictions of the estimator of all rows."""
+    problem, K_new = _new_rows(machine, problem, rows, X_new)
+    lam, diagonal = float(machine.lam), machine.kernel_.diag(X_new)
+    sets: list[Any] = conformal_sets(problem, lam, K_new, diagonal, alpha, width == "local")
+    (lower, upper), found = hull(sets), fit(problem, lam)
+    prediction = linalg.matmul(K_new, found.a) + found.b
     if machine.spec().coding.one_column:
-        full, lower, upper = full[:, 0], lower[:, 0], upper[:, 0]
-    name = "forward" if forward else method
-    return PredictionInterval(full, lower, upper, alpha, name, ranked.unit, ranked.units)
+        prediction, lower, upper, sets = prediction[:, 0], lower[:, 0], upper[:, 0], sets[0]
+    about = (alpha, "full", ranked.unit, ranked.units)
+    return PredictionInterval(prediction, lower, upper, *about, width, sets)
 
 
 #: per target, predictions of all splits for the training rows (n, k) and for new rows (m, k)
 Parts = list[tuple[Array, Array]]
 
 
-def _by_kernel(
-    machine: Any, problem: Problem, rows: Array, folds: Folds, X_new: Any, _: str
-) -> tuple[Array, Parts]:
-    """Predictions (m, q) of the machine of all rows, and those of the machines of the splits."""
+def _new_rows(machine: Any, problem: Problem, rows: Array, X_new: Any) -> tuple[Problem, Array]:
+    """The problem on rows of positive weight, and kernel values of new rows against these."""
     K_new = np.ascontiguousarray(machine.kernel_.matrix(Geometry(X_new, machine.X_fit_)))
-    if rows.size < problem.n:
-        problem, K_new = problem.take(rows), K_new[:, rows]
+    return (problem, K_new) if rows.size == problem.n else (problem.take(rows), K_new[:, rows])
+
+
+def _by_kernel(
+    machine: Any, problem: Problem, rows: Array, folds: Folds, X_new: Any, _: str, local: bool
+) -> tuple[Array, Parts, LocalWidths | None]:
+    """Predictions (m, q) of the estimator of all rows, those of the splits, and local widths."""
+    problem, K_new = _new_rows(machine, problem, rows, X_new)
     lam = float(machine.lam)
+    widths = None
+    if local:
+        widths = local_widths(problem, folds, lam, K_new, machine.kernel_.diag(X_new))
     left = leave_out(problem, folds, lam)
     parts = [(one.u, linalg.matmul(K_new, one.a.astype(K_new.dtype)) + one.b) for one in left]
     full = fit(problem, lam)
-    return linalg.matmul(K_new, full.a) + full.b, parts
+    return linalg.matmul(K_new, full.a) + full.b, parts, widths
 
 
 def _by_features(
-    machine: Any, problem: Problem, rows: Array, folds: Folds, X_new: Any, method: str
-) -> tuple[Array, Parts]:
-    """The same for a machine with features in place of its kernel matrix."""
+    machine: Any, problem: Problem, rows: Array, folds: Folds, X_new: Any, method: str, local: bool
+) -> tuple[Array, Parts, None]:
+    """The same for an estimator with features instead of a kernel matrix."""
+    assert not local
     if method == "jackknife+":
         raise ValueError(
             "method='jackknife+' makes a machine for every row, which is too many for an "
@@ -267,7 +344,7 @@ def _by_features(
             own[test, k] = problem.K.values(test, W[:, [k], j])[:, 0] + b[k, j]
         parts.append((own, new.values(every, W[:, :, j]) + b[:, j]))
     full, _ = fit_features(problem, lam)
-    return new.values(every, full.W) + full.b, parts
+    return new.values(every, full.W) + full.b, parts, None
 
 
 def _machine(estimator: Any) -> Any:
@@ -291,6 +368,37 @@ def _machine(estimator: Any) -> Any:
             "predict_proba"
         )
     return clone(estimator)
+
+
+def _check_width(machine: Any, method: str, width: str) -> None:
+    """Refuse combinations that have no formula."""
+    spec, what = machine.spec(), "method='full'" if method == "full" else "width='local'"
+    if method == "full" and not spec.quadratic:
+        raise ValueError(
+            f"method='full' is for loss='squared', got loss={machine.loss!r}: other residuals are "
+            "not affine in the new target; use method='cv+' or 'jackknife+'"
+        )
+    if method != "full" and width == "constant":
+        return
+    if len(levels_of(machine)) > 1:
+        raise ValueError(
+            "width='local' is for one curve, and an estimator with several levels has widths of "
+            "its own; use width='constant'"
+        )
+    if spec.precomputed or machine.approximation is not None:
+        raise ValueError(
+            f"{what} needs the kernel matrix and K(x, x) of new rows, which kernel='precomputed' "
+            "and approximations do not give; use method='cv+' with width='constant'"
+        )
+
+
+def _check_independent(cv: Any, groups: Array | None) -> None:
+    """Refuse full conformal sets where rows are not the exchangeable units."""
+    if groups is not None or (isinstance(cv, Folds) and cv.is_forward):
+        what = "groups" if groups is not None else "time-ordered splits"
+        raise ValueError(
+            f"method='full' takes rows for exchangeable, which {what} contradict; use method='cv+'"
+        )
 
 
 def _groups(estimator: Any, groups: Any, n: int) -> Array | None:
