@@ -24,6 +24,8 @@ SCRIPTS = (
     "gradient",
     "svr_search",
     "quantiles",
+    "conformal",
+    "updates",
     "features",
     "peeking",
     "pipelines",

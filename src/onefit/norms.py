@@ -66,6 +66,12 @@ class Norms:
         """The largest root of the diagonal, 1 for a matrix of zeros."""
         return float(self.roots.max()) or 1.0
 
+    @property
+    def rounding(self) -> float:
+        """How far below zero rounding alone can take an eigenvalue of a definite matrix."""
+        epsilon = float(np.finfo(self.K.dtype).eps) + float(np.finfo(np.float64).eps) / CLOSE
+        return float((8.0 + 6.0 * self.K.shape[0] ** 0.5) * epsilon * self.diagonal)
+
     @cached_property
     def negative(self) -> float:
         """How far below zero the smallest eigenvalue may be.
@@ -79,8 +85,7 @@ class Norms:
         n = self.K.shape[0]
         epsilon = float(np.finfo(self.K.dtype).eps)
         if not (self.K.held and self.K.arrays.on_host) or (self.definite and n > MAX_MEASURED_ROWS):
-            epsilon += float(np.finfo(np.float64).eps) / CLOSE
-            return float((8.0 + 6.0 * n**0.5) * epsilon * self.diagonal)
+            return self.rounding
         shift = max(
             (8.0 + 6.0 * n**0.5) * epsilon * self.diagonal, float(np.finfo(np.float32).tiny)
         )

@@ -43,6 +43,7 @@ from onefit.stream.approximation import Approximation, get_approximation
 from onefit.stream.expansion import FeatureGram
 from onefit.stream.features import FeatureMap, NystromMap
 from onefit.stream.fit import FeatureFit, fit_features
+from onefit.updates import UpdatesRows
 
 Array = NDArray[Any]
 
@@ -56,7 +57,7 @@ HELD = 5
 DATA_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "classes_", "_y_ndim")
 
 
-class KernelMachine(BaseEstimator):
+class KernelMachine(UpdatesRows, BaseEstimator):
     """Base of the estimators: kernel, problem, prediction. Subclasses have targets and loss.
 
     The rest of the package reads :meth:`spec`. Of the private methods it uses those that change an
@@ -306,7 +307,7 @@ class KernelMachine(BaseEstimator):
         if spec.approximation is not None:
             K: Any = spec.approximation.expand(kernel, X, s)
             return spec.coded_problem(K, Y, s, definite=True)
-        self.X_fit_ = X
+        self.X_fit_, self._Y_fit, self._s_fit = X, Y, s
         if not linalg.is_elsewhere(X) and (form == "matrix" or spec.precomputed):
             K = kernel.matrix(Geometry(X, keep=False))
         else:

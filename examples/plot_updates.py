@@ -1,0 +1,43 @@
+"""
+==========================================
+Keep a model up to date, row by row
+==========================================
+
+A model follows a stream: each day some rows arrive and the oldest ones go. After every update the
+model is the one that retraining on the present rows would give, with a certificate.
+"""
+
+# %%
+# A stream whose function changes slowly
+# --------------------------------------
+from time import perf_counter
+
+import numpy as np
+
+from onefit import KernelRegressor
+
+random = np.random.default_rng(0)
+WINDOW, DAILY, DAYS = 2000, 10, 10
+n = WINDOW + DAILY * DAYS
+X = random.uniform(-2, 2, size=(n, 2))
+shift = np.linspace(0, 1, n)
+y = np.sin(2 * X[:, 0] + shift) + 0.5 * X[:, 1] + 0.1 * random.normal(size=n)
+
+# %%
+# Update, and retrain for comparison
+# ----------------------------------
+settings = {"loss": "quantile", "level": 0.9, "delta": 0.1, "gamma": 0.5, "lam": 1e-3}
+model = KernelRegressor(**settings).fit(X[:WINDOW], y[:WINDOW])
+updating = retraining = largest = 0.0
+for day in range(DAYS):
+    new = slice(WINDOW + day * DAILY, WINDOW + (day + 1) * DAILY)
+    start = perf_counter()
+    model.add_rows(X[new], y[new]).remove_rows(np.arange(DAILY))
+    updating += perf_counter() - start
+    rows = slice((day + 1) * DAILY, WINDOW + (day + 1) * DAILY)
+    start = perf_counter()
+    retrained = KernelRegressor(**settings).fit(X[rows], y[rows])
+    retraining += perf_counter() - start
+    largest = max(largest, np.abs(model.predict(X) - retrained.predict(X)).max())
+print(f"{DAYS} days: {updating:.2f} s by updates, {retraining:.2f} s by retraining")
+print(f"largest difference of a prediction: {largest:.1e}; certified: {model.error_:.1e}")
