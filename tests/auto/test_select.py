@@ -12,7 +12,14 @@ from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.model_selection import LeaveOneGroupOut
 
-from onefit import KernelClassifier, KernelRegressor, default_grid, select
+from onefit import (
+    AutoKernelClassifier,
+    AutoKernelRegressor,
+    KernelClassifier,
+    KernelRegressor,
+    default_grid,
+    select,
+)
 from onefit.prepare import TablePreparer
 
 random = np.random.default_rng(0)
@@ -43,10 +50,31 @@ def test_task(target, kind):
     assert isinstance(search.best_estimator_, kind)
     assert search.best_estimator_.loss == "squared"
     assert search.n_splits_ == 5
-    assert {one["kernel"] for one in search.cv_results_["params"]} == {"rbf", "laplacian", "linear"}
+    kernels = {"rbf", "laplacian", "matern32", "linear"}
+    assert {one["kernel"] for one in search.cv_results_["params"]} == kernels
     assert search.scoring_ == ("r2" if kind is KernelRegressor else "accuracy")
     assert search.search_.scoring == search.scoring_
     assert search.predict(X).shape == np.shape(target)
+
+
+def test_a_scale_of_whole_numbers_is_a_quantity_by_default():
+    grades = 3 + np.digitize(X[:, 0], [-0.5, 0.5])
+    for target in (grades, grades - 2, np.where(grades == 5, 9, grades)):
+        found = select(X, target, kernels="linear")
+        codes = np.array_equal(np.unique(target), [1, 2, 3])
+        assert isinstance(found.best_estimator_, KernelClassifier if codes else KernelRegressor)
+        assert isinstance(found, AutoKernelClassifier if codes else AutoKernelRegressor)
+    found = select(X, grades, kernels="linear", task="classification")
+    assert isinstance(found.best_estimator_, KernelClassifier)
+
+
+def test_the_grid_grows_where_the_winner_is_at_its_end():
+    line = X[:, 0] - 2.0 * X[:, 1]  # without noise: the smaller lam, the better
+    found = select(X, line, kernels="rbf", loss="squared")
+    assert any("was extended" in one for one in found.reasons_)
+    assert found.best_params_["lam"] < 1e-8 or found.best_params_["gamma"] < 0.01
+    given = select(X, line, param_grid={"gamma": [0.1, 1.0], "lam": [1e-2, 1e-1]})
+    assert len(given.cv_results_["params"]) == 4
 
 
 def test_probabilities_of_labels():
@@ -181,8 +209,8 @@ def test_rare_classes_are_mentioned():
 
 
 def test_sparse_rows():
-    search = select(sparse.csr_matrix(X), X[:, 0] + 0.1 * curve, random_state=0)
-    assert {one["kernel"] for one in search.cv_results_["params"]} == {"rbf", "linear"}
+    search = select(sparse.csr_matrix(X), y, random_state=0)
+    assert {one["kernel"] for one in search.cv_results_["params"]} == {"rbf", "matern32", "linear"}
 
 
 def test_columns_are_standardised():

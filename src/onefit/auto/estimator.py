@@ -124,6 +124,7 @@ class _AutoKernel(BaseEstimator):
 
         other = clone(self)
         planned = other._plan(X, y, groups, sample_weight)
+        planned.narrow()
         planned.fit_in_time()
         setup = set_up(
             planned.search, planned.Z, planned.y, planned.weights, {"groups": planned.groups}
@@ -179,6 +180,7 @@ class _AutoKernel(BaseEstimator):
         return Planned(
             search, Z, y, given, self._task, self._may_be_robust(y), strong,
             [one for one in reasons if one], notes, deadline,
+            growing=() if self.param_grid is not None else ("gamma", "lam"), seed=seed,
         )  # fmt: skip
 
     def _splits(

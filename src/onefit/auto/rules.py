@@ -24,7 +24,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from onefit._validation import DataError, check_choice, check_positive, suggest
 from onefit.files import listed, shown
-from onefit.grids import default_grid
+from onefit.grids import LAMS_JMLR, default_grid
 from onefit.kernels import KERNELS as KNOWN_KERNELS
 from onefit.robust import mad
 from onefit.tables import LABELS
@@ -32,7 +32,9 @@ from onefit.tables import LABELS
 Array = NDArray[Any]
 
 __all__ = [
+    "KERNELS",
     "TASKS",
+    "are_codes",
     "check_class_weight",
     "choose_grid",
     "choose_kernels",
@@ -40,11 +42,15 @@ __all__ = [
     "choose_splits",
     "choose_task",
     "is_count",
+    "with_further_lams",
 ]
 
 TASKS = ("auto", "regression", "classification")
-#: kernels up to MANY_ROWS rows, where a search over several takes seconds, and beyond
-KERNELS, KERNELS_BEYOND, MANY_ROWS = ("rbf", "laplacian", "linear"), ("rbf",), 2000
+#: kernels to try; of many rows, a race on a sample decides how many bandwidths of each
+KERNELS = ("rbf", "laplacian", "matern32", "linear")
+#: lams of regression beside those of the default grid, for targets with hardly any noise or hardly
+#: any signal, in units of the mean of K(x, x); with the squared loss further lams cost little
+FURTHER_LAMS = (1e-8, 1e-7, 1e-6, 0.3, 2.0)
 #: short names of scorers
 SHORT = {
     "mae": "neg_mean_absolute_error",
@@ -72,8 +78,10 @@ RARE = 0.5
 def choose_task(y: Array, task: str = "auto") -> tuple[str, str]:
     """Regression or classification, by the values of the target.
 
-    Text, booleans, and whole numbers with at most 20 values, each in at least two rows, are labels;
-    all other numbers, and several columns of them, are quantities.
+    Text, booleans, two different whole numbers, and the codes 0, 1, ..., k - 1 or 1, 2, ..., k of
+    at most 20 classes, each in at least two rows, are labels. All other numbers, and several
+    columns of them, are quantities: whole numbers that start elsewhere or skip values, such as
+    grades from 3 to 8 and counts, are an ordered scale.
     """
     check_choice("task", task, TASKS)
     if y.ndim == 2:
@@ -98,12 +106,26 @@ def choose_task(y: Array, task: str = "auto") -> tuple[str, str]:
             f"classification: the target holds {values.size} labels, for example {shown(values[0])}"
         )
     whole = bool((values == np.round(values)).all())
-    if whole and values.size <= LABELS and counts.min() > 1:
+    if whole and counts.min() > 1 and are_codes(values):
         return "classification", (
-            f"classification: the target holds {values.size} different whole numbers (set task to "
-            "regression if they are quantities)"
+            f"classification: the target holds {values.size} different whole numbers, which look "
+            "like codes of classes (set task to regression if they are quantities)"
+        )
+    if whole and values.size <= LABELS:
+        return "regression", (
+            f"regression: the target holds {values.size} whole numbers from {values[0]:g} to "
+            f"{values[-1]:g}, which look like an ordered scale (set task to classification if they "
+            "are codes of classes)"
         )
     return "regression", f"regression: the target holds {values.size} different numbers"
+
+
+def are_codes(values: Array) -> bool:
+    """Whether sorted whole numbers are codes of classes: two of them, or all from 0 or 1 on."""
+    if values.size <= 2:
+        return True
+    consecutive = values[-1] - values[0] == values.size - 1
+    return bool(values.size <= LABELS and values[0] in (0, 1) and consecutive)
 
 
 def choose_scoring(scoring: Any, y: Array, task: str) -> tuple[Any, str]:
@@ -197,13 +219,8 @@ def choose_kernels(kernels: Any, Z: Any) -> tuple[tuple[str, ...], str]:
         check_choice("kernels", name, [one for one in KNOWN_KERNELS if one != "precomputed"])
     if names:
         return tuple(names), f"kernels {', '.join(names)}, as given"
-    if Z.shape[0] > MANY_ROWS:
-        return KERNELS_BEYOND, (
-            f"kernel {', '.join(KERNELS_BEYOND)} only: there are more than {MANY_ROWS} rows "
-            "(change with kernels)"
-        )
     chosen = tuple(one for one in KERNELS if not (one == "laplacian" and issparse(Z)))
-    return chosen, f"kernels {', '.join(chosen)}: a fast search tries them all"
+    return chosen, f"kernels {', '.join(chosen)} (change with kernels)"
 
 
 def choose_grid(
@@ -220,8 +237,16 @@ def choose_grid(
             "all rows have the same features, so nothing can be predicted from them; use other "
             "columns"
         ) from error
-    thresholds = {} if labels else _thresholds(loss, y)
-    return [grid | thresholds for grid in grids]
+    if labels:
+        return grids
+    thresholds = _thresholds(loss, y)
+    return [with_further_lams(grid) | thresholds for grid in grids]
+
+
+def with_further_lams(grid: dict[str, Any]) -> dict[str, Any]:
+    """A default grid with :data:`FURTHER_LAMS`."""
+    unit = max(grid["lam"]) / max(LAMS_JMLR)
+    return dict(grid, lam=sorted([*grid["lam"], *(unit * lam for lam in FURTHER_LAMS)]))
 
 
 def _thresholds(loss: str, y: Array) -> dict[str, Any]:

@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 
 from onefit.auto import outliers
 from onefit.auto.data_checks import warn_of_columns
+from onefit.candidates import narrow
 from onefit.fallback import Fallback, fall_back, measure_whole, planned_seconds
 from onefit.plan import Deadline, OutOfTime
 from onefit.search.announce import announce
+from onefit.search.extend import fit_growing
 from onefit.search.setup import set_up
 from onefit.search_cv import KernelSearchCV
 
@@ -49,6 +51,10 @@ class Planned:
     deadline : Deadline or None
     fallback : Fallback or None
         Features that replace the kernel matrix for lack of time.
+    growing : tuple of str
+        Parameters whose grids may grow: those that the caller did not give.
+    seed : int
+        For the sample of rows that narrows the candidates.
     """
 
     search: KernelSearchCV
@@ -62,6 +68,8 @@ class Planned:
     notes: list[str]
     deadline: Deadline | None = None
     fallback: Fallback | None = None
+    growing: tuple[str, ...] = ()
+    seed: int = 0
 
     @property
     def weights(self) -> Any:
@@ -72,6 +80,15 @@ class Planned:
     def groups(self) -> Any:
         """Of the splits, or None."""
         return self.params.get("groups")
+
+    def narrow(self) -> None:
+        """Keep the kernels and bandwidths that a race on a sample of the rows leaves."""
+        if "gamma" not in self.growing:
+            return
+        found = narrow(self.search, self.Z, self.y, self.weights, self.groups, self.seed)
+        if found is not None:
+            self.search.set_params(param_grid=found.param_grid)
+            self.reasons.append(found.reason)
 
     def fit_in_time(self, slow: str = "") -> None:
         """Replace the kernel matrix by features if there is too little time for it."""
@@ -85,10 +102,11 @@ class Planned:
 
     def run(self) -> None:
         """Fit the search; then react to outliers, and measure features, where there is time."""
+        self.narrow()
         self.fit_in_time()
         announce(self.search, self.Z, self.y, self.weights, self.groups)
         if self.deadline is None:
-            self.search.fit(self.Z, self.y, **self.params)
+            self.reasons.extend(fit_growing(self.search, self.Z, self.y, self.params, self.growing))
         else:
             self._search_in_time(self.deadline)
         self._answer_outliers()
@@ -100,9 +118,17 @@ class Planned:
         setup = set_up(self.search, self.Z, self.y, self.weights, {"groups": self.groups})
         planned, _ = planned_seconds(setup)
         begun = perf_counter()
+
+        def has_time() -> bool:
+            """Whether the whole search could be run again, at the pace that it had."""
+            deadline.observe(planned, perf_counter() - begun)
+            return not (deadline.cut or deadline.refuses(planned))
+
         try:
             with deadline.over(self.search, whole=self.fallback is None):
-                self.search.fit(self.Z, self.y, **self.params)
+                grown = fit_growing(
+                    self.search, self.Z, self.y, self.params, self.growing, has_time
+                )
         except OutOfTime as error:
             deadline.observe(planned / len(setup.jobs), perf_counter() - begun)
             self.fit_in_time(slow=str(error))
@@ -112,6 +138,7 @@ class Planned:
         deadline.observe(tried * planned, perf_counter() - begun)
         if deadline.cut:
             self.reasons.append(deadline.cut)
+        self.reasons.extend(grown)
 
     def _answer_outliers(self) -> None:
         """Another search, if the residuals of the first one call for it, and a reason."""

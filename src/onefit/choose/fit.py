@@ -15,16 +15,18 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
+from onefit.candidates import narrow
 from onefit.choose import outliers
 from onefit.choose.data_checks import warn_of_columns
 from onefit.choose.recipe import Recipe
 from onefit.fallback import fall_back, measure_whole, planned_seconds
 from onefit.plan import Deadline, OutOfTime
 from onefit.search.announce import announce
+from onefit.search.extend import fit_growing
 from onefit.search.setup import set_up
 from onefit.search_cv import KernelSearchCV
 
-__all__ = ["fit_recipe", "in_time"]
+__all__ = ["fit_recipe", "in_time", "narrowed"]
 
 Watch = Callable[[KernelSearchCV], AbstractContextManager[Any]]
 
@@ -40,6 +42,17 @@ def in_time(recipe: Recipe, deadline: Deadline | None, slow: str = "") -> Recipe
     return replace(recipe, fallback=fallen, deadline=deadline)
 
 
+def narrowed(recipe: Recipe) -> Recipe:
+    """The recipe with the kernels and bandwidths that a race on a sample leaves."""
+    if "gamma" not in recipe.growing or recipe.search.criterion != "cv":
+        return recipe
+    found = narrow(recipe.search, recipe.Z, recipe.y, recipe.weights, recipe.groups, recipe.seed)
+    if found is not None:
+        recipe.search.set_params(param_grid=found.param_grid)
+        recipe.reasons.append(found.reason)
+    return recipe
+
+
 def fit_recipe(recipe: Recipe, watch: Watch = nullcontext) -> Recipe:
     """The recipe with a fitted search.
 
@@ -52,7 +65,8 @@ def fit_recipe(recipe: Recipe, watch: Watch = nullcontext) -> Recipe:
     announce(recipe.search, recipe.Z, recipe.y, recipe.weights, recipe.groups)
     if recipe.deadline is None:
         with watch(recipe.search):
-            recipe.search.fit(recipe.Z, recipe.y, **recipe.params)
+            told = fit_growing(recipe.search, recipe.Z, recipe.y, recipe.params, recipe.growing)
+        recipe.reasons.extend(told)
     else:
         recipe = _fit_in_time(recipe, recipe.deadline, watch)
     recipe = _answer_outliers(recipe, watch)
@@ -67,9 +81,15 @@ def _fit_in_time(recipe: Recipe, deadline: Deadline, watch: Watch) -> Recipe:
     setup = set_up(search, Z, y, recipe.weights, {"groups": recipe.groups})
     planned, _ = planned_seconds(setup)
     whole, begun = recipe.fallback is None, perf_counter()
+
+    def has_time() -> bool:
+        """Whether the whole search could be run again, at the pace that it had."""
+        deadline.observe(planned, perf_counter() - begun)
+        return not (deadline.cut or deadline.refuses(planned))
+
     try:
         with watch(search), deadline.over(search, whole=whole):
-            search.fit(Z, y, **recipe.params)
+            told = fit_growing(search, Z, y, recipe.params, recipe.growing, has_time)
     except OutOfTime as error:
         spent = perf_counter() - begun
         deadline.observe(planned / len(setup.jobs), spent)
@@ -79,6 +99,7 @@ def _fit_in_time(recipe: Recipe, deadline: Deadline, watch: Watch) -> Recipe:
     deadline.observe(tried * planned, perf_counter() - begun)
     if deadline.cut:
         recipe.reasons.append(deadline.cut)
+    recipe.reasons.extend(told)
     return recipe
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from onefit._validation import check_choice, check_positive
+from onefit.auto.rules import KERNELS, with_further_lams
 from onefit.choose.options import Options
 from onefit.files import DataError
 from onefit.grids import default_grid
@@ -17,10 +18,7 @@ from onefit.robust import mad
 
 Array = NDArray[Any]
 
-__all__ = ["choose_grid", "choose_kernels"]
-
-#: kernels to try where a search over several is a matter of seconds, and beyond
-KERNELS, KERNELS_BEYOND, MANY = ("rbf", "laplacian", "linear"), ("rbf",), 2000
+__all__ = ["choose_grid", "choose_kernels", "growing"]
 
 
 def choose_kernels(Z: Any, options: Options) -> tuple[tuple[str, ...], str]:
@@ -32,13 +30,8 @@ def choose_kernels(Z: Any, options: Options) -> tuple[tuple[str, ...], str]:
         check_choice(flag, name, [one for one in KNOWN_KERNELS if one != "precomputed"])
     if options.kernels:
         return options.kernels, f"kernels {', '.join(options.kernels)}, as asked"
-    if Z.shape[0] > MANY:
-        return KERNELS_BEYOND, (
-            f"kernel {', '.join(KERNELS_BEYOND)} alone: more than {MANY} rows are many ({flag} "
-            "adds others)"
-        )
     kernels = tuple(one for one in KERNELS if one != "laplacian") if issparse(Z) else KERNELS
-    return kernels, f"kernels {', '.join(kernels)}: a fast search tries them all"
+    return kernels, f"kernels {', '.join(kernels)} (change with {flag})"
 
 
 def choose_grid(
@@ -61,7 +54,17 @@ def choose_grid(
         for value in values:
             check_positive(options.word(name), value, f"give positive {name}")
     thresholds = {} if labels else _thresholds(options.loss or "squared", y)
+    if not labels and options.approximation is None and options.loss in (None, "squared"):
+        grids = [with_further_lams(grid) for grid in grids]
     return [_with_values(grid, options) | thresholds for grid in grids]
+
+
+def growing(options: Options) -> tuple[str, ...]:
+    """Parameters whose lists may grow: those that the caller did not give."""
+    if options.grid is not None or options.approximation is not None:
+        return ()
+    asked = {"gamma": options.gammas, "lam": options.lams}
+    return tuple(name for name, values in asked.items() if not values)
 
 
 def _with_values(grid: dict[str, Any], options: Options) -> dict[str, Any]:

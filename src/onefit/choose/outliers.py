@@ -36,7 +36,7 @@ FAR, PART = 5.0, 0.01
 MULTIPLES = (1.0, 2.0, 3.0)
 #: bandwidths and lams on either side of the squared loss's that are tried with Huber's; where time
 #: is short, fewer
-NEIGHBOURS = ((2, 1000), (0, 1000), (0, 2))
+NEIGHBOURS = ((2, 4), (0, 4), (0, 2))
 OVERDUE = "its search was given up when the time was over"
 
 

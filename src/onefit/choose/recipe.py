@@ -13,7 +13,7 @@ from onefit._validation import check_choice
 from onefit.choose.class_weight import choose_class_weight
 from onefit.choose.data_checks import find_copies, strong_columns, together
 from onefit.choose.encode import make_encoder
-from onefit.choose.grid import choose_grid, choose_kernels
+from onefit.choose.grid import choose_grid, choose_kernels, growing
 from onefit.choose.metric import choose_metric
 from onefit.choose.options import Options
 from onefit.choose.size import check_size
@@ -78,6 +78,10 @@ class Recipe:
         What was given up for lack of time.
     deadline : Deadline or None
         When it is to be done.
+    growing : tuple of str
+        Parameters whose lists may grow.
+    seed : int
+        For a sample of the rows.
     """
 
     task: str
@@ -97,6 +101,8 @@ class Recipe:
     reader: ColumnReader | None = field(default=None, repr=False)
     notes: list[str] = field(default_factory=list)
     strong: list[tuple[Any, float]] = field(default_factory=list)
+    growing: tuple[str, ...] = ()
+    seed: int = 0
 
     @property
     def params(self) -> dict[str, Any]:
@@ -140,7 +146,8 @@ def make_recipe(table: Table, options: Options, told: bool = False) -> Recipe:
         task, encoder, Z, y, search, compare, reasons, options.calibrate, groups,
         table.weights, metric, options.may_be_robust and task == "regression" and y.ndim == 1,
         reader=table.reader, notes=[*table.notes, *notes],
-        strong=strong_columns(table, y, task, groups),
+        strong=strong_columns(table, y, task, groups), growing=growing(options),
+        seed=options.seed,
     )  # fmt: skip
 
 

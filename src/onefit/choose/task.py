@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 
 from onefit._validation import check_choice
+from onefit.auto.rules import are_codes
 from onefit.choose.options import Options
 from onefit.files import DataError, shown
 from onefit.tables import LABELS, Table
@@ -23,8 +24,10 @@ TASKS = ("auto", "regression", "classification")
 def choose_task(table: Table, options: Options) -> tuple[str, str]:
     """The task, and why.
 
-    Text and truth values are labels, and so are whole numbers of at most 20 values, each of which
-    stands in two rows at least; all other numbers are amounts.
+    Text and truth values are labels, and so are two different whole numbers, and the codes 0, 1,
+    ..., k - 1 or 1, 2, ..., k of at most 20 classes, each of which has two rows at least. All other
+    numbers are amounts: whole numbers that begin elsewhere or leave values out, such as grades
+    from 3 to 8 and counts, are a scale whose order means something.
     """
     check_choice(options.word("task"), options.task, TASKS)
     y, name = table.y, shown(table.target)
@@ -47,10 +50,16 @@ def choose_task(table: Table, options: Options) -> tuple[str, str]:
             f"{shown(values[0])}"
         )
     whole = bool((values == np.round(values)).all())
-    if whole and values.size <= LABELS and counts.min() > 1:
+    if whole and counts.min() > 1 and are_codes(values):
         return "classification", (
-            f"classification: the target {name} holds {values.size} different whole numbers "
-            f"({regression} if they are amounts)"
+            f"classification: the target {name} holds {values.size} different whole numbers, which "
+            f"look like codes of classes ({regression} if they are amounts)"
+        )
+    if whole and values.size <= LABELS:
+        return "regression", (
+            f"regression: the target {name} holds {values.size} whole numbers from "
+            f"{values[0]:g} to {values[-1]:g}, which look like an ordered scale "
+            f"({options.said('task', 'classification')} if they are codes of classes)"
         )
     return "regression", f"regression: the target {name} holds {values.size} different numbers"
 

@@ -15,7 +15,7 @@ from onefit import plan
 from onefit.choose.data_checks import about_notes
 from onefit.choose.encode import describe
 from onefit.choose.familiar import Familiar, columns_with_gaps
-from onefit.choose.fit import fit_recipe, in_time
+from onefit.choose.fit import fit_recipe, in_time, narrowed
 from onefit.choose.options import Options
 from onefit.choose.recipe import Recipe, checked_splits, make_recipe
 from onefit.choose.stages import plan_stages, show_stages
@@ -159,7 +159,7 @@ def select_model(
     recipe = make_recipe(table, options, told=outputs.report is not None)
     recipe.search.set_params(journal=journal.path)
     with journal.on_interrupt():
-        recipe = fit_recipe(in_time(recipe, deadline), progress)
+        recipe = fit_recipe(in_time(narrowed(recipe), deadline), progress)
     seconds = perf_counter() - start
     recipe = _compared(recipe, seconds, journal)
     model = None if outputs.model is None else model_of(recipe, table, source, options)

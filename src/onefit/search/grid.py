@@ -7,9 +7,10 @@ they share one kernel matrix, whatever their losses, thresholds, scalings and in
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,7 @@ CONVERSIONS = {
     ),
 }
 
-__all__ = ["Job", "Machine", "candidates", "jobs", "machines"]
+__all__ = ["Job", "Machine", "Planned", "candidates", "jobs", "jobs_by", "machines"]
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,63 @@ class Job:
     kernel: Kernel
     machines: tuple[Machine, ...]
     tiled: bool = False
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The candidates of a search, and the jobs that evaluate them.
+
+    Attributes
+    ----------
+    candidates : list of dict
+    machine : estimator
+        The first of them, which knows columns, classes and targets; it stands for all in scoring.
+    jobs : list of Job
+        With their methods.
+    choices : list of Choice
+        What a cost model chose, one per machine in the order of the jobs.
+    """
+
+    candidates: list[dict[str, Any]] = field(repr=False)
+    machine: Any
+    jobs: list[Job] = field(repr=False)
+    choices: list[Any]
+
+    @property
+    def continuous(self) -> bool:
+        """Whether any machine's lams are to be refined."""
+        return any(machine.continuous for job in self.jobs for machine in job.machines)
+
+    @property
+    def plain(self) -> bool:
+        """Whether held-out values of every machine have the columns of the targets."""
+        return all(one.spec.coding.columns_are_targets for job in self.jobs for one in job.machines)
+
+    def machine_of(self, index: int) -> Any:
+        """The estimator of a candidate, for the same rows and targets."""
+        return self.machine._with_params(**clone(self.candidates[index], safe=False))
+
+    def spec_of(self, index: int) -> Spec:
+        """The spec of a candidate, but for lam."""
+        machines = (machine for job in self.jobs for machine in job.machines)
+        return next(machine.spec for machine in machines if index in machine.indices)
+
+    @cached_property
+    def lams(self) -> Array:
+        """The lam of every candidate."""
+        lams = np.empty(len(self.candidates))
+        for machine in (machine for job in self.jobs for machine in job.machines):
+            lams[list(machine.indices)] = machine.lams
+        return lams
+
+    @cached_property
+    def gammas(self) -> Array:
+        """The gamma of every candidate, the mean of several; infinite for kernels without one."""
+        gammas = np.empty(len(self.candidates))
+        for job in self.jobs:
+            for machine in job.machines:
+                gammas[list(machine.indices)] = np.mean(getattr(job.kernel, "gamma", np.inf))
+        return gammas
 
 
 def candidates(
@@ -121,7 +179,7 @@ def _check_useful(estimator: Any, part: Mapping[str, Any]) -> None:
     fixed = copy(estimator)
     for name in part:  # what the grid sets is not at the mercy of the estimator
         vars(fixed).pop(name, None)
-    warn_of_unused(fixed, choices, level=7)
+    warn_of_unused(fixed, choices, level=8)
 
 
 def machines(estimator: Any, found: Sequence[dict[str, Any]]) -> list[Machine]:
@@ -158,10 +216,19 @@ def _set(fresh: Any, params: dict[str, Any]) -> Any:
 
 def jobs(found: Iterable[Machine], X: Any, Y: Array, s: Array) -> list[Job]:
     """Group machines by features and kernel, resolved on rows X, targets Y and weights s."""
+
+    def resolve(spec: Spec) -> Kernel:
+        return spec.resolve_kernel(X, spec.coding.weights(Y, s))
+
+    return jobs_by(found, resolve)
+
+
+def jobs_by(found: Iterable[Machine], resolve: Callable[[Spec], Kernel]) -> list[Job]:
+    """Group machines by features and kernel, which ``resolve`` makes from a spec."""
     groups: dict[Hashable, tuple[Kernel, list[Machine]]] = {}
     for machine in found:
         spec = machine.spec
-        kernel = spec.resolve_kernel(X, spec.coding.weights(Y, s))
+        kernel = resolve(spec)
         key = _hashable(kernel), spec.approximation and spec.approximation.key
         groups.setdefault(key, (kernel, []))[1].append(machine)
     return [Job(kernel, tuple(group)) for kernel, group in groups.values()]

@@ -1,0 +1,178 @@
+"""A race on a sample of rows: kernels and bandwidths that the search on all rows still has to try.
+
+No kernel is left out for the number of rows alone. The plan says how long a search over the whole
+grid will take (:mod:`onefit.plan`); where that is longer than a race on a sample pays for, every
+kernel and bandwidth is cross-validated on a random sample first. On all rows the search then
+tries, of each kernel, the best bandwidth of the sample and its neighbours in the grid, with all
+lams. A kernel whose best score on the sample is further from the best one of all than
+``MAX_STANDARD_ERRORS`` standard errors is left out.
+
+Ranks on a sample are estimates. The best bandwidth changes with the number of rows, but slowly, and
+where the winner on all rows lies at the end of its narrowed list, the list grows again
+(:mod:`onefit.search.extend`).
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+    TimeSeriesSplit,
+)
+
+from onefit.fallback import planned_seconds
+from onefit.plan import duration
+from onefit.search.setup import set_up
+from onefit.search_cv import KernelSearchCV
+
+__all__ = ["Narrowed", "narrow"]
+
+Array = NDArray[Any]
+
+#: a search that is expected to take no longer tries every candidate on all rows
+AFFORDED_SECONDS = 20.0
+#: rows of the sample, and rows of each class at least, where there are so many
+SAMPLE_ROWS, CLASS_ROWS = 1500, 20
+#: a kernel further from the best one is left out; its standard error is that of the sample
+MAX_STANDARD_ERRORS = 5.0
+#: bandwidths on each side of the sample's best that are tried on all rows
+NEIGHBOURS = 1
+#: splitters that split any number of rows
+SPLITTERS = (KFold, StratifiedKFold, GroupKFold, StratifiedGroupKFold, TimeSeriesSplit)
+
+
+@dataclass(frozen=True)
+class Narrowed:
+    """A smaller grid, and why.
+
+    Attributes
+    ----------
+    param_grid : list of dict
+        A dict for each kernel that is left.
+    reason : str
+    """
+
+    param_grid: list[dict[str, Any]]
+    reason: str
+
+
+def narrow(
+    search: KernelSearchCV,
+    X: Any,
+    y: Array,
+    sample_weight: Any = None,
+    groups: Any = None,
+    seed: int = 0,
+    afforded_seconds: float = AFFORDED_SECONDS,
+    sample_rows: int = SAMPLE_ROWS,
+) -> Narrowed | None:
+    """Race the kernels of a search on a sample; None if all of them are to be tried on all rows.
+
+    Parameters
+    ----------
+    search : KernelSearchCV
+        Not fitted, and not changed. Its grid has a dict of lists for each kernel.
+    X, y : data
+    sample_weight, groups : arrays of shape (n,), default=None
+    seed : int, default=0
+        For the sample.
+    afforded_seconds : float
+        No race where the plan of the search is below that.
+    sample_rows : int
+        No race where there are fewer than twice as many rows.
+    """
+    n = X.shape[0]
+    grid = search.param_grid
+    if n < 2 * sample_rows or search.estimator.approximation is not None:
+        return None
+    planned, _ = planned_seconds(set_up(search, X, y, sample_weight, {"groups": groups}))
+    if planned <= afforded_seconds:
+        return None
+    rows = _sample(y if is_classifier(search.estimator) else None, n, sample_rows, seed)
+    raced = _race(search, X, y, sample_weight, groups, rows)
+    metric = "score" if "mean_test_score" in raced.cv_results_ else next(iter(raced.scorer_))
+    values, errors = _scores(raced, metric)
+    kept, left_out = [], []
+    for part, mine in zip(grid, _places(grid, raced.cv_results_["params"]), strict=True):
+        best = mine[int(np.nanargmax(values[mine]))]
+        apart = float(np.nanmax(values) - values[best])
+        if apart > MAX_STANDARD_ERRORS * errors[best]:
+            left_out += part["kernel"]
+        else:
+            kept.append(_near(part, raced.cv_results_["params"][best]))
+    words = ", ".join(
+        f"{part['kernel'][0]} ({len(part['gamma'])} bandwidths)"
+        if "gamma" in part
+        else str(part["kernel"][0])
+        for part in kept
+    )
+    without = f"; far behind and left out: {', '.join(left_out)}" if left_out else ""
+    return Narrowed(
+        kept,
+        f"kernels were raced on {rows.size:,} of the {n:,} rows, because all candidates on all "
+        f"rows would take about {duration(planned)}: all rows decide among {words}{without}",
+    )
+
+
+def _sample(labels: Array | None, n: int, size: int, seed: int) -> Array:
+    """Rows in their order; of every class some."""
+    random = np.random.default_rng(seed)
+    chosen = np.zeros(n, dtype=bool)
+    chosen[random.permutation(n)[:size]] = True
+    if labels is not None:
+        for label in np.unique(labels):
+            mine = random.permutation(np.flatnonzero(labels == label))
+            missing = min(CLASS_ROWS, mine.size) - int(chosen[mine].sum())
+            chosen[mine[~chosen[mine]][: max(missing, 0)]] = True
+    return np.flatnonzero(chosen)
+
+
+def _race(
+    search: KernelSearchCV, X: Any, y: Array, sample_weight: Any, groups: Any, rows: Array
+) -> KernelSearchCV:
+    """The same search on some rows, without a winner's fit."""
+    raced: KernelSearchCV = clone(search)
+    cv = search.cv if isinstance(search.cv, SPLITTERS) else 5
+    raced.set_params(cv=cv, refit=False, journal=None, probabilities=None, verbose=0)
+    given = {"sample_weight": sample_weight, "groups": groups}
+    params = {name: np.asarray(one)[rows] for name, one in given.items() if one is not None}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of a sample that nobody asked for
+        raced.fit(X[rows], y[rows], **params)
+    return raced
+
+
+def _scores(raced: KernelSearchCV, metric: str) -> tuple[Array, Array]:
+    """What candidates are chosen by, the larger the better, and standard errors."""
+    table = raced.cv_results_
+    how = "mean" if raced.aggregate == "mean" else raced.aggregate
+    values = np.asarray(table[f"{how}_test_{metric}"], dtype=np.float64)
+    errors = np.asarray(table.get(f"se_test_{metric}", np.full(values.shape, np.inf)))
+    return values, np.where(np.isfinite(errors), errors, np.inf)
+
+
+def _places(grid: list[dict[str, Any]], params: list[dict[str, Any]]) -> list[Array]:
+    """The candidates of each part of a grid, which come one part after the other."""
+    sizes = [int(np.prod([len(values) for values in part.values()])) for part in grid]
+    ends = np.cumsum(sizes)
+    if ends[-1] != len(params):
+        raise ValueError(f"the grid has {ends[-1]} candidates and {len(params)} were scored")
+    return [np.arange(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+
+
+def _near(part: dict[str, Any], best: dict[str, Any]) -> dict[str, Any]:
+    """A kernel's part of the grid, with the bandwidths beside the best one alone."""
+    if "gamma" not in part:
+        return dict(part)
+    gammas = sorted(part["gamma"])
+    place = gammas.index(best["gamma"])
+    return dict(part, gamma=gammas[max(place - NEIGHBOURS, 0) : place + NEIGHBOURS + 1])

@@ -1,0 +1,238 @@
+"""Grids that grow: where the best candidate lies at the end of a list, further values are tried.
+
+A winner at the smallest or the largest gamma or lam of its list says that the list ends too early.
+If it is better than the best candidate with another value by ``MIN_GAIN`` standard errors of its
+score, the part of the grid that holds it gets further values on that side, evenly in the logarithm
+with the spacing that the list has there, and the search is run again. Its journal has the finished
+kernels and lams, so that only the new values cost anything. This ends when the winner lies inside,
+where the score tends to a limit (towards flat kernels and small lams it often does), after
+``MAX_ROUNDS`` rounds, or where arithmetic ends: with mean scaling K / n + lam I is factored,
+whose largest eigenvalue is at most the mean of K(x, x), so that a lam below eps times that mean is
+lost in rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from onefit.kernels import resolve_kernel
+
+__all__ = ["edge_reasons", "extended_grid", "fit_growing", "lam_limits", "winner_edges"]
+
+#: rounds of growth, and values that a round adds to a list
+MAX_ROUNDS, NEW_VALUES = 4, {"gamma": 2, "lam": 3}
+#: standard errors of its score by which a winner at an end is better than without that end
+MIN_GAIN = 0.1
+#: least and largest ratio of new neighbours
+MIN_RATIO, MAX_RATIO = 1.5, 10.0
+#: the smallest lam is this many units of rounding; the largest is this many times the diagonal
+LAM_ROUNDINGS, LARGEST_LAM = 16.0, 10.0
+
+
+def winner_edges(search: Any, names: Sequence[str] = ("gamma", "lam")) -> dict[str, int]:
+    """The lists at whose end the winner lies: -1 for the low end, 1 for the high end.
+
+    Parameters
+    ----------
+    search : KernelSearchCV
+        Fitted, with a grid of lists.
+    names : sequence of str
+        Parameters to look at. Lists with a single value have no end.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_friedman1
+    >>> from onefit import KernelRegressor, KernelSearchCV
+    >>> X, y = make_friedman1(60, random_state=0)
+    >>> grid = {"gamma": [0.1, 1.0], "lam": [1e-1, 1e0, 1e1]}
+    >>> winner_edges(KernelSearchCV(KernelRegressor(), grid).fit(X, y))
+    {'gamma': -1, 'lam': -1}
+    """
+    part, best = _part(search), search.best_params_
+    found = {}
+    for name in names:
+        values = _numbers(part.get(name, []))
+        if len(values) > 1 and best[name] in (values[0], values[-1]):
+            found[name] = -1 if best[name] == values[0] else 1
+    return found
+
+
+def extended_grid(
+    search: Any,
+    names: Sequence[str] = ("gamma", "lam"),
+    limits: Mapping[str, tuple[float, float]] | None = None,
+) -> list[dict[str, Any]] | None:
+    """The grid with further values where the winner lies at an end; None if nothing is to be added.
+
+    Parameters
+    ----------
+    search : KernelSearchCV
+        Fitted, with a grid of lists.
+    names : sequence of str
+        Parameters whose lists may grow.
+    limits : mapping, default=None
+        From names to the least and the largest value.
+    """
+    part = _part(search)
+    longer = {}
+    for name, side in winner_edges(search, names).items():
+        low, high = (limits or {}).get(name, (0.0, np.inf))
+        values = _numbers(part[name])
+        new = [value for value in _beyond(values, side, NEW_VALUES[name]) if low <= value <= high]
+        if new:
+            longer[name] = sorted([*values, *new])
+    if not longer:
+        return None
+    return [part | longer if one is part else one for one in _parts(search)]
+
+
+def lam_limits(search: Any, X: Any) -> tuple[float, float]:
+    """The lams between rounding and a constant prediction, for the kernel of the winner."""
+    best, estimator = search.best_params_, search.estimator
+    shape = {name: best.get(name, getattr(estimator, name)) for name in ("degree", "coef0")}
+    kernel = resolve_kernel(
+        best.get("kernel", estimator.kernel), X, best.get("gamma", estimator.gamma), **shape
+    )
+    size = float(np.mean(kernel.diag(X), dtype=np.float64))
+    size = (size if size > 0.0 else 1.0) * (X.shape[0] if estimator.scaling == "total" else 1)
+    return LAM_ROUNDINGS * float(np.finfo(np.float64).eps) * size, LARGEST_LAM * size
+
+
+def fit_growing(
+    search: Any,
+    X: Any,
+    y: Any,
+    params: Mapping[str, Any],
+    names: Sequence[str] = ("gamma", "lam"),
+    may_grow: Callable[[], bool] = lambda: True,
+) -> list[str]:
+    """Fit a search, and again with a longer grid while its winner lies at an end.
+
+    Parameters
+    ----------
+    search : KernelSearchCV
+        It is fitted, and its ``param_grid`` grows. Without a journal it has a temporary one.
+    X, y : data
+    params : mapping
+        ``sample_weight`` and ``groups``, where there are any.
+    names : sequence of str
+        Parameters whose lists may grow; with none this is ``search.fit``.
+    may_grow : callable, default=lambda: True
+        Asked before each round: whether there is time for another one.
+
+    Returns
+    -------
+    list of str
+        What grew, and where the winner still lies at an end.
+    """
+    if not names:
+        search.fit(X, y, **params)
+        return []
+    given = search.journal
+    with TemporaryDirectory() as folder:
+        search.set_params(journal=folder if given is None else given)
+        try:
+            return _fit_growing(search, X, y, params, names, may_grow)
+        finally:
+            search.set_params(journal=given)
+
+
+def _fit_growing(
+    search: Any,
+    X: Any,
+    y: Any,
+    params: Mapping[str, Any],
+    names: Sequence[str],
+    may_grow: Callable[[], bool],
+) -> list[str]:
+    search.fit(X, y, **params)
+    grown: set[str] = set()
+    for _ in range(MAX_ROUNDS):
+        edges = _steep_edges(search, names)
+        limits = {"lam": lam_limits(search, X)} if "lam" in edges else {}
+        longer = extended_grid(search, list(edges), limits)
+        if longer is None or not may_grow():
+            break
+        grown |= set(edges)
+        search.set_params(param_grid=longer).fit(X, y, **params)
+    told = []
+    if grown:
+        told.append(
+            f"the grid of {' and '.join(sorted(grown))} was extended, because the best candidate "
+            "was at its end"
+        )
+    return told + edge_reasons(search, names)
+
+
+def edge_reasons(search: Any, names: Sequence[str] = ("gamma", "lam")) -> list[str]:
+    """A sentence for each list at whose end the winner lies, where that matters."""
+    best = search.best_params_
+    return [
+        f"the best {name} ({best[name]:.3g}) is the {'smallest' if side < 0 else 'largest'} that "
+        "was tried: a better one may lie beyond"
+        for name, side in _steep_edges(search, names).items()
+    ]
+
+
+def _steep_edges(search: Any, names: Sequence[str]) -> dict[str, int]:
+    """The ends that the winner lies at, where other values are worse by more than a little."""
+    found, best = winner_edges(search, names), search.best_params_
+    values, error = _scores(search)
+    steep = {}
+    for name, side in found.items():
+        others = [i for i, one in enumerate(search.cv_results_["params"])
+                  if one.get(name) != best[name]]  # fmt: skip
+        gain = values[search.best_index_] - np.nanmax(values[others], initial=-np.inf)
+        if gain > MIN_GAIN * error:
+            steep[name] = side
+    return steep
+
+
+def _scores(search: Any) -> tuple[Any, float]:
+    """What candidates are chosen by, the larger the better, and the winner's standard error.
+
+    The standard error is 0 where it is not known.
+    """
+    table = search.cv_results_
+    if "criterion" in table:
+        return -np.asarray(table["criterion"], dtype=np.float64), 0.0
+    metric = search.refit if search.multimetric_ else "score"
+    values = np.asarray(table[f"{search.aggregate}_test_{metric}"], dtype=np.float64)
+    errors = table.get(f"se_test_{metric}", np.zeros(values.size))
+    return values, float(np.nan_to_num(errors[search.best_index_]))
+
+
+def _parts(search: Any) -> list[dict[str, Any]]:
+    grid = search.param_grid
+    return [grid] if isinstance(grid, Mapping) else list(grid)  # type: ignore[list-item]
+
+
+def _part(search: Any) -> dict[str, Any]:
+    """The first part of the grid that holds the winner."""
+    best = search.best_params_
+    for part in _parts(search):
+        if set(part) == set(best) and all(
+            any(one is value or one == value for one in part[name]) for name, value in best.items()
+        ):
+            return part
+    return {}
+
+
+def _numbers(values: Any) -> list[float]:
+    """A list of numbers in ascending order; empty if it is not one."""
+    found = list(values)
+    if any(isinstance(one, str) or np.ndim(one) != 0 for one in found):
+        return []
+    return sorted({float(one) for one in found})
+
+
+def _beyond(values: Sequence[float], side: int, count: int) -> list[float]:
+    """Further values at one end, with the spacing that is there."""
+    low, high = (values[0], values[1]) if side < 0 else (values[-2], values[-1])
+    ratio = float(np.clip(high / low, MIN_RATIO, MAX_RATIO)) ** side
+    end = values[0] if side < 0 else values[-1]
+    return [end * ratio ** (i + 1) for i in range(count)]
