@@ -27,7 +27,7 @@ def test_json_is_one_document_and_agrees_with_the_library(onefit, csv):
     done = onefit("select", csv, "--target", "price", "--drop", "kind", *SMALL, "--format", "json")
     assert done.exit_code == 0, done.stderr
     found = json.loads(done.stdout)
-    assert (found["task"], found["candidates"], found["splits"]) == ("regression", 156, 4)
+    assert (found["task"], found["candidates"], found["splits"]) == ("regression", 252, 4)
     data = {"file": "data.csv", "rows": 80, "columns": 4, "target": "price", "seed": 0}
     assert found["data"] == data
     assert [one["rank"] for one in found["ranking"]] == list(range(1, 11))
@@ -68,7 +68,7 @@ def test_the_table_says_what_was_chosen_and_why(onefit, csv):
     assert done.exit_code == 0, done.stderr
     for words in (
         "regression: the target 'price' holds 80 different numbers",
-        "Best of 156 candidates",
+        "Best of 252 candidates",
         "Chosen: gamma=",
         "Expected root mean squared error",
         "95% interval",
@@ -92,7 +92,7 @@ def test_model_and_results_come_back(onefit, csv, frame, tmp_path):
     model, results, report = (tmp_path / name for name in ("m.skops", "r.parquet", "r.json"))
     select = ("select", csv, "--target", "price", "--drop", "kind", *SMALL)
     assert onefit(*select, "--model", model, "--results", results).exit_code == 0
-    assert len(pd.read_parquet(results)) == 156
+    assert len(pd.read_parquet(results)) == 252
     assert onefit(*select, "--results", report).exit_code == 0
     columns = {"param_lam", "mean_test_score", "exact", "method", "error"}
     assert columns <= set(pd.read_parquet(results)) & set(pd.read_json(report))
@@ -314,7 +314,7 @@ def test_explain_runs_nothing(onefit, csv, monkeypatch):
     assert done.exit_code == 0, done.stderr
     assert "Plan: 37 kernels x 18 lambdas x 5 splits" in done.stdout
     document = json.loads(onefit(*explain, "--format", "json").stdout)
-    assert document["candidates"] == 325
+    assert document["candidates"] == 666
     for one in document["plans"]:
         assert one["chosen"] in {method["method"] for method in one["methods"]}
 
@@ -343,7 +343,7 @@ def test_the_demo(onefit, tmp_path):
     done = onefit("demo", "--report", report)
     assert done.exit_code == 0, done.stderr
     assert "Plan: 37 kernels" in done.stdout
-    assert "Best of 325 candidates" in done.stdout
+    assert "Best of 666 candidates" in done.stdout
     assert "<h1>diabetes: progression</h1>" in report.read_text(encoding="utf-8")
 
 

@@ -50,7 +50,7 @@ def winner_edges(search: Any, names: Sequence[str] = ("gamma", "lam")) -> dict[s
     >>> X, y = make_friedman1(60, random_state=0)
     >>> grid = {"gamma": [0.1, 1.0], "lam": [1e-1, 1e0, 1e1]}
     >>> winner_edges(KernelSearchCV(KernelRegressor(), grid).fit(X, y))
-    {'gamma': -1, 'lam': -1}
+    {'gamma': 1, 'lam': -1}
     """
     part, best = _part(search), search.best_params_
     found = {}
