@@ -53,6 +53,7 @@ def profile(flags) -> list[dict]:
 
 def _city_blocks(flags) -> list[dict]:
     """Ways to a tile of city-block distances; the third is ours."""
+    from onefit.kernels import Gaussian, Laplace
     from onefit.linalg.torch_arrays import summed_gaps
 
     side = 512 if flags.device == "cpu" else 8192
@@ -81,6 +82,13 @@ def _city_blocks(flags) -> list[dict]:
             return out
 
         ways["column by column, fused (jiterator)"] = by_fused_column
+        from onefit.linalg.triton_arrays import manhattan
+
+        ways["Triton"] = lambda: manhattan(X, X)
+        gaussian = Gaussian(0.1)
+        ways["for comparison: the whole Gaussian matrix"] = lambda: gaussian(X)
+        laplace = Laplace(0.1)
+        ways["for comparison: the whole Laplace matrix"] = lambda: laplace(X)
     found = []
     for name, way in ways.items():
         try:
