@@ -37,7 +37,7 @@ def main() -> None:
                 V[random.permutation(ROWS)[int(part * ROWS) :]] = 0.0
                 found = {"dtype": dtype.__name__, "columns": columns, "part of the rows": part}
                 for name, most in (("gathered ms", 1.0), ("whole ms", 0.0)):
-                    blas._MOST = blas._MOST_ALONE = most
+                    blas._MAX_GATHERED_SHARE = blas._MAX_GATHERED_SHARE_OF_ONE = most
                     found[name] = milliseconds(lambda K=K, V=V: blas.row_product(K, V))
                 rows.append(found)
     print(harness.table(rows))

@@ -40,7 +40,7 @@ def late(monkeypatch: pytest.MonkeyPatch) -> None:
         return (86400.0 if whole else seconds), full
 
     monkeypatch.setattr(fallback, "planned_seconds", slow)
-    monkeypatch.setattr(fallback, "FEATURES", (20,))
+    monkeypatch.setattr(fallback, "FEATURE_COUNTS", (20,))
 
 
 def test_time_enough_changes_nothing() -> None:

@@ -87,8 +87,8 @@ __all__ = ["EXACT_TOLERANCE", "Bound", "Candidates", "stretch"]
 EXACT_TOLERANCE = 1e-6
 #: rows up to which the sharper bound is taken: it holds four matrices of them
 MAX_SHARP_BOUND_ROWS = 3000
-#: trials for the bracket of an intercept, each WIDER times as wide as the last
-TRIALS, WIDER = 4, 32.0
+#: trials for the bracket of an intercept, each BRACKET_RATIO times as wide as the last
+MAX_BRACKET_TRIALS, BRACKET_RATIO = 4, 32.0
 
 
 @dataclass(frozen=True)
@@ -334,7 +334,7 @@ class Candidates:
         size = np.abs(here) + rounding
         beta = 4.0 * size / (s * self.loss.curvature(y, v)).sum(axis=0)
         left = every
-        for _ in range(TRIALS):
+        for _ in range(MAX_BRACKET_TRIALS):
             beta[left] = (
                 np.where(np.isfinite(beta[left]), beta[left], 0.0) + 4.0 * EPSILON * far[left]
             )
@@ -343,7 +343,7 @@ class Candidates:
             left = left[outside]
             if left.size == 0:
                 break
-            beta[left] = WIDER * np.maximum(beta[left], EPSILON)
+            beta[left] = BRACKET_RATIO * np.maximum(beta[left], EPSILON)
         width = np.zeros_like(beta)
         for k in left:
             beta[k], width[k] = self._flat(int(k), v[:, k])

@@ -77,7 +77,7 @@ def check_close(one, other) -> None:
 
 def choose_only(monkeypatch, method: str) -> None:
     """Let the cost model choose this method, whatever the machine's speed."""
-    monkeypatch.setattr("onefit.plan.choice.AUTO", {True: (method,), False: ("exact",)})
+    monkeypatch.setattr("onefit.plan.choice.AUTO_METHODS", {True: (method,), False: ("exact",)})
 
 
 @pytest.fixture

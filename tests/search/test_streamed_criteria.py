@@ -88,7 +88,7 @@ CASES: dict[str, tuple[Any, Any, Any, str | None]] = {
 def test_criteria_are_those_in_memory(
     frame: pd.DataFrame, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("onefit.stream.arrays.PIECE", 150)  # so that there are several chunks
+    monkeypatch.setattr("onefit.stream.arrays.PIECE_ROWS", 150)  # so that there are several chunks
     machine, criterion, target, weight = CASES[name]
     y, s = frame[target].to_numpy(), None if weight is None else frame[weight].to_numpy()
     grid = GRID if machine.scaling == "mean" else GRID | {"lam": [N * lam for lam in GRID["lam"]]}
@@ -153,7 +153,7 @@ def test_no_row_is_counted_twice(frame: pd.DataFrame, monkeypatch: pytest.Monkey
     rows = open_rows(rows_of(frame), frame["y"].to_numpy())
     search = KernelSearchCV(KernelRegressor(**NYSTROM), GRID, cv=CV, criterion="gcv")
     together = search.fit(rows).cv_results_["criterion"]
-    monkeypatch.setattr("onefit.search.passes.ROOM", 1)
+    monkeypatch.setattr("onefit.search.passes.MAX_PASS_ELEMENTS", 1)
     np.testing.assert_array_equal(search.fit(rows).cv_results_["criterion"], together)
 
 

@@ -80,7 +80,7 @@ def test_rows_that_are_brought_to_a_device(
 ) -> None:
     """By this process, without Dask; and once more from where it was interrupted."""
     X, y = Xy
-    monkeypatch.setattr("onefit.stream.arrays.PIECE", 100)
+    monkeypatch.setattr("onefit.stream.arrays.PIECE_ROWS", 100)
     monkeypatch.setattr("onefit.stream.progress.PAUSE_SECONDS", -1.0)
     features = nystrom_map(Gaussian(0.3), X[:40])
     gram = Gram(features, Centre.of(features, X[:50], y[:50, None]))

@@ -48,7 +48,7 @@ MAX_CACHED_SUMS = 8
 #: numbers that the blocks of a fold may take for several c together, in n^2
 MAX_BLOCK_ELEMENTS_PER_N2 = 1.0
 #: rows whose squares are taken at a time, here and on a device
-PIECE, TALL = 64, 4096
+HOST_SQUARE_ROWS, DEVICE_SQUARE_ROWS = 64, 4096
 
 
 class Spectrum:
@@ -153,7 +153,7 @@ class Spectrum:
         rows = np.arange(self.v.size) if rows is None else rows
         weights = np.asfortranarray(weights, dtype=self.values.dtype)
         xp = self.arrays
-        size = PIECE if xp.on_host else TALL
+        size = HOST_SQUARE_ROWS if xp.on_host else DEVICE_SQUARE_ROWS
         pieces = (rows[first : first + size] for first in range(0, rows.size, size))
         return np.concatenate(
             [xp.square_sums(xp.rows(self.vectors, piece), weights) for piece in pieces]

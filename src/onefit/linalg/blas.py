@@ -90,7 +90,7 @@ def fortran(a: Array) -> Array:
 _GATHER_ROWS = 64
 #: the part of the rows beyond which reading all of them costs less than gathering those, for
 #: several columns and for one (benchmarks/row_product.py)
-_MOST, _MOST_ALONE = 0.7, 0.25
+_MAX_GATHERED_SHARE, _MAX_GATHERED_SHARE_OF_ONE = 0.7, 0.25
 
 
 def submatrix(a: Array, rows: Indices, columns: Indices) -> Array:
@@ -127,7 +127,8 @@ def dots(a: Array, b: Array) -> Array:
 def row_product(a: Array, b: Array) -> Array:
     """a b for a symmetric a, reading only the rows of a that some column of b needs."""
     rows = np.flatnonzero(b.any(axis=1))
-    if rows.size > (_MOST if b.shape[1] > 1 else _MOST_ALONE) * a.shape[0]:
+    most = _MAX_GATHERED_SHARE if b.shape[1] > 1 else _MAX_GATHERED_SHARE_OF_ONE
+    if rows.size > most * a.shape[0]:
         return matmul(a, b[:, 0])[:, None] if b.shape[1] == 1 else matmul(a, b)
     a = a.T if a.flags.f_contiguous else a  # rows that lie in a row, as in submatrix
     out = np.zeros(b.shape, dtype=a.dtype, order="F")
@@ -343,9 +344,9 @@ def smallest_eigenvalue(a: Array) -> float:
 
 
 #: columns moved, and columns reduced, at a time
-_MOVED, _REDUCED = 64, 16
+_MOVED_COLUMNS, _REDUCED_COLUMNS = 64, 16
 #: reflections applied at a time: few of them to small matrices, products with which need no packing
-_APPLIED = {True: 8, False: 32}
+_REFLECTIONS = {True: 8, False: 32}
 #: numbers that LAPACK keeps for itself when it applies them
 _LAPACK_WORK_ELEMENTS = 65 * 64
 
@@ -368,7 +369,7 @@ class Reflections(NamedTuple):
         n, last, width = self.columns.shape[0], first + block.shape[0], block.shape[1]
         out = np.zeros((n, width), dtype=block.dtype, order="F")
         out[first:last] = block
-        size = _APPLIED[n <= _MAX_DIVIDE_AND_CONQUER_ROWS] * width + _LAPACK_WORK_ELEMENTS
+        size = _REFLECTIONS[n <= _MAX_DIVIDE_AND_CONQUER_ROWS] * width + _LAPACK_WORK_ELEMENTS
         out, _, _ = _lapack("ormqr", out)(
             "L", "N", self.columns[:, :last], self.scales[:last], out, size, overwrite_c=1
         )
@@ -377,7 +378,7 @@ class Reflections(NamedTuple):
     def coordinates(self, a: Array) -> Array:
         """H'a."""
         size = (
-            _APPLIED[a.shape[0] <= _MAX_DIVIDE_AND_CONQUER_ROWS] * a.shape[1]
+            _REFLECTIONS[a.shape[0] <= _MAX_DIVIDE_AND_CONQUER_ROWS] * a.shape[1]
             + _LAPACK_WORK_ELEMENTS
         )
         out, _, _ = _lapack("ormqr", a)("L", "T", self.columns, self.scales, a, size)
@@ -392,10 +393,10 @@ def tridiagonal(a: Array, overwrite: bool = False) -> tuple[Array, Array, Reflec
     """
     n = a.shape[0]
     reduced, diagonal, beside, tau, _ = _lapack("sytrd", a)(
-        _column_major(a), lower=1, lwork=_REDUCED * n, overwrite_a=overwrite
+        _column_major(a), lower=1, lwork=_REDUCED_COLUMNS * n, overwrite_a=overwrite
     )
-    for last in range(n, 1, -_MOVED):
-        first = max(1, last - _MOVED)
+    for last in range(n, 1, -_MOVED_COLUMNS):
+        first = max(1, last - _MOVED_COLUMNS)
         reduced[:, first:last] = reduced[:, first - 1 : last - 1]
     reduced[:, 0] = 0.0
     H = Reflections(np.asarray(reduced), np.concatenate([np.zeros(1, tau.dtype), tau]))

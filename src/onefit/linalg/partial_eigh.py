@@ -38,7 +38,7 @@ from onefit.linalg.arrays import arrays_of
 __all__ = ["PartialEigh"]
 
 #: fewest rows of a block, and the largest number of blocks (benchmarks/ablation.py)
-SMALLEST, MOST = 125, 8
+MIN_BLOCK_ROWS, MAX_BLOCKS = 125, 8
 #: rows that are permuted at a time
 PERMUTED_ROWS = 64
 
@@ -72,7 +72,7 @@ class PartialEigh:
         are where A is.
         """
         xp = arrays_of(A)
-        blocks = 1 if whole or not xp.on_host else min(A.shape[0] // SMALLEST, MOST)
+        blocks = 1 if whole or not xp.on_host else min(A.shape[0] // MIN_BLOCK_ROWS, MAX_BLOCKS)
         if blocks < 2:
             values, vectors = xp.eigh(A)
             values = xp.host(values)

@@ -34,7 +34,7 @@ __all__ = ["CONTINUOUS", "Interval", "apart", "brackets", "coarse_to_fine", "exp
 #: what ``{"lam": "continuous"}`` stands for
 CONTINUOUS = "continuous"
 #: values of gamma that a descent may start from
-COARSE = 5
+MAX_START_GAMMAS = 5
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,7 @@ def expand(
 
 def _coarse(name: str, interval: Any) -> list[Any]:
     if name == "gamma":
-        interval = replace(interval, points=min(interval.points, COARSE))
+        interval = replace(interval, points=min(interval.points, MAX_START_GAMMAS))
     found: list[Any] = interval.coarse()
     return found
 

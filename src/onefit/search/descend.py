@@ -36,7 +36,7 @@ __all__ = ["Descent", "descend"]
 
 #: descents for each kind of machine with many parameters, and with one gamma; the relative gain of
 #: a step that ends one (benchmarks/gradient.py)
-STARTS, ALONE, GAIN = 3, 1, 1e-4
+STARTS_OF_MANY_PARAMETERS, STARTS_OF_ONE_GAMMA, MIN_RELATIVE_GAIN = 3, 1, 1e-4
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def _starts(setup: Setup, values: Array, most: int | None) -> list[list[tuple[Ma
         kind = repr(sorted((k, repr(v)) for k, v in params.items() if k not in (varied, "lam")))
         group = groups.setdefault(kind, {})
         single = varied == "gamma" and not ranges["gamma"].per_feature
-        if len(group) < (most or (ALONE if single else STARTS)):
+        if len(group) < (most or (STARTS_OF_ONE_GAMMA if single else STARTS_OF_MANY_PARAMETERS)):
             group.setdefault(repr(params[varied]), (of[int(index)], int(index)))
     return [list(group.values()) for group in groups.values()]
 
@@ -181,7 +181,7 @@ def _down(objective: Objective, begin: Array) -> tuple[Array, dict[str, Any]]:
 
     found = minimize(
         scaled, begin[free], jac=True, method="L-BFGS-B", bounds=objective.bounds(),
-        options={"maxiter": objective.how.steps, "ftol": GAIN},
+        options={"maxiter": objective.how.steps, "ftol": MIN_RELATIVE_GAIN},
     )  # fmt: skip
     return best[1], {
         "first": judged[0], "last": best[0], "steps": len(judged),

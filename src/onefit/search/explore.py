@@ -41,7 +41,7 @@ Path = list[tuple[float, Outcome]]
 __all__ = ["Explorer"]
 
 #: width, in log lam, to which a minimum is found, and the most evaluations spent on one
-WIDTH, EVALUATIONS = 1e-2, 20
+LOG_LAM_TOLERANCE, MAX_EVALUATIONS_PER_MINIMUM = 1e-2, 20
 
 
 @dataclass
@@ -139,7 +139,7 @@ def _refine(task: Task, job: Job, outcome: Outcome, metric: str | None) -> Path:
             objective,
             bounds=(math.log(low), math.log(high)),
             method="bounded",
-            options={"xatol": WIDTH, "maxiter": EVALUATIONS},
+            options={"xatol": LOG_LAM_TOLERANCE, "maxiter": MAX_EVALUATIONS_PER_MINIMUM},
         )
     return path
 

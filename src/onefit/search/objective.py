@@ -44,7 +44,7 @@ __all__ = ["ByGradient", "Objective", "by_gradient"]
 
 #: the corner of Huber's loss that stands for the absolute error, in standard deviations, and the
 #: width of the step that stands for the error rate
-CORNER, WIDTH = 0.1, 0.3
+ABSOLUTE_CORNER_IN_SPREADS, ERROR_STEP_WIDTH = 0.1, 0.3
 
 
 @dataclass(frozen=True)
@@ -88,11 +88,11 @@ def by_gradient(search: Any) -> ByGradient | None:
 
 def _pointwise(task: Task, metric: str, machine: Machine) -> Pointwise:
     """The smooth function of held-out values that stands for a score, or for k-KS's own loss."""
-    corner = CORNER * float(np.std(task.sample.Y)) or 1.0
+    corner = ABSOLUTE_CORNER_IN_SPREADS * float(np.std(task.sample.Y)) or 1.0
     criterion = task.criterion
     known: dict[Any, Pointwise] = {
         "squared": Squared(), "absolute": Huber(corner), "hinge": SmoothedHinge(),
-        "zero_one": SmoothedError(WIDTH),
+        "zero_one": SmoothedError(ERROR_STEP_WIDTH),
     }  # fmt: skip
     if isinstance(criterion, KernelStability):
         own = machine.estimator.spec().loss

@@ -23,12 +23,12 @@ from onefit.search.grid import Job, Machine, jobs_by
 from onefit.spec import LabelCoding, Spec
 from onefit.stream.by_class import ByClass, class_totals, reweighted
 from onefit.stream.by_column import ByColumn, spread_over
-from onefit.stream.gram import Gram, Moments
+from onefit.stream.gram import MAX_FEATURE_ELEMENTS, Gram, Moments
 from onefit.stream.joint import Joint
 from onefit.stream.leave_one import Basis
 from onefit.stream.machines import FoldMachines, Lengths, Rows, newton, squared
 from onefit.stream.methods import feature_method
-from onefit.stream.one_pass import CHUNK, run
+from onefit.stream.one_pass import CHUNK_ROWS, run
 from onefit.stream.sample import Drawn, Sample
 from onefit.stream.scores import Scores, of_machines
 from onefit.stream.source import Source
@@ -41,8 +41,8 @@ Seeded = dict[Hashable, tuple[int, Drawn]]
 
 __all__ = ["Passes", "Work", "batches", "make_work", "stream_jobs"]
 
-#: numbers in the moments of all kernels of a pass, and in the features of a chunk
-ROOM, FEATURES = 2**27, 2**24
+#: numbers in the moments of all kernels of a pass
+MAX_PASS_ELEMENTS = 2**27
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ def batches(work: list[Work], survey: Surveyed) -> Iterator[list[Work]]:
     held = 0
     for one in work:
         size = survey.rows.size * one.rows.features.size**2
-        if batch and held + size > ROOM:
+        if batch and held + size > MAX_PASS_ELEMENTS:
             yield batch
             batch, held = [], 0
         batch.append(one)
@@ -187,7 +187,7 @@ class Passes:
         start = perf_counter()
         self.count += 1
         self.told(0)
-        rows = max(256, min(CHUNK, FEATURES // features))
+        rows = max(256, min(CHUNK_ROWS, MAX_FEATURE_ELEMENTS // features))
         found = run(
             accumulator,
             self.source,

@@ -40,7 +40,7 @@ __all__ = ["Race", "prove", "race", "racing"]
 
 #: leaders that are repaired before anything is known about the error of the limit, and candidates
 #: that are repaired at a time where a proof is wanted
-LEADERS = 5
+REPAIRED_LEADERS = 5
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def race(
     first = totals(outcomes)
     exact = _exact(outcomes, first.size)
     scored = np.isfinite(first)
-    contenders = np.argsort(-np.where(scored, first, -np.inf))[:LEADERS]
+    contenders = np.argsort(-np.where(scored, first, -np.inf))[:REPAIRED_LEADERS]
     while True:
         contenders = contenders[~exact[contenders] & scored[contenders]]
         if contenders.size == 0:
@@ -127,7 +127,7 @@ def prove(
             contenders = _near(outcomes, metric, now, low, high, done)
         if contenders.size == 0:
             return outcomes
-        contenders = contenders[np.argsort(-high[contenders], kind="stable")][:LEADERS]
+        contenders = contenders[np.argsort(-high[contenders], kind="stable")][:REPAIRED_LEADERS]
         outcomes = _repaired(jobs, outcomes, contenders, run)
         done[contenders] = True
 

@@ -53,7 +53,7 @@ from onefit.stream.open_rows import open_rows
 from onefit.stream.scores import finished
 from onefit.stream.source import Source
 from onefit.stream.survey import Labels, Surveyed
-from onefit.stream.values import ROOM, numbers
+from onefit.stream.values import MAX_KEPT_ELEMENTS, numbers
 
 Array = NDArray[Any]
 #: by metric, with axes (1 or 3, L, k), and pooled: scores, their least and largest values if known
@@ -170,11 +170,11 @@ class EvaluatedStream(Evaluated):
     @property
     def not_kept(self) -> str:
         rows, q = int(self.sizes.sum()), next(iter(self.models.values()))[1].b.shape[2]
-        if numbers(rows, q) <= ROOM:
+        if numbers(rows, q) <= MAX_KEPT_ELEMENTS:
             return ""
         return (
             f"held-out values of {rows:,} streamed rows are not kept, nor what is made of them; "
-            f"they are for up to {ROOM // numbers(1, q):,} rows: take some, as by "
+            f"they are for up to {MAX_KEPT_ELEMENTS // numbers(1, q):,} rows: take some, as by "
             "onefit.stream.open_rows(..., filter=...)"
         )
 

@@ -44,11 +44,11 @@ from onefit.search.scorers import Scoring
 Array = NDArray[Any]
 
 #: rows up to which BLAS threads spend more time waiting for each other than they save
-SMALL = 1000
+MAX_SINGLE_THREAD_ROWS = 1000
 #: rows beyond which a LAPACK call may take longer than a user who presses Ctrl-C wants to wait
-LARGE = 3000
+MAX_UNINTERRUPTIBLE_ROWS = 3000
 #: rows up to which a worker keeps distances, a few megabytes, from job to job
-KEPT = 600
+MAX_CACHED_DISTANCE_ROWS = 600
 
 __all__ = ["Crew", "Outcome", "Task", "run_job", "run_jobs", "run_machine"]
 
@@ -284,7 +284,7 @@ class Crew:
         workers = max(1, min(effective_n_jobs(n_jobs), jobs))
         backend, _ = get_active_backend()
         shared = bool(getattr(backend, "supports_sharedmem", False))
-        few = workers == 1 and n is not None and n <= SMALL
+        few = workers == 1 and n is not None and n <= MAX_SINGLE_THREAD_ROWS
         return cls(workers, 1 if few else _threads_each(workers), shared)
 
     @classmethod
@@ -321,7 +321,7 @@ _geometries: dict[str, Geometry] = {}
 
 def _distances(search: str, X: Any) -> Geometry:
     """Those that the jobs of a search share in this process, unless they would take much memory."""
-    if X.shape[0] > KEPT:
+    if X.shape[0] > MAX_CACHED_DISTANCE_ROWS:
         return Geometry(X, keep=False)
     geometry = _geometries.get(search)
     if geometry is None:
@@ -402,7 +402,7 @@ def _uninterruptible(task: Task, jobs: list[Job]) -> bool:
     """Whether a call may take long that no signal reaches, and can be made in another process."""
     machines = [machine for job in jobs for machine in job.machines]
     return (
-        task.sample.folds.n > LARGE
+        task.sample.folds.n > MAX_UNINTERRUPTIBLE_ROWS
         and not is_elsewhere(task.sample.X)
         and not any(machine.continuous for machine in machines)
         and not all(machine.method.products_only for machine in machines)  # type: ignore[union-attr]

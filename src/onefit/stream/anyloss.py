@@ -26,14 +26,12 @@ from onefit.stream.bound import Certificate, certify
 from onefit.stream.expansion import FeatureGram, run
 from onefit.stream.hessian import Columns
 from onefit.stream.newton import Minimum, minimise_one
-from onefit.stream.partition import Partition, partitions
+from onefit.stream.partition import MAX_MOMENT_ELEMENTS, Partition, partitions
 from onefit.stream.passes import Form, Pieces, Second
 from onefit.stream.side_by_side import solve_splits
 
 __all__ = ["PrimalExact", "PrimalLimit", "fit_primal", "primal_error"]
 
-#: numbers in all matrices of a pass
-MAX_MOMENT_ELEMENTS = 2**28
 #: splits at most
 MAX_SPLITS = 1000
 

@@ -36,11 +36,11 @@ __all__ = ["APPROXIMATIONS", "Approximation", "Fourier", "Nystrom", "get_approxi
 
 LANDMARKS = ("uniform", "pivoted", "kmeans", "leverage")
 #: rows in which landmarks that are not uniform are looked for: at most, at least, and for each
-LARGEST, SMALLEST, EACH = 5_000, 2_000, 3
+MAX_CANDIDATE_ROWS, MIN_CANDIDATE_ROWS, CANDIDATE_ROWS_PER_LANDMARK = 5_000, 2_000, 3
 #: landmarks that "auto" takes at most
-AUTO = 4_000
+MAX_AUTO_LANDMARKS = 4_000
 #: rows of a chunk while landmarks are drawn
-CHUNK = 2**16
+DRAW_CHUNK_ROWS = 2**16
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,14 @@ class Nystrom:
     def wanted(self, size: int | str) -> int:
         """Rows to draw at first."""
         if size == "auto":
-            return LARGEST
+            return MAX_CANDIDATE_ROWS
         assert isinstance(size, int)
         if self.landmarks == "uniform":
             return size
-        return max(size, min(LARGEST, max(SMALLEST, EACH * size)))
+        return max(
+            size,
+            min(MAX_CANDIDATE_ROWS, max(MIN_CANDIDATE_ROWS, CANDIDATE_ROWS_PER_LANDMARK * size)),
+        )
 
     def features(
         self, kernel: Kernel, drawn: Drawn, size: int | str, seed: int
@@ -176,7 +179,9 @@ class Approximation:
 
     def n_features(self, rows: int) -> int:
         """Largest number of features of so many rows."""
-        return min(rows, AUTO if isinstance(self.n_components, str) else self.n_components)
+        return min(
+            rows, MAX_AUTO_LANDMARKS if isinstance(self.n_components, str) else self.n_components
+        )
 
     def make_map(
         self, kernel: Kernel, drawn: Drawn, seed: int
@@ -187,7 +192,7 @@ class Approximation:
     def expand(self, kernel: Kernel, X: Any, s: Array) -> FeatureGram:
         """Features of rows in memory."""
         fold, none = np.zeros(s.size, dtype=np.intp), np.empty((s.size, 0))
-        parts: Iterable[Chunk] = chunks(X, none, s, fold, CHUNK)
+        parts: Iterable[Chunk] = chunks(X, none, s, fold, DRAW_CHUNK_ROWS)
         seed = self.draw_seed()
         drawn = run(Sample(self.sample_rows, seed), parts)
         features, landmarks, _ = self.make_map(kernel, drawn, seed)
@@ -225,7 +230,7 @@ def _pivots(kernel: Kernel, X: Any, size: int | str, tolerance: float) -> Indice
     if size == "auto":
         left = diagonal.sum() - np.cumsum(np.square(factor).sum(axis=0))
         small = np.flatnonzero(left <= tolerance * diagonal.sum())
-        size = min(AUTO, 1 + int(small[0]) if small.size else factor.shape[1])
+        size = min(MAX_AUTO_LANDMARKS, 1 + int(small[0]) if small.size else factor.shape[1])
     return order[: min(int(size), factor.shape[1])]
 
 

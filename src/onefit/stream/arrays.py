@@ -20,7 +20,7 @@ from onefit.stream.source import Given, Source, cut, numbered
 __all__ = ["array_source", "frame_source", "mapped"]
 
 #: rows of a piece: enough for the sums of a piece to cost more than joining them to others
-PIECE = 131_072
+PIECE_ROWS = 131_072
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def frame_source(frame: Any, columns: Columns, cv: HashKFold) -> Source:
 
 
 def _cuts(n: int) -> list[tuple[int, int]]:
-    return [(a, min(n, a + PIECE)) for a in range(0, n, PIECE)]
+    return [(a, min(n, a + PIECE_ROWS)) for a in range(0, n, PIECE_ROWS)]
 
 
 def _about(given: Given, cv: HashKFold) -> dict[str, str]:

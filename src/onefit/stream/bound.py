@@ -29,7 +29,7 @@ from onefit.stream.passes import Check, Checked, Form, Run
 __all__ = ["Certificate", "certify"]
 
 #: trial shifts of the intercept, in units of the targets' scale
-SHIFTS = 10.0 ** np.arange(-13.0, 1.0)
+TRIAL_SHIFTS_IN_SCALES = 10.0 ** np.arange(-13.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def certify(
     scale: float,
 ) -> Certificate:
     """The bound of every column, by one pass; one without a factor may use all functions."""
-    betas = scale * SHIFTS if form.intercept else np.empty(0)
+    betas = scale * TRIAL_SHIFTS_IN_SCALES if form.intercept else np.empty(0)
     found: Checked = run(Check(form, theta, columns.train, betas))
     gradient = found.g + penalty(form, columns.ridge) * theta
     w, two, D = theta[: form.features.size], 2.0 * columns.ridge, float(form.loss.max_curvature)

@@ -20,7 +20,7 @@ from typing import Any
 __all__ = ["Recipe", "recipes"]
 
 #: the owner of what more than one block needs
-SHARED = -1
+SHARED_OWNER = -1
 
 
 class Recipe:
@@ -113,11 +113,11 @@ def _needs(graph: dict[Any, Any], futures: dict[Any, Any]) -> dict[Any, set[Any]
 
 
 def _owners(needs: dict[Any, set[Any]], wanted: list[list[Any]], known: set[Any]) -> dict[Any, int]:
-    """The one block that needs a key, or SHARED: also for tasks that need what is not known."""
-    owner = {key: SHARED for key, own in needs.items() if not own <= known}
+    """The one block that needs a key, or SHARED_OWNER, also of tasks with unknown dependencies."""
+    owner = {key: SHARED_OWNER for key, own in needs.items() if not own <= known}
 
     def need(key: Any, block: int) -> None:
-        owner[key] = block if owner.get(key, block) == block else SHARED
+        owner[key] = block if owner.get(key, block) == block else SHARED_OWNER
 
     for number, keys in enumerate(wanted):
         for key in keys:

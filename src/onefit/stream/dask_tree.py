@@ -36,13 +36,13 @@ from onefit.stream.states import nbytes, to_host
 __all__ = ["reduce_on_dask"]
 
 #: states that are joined at once
-FAN = 8
+MAX_JOINED_STATES = 8
 #: leaves of files per thread: more spread the work better, and let more states travel
-LEAVES = 4
+LEAVES_PER_THREAD = 4
 #: leaves per thread between two entries of a journal
-BETWEEN = 16
+JOURNAL_PIECES_PER_THREAD = 16
 #: seconds between two looks at whether workers are still there
-LOOK = 1.0
+WORKER_POLL_SECONDS = 1.0
 
 
 def reduce_on_dask(
@@ -74,7 +74,7 @@ def _workers(client: Any) -> dict[str, int]:
 
 def _sections(pieces: Sequence[Any], threads: int, progress: Progress) -> list[Sequence[Any]]:
     """Pieces between two entries of the journal: all, if there is none."""
-    size = BETWEEN * threads if progress.journal is not None else len(pieces)
+    size = JOURNAL_PIECES_PER_THREAD * threads if progress.journal is not None else len(pieces)
     return [pieces[i : i + size] for i in range(0, len(pieces), size or 1)]
 
 
@@ -91,7 +91,7 @@ def _leaves(source: Source, pieces: Sequence[Any], rows: int, threads: int) -> l
     if source.lazy:
         return [leaf([one.unmade], one.brought, one.held) for one in pieces]
     total = sum(piece.rows for piece in pieces)
-    return [leaf(group) for group in groups_of(pieces, -(-total // (LEAVES * threads)))]
+    return [leaf(group) for group in groups_of(pieces, -(-total // (LEAVES_PER_THREAD * threads)))]
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ def _watch(client: Any, root: Any, branches: list[_Branch]) -> list[_Branch]:
         if gone:
             return gone
         with suppress(TimeoutError), client.as_current():
-            wait(root, timeout=LOOK)
+            wait(root, timeout=WORKER_POLL_SECONDS)
     return []
 
 
@@ -249,7 +249,9 @@ def _tree(shared: Any, states: Sequence[Any]) -> Any:
 
     join: Callable[..., Any] = delayed(_join, pure=False, traverse=False)
     while len(states) > 1:
-        groups = [states[i : i + FAN] for i in range(0, len(states), FAN)]
+        groups = [
+            states[i : i + MAX_JOINED_STATES] for i in range(0, len(states), MAX_JOINED_STATES)
+        ]
         states = [join(shared, *group) if len(group) > 1 else group[0] for group in groups]
     return delayed(states[0])
 

@@ -39,7 +39,7 @@ __all__ = ["FeatureMap", "HeldMap", "NystromMap", "nystrom_map", "product"]
 
 
 #: rows whose kernel values a thread computes at a time, at most
-TILE = 1024
+MAX_TILE_ROWS = 1024
 
 
 class FeatureMap(Protocol):
@@ -199,7 +199,7 @@ class NystromMap:
 
 def _tiles(n: int) -> list[tuple[slice]]:
     """Rows a tile at a time, so that no thread is without."""
-    size = max(1, min(TILE, -(-n // blas_threads())))
+    size = max(1, min(MAX_TILE_ROWS, -(-n // blas_threads())))
     return [(slice(first, min(n, first + size)),) for first in range(0, n, size)]
 
 

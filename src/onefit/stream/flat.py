@@ -21,12 +21,14 @@ from onefit.certificate import stretch
 from onefit.losses.base import loss_of
 from onefit.stream.accumulate import Chunk
 from onefit.stream.passes import Form, Run, Sum, trained
-from onefit.stream.step_length import BETWEEN
+from onefit.stream.step_length import BRACKET_POINTS
 
 __all__ = ["Shifts", "Stretch", "Stretches", "slide"]
 
 #: shifts of the intercept, in units of the targets' scale, where its slope is looked at
-AROUND = np.concatenate([-(10.0 ** np.arange(4.0, -7.0, -1.0)), 10.0 ** np.arange(-6.0, 5.0)])
+SLOPE_SHIFTS_IN_SCALES = np.concatenate(
+    [-(10.0 ** np.arange(4.0, -7.0, -1.0)), 10.0 ** np.arange(-6.0, 5.0)]
+)
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,7 @@ def slide(form: Form, theta: Array, train: Array, run: Run, scale: float) -> Arr
 def _crossing(form: Form, theta: Array, train: Array, run: Run, scale: float) -> Array:
     """Shifts of the intercepts to where sum s dV/du vanishes, nearly."""
     every = np.arange(theta.shape[1])
-    shifts = np.repeat(scale * AROUND[:, None], every.size, axis=1)
+    shifts = np.repeat(scale * SLOPE_SHIFTS_IN_SCALES[:, None], every.size, axis=1)
     for _ in range(3):
         slopes: Array = run(Shifts(form, theta, train, shifts))
         above = (slopes > 0.0).argmax(axis=0)
@@ -125,7 +127,7 @@ def _crossing(form: Form, theta: Array, train: Array, run: Run, scale: float) ->
         above = np.where((slopes > 0.0).any(axis=0), above, shifts.shape[0] - 1)
         high, low = shifts[above, every], shifts[np.maximum(above - 1, 0), every]
         before, after = slopes[np.maximum(above - 1, 0), every], slopes[above, every]
-        shifts = low + BETWEEN[:, None] * (high - low)
+        shifts = low + BRACKET_POINTS[:, None] * (high - low)
     rise = np.where(after > before, after - before, 1.0)
     share = np.where(after > before, np.clip(-before / rise, 0.0, 1.0), 0.5)
     return np.asarray(low + share * (high - low))

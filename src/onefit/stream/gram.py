@@ -24,10 +24,10 @@ from onefit._types import Array, Indices
 from onefit.stream.accumulate import Chunk
 from onefit.stream.features import FeatureMap
 
-__all__ = ["Centre", "Gram", "Moments", "Sums"]
+__all__ = ["MAX_FEATURE_ELEMENTS", "Centre", "Gram", "Moments", "Sums"]
 
-#: numbers in the features that are held at a time
-ROOM = 2**24
+#: numbers in the features of a chunk
+MAX_FEATURE_ELEMENTS = 2**24
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Gram:
 
     def update(self, state: dict[int, Sums], chunk: Chunk) -> dict[int, Sums]:
         m, xp = self.features.size, linalg.arrays_of(chunk.X)
-        most = min(max(256, ROOM // max(1, m)), max(1, chunk.row.size))
+        most = min(max(256, MAX_FEATURE_ELEMENTS // max(1, m)), max(1, chunk.row.size))
         room = np.empty((most, m)) if xp.on_host else None
         for name, rows in _by_fold(chunk, most):
             if name not in state:

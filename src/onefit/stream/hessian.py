@@ -20,7 +20,7 @@ from onefit.stream.passes import Form, Pieces
 __all__ = ["Columns", "Factor", "penalty", "total"]
 
 #: the part of the largest curvature below which the intercept has none to speak of
-FLAT = 1e-6
+MAX_FLAT_CURVATURE_SHARE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,11 @@ class Factor:
         self.arrays = xp = linalg.arrays_of(piece.H)
         H = xp.mirrored(xp.fortran_copy(piece.H))
         steep = piece.weight * float(form.loss.max_curvature)
-        self.flat = form.intercept and piece.curved < FLAT * steep
+        self.flat = form.intercept and piece.curved < MAX_FLAT_CURVATURE_SHARE * steep
         if self.flat:
             # nowhere does the slope rise faster
             H[-1, -1] = steep
-        self.floor = FLAT * steep
+        self.floor = MAX_FLAT_CURVATURE_SHARE * steep
         self.H = xp.add_on_diagonal(H, penalty(form, np.array([ridge]))[:, 0])
         self.complement: Any = xp.complement(lost) if lost.shape[1] else None
         inner = xp.fortran_copy(H) if self.complement is None else self.complement.congruent(H)

@@ -22,6 +22,7 @@ from onefit.losses.base import loss_of
 from onefit.spec import Spec
 from onefit.stream.accumulate import Chunk
 from onefit.stream.bound import certify
+from onefit.stream.expansion import CENTRE_ROWS
 from onefit.stream.features import FeatureMap
 from onefit.stream.fit import not_converged
 from onefit.stream.gram import Centre, Moments
@@ -34,9 +35,6 @@ from onefit.stream.side_by_side import solve_splits
 from onefit.stream.survey import Surveyed
 
 __all__ = ["FoldMachines", "Form", "Lengths", "Rows", "newton", "squared"]
-
-#: rows whose means stand for those of all
-SOME = 256
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ class Rows:
         q = self.some.Y.shape[1]
         if not intercept:
             return Centre.zero(self.features.size, q)
-        few = self.some.take(slice(0, SOME))
+        few = self.some.take(slice(0, CENTRE_ROWS))
         return Centre.of(self.features, few.X, few.Y)
 
 

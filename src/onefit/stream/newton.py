@@ -21,12 +21,12 @@ from onefit.stream.hessian import Columns, Factor, penalty, total
 from onefit.stream.passes import Form, Pieces, Run, Second, Sum
 from onefit.stream.step_length import step_lengths
 
-__all__ = ["PATIENCE", "STEPS", "Minimum", "minimise_one"]
+__all__ = ["MAX_PRIMAL_STEPS", "MAX_STEPS_WITHOUT_GAIN", "Minimum", "minimise_one"]
 
 #: steps at most, and steps without a gain after which none is hoped for
-STEPS, PATIENCE = 40, 4
+MAX_PRIMAL_STEPS, MAX_STEPS_WITHOUT_GAIN = 40, 4
 #: factors by which a problem is made easier that are tried, the largest last
-FACTORS = WIDENING_RATIO ** np.arange(1.0, 21.0)
+TRIAL_WIDENING_FACTORS = WIDENING_RATIO ** np.arange(1.0, 21.0)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def _newton(
     """Newton steps from theta, the first in full with the models of ``carried``, if given."""
     ridge, kept = float(columns.ridge[0]), columns.train[:, 0]
     best, waited, theta = np.inf, 0, theta.copy()
-    for step in range(1, STEPS + 1):
+    for step in range(1, MAX_PRIMAL_STEPS + 1):
         first = carried is not None and step == 1
         loss: Any = carried if first else form.loss
         pieces: dict[int, Pieces] = run(Second(replace(form, loss=loss), theta))
@@ -87,7 +87,9 @@ def _newton(
         change += abs(float(move[-1, 0])) if form.intercept else 0.0
         waited = 0 if change < 0.5 * best else waited + 1
         best = min(best, change)
-        settled = change <= 1e-10 * scale or (change <= 1e-6 * scale and waited >= PATIENCE)
+        settled = change <= 1e-10 * scale or (
+            change <= 1e-6 * scale and waited >= MAX_STEPS_WITHOUT_GAIN
+        )
         settled &= not first
         if first:
             theta += move[:, 0]
@@ -96,10 +98,10 @@ def _newton(
         if factor.flat:
             shift = float(slide(form, theta[:, None], columns.train, run, scale)[0])
             theta[-1] += shift
-            settled &= abs(shift) <= 1e-10 * scale or step > STEPS // 2
+            settled &= abs(shift) <= 1e-10 * scale or step > MAX_PRIMAL_STEPS // 2
         if settled:
             return Minimum(theta, pieces, factor, step, True)
-    return Minimum(theta, run(Second(form, theta)), factor, STEPS, False)
+    return Minimum(theta, run(Second(form, theta)), factor, MAX_PRIMAL_STEPS, False)
 
 
 def _descend(form: Form, columns: Columns, run: Run, scale: float, kappa: float) -> Minimum:
@@ -134,13 +136,15 @@ def _descend(form: Form, columns: Columns, run: Run, scale: float, kappa: float)
 
 def _largest_factor(form: Form, columns: Columns, run: Run, kappa: float) -> float:
     """The factor at which the problem is easy from zero, by one pass."""
-    losses = [widened_loss(form.loss, float(factor)) for factor in FACTORS]
+    losses = [widened_loss(form.loss, float(factor)) for factor in TRIAL_WIDENING_FACTORS]
     multiples = np.array([multiple for _, multiple in losses])
     straight, weight = run(_Straight(form, [loss for loss, _ in losses], columns.train[:, 0]))
     same = np.array([loss is form.loss for loss, _ in losses])
     easy = (straight == 0.0) & ~same
     easy |= multiples * float(columns.ridge[0]) >= kappa**2 * float(weight[0])
-    return float(FACTORS[easy.argmax()] if easy.any() else FACTORS[-1])
+    return float(
+        TRIAL_WIDENING_FACTORS[easy.argmax()] if easy.any() else TRIAL_WIDENING_FACTORS[-1]
+    )
 
 
 @dataclass(frozen=True)

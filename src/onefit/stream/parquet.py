@@ -28,9 +28,9 @@ from onefit.stream.source import Given, Source, numbered
 __all__ = ["ParquetPiece", "open_dataset", "parquet_source"]
 
 #: bytes read at a time; a row group's columns are read side by side
-BUFFER = 1 << 20
+READ_BUFFER_BYTES = 1 << 20
 #: footers read side by side, which takes long on a network only
-FOOTERS = 16
+FOOTER_THREADS = 16
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class ParquetPiece:
             with parquet.ParquetFile(
                 self.path,
                 filesystem=self.files,
-                buffer_size=BUFFER,
+                buffer_size=READ_BUFFER_BYTES,
                 pre_buffer=False,
                 page_checksum_verification=True,
             ) as file:
@@ -273,7 +273,7 @@ def _fragments(dataset: Any) -> list[Any]:
         return fragment
 
     found = sorted(dataset.get_fragments(), key=lambda one: str(one.path))
-    with ThreadPoolExecutor(FOOTERS) as pool:
+    with ThreadPoolExecutor(FOOTER_THREADS) as pool:
         return list(pool.map(read, found))
 
 

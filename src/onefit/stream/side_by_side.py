@@ -23,14 +23,14 @@ from onefit.certificate import EXACT_TOLERANCE
 from onefit.stream.bound import Certificate, certify
 from onefit.stream.flat import slide
 from onefit.stream.hessian import Columns, Factor, penalty, total
-from onefit.stream.newton import PATIENCE, STEPS, minimise_one
+from onefit.stream.newton import MAX_PRIMAL_STEPS, MAX_STEPS_WITHOUT_GAIN, minimise_one
 from onefit.stream.passes import Check, Form, Pieces, Products, Run
 from onefit.stream.step_length import step_lengths
 
 __all__ = ["limits", "refine", "solve_splits"]
 
 #: steps of conjugate gradients, and what these leave
-INNER, LEFT = 40, 1e-4
+MAX_PRIMAL_CG_STEPS, PRIMAL_CG_RESIDUAL = 40, 1e-4
 
 
 def solve_splits(
@@ -106,8 +106,8 @@ def refine(
     factors of their own. Returns the columns, their certificate and the steps that each took.
     """
     state = _Refined(theta, certify(form, theta, columns, factors, run, scale), longest)
-    for _ in range(STEPS):
-        on = np.flatnonzero((state.best > wanted) & (state.waited < PATIENCE))
+    for _ in range(MAX_PRIMAL_STEPS):
+        on = np.flatnonzero((state.best > wanted) & (state.waited < MAX_STEPS_WITHOUT_GAIN))
         if on.size == 0:
             break
         part, own, at = columns.take(on), [factors[i] for i in on], state.theta[:, on]
@@ -170,7 +170,7 @@ def _newton(
     z = precondition(r)
     p, energy = z.copy(), linalg.dots(r, z)
     first = energy.copy()
-    for _ in range(INNER):
+    for _ in range(MAX_PRIMAL_CG_STEPS):
         bent: Array = run(Products(form, theta, p, columns.train))
         Hp = bent + ridges * p
         bend = linalg.dots(p, Hp)
@@ -179,7 +179,7 @@ def _newton(
         r = r - alpha * Hp
         z = precondition(r)
         new = np.maximum(linalg.dots(r, z), 0.0)
-        if (new <= LEFT**2 * first).all():
+        if (new <= PRIMAL_CG_RESIDUAL**2 * first).all():
             break
         p = z + np.where(energy > 0.0, new / np.where(energy > 0.0, energy, 1.0), 0.0) * p
         energy = new

@@ -20,15 +20,13 @@ from onefit.problem import Problem
 from onefit.stream.expansion import FeatureGram, run
 from onefit.stream.gram import Gram, Moments
 from onefit.stream.leave_one import Basis, FeatureHat
-from onefit.stream.partition import Partition, partitions
+from onefit.stream.partition import MAX_MOMENT_ELEMENTS, Partition, partitions
 from onefit.stream.ridge import Machines, Ridge
 
 __all__ = ["GramFolds", "fit_squared", "make_hat", "put"]
 
-#: numbers in all matrices of a pass
-ROOM = 2**28
 #: splits of one row each beyond which a closed form serves them
-FEW = 20
+MAX_SINGLE_ROW_REDUCTIONS = 20
 
 
 class GramFolds(HeldOutMethod):
@@ -77,7 +75,7 @@ class GramPrepared(Prepared):
     @cached_property
     def groups(self) -> list[tuple[Partition, Moments]]:
         """Parts of the rows, and their sums."""
-        most = max(2, ROOM // self.problem.K.features.size**2)
+        most = max(2, MAX_MOMENT_ELEMENTS // self.problem.K.features.size**2)
         return [(one, moments(self.problem, one)) for one in partitions(self.folds, most)]
 
     def predict(self, lams: Array) -> HeldOutPath:
@@ -94,7 +92,7 @@ class GramPrepared(Prepared):
     def _one_row_each(self) -> bool:
         """Whether every split tests the one row that it removes, and there are many."""
         removed, test = self.folds.removed, self.folds.test
-        return len(removed) > FEW and all(
+        return len(removed) > MAX_SINGLE_ROW_REDUCTIONS and all(
             a.size == 1 and np.array_equal(a, b) for a, b in zip(removed, test, strict=True)
         )
 

@@ -18,10 +18,10 @@ from onefit.folds import Folds
 from onefit.stream.accumulate import Chunk
 from onefit.stream.features import FeatureMap
 
-__all__ = ["ROOM", "Kept", "Values", "numbers"]
+__all__ = ["MAX_KEPT_ELEMENTS", "Kept", "Values", "numbers"]
 
 #: numbers that are kept of all rows, at most
-ROOM = 2**24
+MAX_KEPT_ELEMENTS = 2**24
 
 
 def numbers(rows: int, targets: int) -> int:

@@ -41,7 +41,7 @@ ROUND_TOLERANCE = 1e-4
 #: (benchmarks/ablation.py)
 FACTOR_STEPS_PER_ROW = 0.03
 #: with fewer rows with curvature, a factor is always taken
-MIN_CURVED_ROWS = 300
+MIN_FLOAT32_CURVED_ROWS = 300
 #: entries of K that the copy sets to zero, relative to its diagonal
 DROPPED_ENTRY = 1e-12
 
@@ -80,7 +80,7 @@ class Float32Kernel:
         n, p = d.size, int(np.count_nonzero(d))
         worth = int(FACTOR_STEPS_PER_ROW * p * (p / n) ** 2 / newton)
         before, fewest, most = self.last
-        if p < MIN_CURVED_ROWS or (fewest > worth and ridge <= before):
+        if p < MIN_FLOAT32_CURVED_ROWS or (fewest > worth and ridge <= before):
             return False
         if most * np.sqrt(before / ridge) > worth:
             root = np.sqrt(self.problem.s * d / (2.0 * ridge))[:, None]

@@ -15,7 +15,7 @@ from onefit.systems.base import Model
 __all__ = ["Iterative"]
 
 #: the part of a Newton step's residual that may be left, for a loss with one step and for others
-SHARP, LOOSE = 1e-11, 1e-3
+ONE_STEP_RESIDUAL, NEWTON_RESIDUAL = 1e-11, 1e-3
 
 
 class Iterative:
@@ -44,7 +44,7 @@ class Iterative:
     ) -> None:
         self.problem, self.ridge = problem, ridge
         self.low_rank = low_rank or LowRank(problem.K, problem.s)
-        usual = SHARP if problem.quadratic else LOOSE
+        usual = ONE_STEP_RESIDUAL if problem.quadratic else NEWTON_RESIDUAL
         self.tolerance = usual if tolerance is None else tolerance
 
     def take(self, columns: Any) -> Iterative:
