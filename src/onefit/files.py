@@ -33,8 +33,8 @@ CheckRows = Callable[[int], None] | None
 __all__ = [
     "QUOTED",
     "CheckRows",
+    "CsvFormat",
     "DataError",
-    "Reading",
     "all_match",
     "columns_of",
     "filled",
@@ -66,7 +66,7 @@ LINE = "line"
 
 
 @dataclass(frozen=True)
-class Reading:
+class CsvFormat:
     """How a CSV file is written.
 
     Attributes
@@ -162,7 +162,7 @@ def _check_file(path: Path) -> None:
         )
 
 
-def read_frame(path: Path, reading: Reading, check_rows: CheckRows = None) -> pd.DataFrame:
+def read_frame(path: Path, reading: CsvFormat, check_rows: CheckRows = None) -> pd.DataFrame:
     """The table in a CSV or Parquet file; ``check_rows`` may refuse it for its number of rows."""
     _check_file(path)
     kind = _suffix(path)

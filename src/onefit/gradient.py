@@ -45,7 +45,7 @@ from onefit.kernels import Kernel
 from onefit.losses import InPairs, Log, Squared
 from onefit.losses.base import loss_of
 from onefit.problem import Problem
-from onefit.systems import Cholesky, Model
+from onefit.systems import Cholesky, NewtonModel
 
 __all__ = ["Gradient", "Pointwise", "SmoothedError", "cv_gradient"]
 
@@ -204,7 +204,7 @@ def _by_systems(
         d = columns.loss.curvature(columns.y, at.u) * train
         curved = d > 0.0
         missing = problem.K.matmul(np.asfortranarray(q)) * curved
-        model = Model(d, missing, np.zeros_like(d), -q.sum(axis=0))
+        model = NewtonModel(d, missing, np.zeros_like(d), -q.sum(axis=0))
         z, zeta, _ = Cholesky(problem, ridge).solve(model)
         w, still = q - z, np.where(curved, 0.0, at.a)
         c = 2.0 * ridge / np.where(curved, problem.s[:, None] * d, 1.0)

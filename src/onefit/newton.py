@@ -44,7 +44,7 @@ from onefit._types import Array, Indices, Mask
 from onefit.line_search import line_search
 from onefit.losses.base import loss_of
 from onefit.problem import Columns, Solution
-from onefit.systems import Model, System
+from onefit.systems import NewtonModel, System
 
 __all__ = ["Batch", "minimise"]
 
@@ -268,7 +268,7 @@ class Batch:
         drift = base.drift + self._rounding(size, u) + self.columns.epsilon * self._sizes(da)
         return Solution(da, base.b + db, u, drift), determined
 
-    def _model(self, g: Array, d: Array) -> tuple[Model, Array]:
+    def _model(self, g: Array, d: Array) -> tuple[NewtonModel, Array]:
         """Newton's models seen from the base, and K times their fixed part."""
         two, base = 2.0 * self.columns.penalty, self.base
         curved, sd = d > 0, self.columns.problem.s[:, None] * d
@@ -282,7 +282,7 @@ class Batch:
         pull = self.columns.K.matmul(fixed)
         missing = -two * gap / (sd + ~curved) - pull
         missing *= curved
-        return Model(d, missing, fixed, base.a.sum(axis=0) + fixed.sum(axis=0)), pull
+        return NewtonModel(d, missing, fixed, base.a.sum(axis=0) + fixed.sum(axis=0)), pull
 
     def _go(self, t: Array, pieces: Array) -> None:
         """To the part t of the way to the base, which is on these pieces."""

@@ -22,7 +22,7 @@ from onefit.kernels import as_rows
 from onefit.predict import check_training
 from onefit.search.evaluation import SearchRows
 from onefit.search.in_memory import EvaluatedInMemory, fit_winner, make_task
-from onefit.search.inputs import Given, route
+from onefit.search.inputs import FitInputs, route
 from onefit.search.pipeline import (
     Found,
     PipelineSetup,
@@ -82,7 +82,7 @@ class PipelineRows(SearchRows):
         groups = self.routed.splitter.split.get("groups")
         score = self.routed.scorer.score
         grouped = groups is not None
-        given = Given(self.scorers, self.X, self.y, weight, score, grouped)
+        given = FitInputs(self.scorers, self.X, self.y, weight, score, grouped)
         attributes = {"folds_": setup.folds, "groups_": groups}
         sizes = np.diff(setup.folds.offsets)
         refit = partial(fit_winner, search, self.X, self.y, self.fit_params)

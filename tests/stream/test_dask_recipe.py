@@ -16,7 +16,7 @@ from rows_everywhere import K
 from sums import FoldSums
 
 from onefit.stream import open_rows, run
-from onefit.stream.dask_recipe import Recipe, recipes
+from onefit.stream.dask_recipe import BlockRecipe, recipes
 
 X = np.random.default_rng(0).normal(size=(600, 4))
 FOUR = (150, 4)
@@ -125,4 +125,4 @@ def test_blocks_that_are_futures_or_made_from_one(cluster: Any, how: str) -> Non
 
 
 def test_nothing_is_made_from_nothing() -> None:
-    assert Recipe({}, [], [None, None]).make([]) == [None, None]
+    assert BlockRecipe({}, [], [None, None]).make([]) == [None, None]

@@ -1,9 +1,10 @@
 """Criteria of rows that are streamed: one more pass, with the hat matrices of all rows.
 
 The pass of the moments gives the eigenvectors V of A and all that does not depend on single rows
-(:class:`onefit.stream.leave_one.Basis`). A chunk is then the same as a small sample in memory that
-knows the weight of the whole one: its features are turned by V once, which takes an m x m product
-a row, and serve all lambdas. "gcv" needs no leverages of single rows, and its pass no such product.
+(:class:`onefit.stream.leave_one.HatBasis`). A chunk is then the same as a small sample in memory
+that knows the weight of the whole one: its features are turned by V once, which takes an m x m
+product a row, and serve all lambdas. "gcv" needs no leverages of single rows, and its pass no such
+product.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from onefit.problem import Problem
 from onefit.stream.accumulate import Chunk
 from onefit.stream.expansion import FeatureGram
 from onefit.stream.features import FeatureMap
-from onefit.stream.leave_one import Basis, FeatureHat
+from onefit.stream.leave_one import FeatureHat, HatBasis
 from onefit.stream.passes import Sum
 
 Array = NDArray[Any]
 
-__all__ = ["Judged"]
+__all__ = ["CriterionSums"]
 
 
 @dataclass(frozen=True)
-class Judged(Sum):
+class CriterionSums(Sum):
     """The accumulator of a criterion for one machine, a number per lambda.
 
     Attributes
@@ -40,7 +41,7 @@ class Judged(Sum):
     features : FeatureMap
     landmarks : (M,) array of int, or None
         Numbers of the rows that the landmarks are; None where they may be kept.
-    basis : Basis
+    basis : HatBasis
         Of all rows.
     loss : Loss
     scaling : {"mean", "total"}
@@ -50,7 +51,7 @@ class Judged(Sum):
     criterion: ByRow
     features: FeatureMap
     landmarks: Array | None = field(repr=False)
-    basis: Basis
+    basis: HatBasis
     loss: Loss
     scaling: str
     lams: Array
@@ -111,7 +112,7 @@ class _ChunkHat(FeatureHat):
     """
 
     def __init__(
-        self, problem: Problem, basis: Basis, lams: Array, machines: tuple[Array, Array]
+        self, problem: Problem, basis: HatBasis, lams: Array, machines: tuple[Array, Array]
     ) -> None:
         super().__init__(problem, basis)
         self.lams, self.machines = lams.tolist(), machines

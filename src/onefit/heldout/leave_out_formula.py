@@ -19,10 +19,10 @@ from onefit.heldout.refit import fill_refits, refit_fold, refit_uncertified
 from onefit.heldout.scaled import Scaled
 from onefit.problem import Solution
 
-__all__ = ["Found", "LeaveOut"]
+__all__ = ["LeaveOut", "LeaveOutValues"]
 
 
-class Found(NamedTuple):
+class LeaveOutValues(NamedTuple):
     """What (*) gives for splits that share a c, at several c.
 
     Attributes
@@ -50,7 +50,7 @@ class LeaveOut(Prepared):
     scaled: Scaled
 
     @abstractmethod
-    def formula(self, ridges: Array, removed: list[Indices]) -> Found:
+    def formula(self, ridges: Array, removed: list[Indices]) -> LeaveOutValues:
         """(*) for some sets of rows at every c."""
 
     @abstractmethod
@@ -85,7 +85,9 @@ class LeaveOut(Prepared):
                 self._refit(path, i)
         return path.judged(problem)
 
-    def _fill(self, path: HeldOutPath, members: Indices, found: Found, rounding: Array) -> None:
+    def _fill(
+        self, path: HeldOutPath, members: Indices, found: LeaveOutValues, rounding: Array
+    ) -> None:
         """Values and bounds of the splits that share one c / lam."""
         problem, root, splits = self.scaled.problem, self.scaled.root, self.scaled.splits
         size = np.abs(problem.Y.astype(np.float64)).max(axis=0)
@@ -98,7 +100,7 @@ class LeaveOut(Prepared):
             largest = size + np.abs(values).max(axis=1)
             path.bounds[:, k] = rounding[:, None] * self.amplified(test) * largest
 
-    def _rounding(self, ridges: Array, found: Found) -> Array:
+    def _rounding(self, ridges: Array, found: LeaveOutValues) -> Array:
         """What rounding may change of a held-out value, relative to targets and values.
 
         A backward stable method solves a system that differs from M by a few roundings of its

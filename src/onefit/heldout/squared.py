@@ -40,10 +40,10 @@ from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod
-from onefit.heldout.leave_out_formula import Found, LeaveOut
+from onefit.heldout.leave_out_formula import LeaveOut, LeaveOutValues
 from onefit.heldout.scaled import Scaled
 from onefit.inverse import EigenInverse, RidgeInverse, TriangularInverse, solve_block
-from onefit.inverse.spectrum import Shifts, Spectrum
+from onefit.inverse.spectrum import ShiftedSums, Spectrum
 from onefit.problem import Problem
 
 __all__ = ["Block", "Eigen", "factored"]
@@ -106,10 +106,10 @@ class _Block(LeaveOut):
         """The largest absolute row sum of R K R."""
         return float(self.scaled.problem.norms.row_sum * self.scaled.problem.s.max())
 
-    def formula(self, ridges: Array, removed: list[Indices]) -> Found:
+    def formula(self, ridges: Array, removed: list[Indices]) -> LeaveOutValues:
         L, (_, q) = ridges.size, self.scaled.targets.shape
         residuals = [np.full((L, S.size, q), np.nan, self.scaled.root.dtype) for S in removed]
-        found = Found(residuals, np.ones(L), 0.0, [""] * L)
+        found = LeaveOutValues(residuals, np.ones(L), 0.0, [""] * L)
         for place, ridge in enumerate(ridges):
             try:
                 inverse = self.inverse(float(ridge))
@@ -161,7 +161,7 @@ class _DeviceEigen(_Block):
         root, fit_intercept = self.scaled.root, self.scaled.problem.fit_intercept
         return EigenInverse(self.values, self.Q, ridge, root, fit_intercept, self.negative)
 
-    def formula(self, ridges: Array, removed: list[Indices]) -> Found:
+    def formula(self, ridges: Array, removed: list[Indices]) -> LeaveOutValues:
         return super().formula(ridges, removed)._replace(changed=self.negative)
 
 
@@ -179,7 +179,7 @@ class _Eigen(LeaveOut):
         """Errors of an eigendecomposition are relative to the largest row of R Y."""
         return float(self.scaled.root.max() / self.scaled.root[rows].min())
 
-    def formula(self, ridges: Array, removed: list[Indices]) -> Found:
+    def formula(self, ridges: Array, removed: list[Indices]) -> LeaveOutValues:
         shifts, reasons = self.spectrum.at(ridges), [""] * ridges.size
         if self.scaled.splits.one_row_each:
             rows = np.concatenate(removed)
@@ -189,10 +189,10 @@ class _Eigen(LeaveOut):
         else:
             pieces = list(shifts.pieces(max(S.size for S in removed)))
             residuals = [self._residuals(S, pieces, reasons) for S in removed]
-        return Found(residuals, shifts.norm, shifts.changed, reasons)
+        return LeaveOutValues(residuals, shifts.norm, shifts.changed, reasons)
 
     def _residuals(
-        self, rows: Indices, pieces: list[tuple[slice, Shifts]], reasons: list[str]
+        self, rows: Indices, pieces: list[tuple[slice, ShiftedSums]], reasons: list[str]
     ) -> Array:
         """R_S (y_S - u_S) at every c."""
         Q, found = self.spectrum.rows(rows), []

@@ -15,7 +15,7 @@ import numpy as np
 from onefit._types import Array, Mask
 from onefit.linalg import blas
 
-__all__ = ["Basis", "Eigenvectors", "Tridiagonal"]
+__all__ = ["Eigenvectors", "OrthogonalBasis", "Tridiagonal"]
 
 
 class Tridiagonal:
@@ -66,7 +66,7 @@ class Eigenvectors:
         return self.Q @ xp.asarray(V.reshape(z.shape[0], -1)), found
 
 
-class Basis(NamedTuple):
+class OrthogonalBasis(NamedTuple):
     """A basis of what is orthogonal to some columns, as :class:`onefit.linalg.Complement` is one.
 
     Attributes

@@ -24,7 +24,7 @@ from onefit.kernels import Geometry, number_type
 from onefit.problem import Problem
 from onefit.report.facts import Facts
 from onefit.scoring.aggregate import standard_error
-from onefit.search.criterion import Criterion, get_criterion
+from onefit.search.criterion import CriterionLike, get_criterion
 from onefit.search.grid import Machine, jobs, machines
 
 Array = NDArray[Any]
@@ -38,7 +38,7 @@ OF_HELDOUTS = (CrossValidation, KernelStability)
 
 
 def compare_criteria(
-    search: Any, X: Any, y: Any, criteria: Sequence[str | Criterion], sample_weight: Any = None
+    search: Any, X: Any, y: Any, criteria: Sequence[str | CriterionLike], sample_weight: Any = None
 ) -> Any:
     """Evaluate further criteria on the candidates of a fitted search, as columns of its table.
 
@@ -50,7 +50,7 @@ def compare_criteria(
         Fitted. "kernel_stability" needs ``keep_heldout="all"``.
     X, y, sample_weight
         What it was fitted to.
-    criteria : sequence of str or Criterion
+    criteria : sequence of str or CriterionLike
         As ``criterion`` of the search. "cv" and the search's own are there already.
 
     Returns
@@ -102,7 +102,7 @@ def compare_criteria(
     return search
 
 
-def _evaluate(criterion: Criterion, evidence: Evidence) -> Array:
+def _evaluate(criterion: CriterionLike, evidence: Evidence) -> Array:
     """A value for each lam; infinite, with a warning, where the kernel does not fit."""
     try:
         return criterion.evaluate(evidence)[0]
@@ -116,7 +116,7 @@ def _problem(machine: Machine, K: Array, Y: Array, s: Array) -> Problem:
 
 
 def _check(
-    criterion: Criterion, group: list[Machine], Y: Array, s: Array, heldouts: list[Any]
+    criterion: CriterionLike, group: list[Machine], Y: Array, s: Array, heldouts: list[Any]
 ) -> None:
     """Refuse what cannot be evaluated, before any work."""
     if isinstance(criterion, OF_HELDOUTS) and heldouts[0] is None:

@@ -23,11 +23,11 @@ from onefit.problem import Problem
 
 Array = NDArray[Any]
 
-__all__ = ["CRITERIA", "Criterion", "get_criterion", "let_go"]
+__all__ = ["CRITERIA", "CriterionLike", "get_criterion", "let_go"]
 
 
 @runtime_checkable
-class Criterion(Protocol):
+class CriterionLike(Protocol):
     """What ``KernelSearchCV(criterion=...)`` takes; it must survive pickling.
 
     It may have a method ``check(problem)`` that refuses a problem which it does not fit, before
@@ -44,18 +44,18 @@ class Criterion(Protocol):
         ...
 
 
-def get_criterion(criterion: str | Criterion, keep: bool = False) -> Criterion | None:
+def get_criterion(criterion: str | CriterionLike, keep: bool = False) -> CriterionLike | None:
     """The criterion behind a name or an object; None stands for the cross-validated score.
 
     Parameters
     ----------
-    criterion : str or Criterion
+    criterion : str or CriterionLike
     keep : bool, default=False
         Whether a problem will be asked for one lambda after the other: what the criterion
         decomposed is kept then.
     """
-    found: Criterion | None
-    if isinstance(criterion, Criterion):
+    found: CriterionLike | None
+    if isinstance(criterion, CriterionLike):
         found = criterion if isinstance(criterion, Own) else _Guarded(criterion)
     else:
         check_choice("criterion", criterion, CRITERIA)
@@ -72,7 +72,7 @@ class _Guarded:
     The package's own criteria see to that themselves, lambda by lambda.
     """
 
-    criterion: Criterion
+    criterion: CriterionLike
 
     @property
     def name(self) -> str:
@@ -99,10 +99,10 @@ class _Keeping:
 
     Parameters
     ----------
-    criterion : Criterion
+    criterion : CriterionLike
     """
 
-    def __init__(self, criterion: Criterion) -> None:
+    def __init__(self, criterion: CriterionLike) -> None:
         self.criterion = criterion
         self.last: tuple[Problem | None, dict[str, Any]] = (None, {})
 
@@ -120,7 +120,7 @@ class _Keeping:
         return self.criterion.evaluate(replace(evidence, kept=kept))
 
 
-def let_go(criterion: Criterion | None) -> None:
+def let_go(criterion: CriterionLike | None) -> None:
     """Have a criterion keep nothing any more: another kernel matrix is about to be made."""
     if isinstance(criterion, _Keeping):
         criterion.last = (None, {})

@@ -38,7 +38,7 @@ CONVERSIONS = {
     ),
 }
 
-__all__ = ["Job", "Machine", "Planned", "candidates", "jobs", "jobs_by", "machines"]
+__all__ = ["Job", "Machine", "PlannedSearch", "candidates", "jobs", "jobs_by", "machines"]
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedSearch:
     """The candidates of a search, and the jobs that evaluate them.
 
     Attributes

@@ -27,7 +27,7 @@ from onefit.search.descend import Descent, descend
 from onefit.search.evaluation import Evaluated, SearchRows
 from onefit.search.explore import Explorer
 from onefit.search.grid import Job
-from onefit.search.inputs import Given, only_weight, route
+from onefit.search.inputs import FitInputs, only_weight, route
 from onefit.search.intervals import interval_columns, supports
 from onefit.search.objective import by_gradient
 from onefit.search.per_target import fit_targets
@@ -74,7 +74,7 @@ class RowsInMemory(SearchRows):
         self.setup = setup
         score_params = routed.scorer.score
         self.task = make_task(search, setup, scorers, self.X, self.y, score_params, metric)
-        self.given = Given(
+        self.given = FitInputs(
             scorers, self.X, self.y, self.weight, score_params, self.groups is not None
         )
         self.names = self.task.scoring.names
@@ -132,13 +132,13 @@ class EvaluatedInMemory(Evaluated):
     Attributes
     ----------
     task : Task
-    given : Given
+    given : FitInputs
     fit_all : callable
         Fits the winner to all rows.
     """
 
     task: Task = field(repr=False)
-    given: Given = field(repr=False)
+    given: FitInputs = field(repr=False)
     fit_all: Any = field(repr=False)
 
     @property
@@ -153,7 +153,7 @@ class EvaluatedInMemory(Evaluated):
         known = self.setup.spec_of(index).coding.decoders
         return replace(held, targets=self.given.y, sample_weight=self.given.weight, **known)
 
-    def judged_by(self, index: int, held: HeldOut) -> tuple[Given, Scoring]:
+    def judged_by(self, index: int, held: HeldOut) -> tuple[FitInputs, Scoring]:
         return self.given, self.task.scoring
 
     def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit.callbacks import callbacks_of
-from onefit.criteria.streamed import Judged
+from onefit.criteria.streamed import CriterionSums
 from onefit.fit import FitError
 from onefit.kernels import KERNELS, Kernel, kernel_parameters
 from onefit.linalg import LinAlgError
@@ -23,13 +23,13 @@ from onefit.search.grid import Job, Machine, jobs_by
 from onefit.spec import LabelCoding, Spec
 from onefit.stream.by_class import ByClass, class_totals, reweighted
 from onefit.stream.by_column import ByColumn, spread_over
-from onefit.stream.gram import MAX_FEATURE_ELEMENTS, Gram, Moments
+from onefit.stream.gram import MAX_FEATURE_ELEMENTS, Moments, MomentSums
 from onefit.stream.joint import Joint
-from onefit.stream.leave_one import Basis
+from onefit.stream.leave_one import HatBasis
 from onefit.stream.machines import FoldMachines, Lengths, Rows, newton, squared
 from onefit.stream.methods import feature_method
 from onefit.stream.one_pass import CHUNK_ROWS, run
-from onefit.stream.sample import Drawn, Sample
+from onefit.stream.sample import DrawnRows, RowSampler
 from onefit.stream.scores import Scores, of_machines
 from onefit.stream.source import Source
 from onefit.stream.survey import Survey, Surveyed
@@ -37,16 +37,16 @@ from onefit.stream.values import Kept, Values
 
 Array = NDArray[Any]
 #: the seed that was drawn from a random state, and the sample of rows by it
-Seeded = dict[Hashable, tuple[int, Drawn]]
+Seeded = dict[Hashable, tuple[int, DrawnRows]]
 
-__all__ = ["Passes", "Work", "batches", "make_work", "stream_jobs"]
+__all__ = ["Passes", "StreamedModel", "batches", "make_work", "stream_jobs"]
 
 #: numbers in the moments of all kernels of a pass
 MAX_PASS_ELEMENTS = 2**27
 
 
 @dataclass(frozen=True)
-class Work:
+class StreamedModel:
     """A machine of the search on its features.
 
     Attributes
@@ -111,7 +111,7 @@ def stream_jobs(group: list[Machine], survey: Surveyed, drawn: Seeded) -> list[J
     return jobs_by(group, partial(_resolve, survey, some))
 
 
-def _resolve(survey: Surveyed, some: Drawn, spec: Spec) -> Kernel:
+def _resolve(survey: Surveyed, some: DrawnRows, spec: Spec) -> Kernel:
     """A kernel for all rows: gamma="scale" is a function of the variance of their entries."""
     variance, d = float(survey.entries.variance[0]), some.X.shape[1]
     by_scale = isinstance(spec.gamma, str) and spec.gamma == "scale"
@@ -121,7 +121,9 @@ def _resolve(survey: Surveyed, some: Drawn, spec: Spec) -> Kernel:
     return spec.resolve_kernel(some.X, np.ones(some.row.size))
 
 
-def make_work(found: list[Job], survey: Surveyed, drawn: Seeded, method: Any) -> Iterator[Work]:
+def make_work(
+    found: list[Job], survey: Surveyed, drawn: Seeded, method: Any
+) -> Iterator[StreamedModel]:
     """Every machine with its features, machines on the same features one after the other."""
     for job in found:
         rows = _rows(job, drawn)
@@ -131,7 +133,7 @@ def make_work(found: list[Job], survey: Surveyed, drawn: Seeded, method: Any) ->
             if isinstance(spec.coding, LabelCoding) and spec.coding.class_weight is not None:
                 totals = class_totals(survey).sum(axis=0)
                 classes = spec.coding.class_weights(np.arange(totals.size), totals)
-            yield Work(machine, rows, spec, name, classes)
+            yield StreamedModel(machine, rows, spec, name, classes)
 
 
 def _rows(job: Job, drawn: Seeded) -> Rows:
@@ -143,17 +145,17 @@ def _rows(job: Job, drawn: Seeded) -> Rows:
     return Rows(job.kernel, features, landmarks, None if kept else chosen.fold, sample)
 
 
-def _basis(one: Work, moments: Moments) -> Basis | Exception:
+def _basis(one: StreamedModel, moments: Moments) -> HatBasis | Exception:
     """The hat matrices of all rows, or why there are none."""
     try:
-        return Basis.of(moments.without(()), moments.centre, one.spec.fit_intercept)
+        return HatBasis.of(moments.without(()), moments.centre, one.spec.fit_intercept)
     except (LinAlgError, FloatingPointError) as error:
         return error
 
 
-def batches(work: list[Work], survey: Surveyed) -> Iterator[list[Work]]:
+def batches(work: list[StreamedModel], survey: Surveyed) -> Iterator[list[StreamedModel]]:
     """Machines whose moments fit into memory together."""
-    batch: list[Work] = []
+    batch: list[StreamedModel] = []
     held = 0
     for one in work:
         size = survey.rows.size * one.rows.features.size**2
@@ -208,12 +210,12 @@ class Passes:
             name = approximation.randomness
             seeds[name] = seeds[name] if name in seeds else approximation.draw_seed()
             sizes[name] = max(approximation.sample_rows, sizes.get(name, 0))
-        samples = [Sample(sizes[name], seed) for name, seed in seeds.items()]
+        samples = [RowSampler(sizes[name], seed) for name, seed in seeds.items()]
         k = self.source.reading.cv.n_splits
         survey, *drawn = self.run(Joint((Survey(k, q), *samples)))
         return survey, dict(zip(seeds, zip(seeds.values(), drawn, strict=True), strict=True))
 
-    def machines(self, batch: list[Work], survey: Surveyed) -> list[FoldMachines]:
+    def machines(self, batch: list[StreamedModel], survey: Surveyed) -> list[FoldMachines]:
         """Machines of every fold: those of the squared loss from one pass."""
         k, widest = survey.rows.size, max(one.rows.features.size for one in batch)
         sums = self._sums(batch, k, widest)
@@ -231,11 +233,13 @@ class Passes:
                 found.append(newton(one.rows, one.spec, seen, far, one.lams, run, refined))
         return found
 
-    def _weighted(self, one: Work, widest: int, accumulator: Any) -> Any:
+    def _weighted(self, one: StreamedModel, widest: int, accumulator: Any) -> Any:
         """A pass for one machine."""
         return self.run(one.weighted(accumulator), widest)
 
-    def _sums(self, batch: list[Work], k: int, widest: int) -> dict[tuple[Any, ...], Moments]:
+    def _sums(
+        self, batch: list[StreamedModel], k: int, widest: int
+    ) -> dict[tuple[Any, ...], Moments]:
         """Moments for the squared loss, and the lengths of all features, by one pass."""
         grams: dict[tuple[Any, ...], Any] = {}
         lengths: dict[int, Lengths] = {}
@@ -243,17 +247,19 @@ class Passes:
             lengths.setdefault(id(one.rows), Lengths(one.rows.features, k))
             if one.spec.quadratic:
                 centre = one.rows.centre(one.spec.fit_intercept)
-                grams.setdefault(one.sums, one.weighted(Gram(one.rows.features, centre)))
+                grams.setdefault(one.sums, one.weighted(MomentSums(one.rows.features, centre)))
         found = self.run(Joint((*grams.values(), *lengths.values())), widest)
         first, rest = found[: len(grams)], found[len(grams) :]
         self.lengths |= dict(zip(lengths, rest, strict=True))
         return dict(zip(grams, first, strict=True))
 
-    def _judge(self, batch: list[Work], sums: dict[tuple[Any, ...], Moments], widest: int) -> None:
+    def _judge(
+        self, batch: list[StreamedModel], sums: dict[tuple[Any, ...], Moments], widest: int
+    ) -> None:
         """The criterion of every machine, by one pass."""
         shared = {one.sums: one for one in batch}
         bases = {name: _basis(one, sums[name]) for name, one in shared.items()}
-        asked = [one for one in batch if isinstance(bases[one.sums], Basis)]
+        asked = [one for one in batch if isinstance(bases[one.sums], HatBasis)]
         parts = tuple(one.weighted(self._judged(one, bases[one.sums])) for one in asked)
         values = self.run(Joint(parts), widest) if parts else ()
         for one in batch:
@@ -263,23 +269,23 @@ class Passes:
             pairs = [self.criterion.accept(*pair) for pair in zip(own, one.lams, strict=True)]
             self.judged[id(one)] = np.array([v for v, _ in pairs]), [why for _, why in pairs]
 
-    def _judged(self, one: Work, basis: Any) -> Judged:
+    def _judged(self, one: StreamedModel, basis: Any) -> CriterionSums:
         rows, spec = one.rows, one.spec
         landmarks = None if rows.fold is None else rows.landmarks
         form = spec.loss, spec.scaling, one.lams
-        return Judged(self.criterion, rows.features, landmarks, basis, *form)
+        return CriterionSums(self.criterion, rows.features, landmarks, basis, *form)
 
-    def bound(self, one: Work, found: FoldMachines) -> Array:
+    def bound(self, one: StreamedModel, found: FoldMachines) -> Array:
         """Bounds on the errors of held-out values, (k, L, q)."""
         return np.asarray(found.bound(self.lengths[id(one.rows)]))
 
-    def whole_error(self, one: Work, found: FoldMachines, i: int) -> float:
+    def whole_error(self, one: StreamedModel, found: FoldMachines, i: int) -> float:
         """A bound on the error of the machine of all rows at the i-th lambda, for any of them."""
         if found.unfinished[i]:
             raise FitError(found.unfinished[i])
         return float(found.whole_bound(self.lengths[id(one.rows)])[i].max())
 
-    def values(self, one: Work, found: FoldMachines, i: int) -> Kept:
+    def values(self, one: StreamedModel, found: FoldMachines, i: int) -> Kept:
         """The held-out values of a machine at its i-th lambda, row by row."""
         accumulator = Values(one.rows.features, found.W[:, :, i], found.b[:, i])
         kept: Kept = self.run(accumulator, one.rows.features.size)
@@ -287,7 +293,7 @@ class Passes:
 
     def scores(
         self,
-        work: list[Work],
+        work: list[StreamedModel],
         found: list[FoldMachines],
         reach: list[Array],
         metrics: list[tuple[Metric, ...]],

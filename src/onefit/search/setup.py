@@ -28,8 +28,8 @@ from onefit.linalg.device import Device
 from onefit.predict import check_training, make_method, make_planned, ridge_weights
 from onefit.problem import Problem
 from onefit.search.continuous import apart, expand, listed
-from onefit.search.criterion import Criterion, get_criterion
-from onefit.search.grid import Job, Machine, Planned, candidates, jobs, machines
+from onefit.search.criterion import CriterionLike, get_criterion
+from onefit.search.grid import Job, Machine, PlannedSearch, candidates, jobs, machines
 from onefit.search.objective import by_gradient
 from onefit.search.race import racing
 from onefit.search.rows import Sample, arrange, compact
@@ -38,11 +38,11 @@ from onefit.spec import Spec
 
 Array = NDArray[Any]
 
-__all__ = ["Choice", "Setup", "set_up"]
+__all__ = ["MethodChoice", "Setup", "set_up"]
 
 
 @dataclass(frozen=True)
-class Choice:
+class MethodChoice:
     """The method taken for one machine, and what it is expected to cost over all such machines.
 
     Attributes
@@ -60,12 +60,12 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Setup(Planned):
+class Setup(PlannedSearch):
     """A search over rows in memory, ready to run.
 
     Attributes
     ----------
-    candidates, machine, jobs, choices : see :class:`onefit.search.grid.Planned`
+    candidates, machine, jobs, choices : see :class:`onefit.search.grid.PlannedSearch`
     folds : Folds in the caller's order
     sample : Sample in the order of work
     crew : Crew
@@ -321,14 +321,14 @@ def _draw(cv: Any, machine: Any, X: Any, y: Any, split_params: Mapping[str, Any]
 def _plan(
     work: list[Job],
     chosen: HeldOutMethod | None,
-    criterion: Criterion | None,
+    criterion: CriterionLike | None,
     sample: Sample,
     crew: Crew,
     device: Device | None,
-) -> tuple[list[Job], list[Choice], dict[plan.Workload, plan.Estimate]]:
+) -> tuple[list[Job], list[MethodChoice], dict[plan.Workload, plan.Estimate]]:
     """Choose every machine's method; equal workloads are estimated once."""
     planned: list[Job] = []
-    choices: list[Choice] = []
+    choices: list[MethodChoice] = []
     works: dict[plan.Workload, plan.Estimate] = {}
     shared = _workload(sample, len(work), crew)
     ridges = cache(partial(_ridges, sample))
@@ -362,7 +362,7 @@ def _plan(
             _check_method(method, criterion, problem)
             if load.features and isinstance(criterion, Own):
                 criterion.check_features(problem)
-            choices.append(Choice(job.kernel, method.name, load.lams, works.get(load)))
+            choices.append(MethodChoice(job.kernel, method.name, load.lams, works.get(load)))
             group.append(replace(machine, method=method))
         tiled = any(works[load].tiled for load in loads if load in works)
         planned.append(Job(job.kernel, tuple(group), tiled))
@@ -393,7 +393,7 @@ def _ridges(sample: Sample, scaling: str, weights: bytes) -> int:
     return ridge_weights(sample.folds, np.frombuffer(weights, dtype=sample.s.dtype), scaling)
 
 
-def _check_method(method: HeldOutMethod, criterion: Criterion | None, problem: Problem) -> None:
+def _check_method(method: HeldOutMethod, criterion: CriterionLike | None, problem: Problem) -> None:
     method.check(problem)
     if criterion is not None and hasattr(criterion, "check"):
         criterion.check(problem)

@@ -31,10 +31,10 @@ from onefit.scoring.aggregate import aggregate
 from onefit.search.continuous import expand, listed
 from onefit.search.criterion import get_criterion
 from onefit.search.evaluation import Evaluated, SearchRows
-from onefit.search.grid import Planned, candidates, machines
-from onefit.search.inputs import Given, only_weight
+from onefit.search.grid import PlannedSearch, candidates, machines
+from onefit.search.inputs import FitInputs, only_weight
 from onefit.search.intervals import Ends, as_columns
-from onefit.search.passes import Passes, Work, batches, make_work, stream_jobs
+from onefit.search.passes import Passes, StreamedModel, batches, make_work, stream_jobs
 from onefit.search.scorers import Scoring, build_scoring, check_defined
 from onefit.search.stream_checks import (
     Metrics,
@@ -52,7 +52,7 @@ from onefit.stream.one_pass import run
 from onefit.stream.open_rows import open_rows
 from onefit.stream.scores import finished
 from onefit.stream.source import Source
-from onefit.stream.survey import Labels, Surveyed
+from onefit.stream.survey import DistinctLabels, Surveyed
 from onefit.stream.values import MAX_KEPT_ELEMENTS, numbers
 
 Array = NDArray[Any]
@@ -110,7 +110,7 @@ class StreamedRows(SearchRows):
         for name, (one_metric, _) in metrics_of(self.table, group[0]).items():
             if search.aggregate != "pooled":
                 check_defined(one_metric, survey.rows, name)
-        planned = Planned(self.candidates, model, stream_jobs(group, survey, drawn), [])
+        planned = PlannedSearch(self.candidates, model, stream_jobs(group, survey, drawn), [])
         work = list(make_work(planned.jobs, survey, drawn, search.method))
         _check_criterion(rows.criterion, work[0])
         found = [one for batch in batches(work, survey) for one in rows.machines(batch, survey)]
@@ -145,7 +145,7 @@ def _listed_candidates(search: Any) -> list[dict[str, Any]]:
     return found
 
 
-_Fitted = tuple[Work, FoldMachines, int]
+_Fitted = tuple[StreamedModel, FoldMachines, int]
 
 
 @dataclass
@@ -202,11 +202,11 @@ class EvaluatedStream(Evaluated):
             **model.spec().coding.decoders,
         )
 
-    def judged_by(self, index: int, held: HeldOut) -> tuple[Given, Scoring]:
+    def judged_by(self, index: int, held: HeldOut) -> tuple[FitInputs, Scoring]:
         # scorers of streamed rows look at no row but its number
         rows, weight = np.arange(held.folds.n)[:, None], held.sample_weight
         params = {} if weight is None else {"sample_weight": weight}
-        given = Given(self.scorers, rows, held.targets, weight, params, self.grouped)
+        given = FitInputs(self.scorers, rows, held.targets, weight, params, self.grouped)
         model = self.setup.machine_of(index)
         scoring = build_scoring(
             self.scorers, model, rows, held.targets, params, held.folds, undefined=True,
@@ -233,7 +233,7 @@ class EvaluatedStream(Evaluated):
         return fitted
 
 
-def _check_criterion(criterion: Any, work: Work) -> None:
+def _check_criterion(criterion: Any, work: StreamedModel) -> None:
     """Refuse a criterion that does not fit the targets, of which a few are known."""
     if criterion is not None:
         some = work.rows.some
@@ -253,7 +253,7 @@ def _targets(search: Any, source: Source) -> tuple[Source, Any, int]:
         return source, model, shape[0] if shape else 1
     if shape not in ((), (1,)):
         raise ValueError(f"a classifier needs one target, got {shape[0]} columns")
-    classes = run(Labels(), source.raw, n_jobs=search.n_jobs, journal=search.journal)
+    classes = run(DistinctLabels(), source.raw, n_jobs=search.n_jobs, journal=search.journal)
     check_classification_targets(classes)
     if len(classes) < 2:
         raise ValueError(f"y holds one class only, {classes[0]!r}; a classifier needs two at least")
@@ -263,7 +263,7 @@ def _targets(search: Any, source: Source) -> tuple[Source, Any, int]:
 
 
 def _outcome(
-    one: Work,
+    one: StreamedModel,
     found: FoldMachines,
     bound: Array,
     scored: _Scored,

@@ -36,7 +36,7 @@ from onefit.linalg.device import Device
 from onefit.linalg.which import named_device
 from onefit.problem import Problem
 from onefit.scoring.aggregate import aggregate
-from onefit.search.criterion import Criterion, let_go
+from onefit.search.criterion import CriterionLike, let_go
 from onefit.search.grid import Job, Machine
 from onefit.search.rows import Sample
 from onefit.search.scorers import Scoring
@@ -66,7 +66,7 @@ class Task:
         The aggregate.
     per_target : str or None
         The metric whose score of each target is wanted too.
-    criterion : Criterion or None
+    criterion : CriterionLike or None
     """
 
     sample: Sample
@@ -74,7 +74,7 @@ class Task:
     pooled: Scoring | None
     how: str
     per_target: str | None = None
-    criterion: Criterion | None = None
+    criterion: CriterionLike | None = None
 
 
 @dataclass(frozen=True)

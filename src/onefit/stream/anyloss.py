@@ -24,7 +24,7 @@ from onefit.problem import Problem
 from onefit.stream.accumulate import Accumulator
 from onefit.stream.bound import Certificate, certify
 from onefit.stream.expansion import FeatureGram, run
-from onefit.stream.hessian import Columns
+from onefit.stream.hessian import PrimalColumns
 from onefit.stream.newton import Minimum, minimise_one
 from onefit.stream.partition import MAX_MOMENT_ELEMENTS, Partition, partitions
 from onefit.stream.passes import Form, Pieces, Second
@@ -84,11 +84,11 @@ def primal_error(problem: Problem, lam: float, target: int, theta: Array) -> flo
     return float(found.at(rows.lengths.max(initial=0.0))[0])
 
 
-def _whole(problem: Problem, lam: float, target: int, label: Indices) -> Columns:
+def _whole(problem: Problem, lam: float, target: int, label: Indices) -> PrimalColumns:
     """The column of all rows."""
     nothing = [np.empty((make_form(problem, target).size, 0))]
     train = np.ones((int(label.max()) + 1, 1), dtype=bool)
-    return Columns(train, np.array([problem.ridge(lam)]), nothing)
+    return PrimalColumns(train, np.array([problem.ridge(lam)]), nothing)
 
 
 def make_form(problem: Problem, target: int) -> Form:
@@ -190,7 +190,7 @@ class PrimalPrepared(Prepared):
     def _longest(self, split: int) -> float:
         return float(self.problem.K.lengths[self.folds.test[split]].max(initial=0.0))
 
-    def _columns(self, problem: Problem, lam: float, part: Partition) -> Columns:
+    def _columns(self, problem: Problem, lam: float, part: Partition) -> PrimalColumns:
         train = np.ones((part.parts, len(part.splits)), dtype=bool)
         for c, removed in enumerate(part.removed):
             train[removed, c] = False
@@ -199,7 +199,7 @@ class PrimalPrepared(Prepared):
         for k in part.splits:
             own = problem.K.lost(self.folds.removed[k])
             lost.append(np.pad(own, ((0, int(problem.fit_intercept)), (0, 0))))
-        return Columns(train, ridge, lost)
+        return PrimalColumns(train, ridge, lost)
 
     def _put(
         self, path: HeldOutPath, i: int, j: int, part: Partition, theta: Array, found: Certificate

@@ -30,7 +30,7 @@ from onefit.stream.accumulate import Chunk
 from onefit.stream.expansion import FeatureGram, chunks, run
 from onefit.stream.features import FeatureMap, nystrom_map
 from onefit.stream.fourier import fourier_map
-from onefit.stream.sample import Drawn, Sample
+from onefit.stream.sample import DrawnRows, RowSampler
 
 __all__ = ["APPROXIMATIONS", "Approximation", "Fourier", "Nystrom", "get_approximation"]
 
@@ -89,8 +89,8 @@ class Nystrom:
         )
 
     def features(
-        self, kernel: Kernel, drawn: Drawn, size: int | str, seed: int
-    ) -> tuple[FeatureMap, Indices | None, Drawn]:
+        self, kernel: Kernel, drawn: DrawnRows, size: int | str, seed: int
+    ) -> tuple[FeatureMap, Indices | None, DrawnRows]:
         """The map, the row numbers of its landmarks, and the landmarks themselves."""
         if self.landmarks == "kmeans":
             return nystrom_map(kernel, _centres(drawn.X, int(size), seed)), None, drawn
@@ -127,8 +127,8 @@ class Fourier:
         return 1
 
     def features(
-        self, kernel: Kernel, drawn: Drawn, size: int | str, seed: int
-    ) -> tuple[FeatureMap, None, Drawn]:
+        self, kernel: Kernel, drawn: DrawnRows, size: int | str, seed: int
+    ) -> tuple[FeatureMap, None, DrawnRows]:
         """The map, which has no landmarks."""
         found = fourier_map(kernel, drawn.X.shape[1], int(size), seed, self.orthogonal)
         return found, None, drawn
@@ -184,8 +184,8 @@ class Approximation:
         )
 
     def make_map(
-        self, kernel: Kernel, drawn: Drawn, seed: int
-    ) -> tuple[FeatureMap, Indices | None, Drawn]:
+        self, kernel: Kernel, drawn: DrawnRows, seed: int
+    ) -> tuple[FeatureMap, Indices | None, DrawnRows]:
         """The map from a sample of rows, the row numbers of its landmarks, and the landmarks."""
         return self.features.features(kernel, drawn, self.n_components, seed)
 
@@ -194,7 +194,7 @@ class Approximation:
         fold, none = np.zeros(s.size, dtype=np.intp), np.empty((s.size, 0))
         parts: Iterable[Chunk] = chunks(X, none, s, fold, DRAW_CHUNK_ROWS)
         seed = self.draw_seed()
-        drawn = run(Sample(self.sample_rows, seed), parts)
+        drawn = run(RowSampler(self.sample_rows, seed), parts)
         features, landmarks, _ = self.make_map(kernel, drawn, seed)
         return FeatureGram(X, features, landmarks, self.keep_landmarks)
 

@@ -23,7 +23,7 @@ import numpy as np
 from onefit._precise import EPSILON, summation
 from onefit._types import Array
 from onefit.stream.flat import Stretch, Stretches
-from onefit.stream.hessian import Columns, Factor, penalty
+from onefit.stream.hessian import HessianFactor, PrimalColumns, penalty
 from onefit.stream.passes import Check, Checked, Form, Run
 
 __all__ = ["Certificate", "certify"]
@@ -61,8 +61,8 @@ class Certificate:
 def certify(
     form: Form,
     theta: Array,
-    columns: Columns,
-    factors: list[Factor] | list[None],
+    columns: PrimalColumns,
+    factors: list[HessianFactor] | list[None],
     run: Run,
     scale: float,
 ) -> Certificate:
@@ -97,7 +97,7 @@ def certify(
 
 
 def _flattened(
-    form: Form, theta: Array, columns: Columns, run: Run, curved: Array, beta: Array
+    form: Form, theta: Array, columns: PrimalColumns, run: Run, curved: Array, beta: Array
 ) -> tuple[Array, Array]:
     """beta, and the width of the stretch where a column is flat in b."""
     width, some = np.zeros_like(beta), np.flatnonzero(curved == 0.0)
@@ -108,7 +108,7 @@ def _flattened(
     return beta, width
 
 
-def _functions(form: Form, factor: Factor | None, gradient: Array) -> Array:
+def _functions(form: Form, factor: HessianFactor | None, gradient: Array) -> Array:
     """The gradient in w alone, in the functions that the column may use."""
     g = gradient[:, None].copy()
     if form.intercept:

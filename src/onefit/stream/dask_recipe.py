@@ -17,13 +17,13 @@ from collections.abc import Iterator, Sequence
 from graphlib import TopologicalSorter
 from typing import Any
 
-__all__ = ["Recipe", "recipes"]
+__all__ = ["BlockRecipe", "recipes"]
 
 #: the owner of what more than one block needs
 SHARED_OWNER = -1
 
 
-class Recipe:
+class BlockRecipe:
     """Parts of a block, made from what Dask brings.
 
     It is no dataclass, because Dask looks into dataclasses, and would run the tasks by itself.
@@ -55,7 +55,7 @@ class Recipe:
 
 def recipes(
     blocks: Sequence[Sequence[Any]], futures: dict[Any, Any]
-) -> Iterator[tuple[Recipe, list[Any]]]:
+) -> Iterator[tuple[BlockRecipe, list[Any]]]:
     """The recipe of each block, and promises of what it is brought.
 
     Parameters
@@ -67,7 +67,7 @@ def recipes(
 
     Yields
     ------
-    recipe : Recipe
+    recipe : BlockRecipe
     promises : list of Delayed or Future
     """
     from dask.delayed import Delayed
@@ -84,7 +84,7 @@ def recipes(
     whole = HighLevelGraph.from_collections(name, graph)
     for number, keys in enumerate(wanted):
         own, brought = _cut(needs, owner, names, number, keys)
-        recipe = Recipe({key: graph[key] for key in own}, brought, keys)
+        recipe = BlockRecipe({key: graph[key] for key in own}, brought, keys)
         promises = [
             Delayed(key, whole, layer=name) if key in graph else futures[key] for key in brought
         ]

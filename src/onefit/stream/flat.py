@@ -23,7 +23,7 @@ from onefit.stream.accumulate import Chunk
 from onefit.stream.passes import Form, Run, Sum, trained
 from onefit.stream.step_length import BRACKET_POINTS
 
-__all__ = ["Shifts", "Stretch", "Stretches", "slide"]
+__all__ = ["ShiftedSlopes", "Stretch", "Stretches", "slide"]
 
 #: shifts of the intercept, in units of the targets' scale, where its slope is looked at
 SLOPE_SHIFTS_IN_SCALES = np.concatenate(
@@ -121,7 +121,7 @@ def _crossing(form: Form, theta: Array, train: Array, run: Run, scale: float) ->
     every = np.arange(theta.shape[1])
     shifts = np.repeat(scale * SLOPE_SHIFTS_IN_SCALES[:, None], every.size, axis=1)
     for _ in range(3):
-        slopes: Array = run(Shifts(form, theta, train, shifts))
+        slopes: Array = run(ShiftedSlopes(form, theta, train, shifts))
         above = (slopes > 0.0).argmax(axis=0)
         # an end where nothing rises, or nothing falls: the nearest point that was looked at
         above = np.where((slopes > 0.0).any(axis=0), above, shifts.shape[0] - 1)
@@ -134,7 +134,7 @@ def _crossing(form: Form, theta: Array, train: Array, run: Run, scale: float) ->
 
 
 @dataclass(frozen=True)
-class Shifts(Sum):
+class ShiftedSlopes(Sum):
     """sum s dV/du with every prediction of a column raised by some shifts, (T, c)."""
 
     form: Form

@@ -24,7 +24,7 @@ from onefit._types import Array, Indices
 from onefit.stream.accumulate import Chunk
 from onefit.stream.features import FeatureMap
 
-__all__ = ["MAX_FEATURE_ELEMENTS", "Centre", "Gram", "Moments", "Sums"]
+__all__ = ["MAX_FEATURE_ELEMENTS", "Centre", "MomentSums", "Moments", "Sums"]
 
 #: numbers in the features of a chunk
 MAX_FEATURE_ELEMENTS = 2**24
@@ -123,7 +123,7 @@ class Moments:
 
 
 @dataclass(frozen=True)
-class Gram:
+class MomentSums:
     """The accumulator of the moments.
 
     Parameters

@@ -17,14 +17,14 @@ from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.stream.passes import Form, Pieces
 
-__all__ = ["Columns", "Factor", "penalty", "total"]
+__all__ = ["HessianFactor", "PrimalColumns", "penalty", "total"]
 
 #: the part of the largest curvature below which the intercept has none to speak of
 MAX_FLAT_CURVATURE_SHARE = 1e-6
 
 
 @dataclass(frozen=True)
-class Columns:
+class PrimalColumns:
     """Machines side by side, each with its parts, its Lambda and its functions.
 
     Attributes
@@ -39,9 +39,9 @@ class Columns:
     ridge: Array
     lost: list[Array] = field(repr=False)
 
-    def take(self, some: Indices) -> Columns:
+    def take(self, some: Indices) -> PrimalColumns:
         """Some of them."""
-        return Columns(self.train[:, some], self.ridge[some], [self.lost[i] for i in some])
+        return PrimalColumns(self.train[:, some], self.ridge[some], [self.lost[i] for i in some])
 
 
 def penalty(form: Form, ridge: Array) -> Array:
@@ -52,7 +52,7 @@ def penalty(form: Form, ridge: Array) -> Array:
     return out
 
 
-class Factor:
+class HessianFactor:
     """The Hessian of a split in the functions that it may use, factored where the rows are."""
 
     def __init__(self, form: Form, piece: Pieces, ridge: float, lost: Array) -> None:

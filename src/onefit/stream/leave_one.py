@@ -42,11 +42,11 @@ from onefit.stream.expansion import FeatureGram
 from onefit.stream.features import product
 from onefit.stream.gram import Centre, Sums
 
-__all__ = ["Basis", "FeatureHat", "Hat"]
+__all__ = ["FeatureHat", "HatBasis", "HatResiduals"]
 
 
 @dataclass(frozen=True)
-class Hat:
+class HatResiduals:
     """Least squares at one lambda.
 
     Attributes
@@ -62,7 +62,7 @@ class Hat:
 
 
 @dataclass(frozen=True)
-class Basis:
+class HatBasis:
     """What the sums over all rows say of the hat matrices.
 
     Attributes
@@ -95,7 +95,7 @@ class Basis:
     spread: Array
 
     @classmethod
-    def of(cls, sums: Sums, centre: Centre, intercept: bool) -> Basis:
+    def of(cls, sums: Sums, centre: Centre, intercept: bool) -> HatBasis:
         """Of the sums of all rows of positive weight, which are overwritten."""
         xp, weight, one = sums.arrays, sums.weight, float(intercept)
         trace = float(xp.diagonal(sums.G).sum())
@@ -137,11 +137,11 @@ class FeatureHat:
     problem : Problem
         These rows: with the squared loss, an FeatureGram for K, and positive weights. Its weight is
         that of the sample.
-    basis : Basis
+    basis : HatBasis
         Of the sample.
     """
 
-    def __init__(self, problem: Problem, basis: Basis) -> None:
+    def __init__(self, problem: Problem, basis: HatBasis) -> None:
         self.problem, self.basis = problem, basis
         self.rows: FeatureGram = problem.K
         self.s = problem.s.astype(np.float64)
@@ -180,11 +180,11 @@ class FeatureHat:
         """Sums over the squares of phi_c V of a part, a column for each column of weights."""
         return self.arrays.square_sums(P, weights)
 
-    def at(self, lam: float) -> Hat:
+    def at(self, lam: float) -> HatResiduals:
         """Residuals and leverages at ``lam``."""
         damped = 1.0 / (self.basis.values + self.problem.ridge(lam))
         leverage = self._summed(damped)
-        return Hat(self.residual(lam), 1.0 - self.s * leverage - self.share)
+        return HatResiduals(self.residual(lam), 1.0 - self.s * leverage - self.share)
 
     def _summed(self, weights: Array) -> Array:
         """Sums over the squares of phi_c V of all rows."""

@@ -26,11 +26,11 @@ from onefit.stream.expansion import CENTRE_ROWS
 from onefit.stream.features import FeatureMap
 from onefit.stream.fit import not_converged
 from onefit.stream.gram import Centre, Moments
-from onefit.stream.hessian import Columns
+from onefit.stream.hessian import PrimalColumns
 from onefit.stream.newton import minimise_one
 from onefit.stream.passes import Form, Run
 from onefit.stream.ridge import Machines, Ridge
-from onefit.stream.sample import Drawn
+from onefit.stream.sample import DrawnRows
 from onefit.stream.side_by_side import solve_splits
 from onefit.stream.survey import Surveyed
 
@@ -49,7 +49,7 @@ class Rows:
         Numbers of the rows that the landmarks are.
     fold : (M,) array of int, or None
         Their folds; None where they may be kept.
-    some : Drawn
+    some : DrawnRows
         A few rows.
     """
 
@@ -57,7 +57,7 @@ class Rows:
     features: FeatureMap
     landmarks: Indices | None = field(repr=False)
     fold: Indices | None = field(repr=False)
-    some: Drawn = field(repr=False)
+    some: DrawnRows = field(repr=False)
 
     def dropped(self, k: int) -> Indices:
         """The landmarks, by their place, that lie in a fold and may not be used without it."""
@@ -194,10 +194,10 @@ class _Column:
         ridges = [spec.ridge(lam, total - weight) for weight in survey.weights]
         pad = (0, int(spec.fit_intercept)), (0, 0)
         lost = [np.pad(rows.lost(split), pad) for split in range(k)]
-        self.folds = Columns(~np.eye(k, dtype=bool), np.array(ridges), lost)
+        self.folds = PrimalColumns(~np.eye(k, dtype=bool), np.array(ridges), lost)
         nothing = [np.empty((self.form.size, 0))]
         ridge = np.array([spec.ridge(lam, total)])
-        self.all = Columns(np.ones((k, 1), dtype=bool), ridge, nothing)
+        self.all = PrimalColumns(np.ones((k, 1), dtype=bool), ridge, nothing)
 
     def solve(self, start: Array | None, refined: bool) -> tuple[Array, Array, Array, Array]:
         """theta of all rows, theta of the folds, bounds and steps of the folds."""

@@ -17,7 +17,7 @@ from onefit.losses.widened import Carried, widened_loss
 from onefit.solve import MIN_WIDENING_RATIO, WIDENING_RATIO
 from onefit.stream.accumulate import Chunk
 from onefit.stream.flat import slide
-from onefit.stream.hessian import Columns, Factor, penalty, total
+from onefit.stream.hessian import HessianFactor, PrimalColumns, penalty, total
 from onefit.stream.passes import Form, Pieces, Run, Second, Sum
 from onefit.stream.step_length import step_lengths
 
@@ -38,20 +38,20 @@ class Minimum:
     theta : (size,) array
     pieces : dict
         Sums there, part by part.
-    factor : Factor
+    factor : HessianFactor
     steps : int
     converged : bool
     """
 
     theta: Array
     pieces: dict[int, Pieces] = field(repr=False)
-    factor: Factor = field(repr=False)
+    factor: HessianFactor = field(repr=False)
     steps: int
     converged: bool
 
 
 def minimise_one(
-    form: Form, columns: Columns, run: Run, start: Array | None, scale: float, kappa: float
+    form: Form, columns: PrimalColumns, run: Run, start: Array | None, scale: float, kappa: float
 ) -> Minimum:
     """The machine of one column by Newton's method with its Hessian at every step."""
     theta = np.zeros(form.size) if start is None else start.copy()
@@ -64,7 +64,7 @@ def minimise_one(
 
 def _newton(
     form: Form,
-    columns: Columns,
+    columns: PrimalColumns,
     run: Run,
     theta: Array,
     scale: float,
@@ -79,7 +79,7 @@ def _newton(
         loss: Any = carried if first else form.loss
         pieces: dict[int, Pieces] = run(Second(replace(form, loss=loss), theta))
         piece = total(pieces, kept)
-        factor = Factor(form, piece, ridge, columns.lost[0])
+        factor = HessianFactor(form, piece, ridge, columns.lost[0])
         pull = piece.g + penalty(form, columns.ridge)[:, 0] * theta
         move = -factor.solve(pull[:, None])
         # what Newton's step still changes, in predictions
@@ -104,7 +104,7 @@ def _newton(
     return Minimum(theta, run(Second(form, theta)), factor, MAX_PRIMAL_STEPS, False)
 
 
-def _descend(form: Form, columns: Columns, run: Run, scale: float, kappa: float) -> Minimum:
+def _descend(form: Form, columns: PrimalColumns, run: Run, scale: float, kappa: float) -> Minimum:
     """By way of easier problems; the steps are those of all of them."""
     theta, steps, fall = np.zeros(form.size), 0, WIDENING_RATIO
     factor = last = _largest_factor(form, columns, run, kappa)
@@ -134,7 +134,7 @@ def _descend(form: Form, columns: Columns, run: Run, scale: float, kappa: float)
     return replace(found, steps=steps + found.steps)
 
 
-def _largest_factor(form: Form, columns: Columns, run: Run, kappa: float) -> float:
+def _largest_factor(form: Form, columns: PrimalColumns, run: Run, kappa: float) -> float:
     """The factor at which the problem is easy from zero, by one pass."""
     losses = [widened_loss(form.loss, float(factor)) for factor in TRIAL_WIDENING_FACTORS]
     multiples = np.array([multiple for _, multiple in losses])

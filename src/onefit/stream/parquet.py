@@ -19,11 +19,11 @@ from typing import Any
 from onefit._describe import describe, digest
 from onefit._types import Array
 from onefit._validation import DataError
-from onefit.stream.columns import Columns
+from onefit.stream.columns import ColumnRoles
 from onefit.stream.hash_folds import HashKFold
 from onefit.stream.needs import needed
-from onefit.stream.rows import Block, Reading
-from onefit.stream.source import Given, Source, numbered
+from onefit.stream.rows import BlockReader, RowBlock
+from onefit.stream.source import RowArrays, Source, numbered
 
 __all__ = ["ParquetPiece", "open_dataset", "parquet_source"]
 
@@ -46,8 +46,8 @@ class ParquetPiece:
         Columns to read.
     constants : dict
         Values of the columns that the file's folder tells.
-    columns : Columns
-    given : Given
+    columns : ColumnRoles
+    given : RowArrays
     filter : pyarrow expression or None
     """
 
@@ -59,11 +59,11 @@ class ParquetPiece:
     group: int
     stored: list[str] = field(repr=False)
     constants: dict[str, Any]
-    columns: Columns = field(repr=False)
-    given: Given = field(repr=False)
+    columns: ColumnRoles = field(repr=False)
+    given: RowArrays = field(repr=False)
     filter: Any = field(repr=False)
 
-    def blocks(self, rows: int) -> Iterator[Block]:
+    def blocks(self, rows: int) -> Iterator[RowBlock]:
         """Read them, so many rows at a time at most."""
         start = self.start
         for batch in self._batches(rows):
@@ -104,7 +104,7 @@ class ParquetPiece:
             batch = batch.append_column(name, pa.array([value] * batch.num_rows))
         return batch
 
-    def _kept(self, batch: Any, row: Array, given: Given) -> tuple[Any, Array, Given]:
+    def _kept(self, batch: Any, row: Array, given: RowArrays) -> tuple[Any, Array, RowArrays]:
         """The rows that the filter keeps."""
         if self.filter is None:
             return batch, row, given
@@ -115,14 +115,14 @@ class ParquetPiece:
         kept = table.column(_PLACE).to_numpy()
         return table, row[kept], given.filter(kept)
 
-    def _block(self, batch: Any, row: Array, given: Given) -> Block:
+    def _block(self, batch: Any, row: Array, given: RowArrays) -> RowBlock:
         columns = self.columns
         y = given.y
         if columns.y:
             y = _values(batch, columns.y[0]) if columns.single else batch.select(list(columns.y))
         s = _values(batch, columns.s[0]) if columns.s else given.s
         key = _values(batch, columns.key[0]) if columns.key else given.key
-        return Block(batch.select(list(columns.X)), y, s, key, row, self.where, self.start)
+        return RowBlock(batch.select(list(columns.X)), y, s, key, row, self.where, self.start)
 
 
 #: name of a column that no file has
@@ -163,7 +163,7 @@ def parquet_source(
         Whether to refuse features that are no numbers.
     """
     dataset, root = open_dataset(path)
-    columns = Columns.resolve(dataset.schema.names, y, sample_weight, groups, features, drop)
+    columns = ColumnRoles.resolve(dataset.schema.names, y, sample_weight, groups, features, drop)
     if numeric:
         _check_types(dataset.schema, columns)
     expression = _expression(filter)
@@ -185,7 +185,7 @@ def parquet_source(
         "filter": str(expression),
         "cv": describe(cv),
     }
-    reading = Reading(cv, columns.X)
+    reading = BlockReader(cv, columns.X)
     shape = columns.target_shape
     return Source(pieces, reading, columns.X, len(columns.X), shape, about, anywhere=True)
 
@@ -245,7 +245,7 @@ def _expression(filter: Any) -> Any:
     return parquet.filters_to_expression(filter) if isinstance(filter, (list, tuple)) else filter
 
 
-def _check_types(schema: Any, columns: Columns) -> None:
+def _check_types(schema: Any, columns: ColumnRoles) -> None:
     from pyarrow import types
 
     for name in columns.X:
@@ -283,7 +283,7 @@ def _pieces(
     start: int,
     root: str,
     wanted: list[str],
-    columns: Columns,
+    columns: ColumnRoles,
     expression: Any,
 ) -> tuple[list[ParquetPiece], int]:
     """The row groups of a file that may have rows to keep, and the number of the next row."""

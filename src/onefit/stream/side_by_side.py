@@ -22,7 +22,7 @@ from onefit._types import Array, Indices
 from onefit.certificate import EXACT_TOLERANCE
 from onefit.stream.bound import Certificate, certify
 from onefit.stream.flat import slide
-from onefit.stream.hessian import Columns, Factor, penalty, total
+from onefit.stream.hessian import HessianFactor, PrimalColumns, penalty, total
 from onefit.stream.newton import MAX_PRIMAL_STEPS, MAX_STEPS_WITHOUT_GAIN, minimise_one
 from onefit.stream.passes import Check, Form, Pieces, Products, Run
 from onefit.stream.step_length import step_lengths
@@ -36,7 +36,7 @@ MAX_PRIMAL_CG_STEPS, PRIMAL_CG_RESIDUAL = 40, 1e-4
 def solve_splits(
     form: Form,
     full: tuple[Array, dict[int, Pieces]],
-    columns: Columns,
+    columns: PrimalColumns,
     run: Run,
     scale: float,
     longest: Array,
@@ -61,11 +61,11 @@ def limits(
     form: Form,
     theta: Array,
     pieces: dict[int, Pieces],
-    columns: Columns,
+    columns: PrimalColumns,
     run: Run,
     scale: float,
     own: bool = False,
-) -> tuple[Array, list[Factor]]:
+) -> tuple[Array, list[HessianFactor]]:
     """One Newton step of every column from the machine of all rows; and its factors.
 
     Where each column has a loss of its own, its gradient takes a pass more, and its curvature is
@@ -77,7 +77,7 @@ def limits(
         gradient = run(Check(form, at, columns.train, np.empty(0))).g
     for c, ridge in enumerate(columns.ridge):
         piece = total(pieces, columns.train[:, c])
-        factor = Factor(form.take([c]), piece, float(ridge), columns.lost[c])
+        factor = HessianFactor(form.take([c]), piece, float(ridge), columns.lost[c])
         g = gradient[:, c] if own else piece.g
         pull = g + penalty(form, columns.ridge[[c]])[:, 0] * theta
         right = factor.times(theta[:, None]) - pull[:, None]
@@ -93,8 +93,8 @@ def limits(
 def refine(
     form: Form,
     theta: Array,
-    columns: Columns,
-    factors: list[Factor],
+    columns: PrimalColumns,
+    factors: list[HessianFactor],
     run: Run,
     scale: float,
     longest: Array,
@@ -156,7 +156,12 @@ def _sizes(found: Certificate) -> Array:
 
 
 def _newton(
-    form: Form, theta: Array, columns: Columns, factors: list[Factor], run: Run, gradient: Array
+    form: Form,
+    theta: Array,
+    columns: PrimalColumns,
+    factors: list[HessianFactor],
+    run: Run,
+    gradient: Array,
 ) -> Array:
     """Newton's steps, by conjugate gradients with a product a pass for all columns."""
 

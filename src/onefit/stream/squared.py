@@ -18,8 +18,8 @@ from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
 from onefit.problem import Problem
 from onefit.stream.expansion import FeatureGram, run
-from onefit.stream.gram import Gram, Moments
-from onefit.stream.leave_one import Basis, FeatureHat
+from onefit.stream.gram import Moments, MomentSums
+from onefit.stream.leave_one import FeatureHat, HatBasis
 from onefit.stream.partition import MAX_MOMENT_ELEMENTS, Partition, partitions
 from onefit.stream.ridge import Machines, Ridge
 
@@ -45,7 +45,7 @@ class GramFolds(HeldOutMethod):
 def moments(problem: Problem, part: Partition) -> Moments:
     """The sums of every part of the rows."""
     rows: FeatureGram = problem.K
-    gram = Gram(rows.kept[1], rows.centre(problem.Y, problem.s, problem.fit_intercept))
+    gram = MomentSums(rows.kept[1], rows.centre(problem.Y, problem.s, problem.fit_intercept))
     return run(gram, rows.whole(problem.Y, problem.s, part.label))
 
 
@@ -54,7 +54,7 @@ def make_hat(problem: Problem) -> FeatureHat:
     rows = problem.positive
     kept = problem if rows.size == problem.n else problem.take(rows)
     sums = moments(kept, Partition.whole(kept.n))
-    basis = Basis.of(sums.without(()), sums.centre, kept.fit_intercept)
+    basis = HatBasis.of(sums.without(()), sums.centre, kept.fit_intercept)
     return FeatureHat(kept, basis)
 
 

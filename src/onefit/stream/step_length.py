@@ -11,7 +11,7 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array
-from onefit.stream.hessian import Columns, penalty
+from onefit.stream.hessian import PrimalColumns, penalty
 from onefit.stream.passes import Form, Run, Slopes
 
 __all__ = ["BRACKET_POINTS", "step_lengths"]
@@ -24,7 +24,7 @@ MAX_LEFT_SLOPE_SHARE = 0.5
 BRACKET_POINTS = np.linspace(0.0, 1.0, 17)
 
 
-def step_lengths(form: Form, columns: Columns, run: Run, theta: Array, move: Array) -> Array:
+def step_lengths(form: Form, columns: PrimalColumns, run: Run, theta: Array, move: Array) -> Array:
     """How far to go along every step: all the way, or to where its slope vanishes."""
     t, on = np.ones(theta.shape[1]), np.arange(theta.shape[1])
     ts = np.repeat(STEP_LENGTHS[:, None], on.size, axis=1)
@@ -46,7 +46,9 @@ def step_lengths(form: Form, columns: Columns, run: Run, theta: Array, move: Arr
     return t
 
 
-def _slopes(form: Form, columns: Columns, run: Run, theta: Array, move: Array, ts: Array) -> Array:
+def _slopes(
+    form: Form, columns: PrimalColumns, run: Run, theta: Array, move: Array, ts: Array
+) -> Array:
     """Of F along every step, (T, c)."""
     losses: Array = run(Slopes(form, theta, move, columns.train, ts))
     ridges = penalty(form, columns.ridge)

@@ -31,7 +31,7 @@ from onefit._types import Array, Mask
 from onefit.gram import DenseGram
 from onefit.inverse.krylov import Ridged, bordered, conjugate_gradients
 from onefit.problem import Problem
-from onefit.systems.base import Model
+from onefit.systems.base import NewtonModel
 
 __all__ = ["Float32CG", "Float32Kernel"]
 
@@ -131,7 +131,7 @@ class Float32CG:
         """That of some of the columns."""
         return Float32CG(self.kernel, self.ridge[columns], self.rounds)
 
-    def solve(self, model: Model) -> tuple[Array, Array, Mask]:
+    def solve(self, model: NewtonModel) -> tuple[Array, Array, Mask]:
         """Changes da and db of every column, and which intercepts are determined."""
         curved = np.asarray((model.d > 0.0).any(axis=0))
         a, b = np.zeros_like(model.fixed), np.zeros_like(model.total)
@@ -140,7 +140,7 @@ class Float32CG:
             a[:, some], b[some] = self.take(some)._refined(model.take(some))
         return a, b, curved | (not self.kernel.problem.fit_intercept)
 
-    def _refined(self, model: Model) -> tuple[Array, Array]:
+    def _refined(self, model: NewtonModel) -> tuple[Array, Array]:
         """Changes of columns that all have rows with curvature."""
         problem, curved = self.kernel.problem, model.d > 0.0
         c = 2.0 * self.ridge / np.where(curved, problem.s[:, None] * model.d, np.inf)

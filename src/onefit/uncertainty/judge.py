@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from onefit.folds import Folds
 from onefit.heldout import HeldOut
 from onefit.scoring.row_losses import RowLosses
-from onefit.search.inputs import Given
+from onefit.search.inputs import FitInputs
 from onefit.search.results import Results
 from onefit.search.scorers import Scoring
 from onefit.search.workers import Outcome
-from onefit.uncertainty.headline import Headline, Judged, blocks_of, make_headline, rival_of
+from onefit.uncertainty.headline import Headline, HeadlineInputs, blocks_of, make_headline, rival_of
 
 Array = NDArray[Any]
 
@@ -44,7 +44,7 @@ def pooled_errors(rivals: RowLosses, folds: Folds, grouped: bool) -> Array:
 
 
 def judge(
-    given: Given,
+    given: FitInputs,
     scoring: Scoring,
     results: Results,
     rivals: RowLosses | None,
@@ -61,7 +61,7 @@ def judge(
     if metric in scoring.fast and rival.baseline is not None:
         both = [([0], held.values[None]), ([1], rival.baseline.values[None])]
         losses = RowLosses.of(*scoring.fast[metric], both, 2)
-    judged = Judged(
+    judged = HeadlineInputs(
         scorers=given.scorers,
         metric=metric,
         machine=machine,
