@@ -174,7 +174,7 @@ def baselines_of(machine: Any, scorer: Any, y: Any, s: Array, folds: Folds) -> l
 
     Parameters
     ----------
-    machine : KernelMachine
+    machine : KernelEstimator
         That knows targets and classes.
     scorer : callable
         Of scikit-learn or the caller's.

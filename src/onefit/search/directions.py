@@ -54,7 +54,7 @@ class Bandwidths:
 
     Parameters
     ----------
-    estimator : KernelMachine
+    estimator : KernelEstimator
         Whose kernel takes a gamma.
     sample : Sample
     interval : Interval

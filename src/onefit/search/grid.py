@@ -47,7 +47,7 @@ class Machine:
 
     Attributes
     ----------
-    estimator : KernelMachine
+    estimator : KernelEstimator
         With every parameter but lam set.
     lams : tuple of float
         Descending, so that a solver may start each from the one before.

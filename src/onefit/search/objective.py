@@ -113,7 +113,7 @@ class Objective:
 
     Attributes
     ----------
-    estimator : KernelMachine
+    estimator : KernelEstimator
     task : Task
     ranges : dict
         An interval for gamma or a bank and, if it is not given, an interval for lam.
