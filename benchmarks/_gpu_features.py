@@ -127,7 +127,7 @@ def _phases():
         (squared, "partitions", "parts of the rows"),
         (squared, "moments", "features and their sums"),
         (Ridge, "__init__", "small matrices: one reduction a split"),
-        (Ridge, "machines", "their machines"),
+        (Ridge, "models", "their models"),
         (expansion.FeatureGram, "values", "predictions"),
         (anyloss, "fit_primal", "fits to all rows"),
         (Second, "update", "gradients and Hessians"),

@@ -1,4 +1,4 @@
-r"""How far a machine is from the minimiser of its problem: the bound behind every ``error``.
+r"""How far a model is from the minimiser of its problem: the bound behind every ``error``.
 
 Let f = sum_j a_j K(x_j, .) and b be any candidate for the minimiser (f*, b*) of
 
@@ -53,7 +53,7 @@ rho, it bounds alpha - r in the norms that M and its inverse define,
 with an intercept up to T |b - b*| as before, and q less its best multiple of the ones. Only M need
 be positive definite here, not K, and no direction is taken for worse than it is: this is the bound
 of choice where Lambda is tiny. It costs a Cholesky factor and its inverse. One factor serves all
-machines that leave rows out of one sample: for vectors that are zero on the rows left out, the
+models that leave rows out of one sample: for vectors that are zero on the rows left out, the
 inverse of the larger matrix is the larger one, and so is that at the smallest Lambda.
 
 Everything is in double precision, whatever the data are in, with more digits where they are
@@ -120,7 +120,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Machines side by side, as columns; rows are those of the sample, or of training only.
+    """Models side by side, as columns; rows are those of the sample, or of training only.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class Candidates:
     fit_intercept : bool
     y : (m, k) or (m, 1) array
     weights : (m, k) or (m, 1) array
-        s, zero on rows that a machine is not trained on.
+        s, zero on rows that a model is not trained on.
     ridge : (k,) array
         Lambda.
     a, u : (m, k) arrays
@@ -218,7 +218,7 @@ class Candidates:
         some = np.flatnonzero(s)
         if some.size > MAX_SHARP_BOUND_ROWS:
             return np.full(self.ridge.size, np.inf)
-        # coefficients of rows that a machine is not trained on have no place in (3)
+        # coefficients of rows that a model is not trained on have no place in (3)
         strange = ((self.weights == 0.0) & (self.a != 0.0)).any(axis=0)
         steep, rows = float(self.loss.max_curvature), self.rows[some]
         c = 2.0 * self.ridge.min() / (s[some] * steep)
@@ -466,7 +466,7 @@ def stretch(loss: Any, y: Array, v: Array) -> tuple[float, float]:
 
 
 def _some(x: Array, columns: Any) -> Array:
-    """Some columns of an array that has one for each machine, or one for all."""
+    """Some columns of an array that has one for each model, or one for all."""
     return x if x.shape[1] == 1 else x[:, columns]
 
 

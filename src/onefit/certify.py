@@ -108,7 +108,7 @@ def _refined(digits: _Digits, wanted: float, steps: int) -> _Digits:
 
 @dataclass
 class _Digits:
-    """Machines with coefficients a + low, low being what a has no room for.
+    """Models with coefficients a + low, low being what a has no room for.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 """The gradient of exact cross-validation: one rank-one term per split, for any kernel parameter.
 
 Let J be a sum of a smooth function of the held-out values, and q its derivative by those of a
-split, zero on other rows. The split's machine has coefficients a and intercept b with 2 Lambda a =
+split, zero on other rows. The split's model has coefficients a and intercept b with 2 Lambda a =
 -s g, u = K a + b and 1'a = 0. Let A be its training rows with curvature d, c = 2 Lambda / (s d)
 there, and let z solve the same bordered system that a Newton step does,
 
@@ -197,7 +197,7 @@ def _by_systems(
     for split, rows in enumerate(folds.train):
         train[rows, split] = True
     ridge = np.array([problem.ridge(lam, rows) for rows in folds.train])
-    for j, at in enumerate(Exact().prepare(problem, folds).machines(lam)):
+    for j, at in enumerate(Exact().prepare(problem, folds).models(lam)):
         for split, test in enumerate(folds.test):
             q[test, split] = criterion.slopes(split, j, at.u[test, split])
         columns = problem.columns(j, train, ridge)

@@ -109,7 +109,7 @@ def test_near_identity_is_infinite_with_its_reason(name, make_problem, folds):
 @pytest.mark.parametrize("name", [name for name, one in CRITERIA.items() if one and one.losses])
 def test_a_loss_that_does_not_fit(name, make_problem, folds):
     problem = make_problem(Huber(0.4))
-    with pytest.raises(ValueError, match=f"criterion '{name}' fits machines with loss"):
+    with pytest.raises(ValueError, match=f"criterion '{name}' fits models with loss"):
         CRITERIA[name].check(problem)
     with pytest.raises(ValueError, match="use another criterion, such as 'loo'"):
         CRITERIA[name].evaluate(evidence_of(problem, folds))

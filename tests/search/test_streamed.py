@@ -315,8 +315,8 @@ def test_a_lambda_that_fails_has_a_reason(data: Data, monkeypatch: pytest.Monkey
         found = machines(self, lams)
         return replace(found, reasons=["too small" if lam < 1e-3 else "" for lam in lams])
 
-    machines = Ridge.machines
-    monkeypatch.setattr(Ridge, "machines", fail)
+    machines = Ridge.models
+    monkeypatch.setattr(Ridge, "models", fail)
     search = KernelSearchCV(KernelRegressor(**NYSTROM), {"lam": [1e-4, 1e-2]}, cv=CV)
     with pytest.warns(UserWarning, match="1 of 2 candidates have no score"):
         search.fit(data.source("y"))

@@ -198,7 +198,7 @@ class Mine:
             "loo",
             "takes a system for every row",
         ),
-        (KernelRegressor(loss="huber", threshold=1.0, **NYSTROM), "gcv", "fits machines with loss"),
+        (KernelRegressor(loss="huber", threshold=1.0, **NYSTROM), "gcv", "fits models with loss"),
         (KernelRegressor(**NYSTROM), LeaveOneOut(loss="hinge"), "is for labels"),
         (KernelRegressor(**NYSTROM), InfluenceLoo(order=0), "order=0"),
     ],

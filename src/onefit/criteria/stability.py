@@ -156,7 +156,7 @@ class KernelStability(Criterion):
     eta : float, default=1.0
     loss : str, callable or None, default=None
         "squared", "absolute", "zero_one", "negative_margin" or "hinge".
-        What cross-validation judges by; None is the machine's own loss.
+        What cross-validation judges by; None is the model's own loss.
     """
 
     eta: float = 1.0

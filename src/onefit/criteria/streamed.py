@@ -33,7 +33,7 @@ __all__ = ["CriterionSums"]
 
 @dataclass(frozen=True)
 class CriterionSums(Sum):
-    """The accumulator of a criterion for one machine, a number per lambda.
+    """The accumulator of a criterion for one model, a number per lambda.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class CriterionSums(Sum):
         rows = FeatureGram(X, self.features, self._places(chunk.row[some]), keep_features=False)
         part = Problem(rows, Y, s, self.loss, self.basis.intercept, self.scaling)
         part = part.part_of(self.basis.weight)
-        return _ChunkHat(part, self.basis, self.lams, self._machines)
+        return _ChunkHat(part, self.basis, self.lams, self._models)
 
     def _places(self, row: Array) -> Array | None:
         """Where the landmarks are among some rows, -1 for those that are not."""
@@ -92,10 +92,10 @@ class CriterionSums(Sum):
         return places
 
     @cached_property
-    def _machines(self) -> tuple[Array, Array]:
+    def _models(self) -> tuple[Array, Array]:
         """Of all rows, at every lambda."""
         ridges = self.lams * (1.0 if self.scaling == "total" else self.basis.weight)
-        return self.basis.machines(ridges)
+        return self.basis.models(ridges)
 
 
 class _ChunkHat(FeatureHat):
@@ -107,15 +107,15 @@ class _ChunkHat(FeatureHat):
     Parameters
     ----------
     lams : (L,) array
-    machines : (m, L, q) and (L, q) arrays
+    models : (m, L, q) and (L, q) arrays
         Weights and intercepts.
     """
 
     def __init__(
-        self, problem: Problem, basis: HatBasis, lams: Array, machines: tuple[Array, Array]
+        self, problem: Problem, basis: HatBasis, lams: Array, models: tuple[Array, Array]
     ) -> None:
         super().__init__(problem, basis)
-        self.lams, self.machines = lams.tolist(), machines
+        self.lams, self.models = lams.tolist(), models
 
     def residual(self, lam: float) -> Array:
         return np.asarray(self.problem.Y - self._fitted[:, self.lams.index(lam)])
@@ -142,6 +142,6 @@ class _ChunkHat(FeatureHat):
     @cached_property
     def _fitted(self) -> Array:
         """(n, L, q)."""
-        (W, b), xp = self.machines, linalg.arrays_of(self._phi)
+        (W, b), xp = self.models, linalg.arrays_of(self._phi)
         flat = xp.asarray(np.asfortranarray(W.reshape(W.shape[0], -1)))
         return xp.host(xp.matmul(self._phi, flat)).reshape(-1, *b.shape) + b

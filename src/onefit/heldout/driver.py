@@ -122,8 +122,8 @@ class LeaveOutDriver(Prepared):
                 with path.attempt(np.unique(work.lams).tolist()):
                     self._fill(path, work, self._solved(work, path.lams, solutions, last))
 
-    def machines(self, lam: float) -> list[Solution]:
-        """The machines of all splits as columns, per target; weights must be positive."""
+    def models(self, lam: float) -> list[Solution]:
+        """The models of all splits as columns, per target; weights must be positive."""
         splits, problem, lams = self.splits, self.splits.problem, np.array([lam])
         full = self._full_path(follow=False)
         solutions = full.solutions(lams)

@@ -122,8 +122,8 @@ class LeaveOut(Prepared):
         if not self.scaled.in_place:
             refit_uncertified(path, i, problem, folds, which)
 
-    def machines(self, lam: float) -> list[Solution]:
-        """The machines of all splits as columns, per target; weights must be positive."""
+    def models(self, lam: float) -> list[Solution]:
+        """The models of all splits as columns, per target; weights must be positive."""
         splits, problem = self.scaled.splits, self.scaled.problem
         a = np.zeros((problem.Y.shape[1], problem.n, len(splits.folds)))
         for i, k in enumerate(splits.by_formula):
@@ -138,7 +138,7 @@ class LeaveOut(Prepared):
         return [self._with_intercepts(one, y) for one, y in zip(a, problem.Y.T, strict=True)]
 
     def _with_intercepts(self, a: Array, y: Array) -> Solution:
-        """The machines of one target, from their coefficients."""
+        """The models of one target, from their coefficients."""
         problem, folds = self.scaled.problem, self.scaled.splits.folds
         u, b = problem.double.K.matmul(np.asfortranarray(a)), np.zeros(len(folds))
         if problem.fit_intercept:

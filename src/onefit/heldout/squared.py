@@ -4,7 +4,7 @@ With C = K + c I (c = Lambda of the *training* part) and, with an intercept, the
 
     P = C^-1 - C^-1 1 1'C^-1 / (1'C^-1 1)           (P = C^-1 without),          alpha = P y,
 
-the machine trained without the rows S misses them by
+the model trained without the rows S misses them by
 
     y_S - u_S = (P_SS)^-1 alpha_S                                                            (*)
 
@@ -12,7 +12,7 @@ exactly (An, Liu and Venkatesh 2007; with S = {i} Cawley's leave-one-out, y_i - 
 P_ii). Proof: rows S are left out of the bordered system by forcing a_S = 0 with free residuals
 t on S, C a + b 1 + I_S t = y; hence a = P (y - I_S t), and a_S = 0 reads P_SS t = alpha_S,
 while the row of S itself says that t = y_S - u_S. The values y_S and the diagonal of C on S
-cancel: rows of weight zero are simply rows in every S. The machine itself is a = alpha - P_{.S} t,
+cancel: rows of weight zero are simply rows in every S. The model itself is a = alpha - P_{.S} t,
 and since a sums to zero over the rows T that are kept, its intercept is the weighted mean of
 y - K a over T.
 

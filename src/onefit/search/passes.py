@@ -23,14 +23,14 @@ from onefit.search.grid import Job, Machine, jobs_by
 from onefit.spec import LabelCoding, Spec
 from onefit.stream.by_class import ByClass, class_totals, reweighted
 from onefit.stream.by_column import ByColumn, spread_over
+from onefit.stream.fold_models import FoldModels, Lengths, Rows, newton, squared
 from onefit.stream.gram import MAX_FEATURE_ELEMENTS, Moments, MomentSums
 from onefit.stream.joint import Joint
 from onefit.stream.leave_one import HatBasis
-from onefit.stream.machines import FoldMachines, Lengths, Rows, newton, squared
 from onefit.stream.methods import feature_method
 from onefit.stream.one_pass import CHUNK_ROWS, run
 from onefit.stream.sample import DrawnRows, RowSampler
-from onefit.stream.scores import Scores, of_machines
+from onefit.stream.scores import Scores, of_models
 from onefit.stream.source import Source
 from onefit.stream.survey import Survey, Surveyed
 from onefit.stream.values import Kept, Values
@@ -215,7 +215,7 @@ class Passes:
         survey, *drawn = self.run(Joint((Survey(k, q), *samples)))
         return survey, dict(zip(seeds, zip(seeds.values(), drawn, strict=True), strict=True))
 
-    def machines(self, batch: list[StreamedModel], survey: Surveyed) -> list[FoldMachines]:
+    def machines(self, batch: list[StreamedModel], survey: Surveyed) -> list[FoldModels]:
         """Machines of every fold: those of the squared loss from one pass."""
         k, widest = survey.rows.size, max(one.rows.features.size for one in batch)
         sums = self._sums(batch, k, widest)
@@ -275,17 +275,17 @@ class Passes:
         form = spec.loss, spec.scaling, one.lams
         return CriterionSums(self.criterion, rows.features, landmarks, basis, *form)
 
-    def bound(self, one: StreamedModel, found: FoldMachines) -> Array:
+    def bound(self, one: StreamedModel, found: FoldModels) -> Array:
         """Bounds on the errors of held-out values, (k, L, q)."""
         return np.asarray(found.bound(self.lengths[id(one.rows)]))
 
-    def whole_error(self, one: StreamedModel, found: FoldMachines, i: int) -> float:
+    def whole_error(self, one: StreamedModel, found: FoldModels, i: int) -> float:
         """A bound on the error of the machine of all rows at the i-th lambda, for any of them."""
         if found.unfinished[i]:
             raise FitError(found.unfinished[i])
         return float(found.whole_bound(self.lengths[id(one.rows)])[i].max())
 
-    def values(self, one: StreamedModel, found: FoldMachines, i: int) -> Kept:
+    def values(self, one: StreamedModel, found: FoldModels, i: int) -> Kept:
         """The held-out values of a machine at its i-th lambda, row by row."""
         accumulator = Values(one.rows.features, found.W[:, :, i], found.b[:, i])
         kept: Kept = self.run(accumulator, one.rows.features.size)
@@ -294,7 +294,7 @@ class Passes:
     def scores(
         self,
         work: list[StreamedModel],
-        found: list[FoldMachines],
+        found: list[FoldModels],
         reach: list[Array],
         metrics: list[tuple[Metric, ...]],
     ) -> list[tuple[RowSums, ...]]:
@@ -318,10 +318,10 @@ class Passes:
         ]
         widest = max(one.features.size for one in scores)
         sums = self.run(Joint(tuple(scores)), widest)
-        by_machine = []
+        by_model = []
         for own, total in zip(shared, sums, strict=True):
             first = 0
             for one, *_ in own:
-                by_machine.append(of_machines(total, slice(first, first + one.lams.size)))
+                by_model.append(of_models(total, slice(first, first + one.lams.size)))
                 first += one.lams.size
-        return by_machine
+        return by_model

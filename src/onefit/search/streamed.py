@@ -47,7 +47,7 @@ from onefit.search.stream_checks import (
 from onefit.search.workers import Outcome
 from onefit.spec.coding import encode_labels
 from onefit.stream.fit import FeatureFit
-from onefit.stream.machines import FoldMachines
+from onefit.stream.fold_models import FoldModels
 from onefit.stream.one_pass import run
 from onefit.stream.open_rows import open_rows
 from onefit.stream.scores import finished
@@ -145,7 +145,7 @@ def _listed_candidates(search: Any) -> list[dict[str, Any]]:
     return found
 
 
-_Fitted = tuple[StreamedModel, FoldMachines, int]
+_Fitted = tuple[StreamedModel, FoldModels, int]
 
 
 @dataclass
@@ -264,7 +264,7 @@ def _targets(search: Any, source: Source) -> tuple[Source, Any, int]:
 
 def _outcome(
     one: StreamedModel,
-    found: FoldMachines,
+    found: FoldModels,
     bound: Array,
     scored: _Scored,
     survey: Surveyed,
@@ -302,7 +302,7 @@ def _reach(bound: Array, survey: Surveyed) -> Array:
 
 
 def _scored(
-    metrics: Metrics, sums: tuple[RowSums, ...], found: FoldMachines, survey: Surveyed
+    metrics: Metrics, sums: tuple[RowSums, ...], found: FoldModels, survey: Surveyed
 ) -> _Scored:
     """Scores of a machine, lambda by lambda, and their ends."""
     known = np.array([not reason for reason in found.reasons])

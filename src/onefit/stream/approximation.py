@@ -5,11 +5,11 @@ kernel. **Pivoted** ones come from a Cholesky factorisation with pivots of the k
 larger uniform sample: each is the row that those before it explain least. The trace of what is
 left is known after every pivot and bounds the error of every entry, which is what
 ``n_components="auto"`` goes by. Both are rows, and a landmark in a held-out fold can be taken out
-of that fold's machine.
+of that fold's model.
 
 Centres of **k-means** and landmarks drawn by **leverage scores** depend on all rows at once,
 held-out ones included, in a way that cannot be undone. They are served with
-``keep_landmarks=True`` only, which says that the scores are of machines that saw the held-out rows.
+``keep_landmarks=True`` only, which says that the scores are of models that saw the held-out rows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-r"""How far machines in feature space are from their minimisers, by one pass.
+r"""How far models in feature space are from their minimisers, by one pass.
 
 (onefit.certificate with v = u + rho, rho the rounding of predictions.) Let g_w be the gradient in
-the functions that the machine may use, g_b = sum s dV/du, D the largest curvature:
+the functions that the model may use, g_b = sum s dV/du, D the largest curvature:
 
     ||w - w*||^2 <= A + B ||w - w*|| + T |b - b*|,
 

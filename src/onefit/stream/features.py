@@ -13,7 +13,7 @@ of L_kept. If landmarks and features are as many that null space is spanned by L
 not, a landmark without a feature of its own may stand in for a dropped one. With V an orthonormal
 basis of the span of L^-1 e_d over the dropped pivots, the rows of C = L V for the kept landmarks
 without a feature are what these add to the functions of the kept pivots; directions in which that
-is no more than the cut of the factorisation are the null space, up to rounding. A machine of the
+is no more than the cut of the factorisation are the null space, up to rounding. A model of the
 kept landmarks is that of all rows' sums, restricted to the complement (`Complement`): no other pass
 over the rows, and the same numbers as if the features had been made from the kept landmarks alone.
 

@@ -4,10 +4,10 @@ For the rows of a fold k, with weights s,
 
     G_k = sum s phi phi',    B_k = sum s phi (y, 1)',    T_k = sum s (y, 1)(y, 1)'.
 
-A machine trained on some folds needs the sums over these folds and nothing else, and sums of rows
+A model trained on some folds needs the sums over these folds and nothing else, and sums of rows
 add up wherever they were taken. The intercept subtracts products of means from G and B; so that
 this costs no digits, features and targets are taken less some constants near their means, which the
-intercept of the machine takes back.
+intercept of the model takes back.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Machines side by side in feature space, and the Hessian of each, factored.
+"""Models side by side in feature space, and the Hessian of each, factored.
 
-A machine minimises F = sum s V(y, psi'theta) + Lambda |w|^2 over theta = (w, b). Its Hessian H =
+A model minimises F = sum s V(y, psi'theta) + Lambda |w|^2 over theta = (w, b). Its Hessian H =
 sum s d psi psi' + 2 Lambda (not for b) and its gradient are sums over rows, part by part
 (onefit.stream.passes), so that one pass gives every split its own. A split that drops landmarks
 has H in the functions that remain, Q'H Q.
@@ -25,7 +25,7 @@ MAX_FLAT_CURVATURE_SHARE = 1e-6
 
 @dataclass(frozen=True)
 class PrimalColumns:
-    """Machines side by side, each with its parts, its Lambda and its functions.
+    """Models side by side, each with its parts, its Lambda and its functions.
 
     Attributes
     ----------

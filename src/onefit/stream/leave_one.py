@@ -11,7 +11,7 @@ out row i gives y_i - u_i^(-i) = (y_i - u_i) / (1 - H_ii), with the ridge c_i of
 
 **A row that is a landmark** has to go from the functions, too (onefit.stream.features): w must be
 orthogonal to a vector l, the null space of the landmarks that remain. With B = (A + c_i)^-1, w the
-machine of all rows at that ridge, r = y_i - u_i its residual, h = H_ii,
+model of all rows at that ridge, r = y_i - u_i its residual, h = H_ii,
 
     t = l'B phi_c,   a = l'w,   g = l'B l,
 
@@ -19,9 +19,9 @@ machine of all rows at that ridge, r = y_i - u_i its residual, h = H_ii,
 
 which is one row less and one multiplier more, both by the formula for a change of rank one.
 
-**Certificate.** Rounding makes it the leave-one-out machine of A + dA and r + dr, and the matrix of
+**Certificate.** Rounding makes it the leave-one-out model of A + dA and r + dr, and the matrix of
 the remaining rows, in the functions that remain, has no eigenvalue below c_i. So the bound is that
-of onefit.stream.ridge with the length of the machine without row i, and the rounding of P and its
+of onefit.stream.ridge with the length of the model without row i, and the rounding of P and its
 sums.
 """
 
@@ -115,7 +115,7 @@ class HatBasis:
             values, vectors, z, mean_phi, mean_y, intercept, weight, sums.rows, rounding, spread
         )
 
-    def machines(self, ridges: Array) -> tuple[Array, Array]:
+    def models(self, ridges: Array) -> tuple[Array, Array]:
         """Weights (m, L, q) and intercepts (L, q) of all rows."""
         m, q = self.z.shape
         damped = self.z[:, None] / (self.values[:, None] + ridges)[..., None]

@@ -1,6 +1,6 @@
-"""Newton's method in feature space, one machine with its Hessian at every step.
+"""Newton's method in feature space, one model with its Hessian at every step.
 
-A machine that does not converge is solved again by way of easier problems, as in onefit.solve: with
+A model that does not converge is solved again by way of easier problems, as in onefit.solve: with
 curved pieces that are wide at first, and with slopes that carry over to narrower ones.
 """
 
@@ -53,7 +53,7 @@ class Minimum:
 def minimise_one(
     form: Form, columns: PrimalColumns, run: Run, start: Array | None, scale: float, kappa: float
 ) -> Minimum:
-    """The machine of one column by Newton's method with its Hessian at every step."""
+    """The model of one column by Newton's method with its Hessian at every step."""
     theta = np.zeros(form.size) if start is None else start.copy()
     found = _newton(form, columns, run, theta, scale, kappa)
     if found.converged:

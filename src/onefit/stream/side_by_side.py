@@ -1,7 +1,7 @@
-r"""The machines of all splits from the machine of all rows: the limit, and exact ones.
+r"""The models of all splits from the model of all rows: the limit, and exact ones.
 
 **limit.** Newton's step of the problem without fold k is one solve with H - H_k, H the Hessian at
-the machine of all rows (onefit.stream.hessian). If the split drops landmarks, it is the minimum of
+the model of all rows (onefit.stream.hessian). If the split drops landmarks, it is the minimum of
 the same quadratic model over the functions that remain, theta = Q v:
 
     Q'(H - H_k) Q v = Q'((H - H_k) theta - gradient_k).
@@ -43,9 +43,9 @@ def solve_splits(
     refined: bool,
     own: bool = False,
 ) -> tuple[Array, Certificate, Array]:
-    """Machines of all columns, how far they are from their minimisers, and their steps.
+    """Models of all columns, how far they are from their minimisers, and their steps.
 
-    ``full`` is the machine of all rows with its sums, ``longest`` the largest |phi| of the rows
+    ``full`` is the model of all rows with its sums, ``longest`` the largest |phi| of the rows
     that a column predicts; without ``refined`` there is one step. ``own``: each column has a loss
     of its own.
     """
@@ -66,7 +66,7 @@ def limits(
     scale: float,
     own: bool = False,
 ) -> tuple[Array, list[HessianFactor]]:
-    """One Newton step of every column from the machine of all rows; and its factors.
+    """One Newton step of every column from the model of all rows; and its factors.
 
     Where each column has a loss of its own, its gradient takes a pass more, and its curvature is
     that of the loss of all rows.
@@ -102,7 +102,7 @@ def refine(
 ) -> tuple[Array, Certificate, Array]:
     """Newton steps of all columns until their bounds are as wanted, or no longer fall.
 
-    Columns that the factors of the machine of all rows do not bring there go on by themselves, with
+    Columns that the factors of the model of all rows do not bring there go on by themselves, with
     factors of their own. Returns the columns, their certificate and the steps that each took.
     """
     state = _Refined(theta, certify(form, theta, columns, factors, run, scale), longest)

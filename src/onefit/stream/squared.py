@@ -21,7 +21,7 @@ from onefit.stream.expansion import FeatureGram, run
 from onefit.stream.gram import Moments, MomentSums
 from onefit.stream.leave_one import FeatureHat, HatBasis
 from onefit.stream.partition import MAX_MOMENT_ELEMENTS, Partition, partitions
-from onefit.stream.ridge import Machines, Ridge
+from onefit.stream.ridge import Ridge, RidgeModels
 
 __all__ = ["GramFolds", "fit_squared", "make_hat", "put"]
 
@@ -58,11 +58,11 @@ def make_hat(problem: Problem) -> FeatureHat:
     return FeatureHat(kept, basis)
 
 
-def fit_squared(problem: Problem, *lams: float) -> Machines:
-    """The machines of all rows."""
+def fit_squared(problem: Problem, *lams: float) -> RidgeModels:
+    """The models of all rows."""
     sums = moments(problem, Partition.whole(problem.n))
     ridge = Ridge(sums.without(()), sums.centre, problem.fit_intercept, problem.scaling)
-    return ridge.machines(np.array(lams))
+    return ridge.models(np.array(lams))
 
 
 @dataclass
@@ -84,7 +84,7 @@ class GramPrepared(Prepared):
             return self._leave_one_out(path)
         for part, sums in self.groups:
             for split, removed in zip(part.splits, part.removed, strict=True):
-                found = self._ridge(sums, split, removed).machines(path.lams)
+                found = self._ridge(sums, split, removed).models(path.lams)
                 put(path, self.problem.K, split, found)
         return path.judged(self.problem)
 
@@ -108,7 +108,7 @@ class GramPrepared(Prepared):
         for i, lam in enumerate(path.lams):
             left, bounds[i, kept] = self.hat.left_out_with_bounds(float(lam))
             values[i, kept] = self.problem.Y[kept] - left
-        # rows that no machine was trained on
+        # rows that no model was trained on
         outside = np.setdiff1d(self.folds.rows, kept)
         if outside.size:
             full = fit_squared(self.problem, *path.lams)
@@ -125,17 +125,17 @@ class GramPrepared(Prepared):
         form = self.problem.fit_intercept, self.problem.scaling
         return Ridge.without(sums, removed.tolist(), *form, lost)
 
-    def machines(self, lam: float) -> list[Machines]:
-        """The machines of all splits at one lambda."""
+    def models(self, lam: float) -> list[RidgeModels]:
+        """The models of all splits at one lambda."""
         return [
-            self._ridge(sums, split, removed).machines(np.array([lam]))
+            self._ridge(sums, split, removed).models(np.array([lam]))
             for part, sums in self.groups
             for split, removed in zip(part.splits, part.removed, strict=True)
         ]
 
 
-def put(path: HeldOutPath, rows: FeatureGram, split: int, found: Machines) -> None:
-    """Predict the test rows of a split by its machines, one per lambda."""
+def put(path: HeldOutPath, rows: FeatureGram, split: int, found: RidgeModels) -> None:
+    """Predict the test rows of a split by its models, one per lambda."""
     values, errors = _predicted(rows, path.folds.test[split], found)
     for i, reason in enumerate(found.reasons):
         if reason and not path.reasons[i]:
@@ -144,7 +144,7 @@ def put(path: HeldOutPath, rows: FeatureGram, split: int, found: Machines) -> No
             path.fill(i, split, slice(None), values[:, i], errors[i])
 
 
-def _predicted(rows: FeatureGram, some: Indices, found: Machines) -> tuple[Array, Array]:
+def _predicted(rows: FeatureGram, some: Indices, found: RidgeModels) -> tuple[Array, Array]:
     """Predictions (n, L, q) of some rows, and bounds (L, q) on their errors."""
     values = rows.values(some, found.W) + found.b
     drift = rows.kept[1].drift(np.asfortranarray(found.W.reshape(found.W.shape[0], -1)))

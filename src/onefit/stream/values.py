@@ -1,8 +1,8 @@
-"""Held-out values of one machine, row by row, where there is room for a few numbers per row.
+"""Held-out values of one model, row by row, where there is room for a few numbers per row.
 
 Scores need sums only (onefit.stream.scores). What is made of single rows, out-of-fold predictions
 and all that follows from them, takes one more pass, after the winner is known: every row is
-predicted by the machine of its fold, and number, target, weight, fold and value come back.
+predicted by the model of its fold, and number, target, weight, fold and value come back.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Values:
     ----------
     features : FeatureMap
     W : (k, m, q) array
-        The machines of every fold, trained without it.
+        The models of every fold, trained without it.
     b : (k, q) array
     """
 
