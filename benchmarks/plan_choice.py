@@ -57,7 +57,7 @@ def seconds(setup) -> float:
     from onefit.search.workers import _matrix
 
     (job,) = setup.jobs
-    (machine,) = job.machines
+    (machine,) = job.models
     start = time.process_time()
     K = _matrix(job, setup.sample, None)
     sample = setup.sample

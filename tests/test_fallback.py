@@ -67,7 +67,7 @@ def test_their_search_may_take_a_quarter_of_the_time(
     """With plans of an hour for the whole kernel, and of 0.6 seconds a feature."""
 
     def planned(setup: Setup) -> tuple[float, str]:
-        machine = setup.machine
+        machine = setup.model
         return (3600.0 if machine.approximation is None else 0.6 * machine.n_components), ""
 
     monkeypatch.setattr(fallback, "planned_seconds", planned)

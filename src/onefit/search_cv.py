@@ -321,7 +321,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
             fitted["heldout_"] = held
         if metric is not None and not self.lam_per_target:
             # not plain: the winner's own columns, levels or pairs of classes
-            model = setup.machine if setup.plain else setup.machine_of(best)
+            model = setup.model if setup.plain else setup.model_of(best)
             given, scoring = found.judged_by(best, held)
             headline = judge(given, scoring, results, rivals, model, metric, best, held)
             if headline is not None:

@@ -87,7 +87,7 @@ def ran(monkeypatch):
     run_job = workers.run_job
 
     def note(task, job, *rest):
-        for one in job.machines:
+        for one in job.models:
             gamma = getattr(job.kernel, "gamma", None)
             found.extend((gamma, one.estimator.fit_intercept, lam) for lam in one.lams)
         return run_job(task, job, *rest)

@@ -360,9 +360,9 @@ class _Counting(Prepared):
 @pytest.mark.parametrize("most", [0, 255, 256, 70_000])
 def test_counts_of_any_size_come_back_whole(monkeypatch, most):
     """Outcomes hold them in as few bytes as they need."""
-    outcomes, run_machine = [], workers.run_machine
+    outcomes, run_model = [], workers.run_model
     monkeypatch.setattr(
-        workers, "run_machine", lambda *a: outcomes.append(run_machine(*a)) or outcomes[-1]
+        workers, "run_model", lambda *a: outcomes.append(run_model(*a)) or outcomes[-1]
     )
     search = make(cv=2, method=Counting(most), keep_heldout="all")
     first, second = search.set_params(param_grid={"lam": [1e-1, 1e-3]}).fit(X, y).heldouts_

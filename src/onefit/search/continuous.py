@@ -132,12 +132,12 @@ def _coarse(name: str, interval: Any) -> list[Any]:
 
 
 def apart(jobs: Iterable[Job]) -> list[Job]:
-    """The jobs, every machine with an interval in one of its own: it is refined while prepared."""
+    """The jobs, every model with an interval in one of its own: it is refined while prepared."""
     found = []
     for job in jobs:
-        others = tuple(machine for machine in job.machines if not machine.continuous)
+        others = tuple(model for model in job.models if not model.continuous)
         found += [Job(job.kernel, others)] if others else []
-        found += [Job(job.kernel, (one,)) for one in job.machines if one.continuous]
+        found += [Job(job.kernel, (one,)) for one in job.models if one.continuous]
     return found
 
 

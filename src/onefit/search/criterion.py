@@ -1,6 +1,6 @@
 """The seam for criteria other than the cross-validated score.
 
-A criterion sees one machine (a problem on one kernel matrix), its lambdas and their held-out
+A criterion sees one model (a problem on one kernel matrix), its lambdas and their held-out
 values, and returns one number per lambda, the smaller the better, with a reason wherever it refused
 (+inf). A search then chooses by it, and reports it beside the scores as
 ``cv_results_["criterion"]``.

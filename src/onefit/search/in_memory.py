@@ -166,7 +166,7 @@ def make_task(
 ) -> Task:
     """What the workers need, every scorer tried once."""
     build = partial(
-        build_scoring, scorers, setup.machine, X, y, params, setup.folds, plain=setup.plain
+        build_scoring, scorers, setup.model, X, y, params, setup.folds, plain=setup.plain
     )
     pooled = None
     if search.aggregate == "pooled":

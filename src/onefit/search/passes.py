@@ -1,4 +1,4 @@
-"""Passes of a search over streamed rows, each for as many machines as share it."""
+"""Passes of a search over streamed rows, each for as many models as share it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from onefit.kernels import KERNELS, Kernel, kernel_parameters
 from onefit.linalg import LinAlgError
 from onefit.scoring import Metric, RowSums
 from onefit.search.criterion import get_criterion
-from onefit.search.grid import Job, Machine, jobs_by
+from onefit.search.grid import CandidateModel, Job, jobs_by
 from onefit.spec import LabelCoding, Spec
 from onefit.stream.by_class import ByClass, class_totals, reweighted
 from onefit.stream.by_column import ByColumn, spread_over
@@ -47,11 +47,11 @@ MAX_PASS_ELEMENTS = 2**27
 
 @dataclass(frozen=True)
 class StreamedModel:
-    """A machine of the search on its features.
+    """A model of the search on its features.
 
     Attributes
     ----------
-    machine : Machine
+    model : CandidateModel
     rows : Rows
     spec : Spec
     method : str
@@ -59,7 +59,7 @@ class StreamedModel:
         Weights of the classes.
     """
 
-    machine: Machine
+    model: CandidateModel
     rows: Rows
     spec: Spec
     method: str
@@ -68,7 +68,7 @@ class StreamedModel:
     @property
     def lams(self) -> Array:
         """Descending."""
-        return np.array(self.machine.lams)
+        return np.array(self.model.lams)
 
     @property
     def sums(self) -> tuple[Any, ...]:
@@ -93,7 +93,7 @@ class StreamedModel:
 
     @property
     def shared(self) -> tuple[int, int]:
-        """Machines for which this is the same are scored together."""
+        """Models for which this is the same are scored together."""
         return id(self.rows), 0 if self.spec.coding.columns_are_targets else id(self)
 
     @property
@@ -105,7 +105,7 @@ class StreamedModel:
         return {}
 
 
-def stream_jobs(group: list[Machine], survey: Surveyed, drawn: Seeded) -> list[Job]:
+def stream_jobs(group: list[CandidateModel], survey: Surveyed, drawn: Seeded) -> list[Job]:
     """The jobs of streamed rows, their kernels resolved by what the survey knows of all rows."""
     _, some = next(iter(drawn.values()))
     return jobs_by(group, partial(_resolve, survey, some))
@@ -124,20 +124,20 @@ def _resolve(survey: Surveyed, some: DrawnRows, spec: Spec) -> Kernel:
 def make_work(
     found: list[Job], survey: Surveyed, drawn: Seeded, method: Any
 ) -> Iterator[StreamedModel]:
-    """Every machine with its features, machines on the same features one after the other."""
+    """Every model with its features, models on the same features one after the other."""
     for job in found:
         rows = _rows(job, drawn)
-        for machine in job.machines:
-            spec, classes = machine.spec, None
+        for model in job.models:
+            spec, classes = model.spec, None
             name = feature_method(getattr(method, "name", method), spec.quadratic)
             if isinstance(spec.coding, LabelCoding) and spec.coding.class_weight is not None:
                 totals = class_totals(survey).sum(axis=0)
                 classes = spec.coding.class_weights(np.arange(totals.size), totals)
-            yield StreamedModel(machine, rows, spec, name, classes)
+            yield StreamedModel(model, rows, spec, name, classes)
 
 
 def _rows(job: Job, drawn: Seeded) -> Rows:
-    approximation = job.machines[0].spec.approximation
+    approximation = job.models[0].spec.approximation
     seed, sample = drawn[approximation.randomness]
     few = sample.smallest(approximation.sample_rows)
     features, landmarks, chosen = approximation.make_map(job.kernel, few, seed)
@@ -154,7 +154,7 @@ def _basis(one: StreamedModel, moments: Moments) -> HatBasis | Exception:
 
 
 def batches(work: list[StreamedModel], survey: Surveyed) -> Iterator[list[StreamedModel]]:
-    """Machines whose moments fit into memory together."""
+    """Models whose moments fit into memory together."""
     batch: list[StreamedModel] = []
     held = 0
     for one in work:
@@ -201,7 +201,7 @@ class Passes:
         self.seconds += perf_counter() - start
         return found
 
-    def survey(self, group: list[Machine], q: int) -> tuple[Surveyed, Seeded]:
+    def survey(self, group: list[CandidateModel], q: int) -> tuple[Surveyed, Seeded]:
         """The survey, and for every random state a seed and the largest sample wanted of it."""
         seeds: dict[Hashable, int] = {}
         sizes: dict[Hashable, int] = {}
@@ -215,8 +215,8 @@ class Passes:
         survey, *drawn = self.run(Joint((Survey(k, q), *samples)))
         return survey, dict(zip(seeds, zip(seeds.values(), drawn, strict=True), strict=True))
 
-    def machines(self, batch: list[StreamedModel], survey: Surveyed) -> list[FoldModels]:
-        """Machines of every fold: those of the squared loss from one pass."""
+    def models(self, batch: list[StreamedModel], survey: Surveyed) -> list[FoldModels]:
+        """Models of every fold: those of the squared loss from one pass."""
         k, widest = survey.rows.size, max(one.rows.features.size for one in batch)
         sums = self._sums(batch, k, widest)
         if self.criterion is not None:
@@ -234,7 +234,7 @@ class Passes:
         return found
 
     def _weighted(self, one: StreamedModel, widest: int, accumulator: Any) -> Any:
-        """A pass for one machine."""
+        """A pass for one model."""
         return self.run(one.weighted(accumulator), widest)
 
     def _sums(
@@ -256,7 +256,7 @@ class Passes:
     def _judge(
         self, batch: list[StreamedModel], sums: dict[tuple[Any, ...], Moments], widest: int
     ) -> None:
-        """The criterion of every machine, by one pass."""
+        """The criterion of every model, by one pass."""
         shared = {one.sums: one for one in batch}
         bases = {name: _basis(one, sums[name]) for name, one in shared.items()}
         asked = [one for one in batch if isinstance(bases[one.sums], HatBasis)]
@@ -280,13 +280,13 @@ class Passes:
         return np.asarray(found.bound(self.lengths[id(one.rows)]))
 
     def whole_error(self, one: StreamedModel, found: FoldModels, i: int) -> float:
-        """A bound on the error of the machine of all rows at the i-th lambda, for any of them."""
+        """A bound on the error of the model of all rows at the i-th lambda, for any of them."""
         if found.unfinished[i]:
             raise FitError(found.unfinished[i])
         return float(found.whole_bound(self.lengths[id(one.rows)])[i].max())
 
     def values(self, one: StreamedModel, found: FoldModels, i: int) -> Kept:
-        """The held-out values of a machine at its i-th lambda, row by row."""
+        """The held-out values of a model at its i-th lambda, row by row."""
         accumulator = Values(one.rows.features, found.W[:, :, i], found.b[:, i])
         kept: Kept = self.run(accumulator, one.rows.features.size)
         return kept
@@ -298,9 +298,9 @@ class Passes:
         reach: list[Array],
         metrics: list[tuple[Metric, ...]],
     ) -> list[tuple[RowSums, ...]]:
-        """Sums that scores are made of, machines on the same features together.
+        """Sums that scores are made of, models on the same features together.
 
-        ``reach`` has for each machine bounds (k, L) on the errors of its held-out values, and
+        ``reach`` has for each model bounds (k, L) on the errors of its held-out values, and
         ``metrics`` what it is scored by.
         """
         units = list(zip(work, found, reach, metrics, strict=True))
@@ -308,8 +308,8 @@ class Passes:
         scores = [
             Scores(
                 own[0][0].rows.features,
-                np.concatenate([machines.W for _, machines, _, _ in own], axis=2),
-                np.concatenate([machines.b for _, machines, _, _ in own], axis=1),
+                np.concatenate([models.W for _, models, _, _ in own], axis=2),
+                np.concatenate([models.b for _, models, _, _ in own], axis=1),
                 np.concatenate([bound for _, _, bound, _ in own], axis=1),
                 own[0][3],
                 **own[0][0].judges,

@@ -182,17 +182,17 @@ def _only(jobs: list[Job], wanted: set[int], full: dict[int, Array]) -> list[Job
     """The jobs of some candidates, by exact cross-validation from their full-sample solutions."""
     found = []
     for job in jobs:
-        machines = []
-        for machine in job.machines:
-            kept = [i for i, index in enumerate(machine.indices) if index in wanted]
+        models = []
+        for model in job.models:
+            kept = [i for i, index in enumerate(model.indices) if index in wanted]
             if kept:
-                lams = tuple(machine.lams[i] for i in kept)
-                indices = tuple(machine.indices[i] for i in kept)
+                lams = tuple(model.lams[i] for i in kept)
+                indices = tuple(model.indices[i] for i in kept)
                 pairs = zip(lams, indices, strict=True)
                 how = Exact({lam: full[index] for lam, index in pairs if index in full})
-                machines.append(replace(machine, lams=lams, indices=indices, method=how))
-        if machines:
-            found.append(Job(job.kernel, tuple(machines)))
+                models.append(replace(model, lams=lams, indices=indices, method=how))
+        if models:
+            found.append(Job(job.kernel, tuple(models)))
     return found
 
 

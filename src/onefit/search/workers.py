@@ -37,7 +37,7 @@ from onefit.linalg.which import named_device
 from onefit.problem import Problem
 from onefit.scoring.aggregate import aggregate
 from onefit.search.criterion import CriterionLike, let_go
-from onefit.search.grid import Job, Machine
+from onefit.search.grid import CandidateModel, Job
 from onefit.search.rows import Sample
 from onefit.search.scorers import Scoring
 
@@ -50,7 +50,7 @@ MAX_UNINTERRUPTIBLE_ROWS = 3000
 #: rows up to which a worker keeps distances, a few megabytes, from job to job
 MAX_CACHED_DISTANCE_ROWS = 600
 
-__all__ = ["Crew", "Outcome", "Task", "run_job", "run_jobs", "run_machine"]
+__all__ = ["Crew", "Outcome", "Task", "run_job", "run_jobs", "run_model"]
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one machine comes back with; L lambdas, k splits, N test rows, q targets.
+    """What one model comes back with; L lambdas, k splits, N test rows, q targets.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ class Outcome:
 
 
 def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outcome]:
-    """Build the kernel matrix and evaluate every machine on it; the last one may overwrite it."""
+    """Build the kernel matrix and evaluate every model on it; the last one may overwrite it."""
     arrays = arrays_of(task.sample.X)
     if not isinstance(arrays, Device):
         return _run_job(task, job, geometry)
@@ -149,28 +149,28 @@ def _run_job(task: Task, job: Job, geometry: Geometry | None) -> list[Outcome]:
     sample = task.sample
     let_go(task.criterion)
     K = _matrix(job, sample, geometry)
-    share = (perf_counter() - start) / len(job.machines)
+    share = (perf_counter() - start) / len(job.models)
     # matrices of these kernels are made for this job alone
     own = isinstance(job.kernel, (Stationary, Linear, Polynomial)) and task.criterion is None
     outcomes = []
-    for machine in job.machines:
-        problem = machine.spec.problem(
+    for model in job.models:
+        problem = model.spec.problem(
             K,
             sample.Y,
             sample.s,
-            may_overwrite=own and machine is job.machines[-1],
+            may_overwrite=own and model is job.models[-1],
             definite=job.kernel.definite,
         )
-        outcomes.append(run_machine(task, job, machine, problem, share))
+        outcomes.append(run_model(task, job, model, problem, share))
     return outcomes
 
 
 def _matrix(job: Job, sample: Sample, geometry: Geometry | None) -> Any:
     """The kernel matrix: by tiles, kept or not, for methods that need its products only."""
-    approximation = job.machines[0].spec.approximation
+    approximation = job.models[0].spec.approximation
     if approximation is not None:
         return approximation.expand(job.kernel, sample.X, sample.s)
-    products = all(machine.method.products_only for machine in job.machines)  # type: ignore[union-attr]
+    products = all(model.method.products_only for model in job.models)  # type: ignore[union-attr]
     if is_elsewhere(sample.X):
         there: Any = job.kernel.tiles(sample.X)
         return there if job.tiled else there.hold()
@@ -180,34 +180,34 @@ def _matrix(job: Job, sample: Sample, geometry: Geometry | None) -> Any:
     return tiles if job.tiled else tiles.hold()
 
 
-def run_machine(
-    task: Task, job: Job, machine: Machine, problem: Problem, seconds: float
+def run_model(
+    task: Task, job: Job, model: CandidateModel, problem: Problem, seconds: float
 ) -> Outcome:
-    """Evaluate one machine on its kernel matrix, which took ``seconds`` of its share to build."""
+    """Evaluate one model on its kernel matrix, which took ``seconds`` of its share to build."""
     start = perf_counter()
-    held = _predict(task, machine, problem)
+    held = _predict(task, model, problem)
     fitted = perf_counter()
     done, reasons = held.done, held.reasons
     scores = _scatter(
-        task.scoring.score(machine.estimator, held.values[done]) if done.any() else {}, done
+        task.scoring.score(model.estimator, held.values[done]) if done.any() else {}, done
     )
     pooled = {}
     if task.pooled is not None and done.any():
-        found = task.pooled.score(machine.estimator, held.values[done])
+        found = task.pooled.score(model.estimator, held.values[done])
         pooled = {name: one[:, 0] for name, one in _scatter(found, done).items()}
     criterion = None
     if task.criterion is not None:
         criterion, remarks = task.criterion.evaluate(
-            Evidence(problem, job.kernel, machine.lams, held.each())
+            Evidence(problem, job.kernel, model.lams, held.each())
         )
         reasons = [a or b for a, b in zip(reasons, remarks, strict=True)]
     # counts are mostly small, or zero, and with leave-one-out there are many
     counts = (x.astype(np.min_scalar_type(x.max(initial=0))) for x in (held.moved, held.steps))
     moved, steps = counts
-    share = 1.0 / len(machine.lams)
+    share = 1.0 / len(model.lams)
     return Outcome(
-        indices=machine.indices,
-        method=machine.method.name,  # type: ignore[union-attr]
+        indices=model.indices,
+        method=model.method.name,  # type: ignore[union-attr]
         scores=scores,
         pooled=pooled,
         values=held.values,
@@ -225,14 +225,14 @@ def run_machine(
     )
 
 
-def _predict(task: Task, machine: Machine, problem: Problem) -> HeldOutPath:
+def _predict(task: Task, model: CandidateModel, problem: Problem) -> HeldOutPath:
     """Held-out values at every lambda, with reasons where the numerics fail."""
-    assert machine.method is not None
-    folds, lams = task.sample.folds, np.array(machine.lams)
+    assert model.method is not None
+    folds, lams = task.sample.folds, np.array(model.lams)
     try:
-        return machine.method.prepare(problem, folds).predict(lams)
+        return model.method.prepare(problem, folds).predict(lams)
     except (LinAlgError, FloatingPointError) as error:
-        held = HeldOutPath.empty(problem, folds, machine.method.name, lams)
+        held = HeldOutPath.empty(problem, folds, model.method.name, lams)
         for i in range(len(held)):
             held.fail(i, str(error))
         return held
@@ -400,12 +400,12 @@ def _work_there(
 
 def _uninterruptible(task: Task, jobs: list[Job]) -> bool:
     """Whether a call may take long that no signal reaches, and can be made in another process."""
-    machines = [machine for job in jobs for machine in job.machines]
+    models = [model for job in jobs for model in job.models]
     return (
         task.sample.folds.n > MAX_UNINTERRUPTIBLE_ROWS
         and not is_elsewhere(task.sample.X)
-        and not any(machine.continuous for machine in machines)
-        and not all(machine.method.products_only for machine in machines)  # type: ignore[union-attr]
+        and not any(model.continuous for model in models)
+        and not all(model.method.products_only for model in models)  # type: ignore[union-attr]
     )
 
 
