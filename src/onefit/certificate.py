@@ -36,8 +36,8 @@ the middle.
 
 **Held-out values** are off by at most kappa_x ||f - f*|| + |b - b*| and their own rounding.
 
-**Indefinite K.** Rounding, or a user, may bring a kernel matrix with eigenvalues down to -nu. With
-K + 2 nu I in place of K, (1) holds with A / (1 - theta) + 10 nu ||r||^2 in place of A, theta =
+**Indefinite K.** Rounding, or a user, may give a kernel matrix with eigenvalues down to -nu. With
+K + 2 nu I instead of K, (1) holds with A / (1 - theta) + 10 nu ||r||^2 instead of A, theta =
 4 nu D max(s) / Lambda < 1/2, and kappa^2 = K_ii + 2 nu, kappa raised by 2 sqrt(nu). Where theta
 is larger nothing is known, and the bound is infinite.
 
@@ -376,7 +376,7 @@ class _Sharp:
     """The parts of (3).
 
     With an intercept and K = K_c + m 1' + 1 m', K_c centred, everything holds for K_c and for
-    b + m'a in place of b, and q gains m sum(a): K a = K_c a + m sum(a) + 1 m'a.
+    b + m'a instead of b, and q gains m sum(a): K a = K_c a + m sum(a) + 1 m'a.
     """
 
     def __init__(self, columns: Candidates, metric: RidgeNorm, some: Array, steep: float) -> None:

@@ -58,7 +58,7 @@ MAX_FULL_STEPS = 12
 MAX_OBJECTIVE_RATIO = 2.0
 #: halvings of a way to find a point on a piece that it crosses
 MAX_PIECE_BISECTIONS = 40
-#: the part of the predicted decrease that a full step must bring to spare the line search
+#: the part of the predicted decrease that a full step must reach to spare the line search
 MIN_DECREASE_SHARE = 0.3
 #: the part of its slope that a line search may leave; less does not save steps
 MAX_SLOPE_SHARE = 0.01
@@ -332,7 +332,7 @@ class Batch:
         self.held[:, columns] = np.nan
 
     def _lengths(self, some: Indices, changed: Mask, g: Array, d: Array, move: Array) -> Array:
-        """1 where the full step brings enough of what its slope promises, else the minimum.
+        """1 where the full step decreases the objective enough for its slope, else the minimum.
 
         A point that keeps its piece (gradient g, curvature d) is on one parabola all the way, and
         these add up to one; only the others, ``changed``, are looked at.
@@ -436,7 +436,7 @@ class Batch:
 
 
 def minimise(batch: Batch, max_steps: int = MAX_NEWTON_STEPS) -> None:
-    """Newton steps until every column is settled, or found to be a case for other means."""
+    """Newton steps until every column has converged, or needs another method."""
     pending = np.flatnonzero(~batch.settled)
     part = batch.take(pending) if pending.size < batch.settled.size else replace(batch)
     batch.own()

@@ -127,10 +127,10 @@ def test_results_do_not_depend_on_workers():
         )
         for a, b in zip(search.heldouts_, alone.heldouts_, strict=True):
             np.testing.assert_allclose(a.predictions, b.predictions, rtol=1e-10)
-    crew = workers.Crew.hire(2, 3)
-    assert crew.workers == 2
-    assert 1 <= crew.threads <= max(1, joblib.cpu_count() // 2)
-    assert workers.Crew.hire(8, 1).workers == 1
+    worker_plan = workers.WorkerPlan.from_n_jobs(2, 3)
+    assert worker_plan.workers == 2
+    assert 1 <= worker_plan.threads <= max(1, joblib.cpu_count() // 2)
+    assert workers.WorkerPlan.from_n_jobs(8, 1).workers == 1
 
 
 def test_a_worker_keeps_the_distances_of_one_small_sample(monkeypatch):

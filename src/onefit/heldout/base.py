@@ -181,7 +181,7 @@ class HeldOutPath:
     order : int or None
     full : (L, n + 1, q) array or None
         Coefficients and intercepts of the full-sample solutions, where a method was to keep them;
-        NaN where there is none.
+        NaN where it failed.
     """
 
     lams: Array
@@ -257,11 +257,11 @@ class HeldOutPath:
         return len(self.lams)
 
     def each(self) -> list[HeldOut | None]:
-        """The values at every lambda, None where there are none."""
+        """The values at every lambda, None where they failed."""
         return [self[i] if done else None for i, done in enumerate(self.done)]
 
     def __getitem__(self, i: int) -> HeldOut:
-        """The values at the i-th lambda; an error with the reason if there are none."""
+        """The values at the i-th lambda; an error with the reason if they failed."""
         if self.reasons[i]:
             raise HeldOutError(self.reasons[i])
         return HeldOut(

@@ -139,7 +139,7 @@ class FullPath:
     def solutions(
         self, lams: Array, starts: Mapping[float, Array] | None = None
     ) -> list[Solution | str]:
-        """The solution at every lambda, or why there is none.
+        """The solution at every lambda, or why it failed.
 
         Those of some lambdas may be known (``starts``, coefficients above intercepts).
         """

@@ -17,7 +17,7 @@ and since a sums to zero over the rows T that are kept, its intercept is the wei
 y - K a over T.
 
 Sample weights s turn C into K + c diag(1/s) = R^-1 M R^-1, M = R K R + c I, R = diag(sqrt(s));
-(*) then holds for R y and R 1 in place of y and 1, and gives R_S (y_S - u_S).
+(*) then holds for R y and R 1 instead of y and 1, and gives R_S (y_S - u_S).
 
 The form (*) is the stable one as lam -> 0. The textbook form (y_i - u_i) / (1 - H_ii) divides two
 differences of nearly equal numbers there; alpha and P_SS are sums without cancellation, and what
@@ -50,7 +50,7 @@ __all__ = ["Block", "Eigen", "factored"]
 
 
 def factored(scaled: Scaled, ridge: float) -> TriangularInverse:
-    """P at one c by a Cholesky factor, with advice where there is none."""
+    """P at one c by a Cholesky factor, with advice where it fails."""
     root, fit_intercept = scaled.root, scaled.problem.fit_intercept
     try:
         return TriangularInverse(scaled.matrix(ridge), root, fit_intercept, scaled.arrays)

@@ -5,7 +5,7 @@ kernel can fit a trend at a large lam and a detail at a small one. So a coarse g
 every local minimum on it is refined between its neighbours by Brent's bounded minimisation. All lam
 that are evaluated are candidates like any others, hence the winner is never worse than the grid's.
 
-How that is done without preparing a kernel twice, and what a journal keeps of it, is told in
+How that is done without preparing a kernel twice, and what a journal keeps of it, is described in
 onefit.search.explore.
 """
 

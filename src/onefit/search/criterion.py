@@ -23,7 +23,7 @@ from onefit.problem import Problem
 
 Array = NDArray[Any]
 
-__all__ = ["CRITERIA", "CriterionLike", "get_criterion", "let_go"]
+__all__ = ["CRITERIA", "CriterionLike", "get_criterion", "release"]
 
 
 @runtime_checkable
@@ -120,7 +120,7 @@ class _Keeping:
         return self.criterion.evaluate(replace(evidence, kept=kept))
 
 
-def let_go(criterion: CriterionLike | None) -> None:
-    """Have a criterion keep nothing any more: another kernel matrix is about to be made."""
+def release(criterion: CriterionLike | None) -> None:
+    """Release what a criterion keeps of a problem: another kernel matrix is about to be made."""
     if isinstance(criterion, _Keeping):
         criterion.last = (None, {})

@@ -113,7 +113,7 @@ def descend(
 
 
 def _single(ranges: dict[str, Any]) -> dict[str, Any] | None:
-    """One gamma for all columns in place of one for each."""
+    """One gamma for all columns instead of one for each."""
     gamma = ranges.get("gamma")
     if gamma is None or not gamma.per_feature:
         return None

@@ -105,7 +105,7 @@ class Mixture:
     Parameters
     ----------
     bank : Bank
-        Settled.
+        Its kernels know the rows (:meth:`Bank.settled`).
     sample : Sample
     """
 

@@ -29,7 +29,7 @@ from onefit.scoring.aggregate import aggregate
 from onefit.search.continuous import brackets
 from onefit.search.grid import Job
 from onefit.search.resume import Run
-from onefit.search.workers import Crew, Outcome, Task, run_job, run_model
+from onefit.search.workers import Outcome, Task, WorkerPlan, run_job, run_model
 
 if TYPE_CHECKING:
     from onefit.search.setup import Setup
@@ -51,7 +51,7 @@ class Explorer:
     Parameters
     ----------
     task : Task
-    crew : Crew
+    worker_plan : WorkerPlan
     metric : str or None
         The score to refine, unless the task has a criterion.
     run : callable
@@ -61,7 +61,7 @@ class Explorer:
     """
 
     task: Task
-    crew: Crew
+    worker_plan: WorkerPlan
     metric: str | None
     run: Run
     journalled: bool
@@ -69,11 +69,11 @@ class Explorer:
 
     def __call__(self, jobs: list[Job]) -> Iterator[tuple[int, list[Outcome]]]:
         """Yield (place, outcomes) of every job's coarse grid once it is refined."""
-        if self.crew.workers == 1:
+        if self.worker_plan.workers == 1:
             yield from self._in_turn(jobs)
             return
         known = dict(self.run(jobs)) if self.journalled else {}
-        parallel = Parallel(n_jobs=self.crew.workers)
+        parallel = Parallel(n_jobs=self.worker_plan.workers)
         found = parallel(
             delayed(_explore)(self.task, job, self.metric, known.get(i))
             for i, job in enumerate(jobs)

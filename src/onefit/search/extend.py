@@ -160,13 +160,13 @@ def _fit_growing(
             break
         grown |= set(edges)
         search.set_params(param_grid=longer).fit(X, y, **params)
-    told = []
+    notes = []
     if grown:
-        told.append(
+        notes.append(
             f"the grid of {' and '.join(sorted(grown))} was extended, because the best candidate "
             "was at its end"
         )
-    return told + edge_reasons(search, names)
+    return notes + edge_reasons(search, names)
 
 
 def edge_reasons(search: Any, names: Sequence[str] = ("gamma", "lam")) -> list[str]:

@@ -22,7 +22,7 @@ from onefit.heldout import HeldOut
 from onefit.plan import spread
 from onefit.scoring import ROW_METRICS
 from onefit.search import continuous
-from onefit.search.criterion import get_criterion, let_go
+from onefit.search.criterion import get_criterion, release
 from onefit.search.descend import Descent, descend
 from onefit.search.evaluation import Evaluated, SearchRows
 from onefit.search.explore import Explorer
@@ -97,8 +97,8 @@ class RowsInMemory(SearchRows):
         """Run one job per kernel; then repair, descend or refine, if the search asks for that."""
         search, setup, task = self.search, self.setup, self.task
         about = partial(fingerprint, search, self.X, self.y, self.weight, setup, metric)
-        run = make_runner(search.journal, about, task, setup.crew)
-        explorer = Explorer(task, setup.crew, metric, run, search.journal is not None)
+        run = make_runner(search.journal, about, task, setup.worker_plan)
+        explorer = Explorer(task, setup.worker_plan, metric, run, search.journal is not None)
         outcomes = _run(search, setup, explorer if setup.continuous else run, context)
         setup, outcomes = setup.tried(outcomes)
         attributes = {"folds_": setup.folds, "groups_": self.groups}
@@ -109,7 +109,7 @@ class RowsInMemory(SearchRows):
             attributes["descents_"] = descents
         if setup.continuous:
             setup, outcomes = explorer.extend(setup, outcomes)
-        let_go(task.criterion)  # the winner's fit needs the memory
+        release(task.criterion)  # the winner's fit needs the memory
         sizes = np.diff(setup.folds.offsets)
         grouped = self.given.grouped
         return EvaluatedInMemory(
@@ -202,7 +202,7 @@ def _run(search: Any, setup: Setup, run: Run, context: Any) -> list[Outcome]:
         print(
             f"{len(setup.candidates)} candidates on {len(jobs)} kernels, "
             f"{len(setup.folds)} splits, "
-            f"{setup.crew.workers} workers with {setup.crew.threads} threads"
+            f"{setup.worker_plan.workers} workers with {setup.worker_plan.threads} threads"
         )
     outcomes: list[Outcome] = []
     with _ended(run(jobs)) as found_so_far:

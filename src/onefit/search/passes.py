@@ -1,4 +1,4 @@
-"""Passes of a search over streamed rows, each for as many models as share it."""
+"""Passes of a search over streamed rows, each for all models that share it."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _rows(job: Job, drawn: Seeded) -> Rows:
 
 
 def _basis(one: StreamedModel, moments: Moments) -> HatBasis | Exception:
-    """The hat matrices of all rows, or why there are none."""
+    """The hat matrices of all rows, or why they cannot be computed."""
     try:
         return HatBasis.of(moments.without(()), moments.centre, one.spec.fit_intercept)
     except (LinAlgError, FloatingPointError) as error:
@@ -179,8 +179,8 @@ class Passes:
         found = (getattr(one, "on_rows", None) for one in callbacks_of(search))
         self.watchers = [one for one in found if one is not None]
 
-    def told(self, done: int) -> None:
-        """Tell whoever watches how far the pass is."""
+    def report(self, done: int) -> None:
+        """Report the progress of the pass to the watchers."""
         for watcher in self.watchers:
             watcher(self.count, done, len(self.source.pieces))
 
@@ -188,7 +188,7 @@ class Passes:
         """One pass; chunks are so small that their features have room."""
         start = perf_counter()
         self.count += 1
-        self.told(0)
+        self.report(0)
         rows = max(256, min(CHUNK_ROWS, MAX_FEATURE_ELEMENTS // features))
         found = run(
             accumulator,
@@ -196,7 +196,7 @@ class Passes:
             n_jobs=self.n_jobs,
             journal=self.journal,
             chunk_rows=rows,
-            watch=self.told if self.watchers else None,
+            watch=self.report if self.watchers else None,
         )
         self.seconds += perf_counter() - start
         return found

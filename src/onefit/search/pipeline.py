@@ -43,7 +43,7 @@ from onefit.search.preprocess import (
     with_stand_in,
 )
 from onefit.search.random import settings
-from onefit.search.workers import Crew, Outcome, Task
+from onefit.search.workers import Outcome, Task, WorkerPlan
 from onefit.spec import Spec
 
 Array = NDArray[Any]
@@ -296,7 +296,7 @@ def _back(data: Preprocessed, found: TestValues) -> TestValues:
 
 
 def run_units(
-    work: Work, group: list[Setting], crew: Crew, journal: Journal | None
+    work: Work, group: list[Setting], worker_plan: WorkerPlan, journal: Journal | None
 ) -> Iterator[tuple[int, int, Found]]:
     """Yield (setting, split, values) of every unit, those of the journal first."""
     left: list[tuple[int, int]] = []
@@ -311,10 +311,12 @@ def run_units(
         return
     if journal is not None:
         journal.check_writable()
-    if crew.workers == 1:
+    if worker_plan.workers == 1:
         done: Any = (_work(work, group[i], i, split) for i, split in left)
     else:
-        parallel = Parallel(n_jobs=crew.workers, return_as="generator_unordered", batch_size=1)
+        parallel = Parallel(
+            n_jobs=worker_plan.workers, return_as="generator_unordered", batch_size=1
+        )
         done = parallel(delayed(_work)(work, group[i], i, split) for i, split in left)
     for i, split, found in done:
         if journal is not None and not found.failed:
@@ -438,7 +440,7 @@ class PipelineSetup:
     settings: list[Setting] = field(repr=False)
     folds: Folds
     sample: Any = field(repr=False)
-    crew: Crew
+    worker_plan: WorkerPlan
     choices: list[Any] = field(default_factory=list)
 
     continuous = False

@@ -21,7 +21,7 @@ from onefit.heldout import METHODS
 from onefit.journal import Journal
 from onefit.kernels import as_rows
 from onefit.search.grid import CandidateModel, Job
-from onefit.search.workers import Crew, Outcome, Task, run_jobs
+from onefit.search.workers import Outcome, Task, WorkerPlan, run_jobs
 
 Array = NDArray[Any]
 Run = Callable[[list[Job]], Iterator[tuple[int, list[Outcome]]]]
@@ -38,15 +38,15 @@ class Runner:
     Parameters
     ----------
     task : Task
-    crew : Crew
+    worker_plan : WorkerPlan
     """
 
-    def __init__(self, task: Task, crew: Crew) -> None:
-        self.task, self.crew = task, crew
+    def __init__(self, task: Task, worker_plan: WorkerPlan) -> None:
+        self.task, self.worker_plan = task, worker_plan
 
     def __call__(self, jobs: list[Job]) -> Iterator[tuple[int, list[Outcome]]]:
         """Yield (place, outcomes) of every job."""
-        return run_jobs(self.task, jobs, self.crew)
+        return run_jobs(self.task, jobs, self.worker_plan)
 
     def recall(self, key: str) -> Any:
         """The value that was noted under a key, or None."""
@@ -59,8 +59,8 @@ class Runner:
 class Resumed(Runner):
     """Runs the jobs that a journal does not hold yet, and writes their outcomes to it."""
 
-    def __init__(self, task: Task, crew: Crew, journal: Journal) -> None:
-        super().__init__(task, crew)
+    def __init__(self, task: Task, worker_plan: WorkerPlan, journal: Journal) -> None:
+        super().__init__(task, worker_plan)
         self.journal = journal
 
     def recall(self, key: str) -> Any:
@@ -87,7 +87,7 @@ class Resumed(Runner):
             replace(jobs[place], models=tuple(one.missing for one in some))
             for (place, _), some in zip(left, wanted, strict=True)
         ]
-        for done, outcomes in run_jobs(self.task, todo, self.crew):
+        for done, outcomes in run_jobs(self.task, todo, self.worker_plan):
             for one, outcome in zip(wanted[done], outcomes, strict=True):
                 lams = list(one.missing.lams)
                 self.journal.write(one.key, (lams, outcome), part=json.dumps(lams))
@@ -96,7 +96,7 @@ class Resumed(Runner):
             yield place, [one.whole(found) for one in recalled]
 
     def _recall(self, job: Job, model: CandidateModel) -> _Recalled:
-        """What is known of a model, at as many of its lams as possible.
+        """What the journal has of a model, for most of its lams.
 
         An outcome has one method. The one that the cost model chose for some lams continues with
         the others, even if it would choose another for all of them: more lams must not undo what
@@ -132,7 +132,9 @@ class Resumed(Runner):
         return json.dumps([describe(job.kernel), words, method])
 
 
-def make_runner(path: Any, about: Callable[[], dict[str, str]], task: Task, crew: Crew) -> Runner:
+def make_runner(
+    path: Any, about: Callable[[], dict[str, str]], task: Task, worker_plan: WorkerPlan
+) -> Runner:
     """What runs jobs: all of them, or those that the journal at ``path`` does not hold yet.
 
     Parameters
@@ -142,11 +144,11 @@ def make_runner(path: Any, about: Callable[[], dict[str, str]], task: Task, crew
     about : callable
         Returns the fingerprint of the search; called only if there is a journal.
     task : Task
-    crew : Crew
+    worker_plan : WorkerPlan
     """
     if path is None:
-        return Runner(task, crew)
-    return Resumed(task, crew, Journal(path, about()))
+        return Runner(task, worker_plan)
+    return Resumed(task, worker_plan, Journal(path, about()))
 
 
 class _Recalled(NamedTuple):

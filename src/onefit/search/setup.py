@@ -40,7 +40,7 @@ from onefit.search.grid import (
 from onefit.search.objective import by_gradient
 from onefit.search.race import racing
 from onefit.search.rows import Sample, arrange, compact
-from onefit.search.workers import Crew, Outcome
+from onefit.search.workers import Outcome, WorkerPlan
 from onefit.spec import Spec
 
 Array = NDArray[Any]
@@ -75,7 +75,7 @@ class Setup(PlannedSearch):
     candidates, model, jobs, choices : see :class:`onefit.search.grid.PlannedSearch`
     folds : Folds in the caller's order
     sample : Sample in the order of work
-    crew : Crew
+    worker_plan : WorkerPlan
     works : the distinct workloads that the cost model knows, with what they are to cost
     ranges : intervals and banks of the candidates that a descent may start from
     device : Device or None
@@ -84,14 +84,14 @@ class Setup(PlannedSearch):
 
     folds: Folds
     sample: Sample = field(repr=False)
-    crew: Crew
+    worker_plan: WorkerPlan
     works: dict[plan.Workload, plan.Estimate]
     ranges: dict[int, dict[str, Any]] = field(default_factory=dict)
     device: Device | None = None
 
     def watched(self, watch: Watch) -> Setup:
         """The same, with iterations that tell how far they are, if they run in this process."""
-        if self.crew.workers > 1:
+        if self.worker_plan.workers > 1:
             return self
         jobs = [
             replace(job, models=tuple(_watched(model, watch) for model in job.models))
@@ -166,7 +166,7 @@ def set_up(
     """Check the data and the grid, draw the splits, group the candidates and choose methods.
 
     The data are NumPy's; with a device the rows go there once, in the order of work. Of several
-    ``devices``, of which ``device`` is the first, each worker brings them to its own.
+    ``devices``, of which ``device`` is the first, each worker moves them to its own.
     """
     grid = listed(search.param_grid)
     drawn = candidates(search.estimator, grid, search.n_iter, search.random_state)
@@ -194,8 +194,8 @@ def set_up(
         one.estimator._copy_data_attributes(model)
         _check_gamma(one, ranges, s)
     work = apart(jobs(group, rows, Y, s))
-    hired = Crew.hire(search.n_jobs, len(work), Y.shape[0])
-    crew = Crew.on(devices, len(work)) if device else hired
+    on_host = WorkerPlan.from_n_jobs(search.n_jobs, len(work), Y.shape[0])
+    worker_plan = WorkerPlan.on_devices(devices, len(work)) if device else on_host
     if any(one.estimator.approximation is not None for one in group):
         _check_features(search)
         # landmarks are drawn by the numbers that rows have
@@ -205,14 +205,14 @@ def set_up(
     criterion = get_criterion(search.criterion)
     if device is not None:
         _check_device(device, work, rows)
-        if crew.devices and (ranges or any(one.continuous for one in group)):
+        if worker_plan.devices and (ranges or any(one.continuous for one in group)):
             raise ValueError(
                 f"device={search.device!r}: several devices share a list of kernels, not intervals "
                 "that are explored one step after the other; name one device"
             )
-        sample = sample if crew.devices else replace(sample, X=device.asarray(sample.X))
-    planned, choices, works = _plan(work, chosen, criterion, sample, crew, device)
-    return Setup(found, model, planned, choices, folds, sample, crew, works, ranges, device)
+        sample = sample if worker_plan.devices else replace(sample, X=device.asarray(sample.X))
+    planned, choices, works = _plan(work, chosen, criterion, sample, worker_plan, device)
+    return Setup(found, model, planned, choices, folds, sample, worker_plan, works, ranges, device)
 
 
 def _check_device(device: Device, work: list[Job], rows: Any) -> None:
@@ -330,14 +330,14 @@ def _plan(
     chosen: HeldOutMethod | None,
     criterion: CriterionLike | None,
     sample: Sample,
-    crew: Crew,
+    worker_plan: WorkerPlan,
     device: Device | None,
 ) -> tuple[list[Job], list[MethodChoice], dict[plan.Workload, plan.Estimate]]:
     """Choose every model's method; equal workloads are estimated once."""
     planned: list[Job] = []
     choices: list[MethodChoice] = []
     works: dict[plan.Workload, plan.Estimate] = {}
-    shared = _workload(sample, len(work), crew)
+    shared = _workload(sample, len(work), worker_plan)
     ridges = cache(partial(_ridges, sample))
     name = "auto" if chosen is None else chosen.name
     known = chosen is None or isinstance(chosen, METHODS.get(name, ()))
@@ -376,7 +376,7 @@ def _plan(
     return planned, choices, works
 
 
-def _workload(sample: Sample, kernels: int, crew: Crew) -> plan.Workload:
+def _workload(sample: Sample, kernels: int, worker_plan: WorkerPlan) -> plan.Workload:
     """What all models have in common."""
     return plan.Workload(
         n=sample.folds.n,
@@ -385,8 +385,8 @@ def _workload(sample: Sample, kernels: int, crew: Crew) -> plan.Workload:
         ridges=1,
         itemsize=sample.Y.dtype.itemsize,
         kernels=kernels,
-        workers=crew.workers,
-        threads=crew.threads,
+        workers=worker_plan.workers,
+        threads=worker_plan.threads,
     )
 
 

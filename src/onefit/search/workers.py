@@ -36,7 +36,7 @@ from onefit.linalg.device import Device
 from onefit.linalg.which import named_device
 from onefit.problem import Problem
 from onefit.scoring.aggregate import aggregate
-from onefit.search.criterion import CriterionLike, let_go
+from onefit.search.criterion import CriterionLike, release
 from onefit.search.grid import CandidateModel, Job
 from onefit.search.rows import Sample
 from onefit.search.scorers import Scoring
@@ -50,7 +50,7 @@ MAX_UNINTERRUPTIBLE_ROWS = 3000
 #: rows up to which a worker keeps distances, a few megabytes, from job to job
 MAX_CACHED_DISTANCE_ROWS = 600
 
-__all__ = ["Crew", "Outcome", "Task", "run_job", "run_jobs", "run_model"]
+__all__ = ["Outcome", "Task", "WorkerPlan", "run_job", "run_jobs", "run_model"]
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one model comes back with; L lambdas, k splits, N test rows, q targets.
+    """The outcome of one model; L lambdas, k splits, N test rows, q targets.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outc
 def _run_job(task: Task, job: Job, geometry: Geometry | None) -> list[Outcome]:
     start = perf_counter()
     sample = task.sample
-    let_go(task.criterion)
+    release(task.criterion)
     K = _matrix(job, sample, geometry)
     share = (perf_counter() - start) / len(job.models)
     # matrices of these kernels are made for this job alone
@@ -258,7 +258,7 @@ def _by_target(task: Task, values: Array) -> Array | None:
 
 
 @dataclass(frozen=True)
-class Crew:
+class WorkerPlan:
     """How many workers, and how many BLAS threads each.
 
     Attributes
@@ -275,8 +275,8 @@ class Crew:
     devices: tuple[str, ...] = ()
 
     @classmethod
-    def hire(cls, n_jobs: int | None, jobs: int, n: int | None = None) -> Crew:
-        """As many as ``n_jobs`` and joblib's active backend say, but no more than jobs.
+    def from_n_jobs(cls, n_jobs: int | None, jobs: int, n: int | None = None) -> WorkerPlan:
+        """The number of workers of ``n_jobs`` and joblib's active backend, at most one per job.
 
         A worker never gets more BLAS threads than this process was started with
         (``OPENBLAS_NUM_THREADS`` and the like); one that works alone on few rows gets a single one.
@@ -288,7 +288,7 @@ class Crew:
         return cls(workers, 1 if few else _threads_each(workers), shared)
 
     @classmethod
-    def on(cls, devices: tuple[Any, ...], jobs: int) -> Crew:
+    def on_devices(cls, devices: tuple[Any, ...], jobs: int) -> WorkerPlan:
         """A worker for each device; one alone is this process."""
         names = devices[:jobs] if len(devices) > 1 else ()
         workers = max(1, len(names))
@@ -339,29 +339,31 @@ def _work(
         return place, run_job(task, job, _distances(search, task.sample.X))
 
 
-def run_jobs(task: Task, jobs: list[Job], crew: Crew) -> Iterator[tuple[int, list[Outcome]]]:
+def run_jobs(
+    task: Task, jobs: list[Job], worker_plan: WorkerPlan
+) -> Iterator[tuple[int, list[Outcome]]]:
     """Yield (place, outcomes) of every job as it is done."""
-    if crew.devices:
-        yield from _on_devices(task, jobs, crew)
+    if worker_plan.devices:
+        yield from _on_devices(task, jobs, worker_plan)
         return
-    alone = crew.workers == 1
+    alone = worker_plan.workers == 1
     if alone and not _uninterruptible(task, jobs):
-        with _limited(crew.threads):
+        with _limited(worker_plan.threads):
             yield from _in_turn(task, jobs)
         return
     backend, _ = get_active_backend()
     streams = bool(getattr(backend, "supports_return_generator", False))
     parallel = Parallel(
         # one job at a time needs a second worker, without which joblib stays in this process
-        n_jobs=max(2, crew.workers),
+        n_jobs=max(2, worker_plan.workers),
         pre_dispatch=1 if alone else "2 * n_jobs",
         return_as="generator_unordered" if streams else "list",
         batch_size=1,
     )
     search = uuid4().hex
-    inside = None if crew.shared else crew.threads
+    inside = None if worker_plan.shared else worker_plan.threads
     try:
-        with _limited(crew.threads if crew.shared else None):
+        with _limited(worker_plan.threads if worker_plan.shared else None):
             yield from parallel(
                 delayed(_work)(task, job, i, search, inside) for i, job in enumerate(jobs)
             )
@@ -369,21 +371,27 @@ def run_jobs(task: Task, jobs: list[Job], crew: Crew) -> Iterator[tuple[int, lis
         _geometries.pop(search, None)
 
 
-def _on_devices(task: Task, jobs: list[Job], crew: Crew) -> Iterator[tuple[int, list[Outcome]]]:
-    """As many processes as devices; who begins a job takes one that nobody has."""
+def _on_devices(
+    task: Task, jobs: list[Job], worker_plan: WorkerPlan
+) -> Iterator[tuple[int, list[Outcome]]]:
+    """One process per device; each job takes a device that is free."""
     with Manager() as manager:
         free = manager.Queue()
-        for name in crew.devices:
+        for name in worker_plan.devices:
             free.put(name)
         parallel = Parallel(
-            n_jobs=crew.workers, backend="loky", return_as="generator_unordered", batch_size=1
+            n_jobs=worker_plan.workers,
+            backend="loky",
+            return_as="generator_unordered",
+            batch_size=1,
         )
         yield from parallel(
-            delayed(_work_there)(task, job, i, free, crew.threads) for i, job in enumerate(jobs)
+            delayed(_on_free_device)(task, job, i, free, worker_plan.threads)
+            for i, job in enumerate(jobs)
         )
 
 
-def _work_there(
+def _on_free_device(
     task: Task, job: Job, place: int, free: Any, threads: int
 ) -> tuple[int, list[Outcome]]:
     """A job on a device that is free."""

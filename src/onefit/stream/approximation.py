@@ -37,7 +37,7 @@ __all__ = ["APPROXIMATIONS", "Approximation", "Fourier", "Nystrom", "get_approxi
 LANDMARKS = ("uniform", "pivoted", "kmeans", "leverage")
 #: rows in which landmarks that are not uniform are looked for: at most, at least, and for each
 MAX_CANDIDATE_ROWS, MIN_CANDIDATE_ROWS, CANDIDATE_ROWS_PER_LANDMARK = 5_000, 2_000, 3
-#: landmarks that "auto" takes at most
+#: landmarks of "auto", at most
 MAX_AUTO_LANDMARKS = 4_000
 #: rows of a chunk while landmarks are drawn
 DRAW_CHUNK_ROWS = 2**16
@@ -140,7 +140,7 @@ APPROXIMATIONS: dict[str, Any] = {"nystrom": Nystrom(), "fourier": Fourier()}
 
 @dataclass(frozen=True)
 class Approximation:
-    """Features in place of a kernel matrix, as the parameters of an estimator ask for them.
+    """Features that replace a kernel matrix, as the parameters of an estimator define them.
 
     Attributes
     ----------

@@ -43,8 +43,8 @@ class BlockPiece:
         Those of a data frame.
     recipe : BlockRecipe
         How a worker makes them.
-    brought : list
-        What Dask is to bring for that: promises, and futures of what workers hold, those of the
+    inputs : list
+        Inputs that Dask computes: promises, and futures of what workers hold, those of the
         features first.
     kept : list of futures
         All that workers hold of the collection, so that it stays there: graphs know only the keys.
@@ -56,7 +56,7 @@ class BlockPiece:
     parts: list[Any] = field(repr=False)
     columns: ColumnRoles | None = field(repr=False)
     recipe: BlockRecipe = field(repr=False)
-    brought: list[Any] = field(repr=False)
+    inputs: list[Any] = field(repr=False)
     kept: list[Any] = field(repr=False)
 
     @property
@@ -64,17 +64,17 @@ class BlockPiece:
         """Futures of what workers hold of it."""
         from dask.base import is_dask_collection
 
-        return [one for one in self.brought if not is_dask_collection(one)]
+        return [one for one in self.inputs if not is_dask_collection(one)]
 
     @property
     def unmade(self) -> BlockPiece:
-        """Without what Dask is to make and to bring."""
+        """Without the inputs that Dask computes."""
         known = zip(self.parts, self.recipe.parts, strict=True)
         parts = [one if key is None else None for one, key in known]
-        return replace(self, parts=parts, brought=[], kept=[])
+        return replace(self, parts=parts, inputs=[], kept=[])
 
     def made(self, values: Sequence[Any]) -> BlockPiece:
-        """With its parts, from the values of what was brought."""
+        """With its parts, from the values of the inputs."""
         both = zip(self.parts, self.recipe.make(values), strict=True)
         return replace(self, parts=[one if own is None else own for one, own in both])
 

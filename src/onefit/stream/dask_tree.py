@@ -73,7 +73,7 @@ def _workers(client: Any) -> dict[str, int]:
 
 
 def _sections(pieces: Sequence[Any], threads: int, progress: Progress) -> list[Sequence[Any]]:
-    """Pieces between two entries of the journal: all, if there is none."""
+    """Pieces between two entries of the journal: all, without a journal."""
     size = JOURNAL_PIECES_PER_THREAD * threads if progress.journal is not None else len(pieces)
     return [pieces[i : i + size] for i in range(0, len(pieces), size or 1)]
 
@@ -83,13 +83,13 @@ def _leaves(source: Source, pieces: Sequence[Any], rows: int, threads: int) -> l
 
     bare = replace(source, pieces=(), about={})
 
-    def leaf(group: list[Any], brought: Sequence[Any] = (), held: Sequence[Any] = ()) -> _Leaf:
+    def leaf(group: list[Any], inputs: Sequence[Any] = (), held: Sequence[Any] = ()) -> _Leaf:
         # what is bound is not looked into by Dask, which would run a block's own tasks by itself
         take: Any = delayed(partial(_take, bare, group, rows), pure=False, traverse=False)
-        return _Leaf(partial(take, *brought), list(held))
+        return _Leaf(partial(take, *inputs), list(held))
 
     if source.lazy:
-        return [leaf([one.unmade], one.brought, one.held) for one in pieces]
+        return [leaf([one.unmade], one.inputs, one.held) for one in pieces]
     total = sum(piece.rows for piece in pieces)
     return [leaf(group) for group in groups_of(pieces, -(-total // (LEAVES_PER_THREAD * threads)))]
 
@@ -120,10 +120,10 @@ class _Held:
         return nbytes(self.state)
 
 
-def _take(source: Source, pieces: list[Any], rows: int, *brought: Any, accumulator: Any) -> _Held:
+def _take(source: Source, pieces: list[Any], rows: int, *inputs: Any, accumulator: Any) -> _Held:
     """The state of some pieces; the one piece of a collection is made here."""
     if source.lazy:
-        pieces = [pieces[0].made(brought)]
+        pieces = [pieces[0].made(inputs)]
     return _Held(to_host(absorb(accumulator, source, pieces, rows, accumulator.init())))
 
 

@@ -126,8 +126,8 @@ def squared(rows: Rows, spec: Spec, moments: Moments, lams: Array, k: int) -> Fo
         pairs = zip(folds, longest, strict=True)
         return np.stack([errors(one, np.atleast_1d(length)) for one, length in pairs])
 
-    told = zip(*(one.reasons for one in found), strict=True)
-    reasons = [next(filter(None, texts), "") for texts in told]
+    by_lam = zip(*(one.reasons for one in found), strict=True)
+    reasons = [next(filter(None, texts), "") for texts in by_lam]
     steps = np.ones((k, lams.size), dtype=np.intp)
     models, unfinished = (whole.W, whole.b), [""] * lams.size
     whole_bound = partial(errors, whole)

@@ -86,8 +86,8 @@ class HessianFactor:
 
     def _inside(self, r: Array) -> Any:
         """Q'r, where H is."""
-        there = self.arrays.fortran(self.arrays.asarray(r))
-        return there if self.complement is None else self.complement.coordinates(there)
+        vectors = self.arrays.fortran(self.arrays.asarray(r))
+        return vectors if self.complement is None else self.complement.coordinates(vectors)
 
 
 def total(pieces: dict[int, Pieces], kept: Array | None = None) -> Pieces:

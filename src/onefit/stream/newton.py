@@ -87,19 +87,19 @@ def _newton(
         change += abs(float(move[-1, 0])) if form.intercept else 0.0
         waited = 0 if change < 0.5 * best else waited + 1
         best = min(best, change)
-        settled = change <= 1e-10 * scale or (
+        converged = change <= 1e-10 * scale or (
             change <= 1e-6 * scale and waited >= MAX_STEPS_WITHOUT_GAIN
         )
-        settled &= not first
+        converged &= not first
         if first:
             theta += move[:, 0]
-        elif not settled:
+        elif not converged:
             theta += (move * step_lengths(form, columns, run, theta[:, None], move))[:, 0]
         if factor.flat:
             shift = float(slide(form, theta[:, None], columns.train, run, scale)[0])
             theta[-1] += shift
-            settled &= abs(shift) <= 1e-10 * scale or step > MAX_PRIMAL_STEPS // 2
-        if settled:
+            converged &= abs(shift) <= 1e-10 * scale or step > MAX_PRIMAL_STEPS // 2
+        if converged:
             return Minimum(theta, pieces, factor, step, True)
     return Minimum(theta, run(Second(form, theta)), factor, MAX_PRIMAL_STEPS, False)
 

@@ -55,7 +55,7 @@ def run(
     chunk_rows : int, default=8192
         Rows that an accumulator gets at once, at most.
     watch : callable, default=None
-        Told from time to time how many pieces of the source are done.
+        Called from time to time with the number of pieces of the source that are done.
 
     Returns
     -------

@@ -74,7 +74,9 @@ class ParquetPiece:
             if row.size:
                 yield self._block(batch, row, given)
         if start != self.start + self.rows:
-            raise DataError(f"{self.where} has other rows now than its footer said; open it again")
+            raise DataError(
+                f"{self.where} no longer has the rows that its footer lists; open it again"
+            )
 
     def _batches(self, rows: int) -> Iterator[Any]:
         import pyarrow as pa
@@ -191,7 +193,7 @@ def parquet_source(
 
 
 def open_dataset(path: Any) -> tuple[Any, str]:
-    """A dataset of pyarrow's, and the folder that names of its files are told from."""
+    """A dataset of pyarrow, and the folder that the names of its files are relative to."""
     needed("pyarrow", "parquet", "Parquet files")
     import pyarrow as pa
     from pyarrow import dataset

@@ -46,7 +46,7 @@ class RidgeModels:
     W : (m, L, q) array
     b : (L, q) array
     off : (L, q) array
-        Bounds on ||w - w*||, infinite where there is none.
+        Bounds on ||w - w*||, infinite where no bound is known.
     far : float
         A bound on the length of the mean of the features, which b is made of.
     reasons : list of str

@@ -2,7 +2,7 @@
 
 A source gives blocks: features, targets, weights and keys in whatever type it holds them, with the
 numbers of their rows and the place they came from. A reading turns them into chunks: numbers in
-floating point, weights of one where there are none, folds by hash. A value that is not a finite
+floating point, weights of one without sample_weight, folds by hash. A value that is not a finite
 number is refused here, by the name of its file, row group, row and column.
 """
 

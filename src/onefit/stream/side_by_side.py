@@ -102,8 +102,8 @@ def refine(
 ) -> tuple[Array, Certificate, Array]:
     """Newton steps of all columns until their bounds are as wanted, or no longer fall.
 
-    Columns that the factors of the model of all rows do not bring there go on by themselves, with
-    factors of their own. Returns the columns, their certificate and the steps that each took.
+    Columns that do not converge with the factors of the model of all rows continue with factors
+    of their own. Returns the columns, their certificate and the steps that each took.
     """
     state = _Refined(theta, certify(form, theta, columns, factors, run, scale), longest)
     for _ in range(MAX_PRIMAL_STEPS):
