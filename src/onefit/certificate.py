@@ -77,11 +77,12 @@ import numpy as np
 from onefit import linalg
 from onefit._precise import EPSILON, predictions, summation, two_product, two_sum
 from onefit._types import Array
+from onefit.flat_interval import from_middle
 from onefit.losses.base import Loss, loss_of
 from onefit.norms import Norms
 from onefit.ridge_norm import RidgeNorm
 
-__all__ = ["EXACT_TOLERANCE", "Bound", "Candidates", "stretch"]
+__all__ = ["EXACT_TOLERANCE", "Bound", "Candidates"]
 
 #: values are called exact if they are within this of a refit, in units of the targets' scale
 EXACT_TOLERANCE = 1e-6
@@ -185,7 +186,7 @@ class Candidates:
         T = np.abs(sums) + summation(r.shape[0]) * size + noise.sum(axis=0) / two
         function = _root(A + T * (beta + far), B + kappa * T)
         around = far + kappa * function
-        # a flat stretch that is narrower than the ends may move can vanish
+        # a flat interval that is narrower than the ends may move can vanish
         intercept = beta + around + np.where(width < 2.0 * around, width, 0.0)
         return Bound(function, intercept, self.drift, reach)
 
@@ -321,7 +322,7 @@ class Candidates:
         return np.asarray(cheap)
 
     def _bracket(self, v: Array, far: Array) -> tuple[Array, Array]:
-        """beta, and the width of a flat stretch."""
+        """beta, and the width of the flat interval."""
         s, y = self.weights, self.y
 
         def slope(shift: Array, some: Any) -> tuple[Array, Array]:
@@ -346,30 +347,9 @@ class Candidates:
             beta[left] = BRACKET_RATIO * np.maximum(beta[left], EPSILON)
         width = np.zeros_like(beta)
         for k in left:
-            beta[k], width[k] = self._flat(int(k), v[:, k])
+            s, y = _some(self.weights, [k])[:, 0], _some(self.y, [k])[:, 0]
+            beta[k], width[k] = from_middle(loss_of(self.loss, [k]), y, v[:, k], s)
         return beta, width
-
-    def _flat(self, k: int, v: Array) -> tuple[float, float]:
-        """Distance from the middle of a flat stretch of b, and its width.
-
-        Both are infinite where there is no such stretch.
-        """
-        s, y, loss = (
-            _some(self.weights, [k])[:, 0],
-            _some(self.y, [k])[:, 0],
-            loss_of(self.loss, [k]),
-        )
-        train = s > 0.0
-        y, v, s = y[train], v[train], s[train]
-        if loss.curvature(y, v).any() or fsum(s * loss.gradient(y, v)) != 0.0:
-            return np.inf, np.inf
-        below, above = stretch(loss, y, v)
-        rounding = 8.0 * EPSILON * float((np.abs(y) + np.abs(v)).max() + 1.0)
-        if np.isinf(below) and np.isinf(above):
-            return np.inf, np.inf
-        if np.isinf(below) or np.isinf(above):
-            return min(below, above) + rounding, np.inf
-        return 0.5 * abs(above - below) + rounding, above + below
 
 
 class _Sharp:
@@ -443,26 +423,6 @@ class _Sharp:
             error[k] += reach * self.inside[k] + direct
             error[k] += kappa * (size[k] + self.columns.drift[k])
         return error * self._within()
-
-
-def stretch(loss: Any, y: Array, v: Array) -> tuple[float, float]:
-    """How far all predictions may be lowered, and raised, before one of them changes its piece."""
-    pieces = loss.piece(y, v)
-    most = 1e6 * (1.0 + float(np.abs(y).max(initial=0.0)))
-
-    def end(sign: float) -> float:
-        inside, outside = 0.0, float(1.0 + np.abs(y - v).max(initial=0.0))
-        while np.array_equal(loss.piece(y, v + sign * outside), pieces):
-            inside, outside = outside, 2.0 * outside
-            if outside > most:
-                return np.inf
-        for _ in range(60):
-            middle = 0.5 * (inside + outside)
-            same = np.array_equal(loss.piece(y, v + sign * middle), pieces)
-            inside, outside = (middle, outside) if same else (inside, middle)
-        return outside
-
-    return end(-1.0), end(1.0)
 
 
 def _some(x: Array, columns: Any) -> Array:

@@ -32,7 +32,7 @@ class Lazy:
 
 
 def collections() -> dict[str, tuple[Any, int | None]]:
-    """Arrays of the same rows in four blocks, and how much is brought for each of these."""
+    """Arrays of the same rows in four blocks, and how much is inputs for each of these."""
     rows = da.from_array(X, chunks=FOUR)
     return {
         "memory": (rows, 0),
@@ -47,7 +47,7 @@ def collections() -> dict[str, tuple[Any, int | None]]:
 
 
 @pytest.mark.parametrize("name", list(collections()))
-def test_a_block_is_made_from_its_own_tasks_and_what_is_brought(name: str) -> None:
+def test_a_block_is_made_from_its_own_tasks_and_its_inputs(name: str) -> None:
     collection, count = collections()[name]
     blocks = [[one[0], None] for one in collection.to_delayed()]
     found = list(recipes(blocks, {}))
@@ -58,7 +58,7 @@ def test_a_block_is_made_from_its_own_tasks_and_what_is_brought(name: str) -> No
         assert none is None
     own = Counter(key for recipe, _ in found for key in recipe.tasks)
     assert set(own.values()) == {1}
-    assert not set(own) & {key for recipe, _ in found for key in recipe.brought}
+    assert not set(own) & {key for recipe, _ in found for key in recipe.inputs}
 
 
 @pytest.mark.parametrize("name", list(collections()))

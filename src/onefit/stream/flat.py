@@ -17,7 +17,7 @@ import numpy as np
 from onefit import linalg
 from onefit._precise import EPSILON
 from onefit._types import Array
-from onefit.certificate import stretch
+from onefit.flat_interval import piece_interval
 from onefit.losses.base import loss_of
 from onefit.stream.accumulate import Chunk
 from onefit.stream.passes import Form, Run, Sum, trained
@@ -90,7 +90,7 @@ class Stretch:
         curved = linalg.dots(s, form.loss.curvature(y, u))
         size = np.where(s > 0.0, np.abs(y) + np.abs(u), 0.0).max(axis=0, initial=0.0)
         ends = [
-            stretch(loss_of(form.loss, [c]), y[own, 0], u[own, c])
+            piece_interval(loss_of(form.loss, [c]), y[own, 0], u[own, c])
             for c, own in enumerate((s > 0.0).T)
         ]
         below, above = np.array(ends).reshape(-1, 2).T
