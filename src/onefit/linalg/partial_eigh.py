@@ -34,6 +34,7 @@ import numpy as np
 from onefit._types import Array, Indices
 from onefit.linalg import blas as linalg
 from onefit.linalg.arrays import arrays_of
+from onefit.linalg.reflections import tridiagonal
 
 __all__ = ["PartialEigh"]
 
@@ -78,7 +79,7 @@ class PartialEigh:
             values = xp.host(values)
             none = np.zeros((values.size, 0), values.dtype)
             return cls(values, vectors, none, float(values[0]))
-        diagonal, beside, H = linalg.tridiagonal(A, overwrite=True)
+        diagonal, beside, H = tridiagonal(A, overwrite=True)
         smallest = linalg.smallest_tridiagonal(diagonal, beside)
         Q = H.columns
         ends = _places(beside, blocks)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onefit._types import Array, Mask
-from onefit.linalg import blas
+from onefit.linalg import blas, reflections
 
 __all__ = ["Eigenvectors", "OrthogonalBasis", "Tridiagonal"]
 
@@ -28,7 +28,7 @@ class Tridiagonal:
     """
 
     def __init__(self, A: Array) -> None:
-        self.diagonal, self.beside, self.H = blas.tridiagonal(A, overwrite=True)
+        self.diagonal, self.beside, self.H = reflections.tridiagonal(A, overwrite=True)
 
     def solve(self, ridges: Array, r: Array) -> tuple[Array, Mask]:
         """(A + c)^-1 r at every c, (k, L q), and which of these there are."""
