@@ -118,7 +118,7 @@ def _phases():
     """Where the time of a search in feature space may go."""
     from onefit.search import setup
     from onefit.stream import anyloss, expansion, side_by_side, squared
-    from onefit.stream.hessian import Factor
+    from onefit.stream.hessian import HessianFactor
     from onefit.stream.passes import Second
     from onefit.stream.ridge import Ridge
 
@@ -127,11 +127,11 @@ def _phases():
         (squared, "partitions", "parts of the rows"),
         (squared, "moments", "features and their sums"),
         (Ridge, "__init__", "small matrices: one reduction a split"),
-        (Ridge, "machines", "their machines"),
+        (Ridge, "models", "their models"),
         (expansion.FeatureGram, "values", "predictions"),
         (anyloss, "fit_primal", "fits to all rows"),
         (Second, "update", "gradients and Hessians"),
-        (Factor, "__init__", "factors of Hessians"),
+        (HessianFactor, "__init__", "factors of Hessians"),
         (side_by_side, "_newton", "steps of the splits"),
         (side_by_side, "step_lengths", "line searches of the splits"),
         (side_by_side, "certify", "bounds of the splits"),

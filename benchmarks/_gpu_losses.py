@@ -89,13 +89,13 @@ def _phases():
     from onefit.gram import DeviceGram
     from onefit.heldout import leave_out
     from onefit.newton import Batch
-    from onefit.systems.cholesky import Cholesky, Factor
+    from onefit.systems.cholesky import Cholesky, CurvedFactor
 
     return [
         (Batch, "step", "Newton steps, all of them"),
         (Cholesky, "solve", "their systems"),
-        (Factor, "__init__", "parts of K, and factors"),
-        (Factor, "apply", "triangular solves"),
+        (CurvedFactor, "__init__", "parts of K, and factors"),
+        (CurvedFactor, "apply", "triangular solves"),
         (DeviceGram, "matmul", "products with K"),
         (leave_out, "certify", "certificates of folds"),
     ]

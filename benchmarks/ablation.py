@@ -35,7 +35,7 @@ def no_shift_interpolation() -> None:
 def no_partial_eigendecomposition() -> None:
     from onefit.linalg import partial_eigh
 
-    partial_eigh.MOST = 1
+    partial_eigh.MAX_BLOCKS = 1
 
 
 def no_following() -> None:
@@ -78,7 +78,9 @@ def no_cheap_refits() -> None:
 def constant(module: str, name: str, value: float) -> None:
     import importlib
 
-    setattr(importlib.import_module(module), name, value)
+    found = importlib.import_module(module)
+    getattr(found, name)  # a constant that was renamed is an error
+    setattr(found, name, value)
 
 
 PATHS = {
@@ -92,18 +94,20 @@ PATHS = {
     "no sharper bound": no_sharper_bound,
     "no cheap refits": no_cheap_refits,
     "no float32 CG": partial(constant, "onefit.systems.float32_cg", "FACTOR_STEPS_PER_ROW", 0.0),
-    "no steps to the next piece": partial(constant, "onefit.newton", "LEAPS", 0),
-    "LEFT = 0.1": partial(constant, "onefit.newton", "LEFT", 0.1),
-    "LEFT = 1e-6": partial(constant, "onefit.newton", "LEFT", 1e-6),
-    "DECREASE = 0.1": partial(constant, "onefit.newton", "DECREASE", 0.1),
-    "PATIENCE = 6": partial(constant, "onefit.newton", "PATIENCE", 6),
+    "no steps to the next piece": partial(constant, "onefit.newton", "MAX_FULL_STEPS", 0),
+    "MAX_SLOPE_SHARE = 0.1": partial(constant, "onefit.newton", "MAX_SLOPE_SHARE", 0.1),
+    "MAX_SLOPE_SHARE = 1e-6": partial(constant, "onefit.newton", "MAX_SLOPE_SHARE", 1e-6),
+    "MIN_DECREASE_SHARE = 0.1": partial(constant, "onefit.newton", "MIN_DECREASE_SHARE", 0.1),
+    "MAX_FIXED_CURVATURE_STEPS = 6": partial(
+        constant, "onefit.newton", "MAX_FIXED_CURVATURE_STEPS", 6
+    ),
     "FOLD_NEWTON_STEPS = 4": partial(constant, "onefit.heldout.path", "FOLD_NEWTON_STEPS", 4),
-    "HELD = 4": partial(constant, "onefit.inverse.spectrum", "HELD", 4),
-    "MOST = 4": partial(constant, "onefit.linalg.partial_eigh", "MOST", 4),
+    "MAX_CACHED_SUMS = 4": partial(constant, "onefit.inverse.spectrum", "MAX_CACHED_SUMS", 4),
+    "MAX_BLOCKS = 4": partial(constant, "onefit.linalg.partial_eigh", "MAX_BLOCKS", 4),
 }
 RIDGE = {
     BASE, "no shift interpolation", "no partial eigendecomposition", "no cheap refits",
-    "HELD = 4", "MOST = 4",
+    "MAX_CACHED_SUMS = 4", "MAX_BLOCKS = 4",
 }  # fmt: skip
 NEWTON = set(PATHS) - RIDGE | {BASE, "no partial eigendecomposition", "no cheap refits"}
 

@@ -219,18 +219,18 @@ def work_of(case: Case, fall: float) -> float:
     from onefit.systems import cholesky
 
     X, y = data(case)
-    cubes, honest, before = [], cholesky.Factor.__init__, solve.WIDENING_RATIO
+    cubes, honest, before = [], cholesky.CurvedFactor.__init__, solve.WIDENING_RATIO
 
     def counted(self: Any, K: Any, rows: Any, root: Any) -> None:
         cubes.append((rows.size / y.size) ** 3)
         honest(self, K, rows, root)
 
-    cholesky.Factor.__init__ = counted  # type: ignore[method-assign]
+    cholesky.CurvedFactor.__init__ = counted  # type: ignore[method-assign]
     solve.WIDENING_RATIO = fall
     try:
         case.make(1e-4, 10.0).set_params(gamma=0.1).fit(X, y)
     finally:
-        cholesky.Factor.__init__, solve.WIDENING_RATIO = honest, before  # type: ignore[method-assign]
+        cholesky.CurvedFactor.__init__, solve.WIDENING_RATIO = honest, before  # type: ignore[method-assign]
     return sum(cubes)
 
 

@@ -32,7 +32,7 @@ from onefit.losses import (
     SquaredHinge,
 )
 from onefit.problem import Problem
-from onefit.systems import Cholesky, Float32CG, Float32Kernel, Iterative, SharedFactor, Update
+from onefit.systems import Cholesky, Float32CG, Float32Kernel, KrylovSystem, SharedFactor, Update
 
 SCALINGS = ("mean", "total")
 
@@ -107,7 +107,7 @@ SYSTEMS = {
     "update": _update,
     "update alone": lambda problem, d, ridge: _update(problem, d, ridge, alone=True),
     "float32 CG": lambda problem, d, ridge: Float32CG(Float32Kernel(problem), ridge, rounds=6),
-    "iterative": lambda problem, d, ridge: Iterative(problem, ridge, tolerance=0.0),
+    "iterative": lambda problem, d, ridge: KrylovSystem(problem, ridge, tolerance=0.0),
 }
 
 

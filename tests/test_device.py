@@ -403,7 +403,7 @@ def work(n, lams=20, **more):
 
 def test_plan_takes_factors_for_few_rows_and_iterations_for_many():
     def choose(load, method="auto"):
-        return plan.choose(load, method, plan.CUDA, 140 * 2.0**30)
+        return plan.choose(load, method, plan.CUDA_RATES, 140 * 2.0**30)
 
     assert choose(work(1000, 3)).method == "block"
     assert choose(work(20_000)).method == "iterative"
@@ -416,6 +416,6 @@ def test_plan_takes_factors_for_few_rows_and_iterations_for_many():
 
 def test_plan_refuses_what_does_not_fit_a_device():
     load = work(50_000)
-    estimate = plan.choose(load, "block", plan.CUDA, 2.0**30)
+    estimate = plan.choose(load, "block", plan.CUDA_RATES, 2.0**30)
     with pytest.raises(MemoryError, match=r"needs 93.1 GiB on device x, where 1 GiB are free"):
         plan.check_memory(load, estimate, 2.0**30, "device x")

@@ -18,7 +18,7 @@ from onefit.folds import Folds
 from onefit.kernels import Gaussian, Laplace, Polynomial
 from onefit.linalg import arrays_of, device
 from onefit.losses import Squared
-from onefit.plan import CUDA, Workload, check_memory, choose
+from onefit.plan import CUDA_RATES, Workload, check_memory, choose
 from onefit.problem import Problem
 from onefit.stream import expansion
 from onefit.stream.approximation import Fourier, Nystrom, get_approximation
@@ -114,8 +114,8 @@ def test_features_without_room_are_made_again_in_every_pass(case, monkeypatch):
     kept = method().prepare(problem, folds).predict(LAMS)
     assert linalg.is_elsewhere(problem.K.kept[0])
     assert problem.K.kept[0].shape == (N, problem.K.features.size)
-    monkeypatch.setattr(expansion, "SHARE", 0.0)
-    monkeypatch.setattr(expansion, "CHUNK", 256 * SIZE)
+    monkeypatch.setattr(expansion, "MAX_SHARE_OF_FREE_MEMORY", 0.0)
+    monkeypatch.setattr(expansion, "MAX_FEATURE_ELEMENTS", 256 * SIZE)
     problem, folds = make(*case, FORMS[0], bring("torch"))
     again = method().prepare(problem, folds).predict(LAMS)
     assert problem.K.kept[0] is problem.K.X
@@ -215,11 +215,11 @@ def test_what_needs_the_whole_matrix_is_refused_by_name():
 
 def test_the_plan_knows_features(monkeypatch):
     work = Workload(10**6, 20, (10**5,) * 10, features=2000)
-    found = choose(work, "auto", CUDA, 1e11)
+    found = choose(work, "auto", CUDA_RATES, 1e11)
     assert found.method == "gram"
     assert 0.1 < found.seconds < 10.0
     other = Workload(10**5, 3, (10**4,) * 10, loss="log", quadratic=False, features=2000)
-    assert choose(other, "auto", CUDA, 1e11).method == "exact"
+    assert choose(other, "auto", CUDA_RATES, 1e11).method == "exact"
     with pytest.raises(MemoryError, match="fewer features than 2000"):
         check_memory(work, found, 1e6, "device x")
     monkeypatch.setattr(device, "HOST_TILE_BYTES", 2**10)

@@ -37,7 +37,7 @@ from onefit.losses import Huber, SmoothedHinge, Squared
 from onefit.problem import Problem
 from onefit.search import workers
 from onefit.search.objective import ByGradient
-from onefit.search.workers import Crew
+from onefit.search.workers import WorkerPlan
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -137,8 +137,10 @@ def test_several_devices_share_the_kernels(backend, monkeypatch):
     np.testing.assert_allclose(found.cv_results_["mean_test_score"], scores, atol=1e-10)
     assert isinstance(found.best_estimator_.X_fit_, np.ndarray)
     # a list names them as well, and there are no more processes than kernels
-    crews = [HostData.of(one, X, y, {}).names for one in ("torch:cpu,torch:cpu", ["torch:cpu"] * 3)]
-    assert [Crew.on(names, 2).workers for names in crews] == [2, 2]
+    worker_plans = [
+        HostData.of(one, X, y, {}).names for one in ("torch:cpu,torch:cpu", ["torch:cpu"] * 3)
+    ]
+    assert [WorkerPlan.on_devices(names, 2).workers for names in worker_plans] == [2, 2]
 
 
 def test_several_devices_that_are_refused():

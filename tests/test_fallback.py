@@ -40,7 +40,7 @@ def late(monkeypatch: pytest.MonkeyPatch) -> None:
         return (86400.0 if whole else seconds), full
 
     monkeypatch.setattr(fallback, "planned_seconds", slow)
-    monkeypatch.setattr(fallback, "FEATURES", (20,))
+    monkeypatch.setattr(fallback, "FEATURE_COUNTS", (20,))
 
 
 def test_time_enough_changes_nothing() -> None:
@@ -67,7 +67,7 @@ def test_their_search_may_take_a_quarter_of_the_time(
     """With plans of an hour for the whole kernel, and of 0.6 seconds a feature."""
 
     def planned(setup: Setup) -> tuple[float, str]:
-        machine = setup.machine
+        machine = setup.model
         return (3600.0 if machine.approximation is None else 0.6 * machine.n_components), ""
 
     monkeypatch.setattr(fallback, "planned_seconds", planned)

@@ -92,7 +92,7 @@ def test_an_answer_to_outliers_that_turns_out_too_slow_is_given_up(clock, monkey
     run_job = workers.run_job
 
     def slower(task: Any, job: Any, *rest: Any) -> Any:
-        if any(not machine.spec.quadratic for machine in job.machines):
+        if any(not machine.spec.quadratic for machine in job.models):
             clock.each = 40.0
         return run_job(task, job, *rest)
 

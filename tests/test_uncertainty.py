@@ -20,7 +20,7 @@ from sklearn.pipeline import Pipeline
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.folds import Folds
 from onefit.uncertainty import nested_cv, predict_interval
-from onefit.uncertainty.machines import leave_out
+from onefit.uncertainty.fold_models import leave_out
 from onefit.uncertainty.ranked import Ranked
 
 random = np.random.default_rng(0)

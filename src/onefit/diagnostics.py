@@ -36,7 +36,7 @@ from onefit.criteria.influence import influence_predictions, judge
 from onefit.criteria.loo import loo_predictions
 from onefit.criteria.pointwise import Pointwise, pointwise
 from onefit.criteria.solutions import positive
-from onefit.estimators._base import KernelMachine
+from onefit.estimators._base import KernelEstimator
 from onefit.estimators.accepted import check_accepted, check_exact_kernel, unwrap
 from onefit.fit import fit
 from onefit.heldout.series import Operator, check_order
@@ -134,7 +134,7 @@ def _machine(estimator: Any) -> Any:
     return clone(estimator)
 
 
-def _with_point(model: KernelMachine, X: Any, y: Any, sample_weight: Any, point: Any) -> Problem:
+def _with_point(model: KernelEstimator, X: Any, y: Any, sample_weight: Any, point: Any) -> Problem:
     """The problem with one row more, of weight zero: it changes nothing, and is in K."""
     if model.spec().precomputed:
         raise ValueError(

@@ -35,7 +35,7 @@ from onefit.grids import default_grid
 from onefit.kernels import Geometry, number_type
 from onefit.losses import Huber, Loss, Squared
 from onefit.problem import Problem
-from onefit.search.grid import Job, candidates, jobs, machines
+from onefit.search.grid import Job, candidate_models, candidates, jobs
 
 Array = NDArray[Any]
 
@@ -192,7 +192,7 @@ class _Table:
         self, base: KernelRegressor, grid: Any, X: Any, y: Any, sample_weight: Any
     ) -> None:
         self.found = candidates(base, grid)
-        group = machines(base, self.found)
+        group = candidate_models(base, self.found)
         first = group[0].estimator
         for one in group:
             check_exact_kernel(
@@ -219,13 +219,13 @@ class _Table:
         values, reasons = np.empty(size), [""] * size
         for job in self.jobs:
             K = job.kernel.matrix(self.geometry)
-            for machine in job.machines:
-                e = machine.estimator
+            for model in job.models:
+                e = model.estimator
                 problem = Problem(K, self.Y, self.s, loss, e.fit_intercept, e.scaling)
-                evidence = Evidence(problem, job.kernel, machine.lams, [])
+                evidence = Evidence(problem, job.kernel, model.lams, [])
                 found, remarks = criterion.evaluate(evidence)
-                values[list(machine.indices)] = found
-                for i, remark in zip(machine.indices, remarks, strict=True):
+                values[list(model.indices)] = found
+                for i, remark in zip(model.indices, remarks, strict=True):
                     reasons[i] = remark
         chosen: dict[str, Any] = {"loss": "squared"}
         if np.isfinite(threshold):

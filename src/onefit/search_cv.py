@@ -24,7 +24,7 @@ from onefit.heldout import HeldOutMethod
 from onefit.linalg import is_elsewhere
 from onefit.plan import Deadline, Explanation
 from onefit.search.check import check_settings
-from onefit.search.criterion import Criterion
+from onefit.search.criterion import CriterionLike
 from onefit.search.evaluation import Evaluated, NotKept, SearchRows
 from onefit.search.in_memory import RowsInMemory
 from onefit.search.inputs import choosing_metric, resolve_scorers
@@ -90,7 +90,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         that gives them, probabilities of held-out rows; :class:`onefit.scoring.Metric` makes one.
     criterion : str or object, default="cv"
         What to choose by: "cv" is the cross-validated score itself. See
-        :class:`onefit.search.criterion.Criterion`.
+        :class:`onefit.search.criterion.CriterionLike`.
     method : {"auto", "refit", "block", "eigen", "influence", "limit", "exact", "race"} or object
         How held-out values are computed; "auto" asks the cost model, kernel by kernel. "race" takes
         the limit of every candidate and repairs those that can win, by an estimate or, with
@@ -197,7 +197,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         *,
         cv: Any = 5,
         scoring: Any = None,
-        criterion: str | Criterion = "cv",
+        criterion: str | CriterionLike = "cv",
         method: str | HeldOutMethod | Race = "auto",
         search: str | ByGradient = "grid",
         n_iter: int | None = None,
@@ -321,7 +321,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
             fitted["heldout_"] = held
         if metric is not None and not self.lam_per_target:
             # not plain: the winner's own columns, levels or pairs of classes
-            model = setup.machine if setup.plain else setup.machine_of(best)
+            model = setup.model if setup.plain else setup.model_of(best)
             given, scoring = found.judged_by(best, held)
             headline = judge(given, scoring, results, rivals, model, metric, best, held)
             if headline is not None:

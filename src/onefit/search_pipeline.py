@@ -22,7 +22,7 @@ from onefit.kernels import as_rows
 from onefit.predict import check_training
 from onefit.search.evaluation import SearchRows
 from onefit.search.in_memory import EvaluatedInMemory, fit_winner, make_task
-from onefit.search.inputs import Given, route
+from onefit.search.inputs import FitInputs, route
 from onefit.search.pipeline import (
     Found,
     PipelineSetup,
@@ -34,7 +34,7 @@ from onefit.search.pipeline import (
 from onefit.search.preprocess import kernel_estimator, kernel_path
 from onefit.search.rows import Sample
 from onefit.search.setup import _draw
-from onefit.search.workers import Crew
+from onefit.search.workers import WorkerPlan
 
 Array = NDArray[Any]
 
@@ -82,7 +82,7 @@ class PipelineRows(SearchRows):
         groups = self.routed.splitter.split.get("groups")
         score = self.routed.scorer.score
         grouped = groups is not None
-        given = Given(self.scorers, self.X, self.y, weight, score, grouped)
+        given = FitInputs(self.scorers, self.X, self.y, weight, score, grouped)
         attributes = {"folds_": setup.folds, "groups_": groups}
         sizes = np.diff(setup.folds.offsets)
         refit = partial(fit_winner, search, self.X, self.y, self.fit_params)
@@ -104,7 +104,7 @@ def explain_pipeline(search: Any, X: Any, y: Any, groups: Any) -> plan.Explanati
         f"{steps} settings of the preprocessing, fitted {steps * k} times\n"
         f"{len(group) * k} kernel matrices and decompositions or paths of solutions "
         f"(GridSearchCV: {candidates * k} fits)\n"
-        f"{setup.crew.workers} workers"
+        f"{setup.worker_plan.workers} workers"
     )
     try:
         _check_memory(setup)
@@ -165,9 +165,9 @@ def _set_up(search: Any, X: Any, y: Any, split_params: Any) -> PipelineSetup:
     for setting in group:
         for one in setting.machines:
             one.estimator._copy_data_attributes(machine)
-    crew = Crew.hire(search.n_jobs, len(group) * len(folds), n_rows(X))
+    worker_plan = WorkerPlan.from_n_jobs(search.n_jobs, len(group) * len(folds), n_rows(X))
     rows = np.zeros((n_rows(X), 1))  # kernels see the rows of a split only
-    return PipelineSetup(candidates, machine, group, folds, Sample(rows, Y, s, folds), crew)
+    return PipelineSetup(candidates, machine, group, folds, Sample(rows, Y, s, folds), worker_plan)
 
 
 def _check_memory(setup: PipelineSetup) -> None:
@@ -204,10 +204,10 @@ def _run(
     if search.verbose > 0:
         print(
             f"{len(setup.candidates)} candidates, {len(setup.settings)} settings of the "
-            f"preprocessing, {k} splits, {setup.crew.workers} workers"
+            f"preprocessing, {k} splits, {setup.worker_plan.workers} workers"
         )
     found: dict[tuple[int, int], Found] = {}
-    for i, split, one in run_units(work, setup.settings, setup.crew, journal):
+    for i, split, one in run_units(work, setup.settings, setup.worker_plan, journal):
         found[i, split] = one
         tasks[i * k + split].call_on_fit_task_end(estimator=search)
         if search.verbose > 1:

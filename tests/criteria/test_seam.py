@@ -34,7 +34,7 @@ from onefit.folds import Folds
 from onefit.heldout import METHODS
 from onefit.kernels import Gaussian, Linear
 from onefit.losses import Huber, SmoothedHinge, Squared, SquaredHinge
-from onefit.search.criterion import Criterion
+from onefit.search.criterion import CriterionLike
 
 LAMS = (0.1, 0.03, 0.01)
 FUNCTIONS = {
@@ -67,7 +67,7 @@ def test_registry(name, make_problem, folds):
     if name == "cv":
         assert criterion is None
         return
-    assert isinstance(criterion, Criterion)
+    assert isinstance(criterion, CriterionLike)
     assert criterion.name == name
     assert pickle.loads(pickle.dumps(criterion)) == criterion
     problem = make_problem(loss_for(criterion))
@@ -109,7 +109,7 @@ def test_near_identity_is_infinite_with_its_reason(name, make_problem, folds):
 @pytest.mark.parametrize("name", [name for name, one in CRITERIA.items() if one and one.losses])
 def test_a_loss_that_does_not_fit(name, make_problem, folds):
     problem = make_problem(Huber(0.4))
-    with pytest.raises(ValueError, match=f"criterion '{name}' fits machines with loss"):
+    with pytest.raises(ValueError, match=f"criterion '{name}' fits models with loss"):
         CRITERIA[name].check(problem)
     with pytest.raises(ValueError, match="use another criterion, such as 'loo'"):
         CRITERIA[name].evaluate(evidence_of(problem, folds))

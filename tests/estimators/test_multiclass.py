@@ -205,7 +205,7 @@ def test_refusals():
         KernelClassifier(class_weight={"ash": 0.0}).fit(X, y)
     with pytest.raises(ValueError, match="are not in class_weight"):
         KernelClassifier(class_weight={"elm": 1.0}).fit(X, y)
-    with pytest.raises(ValueError, match=r"criterion 'span' fits machines with loss"):
+    with pytest.raises(ValueError, match=r"criterion 'span' fits models with loss"):
         KernelSearchCV(
             KernelClassifier("smoothed_hinge", multi_class="ovo"), {"lam": [0.1]}, criterion="span"
         ).fit(X, y)

@@ -154,7 +154,7 @@ def test_reweighting_converges_or_raises():
 
 def test_features_short_of_the_minimum_are_an_error(monkeypatch, diabetes):
     """What was measured, and what to do."""
-    monkeypatch.setattr(newton, "STEPS", 1)
+    monkeypatch.setattr(newton, "MAX_PRIMAL_STEPS", 1)
     X, y = diabetes
     model = KernelRegressor("quantile", delta=1e-3, approximation="nystrom", n_components=20)
     with pytest.raises(FitError, match=r"did not reach its minimum .* steps.*; raise lam"):

@@ -95,7 +95,7 @@ def test_what_is_there_already_is_not_computed_again(search):
 
 def test_what_does_not_fit_is_refused_before_any_work(search, monkeypatch):
     monkeypatch.setattr("onefit.criteria.Gcv.evaluate", None)
-    with pytest.raises(ValueError, match="'span' fits machines with loss"):
+    with pytest.raises(ValueError, match="'span' fits models with loss"):
         compare_criteria(search, X, y, ["gcv", "span"])
     with pytest.raises(ValueError, match="criterion='gvc' is not known"):
         compare_criteria(search, X, y, ["gvc"])

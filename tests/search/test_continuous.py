@@ -245,7 +245,7 @@ def test_mixes_with_lists_and_classifiers():
 def test_journal_keeps_the_coarse_grid(tmp_path, monkeypatch, n_jobs):
     plain = make().fit(X, y)
     first = make(journal=tmp_path / "j", n_jobs=n_jobs).fit(X, y)
-    ran = counted(monkeypatch, workers, "run_machine")
+    ran = counted(monkeypatch, workers, "run_model")
     second = make(journal=tmp_path / "j").fit(X, y)
     for found in (first, second):
         assert found.best_params_ == plain.best_params_

@@ -8,7 +8,7 @@ from sklearn.model_selection import ParameterGrid
 
 from onefit import KernelRegressor
 from onefit.kernels import Gaussian, Linear, WeightedSum
-from onefit.search.grid import candidates, jobs, machines
+from onefit.search.grid import candidate_models, candidates, jobs
 
 X = np.random.default_rng(0).normal(size=(8, 2))
 ONES = np.ones(8)
@@ -16,7 +16,9 @@ ONES = np.ones(8)
 
 def group(param_grid, estimator=None):
     estimator = estimator or KernelRegressor()
-    return jobs(machines(estimator, candidates(estimator, param_grid)), X, ONES[:, None], ONES)
+    return jobs(
+        candidate_models(estimator, candidates(estimator, param_grid)), X, ONES[:, None], ONES
+    )
 
 
 def test_candidates_come_in_the_order_of_scikit_learn():
@@ -29,9 +31,9 @@ def test_every_candidate_is_in_one_machine_and_lams_descend():
     found = candidates(KernelRegressor(), grid)
     work = group(grid)
     assert len(work) == 2
-    assert [len(job.machines) for job in work] == [2, 2]
+    assert [len(job.models) for job in work] == [2, 2]
     seen = []
-    for machine in (machine for job in work for machine in job.machines):
+    for machine in (machine for job in work for machine in job.models):
         assert machine.lams == (3.0, 2.0, 1.0)
         for lam, index in zip(machine.lams, machine.indices, strict=True):
             expected = found[index]
@@ -60,7 +62,7 @@ def test_kernels_are_shared_by_what_they_depend_on(grid, kernels):
 
 def test_lam_may_come_from_the_estimator():
     (job,) = group({"fit_intercept": [True, False]}, KernelRegressor(lam=0.7))
-    assert [machine.lams for machine in job.machines] == [(0.7,), (0.7,)]
+    assert [machine.lams for machine in job.models] == [(0.7,), (0.7,)]
 
 
 def test_unknown_names_are_refused_with_the_nearest():

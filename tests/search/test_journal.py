@@ -77,7 +77,7 @@ def check_close(one, other) -> None:
 
 def choose_only(monkeypatch, method: str) -> None:
     """Let the cost model choose this method, whatever the machine's speed."""
-    monkeypatch.setattr("onefit.plan.choice.AUTO", {True: (method,), False: ("exact",)})
+    monkeypatch.setattr("onefit.plan.choice.AUTO_METHODS", {True: (method,), False: ("exact",)})
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def ran(monkeypatch):
     run_job = workers.run_job
 
     def note(task, job, *rest):
-        for one in job.machines:
+        for one in job.models:
             gamma = getattr(job.kernel, "gamma", None)
             found.extend((gamma, one.estimator.fit_intercept, lam) for lam in one.lams)
         return run_job(task, job, *rest)

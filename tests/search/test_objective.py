@@ -36,7 +36,7 @@ def objective(model, y=Y, metric="score"):
     setup = set_up(model, X, y, None, {})
     scorers, _ = model._get_scorers()
     task = make_task(model, setup, scorers, X, y, {}, metric)
-    machine = setup.jobs[0].machines[0]
+    machine = setup.jobs[0].models[0]
     index = machine.indices[0]
     how, usual = by_gradient(model.search), None
     if "gamma" in setup.ranges[index]:
@@ -211,4 +211,4 @@ def test_a_bank_too_large_for_the_memory(monkeypatch):
     setup = set_up(model, X, Y, None, {})
     monkeypatch.setattr("onefit.plan.available_memory", lambda: 1e4)
     with pytest.raises(MemoryError, match="4 kernel matrices of the bank"):
-        make_direction(setup.machine, setup.sample, setup.ranges[0])
+        make_direction(setup.model, setup.sample, setup.ranges[0])

@@ -19,7 +19,7 @@ from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import Block, Eigen, HeldOutMethod, HeldOutPath, Prepared
 from onefit.kernels import Gaussian
-from onefit.kernels.distances import METRICS
+from onefit.kernels.distances import HOST_METRICS
 from onefit.search import workers
 from onefit.search.rows import arrange, compact
 
@@ -43,7 +43,7 @@ def no_work(monkeypatch):
 
 
 def test_fitted_attributes(monkeypatch):
-    monkeypatch.setattr("onefit.plan.choice.AUTO", {True: ("block",), False: ("exact",)})
+    monkeypatch.setattr("onefit.plan.choice.AUTO_METHODS", {True: ("block",), False: ("exact",)})
     search = make().fit(X, y)
     assert search.n_splits_ == 3
     assert search.n_features_in_ == 10
@@ -64,11 +64,11 @@ def test_fitted_attributes(monkeypatch):
 
 def test_kernel_matrices_are_built_once_and_distances_once(monkeypatch):
     built, measured = [], []
-    matrix, distances = Gaussian.matrix, METRICS["sqeuclidean"]
+    matrix, distances = Gaussian.matrix, HOST_METRICS["sqeuclidean"]
     monkeypatch.setattr(
         Gaussian, "matrix", lambda self, *a, **k: built.append(self) or matrix(self, *a, **k)
     )
-    monkeypatch.setitem(METRICS, "sqeuclidean", lambda g: measured.append(g) or distances(g))
+    monkeypatch.setitem(HOST_METRICS, "sqeuclidean", lambda g: measured.append(g) or distances(g))
     grid = GRID | {"fit_intercept": [True, False], "scaling": ["mean", "total"]}
     KernelSearchCV(KernelRegressor(), grid, cv=3, refit=False).fit(X, y)
     assert len(built) == 3
@@ -127,10 +127,10 @@ def test_results_do_not_depend_on_workers():
         )
         for a, b in zip(search.heldouts_, alone.heldouts_, strict=True):
             np.testing.assert_allclose(a.predictions, b.predictions, rtol=1e-10)
-    crew = workers.Crew.hire(2, 3)
-    assert crew.workers == 2
-    assert 1 <= crew.threads <= max(1, joblib.cpu_count() // 2)
-    assert workers.Crew.hire(8, 1).workers == 1
+    worker_plan = workers.WorkerPlan.from_n_jobs(2, 3)
+    assert worker_plan.workers == 2
+    assert 1 <= worker_plan.threads <= max(1, joblib.cpu_count() // 2)
+    assert workers.WorkerPlan.from_n_jobs(8, 1).workers == 1
 
 
 def test_a_worker_keeps_the_distances_of_one_small_sample(monkeypatch):
@@ -140,7 +140,7 @@ def test_a_worker_keeps_the_distances_of_one_small_sample(monkeypatch):
     other = workers._distances("another", X)
     assert other is not first
     assert list(workers._geometries) == ["another"]
-    monkeypatch.setattr(workers, "KEPT", len(X) - 1)
+    monkeypatch.setattr(workers, "MAX_CACHED_DISTANCE_ROWS", len(X) - 1)
     assert not workers._distances("a third", X).keep
     workers._geometries.clear()
 
@@ -360,9 +360,9 @@ class _Counting(Prepared):
 @pytest.mark.parametrize("most", [0, 255, 256, 70_000])
 def test_counts_of_any_size_come_back_whole(monkeypatch, most):
     """Outcomes hold them in as few bytes as they need."""
-    outcomes, run_machine = [], workers.run_machine
+    outcomes, run_model = [], workers.run_model
     monkeypatch.setattr(
-        workers, "run_machine", lambda *a: outcomes.append(run_machine(*a)) or outcomes[-1]
+        workers, "run_model", lambda *a: outcomes.append(run_model(*a)) or outcomes[-1]
     )
     search = make(cv=2, method=Counting(most), keep_heldout="all")
     first, second = search.set_params(param_grid={"lam": [1e-1, 1e-3]}).fit(X, y).heldouts_

@@ -315,8 +315,8 @@ def test_a_lambda_that_fails_has_a_reason(data: Data, monkeypatch: pytest.Monkey
         found = machines(self, lams)
         return replace(found, reasons=["too small" if lam < 1e-3 else "" for lam in lams])
 
-    machines = Ridge.machines
-    monkeypatch.setattr(Ridge, "machines", fail)
+    machines = Ridge.models
+    monkeypatch.setattr(Ridge, "models", fail)
     search = KernelSearchCV(KernelRegressor(**NYSTROM), {"lam": [1e-4, 1e-2]}, cv=CV)
     with pytest.warns(UserWarning, match="1 of 2 candidates have no score"):
         search.fit(data.source("y"))
@@ -406,7 +406,7 @@ def test_folds_without_rows_weight_or_classes_are_refused(data: Data) -> None:
 def test_more_rows_than_there_is_room_for(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     search = KernelSearchCV(KernelRegressor(**NYSTROM), {"lam": [1e-2]}, cv=CV)
     with monkeypatch.context() as patch:
-        patch.setattr("onefit.search.streamed.ROOM", 600)
+        patch.setattr("onefit.search.streamed.MAX_KEPT_ELEMENTS", 600)
         search.fit(data.source("y"))
     for name in ("heldout_", "headline_"):
         with pytest.raises(AttributeError, match=rf"'{name}': held-out values of 900 .* 100 rows"):
@@ -421,7 +421,7 @@ def test_probabilities_of_streamed_rows(data: Data, monkeypatch: pytest.MonkeyPa
     found = search.fit(data.source("two")).predict_proba(data.X)
     plain = search.set_params(probabilities=None).fit(data.source("two"))
     np.testing.assert_allclose(found, plain.calibrate("sigmoid").predict_proba(data.X))
-    monkeypatch.setattr("onefit.search.streamed.ROOM", 10)
+    monkeypatch.setattr("onefit.search.streamed.MAX_KEPT_ELEMENTS", 10)
     with pytest.warns(UserWarning, match="the winner has no probabilities: held-out values of 900"):
         search.set_params(probabilities="sigmoid").fit(data.source("two"))
     assert not hasattr(search, "predict_proba")

@@ -14,10 +14,10 @@ from rows_everywhere import in_blocks
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.criteria import CvHat, Gcv, InfluenceLoo, LeaveOneOut
-from onefit.criteria.streamed import Judged
+from onefit.criteria.streamed import CriterionSums
 from onefit.linalg import LinAlgError
 from onefit.stream import HashKFold, open_rows
-from onefit.stream.leave_one import Basis
+from onefit.stream.leave_one import HatBasis
 
 N = 400
 CV = HashKFold(3)
@@ -88,7 +88,7 @@ CASES: dict[str, tuple[Any, Any, Any, str | None]] = {
 def test_criteria_are_those_in_memory(
     frame: pd.DataFrame, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("onefit.stream.arrays.PIECE", 150)  # so that there are several chunks
+    monkeypatch.setattr("onefit.stream.arrays.PIECE_ROWS", 150)  # so that there are several chunks
     machine, criterion, target, weight = CASES[name]
     y, s = frame[target].to_numpy(), None if weight is None else frame[weight].to_numpy()
     grid = GRID if machine.scaling == "mean" else GRID | {"lam": [N * lam for lam in GRID["lam"]]}
@@ -153,7 +153,7 @@ def test_no_row_is_counted_twice(frame: pd.DataFrame, monkeypatch: pytest.Monkey
     rows = open_rows(rows_of(frame), frame["y"].to_numpy())
     search = KernelSearchCV(KernelRegressor(**NYSTROM), GRID, cv=CV, criterion="gcv")
     together = search.fit(rows).cv_results_["criterion"]
-    monkeypatch.setattr("onefit.search.passes.ROOM", 1)
+    monkeypatch.setattr("onefit.search.passes.MAX_PASS_ELEMENTS", 1)
     np.testing.assert_array_equal(search.fit(rows).cv_results_["criterion"], together)
 
 
@@ -163,11 +163,11 @@ def test_where_numerics_fail_there_is_a_reason(
     rows = open_rows(rows_of(frame), frame["y"].to_numpy())
     search = KernelSearchCV(KernelRegressor(**NYSTROM), GRID, cv=CV, criterion="gcv")
 
-    def finish(self: Judged, state: Any) -> Any:
+    def finish(self: CriterionSums, state: Any) -> Any:
         return np.where(self.lams < 1e-4, np.nan, state.mean(axis=1))
 
     with monkeypatch.context() as patch:
-        patch.setattr(Judged, "finish", finish)
+        patch.setattr(CriterionSums, "finish", finish)
         table = search.fit(rows).cv_results_
     small = table["param_lam"].astype(float) < 1e-4
     np.testing.assert_array_equal(np.isinf(table["criterion"]), small)
@@ -176,7 +176,7 @@ def test_where_numerics_fail_there_is_a_reason(
     def fail(*_: Any) -> Any:
         raise LinAlgError("no eigenvalues")
 
-    monkeypatch.setattr(Basis, "of", fail)
+    monkeypatch.setattr(HatBasis, "of", fail)
     with pytest.raises(ValueError, match="refused every candidate: no eigenvalues"):
         search.fit(rows)
 
@@ -198,7 +198,7 @@ class Mine:
             "loo",
             "takes a system for every row",
         ),
-        (KernelRegressor(loss="huber", threshold=1.0, **NYSTROM), "gcv", "fits machines with loss"),
+        (KernelRegressor(loss="huber", threshold=1.0, **NYSTROM), "gcv", "fits models with loss"),
         (KernelRegressor(**NYSTROM), LeaveOneOut(loss="hinge"), "is for labels"),
         (KernelRegressor(**NYSTROM), InfluenceLoo(order=0), "order=0"),
     ],
@@ -206,7 +206,7 @@ class Mine:
 def test_what_streamed_rows_do_not_give_is_refused(
     frame: pd.DataFrame, machine: Any, criterion: Any, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("onefit.stream.gram.Gram.update", None)  # before any work
+    monkeypatch.setattr("onefit.stream.gram.MomentSums.update", None)  # before any work
     search = KernelSearchCV(machine, {"lam": [1e-2]}, cv=CV, criterion=criterion)
     with pytest.raises(ValueError, match=words):
         search.fit(open_rows(rows_of(frame), frame["y"].to_numpy()))

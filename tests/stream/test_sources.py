@@ -21,7 +21,7 @@ from sums import FoldSums
 from onefit import KernelRegressor, KernelSearchCV
 from onefit._validation import DataError
 from onefit.stream import HashKFold, needs, open_rows, run
-from onefit.stream.arrays import PIECE
+from onefit.stream.arrays import PIECE_ROWS
 
 
 @pytest.mark.parametrize("chunk_rows", [1, 333, 8192])
@@ -38,7 +38,7 @@ def test_any_chunking_gives_the_same_sums(rows: Rows, piece: int, chunk: int) ->
     from onefit.stream import arrays
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arrays, "PIECE", max(piece, 50))
+        patch.setattr(arrays, "PIECE_ROWS", max(piece, 50))
         source = opened(rows.X, rows.y, sample_weight=rows.s)
     check(source, rows.expected, chunk_rows=max(chunk, 50))
 
@@ -284,5 +284,5 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, rows: Rows)
 
 
 def test_pieces_are_of_some_size() -> None:
-    source = open_rows(np.zeros((PIECE + 1, 1)))
-    assert [(one.start, one.rows) for one in source.pieces] == [(0, PIECE), (PIECE, 1)]
+    source = open_rows(np.zeros((PIECE_ROWS + 1, 1)))
+    assert [(one.start, one.rows) for one in source.pieces] == [(0, PIECE_ROWS), (PIECE_ROWS, 1)]

@@ -33,7 +33,7 @@ class Stage:
 def plan_stages(recipe: Recipe, setup: Setup, shape: tuple[int, ...]) -> list[Stage]:
     """The stages of a selection in their order."""
     search, _ = planned_seconds(setup)
-    (work, *_), rates = setup.works, plan.HOST
+    (work, *_), rates = setup.works, plan.HOST_RATES
     values = work.n * len(setup.candidates) * work.targets
     scored = rates.passes(values, PASSES_PER_HELDOUT_VALUE).seconds
     cells = float(shape[0]) * shape[1]

@@ -26,7 +26,7 @@ from onefit import CalibratedKernelClassifier, KernelClassifier, KernelRegressor
 from onefit.choose.encode import make_pipeline
 from onefit.choose.familiar import Familiar
 from onefit.cli.skops_io import skops_io
-from onefit.files import DataError, Reading, shortened
+from onefit.files import CsvFormat, DataError, shortened
 from onefit.folds import Folds
 from onefit.plan.memory import GIB, available_memory
 from onefit.prepare import TablePreparer
@@ -127,7 +127,7 @@ class Model:
         Of a regression that holds its training rows, for intervals.
     id : str or None
         The column that names rows, which predictions keep.
-    reading : Reading
+    reading : CsvFormat
         How the file was read that the model was made from.
     gaps : list of str
         Columns that have gaps among the training rows.
@@ -141,7 +141,7 @@ class Model:
     columns: list[str] | int
     training: Training | None = None
     id: str | None = None
-    reading: Reading = Reading()  # noqa: RUF009
+    reading: CsvFormat = CsvFormat()  # noqa: RUF009
     gaps: list[str] = field(default_factory=list)
     reach: float | None = None
     units: int = 0
@@ -185,7 +185,7 @@ def make_model(
     familiar: Familiar,
     training: Training | None,
     id: str | None = None,
-    reading: Reading | None = None,
+    reading: CsvFormat | None = None,
 ) -> Model:
     """Join a fitted encoder and a fitted machine.
 
@@ -201,7 +201,7 @@ def make_model(
         table.X.shape[1] if is_sparse(table.X) else list(table.X.columns),
         None if rowless else training,
         id,
-        reading or Reading(),
+        reading or CsvFormat(),
         familiar.gaps,
         familiar.reach,
         familiar.units,
@@ -281,7 +281,7 @@ def _checked(pipeline: Any) -> Model:
         about["columns"],
         None if training is None else Training(**training),
         about["id"],
-        Reading(**about["reading"]),
+        CsvFormat(**about["reading"]),
         about["gaps"],
         about["reach"],
         about["units"],

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from onefit.decide.calibrate import CalibratedKernelClassifier
 from onefit.decide.cost import MinimumCostClassifier
-from onefit.decide.threshold import AGGREGATES, neyman_pearson, tune_threshold
+from onefit.decide.threshold import THRESHOLD_AGGREGATES, neyman_pearson, tune_threshold
 from onefit.estimators.accepted import unwrap
 from onefit.heldout import HeldOut
 
@@ -74,7 +74,7 @@ class Decisions:
         if isinstance(scoring, str) and scoring == "neyman_pearson":
             return neyman_pearson(machine, held, max_rate, confidence)
         own = getattr(self, "aggregate", "mean")
-        chosen = aggregate or (own if own in AGGREGATES else "mean")
+        chosen = aggregate or (own if own in THRESHOLD_AGGREGATES else "mean")
         return tune_threshold(machine, held, scoring, thresholds, chosen)
 
     def minimise_cost(

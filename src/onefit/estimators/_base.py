@@ -47,7 +47,7 @@ from onefit.updates import UpdatesRows
 
 Array = NDArray[Any]
 
-__all__ = ["SCALINGS", "KernelMachine"]
+__all__ = ["SCALINGS", "KernelEstimator"]
 
 SCALINGS = ("mean", "total")
 
@@ -57,7 +57,7 @@ HELD = 5
 DATA_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "classes_", "_y_ndim")
 
 
-class KernelMachine(UpdatesRows, BaseEstimator):
+class KernelEstimator(UpdatesRows, BaseEstimator):
     """Base of the estimators: kernel, problem, prediction. Subclasses have targets and loss.
 
     The rest of the package reads :meth:`spec`. Of the private methods it uses those that change an
@@ -129,7 +129,7 @@ class KernelMachine(UpdatesRows, BaseEstimator):
         found._copy_data_attributes(self)
         return found
 
-    def _copy_data_attributes(self, other: KernelMachine) -> None:
+    def _copy_data_attributes(self, other: KernelEstimator) -> None:
         """Know what another estimator knows of rows and targets: columns, names, classes."""
         for name in DATA_ATTRIBUTES:
             if name in vars(other):

@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from onefit._validation import check_choice
-from onefit.estimators._base import KernelMachine
+from onefit.estimators._base import KernelEstimator
 from onefit.estimators.device import predicting_on_host, to_host
 from onefit.linalg import arrays_of, is_elsewhere
 from onefit.losses import InPairs, Loss, get_loss
@@ -38,7 +38,7 @@ def _gives_probabilities(estimator: KernelClassifier) -> bool:
     )
 
 
-class KernelClassifier(ClassifierMixin, KernelMachine):
+class KernelClassifier(ClassifierMixin, KernelEstimator):
     """Classification in the space of a kernel: LS-SVM, smoothed SVM, L2-SVM, kernel logistic.
 
     Minimises ``sum_i w_i V(y_i (f(x_i) + b)) + lam ||f||^2`` with y in {-1, +1}; several classes

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array
 
-from onefit.estimators._base import KernelMachine
+from onefit.estimators._base import KernelEstimator
 from onefit.estimators.device import predicting_on_host, to_host
 from onefit.linalg import is_elsewhere
 from onefit.losses import Loss, Quantile, get_loss
@@ -30,7 +30,7 @@ def no_standard_deviation() -> TypeError:
     )
 
 
-class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelMachine):
+class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
     """Regression in the space of a kernel: ridge, LS-SVM, Huber, SVR, quantiles, expectiles.
 
     Minimises ``sum_i w_i V(y_i - f(x_i) - b) + lam ||f||^2``.

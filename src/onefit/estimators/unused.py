@@ -68,7 +68,7 @@ def warn_of_unused(
 
     Parameters
     ----------
-    machine : KernelMachine
+    machine : KernelEstimator
     choices : mapping
         Kernels, losses, ... that it may come to have; its own by default.
     level : int, default=5

@@ -5,7 +5,7 @@ kernel can fit a trend at a large lam and a detail at a small one. So a coarse g
 every local minimum on it is refined between its neighbours by Brent's bounded minimisation. All lam
 that are evaluated are candidates like any others, hence the winner is never worse than the grid's.
 
-How that is done without preparing a kernel twice, and what a journal keeps of it, is told in
+How that is done without preparing a kernel twice, and what a journal keeps of it, is described in
 onefit.search.explore.
 """
 
@@ -34,7 +34,7 @@ __all__ = ["CONTINUOUS", "Interval", "apart", "brackets", "coarse_to_fine", "exp
 #: what ``{"lam": "continuous"}`` stands for
 CONTINUOUS = "continuous"
 #: values of gamma that a descent may start from
-COARSE = 5
+MAX_START_GAMMAS = 5
 
 
 @dataclass(frozen=True)
@@ -126,18 +126,18 @@ def expand(
 
 def _coarse(name: str, interval: Any) -> list[Any]:
     if name == "gamma":
-        interval = replace(interval, points=min(interval.points, COARSE))
+        interval = replace(interval, points=min(interval.points, MAX_START_GAMMAS))
     found: list[Any] = interval.coarse()
     return found
 
 
 def apart(jobs: Iterable[Job]) -> list[Job]:
-    """The jobs, every machine with an interval in one of its own: it is refined while prepared."""
+    """The jobs, every model with an interval in one of its own: it is refined while prepared."""
     found = []
     for job in jobs:
-        others = tuple(machine for machine in job.machines if not machine.continuous)
+        others = tuple(model for model in job.models if not model.continuous)
         found += [Job(job.kernel, others)] if others else []
-        found += [Job(job.kernel, (one,)) for one in job.machines if one.continuous]
+        found += [Job(job.kernel, (one,)) for one in job.models if one.continuous]
     return found
 
 

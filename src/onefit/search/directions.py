@@ -54,7 +54,7 @@ class Bandwidths:
 
     Parameters
     ----------
-    estimator : KernelMachine
+    estimator : KernelEstimator
         Whose kernel takes a gamma.
     sample : Sample
     interval : Interval
@@ -105,7 +105,7 @@ class Mixture:
     Parameters
     ----------
     bank : Bank
-        Settled.
+        Its kernels know the rows (:meth:`Bank.settled`).
     sample : Sample
     """
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from onefit._types import Array
 from onefit.heldout import HeldOut
-from onefit.search.inputs import Given
+from onefit.search.inputs import FitInputs
 from onefit.search.scorers import Scoring
 from onefit.search.workers import Outcome
 
@@ -55,8 +55,8 @@ class Evaluated(ABC):
     Attributes
     ----------
     setup : object
-        Candidates, their lams, gammas and specs: :class:`onefit.search.grid.Planned`, or what has
-        the same attributes.
+        Candidates, their lams, gammas and specs: :class:`onefit.search.grid.PlannedSearch`, or what
+        has the same attributes.
     outcomes : list of Outcome
     sizes : (k,) array
         Test rows of each split.
@@ -96,7 +96,7 @@ class Evaluated(ABC):
         """The held-out values of a candidate, with targets and weights."""
 
     @abstractmethod
-    def judged_by(self, index: int, held: HeldOut) -> tuple[Given, Scoring]:
+    def judged_by(self, index: int, held: HeldOut) -> tuple[FitInputs, Scoring]:
         """What a headline of held-out values is made from."""
 
     @abstractmethod

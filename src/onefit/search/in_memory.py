@@ -22,12 +22,12 @@ from onefit.heldout import HeldOut
 from onefit.plan import spread
 from onefit.scoring import ROW_METRICS
 from onefit.search import continuous
-from onefit.search.criterion import get_criterion, let_go
+from onefit.search.criterion import get_criterion, release
 from onefit.search.descend import Descent, descend
 from onefit.search.evaluation import Evaluated, SearchRows
 from onefit.search.explore import Explorer
 from onefit.search.grid import Job
-from onefit.search.inputs import Given, only_weight, route
+from onefit.search.inputs import FitInputs, only_weight, route
 from onefit.search.intervals import interval_columns, supports
 from onefit.search.objective import by_gradient
 from onefit.search.per_target import fit_targets
@@ -74,7 +74,7 @@ class RowsInMemory(SearchRows):
         self.setup = setup
         score_params = routed.scorer.score
         self.task = make_task(search, setup, scorers, self.X, self.y, score_params, metric)
-        self.given = Given(
+        self.given = FitInputs(
             scorers, self.X, self.y, self.weight, score_params, self.groups is not None
         )
         self.names = self.task.scoring.names
@@ -97,8 +97,8 @@ class RowsInMemory(SearchRows):
         """Run one job per kernel; then repair, descend or refine, if the search asks for that."""
         search, setup, task = self.search, self.setup, self.task
         about = partial(fingerprint, search, self.X, self.y, self.weight, setup, metric)
-        run = make_runner(search.journal, about, task, setup.crew)
-        explorer = Explorer(task, setup.crew, metric, run, search.journal is not None)
+        run = make_runner(search.journal, about, task, setup.worker_plan)
+        explorer = Explorer(task, setup.worker_plan, metric, run, search.journal is not None)
         outcomes = _run(search, setup, explorer if setup.continuous else run, context)
         setup, outcomes = setup.tried(outcomes)
         attributes = {"folds_": setup.folds, "groups_": self.groups}
@@ -109,7 +109,7 @@ class RowsInMemory(SearchRows):
             attributes["descents_"] = descents
         if setup.continuous:
             setup, outcomes = explorer.extend(setup, outcomes)
-        let_go(task.criterion)  # the winner's fit needs the memory
+        release(task.criterion)  # the winner's fit needs the memory
         sizes = np.diff(setup.folds.offsets)
         grouped = self.given.grouped
         return EvaluatedInMemory(
@@ -132,13 +132,13 @@ class EvaluatedInMemory(Evaluated):
     Attributes
     ----------
     task : Task
-    given : Given
+    given : FitInputs
     fit_all : callable
         Fits the winner to all rows.
     """
 
     task: Task = field(repr=False)
-    given: Given = field(repr=False)
+    given: FitInputs = field(repr=False)
     fit_all: Any = field(repr=False)
 
     @property
@@ -153,7 +153,7 @@ class EvaluatedInMemory(Evaluated):
         known = self.setup.spec_of(index).coding.decoders
         return replace(held, targets=self.given.y, sample_weight=self.given.weight, **known)
 
-    def judged_by(self, index: int, held: HeldOut) -> tuple[Given, Scoring]:
+    def judged_by(self, index: int, held: HeldOut) -> tuple[FitInputs, Scoring]:
         return self.given, self.task.scoring
 
     def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -166,7 +166,7 @@ def make_task(
 ) -> Task:
     """What the workers need, every scorer tried once."""
     build = partial(
-        build_scoring, scorers, setup.machine, X, y, params, setup.folds, plain=setup.plain
+        build_scoring, scorers, setup.model, X, y, params, setup.folds, plain=setup.plain
     )
     pooled = None
     if search.aggregate == "pooled":
@@ -202,7 +202,7 @@ def _run(search: Any, setup: Setup, run: Run, context: Any) -> list[Outcome]:
         print(
             f"{len(setup.candidates)} candidates on {len(jobs)} kernels, "
             f"{len(setup.folds)} splits, "
-            f"{setup.crew.workers} workers with {setup.crew.threads} threads"
+            f"{setup.worker_plan.workers} workers with {setup.worker_plan.threads} threads"
         )
     outcomes: list[Outcome] = []
     with _ended(run(jobs)) as found_so_far:

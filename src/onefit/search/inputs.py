@@ -16,13 +16,13 @@ from sklearn.utils.metadata_routing import process_routing
 from onefit._validation import suggest, takes_weight
 
 __all__ = [
-    "Given", "check_refit", "choosing_metric", "only_weight", "resolve_scorers", "route",
+    "FitInputs", "check_refit", "choosing_metric", "only_weight", "resolve_scorers", "route",
     "winner_of",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Given:
+class FitInputs:
     """What the caller gave to a search.
 
     Attributes

@@ -17,7 +17,7 @@ __all__ = ["choose_lams", "fit_targets"]
 
 
 def choose_lams(outcomes: list[Outcome], totals: Array, lams: Array) -> tuple[int, Array, Array]:
-    """The machine whose targets do best on average, each at its own best lambda.
+    """The model whose targets do best on average, each at its own best lambda.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def choose_lams(outcomes: list[Outcome], totals: Array, lams: Array) -> tuple[in
     Returns
     -------
     index : int
-        The winning machine's best candidate with one lambda for all targets.
+        The winning model's best candidate with one lambda for all targets.
     lams, scores : (q,) arrays
         The lambda of each target, and its score.
     """
@@ -40,20 +40,20 @@ def choose_lams(outcomes: list[Outcome], totals: Array, lams: Array) -> tuple[in
     return int(rows[np.nanargmax(totals[rows])]), lams[chosen], best[winner]
 
 
-def fit_targets(machine: Any, lams: Array, X: Any, y: Any, sample_weight: Any) -> None:
+def fit_targets(model: Any, lams: Array, X: Any, y: Any, sample_weight: Any) -> None:
     """Fit every column of y with its own lambda; columns of one lambda share a factorisation."""
-    problem = machine._prepare(X, y, sample_weight)
+    problem = model._prepare(X, y, sample_weight)
     coef, intercept = np.zeros_like(problem.Y), np.zeros(lams.size, dtype=problem.Y.dtype)
-    lam, error = machine.lam, 0.0
+    lam, error = model.lam, 0.0
     for value in np.unique(lams):
         columns = np.flatnonzero(lams == value)
-        machine.lam = float(value)
+        model.lam = float(value)
         Y, loss = np.asfortranarray(problem.Y[:, columns]), loss_of(problem.loss, columns)
-        machine._solve(replace(problem, Y=Y, loss=loss))
-        coef[:, columns], intercept[columns] = machine.dual_coef_, machine.intercept_
-        error = max(error, machine.error_)
-    machine.lam, machine.dual_coef_, machine.intercept_ = lam, coef, intercept
-    machine.error_ = error
-    machine.support_ = np.flatnonzero(coef.any(axis=1))
-    machine.n_support_ = np.array([machine.support_.size], dtype=np.int32)
-    machine._to_device_of(X)
+        model._solve(replace(problem, Y=Y, loss=loss))
+        coef[:, columns], intercept[columns] = model.dual_coef_, model.intercept_
+        error = max(error, model.error_)
+    model.lam, model.dual_coef_, model.intercept_ = lam, coef, intercept
+    model.error_ = error
+    model.support_ = np.flatnonzero(coef.any(axis=1))
+    model.n_support_ = np.array([model.support_.size], dtype=np.int32)
+    model._to_device_of(X)

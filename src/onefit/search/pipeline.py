@@ -33,7 +33,7 @@ from onefit.heldout.train_test import TestValues, predict_test
 from onefit.journal import Journal
 from onefit.kernels import Geometry, is_objects, number_type
 from onefit.linalg import LinAlgError
-from onefit.search.grid import Machine, jobs, machines
+from onefit.search.grid import CandidateModel, candidate_models, jobs
 from onefit.search.preprocess import (
     Preprocessed,
     StepError,
@@ -43,7 +43,7 @@ from onefit.search.preprocess import (
     with_stand_in,
 )
 from onefit.search.random import settings
-from onefit.search.workers import Crew, Outcome, Task
+from onefit.search.workers import Outcome, Task, WorkerPlan
 from onefit.spec import Spec
 
 Array = NDArray[Any]
@@ -61,13 +61,13 @@ class Setting:
     Attributes
     ----------
     estimator : the whole estimator, with a stand-in for the kernel estimator
-    machines : list of Machine, whose indices are those of the candidates of the search
+    machines : list of CandidateModel, whose indices are those of the candidates of the search
     words : str
         The preprocessing in words, for journals.
     """
 
     estimator: Any
-    machines: list[Machine]
+    machines: list[CandidateModel]
     words: str
 
 
@@ -131,7 +131,8 @@ def _setting(search: Any, found: list[dict[str, Any]], indices: list[int], prefi
                 "with preprocessing in the folds give a list of values"
             )
     group = [
-        replace(one, indices=tuple(indices[i] for i in one.indices)) for one in machines(leaf, own)
+        replace(one, indices=tuple(indices[i] for i in one.indices))
+        for one in candidate_models(leaf, own)
     ]
     stand_in = with_stand_in(whole)
     return Setting(stand_in, group, describe(stand_in))
@@ -216,7 +217,7 @@ def _evaluate(setting: Setting, data: Preprocessed) -> list[TestValues]:
 
 
 def _on_kernels(
-    ready: list[Machine], rows: Any, test: Any, Y: Array, s: Array
+    ready: list[CandidateModel], rows: Any, test: Any, Y: Array, s: Array
 ) -> dict[tuple[int, ...], TestValues]:
     """Values of machines with a kernel matrix, one for all that share a kernel."""
     work = sorted(jobs(ready, rows, Y, s), key=lambda job: job.kernel.metrics)
@@ -230,7 +231,7 @@ def _on_kernels(
     found = {}
     for job in work:
         K = job.kernel.matrix(geometry)
-        for machine in job.machines:
+        for machine in job.models:
             problem = machine.spec.problem(K, Y, s, definite=job.kernel.definite)
             values = predict_test(problem, np.array(machine.lams))
             # training rows of weight zero come before the test rows
@@ -238,7 +239,7 @@ def _on_kernels(
     return found
 
 
-def _by_fits(machine: Machine, data: Preprocessed) -> TestValues:
+def _by_fits(machine: CandidateModel, data: Preprocessed) -> TestValues:
     """A fit per lam, where there is no kernel matrix of the test rows."""
     parts: list[tuple[Array | None, float, bool, int, str]] = []
     found = None
@@ -295,7 +296,7 @@ def _back(data: Preprocessed, found: TestValues) -> TestValues:
 
 
 def run_units(
-    work: Work, group: list[Setting], crew: Crew, journal: Journal | None
+    work: Work, group: list[Setting], worker_plan: WorkerPlan, journal: Journal | None
 ) -> Iterator[tuple[int, int, Found]]:
     """Yield (setting, split, values) of every unit, those of the journal first."""
     left: list[tuple[int, int]] = []
@@ -310,10 +311,12 @@ def run_units(
         return
     if journal is not None:
         journal.check_writable()
-    if crew.workers == 1:
+    if worker_plan.workers == 1:
         done: Any = (_work(work, group[i], i, split) for i, split in left)
     else:
-        parallel = Parallel(n_jobs=crew.workers, return_as="generator_unordered", batch_size=1)
+        parallel = Parallel(
+            n_jobs=worker_plan.workers, return_as="generator_unordered", batch_size=1
+        )
         done = parallel(delayed(_work)(work, group[i], i, split) for i, split in left)
     for i, split, found in done:
         if journal is not None and not found.failed:
@@ -328,7 +331,7 @@ def _work(work: Work, setting: Setting, i: int, split: int) -> tuple[int, int, F
     return i, split, run_unit(work, setting, split)
 
 
-def _key(setting: Setting, machine: Machine, split: int) -> str:
+def _key(setting: Setting, machine: CandidateModel, split: int) -> str:
     words = machine.spec.words()
     del words["lam"]
     return json.dumps([setting.words, split, words])
@@ -363,7 +366,12 @@ def outcomes_of(
 
 
 def _outcome(
-    task: Task, machine: Machine, units: list[Found], place: int, seconds: float, error_score: Any
+    task: Task,
+    machine: CandidateModel,
+    units: list[Found],
+    place: int,
+    seconds: float,
+    error_score: Any,
 ) -> Outcome:
     start = perf_counter()
     parts = [unit.values[place] for unit in units]
@@ -428,16 +436,16 @@ class PipelineSetup:
     """What the end of a search needs to know of it, see :class:`onefit.search.setup.Setup`."""
 
     candidates: list[dict[str, Any]] = field(repr=False)
-    machine: Any
+    model: Any
     settings: list[Setting] = field(repr=False)
     folds: Folds
     sample: Any = field(repr=False)
-    crew: Crew
+    worker_plan: WorkerPlan
     choices: list[Any] = field(default_factory=list)
 
     continuous = False
 
-    def _of(self, index: int) -> Machine:
+    def _of(self, index: int) -> CandidateModel:
         group = (one for setting in self.settings for one in setting.machines)
         return next(one for one in group if index in one.indices)
 
@@ -447,17 +455,17 @@ class PipelineSetup:
         group = [one for setting in self.settings for one in setting.machines]
         return all(one.spec.coding.columns_are_targets for one in group)
 
-    def machine_of(self, index: int) -> Any:
+    def model_of(self, index: int) -> Any:
         """The kernel estimator of a candidate, with all its parameters."""
         one = self._of(index)
         lam = one.lams[one.indices.index(index)]
         found = clone(one.estimator).set_params(lam=lam)
-        found._copy_data_attributes(self.machine)
+        found._copy_data_attributes(self.model)
         return found
 
     def spec_of(self, index: int) -> Spec:
         """The spec of a candidate."""
-        found: Spec = self.machine_of(index).spec()
+        found: Spec = self.model_of(index).spec()
         return found
 
     @cached_property

@@ -5,11 +5,11 @@ kernel. **Pivoted** ones come from a Cholesky factorisation with pivots of the k
 larger uniform sample: each is the row that those before it explain least. The trace of what is
 left is known after every pivot and bounds the error of every entry, which is what
 ``n_components="auto"`` goes by. Both are rows, and a landmark in a held-out fold can be taken out
-of that fold's machine.
+of that fold's model.
 
 Centres of **k-means** and landmarks drawn by **leverage scores** depend on all rows at once,
 held-out ones included, in a way that cannot be undone. They are served with
-``keep_landmarks=True`` only, which says that the scores are of machines that saw the held-out rows.
+``keep_landmarks=True`` only, which says that the scores are of models that saw the held-out rows.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from onefit.stream.accumulate import Chunk
 from onefit.stream.expansion import FeatureGram, chunks, run
 from onefit.stream.features import FeatureMap, nystrom_map
 from onefit.stream.fourier import fourier_map
-from onefit.stream.sample import Drawn, Sample
+from onefit.stream.sample import DrawnRows, RowSampler
 
 __all__ = ["APPROXIMATIONS", "Approximation", "Fourier", "Nystrom", "get_approximation"]
 
 LANDMARKS = ("uniform", "pivoted", "kmeans", "leverage")
 #: rows in which landmarks that are not uniform are looked for: at most, at least, and for each
-LARGEST, SMALLEST, EACH = 5_000, 2_000, 3
-#: landmarks that "auto" takes at most
-AUTO = 4_000
+MAX_CANDIDATE_ROWS, MIN_CANDIDATE_ROWS, CANDIDATE_ROWS_PER_LANDMARK = 5_000, 2_000, 3
+#: landmarks of "auto", at most
+MAX_AUTO_LANDMARKS = 4_000
 #: rows of a chunk while landmarks are drawn
-CHUNK = 2**16
+DRAW_CHUNK_ROWS = 2**16
 
 
 @dataclass(frozen=True)
@@ -79,15 +79,18 @@ class Nystrom:
     def wanted(self, size: int | str) -> int:
         """Rows to draw at first."""
         if size == "auto":
-            return LARGEST
+            return MAX_CANDIDATE_ROWS
         assert isinstance(size, int)
         if self.landmarks == "uniform":
             return size
-        return max(size, min(LARGEST, max(SMALLEST, EACH * size)))
+        return max(
+            size,
+            min(MAX_CANDIDATE_ROWS, max(MIN_CANDIDATE_ROWS, CANDIDATE_ROWS_PER_LANDMARK * size)),
+        )
 
     def features(
-        self, kernel: Kernel, drawn: Drawn, size: int | str, seed: int
-    ) -> tuple[FeatureMap, Indices | None, Drawn]:
+        self, kernel: Kernel, drawn: DrawnRows, size: int | str, seed: int
+    ) -> tuple[FeatureMap, Indices | None, DrawnRows]:
         """The map, the row numbers of its landmarks, and the landmarks themselves."""
         if self.landmarks == "kmeans":
             return nystrom_map(kernel, _centres(drawn.X, int(size), seed)), None, drawn
@@ -124,8 +127,8 @@ class Fourier:
         return 1
 
     def features(
-        self, kernel: Kernel, drawn: Drawn, size: int | str, seed: int
-    ) -> tuple[FeatureMap, None, Drawn]:
+        self, kernel: Kernel, drawn: DrawnRows, size: int | str, seed: int
+    ) -> tuple[FeatureMap, None, DrawnRows]:
         """The map, which has no landmarks."""
         found = fourier_map(kernel, drawn.X.shape[1], int(size), seed, self.orthogonal)
         return found, None, drawn
@@ -137,7 +140,7 @@ APPROXIMATIONS: dict[str, Any] = {"nystrom": Nystrom(), "fourier": Fourier()}
 
 @dataclass(frozen=True)
 class Approximation:
-    """Features in place of a kernel matrix, as the parameters of an estimator ask for them.
+    """Features that replace a kernel matrix, as the parameters of an estimator define them.
 
     Attributes
     ----------
@@ -176,20 +179,22 @@ class Approximation:
 
     def n_features(self, rows: int) -> int:
         """Largest number of features of so many rows."""
-        return min(rows, AUTO if isinstance(self.n_components, str) else self.n_components)
+        return min(
+            rows, MAX_AUTO_LANDMARKS if isinstance(self.n_components, str) else self.n_components
+        )
 
     def make_map(
-        self, kernel: Kernel, drawn: Drawn, seed: int
-    ) -> tuple[FeatureMap, Indices | None, Drawn]:
+        self, kernel: Kernel, drawn: DrawnRows, seed: int
+    ) -> tuple[FeatureMap, Indices | None, DrawnRows]:
         """The map from a sample of rows, the row numbers of its landmarks, and the landmarks."""
         return self.features.features(kernel, drawn, self.n_components, seed)
 
     def expand(self, kernel: Kernel, X: Any, s: Array) -> FeatureGram:
         """Features of rows in memory."""
         fold, none = np.zeros(s.size, dtype=np.intp), np.empty((s.size, 0))
-        parts: Iterable[Chunk] = chunks(X, none, s, fold, CHUNK)
+        parts: Iterable[Chunk] = chunks(X, none, s, fold, DRAW_CHUNK_ROWS)
         seed = self.draw_seed()
-        drawn = run(Sample(self.sample_rows, seed), parts)
+        drawn = run(RowSampler(self.sample_rows, seed), parts)
         features, landmarks, _ = self.make_map(kernel, drawn, seed)
         return FeatureGram(X, features, landmarks, self.keep_landmarks)
 
@@ -225,7 +230,7 @@ def _pivots(kernel: Kernel, X: Any, size: int | str, tolerance: float) -> Indice
     if size == "auto":
         left = diagonal.sum() - np.cumsum(np.square(factor).sum(axis=0))
         small = np.flatnonzero(left <= tolerance * diagonal.sum())
-        size = min(AUTO, 1 + int(small[0]) if small.size else factor.shape[1])
+        size = min(MAX_AUTO_LANDMARKS, 1 + int(small[0]) if small.size else factor.shape[1])
     return order[: min(int(size), factor.shape[1])]
 
 

@@ -3,7 +3,7 @@
 Let u^(k) be the machine of split k, trained without the rows that it tests, and R_ki = |y_i -
 u^(k)(x_i)| the residual of a row i that it tests. The refits that make such intervals dear
 elsewhere are not needed: the machines of all splits come from one fit
-(onefit.uncertainty.machines), exact for the squared loss and, by Newton steps, for the others.
+(onefit.uncertainty.fold_models), exact for the squared loss and, by Newton steps, for the others.
 What the interval may claim depends on what a new row is exchangeable with; the splits say that.
 
 **Rows** (k-fold, leave-one-out, shuffled or repeated splits). With one split that tests m rows and
@@ -102,7 +102,7 @@ from onefit.quantiles import levels_of
 from onefit.stream.expansion import FeatureGram
 from onefit.stream.fit import fit_features
 from onefit.uncertainty.conformal import LocalWidths, conformal_sets, hull, local_widths
-from onefit.uncertainty.machines import leave_out, leave_out_features
+from onefit.uncertainty.fold_models import leave_out, leave_out_features
 from onefit.uncertainty.ranked import Ranked, choose_folds, group_codes
 
 Array = NDArray[Any]
