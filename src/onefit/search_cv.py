@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from copy import copy, deepcopy
 from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
 
-from onefit._validation import check_choice
 from onefit.callbacks import CallbackSupportMixin, with_callbacks
-from onefit.decide.calibrate import CALIBRATIONS, CalibratedKernelClassifier
 from onefit.decide.methods import Decisions
 from onefit.estimators.device import HostData, predicting_on_host, to_host
 from onefit.estimators.regressor import no_standard_deviation
@@ -124,10 +120,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         targets do best on average, each at its own best lam.
     keep_heldout : {"best", "all", "none"}, default="best"
         Whose held-out predictions to keep.
-    probabilities : {"sigmoid", "isotonic"}, default=None
-        Of a classifier of any loss: the winner is calibrated on its held-out decision values, as
-        :meth:`calibrate` does it, and ``best_estimator_`` is a :class:`CalibratedKernelClassifier`.
-        Candidates are compared, and scores are told, without it.
     journal : str or Path, default=None
         A folder that keeps every finished kernel (of an interval, its coarse grid; of streamed
         rows, every finished pass), so that a search that was killed continues where it was; also
@@ -208,7 +200,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         rule: str = "best",
         lam_per_target: bool = False,
         keep_heldout: str = "best",
-        probabilities: str | None = None,
         journal: Any = None,
         verbose: int = 0,
         device: Any = None,
@@ -229,7 +220,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         self.rule = rule
         self.lam_per_target = lam_per_target
         self.keep_heldout = keep_heldout
-        self.probabilities = probabilities
         self.journal = journal
         self.verbose = verbose
         self.device = device
@@ -258,7 +248,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         -------
         self
         """
-        self._check_settings()
+        check_settings(self)
         scorers, metric = resolve_scorers(self)
         rows = self._kind_of_rows(X)(self, X, y, params, scorers, metric)
         multimetric = hasattr(scorers, "_scorers") or rows.names != ["score"]
@@ -272,7 +262,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         fitted["scorer_"] = getattr(scorers, "_scorers", scorers)
         if self.refit is not False:
             fitted |= found.refit(fitted, context)
-        self._calibrate_winner(fitted, found.not_kept)
         self._replace_fitted(fitted)  # all at once: an interrupted fit changes nothing
         if found.not_kept:
             self._not_kept = found.not_kept
@@ -330,17 +319,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
                 warn_of_drift(headline, held.folds)
         return fitted
 
-    def _calibrate_winner(self, fitted: dict[str, Any], too_many: str = "") -> None:
-        """Give the winner its probabilities, if they are asked for."""
-        if self.probabilities is None:
-            return
-        if too_many:
-            warnings.warn(f"the winner has no probabilities: {too_many}", stacklevel=4)
-            return
-        fitted["best_estimator_"] = CalibratedKernelClassifier.from_heldout(
-            fitted["best_estimator_"], fitted["heldout_"], self.probabilities
-        )
-
     def _replace_fitted(self, fitted: dict[str, Any]) -> None:
         for name in [name for name in self.__dict__ if name.endswith("_") and name[0] != "_"]:
             delattr(self, name)
@@ -365,7 +343,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         itself at a prompt and in a notebook; in a script, print it. It begins with a warning
         where the fit would be refused for want of memory.
         """
-        self._check_settings()
+        check_settings(self)
         if is_wrapped(self.estimator):
             return explain_pipeline(self, X, y, groups)
         if is_streamed(X):
@@ -408,25 +386,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         from onefit.report import write_report
 
         return write_report(as_kernel_search(self), path, **options)
-
-    def _check_settings(self) -> None:
-        """Everything that can be wrong without looking at the data."""
-        check_settings(self)
-        if self.probabilities is not None:
-            self._check_probabilities()
-
-    def _check_probabilities(self) -> None:
-        check_choice("probabilities", self.probabilities, CALIBRATIONS)
-        if not is_classifier(self.estimator):
-            raise ValueError(
-                "probabilities are those of classes, and the search is over regressors; "
-                "predict_interval has intervals for them"
-            )
-        if self.refit is False or self.keep_heldout == "none":
-            raise ValueError(
-                f"probabilities={self.probabilities!r} calibrates the winner on its held-out "
-                "values; it needs refit and keep_heldout='best'"
-            )
 
 
 def _metadata(params: dict[str, Any]) -> dict[str, Any] | None:

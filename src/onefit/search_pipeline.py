@@ -122,7 +122,6 @@ def _check_options(search: Any) -> None:
         f"search={search.search!r}": search.search != "grid",
         "lam_per_target=True": search.lam_per_target,
         f"device={search.device!r}": search.device is not None,
-        f"probabilities={search.probabilities!r}": search.probabilities is not None,
     }
     for option, asked in refused.items():
         if asked:

@@ -15,6 +15,7 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import KFold
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.decide import CalibratedKernelClassifier
 from onefit.journal import JournalError
 from onefit.norms import target_scale
 from onefit.scoring import Metric
@@ -417,14 +418,14 @@ def test_more_rows_than_there_is_room_for(data: Data, monkeypatch: pytest.Monkey
 
 def test_probabilities_of_streamed_rows(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = KernelClassifier(approximation="nystrom", n_components=20, gamma=0.3)
-    search = KernelSearchCV(machine, {"lam": [1e-3]}, cv=CV, probabilities="sigmoid")
-    found = search.fit(data.source("two")).predict_proba(data.X)
-    plain = search.set_params(probabilities=None).fit(data.source("two"))
-    np.testing.assert_allclose(found, plain.calibrate("sigmoid").predict_proba(data.X))
+    search = KernelSearchCV(machine, {"lam": [1e-3]}, cv=CV).fit(data.source("two"))
+    held = search.heldout_
+    expected = CalibratedKernelClassifier.from_heldout(search.best_estimator_, held)
+    found = search.calibrate("sigmoid").predict_proba(data.X)
+    np.testing.assert_array_equal(found, expected.predict_proba(data.X))
     monkeypatch.setattr("onefit.search.streamed.ROOM", 10)
-    with pytest.warns(UserWarning, match="the winner has no probabilities: held-out values of 900"):
-        search.set_params(probabilities="sigmoid").fit(data.source("two"))
-    assert not hasattr(search, "predict_proba")
+    with pytest.raises(AttributeError, match="'heldout_': held-out values of 900"):
+        search.fit(data.source("two")).calibrate()
 
 
 def test_filtered_rows_are_counted_in_their_order(data: Data) -> None:

@@ -18,7 +18,7 @@ __all__ = ["find_relevance"]
 
 def find_relevance(auto: Any) -> Relevance:
     """Of the prepared columns, by the chosen kernel with a gamma for each of them."""
-    if auto.best_estimator_.approximation is not None:
+    if auto.search_.best_estimator_.approximation is not None:
         raise ValueError(
             "relevance follows the gradient of the whole kernel, and the model has an "
             "approximation; raise minutes, or use fewer rows"
@@ -38,9 +38,8 @@ def find_relevance(auto: Any) -> Relevance:
     cv, _ = rules.choose_splits(5, len(y), auto._task, params.get("groups"), seed)
     again: KernelSearchCV = clone(search)
     again.set_params(
-        param_grid=wide | loss, search="gradient", cv=cv, method="auto", probabilities=None,
-        criterion="cv",
-    )  # fmt: skip
+        param_grid=wide | loss, search="gradient", cv=cv, method="auto", criterion="cv"
+    )
     if search.criterion != "cv":  # outliers made it choose by absolute errors
         again.set_params(scoring="neg_mean_absolute_error")
     found = relevance(again.fit(Z, y, **params), Z, y, cv=cv, **params)

@@ -105,6 +105,12 @@ class Recipe:
     seed: int = 0
 
     @property
+    def model(self) -> Any:
+        """The winner, calibrated where that is asked for."""
+        how = self.calibrate
+        return self.search.best_estimator_ if how is None else self.search.calibrate(how)
+
+    @property
     def params(self) -> dict[str, Any]:
         """What a fit is given beside the rows."""
         found = {"groups": self.groups, "sample_weight": self.weights}
@@ -236,7 +242,6 @@ def _make_search(
         aggregate="pooled",
         criterion=options.criterion,
         method=options.method if options.tol is None else Iterative(options.tol),
-        probabilities=options.calibrate,
         n_jobs=options.jobs,
         device=options.device,
     )

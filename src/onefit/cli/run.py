@@ -190,7 +190,7 @@ def model_of(recipe: Recipe, table: Table, source: Source, options: Options) -> 
     if why:
         recipe.reasons.append(f"the model is that of the sample: {why}")
     if whole is None or why:
-        best, folds, groups = search.best_estimator_, search.folds_, recipe.groups
+        best, folds, groups = recipe.model, search.folds_, recipe.groups
         familiar = Familiar.of(best, recipe.encoder, columns_with_gaps(table.X), folds, groups)
         training = Training.of(folds, recipe.y, groups, recipe.weights)
         return make_model(recipe.encoder, best, table, familiar, training, **about)
