@@ -105,16 +105,14 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         For ``n_iter``.
     refit : bool, str or callable, default=True
         Whether to fit the winner to all rows; with several metrics the name of the one to choose
-        by, or a function of ``cv_results_`` that returns the winner's index.
+        by; or a function of ``cv_results_`` that returns the winner's index, such as
+        :func:`onefit.scoring.one_standard_error`.
     n_jobs : int, default=None
         Kernels evaluated side by side, each in a process with its share of the cores. None means
         one (or what joblib's context says), with every core.
     aggregate : {"mean", "weighted", "pooled", "median"}, default="mean"
         From split scores to a candidate's score: their mean, their mean weighted by test rows, the
         metric of all test rows at once, or their median.
-    rule : {"best", "one_se"}, default="best"
-        "one_se" takes, among the candidates whose score is within one standard error of the best,
-        the one with the largest lam, then the smallest gamma.
     lam_per_target : bool, default=False
         Whether each target of a regression gets its own lam, on one kernel: the kernel whose
         targets do best on average, each at its own best lam.
@@ -197,7 +195,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         refit: bool | str | Callable[..., int] = True,
         n_jobs: int | None = None,
         aggregate: str = "mean",
-        rule: str = "best",
         lam_per_target: bool = False,
         keep_heldout: str = "best",
         journal: Any = None,
@@ -217,7 +214,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         self.refit = refit
         self.n_jobs = n_jobs
         self.aggregate = aggregate
-        self.rule = rule
         self.lam_per_target = lam_per_target
         self.keep_heldout = keep_heldout
         self.journal = journal
@@ -299,7 +295,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
             best, lams, scores = choose_lams(outcomes, results.totals[metric], setup.lams)
             fitted |= {"best_lam_": lams, "best_target_scores_": scores}
         else:
-            best = find_winner(self, setup, results, metric)
+            best = find_winner(self, results, metric)
         fitted |= {"best_index_": best, "best_params_": setup.candidates[best]}
         if metric is not None:
             fitted["best_score_"] = results.totals[metric][best]

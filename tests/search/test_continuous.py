@@ -16,6 +16,7 @@ from onefit.criteria import HatSpectrum
 from onefit.heldout import Eigen
 from onefit.inverse.spectrum import Spectrum
 from onefit.kernels import Gaussian
+from onefit.scoring import one_standard_error
 from onefit.search import explore, workers
 from onefit.search.continuous import brackets
 
@@ -221,7 +222,7 @@ def test_criterion_is_what_is_refined():
 
 
 def test_one_standard_error_sees_the_refined_lams():
-    found = make(rule="one_se").fit(X, y)
+    found = make(refit=one_standard_error).fit(X, y)
     table = found.cv_results_
     top = int(np.argmax(table["mean_test_score"]))
     near = table["mean_test_score"] >= (table["mean_test_score"] - table["se_test_score"])[top]
@@ -310,7 +311,7 @@ def test_bad_intervals(arguments, words):
         ({"method": "race"}, "use method='exact'"),
         ({"lam_per_target": True}, "give lam as a list"),
         ({"scoring": ["r2", MSE], "refit": False}, "name the metric in refit"),
-        ({"refit": lambda table: 0}, "name the metric in refit"),
+        ({"scoring": ["r2", MSE], "refit": lambda table: 0}, "name the metric in refit"),
     ],
 )
 def test_what_does_not_go_with_an_interval(options, words):

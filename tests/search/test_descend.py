@@ -9,6 +9,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_score
 
 from onefit import ByGradient, Interval, KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.scoring import one_standard_error
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(90, 4))
@@ -120,7 +121,11 @@ def test_a_journal_goes_on(tmp_path, one):
         ({"degree": GAMMA}, {}, "has an Interval for 'degree'"),
         ({"gamma": GAMMA, "kernel": ["linear"]}, {}, "does nothing with kernel='linear'"),
         ({"gamma": EACH, "kernel": ["poly"]}, {}, "takes a single gamma"),
-        ({"gamma": GAMMA}, {"refit": lambda results: 0}, "needs one score to refine"),
+        (
+            {"gamma": GAMMA},
+            {"scoring": ["r2", "neg_max_error"], "refit": lambda results: 0},
+            "needs one score to refine",
+        ),
     ],
 )
 def test_what_cannot_be(grid, options, words):
@@ -142,7 +147,7 @@ def test_columns_that_say_nothing(make):
 
 
 def test_the_winner_by_one_standard_error_and_its_report(tmp_path):
-    found = search({"gamma": EACH, "lam": LAM}, rule="one_se").fit(X, Y)
+    found = search({"gamma": EACH, "lam": LAM}, refit=one_standard_error).fit(X, Y)
     path = tmp_path / "report.html"
     found.report(path)
     assert path.stat().st_size > 1000

@@ -39,6 +39,7 @@ from onefit.heldout import Block, Influence, Prepared
 from onefit.journal import JournalError
 from onefit.linalg import LinAlgError
 from onefit.losses import Huber
+from onefit.scoring import one_standard_error
 from onefit.search import workers
 
 X, y = make_friedman1(40, random_state=0)
@@ -229,7 +230,9 @@ def test_settings_that_do_not_matter_do_not_matter(tmp_path, ran):
     path = tmp_path / "journal"
     make(path).fit(X, y)
     ran.clear()
-    make(path, n_jobs=1, rule="one_se", keep_heldout="all", verbose=0).fit(X.tolist(), y.tolist())
+    make(path, n_jobs=1, refit=one_standard_error, keep_heldout="all", verbose=0).fit(
+        X.tolist(), y.tolist()
+    )
     assert ran == []
 
 

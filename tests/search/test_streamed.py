@@ -18,7 +18,7 @@ from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.decide import CalibratedKernelClassifier
 from onefit.journal import JournalError
 from onefit.norms import target_scale
-from onefit.scoring import Metric
+from onefit.scoring import Metric, one_standard_error
 from onefit.search.continuous import Interval
 from onefit.stream import HashKFold, open_rows, run
 from onefit.stream.by_column import spread_over
@@ -142,7 +142,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], Any, dict[str, Any]]] = {
         KernelRegressor(**NYSTROM, keep_landmarks=True),
         {"kernel": ["rbf", "linear"], "lam": [1e-3, 1e-1]},
         ["y", "z"],
-        {"rule": "one_se", "weight": "w"},
+        {"refit": one_standard_error, "weight": "w"},
     ),
     "two classes": (KernelClassifier(**NYSTROM), GRID, "two", {"aggregate": "median"}),
     "three classes": (KernelClassifier(**NYSTROM), {"lam": [1e-3, 1e-1]}, "three", {}),

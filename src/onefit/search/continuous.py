@@ -196,7 +196,7 @@ def coarse_to_fine(
     Parameters
     ----------
     search : KernelSearchCV
-        With at least two numbers for gamma in its grid, ``n_iter=None`` and ``rule="best"``. It is
+        With at least two numbers for gamma in its grid, ``n_iter=None`` and ``refit=True``. It is
         cloned, not changed.
     X, y : rows and targets
     rounds : int, default=1

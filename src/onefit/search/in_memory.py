@@ -20,7 +20,7 @@ from onefit.estimators.device import HostData, model_to_host
 from onefit.estimators.unused import UnusedParameterWarning
 from onefit.heldout import HeldOut
 from onefit.plan import spread
-from onefit.scoring import ROW_METRICS
+from onefit.scoring import ROW_METRICS, one_standard_error
 from onefit.search import continuous
 from onefit.search.criterion import get_criterion, let_go
 from onefit.search.descend import Descent, descend
@@ -246,7 +246,9 @@ def _race(
     if search._deadline is not None and search._deadline.left <= search._deadline.reserve:
         return outcomes  # those of the limit, flagged as not exact
     if how.proven:
-        return prove(setup.jobs, outcomes, totals, repair, task, metric, search.rule)
+        return prove(
+            setup.jobs, outcomes, totals, repair, task, metric, search.refit is one_standard_error
+        )
     return race(setup.jobs, outcomes, totals, repair)
 
 
