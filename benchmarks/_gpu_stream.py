@@ -43,9 +43,7 @@ def searched(source, features: int, loss: str = "squared", criterion: str = "cv"
 
     kind = KernelClassifier if loss == "log" else KernelRegressor
     machine = kind(loss=loss, approximation="nystrom", n_components=features, gamma=GAMMA)
-    search = KernelSearchCV(
-        machine, {"lam": lams}, cv=HashKFold(FOLDS), criterion=criterion, keep_heldout="none"
-    )
+    search = KernelSearchCV(machine, {"lam": lams}, cv=HashKFold(FOLDS), criterion=criterion)
     return search.fit(source)
 
 

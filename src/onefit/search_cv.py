@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from onefit.callbacks import CallbackSupportMixin, with_callbacks
 from onefit.decide.methods import Decisions
 from onefit.estimators.device import HostData, predicting_on_host, to_host
 from onefit.estimators.regressor import no_standard_deviation
-from onefit.heldout import HeldOutMethod
+from onefit.heldout import HeldOut, HeldOutMethod
 from onefit.linalg import is_elsewhere
 from onefit.plan import Deadline, Explanation
 from onefit.search.check import check_settings
@@ -116,8 +117,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
     lam_per_target : bool, default=False
         Whether each target of a regression gets its own lam, on one kernel: the kernel whose
         targets do best on average, each at its own best lam.
-    keep_heldout : {"best", "all", "none"}, default="best"
-        Whose held-out predictions to keep.
     journal : str or Path, default=None
         A folder that keeps every finished kernel (of an interval, its coarse grid; of streamed
         rows, every finished pass), so that a search that was killed continues where it was; also
@@ -145,12 +144,10 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
     heldout_ : HeldOut
         Out-of-fold predictions of the winner; of a classifier also ``labels`` and, where the loss
         gives them, ``proba``. Of streamed rows if there are up to about three million (with one
-        target), by one more pass, which ``keep_heldout="none"`` spares.
+        target), by one more pass. :meth:`heldout` has those of the other candidates.
     headline_ : Headline
         The winner's score on all held-out rows together, with an interval, beside that of a
         baseline that does not look at X.
-    heldouts_ : list of HeldOut
-        Of every candidate, with ``keep_heldout="all"``.
     plan_ : list of Choice
         The method taken for each machine, and its expected cost.
     best_lam_, best_target_scores_ : arrays of shape (q,)
@@ -177,6 +174,8 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
 
     heldout_: Any = NotKept()
     headline_: Any = NotKept()
+    #: held-out values of every candidate, of rows in memory
+    _heldouts: list[HeldOut]
     #: a limit of time to keep, set by whoever has one for the length of a fit
     _deadline: Deadline | None = None
 
@@ -196,7 +195,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         n_jobs: int | None = None,
         aggregate: str = "mean",
         lam_per_target: bool = False,
-        keep_heldout: str = "best",
         journal: Any = None,
         verbose: int = 0,
         device: Any = None,
@@ -215,7 +213,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         self.n_jobs = n_jobs
         self.aggregate = aggregate
         self.lam_per_target = lam_per_target
-        self.keep_heldout = keep_heldout
         self.journal = journal
         self.verbose = verbose
         self.device = device
@@ -259,6 +256,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         if self.refit is not False:
             fitted |= found.refit(fitted, context)
         self._replace_fitted(fitted)  # all at once: an interrupted fit changes nothing
+        self._heldouts = found.heldouts()
         if found.not_kept:
             self._not_kept = found.not_kept
         context.call_on_fit_task_end(estimator=self, **data)
@@ -287,8 +285,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
             "multimetric_": multimetric,
             "plan_": setup.choices,
         }
-        if self.keep_heldout == "all":
-            fitted["heldouts_"] = [found.held_out(i) for i in range(len(setup.candidates))]
         if not self.refit and multimetric:
             return fitted
         if self.lam_per_target:
@@ -299,11 +295,9 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         fitted |= {"best_index_": best, "best_params_": setup.candidates[best]}
         if metric is not None:
             fitted["best_score_"] = results.totals[metric][best]
-        if found.not_kept or (self.keep_heldout == "none" and not found.values_at_hand):
+        if found.not_kept:
             return fitted
-        held = found.held_out(best)
-        if self.keep_heldout != "none":
-            fitted["heldout_"] = held
+        held = fitted["heldout_"] = found.held_out(best)
         if metric is not None and not self.lam_per_target:
             # not plain: the winner's own columns, levels or pairs of classes
             model = setup.machine if setup.plain else setup.machine_of(best)
@@ -318,7 +312,8 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
     def _replace_fitted(self, fitted: dict[str, Any]) -> None:
         for name in [name for name in self.__dict__ if name.endswith("_") and name[0] != "_"]:
             delattr(self, name)
-        self.__dict__.pop("_not_kept", None)
+        for name in ("_not_kept", "_heldouts"):
+            self.__dict__.pop(name, None)
         self.__dict__.update(fitted)
 
     def score(self, X: Any, y: Any = None, **params: Any) -> float:
@@ -349,6 +344,19 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         weight = on_host.params["sample_weight"]
         setup = set_up(self, X, y, weight, {"groups": groups}, on_host.device, on_host.names)
         return setup.explain()
+
+    def heldout(self, index: int) -> HeldOut:
+        """Held-out values of a candidate, by its place in ``cv_results_["params"]``.
+
+        Of rows in memory they are kept for every candidate, of streamed rows for the winner alone.
+        """
+        check_is_fitted(self, "cv_results_")
+        if not self._heldouts:
+            raise ValueError(
+                "held-out values of streamed rows are kept for the winner only, as heldout_; "
+                "search the other candidate alone, or load the rows into memory"
+            )
+        return self._heldouts[index]
 
     @available_if(_can_predict)
     def predict(self, X: Any, return_std: bool = False) -> Array:

@@ -90,9 +90,9 @@ POOLED = {
 )
 def test_pooled_is_the_metric_of_all_rows(cv, scoring):
     search = KernelSearchCV(
-        KernelRegressor(), GRID, cv=cv, aggregate="pooled", scoring=scoring, keep_heldout="all"
+        KernelRegressor(), GRID, cv=cv, aggregate="pooled", scoring=scoring
     ).fit(X, y)
-    expected = [POOLED[scoring](y, held.predictions) for held in search.heldouts_]
+    expected = [POOLED[scoring](y, held.predictions) for held in map(search.heldout, range(6))]
     np.testing.assert_allclose(search.cv_results_["pooled_test_score"], expected, rtol=1e-10)
     assert search.best_index_ == int(np.argmax(expected))
 

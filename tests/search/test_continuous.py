@@ -93,13 +93,13 @@ def test_every_minimum_is_refined():
 
 
 def test_refined_candidates_are_ordinary_candidates():
-    found = make(keep_heldout="all").fit(X, y)
+    found = make().fit(X, y)
     table, size = found.cv_results_, 2 * 24
     assert len(table["params"]) > size
     assert found.best_index_ >= size
     assert table["rank_test_score"][found.best_index_] == 1
     assert exact_but_for_rounding(table)
-    assert len(found.heldouts_) == len(table["params"])
+    assert found.heldout(len(table["params"]) - 1).predictions.shape == y.shape
     first = make(SPAN.coarse()).fit(X, y).cv_results_
     assert table["params"][:size] == first["params"]
     np.testing.assert_allclose(table["mean_test_score"][:size], first["mean_test_score"], rtol=1e-7)
@@ -355,6 +355,5 @@ def test_coarse_to_fine_needs_neighbours():
     for gamma in (["scale"], [0.1]):
         with pytest.raises(ValueError, match="no neighbour"):
             coarse_to_fine(make([0.1], gamma=gamma), X, y)
-    for options in ({"n_iter": 2}, {"keep_heldout": "none"}):
-        with pytest.raises(ValueError, match="needs a search over a whole grid"):
-            coarse_to_fine(make([0.1], **options), X, y)
+    with pytest.raises(ValueError, match="needs a search over a whole grid"):
+        coarse_to_fine(make([0.1], n_iter=2), X, y)

@@ -102,7 +102,7 @@ def ran(monkeypatch):
     [
         {},
         {"method": "eigen", "scoring": ["r2", "neg_max_error"], "refit": "r2"},
-        {"aggregate": "pooled", "keep_heldout": "all"},
+        {"aggregate": "pooled"},
         {"lam_per_target": True},
         {"method": "race"},
     ],
@@ -230,9 +230,7 @@ def test_settings_that_do_not_matter_do_not_matter(tmp_path, ran):
     path = tmp_path / "journal"
     make(path).fit(X, y)
     ran.clear()
-    make(path, n_jobs=1, refit=one_standard_error, keep_heldout="all", verbose=0).fit(
-        X.tolist(), y.tolist()
-    )
+    make(path, n_jobs=1, refit=one_standard_error, verbose=0).fit(X.tolist(), y.tolist())
     assert ran == []
 
 

@@ -329,7 +329,6 @@ def test_a_lambda_that_fails_has_a_reason(data: Data, monkeypatch: pytest.Monkey
     ("options", "target", "words"),
     [
         ({"cv": KFold(3)}, "y", "HashKFold"),
-        ({"keep_heldout": "all"}, "y", "keep_heldout='all' needs"),
         ({"lam_per_target": True}, "y", "lam_per_target=True needs"),
         ({"estimator": KernelRegressor()}, "y", "approximation='nystrom'"),
         ({"estimator": KernelRegressor(loss="huber", **NYSTROM)}, "y", "a width of 'mad'"),
@@ -412,8 +411,9 @@ def test_more_rows_than_there_is_room_for(data: Data, monkeypatch: pytest.Monkey
     for name in ("heldout_", "headline_"):
         with pytest.raises(AttributeError, match=rf"'{name}': held-out values of 900 .* 100 rows"):
             getattr(search, name)
-    assert not hasattr(search.set_params(keep_heldout="none").fit(data.source("y")), "heldout_")
-    assert search.set_params(keep_heldout="best").fit(data.source("y")).heldout_.values.size == N
+    with pytest.raises(ValueError, match="kept for the winner only"):
+        search.heldout(0)
+    assert search.fit(data.source("y")).heldout_.values.size == N
 
 
 def test_probabilities_of_streamed_rows(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ def searched(machine, data, cv, method, weights=None, error="neg_mean_absolute_e
     X, y = data
     params = {} if weights is None else {"sample_weight": weights}
     grid = {"lam": [1e-3, 1e-1]}
-    kept = {"method": method, "keep_heldout": "all"}
+    kept = {"method": method}
     ours = KernelSearchCV(machine, grid, cv=cv, scoring=error, **kept).fit(X, y, **params)
     theirs = GridSearchCV(machine, grid, cv=cv, scoring=error, refit=False).fit(X, y, **params)
     columns = [f"split{k}_test_score" for k in range(theirs.n_splits_)]
@@ -52,7 +52,7 @@ def searched(machine, data, cv, method, weights=None, error="neg_mean_absolute_e
 
 def assert_exact_is_equal(machine, data, cv, method, weights=None):
     search, ours, theirs = searched(machine, data, cv, method, weights)
-    exact = np.array([held.exact for held in search.heldouts_]).T
+    exact = np.array([search.heldout(i).exact for i in range(2)]).T
     np.testing.assert_allclose(np.array(ours)[exact], np.array(theirs)[exact], atol=2e-6)
     if method != "limit":
         assert exact.all()
@@ -96,7 +96,7 @@ def test_intercepts_scalings_weights_and_splits(loss, options, cv, weights):
 def test_several_levels_have_a_width_for_each_split():
     machine = KernelRegressor(loss="quantile", level=(0.2, 0.7), gamma=0.05)
     search, ours, theirs = searched(machine, spoilt(), KFold(5), "exact", error=None)
-    assert np.array([held.exact for held in search.heldouts_]).all()
+    assert np.array([search.heldout(i).exact for i in range(2)]).all()
     np.testing.assert_allclose(ours, theirs, atol=2e-6)
 
 
@@ -114,11 +114,11 @@ def test_held_out_targets_change_nothing():
     X, y = diabetes()
     other = y.copy()
     other[:12] = 1e3
-    grid, kept = {"lam": [1e-2]}, {"method": "refit", "keep_heldout": "all"}
+    grid, kept = {"lam": [1e-2]}, {"method": "refit"}
     for loss in (HUBER, TUBE, QUANTILE):
         machine = KernelRegressor(gamma=0.05, **loss)
         values = [
-            KernelSearchCV(machine, grid, cv=KFold(5), **kept).fit(X, t).heldouts_[0].by_fold[0]
+            KernelSearchCV(machine, grid, cv=KFold(5), **kept).fit(X, t).heldout(0).by_fold[0]
             for t in (y, other)
         ]
         np.testing.assert_allclose(*values, rtol=1e-12)

@@ -94,7 +94,7 @@ def search(data):
     machine = KernelRegressor(approximation="nystrom", gamma=0.4)
     grid = {"n_components": [10, 40], "gamma": [0.1, 0.5], "lam": [1e-4, 1e-2, 1.0]}
     cv = KFold(5, shuffle=True, random_state=0)
-    return KernelSearchCV(machine, grid, cv=cv, keep_heldout="all").fit(*data)
+    return KernelSearchCV(machine, grid, cv=cv).fit(*data)
 
 
 def test_a_search_over_features(search, data):
@@ -105,7 +105,7 @@ def test_a_search_over_features(search, data):
     for i in (0, 7, 11):
         machine = clone(search.estimator).set_params(**search.cv_results_["params"][i])
         held = heldout_predict(machine, X, y, cv=search.cv)
-        np.testing.assert_allclose(held.predictions, search.heldouts_[i].predictions, atol=1e-10)
+        np.testing.assert_allclose(held.predictions, search.heldout(i).predictions, atol=1e-10)
     assert "40 features" in search.explain(X, y)
 
 

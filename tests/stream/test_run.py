@@ -224,7 +224,7 @@ from onefit import HashKFold, KernelRegressor, KernelSearchCV
 
 machine = KernelRegressor(approximation="nystrom", n_components={features}, gamma=0.02)
 grid = {{"lam": np.geomspace(1e-6, 1e0, 5)}}
-search = KernelSearchCV(machine, grid, cv=HashKFold(5), keep_heldout="none")
+search = KernelSearchCV(machine, grid, cv=HashKFold(5))
 y = np.random.default_rng(1).normal(size={n})
 search.fit({path!r}, y)
 assert search.best_estimator_.landmarks_.shape == ({features}, {p})

@@ -146,8 +146,6 @@ def make_recipe(table: Table, options: Options, told: bool = False) -> Recipe:
     grid = choose_grid(task, kernels, Z, y, options)
     search = _make_search(_machine(task, y, options), grid, splits, metric, options)
     compare = _choose_criteria(search, Z.shape[0], options, told)
-    if set(CHEAP_FOR_ANY) & set(compare):
-        search.set_params(keep_heldout="all")
     return Recipe(
         task, encoder, Z, y, search, compare, reasons, options.calibrate, groups,
         table.weights, metric, options.may_be_robust and task == "regression" and y.ndim == 1,

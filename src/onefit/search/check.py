@@ -17,15 +17,12 @@ from onefit.search.race import racing
 
 __all__ = ["check_settings"]
 
-KEEP = ("best", "all", "none")
-
 
 def check_settings(search: Any) -> None:
     """Refuse parameters that are unknown or do not go together."""
     if not is_wrapped(search.estimator):
         check_accepted(search.estimator, "KernelSearchCV")
     check_choice("aggregate", search.aggregate, AGGREGATES)
-    check_choice("keep_heldout", search.keep_heldout, KEEP)
     get_criterion(search.criterion)
     _check_scoring(search.scoring)
     if is_one_standard_error(search.refit) and search.criterion != "cv":

@@ -221,11 +221,10 @@ def coarse_to_fine(
     >>> bool(fine.best_score_ > coarse.best_score_)
     True
     """
-    if search.n_iter is not None or search.keep_heldout == "none":
+    if search.n_iter is not None:
         raise ValueError(
-            "coarse_to_fine needs a search over a whole grid that keeps its splits with the "
-            f"winner, got n_iter={search.n_iter!r} and keep_heldout={search.keep_heldout!r}; use "
-            "n_iter=None and keep_heldout='best'"
+            f"coarse_to_fine needs a search over a whole grid, got n_iter={search.n_iter!r}; use "
+            "n_iter=None"
         )
     found = clone(search).fit(X, y, **fit_params)
     for _ in range(rounds):

@@ -153,6 +153,9 @@ class EvaluatedInMemory(Evaluated):
         known = self.setup.spec_of(index).coding.decoders
         return replace(held, targets=self.given.y, sample_weight=self.given.weight, **known)
 
+    def heldouts(self) -> list[HeldOut]:
+        return [self.held_out(i) for i in range(len(self.setup.candidates))]
+
     def judged_by(self, index: int, held: HeldOut) -> tuple[Given, Scoring]:
         return self.given, self.task.scoring
 

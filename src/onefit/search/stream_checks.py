@@ -38,7 +38,6 @@ def check_search(search: Any) -> None:
         ),
         "search": (search.search != "grid", "search a grid"),
         "lam_per_target": (search.lam_per_target, "search the targets one by one"),
-        "keep_heldout": (search.keep_heldout == "all", "keep those of the winner, 'best'"),
     }
     for name, (asked, advice) in refused.items():
         if asked:
