@@ -94,14 +94,15 @@ def test_criteria_of_features(name, approximation):
 def test_a_lam_for_each_target(library):
     X, y, s = data()
     Y, there = np.stack([y, 50.0 * X[:, 0] + 9.0 * y], axis=1), bring(library)
-    search = KernelSearchCV(KernelRegressor(), GRID, cv=3, lam_per_target=True)
-    wanted = search.fit(X, Y, sample_weight=s)
-    lams, scores, values = wanted.best_lam_, wanted.best_target_scores_, wanted.predict(X)
-    found = search.fit(there(X), there(Y), sample_weight=there(s))
-    assert (found.best_lam_ == lams).all()
-    np.testing.assert_allclose(found.best_target_scores_, scores, rtol=1e-8)
-    assert is_elsewhere(found.best_estimator_.dual_coef_)
-    np.testing.assert_allclose(to_host(found.predict(there(X))), values, atol=1e-7)
+    search = KernelSearchCV(KernelRegressor(), GRID, cv=3)
+    wanted = search.fit(X, Y, sample_weight=s).fit_per_target(X, Y, s)
+    search.fit(there(X), there(Y), sample_weight=there(s))
+    found = search.fit_per_target(there(X), there(Y), there(s))
+    assert (found.lams == wanted.lams).all()
+    np.testing.assert_allclose(found.scores, wanted.scores, rtol=1e-8)
+    assert is_elsewhere(found.estimator.dual_coef_)
+    values = to_host(found.estimator.predict(there(X)))
+    np.testing.assert_allclose(values, wanted.estimator.predict(X), atol=1e-7)
 
 
 class Sum:
@@ -154,7 +155,6 @@ TURNS = [
     (KernelClassifier(loss="squared_hinge"), GRID, {"criterion": "radius_margin"}),
     (REGRESSOR, LAM, {}),
     (REGRESSOR, LAM, {"criterion": "gcv"}),
-    (REGRESSOR, GRID, {"lam_per_target": True}),
 ]
 
 
@@ -174,7 +174,6 @@ def test_no_kernel_matrix_outlives_its_turn(machine, grid, settings, monkeypatch
 
     monkeypatch.setattr(DeviceGram, "_whole", watched)
     X, y, _ = data("squared" if machine is REGRESSOR else "log")
-    y = np.stack([y, X[:, 0]], axis=1) if "lam_per_target" in settings else y
     gc.collect()
     gc.disable()
     try:

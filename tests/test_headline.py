@@ -188,7 +188,6 @@ def test_a_scorer_that_does_not_take_all_rows():
 
 
 def test_searches_without_a_headline():
-    assert not hasattr(searched(lam_per_target=True), "headline_")
     several = searched(scoring={"a": "r2", "b": ROOT}, refit="b").headline_
     assert several.score < -1.0
 

@@ -120,11 +120,6 @@ def influence(
 
 def _machine(estimator: Any) -> Any:
     """A fresh machine with the parameters of ``estimator``, or of a search's winner."""
-    if getattr(estimator, "lam_per_target", False):
-        raise ValueError(
-            "influence takes one lam, and the search has one per target; call it with an estimator "
-            "and a column of y at a time"
-        )
     if hasattr(estimator, "param_grid") and not hasattr(estimator, "best_estimator_"):
         raise ValueError(
             "influence needs the winner of a search: fit the search first, with refit=True"

@@ -26,7 +26,7 @@ from onefit.search.evaluation import Evaluated, NotKept, SearchRows
 from onefit.search.in_memory import RowsInMemory
 from onefit.search.inputs import choosing_metric, resolve_scorers
 from onefit.search.objective import ByGradient
-from onefit.search.per_target import choose_lams
+from onefit.search.per_target import PerTarget, fit_per_target
 from onefit.search.preprocess import is_wrapped
 from onefit.search.race import Race
 from onefit.search.results import tabulate, warn_of_failures
@@ -114,9 +114,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
     aggregate : {"mean", "weighted", "pooled", "median"}, default="mean"
         From split scores to a candidate's score: their mean, their mean weighted by test rows, the
         metric of all test rows at once, or their median.
-    lam_per_target : bool, default=False
-        Whether each target of a regression gets its own lam, on one kernel: the kernel whose
-        targets do best on average, each at its own best lam.
     journal : str or Path, default=None
         A folder that keeps every finished kernel (of an interval, its coarse grid; of streamed
         rows, every finished pass), so that a search that was killed continues where it was; also
@@ -150,8 +147,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         baseline that does not look at X.
     plan_ : list of Choice
         The method taken for each machine, and its expected cost.
-    best_lam_, best_target_scores_ : arrays of shape (q,)
-        With ``lam_per_target``: the lam of each target, and its score.
     descents_ : list of Descent
         With ``search="gradient"``: where each began and ended, and whether it converged.
     n_splits_, scorer_, multimetric_ : as in scikit-learn
@@ -194,7 +189,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         refit: bool | str | Callable[..., int] = True,
         n_jobs: int | None = None,
         aggregate: str = "mean",
-        lam_per_target: bool = False,
         journal: Any = None,
         verbose: int = 0,
         device: Any = None,
@@ -212,7 +206,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         self.refit = refit
         self.n_jobs = n_jobs
         self.aggregate = aggregate
-        self.lam_per_target = lam_per_target
         self.journal = journal
         self.verbose = verbose
         self.device = device
@@ -287,18 +280,14 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         }
         if not self.refit and multimetric:
             return fitted
-        if self.lam_per_target:
-            best, lams, scores = choose_lams(outcomes, results.totals[metric], setup.lams)
-            fitted |= {"best_lam_": lams, "best_target_scores_": scores}
-        else:
-            best = find_winner(self, results, metric)
+        best = find_winner(self, results, metric)
         fitted |= {"best_index_": best, "best_params_": setup.candidates[best]}
         if metric is not None:
             fitted["best_score_"] = results.totals[metric][best]
         if found.not_kept:
             return fitted
         held = fitted["heldout_"] = found.held_out(best)
-        if metric is not None and not self.lam_per_target:
+        if metric is not None:
             # not plain: the winner's own columns, levels or pairs of classes
             model = setup.machine if setup.plain else setup.machine_of(best)
             given, scoring = found.judged_by(best, held)
@@ -357,6 +346,35 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
                 "search the other candidate alone, or load the rows into memory"
             )
         return self._heldouts[index]
+
+    def fit_per_target(self, X: Any, y: Any, sample_weight: Any = None) -> PerTarget:
+        """A regression whose targets have a lam each, on one kernel; the search stays as it is.
+
+        The kernel is the one whose targets do best on average, each at its own best lam. Scores of
+        the targets come from the held-out values that are known; only the winner is fitted.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            What the search was fitted to.
+
+        Returns
+        -------
+        PerTarget
+            ``estimator``, fitted; ``lams``, ``scores``, and the ``params`` that targets share.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import load_diabetes
+        >>> from onefit import KernelRegressor, KernelSearchCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> Y = np.column_stack([y, X[:, 0]])
+        >>> search = KernelSearchCV(KernelRegressor(), {"lam": [1e-4, 1e-2]}).fit(X, Y)
+        >>> search.fit_per_target(X, Y).lams
+        array([0.01  , 0.0001])
+        """
+        return fit_per_target(self, X, y, sample_weight, self.device)
 
     @available_if(_can_predict)
     def predict(self, X: Any, return_std: bool = False) -> Array:

@@ -120,7 +120,6 @@ def _check_options(search: Any) -> None:
         f"method={search.method!r}": search.method not in ("auto", "refit", "exact"),
         f"criterion={search.criterion!r}": search.criterion != "cv",
         f"search={search.search!r}": search.search != "grid",
-        "lam_per_target=True": search.lam_per_target,
         f"device={search.device!r}": search.device is not None,
     }
     for option, asked in refused.items():

@@ -309,7 +309,6 @@ def test_bad_intervals(arguments, words):
     ("options", "words"),
     [
         ({"method": "race"}, "use method='exact'"),
-        ({"lam_per_target": True}, "give lam as a list"),
         ({"scoring": ["r2", MSE], "refit": False}, "name the metric in refit"),
         ({"scoring": ["r2", MSE], "refit": lambda table: 0}, "name the metric in refit"),
     ],

@@ -103,7 +103,6 @@ def ran(monkeypatch):
         {},
         {"method": "eigen", "scoring": ["r2", "neg_max_error"], "refit": "r2"},
         {"aggregate": "pooled"},
-        {"lam_per_target": True},
         {"method": "race"},
     ],
 )
@@ -407,7 +406,6 @@ def test_lams_by_a_direct_method_and_an_iteration_are_not_mixed(tmp_path, ran, m
 @pytest.mark.parametrize(
     "options",
     [
-        {"lam_per_target": True},
         {"method": "race"},
         {"criterion": "gcv"},
         {"aggregate": "pooled"},
@@ -421,16 +419,12 @@ def test_lams_by_a_direct_method_and_an_iteration_are_not_mixed(tmp_path, ran, m
 def test_every_search_continues_with_more_lams(tmp_path, ran, monkeypatch, options):
     choose_only(monkeypatch, "block")
     path = tmp_path / "journal"
-    targets = np.column_stack([y, X[:, 0] + 0.01 * y]) if "lam_per_target" in options else y
-    make(path, **options).fit(X, targets)
+    make(path, **options).fit(X, y)
     ran.clear()
     grid = GRID | {"lam": [1e-4, 1e-3, 1e-1, 1.0]}
-    found = make(path, **options).set_params(param_grid=grid).fit(X, targets)
+    found = make(path, **options).set_params(param_grid=grid).fit(X, y)
     assert not set(ran) & wanted(GRID) or options == {"method": "race"}
-    expected = make(**options).set_params(param_grid=grid).fit(X, targets)
-    check_close(found, expected)
-    if "lam_per_target" in options:
-        np.testing.assert_array_equal(found.best_lam_, expected.best_lam_)
+    check_close(found, make(**options).set_params(param_grid=grid).fit(X, y))
 
 
 def test_a_race_limits_what_it_has_to_only_once(tmp_path, ran, monkeypatch):

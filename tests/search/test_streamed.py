@@ -329,7 +329,6 @@ def test_a_lambda_that_fails_has_a_reason(data: Data, monkeypatch: pytest.Monkey
     ("options", "target", "words"),
     [
         ({"cv": KFold(3)}, "y", "HashKFold"),
-        ({"lam_per_target": True}, "y", "lam_per_target=True needs"),
         ({"estimator": KernelRegressor()}, "y", "approximation='nystrom'"),
         ({"estimator": KernelRegressor(loss="huber", **NYSTROM)}, "y", "a width of 'mad'"),
         (

@@ -226,7 +226,6 @@ def test_splits_that_overlap(data):
         ({"method": "eigen"}, "method 'eigen' works on the whole kernel matrix"),
         ({"method": "iterative"}, "method 'iterative' works on the whole kernel matrix"),
         ({"method": "race"}, "method='race' works on the whole kernel matrix"),
-        ({"lam_per_target": True}, "lam_per_target=True works on the whole kernel matrix"),
     ],
 )
 def test_what_needs_the_whole_matrix_is_refused_by_name(data, options, message):

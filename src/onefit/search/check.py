@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.base import is_classifier
 from sklearn.metrics import get_scorer_names
 
 from onefit._validation import check_choice, suggest
@@ -35,8 +34,6 @@ def check_settings(search: Any) -> None:
             "method='race' repairs the candidates with the best scores; it needs criterion='cv' "
             "and a refit that is not a function (except one_standard_error)"
         )
-    if search.lam_per_target and is_classifier(search.estimator):
-        raise ValueError("lam_per_target=True is for regressors; a classifier has one lam")
 
 
 def _check_scoring(scoring: Any) -> None:

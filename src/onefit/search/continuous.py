@@ -148,11 +148,6 @@ def check(search: Any, metric: str | None) -> None:
             "method='race' repairs a list of candidates, and an interval for lam has none; use "
             "method='exact' or 'limit', or give lam as a list"
         )
-    if search.lam_per_target:
-        raise ValueError(
-            "lam_per_target=True takes each target's lam from a list, and an interval for lam "
-            "refines one score; give lam as a list"
-        )
     if metric is None and search.criterion == "cv":
         raise ValueError(
             "an Interval needs one score to refine; name the metric in refit, or give lists of "

@@ -30,7 +30,6 @@ from onefit.search.grid import Job
 from onefit.search.inputs import Given, only_weight, route
 from onefit.search.intervals import interval_columns, supports
 from onefit.search.objective import by_gradient
-from onefit.search.per_target import fit_targets
 from onefit.search.race import prove, race, racing
 from onefit.search.results import Results, heldout_of, tabulate
 from onefit.search.resume import Run, Runner, fingerprint, make_runner
@@ -175,19 +174,8 @@ def make_task(
     if search.aggregate == "pooled":
         pooled = build(pooled=True)
     scoring = build(undefined=pooled is not None)
-    per_target = None
-    if search.lam_per_target:
-        if metric not in scoring.fast:
-            known = ", ".join(
-                func.__name__ for func, one in ROW_METRICS.items() if one.task == "regression"
-            )
-            raise ValueError(
-                f"lam_per_target=True needs a metric with a score for each target ({known}), "
-                f"not scoring={search.scoring!r}"
-            )
-        per_target = metric
     criterion = get_criterion(search.criterion, keep=setup.continuous)
-    return Task(setup.sample, scoring, pooled, search.aggregate, per_target, criterion)
+    return Task(setup.sample, scoring, pooled, search.aggregate, criterion)
 
 
 def _run(search: Any, setup: Setup, run: Run, context: Any) -> list[Outcome]:
@@ -278,13 +266,10 @@ def fit_winner(
     task.call_on_fit_task_begin(estimator=search, X=X, y=y)
     start = time.perf_counter()
     best = clone(search.estimator).set_params(**clone(fitted["best_params_"], safe=False))
-    if search.lam_per_target:
-        fit_targets(best, fitted["best_lam_"], X, y, params["sample_weight"])
-    else:
-        with warnings.catch_warnings():
-            # a grid may pair a kernel with parameters of another, which the winner has too
-            warnings.simplefilter("ignore", UnusedParameterWarning)
-            best.fit(X, y, **params)
+    with warnings.catch_warnings():
+        # a grid may pair a kernel with parameters of another, which the winner has too
+        warnings.simplefilter("ignore", UnusedParameterWarning)
+        best.fit(X, y, **params)
     found = {"best_estimator_": best, "refit_time_": time.perf_counter() - start}
     if hasattr(best, "feature_names_in_"):
         found["feature_names_in_"] = best.feature_names_in_

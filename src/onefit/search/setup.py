@@ -221,7 +221,6 @@ def _check_features(search: Any) -> None:
     refused = {
         f"method={search.method!r}": racing(search.method) is not None,
         f"search={search.search!r}": by_gradient(search.search) is not None,
-        "lam_per_target=True": search.lam_per_target,
     }
     for name, asked in refused.items():
         if asked:
@@ -260,11 +259,10 @@ def _check_ranges(search: Any, ranges: dict[int, dict[str, Any]]) -> None:
             "Interval(1e-4, 1e2), with per_feature=True for one gamma per column, or a Bank for "
             "kernel"
         )
-    if how is not None and (not _followable(search.criterion) or search.lam_per_target):
+    if how is not None and not _followable(search.criterion):
         raise ValueError(
             "search='gradient' follows the cross-validated score or k-KS; it goes with "
-            "criterion='cv' or 'kernel_stability' (whose loss is a name or None), and without "
-            "lam_per_target"
+            "criterion='cv' or 'kernel_stability' (whose loss is a name or None)"
         )
 
 

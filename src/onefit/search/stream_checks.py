@@ -37,7 +37,6 @@ def check_search(search: Any) -> None:
             f"choose by {', '.join(BY_ROW)}, or by the score of the folds, criterion='cv'",
         ),
         "search": (search.search != "grid", "search a grid"),
-        "lam_per_target": (search.lam_per_target, "search the targets one by one"),
     }
     for name, (asked, advice) in refused.items():
         if asked:
