@@ -21,7 +21,7 @@ from onefit.criteria.stability import smoothed_stability
 from onefit.gram import DeviceGram
 from onefit.kernels import Gaussian
 from onefit.linalg import is_elsewhere, to_host
-from onefit.search.objective import ByGradient
+from onefit.search_gradient import KernelGradientSearchCV
 
 N = 32
 GRID = {"gamma": [0.2, 0.6], "lam": [1e-3, 1e-1]}
@@ -191,9 +191,9 @@ def test_no_kernel_matrix_outlives_its_turn(machine, grid, settings, monkeypatch
 def test_searches_by_gradient_follow_kernel_stability():
     X, y, _ = data()
     grid = {"gamma": Interval(1e-2, 1e1), "lam": Interval(1e-4, 1e0)}
-    how = {"search": ByGradient(starts=1, steps=2), "criterion": KernelStability(0.1), "cv": 3}
+    how = {"starts": 1, "steps": 2, "criterion": KernelStability(0.1), "cv": 3}
     wanted, found = (
-        KernelSearchCV(REGRESSOR, grid, **how).fit(rows, y).best_params_
+        KernelGradientSearchCV(REGRESSOR, grid, **how).fit(rows, y).best_params_
         for rows in (X, bring("torch")(X))
     )
     for name in ("gamma", "lam"):

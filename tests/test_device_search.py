@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -36,8 +37,8 @@ from onefit.linalg.device import DeviceMemoryError
 from onefit.losses import Huber, SmoothedHinge, Squared
 from onefit.problem import Problem
 from onefit.search import workers
-from onefit.search.objective import ByGradient
 from onefit.search.workers import Crew
+from onefit.search_gradient import KernelGradientSearchCV
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -102,9 +103,11 @@ def test_gradients_of_cross_validation(loss):
 )
 def test_searches_by_gradient_and_over_intervals(grid):
     X, y = data()
-    how = "grid" if isinstance(grid.get("gamma"), list) else ByGradient(starts=1, steps=3)
-    wanted = KernelSearchCV(KernelRegressor(), grid, cv=4, search=how).fit(X, y)
-    found = KernelSearchCV(KernelRegressor(), grid, cv=4, search=how).fit(torch.tensor(X), y)
+    kind = partial(KernelGradientSearchCV, starts=1, steps=3)
+    if isinstance(grid.get("gamma"), list):
+        kind = KernelSearchCV
+    wanted = kind(KernelRegressor(), grid, cv=4).fit(X, y)
+    found = kind(KernelRegressor(), grid, cv=4).fit(torch.tensor(X), y)
     assert found.best_score_ == pytest.approx(wanted.best_score_, rel=1e-5)
     assert isinstance(found.best_estimator_.dual_coef_, torch.Tensor)
 

@@ -8,6 +8,7 @@ from sklearn.metrics import make_scorer, mean_pinball_loss
 from sklearn.model_selection import LeaveOneOut
 
 from onefit import (
+    KernelGradientSearchCV,
     KernelRegressor,
     KernelSearchCV,
     heldout_predict,
@@ -158,7 +159,7 @@ def test_the_gradient_follows_the_rounded_loss_of_the_levels():
     X, y = data(24)
     ranges = {"gamma": Interval(0.3, 1.0), "lam": Interval(1e-2, 1e-1)}
     base = KernelRegressor("quantile", level=[0.2, 0.8], delta=0.2)
-    search = KernelSearchCV(base, ranges, cv=2, search="gradient").fit(X, y)
+    search = KernelGradientSearchCV(base, ranges, cv=2).fit(X, y)
     assert search.descents_
     assert all(one.last <= one.first for one in search.descents_)
 

@@ -27,8 +27,8 @@ from .predict import heldout_predict
 from .relevance import relevance
 from .robust import robust_select
 from .search.continuous import Interval, coarse_to_fine
-from .search.objective import ByGradient
 from .search_cv import KernelSearchCV
+from .search_gradient import KernelGradientSearchCV
 from .stream import HashKFold
 from .uncertainty import nested_cv, novelty, predict_interval
 
@@ -36,13 +36,13 @@ __all__ = [
     "AutoKernelClassifier",
     "AutoKernelRegressor",
     "Bank",
-    "ByGradient",
     "CalibratedKernelClassifier",
     "FitError",
     "HashKFold",
     "HeldOut",
     "Interval",
     "KernelClassifier",
+    "KernelGradientSearchCV",
     "KernelRegressor",
     "KernelSearchCV",
     "MinimumCostClassifier",

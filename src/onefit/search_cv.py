@@ -94,11 +94,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         ``Race(proven=True)``, by proof: see :mod:`onefit.search.race`.
         What belongs to one method alone is given to its object: ``Influence(order=3)`` of
         :mod:`onefit.heldout`.
-    search : {"grid", "gradient"} or ByGradient, default="grid"
-        "gradient" takes an :class:`Interval` for gamma, of one value or of one per column, or a
-        :class:`Bank` of kernels whose weights are to be learnt, and an interval for lam: from the
-        best of a coarse grid it goes down the exact gradient of the cross-validated score, or of
-        k-KS (``criterion=KernelStability(eta)``), see :mod:`onefit.search.descend`.
     n_iter : int, default=None
         How many settings of ``param_grid`` to draw at random; None tries them all. An interval for
         lam is not drawn: it is searched in each setting of the others.
@@ -147,8 +142,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         baseline that does not look at X.
     plan_ : list of Choice
         The method taken for each machine, and its expected cost.
-    descents_ : list of Descent
-        With ``search="gradient"``: where each began and ended, and whether it converged.
     n_splits_, scorer_, multimetric_ : as in scikit-learn
     folds_, groups_ : Folds; array of shape (n,) or None
         The splits, and the groups that they were drawn with, which :func:`predict_interval` takes
@@ -183,7 +176,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         scoring: Any = None,
         criterion: str | Criterion = "cv",
         method: str | HeldOutMethod | Race = "auto",
-        search: str | ByGradient = "grid",
         n_iter: int | None = None,
         random_state: Any = None,
         refit: bool | str | Callable[..., int] = True,
@@ -200,7 +192,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         self.scoring = scoring
         self.criterion = criterion
         self.method = method
-        self.search = search
         self.n_iter = n_iter
         self.random_state = random_state
         self.refit = refit
@@ -254,6 +245,11 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
             self._not_kept = found.not_kept
         context.call_on_fit_task_end(estimator=self, **data)
         return self
+
+    @property
+    def _descent(self) -> ByGradient | None:
+        """How to follow the gradient; None for a search of candidates alone."""
+        return None
 
     def _kind_of_rows(self, X: Any) -> Callable[..., SearchRows]:
         """Who knows where the rows are, and how candidates are evaluated there."""

@@ -119,7 +119,7 @@ def _check_options(search: Any) -> None:
     refused = {
         f"method={search.method!r}": search.method not in ("auto", "refit", "exact"),
         f"criterion={search.criterion!r}": search.criterion != "cv",
-        f"search={search.search!r}": search.search != "grid",
+        type(search).__name__: search._descent is not None,
         f"device={search.device!r}": search.device is not None,
     }
     for option, asked in refused.items():

@@ -108,7 +108,7 @@ def test_banks_that_cannot_be(make, error, words):
 
 
 def test_a_bank_needs_a_search_by_gradient():
-    with pytest.raises(ValueError, match="a Bank for 'kernel', which needs search='gradient'"):
+    with pytest.raises(ValueError, match="a Bank for 'kernel', which needs a KernelGradient"):
         KernelSearchCV(KernelRegressor(), {"kernel": Bank([Linear()])}).fit(X, Y)
 
 

@@ -12,7 +12,14 @@ from sklearn.datasets import load_diabetes
 from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut, RepeatedKFold, TimeSeriesSplit
 from sklearn.preprocessing import StandardScaler
 
-from onefit import Interval, KernelRegressor, KernelSearchCV, influence, predict_interval
+from onefit import (
+    Interval,
+    KernelGradientSearchCV,
+    KernelRegressor,
+    KernelSearchCV,
+    influence,
+    predict_interval,
+)
 from onefit.criteria import InfluenceLoo, KernelStability
 from onefit.diagnostics import cv_loo_stability
 
@@ -139,8 +146,8 @@ def test_the_criterion_loo_is_that_of_honest_fits(loss):
 def test_kernel_stability_by_gradient(loss):
     X, y = diabetes()
     ranges = {"gamma": Interval(0.02, 0.2), "lam": Interval(1e-2, 1e-1)}
-    options = {"cv": 3, "search": "gradient", "criterion": KernelStability(1.0)}
-    search = KernelSearchCV(KernelRegressor(**loss), ranges, **options).fit(X, y)
+    options = {"cv": 3, "criterion": KernelStability(1.0)}
+    search = KernelGradientSearchCV(KernelRegressor(**loss), ranges, **options).fit(X, y)
     assert all(one.last <= one.first for one in search.descents_)
 
 

@@ -11,7 +11,7 @@ from onefit.auto import rules
 from onefit.grids import default_grid
 from onefit.relevance import Relevance, relevance
 from onefit.search.continuous import Interval
-from onefit.search_cv import KernelSearchCV
+from onefit.search_gradient import KernelGradientSearchCV
 
 __all__ = ["find_relevance"]
 
@@ -36,12 +36,12 @@ def find_relevance(auto: Any) -> Relevance:
     }
     loss = {name: [best[name]] for name in ("loss", "threshold") if name in best}
     cv, _ = rules.choose_splits(5, len(y), auto._task, params.get("groups"), seed)
-    again: KernelSearchCV = clone(search)
-    again.set_params(
-        param_grid=wide | loss, search="gradient", cv=cv, method="auto", criterion="cv"
-    )
-    if search.criterion != "cv":  # outliers made it choose by absolute errors
-        again.set_params(scoring="neg_mean_absolute_error")
+    # outliers made it choose by absolute errors
+    scoring = search.scoring if search.criterion == "cv" else "neg_mean_absolute_error"
+    again = KernelGradientSearchCV(
+        clone(search.estimator), wide | loss, cv=cv, scoring=scoring, aggregate=search.aggregate,
+        n_jobs=search.n_jobs,
+    )  # fmt: skip
     found = relevance(again.fit(Z, y, **params), Z, y, cv=cv, **params)
     return replace(found, names=_names(auto.pipeline_.named_steps["prepare"], Z.shape[1]))
 

@@ -31,7 +31,7 @@ MAX_LISTED_KERNELS = 16
 
 @dataclass(frozen=True)
 class Bank:
-    """Kernels to be weighed, for ``param_grid={"kernel": Bank([...])}`` and ``search="gradient"``.
+    """Kernels to be weighed: the ``kernel`` of a KernelGradientSearchCV's ``param_grid``.
 
     Parameters
     ----------

@@ -19,6 +19,7 @@ __all__ = ["check_settings"]
 
 def check_settings(search: Any) -> None:
     """Refuse parameters that are unknown or do not go together."""
+    _ = search._descent  # checks its own settings
     if not is_wrapped(search.estimator):
         check_accepted(search.estimator, "KernelSearchCV")
     check_choice("aggregate", search.aggregate, AGGREGATES)

@@ -41,7 +41,7 @@ COARSE = 5
 class Interval:
     """Values from ``low`` to ``high``, for ``param_grid={"lam": Interval(1e-8, 1e2)}``.
 
-    With ``search="gradient"`` gamma takes one too.
+    In a :class:`onefit.KernelGradientSearchCV` gamma takes one too.
 
     Parameters
     ----------
@@ -97,9 +97,9 @@ def _as_list(name: str, values: Any) -> Any:
         return values
     if name not in ("lam", "gamma"):
         raise ValueError(
-            f"param_grid has an Interval for {name!r}; only lam and, by search='gradient', gamma "
-            f"are searched continuously, give {name!r} a list of values or, with n_iter, a "
-            "distribution"
+            f"param_grid has an Interval for {name!r}; only lam and, in a "
+            f"KernelGradientSearchCV, gamma are searched continuously; give {name!r} a list of "
+            "values or, with n_iter, a distribution"
         )
     if values.per_feature and name == "lam":
         raise ValueError("there is one lam for all features; per_feature=True is for gamma")

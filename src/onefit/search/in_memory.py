@@ -29,7 +29,6 @@ from onefit.search.explore import Explorer
 from onefit.search.grid import Job
 from onefit.search.inputs import Given, only_weight, route
 from onefit.search.intervals import interval_columns, supports
-from onefit.search.objective import by_gradient
 from onefit.search.race import prove, race, racing
 from onefit.search.results import Results, heldout_of, tabulate
 from onefit.search.resume import Run, Runner, fingerprint, make_runner
@@ -247,8 +246,7 @@ def _descend(
     search: Any, setup: Setup, task: Task, run: Runner, outcomes: list[Outcome], metric: Any
 ) -> tuple[Setup, list[Outcome], list[Descent]]:
     """Further candidates, at the ends of descents from the best ones."""
-    how = by_gradient(search.search)
-    assert how is not None
+    how = search._descent
     results = _tabulated(search, setup, task, outcomes)
     return descend(setup, run, outcomes, values_of(results, metric), metric, how)
 

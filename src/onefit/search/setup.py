@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from onefit import plan
 from onefit._indexing import n_rows
-from onefit._validation import check_choice, check_weights
+from onefit._validation import check_weights
 from onefit.criteria import KernelStability
 from onefit.criteria.base import Criterion as Own
 from onefit.folds import Folds, leave_one_out
@@ -30,7 +30,6 @@ from onefit.problem import Problem
 from onefit.search.continuous import apart, expand, listed
 from onefit.search.criterion import Criterion, get_criterion
 from onefit.search.grid import Job, Machine, Planned, candidates, jobs, machines
-from onefit.search.objective import by_gradient
 from onefit.search.race import racing
 from onefit.search.rows import Sample, arrange, compact
 from onefit.search.workers import Crew, Outcome
@@ -220,7 +219,7 @@ def _check_features(search: Any) -> None:
     """Refuse what needs the whole kernel matrix."""
     refused = {
         f"method={search.method!r}": racing(search.method) is not None,
-        f"search={search.search!r}": by_gradient(search.search) is not None,
+        type(search).__name__: search._descent is not None,
     }
     for name, asked in refused.items():
         if asked:
@@ -243,25 +242,23 @@ def _settled(drawn: list[dict[str, Any]], search: Any, X: Any) -> list[dict[str,
 
 
 def _check_ranges(search: Any, ranges: dict[int, dict[str, Any]]) -> None:
-    how = by_gradient(search.search)
-    if how is None:
-        check_choice("search", search.search, ("grid", "gradient"))
+    how = search._descent
     if ranges and how is None:
         bank = "kernel" in next(iter(ranges.values()))
         name, what = ("kernel", "a Bank") if bank else ("gamma", "an Interval")
         raise ValueError(
-            f"param_grid has {what} for {name!r}, which needs search='gradient'; or give {name} a "
-            "list of values or, with n_iter, a distribution"
+            f"param_grid has {what} for {name!r}, which needs a KernelGradientSearchCV; or "
+            f"give {name} a list of values or, with n_iter, a distribution"
         )
     if how is not None and not ranges:
         raise ValueError(
-            "search='gradient' needs an Interval for gamma in param_grid, such as "
+            "KernelGradientSearchCV needs an Interval for gamma in param_grid, such as "
             "Interval(1e-4, 1e2), with per_feature=True for one gamma per column, or a Bank for "
             "kernel"
         )
     if how is not None and not _followable(search.criterion):
         raise ValueError(
-            "search='gradient' follows the cross-validated score or k-KS; it goes with "
+            "KernelGradientSearchCV follows the cross-validated score or k-KS; it goes with "
             "criterion='cv' or 'kernel_stability' (whose loss is a name or None)"
         )
 
@@ -278,7 +275,8 @@ def _check_gamma(machine: Machine, ranges: dict[int, dict[str, Any]], s: Array) 
         return
     if (s == 0.0).any():
         raise ValueError(
-            "search='gradient' needs positive sample weights; leave out the rows of weight zero"
+            "KernelGradientSearchCV needs positive sample weights; leave out the rows of "
+            "weight zero"
         )
     if "kernel" in own[0]:
         return
