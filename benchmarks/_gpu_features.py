@@ -201,6 +201,7 @@ def _gap(mine, other) -> float:
 def side_by_side(flags) -> list[dict]:
     """Two processes that each have the device and a kernel at a time."""
     from onefit import KernelRegressor, KernelSearchCV
+    from onefit.config import config_context
 
     n = 300 if flags.quick else 10_000
     X, y = sample(n)
@@ -214,8 +215,8 @@ def side_by_side(flags) -> list[dict]:
             continue
 
         def run(device=device):
-            search = KernelSearchCV(KernelRegressor(), grid, cv=CV, device=device)
-            return search.fit(X, y)
+            with config_context(device=device):
+                return KernelSearchCV(KernelRegressor(), grid, cv=CV).fit(X, y)
 
         times = []
         for _ in range(2):  # processes, libraries and contexts start in the first turn

@@ -1,4 +1,5 @@
 from . import (
+    config,
     criteria,
     decide,
     diagnostics,
@@ -49,6 +50,7 @@ __all__ = [
     "__version__",
     "asymptotic_variance",
     "coarse_to_fine",
+    "config",
     "criteria",
     "cv_loo_stability",
     "decide",

@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from onefit.callbacks import CallbackSupportMixin, with_callbacks
+from onefit.config import get_config
 from onefit.decide.methods import Decisions
 from onefit.estimators.device import HostData, predicting_on_host, to_host
 from onefit.estimators.regressor import no_standard_deviation
@@ -63,6 +64,9 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
     The kernel and weights of classes are fixed on all rows: ``gamma="scale"`` looks at the whole X,
     and ``class_weight="balanced"`` at the whole y, not at each training part. Randomness enters
     through the splitter and ``n_iter`` only.
+
+    Arrays of PyTorch and CuPy stay on their device, and so does the winner; for NumPy arrays
+    :mod:`onefit.config` names the device to compute on.
 
     Parameters
     ----------
@@ -115,11 +119,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         with more values to try or with fewer, but not with other data or settings.
     verbose : int, default=0
         1 says what is about to be done, 2 also when a kernel is done.
-    device : str or list of str, default=None
-        "cuda" or "cuda:1": kernel matrices and all that is done with them are computed there, by
-        PyTorch or CuPy, and results come back as NumPy arrays (docs/gpu.md). Of several devices, as
-        a list or with commas, each has a process and a kernel of its own at a time. None computes
-        where X is: an array of PyTorch or CuPy stays on its device, and so does the winner.
     error_score : "raise" or number, default="raise"
         Of a pipeline: the score of a split on which a step fails.
 
@@ -183,7 +182,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         aggregate: str = "mean",
         journal: Any = None,
         verbose: int = 0,
-        device: Any = None,
         error_score: Any = "raise",
     ) -> None:
         self.estimator = estimator
@@ -199,7 +197,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         self.aggregate = aggregate
         self.journal = journal
         self.verbose = verbose
-        self.device = device
         self.error_score = error_score
 
     def __sklearn_tags__(self) -> Any:
@@ -324,7 +321,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
             return explain_pipeline(self, X, y, groups)
         if is_streamed(X):
             raise ValueError("explain needs rows in memory; streamed ones take a few passes")
-        on_host = HostData.of(self.device, X, y, {"sample_weight": sample_weight})
+        on_host = HostData.of(get_config()["device"], X, y, {"sample_weight": sample_weight})
         X, y = indexable(on_host.X, on_host.y)
         weight = on_host.params["sample_weight"]
         setup = set_up(self, X, y, weight, {"groups": groups}, on_host.device, on_host.names)
@@ -370,7 +367,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         >>> search.fit_per_target(X, Y).lams
         array([0.01  , 0.0001])
         """
-        return fit_per_target(self, X, y, sample_weight, self.device)
+        return fit_per_target(self, X, y, sample_weight)
 
     @available_if(_can_predict)
     def predict(self, X: Any, return_std: bool = False) -> Array:

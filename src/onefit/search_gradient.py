@@ -58,7 +58,7 @@ class KernelGradientSearchCV(KernelSearchCV):
     """
 
     #: every setting of the other parameters is tried, and a pipeline is refused
-    n_iter, random_state, device, error_score = None, None, None, "raise"
+    n_iter, random_state, error_score = None, None, "raise"
 
     def __init__(
         self,

@@ -241,5 +241,4 @@ def _make_search(
         criterion=options.criterion,
         method=options.method if options.tol is None else Iterative(options.tol),
         n_jobs=options.jobs,
-        device=options.device,
     )

@@ -16,6 +16,7 @@ from sklearn.utils import indexable
 
 from onefit._types import Array
 from onefit.callbacks import callbacks_of
+from onefit.config import get_config
 from onefit.estimators.device import HostData, model_to_host
 from onefit.estimators.unused import UnusedParameterWarning
 from onefit.heldout import HeldOut
@@ -56,7 +57,7 @@ class RowsInMemory(SearchRows):
         self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any, metric: Any
     ) -> None:
         self.search = search
-        self.host = host = HostData.of(search.device, X, y, params)
+        self.host = host = HostData.of(get_config()["device"], X, y, params)
         self.X, self.y = indexable(host.X, host.y)
         routed = route(search, scorers, host.params)
         self.weight = only_weight(routed.estimator.fit)

@@ -15,6 +15,7 @@ from sklearn.utils import indexable
 from sklearn.utils.validation import check_is_fitted
 
 from onefit._types import Array
+from onefit.config import get_config
 from onefit.estimators.accepted import check_accepted, check_exact_kernel
 from onefit.estimators.device import HostData, model_to_host
 from onefit.heldout import HeldOut
@@ -47,7 +48,7 @@ class PerTarget:
     params: dict[str, Any]
 
 
-def fit_per_target(search: Any, X: Any, y: Any, sample_weight: Any, device: Any) -> PerTarget:
+def fit_per_target(search: Any, X: Any, y: Any, sample_weight: Any) -> PerTarget:
     """See :meth:`onefit.KernelSearchCV.fit_per_target`."""
     check_is_fitted(search, "cv_results_")
     check_accepted(search.estimator, "fit_per_target")
@@ -64,7 +65,7 @@ def fit_per_target(search: Any, X: Any, y: Any, sample_weight: Any, device: Any)
     params = {name: value for name, value in params.items() if name != "lam"}
     model = clone(search.estimator).set_params(**clone(params, safe=False))
     check_exact_kernel(model, "fit_per_target", "search the targets one by one")
-    host = HostData.of(device, X, y, {"sample_weight": sample_weight})
+    host = HostData.of(get_config()["device"], X, y, {"sample_weight": sample_weight})
     X, y = indexable(host.X, host.y)
     _fit(model, lams, host.to_device(X), y, host.params["sample_weight"])
     if not host.given:

@@ -199,8 +199,8 @@ def set_up(
         _check_device(device, work, rows)
         if crew.devices and (ranges or any(one.continuous for one in group)):
             raise ValueError(
-                f"device={search.device!r}: several devices share a list of kernels, not intervals "
-                "that are explored one step after the other; name one device"
+                f"device={','.join(devices)!r}: several devices share a list of kernels, "
+                "not intervals that are explored one step after the other; name one device"
             )
         sample = sample if crew.devices else replace(sample, X=device.asarray(sample.X))
     planned, choices, works = _plan(work, chosen, criterion, sample, crew, device)
