@@ -39,7 +39,8 @@ def rows_in_file(folder: str, n: int):
 
 def searched(source, features: int, loss: str = "squared", criterion: str = "cv", lams=LAMS):
     """A streamed search, fitted."""
-    from onefit import HashKFold, KernelClassifier, KernelRegressor, KernelSearchCV
+    from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+    from onefit.stream import HashKFold
 
     kind = KernelClassifier if loss == "log" else KernelRegressor
     machine = kind(loss=loss, approximation="nystrom", n_components=features, gamma=GAMMA)

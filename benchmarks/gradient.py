@@ -85,7 +85,8 @@ def cost(flags) -> tuple[str, list[Row]]:
 def build(task: Row, how: str):
     from sklearn.model_selection import KFold
 
-    from onefit import Interval, KernelGradientSearchCV, KernelRegressor, KernelSearchCV
+    from onefit import KernelGradientSearchCV, KernelRegressor, KernelSearchCV
+    from onefit.search import Interval
 
     X, y = load(Path(task["data"]), task["set"])
     X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
@@ -143,8 +144,7 @@ def rows_of(task: Row):
 
 def bank_of(X):
     """One kernel per column, five bandwidths of all columns, a linear one."""
-    from onefit import Bank
-    from onefit.kernels import Gaussian, Linear, OnColumns
+    from onefit.kernels import Bank, Gaussian, Linear, OnColumns
 
     p = X.shape[1]
     alone = [OnColumns(Gaussian(0.5), [column]) for column in range(p)]
@@ -154,7 +154,8 @@ def bank_of(X):
 def build_ours(task: Row, how: dict[str, int]):
     from sklearn.model_selection import KFold
 
-    from onefit import Interval, KernelGradientSearchCV, KernelRegressor
+    from onefit import KernelGradientSearchCV, KernelRegressor
+    from onefit.search import Interval
 
     X, y = rows_of(task)
     search = KernelGradientSearchCV(
@@ -245,7 +246,8 @@ def outer_error(model, X, y) -> float:
 def build_ard(task: Row):
     from sklearn.model_selection import KFold
 
-    from onefit import Interval, KernelGradientSearchCV, KernelRegressor
+    from onefit import KernelGradientSearchCV, KernelRegressor
+    from onefit.search import Interval
 
     X, y = rows_of(task)
     grid = {

@@ -71,8 +71,8 @@ def make(grid, y, inner=5, gradient=True, **options):
 
 def bandwidths():
     """How gammas are searched, by name."""
-    from onefit import Interval
     from onefit.criteria import KernelStability
+    from onefit.search import Interval
 
     lam, plain = Interval(1e-6, 1e1, points=8), {"prior": False, "early_stopping": False}
     one = {"gamma": Interval(1e-4, 1e1), "lam": lam}
@@ -128,8 +128,7 @@ def ard(flags) -> tuple[str, list[Row]]:
 
 
 def bank(p: int, norm: float = 1.0):
-    from onefit import Bank
-    from onefit.kernels import Gaussian, Linear, OnColumns
+    from onefit.kernels import Bank, Gaussian, Linear, OnColumns
 
     alone = [OnColumns(Gaussian(0.5), [column]) for column in range(p)]
     together = [Gaussian(g / p) for g in np.geomspace(0.01, 30.0, 6)]
@@ -138,8 +137,8 @@ def bank(p: int, norm: float = 1.0):
 
 def mixtures(p: int):
     """How weights of the bank are searched, by name."""
-    from onefit import Interval
     from onefit.criteria import KernelStability
+    from onefit.search import Interval
 
     stopped, plain = {"early_stopping": True}, {"early_stopping": False}
     lam = {"lam": Interval(1e-5, 1e1, points=8)}

@@ -15,12 +15,13 @@ import pytest
 from registries import sample
 from sklearn.base import clone
 
-from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.criteria import CRITERIA, InfluenceLoo, KernelStability, kernel_stability
 from onefit.criteria.stability import smoothed_stability
 from onefit.gram import DeviceGram
 from onefit.kernels import Gaussian
 from onefit.linalg import is_elsewhere, to_host
+from onefit.search import Interval
 from onefit.search_gradient import KernelGradientSearchCV
 
 N = 32

@@ -15,7 +15,7 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold
 from sklearn.utils.parallel import Parallel
 
-from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.config import config_context
 from onefit.estimators.device import HostData
 from onefit.folds import Folds
@@ -37,7 +37,7 @@ from onefit.linalg import arrays_of, device
 from onefit.linalg.device import DeviceMemoryError
 from onefit.losses import Huber, SmoothedHinge, Squared
 from onefit.problem import Problem
-from onefit.search import workers
+from onefit.search import Interval, workers
 from onefit.search.workers import Crew
 from onefit.search_gradient import KernelGradientSearchCV
 

@@ -12,10 +12,10 @@ from onefit import (
     KernelRegressor,
     KernelSearchCV,
     heldout_predict,
-    influence,
     nested_cv,
     predict_interval,
 )
+from onefit.diagnostics import influence
 from onefit.losses import Expectile, Quantile
 from onefit.quantiles import (
     crossings,

@@ -7,14 +7,9 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
-from onefit import (
-    Interval,
-    KernelGradientSearchCV,
-    KernelRegressor,
-    KernelSearchCV,
-    relevance,
-    select,
-)
+from onefit import KernelGradientSearchCV, KernelRegressor, KernelSearchCV, select
+from onefit.relevance import relevance
+from onefit.search import Interval
 
 RANDOM = np.random.default_rng(0)
 #: columns of different widths, the second and the third of use

@@ -84,7 +84,8 @@ def influence(
     Examples
     --------
     >>> import numpy as np
-    >>> from onefit import KernelRegressor, influence
+    >>> from onefit import KernelRegressor
+    >>> from onefit.diagnostics import influence
     >>> X = np.linspace(0, 5, 40)[:, None]
     >>> y = np.sin(X).ravel()
     >>> y[20] += 3
@@ -198,7 +199,8 @@ def asymptotic_variance(
     is the variance of y:
 
     >>> import numpy as np
-    >>> from onefit import KernelRegressor, asymptotic_variance
+    >>> from onefit import KernelRegressor
+    >>> from onefit.diagnostics import asymptotic_variance
     >>> y = np.array([1.0, 2.0, 6.0])
     >>> X = np.arange(3.0)[:, None]
     >>> np.round(asymptotic_variance(KernelRegressor(lam=1e9), X, y, at=[[0.5]]), 6)
@@ -238,7 +240,8 @@ def cv_loo_stability(
     Examples
     --------
     >>> import numpy as np
-    >>> from onefit import KernelRegressor, cv_loo_stability
+    >>> from onefit import KernelRegressor
+    >>> from onefit.diagnostics import cv_loo_stability
     >>> X = np.linspace(0, 5, 40)[:, None]
     >>> y = np.sin(X).ravel()
     >>> y[20] += 3

@@ -104,7 +104,9 @@ def relevance(
     Examples
     --------
     >>> import numpy as np
-    >>> from onefit import Interval, KernelGradientSearchCV, KernelRegressor, relevance
+    >>> from onefit import KernelGradientSearchCV, KernelRegressor
+    >>> from onefit.relevance import relevance
+    >>> from onefit.search import Interval
     >>> X = np.random.default_rng(0).normal(size=(80, 3))
     >>> y = np.sin(2 * X[:, 1])
     >>> grid = {"gamma": Interval(1e-3, 1e1, per_feature=True), "lam": Interval(1e-6, 1.0, 5)}

@@ -24,8 +24,8 @@ class KernelGradientSearchCV(KernelSearchCV):
     ----------
     estimator : KernelRegressor or KernelClassifier
     param_grid : dict or list of dict
-        With an :class:`onefit.Interval` for ``gamma``, of one value or, with
-        ``per_feature=True``, of one per column; or a :class:`onefit.Bank` for ``kernel``,
+        With an :class:`onefit.search.Interval` for ``gamma``, of one value or, with
+        ``per_feature=True``, of one per column; or a :class:`onefit.kernels.Bank` for ``kernel``,
         whose weights are learnt. ``lam`` takes an interval as well; all else is a list of values.
     starts : int, default=None
         Descents for each kind of kernel; None is 3 for many parameters and 1 for one gamma.
@@ -49,7 +49,8 @@ class KernelGradientSearchCV(KernelSearchCV):
     Examples
     --------
     >>> import numpy as np
-    >>> from onefit import Interval, KernelGradientSearchCV, KernelRegressor
+    >>> from onefit import KernelGradientSearchCV, KernelRegressor
+    >>> from onefit.search import Interval
     >>> X = np.random.default_rng(0).normal(size=(80, 3))
     >>> grid = {"gamma": Interval(1e-3, 1e1, per_feature=True), "lam": Interval(1e-6, 1.0, 5)}
     >>> search = KernelGradientSearchCV(KernelRegressor(), grid).fit(X, np.sin(2 * X[:, 1]))

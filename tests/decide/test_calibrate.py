@@ -14,12 +14,8 @@ from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedKFold, Ti
 from sklearn.preprocessing import scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from onefit import (
-    CalibratedKernelClassifier,
-    KernelClassifier,
-    KernelRegressor,
-    KernelSearchCV,
-)
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.decide import CalibratedKernelClassifier
 from onefit.decide.calibrate import heldout_probabilities
 
 X, y = load_breast_cancer(return_X_y=True)

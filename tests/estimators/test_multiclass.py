@@ -13,7 +13,8 @@ from sklearn.multiclass import OneVsOneClassifier
 from sklearn.svm import SVC
 from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
 
-from onefit import KernelClassifier, KernelSearchCV, heldout_predict, influence
+from onefit import KernelClassifier, KernelSearchCV, heldout_predict
+from onefit.diagnostics import influence
 from onefit.folds import Folds
 from onefit.gradient import cv_gradient
 

@@ -11,7 +11,8 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_iris, make_friedman1
 
-from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, influence
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.diagnostics import influence
 from onefit.heldout import Influence
 from onefit.report import compare_criteria, write_report
 from onefit.report.facts import Facts

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from sklearn.datasets import make_classification, make_friedman1
 from sklearn.model_selection import KFold, LeaveOneOut
 
-from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV, coarse_to_fine
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.criteria import HatSpectrum
 from onefit.heldout import Eigen
 from onefit.inverse.spectrum import Spectrum
 from onefit.kernels import Gaussian
 from onefit.scoring import one_standard_error
-from onefit.search import explore, workers
+from onefit.search import Interval, coarse_to_fine, explore, workers
 from onefit.search.continuous import brackets
 
 X, y = make_friedman1(60, noise=1.0, random_state=0)

@@ -8,14 +8,9 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_score
 
-from onefit import (
-    Interval,
-    KernelClassifier,
-    KernelGradientSearchCV,
-    KernelRegressor,
-    KernelSearchCV,
-)
+from onefit import KernelClassifier, KernelGradientSearchCV, KernelRegressor, KernelSearchCV
 from onefit.scoring import one_standard_error
+from onefit.search import Interval
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(90, 4))

@@ -26,21 +26,14 @@ from sklearn.datasets import make_classification, make_friedman1
 from sklearn.model_selection import KFold
 
 import onefit
-from onefit import (
-    Interval,
-    KernelClassifier,
-    KernelRegressor,
-    KernelSearchCV,
-    _version,
-    coarse_to_fine,
-)
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, _version
 from onefit._describe import describe
 from onefit.heldout import Block, Influence, Prepared
 from onefit.journal import JournalError
 from onefit.linalg import LinAlgError
 from onefit.losses import Huber
 from onefit.scoring import one_standard_error
-from onefit.search import workers
+from onefit.search import Interval, coarse_to_fine, workers
 
 X, y = make_friedman1(40, random_state=0)
 Z, labels = make_classification(60, random_state=0)

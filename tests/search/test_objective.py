@@ -7,10 +7,11 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_predict, cross_val_score
 
-from onefit import Bank, Interval, KernelClassifier, KernelGradientSearchCV, KernelRegressor
+from onefit import KernelClassifier, KernelGradientSearchCV, KernelRegressor
 from onefit.criteria import KernelStability, kernel_stability
-from onefit.kernels import Gaussian, Linear, Lookup
+from onefit.kernels import Bank, Gaussian, Linear, Lookup
 from onefit.losses import Squared
+from onefit.search import Interval
 from onefit.search.directions import make_direction
 from onefit.search.in_memory import make_task
 from onefit.search.objective import Objective

@@ -9,7 +9,8 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.search import Interval
 
 X, y = make_friedman1(50, random_state=0)
 rng = np.random.default_rng(0)

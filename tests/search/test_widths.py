@@ -12,16 +12,10 @@ from sklearn.datasets import load_diabetes
 from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut, RepeatedKFold, TimeSeriesSplit
 from sklearn.preprocessing import StandardScaler
 
-from onefit import (
-    Interval,
-    KernelGradientSearchCV,
-    KernelRegressor,
-    KernelSearchCV,
-    influence,
-    predict_interval,
-)
+from onefit import KernelGradientSearchCV, KernelRegressor, KernelSearchCV, predict_interval
 from onefit.criteria import InfluenceLoo, KernelStability
-from onefit.diagnostics import cv_loo_stability
+from onefit.diagnostics import cv_loo_stability, influence
+from onefit.search import Interval
 
 N = 60
 HUBER, TUBE, QUANTILE = (

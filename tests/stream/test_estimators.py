@@ -10,7 +10,8 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, heldout_predict, influence
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, heldout_predict
+from onefit.diagnostics import influence
 from onefit.search.continuous import Interval
 from onefit.stream import Fourier, Nystrom
 from onefit.uncertainty import predict_interval

@@ -220,7 +220,8 @@ def test_ten_million_rows_in_two_gigabytes(tmp_path: Path, n_jobs: int) -> None:
 
 SEARCHED = """
 import numpy as np
-from onefit import HashKFold, KernelRegressor, KernelSearchCV
+from onefit import KernelRegressor, KernelSearchCV
+from onefit.stream import HashKFold
 
 machine = KernelRegressor(approximation="nystrom", n_components={features}, gamma=0.02)
 grid = {{"lam": np.geomspace(1e-6, 1e0, 5)}}

@@ -307,7 +307,7 @@ class _AutoKernel(BaseEstimator):
         return self._familiar_rows
 
     def relevance(self) -> Any:
-        """Find the columns that matter, see :func:`onefit.relevance`; the choice itself stays.
+        """Find the columns that matter; the choice itself stays. See :mod:`onefit.relevance`.
 
         A second search with the chosen kernel (the Gaussian if that is linear) and one gamma per
         prepared column follows the gradient, and is repeated without each of five parts of the

@@ -41,7 +41,7 @@ class Bank:
 
     Examples
     --------
-    >>> from onefit import Bank
+    >>> from onefit.kernels import Bank
     >>> from onefit.kernels import Gaussian, Linear
     >>> len(Bank([Linear(), Gaussian(0.1), Gaussian(1.0)]).kernels)
     3

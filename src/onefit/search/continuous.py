@@ -208,7 +208,8 @@ def coarse_to_fine(
     Examples
     --------
     >>> from sklearn.datasets import make_friedman1
-    >>> from onefit import KernelRegressor, KernelSearchCV, coarse_to_fine
+    >>> from onefit import KernelRegressor, KernelSearchCV
+    >>> from onefit.search import coarse_to_fine
     >>> X, y = make_friedman1(60, random_state=0)
     >>> grid = {"gamma": [0.01, 0.1, 1.0, 10.0], "lam": [1e-4, 1e-2]}
     >>> coarse = KernelSearchCV(KernelRegressor(), grid).fit(X, y)
