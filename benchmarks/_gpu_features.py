@@ -151,7 +151,6 @@ def criteria(flags) -> list[dict]:
         "span": ("squared_hinge",), "radius_margin": ("squared_hinge",),
     }  # fmt: skip
     cases = [(name, loss) for name in CRITERIA for loss in own.get(name, squared)]
-    cases.append(("a lam for each target", "squared"))
     grid, found = {"gamma": [0.05, 0.2], "lam": [1e-4, 1e-2]}, []
     for name, loss in cases:
         if time.perf_counter() - flags.start > flags.budget:
@@ -162,9 +161,7 @@ def criteria(flags) -> list[dict]:
         X, y = sample(n)
         there = torch.tensor(X, device=flags.device)
         kind = KernelClassifier if "hinge" in loss else KernelRegressor
-        settings: dict = {"criterion": name}
-        if name not in CRITERIA:
-            settings, y = {"lam_per_target": True}, np.stack([y, X[:, 0] ** 2], axis=1)
+        settings = {"criterion": name}
         target = np.sign(y) if "hinge" in loss else y
 
         def run(rows, kind=kind, loss=loss, settings=settings, target=target):
@@ -196,18 +193,15 @@ def criteria(flags) -> list[dict]:
 
 def _gap(mine, other) -> float:
     """The largest relative difference of what two searches chose by."""
-    if hasattr(mine, "best_lam_"):
-        assert (mine.best_lam_ == other.best_lam_).all()
-        one, two = mine.best_target_scores_, other.best_target_scores_
-    else:
-        name = "criterion" if "criterion" in mine.cv_results_ else "mean_test_score"
-        one, two = (search.cv_results_[name] for search in (mine, other))
+    name = "criterion" if "criterion" in mine.cv_results_ else "mean_test_score"
+    one, two = (search.cv_results_[name] for search in (mine, other))
     return float(np.abs(one - two).max() / np.abs(two).max())
 
 
 def side_by_side(flags) -> list[dict]:
     """Two processes that each have the device and a kernel at a time."""
     from onefit import KernelRegressor, KernelSearchCV
+    from onefit.config import config_context
 
     n = 300 if flags.quick else 10_000
     X, y = sample(n)
@@ -221,8 +215,8 @@ def side_by_side(flags) -> list[dict]:
             continue
 
         def run(device=device):
-            search = KernelSearchCV(KernelRegressor(), grid, cv=CV, device=device)
-            return search.fit(X, y)
+            with config_context(device=device):
+                return KernelSearchCV(KernelRegressor(), grid, cv=CV).fit(X, y)
 
         times = []
         for _ in range(2):  # processes, libraries and contexts start in the first turn

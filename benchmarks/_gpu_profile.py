@@ -113,6 +113,7 @@ def curve(flags) -> list[dict]:
     from sklearn.model_selection import GridSearchCV, KFold
 
     from onefit import KernelRegressor, KernelSearchCV
+    from onefit.config import config_context
 
     sizes = [500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000]
     sizes = sizes[:3] if flags.quick else sizes
@@ -120,7 +121,8 @@ def curve(flags) -> list[dict]:
 
     def onefit(device, X, y):
         machine = KernelRegressor(gamma=0.1)
-        return KernelSearchCV(machine, {"lam": lams}, cv=cv, device=device, refit=False).fit(X, y)
+        with config_context(device=device):
+            return KernelSearchCV(machine, {"lam": lams}, cv=cv, refit=False).fit(X, y)
 
     def grid(X, y):
         alphas = {"alpha": 0.9 * len(y) * lams}

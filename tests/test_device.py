@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, heldout_predict, plan
+from onefit.config import config_context, set_config
 from onefit.folds import Folds
 from onefit.gram import device as gram_device
 from onefit.heldout import Block, Eigen, Iterative
@@ -369,14 +370,27 @@ def test_what_is_not_computed_there_is_refused_by_name(there):
 
 def test_devices_that_are_not_there():
     X, Y = sample()
-    with pytest.raises(ValueError, match="device='gpu' is not known"):
-        KernelSearchCV(KernelRegressor(), GRID, device="gpu").fit(X, Y)
-    with pytest.raises(ValueError, match="CUDA device"):
-        KernelSearchCV(KernelRegressor(), GRID, device="cuda:77").fit(X, Y)
-    with warnings.catch_warnings():
+    search = KernelSearchCV(KernelRegressor(), GRID)
+    for name, words in (("gpu", "device='gpu' is not known"), ("cuda:77", "CUDA device")):
+        with config_context(device=name), pytest.raises(ValueError, match=words):
+            search.fit(X, Y)
+    with config_context(device="cpu"), warnings.catch_warnings():
         warnings.simplefilter("error")
-        on_cpu = KernelSearchCV(KernelRegressor(), GRID, device="cpu").fit(sp.csr_array(X), Y)
-    assert on_cpu.best_score_ > 0.0
+        assert search.fit(sp.csr_array(X), Y).best_score_ > 0.0
+
+
+def test_the_device_of_a_process_and_of_a_context():
+    X, Y = sample()
+    search = KernelSearchCV(KernelRegressor(), GRID)
+    set_config(device="gpu")
+    try:
+        with pytest.raises(ValueError, match="device='gpu' is not known"):
+            search.fit(X, Y)
+        with config_context(device=None):
+            search.fit(X, Y)
+    finally:
+        set_config(device=None)
+    assert search.fit(X, Y).best_score_ > 0.0
 
 
 def test_arrays_of_two_devices_do_not_mix():

@@ -15,13 +15,14 @@ import pytest
 from registries import sample
 from sklearn.base import clone
 
-from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.criteria import CRITERIA, InfluenceLoo, KernelStability, kernel_stability
 from onefit.criteria.stability import smoothed_stability
 from onefit.gram import DeviceGram
 from onefit.kernels import Gaussian
 from onefit.linalg import is_elsewhere, to_host
-from onefit.search.objective import ByGradient
+from onefit.search import Interval
+from onefit.search_gradient import KernelGradientSearchCV
 
 N = 32
 GRID = {"gamma": [0.2, 0.6], "lam": [1e-3, 1e-1]}
@@ -94,14 +95,15 @@ def test_criteria_of_features(name, approximation):
 def test_a_lam_for_each_target(library):
     X, y, s = data()
     Y, there = np.stack([y, 50.0 * X[:, 0] + 9.0 * y], axis=1), bring(library)
-    search = KernelSearchCV(KernelRegressor(), GRID, cv=3, lam_per_target=True)
-    wanted = search.fit(X, Y, sample_weight=s)
-    lams, scores, values = wanted.best_lam_, wanted.best_target_scores_, wanted.predict(X)
-    found = search.fit(there(X), there(Y), sample_weight=there(s))
-    assert (found.best_lam_ == lams).all()
-    np.testing.assert_allclose(found.best_target_scores_, scores, rtol=1e-8)
-    assert is_elsewhere(found.best_estimator_.dual_coef_)
-    np.testing.assert_allclose(to_host(found.predict(there(X))), values, atol=1e-7)
+    search = KernelSearchCV(KernelRegressor(), GRID, cv=3)
+    wanted = search.fit(X, Y, sample_weight=s).fit_per_target(X, Y, s)
+    search.fit(there(X), there(Y), sample_weight=there(s))
+    found = search.fit_per_target(there(X), there(Y), there(s))
+    assert (found.lams == wanted.lams).all()
+    np.testing.assert_allclose(found.scores, wanted.scores, rtol=1e-8)
+    assert is_elsewhere(found.estimator.dual_coef_)
+    values = to_host(found.estimator.predict(there(X)))
+    np.testing.assert_allclose(values, wanted.estimator.predict(X), atol=1e-7)
 
 
 class Sum:
@@ -154,7 +156,6 @@ TURNS = [
     (KernelClassifier(loss="squared_hinge"), GRID, {"criterion": "radius_margin"}),
     (REGRESSOR, LAM, {}),
     (REGRESSOR, LAM, {"criterion": "gcv"}),
-    (REGRESSOR, GRID, {"lam_per_target": True}),
 ]
 
 
@@ -174,7 +175,6 @@ def test_no_kernel_matrix_outlives_its_turn(machine, grid, settings, monkeypatch
 
     monkeypatch.setattr(DeviceGram, "_whole", watched)
     X, y, _ = data("squared" if machine is REGRESSOR else "log")
-    y = np.stack([y, X[:, 0]], axis=1) if "lam_per_target" in settings else y
     gc.collect()
     gc.disable()
     try:
@@ -192,9 +192,9 @@ def test_no_kernel_matrix_outlives_its_turn(machine, grid, settings, monkeypatch
 def test_searches_by_gradient_follow_kernel_stability():
     X, y, _ = data()
     grid = {"gamma": Interval(1e-2, 1e1), "lam": Interval(1e-4, 1e0)}
-    how = {"search": ByGradient(starts=1, steps=2), "criterion": KernelStability(0.1), "cv": 3}
+    how = {"starts": 1, "steps": 2, "criterion": KernelStability(0.1), "cv": 3}
     wanted, found = (
-        KernelSearchCV(REGRESSOR, grid, **how).fit(rows, y).best_params_
+        KernelGradientSearchCV(REGRESSOR, grid, **how).fit(rows, y).best_params_
         for rows in (X, bring("torch")(X))
     )
     for name in ("gamma", "lam"):

@@ -14,6 +14,7 @@ from registries import CLASSIFIERS, LOSS_IDS, LOSSES, REGRESSORS, sample
 from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, heldout_predict, linalg
+from onefit.config import config_context
 from onefit.folds import Folds
 from onefit.kernels import Gaussian, Laplace, Polynomial
 from onefit.linalg import arrays_of, device
@@ -180,8 +181,9 @@ def test_a_search_on_a_named_device_comes_home(loss):
     machine = kind(loss=loss, approximation="nystrom", n_components=SIZE)
     scoring = "neg_mean_squared_error" if loss == "squared" else None
     wanted = KernelSearchCV(machine, grid, cv=3, scoring=scoring).fit(X, y)
-    search = KernelSearchCV(machine, grid, cv=3, scoring=scoring, device="torch:cpu")
-    text = search.explain(X, y)
+    search = KernelSearchCV(machine, grid, cv=3, scoring=scoring)
+    with config_context(device="torch:cpu"):
+        text = search.explain(X, y)
     assert "Plan on device cpu" in text
     shown = [line for line in text.splitlines() if "iB  " in line]
     names = {"gram", "refit"} if loss == "squared" else {"exact", "limit", "refit"}

@@ -7,15 +7,8 @@ import pytest
 from registries import CLASSIFIERS, REGRESSORS, sample
 from sklearn.base import clone
 
-from onefit import (
-    KernelClassifier,
-    KernelRegressor,
-    KernelSearchCV,
-    asymptotic_variance,
-    cv_loo_stability,
-    heldout_predict,
-    influence,
-)
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, heldout_predict
+from onefit.diagnostics import asymptotic_variance, cv_loo_stability, influence
 from onefit.folds import leave_one_out
 from onefit.heldout import Influence
 from onefit.losses import MissingDerivativeError

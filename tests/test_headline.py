@@ -23,6 +23,7 @@ from sklearn.preprocessing import scale
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, select
 from onefit.quantiles import neg_pinball_loss, pinball_loss
+from onefit.scoring import one_standard_error
 from onefit.uncertainty.score_interval import inflation, range_of, score_interval
 
 X, y = load_diabetes(return_X_y=True, scaled=False)
@@ -74,7 +75,7 @@ def test_standard_errors_of_pooled_scores_are_those_of_rows():
     expected = squares.std(ddof=1) / np.sqrt(y.size)
     table = search.cv_results_
     assert table["se_test_score"][search.best_index_] == pytest.approx(expected, rel=1e-5)
-    one_se = searched(cv=LeaveOneOut(), scoring=ROOT, aggregate="pooled", rule="one_se")
+    one_se = searched(cv=LeaveOneOut(), scoring=ROOT, aggregate="pooled", refit=one_standard_error)
     assert one_se.best_params_["lam"] == 1e-2
 
 
@@ -187,10 +188,13 @@ def test_a_scorer_that_does_not_take_all_rows():
 
 
 def test_searches_without_a_headline():
-    assert not hasattr(searched(lam_per_target=True), "headline_")
-    assert not hasattr(searched(refit=lambda table: 0), "headline_")
-    several = searched(scoring={"a": "r2", "b": ROOT}, refit="b", keep_heldout="none").headline_
+    several = searched(scoring={"a": "r2", "b": ROOT}, refit="b").headline_
     assert several.score < -1.0
+
+
+def test_a_headline_of_a_winner_by_a_function():
+    chosen = searched(refit=lambda table: 0)
+    assert chosen.headline_.score == pytest.approx(r2_score(y, chosen.heldout_.predictions))
 
 
 def test_several_targets_and_weights_of_rows():

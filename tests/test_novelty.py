@@ -7,8 +7,9 @@ import pytest
 from scipy.sparse import csr_matrix
 from sklearn.model_selection import GroupKFold, KFold
 
-from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, novelty
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.kernels import Gaussian, Linear, OnColumns, PerFeature, Polynomial
+from onefit.uncertainty import novelty
 
 random = np.random.default_rng(0)
 X = random.normal(size=(60, 3))

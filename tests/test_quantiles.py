@@ -8,13 +8,14 @@ from sklearn.metrics import make_scorer, mean_pinball_loss
 from sklearn.model_selection import LeaveOneOut
 
 from onefit import (
+    KernelGradientSearchCV,
     KernelRegressor,
     KernelSearchCV,
     heldout_predict,
-    influence,
     nested_cv,
     predict_interval,
 )
+from onefit.diagnostics import influence
 from onefit.losses import Expectile, Quantile
 from onefit.quantiles import (
     crossings,
@@ -146,9 +147,10 @@ def test_levels_and_widths_are_searched():
     X, y = data(30)
     grid = {"level": [LEVELS, 0.5], "delta": [0.01, 0.1], "lam": [1e-3, 1e-2]}
     base = KernelRegressor("quantile", gamma=1.0)
-    search = KernelSearchCV(base, grid, cv=4, scoring=neg_pinball_loss, keep_heldout="all")
+    search = KernelSearchCV(base, grid, cv=4, scoring=neg_pinball_loss)
     search.fit(X, y)
-    for params, held in zip(search.cv_results_["params"], search.heldouts_, strict=True):
+    for i, params in enumerate(search.cv_results_["params"]):
+        held = search.heldout(i)
         alone = heldout_predict(base.set_params(**params), X, y, cv=4, method="refit")
         assert held.values == pytest.approx(alone.values, abs=1e-7)
 
@@ -157,7 +159,7 @@ def test_the_gradient_follows_the_rounded_loss_of_the_levels():
     X, y = data(24)
     ranges = {"gamma": Interval(0.3, 1.0), "lam": Interval(1e-2, 1e-1)}
     base = KernelRegressor("quantile", level=[0.2, 0.8], delta=0.2)
-    search = KernelSearchCV(base, ranges, cv=2, search="gradient").fit(X, y)
+    search = KernelGradientSearchCV(base, ranges, cv=2).fit(X, y)
     assert search.descents_
     assert all(one.last <= one.first for one in search.descents_)
 
@@ -243,9 +245,9 @@ def test_criteria_judge_a_quantile_by_its_level(criterion, delta):
     """By the pinball loss where widths differ from lambda to lambda, else by the rounded one."""
     X, y = data(30)
     base = KernelRegressor("quantile", level=0.9, delta=delta, gamma=1.0)
-    options = {"cv": LeaveOneOut(), "scoring": neg_pinball_loss, "keep_heldout": "all"}
+    options = {"cv": LeaveOneOut(), "scoring": neg_pinball_loss}
     search = KernelSearchCV(base, {"lam": [1e-2, 1e-1]}, criterion=criterion, **options).fit(X, y)
-    pinball = [pinball_loss(y, held.predictions, 0.9) for held in search.heldouts_]
+    pinball = [pinball_loss(y, search.heldout(i).predictions, 0.9) for i in range(2)]
     gap = pinball - search.cv_results_["criterion"]
     if delta == "mad":
         assert gap == pytest.approx(0.0, abs=1e-6)

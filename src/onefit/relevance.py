@@ -86,8 +86,8 @@ def relevance(
 
     Parameters
     ----------
-    search : KernelSearchCV
-        With ``gamma=Interval(..., per_feature=True)`` and ``search="gradient"``, fitted to X and y.
+    search : KernelGradientSearchCV
+        With ``gamma=Interval(..., per_feature=True)``, fitted to X and y.
     X, y : rows and targets
     cv : int, splitter or iterable, default=5
         The parts: the search is repeated on the training rows of each split. Its own ``cv`` must
@@ -104,11 +104,13 @@ def relevance(
     Examples
     --------
     >>> import numpy as np
-    >>> from onefit import Interval, KernelRegressor, KernelSearchCV, relevance
+    >>> from onefit import KernelGradientSearchCV, KernelRegressor
+    >>> from onefit.relevance import relevance
+    >>> from onefit.search import Interval
     >>> X = np.random.default_rng(0).normal(size=(80, 3))
     >>> y = np.sin(2 * X[:, 1])
     >>> grid = {"gamma": Interval(1e-3, 1e1, per_feature=True), "lam": Interval(1e-6, 1.0, 5)}
-    >>> search = KernelSearchCV(KernelRegressor(), grid, search="gradient").fit(X, y)
+    >>> search = KernelGradientSearchCV(KernelRegressor(), grid).fit(X, y)
     >>> found = relevance(search, X, y, cv=3)
     >>> int(found.order[0]), bool(found.low[1] > 0.9)
     (1, True)

@@ -16,6 +16,7 @@ from sklearn.utils import indexable
 from onefit import plan
 from onefit._describe import describe, digest
 from onefit._indexing import n_rows
+from onefit.config import get_config as onefit_config
 from onefit.folds import Folds
 from onefit.journal import Journal
 from onefit.kernels import as_rows
@@ -115,14 +116,12 @@ def explain_pipeline(search: Any, X: Any, y: Any, groups: Any) -> plan.Explanati
 
 def _check_options(search: Any) -> None:
     """Refuse what works on one full-sample fit, naming both sides."""
-    name = type(search.estimator).__name__
+    name, device = type(search.estimator).__name__, onefit_config()["device"]
     refused = {
         f"method={search.method!r}": search.method not in ("auto", "refit", "exact"),
         f"criterion={search.criterion!r}": search.criterion != "cv",
-        f"search={search.search!r}": search.search != "grid",
-        "lam_per_target=True": search.lam_per_target,
-        f"device={search.device!r}": search.device is not None,
-        f"probabilities={search.probabilities!r}": search.probabilities is not None,
+        type(search).__name__: search._descent is not None,
+        f"device={device!r}": device is not None,
     }
     for option, asked in refused.items():
         if asked:

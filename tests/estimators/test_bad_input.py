@@ -9,7 +9,8 @@ from registries import sample
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
-from onefit import FitError, KernelClassifier, KernelRegressor
+from onefit import KernelClassifier, KernelRegressor
+from onefit.fit import FitError
 from onefit.losses import Huber, Log
 
 BOTH = [(KernelRegressor, "regression"), (KernelClassifier, "classification")]

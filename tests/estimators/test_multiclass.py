@@ -13,7 +13,8 @@ from sklearn.multiclass import OneVsOneClassifier
 from sklearn.svm import SVC
 from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
 
-from onefit import KernelClassifier, KernelSearchCV, heldout_predict, influence
+from onefit import KernelClassifier, KernelSearchCV, heldout_predict
+from onefit.diagnostics import influence
 from onefit.folds import Folds
 from onefit.gradient import cv_gradient
 
@@ -107,8 +108,9 @@ def test_searches_over_pairs_and_weights_are_those_of_gridsearchcv():
         assert ours.best_params_ == theirs.best_params_
         assert ours.cv_results_["exact"].all()
     weights = {"class_weight": [None, "balanced", {"ash": 3.0, "oak": 0.5}]}
-    ours = KernelSearchCV(base, grid | weights, cv=cv, keep_heldout="all").fit(X, y)
-    for params, held in zip(ours.cv_results_["params"], ours.heldouts_, strict=True):
+    ours = KernelSearchCV(base, grid | weights, cv=cv).fit(X, y)
+    for i, params in enumerate(ours.cv_results_["params"]):
+        held = ours.heldout(i)
         plain = base.set_params(**params | {"class_weight": None})
         s = compute_sample_weight(params["class_weight"], y)
         alone = heldout_predict(plain, X, y, cv=cv, sample_weight=s, method="refit")

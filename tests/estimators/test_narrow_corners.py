@@ -12,8 +12,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC, SVR
 
-from onefit import FitError, KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.estimators import _base
+from onefit.fit import FitError
 from onefit.losses.widened import widened_loss
 from onefit.stream import newton
 

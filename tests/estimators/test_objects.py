@@ -17,9 +17,9 @@ from onefit import (
     KernelRegressor,
     KernelSearchCV,
     heldout_predict,
-    influence,
     predict_interval,
 )
+from onefit.diagnostics import influence
 from onefit.estimators.unused import UnusedParameterWarning
 from onefit.kernels import CallableKernel, Gaussian, WeightedSum
 

@@ -11,11 +11,13 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_iris, make_friedman1
 
-from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, influence
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.diagnostics import influence
 from onefit.heldout import Influence
 from onefit.report import compare_criteria, write_report
 from onefit.report.facts import Facts
 from onefit.report.sections import sections
+from onefit.scoring import one_standard_error
 
 pytest.importorskip("jinja2")
 
@@ -236,7 +238,7 @@ def test_the_edge_of_the_grid_is_told(regression, tmp_path):
     [
         {"method": "race", "estimator": KernelRegressor(loss="huber")},
         {"refit": False},
-        {"rule": "one_se"},
+        {"refit": one_standard_error},
         {"aggregate": "median"},
         {"param_grid": {"loss": ["huber", "squared"], "lam": [1e-2, 1.0]}},
         {"param_grid": {"gamma": ["scale", 0.1], "lam": [1e-2, 1.0]}},

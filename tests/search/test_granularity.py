@@ -9,10 +9,11 @@ import pytest
 from registries import sample
 from sklearn.model_selection import KFold
 
-from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.criteria import granularity
 from onefit.heldout import Influence
 from onefit.kernels import Gaussian
+from onefit.search import Interval
 from onefit.search.granularity import search_granularity
 
 X, y = sample("classification", n=60)

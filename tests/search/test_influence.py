@@ -25,10 +25,11 @@ def make(order=3, **options):
 def test_granularity_goes_with_cv_and_method(accuracy):
     """epsilon-BIF by hand; values are those of the same folds, machine by machine."""
     folds, order = granularity(accuracy, lam=1.0, delta=0.01)
-    found = make(order, cv=folds, keep_heldout="all").fit(X, y)
+    found = make(order, cv=folds).fit(X, y)
     assert (found.n_splits_, found.heldout_.order) == (folds, order)
     assert set(found.cv_results_["method"]) == {"influence"}
-    for params, held in zip(found.cv_results_["params"], found.heldouts_, strict=True):
+    for i, params in enumerate(found.cv_results_["params"]):
+        held = found.heldout(i)
         machine = clone(found.estimator).set_params(**params)
         alone = heldout_predict(machine, X, y, cv=folds, method=Influence(order=order))
         np.testing.assert_allclose(held.predictions, alone.predictions, rtol=1e-9, atol=1e-12)

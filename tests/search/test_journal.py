@@ -26,20 +26,14 @@ from sklearn.datasets import make_classification, make_friedman1
 from sklearn.model_selection import KFold
 
 import onefit
-from onefit import (
-    Interval,
-    KernelClassifier,
-    KernelRegressor,
-    KernelSearchCV,
-    _version,
-    coarse_to_fine,
-)
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, _version
 from onefit._describe import describe
 from onefit.heldout import Block, Influence, Prepared
 from onefit.journal import JournalError
 from onefit.linalg import LinAlgError
 from onefit.losses import Huber
-from onefit.search import workers
+from onefit.scoring import one_standard_error
+from onefit.search import Interval, coarse_to_fine, workers
 
 X, y = make_friedman1(40, random_state=0)
 Z, labels = make_classification(60, random_state=0)
@@ -101,8 +95,7 @@ def ran(monkeypatch):
     [
         {},
         {"method": "eigen", "scoring": ["r2", "neg_max_error"], "refit": "r2"},
-        {"aggregate": "pooled", "keep_heldout": "all"},
-        {"lam_per_target": True},
+        {"aggregate": "pooled"},
         {"method": "race"},
     ],
 )
@@ -229,7 +222,7 @@ def test_settings_that_do_not_matter_do_not_matter(tmp_path, ran):
     path = tmp_path / "journal"
     make(path).fit(X, y)
     ran.clear()
-    make(path, n_jobs=1, rule="one_se", keep_heldout="all", verbose=0).fit(X.tolist(), y.tolist())
+    make(path, n_jobs=1, refit=one_standard_error, verbose=0).fit(X.tolist(), y.tolist())
     assert ran == []
 
 
@@ -406,7 +399,6 @@ def test_lams_by_a_direct_method_and_an_iteration_are_not_mixed(tmp_path, ran, m
 @pytest.mark.parametrize(
     "options",
     [
-        {"lam_per_target": True},
         {"method": "race"},
         {"criterion": "gcv"},
         {"aggregate": "pooled"},
@@ -420,16 +412,12 @@ def test_lams_by_a_direct_method_and_an_iteration_are_not_mixed(tmp_path, ran, m
 def test_every_search_continues_with_more_lams(tmp_path, ran, monkeypatch, options):
     choose_only(monkeypatch, "block")
     path = tmp_path / "journal"
-    targets = np.column_stack([y, X[:, 0] + 0.01 * y]) if "lam_per_target" in options else y
-    make(path, **options).fit(X, targets)
+    make(path, **options).fit(X, y)
     ran.clear()
     grid = GRID | {"lam": [1e-4, 1e-3, 1e-1, 1.0]}
-    found = make(path, **options).set_params(param_grid=grid).fit(X, targets)
+    found = make(path, **options).set_params(param_grid=grid).fit(X, y)
     assert not set(ran) & wanted(GRID) or options == {"method": "race"}
-    expected = make(**options).set_params(param_grid=grid).fit(X, targets)
-    check_close(found, expected)
-    if "lam_per_target" in options:
-        np.testing.assert_array_equal(found.best_lam_, expected.best_lam_)
+    check_close(found, make(**options).set_params(param_grid=grid).fit(X, y))
 
 
 def test_a_race_limits_what_it_has_to_only_once(tmp_path, ran, monkeypatch):

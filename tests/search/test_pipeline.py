@@ -234,9 +234,7 @@ def test_error_score():
     assert (search.cv_results_["split1_test_score"] > -5.0).all()
 
 
-@pytest.mark.parametrize(
-    "options", [{"method": "limit"}, {"criterion": "gcv"}, {"lam_per_target": True}]
-)
+@pytest.mark.parametrize("options", [{"method": "limit"}, {"criterion": "gcv"}])
 def test_refused_with_both_names(options):
     model = make_pipeline(StandardScaler(), KernelRegressor())
     with pytest.raises(ValueError, match=r"does not work with a Pipeline"):

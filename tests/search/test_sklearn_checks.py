@@ -8,7 +8,7 @@ from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 GRID = {"lam": [1e-3, 1e-1]}
 SEARCHES = [
     KernelSearchCV(KernelRegressor(), GRID, cv=2),
-    KernelSearchCV(KernelClassifier(), {"lam": [1e-1]}, cv=2, probabilities="sigmoid"),
+    KernelSearchCV(KernelClassifier(), {"lam": [1e-1]}, cv=2),
 ]
 
 

@@ -15,9 +15,10 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import KFold
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.decide import CalibratedKernelClassifier
 from onefit.journal import JournalError
 from onefit.norms import target_scale
-from onefit.scoring import Metric
+from onefit.scoring import Metric, one_standard_error
 from onefit.search.continuous import Interval
 from onefit.stream import HashKFold, open_rows, run
 from onefit.stream.by_column import spread_over
@@ -141,7 +142,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], Any, dict[str, Any]]] = {
         KernelRegressor(**NYSTROM, keep_landmarks=True),
         {"kernel": ["rbf", "linear"], "lam": [1e-3, 1e-1]},
         ["y", "z"],
-        {"rule": "one_se", "weight": "w"},
+        {"refit": one_standard_error, "weight": "w"},
     ),
     "two classes": (KernelClassifier(**NYSTROM), GRID, "two", {"aggregate": "median"}),
     "three classes": (KernelClassifier(**NYSTROM), {"lam": [1e-3, 1e-1]}, "three", {}),
@@ -328,8 +329,6 @@ def test_a_lambda_that_fails_has_a_reason(data: Data, monkeypatch: pytest.Monkey
     ("options", "target", "words"),
     [
         ({"cv": KFold(3)}, "y", "HashKFold"),
-        ({"keep_heldout": "all"}, "y", "keep_heldout='all' needs"),
-        ({"lam_per_target": True}, "y", "lam_per_target=True needs"),
         ({"estimator": KernelRegressor()}, "y", "approximation='nystrom'"),
         ({"estimator": KernelRegressor(loss="huber", **NYSTROM)}, "y", "a width of 'mad'"),
         (
@@ -411,20 +410,21 @@ def test_more_rows_than_there_is_room_for(data: Data, monkeypatch: pytest.Monkey
     for name in ("heldout_", "headline_"):
         with pytest.raises(AttributeError, match=rf"'{name}': held-out values of 900 .* 100 rows"):
             getattr(search, name)
-    assert not hasattr(search.set_params(keep_heldout="none").fit(data.source("y")), "heldout_")
-    assert search.set_params(keep_heldout="best").fit(data.source("y")).heldout_.values.size == N
+    with pytest.raises(ValueError, match="kept for the winner only"):
+        search.heldout(0)
+    assert search.fit(data.source("y")).heldout_.values.size == N
 
 
 def test_probabilities_of_streamed_rows(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = KernelClassifier(approximation="nystrom", n_components=20, gamma=0.3)
-    search = KernelSearchCV(machine, {"lam": [1e-3]}, cv=CV, probabilities="sigmoid")
-    found = search.fit(data.source("two")).predict_proba(data.X)
-    plain = search.set_params(probabilities=None).fit(data.source("two"))
-    np.testing.assert_allclose(found, plain.calibrate("sigmoid").predict_proba(data.X))
-    monkeypatch.setattr("onefit.search.streamed.MAX_KEPT_ELEMENTS", 10)
-    with pytest.warns(UserWarning, match="the winner has no probabilities: held-out values of 900"):
-        search.set_params(probabilities="sigmoid").fit(data.source("two"))
-    assert not hasattr(search, "predict_proba")
+    search = KernelSearchCV(machine, {"lam": [1e-3]}, cv=CV).fit(data.source("two"))
+    held = search.heldout_
+    expected = CalibratedKernelClassifier.from_heldout(search.best_estimator_, held)
+    found = search.calibrate("sigmoid").predict_proba(data.X)
+    np.testing.assert_array_equal(found, expected.predict_proba(data.X))
+    monkeypatch.setattr("onefit.search.streamed.ROOM", 10)
+    with pytest.raises(AttributeError, match="'heldout_': held-out values of 900"):
+        search.fit(data.source("two")).calibrate()
 
 
 def test_filtered_rows_are_counted_in_their_order(data: Data) -> None:

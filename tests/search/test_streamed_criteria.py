@@ -92,7 +92,7 @@ def test_criteria_are_those_in_memory(
     machine, criterion, target, weight = CASES[name]
     y, s = frame[target].to_numpy(), None if weight is None else frame[weight].to_numpy()
     grid = GRID if machine.scaling == "mean" else GRID | {"lam": [N * lam for lam in GRID["lam"]]}
-    search = KernelSearchCV(machine, grid, cv=CV, criterion=criterion, keep_heldout="none")
+    search = KernelSearchCV(machine, grid, cv=CV, criterion=criterion)
     search.fit(rows_of(frame), y, sample_weight=s)
     expected, best = search.cv_results_["criterion"], search.best_params_
     search.fit(open_rows(rows_of(frame), y, sample_weight=s))

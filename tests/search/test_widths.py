@@ -12,9 +12,10 @@ from sklearn.datasets import load_diabetes
 from sklearn.model_selection import GridSearchCV, KFold, LeaveOneOut, RepeatedKFold, TimeSeriesSplit
 from sklearn.preprocessing import StandardScaler
 
-from onefit import Interval, KernelRegressor, KernelSearchCV, influence, predict_interval
+from onefit import KernelGradientSearchCV, KernelRegressor, KernelSearchCV, predict_interval
 from onefit.criteria import InfluenceLoo, KernelStability
-from onefit.diagnostics import cv_loo_stability
+from onefit.diagnostics import cv_loo_stability, influence
+from onefit.search import Interval
 
 N = 60
 HUBER, TUBE, QUANTILE = (
@@ -43,7 +44,7 @@ def searched(machine, data, cv, method, weights=None, error="neg_mean_absolute_e
     X, y = data
     params = {} if weights is None else {"sample_weight": weights}
     grid = {"lam": [1e-3, 1e-1]}
-    kept = {"method": method, "keep_heldout": "all"}
+    kept = {"method": method}
     ours = KernelSearchCV(machine, grid, cv=cv, scoring=error, **kept).fit(X, y, **params)
     theirs = GridSearchCV(machine, grid, cv=cv, scoring=error, refit=False).fit(X, y, **params)
     columns = [f"split{k}_test_score" for k in range(theirs.n_splits_)]
@@ -52,7 +53,7 @@ def searched(machine, data, cv, method, weights=None, error="neg_mean_absolute_e
 
 def assert_exact_is_equal(machine, data, cv, method, weights=None):
     search, ours, theirs = searched(machine, data, cv, method, weights)
-    exact = np.array([held.exact for held in search.heldouts_]).T
+    exact = np.array([search.heldout(i).exact for i in range(2)]).T
     np.testing.assert_allclose(np.array(ours)[exact], np.array(theirs)[exact], atol=2e-6)
     if method != "limit":
         assert exact.all()
@@ -96,7 +97,7 @@ def test_intercepts_scalings_weights_and_splits(loss, options, cv, weights):
 def test_several_levels_have_a_width_for_each_split():
     machine = KernelRegressor(loss="quantile", level=(0.2, 0.7), gamma=0.05)
     search, ours, theirs = searched(machine, spoilt(), KFold(5), "exact", error=None)
-    assert np.array([held.exact for held in search.heldouts_]).all()
+    assert np.array([search.heldout(i).exact for i in range(2)]).all()
     np.testing.assert_allclose(ours, theirs, atol=2e-6)
 
 
@@ -114,11 +115,11 @@ def test_held_out_targets_change_nothing():
     X, y = diabetes()
     other = y.copy()
     other[:12] = 1e3
-    grid, kept = {"lam": [1e-2]}, {"method": "refit", "keep_heldout": "all"}
+    grid, kept = {"lam": [1e-2]}, {"method": "refit"}
     for loss in (HUBER, TUBE, QUANTILE):
         machine = KernelRegressor(gamma=0.05, **loss)
         values = [
-            KernelSearchCV(machine, grid, cv=KFold(5), **kept).fit(X, t).heldouts_[0].by_fold[0]
+            KernelSearchCV(machine, grid, cv=KFold(5), **kept).fit(X, t).heldout(0).by_fold[0]
             for t in (y, other)
         ]
         np.testing.assert_allclose(*values, rtol=1e-12)
@@ -139,8 +140,8 @@ def test_the_criterion_loo_is_that_of_honest_fits(loss):
 def test_kernel_stability_by_gradient(loss):
     X, y = diabetes()
     ranges = {"gamma": Interval(0.02, 0.2), "lam": Interval(1e-2, 1e-1)}
-    options = {"cv": 3, "search": "gradient", "criterion": KernelStability(1.0)}
-    search = KernelSearchCV(KernelRegressor(**loss), ranges, **options).fit(X, y)
+    options = {"cv": 3, "criterion": KernelStability(1.0)}
+    search = KernelGradientSearchCV(KernelRegressor(**loss), ranges, **options).fit(X, y)
     assert all(one.last <= one.first for one in search.descents_)
 
 

@@ -10,7 +10,8 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, heldout_predict, influence
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, heldout_predict
+from onefit.diagnostics import influence
 from onefit.search.continuous import Interval
 from onefit.stream import Fourier, Nystrom
 from onefit.uncertainty import predict_interval
@@ -94,7 +95,7 @@ def search(data):
     machine = KernelRegressor(approximation="nystrom", gamma=0.4)
     grid = {"n_components": [10, 40], "gamma": [0.1, 0.5], "lam": [1e-4, 1e-2, 1.0]}
     cv = KFold(5, shuffle=True, random_state=0)
-    return KernelSearchCV(machine, grid, cv=cv, keep_heldout="all").fit(*data)
+    return KernelSearchCV(machine, grid, cv=cv).fit(*data)
 
 
 def test_a_search_over_features(search, data):
@@ -105,7 +106,7 @@ def test_a_search_over_features(search, data):
     for i in (0, 7, 11):
         machine = clone(search.estimator).set_params(**search.cv_results_["params"][i])
         held = heldout_predict(machine, X, y, cv=search.cv)
-        np.testing.assert_allclose(held.predictions, search.heldouts_[i].predictions, atol=1e-10)
+        np.testing.assert_allclose(held.predictions, search.heldout(i).predictions, atol=1e-10)
     assert "40 features" in search.explain(X, y)
 
 
@@ -226,7 +227,6 @@ def test_splits_that_overlap(data):
         ({"method": "eigen"}, "method 'eigen' works on the whole kernel matrix"),
         ({"method": "iterative"}, "method 'iterative' works on the whole kernel matrix"),
         ({"method": "race"}, "method='race' works on the whole kernel matrix"),
-        ({"lam_per_target": True}, "lam_per_target=True works on the whole kernel matrix"),
     ],
 )
 def test_what_needs_the_whole_matrix_is_refused_by_name(data, options, message):

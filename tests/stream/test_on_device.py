@@ -11,9 +11,9 @@ import pytest
 from rows_everywhere import K, in_blocks
 from sklearn.base import clone
 
-from onefit import HashKFold, KernelClassifier, KernelRegressor, KernelSearchCV, linalg
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, linalg
 from onefit.kernels import Gaussian, Laplace
-from onefit.stream import open_rows, run
+from onefit.stream import HashKFold, open_rows, run
 from onefit.stream.features import nystrom_map
 from onefit.stream.fourier import fourier_map
 from onefit.stream.gram import Centre, MomentSums

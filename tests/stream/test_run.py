@@ -220,11 +220,12 @@ def test_ten_million_rows_in_two_gigabytes(tmp_path: Path, n_jobs: int) -> None:
 
 SEARCHED = """
 import numpy as np
-from onefit import HashKFold, KernelRegressor, KernelSearchCV
+from onefit import KernelRegressor, KernelSearchCV
+from onefit.stream import HashKFold
 
 machine = KernelRegressor(approximation="nystrom", n_components={features}, gamma=0.02)
 grid = {{"lam": np.geomspace(1e-6, 1e0, 5)}}
-search = KernelSearchCV(machine, grid, cv=HashKFold(5), keep_heldout="none")
+search = KernelSearchCV(machine, grid, cv=HashKFold(5))
 y = np.random.default_rng(1).normal(size={n})
 search.fit({path!r}, y)
 assert search.best_estimator_.landmarks_.shape == ({features}, {p})

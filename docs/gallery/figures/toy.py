@@ -12,9 +12,11 @@ import numpy as np
 from common import BLUE, COLOURS, GREY, RED
 from sklearn.model_selection import LeaveOneOut as EachRow
 
-from onefit import KernelRegressor, KernelSearchCV, heldout_predict, influence, robust_select
+from onefit import KernelRegressor, KernelSearchCV, heldout_predict
 from onefit.criteria import CvHat, InfluenceLoo, LeaveOneOut
+from onefit.diagnostics import influence
 from onefit.heldout import Influence
+from onefit.robust import robust_select
 
 LAM = 1e-3
 SIGMAS = np.linspace(0.5, 4.0, 36)

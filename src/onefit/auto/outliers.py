@@ -71,9 +71,7 @@ def robust_search(
     given = {"sample_weight": sample_weight, "groups": search.groups_}
     params = {name: value for name, value in given.items() if value is not None}
     least: KernelSearchCV = clone(search)
-    least.set_params(
-        criterion=AbsoluteErrors(), cv=search.heldout_.folds, journal=None, keep_heldout="best"
-    )
+    least.set_params(criterion=AbsoluteErrors(), cv=search.heldout_.folds, journal=None)
     late = _late(least, X, y, sample_weight, deadline)
     if late or not _fitted(least, X, y, params, deadline):
         return search, late or OVERDUE

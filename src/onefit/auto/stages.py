@@ -43,7 +43,7 @@ def plan_stages(planned: Planned, setup: Setup, shape: tuple[int, ...]) -> list[
         Stage("scores and headline", "always", scored),
         Stage("final fit", "always", plan.fit_estimate(work).seconds),
     ]
-    if planned.search.probabilities is not None:
+    if planned.calibrate is not None:
         stages.append(Stage("calibration", "always", rates.losses(10.0 * work.n).seconds))
     if planned.may_be_robust:
         when = "if there are outliers" + ("" if planned.deadline is None else " and time")

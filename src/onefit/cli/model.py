@@ -22,10 +22,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 import onefit
-from onefit import CalibratedKernelClassifier, KernelClassifier, KernelRegressor, kernels
+from onefit import KernelClassifier, KernelRegressor, kernels
 from onefit.choose.encode import make_pipeline
 from onefit.choose.familiar import Familiar
 from onefit.cli.skops_io import skops_io
+from onefit.decide import CalibratedKernelClassifier
 from onefit.files import CsvFormat, DataError, shortened
 from onefit.folds import Folds
 from onefit.plan.memory import GIB, available_memory

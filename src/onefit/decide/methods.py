@@ -110,10 +110,6 @@ class Decisions:
             raise ValueError(
                 "the search is over regressors; predict_interval has intervals for them"
             )
-        for name, option in (
-            ("best_estimator_", "refit=True"),
-            ("heldout_", "keep_heldout='best'"),
-        ):
-            if not hasattr(search, name):
-                raise ValueError(f"the search has no {name}; fit it with {option}")
+        if not hasattr(search, "best_estimator_"):
+            raise ValueError("the search has no best_estimator_; fit it with refit=True")
         return unwrap(search.best_estimator_), search.heldout_

@@ -47,7 +47,7 @@ def compare_criteria(
     Parameters
     ----------
     search : KernelSearchCV
-        Fitted. "kernel_stability" needs ``keep_heldout="all"``.
+        Fitted.
     X, y, sample_weight
         What it was fitted to.
     criteria : sequence of str or CriterionLike
@@ -82,9 +82,11 @@ def compare_criteria(
     check_consistent_length(rows, Y)
     for one in group:
         one.estimator._copy_data_attributes(first)
-    heldouts = getattr(search, "heldouts_", [None] * len(params))
+    heldouts: list[Any] = [None] * len(params)
+    if any(isinstance(criterion, OF_HELDOUTS) for criterion in wanted.values()):
+        heldouts = [search.heldout(i) for i in range(len(params))]
     for criterion in wanted.values():
-        _check(criterion, group, Y, s, heldouts)
+        _check(criterion, group, Y, s)
     found = {name: np.full(len(params), np.nan) for name in wanted}
     for job in jobs(group, rows, Y, s):
         approximation = job.models[0].spec.approximation
@@ -115,15 +117,8 @@ def _problem(model: CandidateModel, K: Array, Y: Array, s: Array) -> Problem:
     return model.spec.problem(K, Y, s)
 
 
-def _check(
-    criterion: CriterionLike, group: list[CandidateModel], Y: Array, s: Array, heldouts: list[Any]
-) -> None:
+def _check(criterion: CriterionLike, group: list[CandidateModel], Y: Array, s: Array) -> None:
     """Refuse what cannot be evaluated, before any work."""
-    if isinstance(criterion, OF_HELDOUTS) and heldouts[0] is None:
-        raise ValueError(
-            f"criterion {criterion.name!r} looks at the held-out values of every candidate; fit "
-            "the search with keep_heldout='all'"
-        )
     if hasattr(criterion, "check"):
         empty = np.empty((0, 0), dtype=Y.dtype)
         for model in group:

@@ -78,11 +78,6 @@ class Evaluated(ABC):
         return None
 
     @property
-    def values_at_hand(self) -> bool:
-        """Whether held-out values are known without another pass over the rows."""
-        return self.scoring is not None
-
-    @property
     def not_kept(self) -> str:
         """Why there are no held-out values of the winner; empty if there are."""
         return ""
@@ -94,6 +89,10 @@ class Evaluated(ABC):
     @abstractmethod
     def held_out(self, index: int) -> HeldOut:
         """The held-out values of a candidate, with targets and weights."""
+
+    def heldouts(self) -> list[HeldOut]:
+        """Those of every candidate; empty if these are not kept."""
+        return []
 
     @abstractmethod
     def judged_by(self, index: int, held: HeldOut) -> tuple[FitInputs, Scoring]:

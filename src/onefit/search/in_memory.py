@@ -16,11 +16,12 @@ from sklearn.utils import indexable
 
 from onefit._types import Array
 from onefit.callbacks import callbacks_of
+from onefit.config import get_config
 from onefit.estimators.device import HostData, model_to_host
 from onefit.estimators.unused import UnusedParameterWarning
 from onefit.heldout import HeldOut
 from onefit.plan import spread
-from onefit.scoring import ROW_METRICS
+from onefit.scoring import ROW_METRICS, one_standard_error
 from onefit.search import continuous
 from onefit.search.criterion import get_criterion, release
 from onefit.search.descend import Descent, descend
@@ -29,8 +30,6 @@ from onefit.search.explore import Explorer
 from onefit.search.grid import Job
 from onefit.search.inputs import FitInputs, only_weight, route
 from onefit.search.intervals import interval_columns, supports
-from onefit.search.objective import by_gradient
-from onefit.search.per_target import fit_targets
 from onefit.search.race import prove, race, racing
 from onefit.search.results import Results, heldout_of, tabulate
 from onefit.search.resume import Run, Runner, fingerprint, make_runner
@@ -58,7 +57,7 @@ class RowsInMemory(SearchRows):
         self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any, metric: Any
     ) -> None:
         self.search = search
-        self.host = host = HostData.of(search.device, X, y, params)
+        self.host = host = HostData.of(get_config()["device"], X, y, params)
         self.X, self.y = indexable(host.X, host.y)
         routed = route(search, scorers, host.params)
         self.weight = only_weight(routed.estimator.fit)
@@ -153,6 +152,9 @@ class EvaluatedInMemory(Evaluated):
         known = self.setup.spec_of(index).coding.decoders
         return replace(held, targets=self.given.y, sample_weight=self.given.weight, **known)
 
+    def heldouts(self) -> list[HeldOut]:
+        return [self.held_out(i) for i in range(len(self.setup.candidates))]
+
     def judged_by(self, index: int, held: HeldOut) -> tuple[FitInputs, Scoring]:
         return self.given, self.task.scoring
 
@@ -172,19 +174,8 @@ def make_task(
     if search.aggregate == "pooled":
         pooled = build(pooled=True)
     scoring = build(undefined=pooled is not None)
-    per_target = None
-    if search.lam_per_target:
-        if metric not in scoring.fast:
-            known = ", ".join(
-                func.__name__ for func, one in ROW_METRICS.items() if one.task == "regression"
-            )
-            raise ValueError(
-                f"lam_per_target=True needs a metric with a score for each target ({known}), "
-                f"not scoring={search.scoring!r}"
-            )
-        per_target = metric
     criterion = get_criterion(search.criterion, keep=setup.continuous)
-    return Task(setup.sample, scoring, pooled, search.aggregate, per_target, criterion)
+    return Task(setup.sample, scoring, pooled, search.aggregate, criterion)
 
 
 def _run(search: Any, setup: Setup, run: Run, context: Any) -> list[Outcome]:
@@ -246,7 +237,9 @@ def _race(
     if search._deadline is not None and search._deadline.left <= search._deadline.reserve:
         return outcomes  # those of the limit, flagged as not exact
     if how.proven:
-        return prove(setup.jobs, outcomes, totals, repair, task, metric, search.rule)
+        return prove(
+            setup.jobs, outcomes, totals, repair, task, metric, search.refit is one_standard_error
+        )
     return race(setup.jobs, outcomes, totals, repair)
 
 
@@ -254,8 +247,7 @@ def _descend(
     search: Any, setup: Setup, task: Task, run: Runner, outcomes: list[Outcome], metric: Any
 ) -> tuple[Setup, list[Outcome], list[Descent]]:
     """Further candidates, at the ends of descents from the best ones."""
-    how = by_gradient(search.search)
-    assert how is not None
+    how = search._descent
     results = _tabulated(search, setup, task, outcomes)
     return descend(setup, run, outcomes, values_of(results, metric), metric, how)
 
@@ -273,13 +265,10 @@ def fit_winner(
     task.call_on_fit_task_begin(estimator=search, X=X, y=y)
     start = time.perf_counter()
     best = clone(search.estimator).set_params(**clone(fitted["best_params_"], safe=False))
-    if search.lam_per_target:
-        fit_targets(best, fitted["best_lam_"], X, y, params["sample_weight"])
-    else:
-        with warnings.catch_warnings():
-            # a grid may pair a kernel with parameters of another, which the winner has too
-            warnings.simplefilter("ignore", UnusedParameterWarning)
-            best.fit(X, y, **params)
+    with warnings.catch_warnings():
+        # a grid may pair a kernel with parameters of another, which the winner has too
+        warnings.simplefilter("ignore", UnusedParameterWarning)
+        best.fit(X, y, **params)
     found = {"best_estimator_": best, "refit_time_": time.perf_counter() - start}
     if hasattr(best, "feature_names_in_"):
         found["feature_names_in_"] = best.feature_names_in_

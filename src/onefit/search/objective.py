@@ -40,7 +40,7 @@ from onefit.search.directions import Bandwidths, Direction, Mixture, make_direct
 from onefit.search.grid import CandidateModel
 from onefit.search.workers import Task
 
-__all__ = ["ByGradient", "Objective", "by_gradient"]
+__all__ = ["ByGradient", "Objective"]
 
 #: the corner of Huber's loss that stands for the absolute error, in standard deviations, and the
 #: width of the step that stands for the error rate
@@ -49,7 +49,7 @@ ABSOLUTE_CORNER_IN_SPREADS, ERROR_STEP_WIDTH = 0.1, 0.3
 
 @dataclass(frozen=True)
 class ByGradient:
-    """How a search goes down the gradient: ``search=ByGradient(...)``; "gradient" is the default.
+    """The parameters of a :class:`onefit.KernelGradientSearchCV` that are of its descents alone.
 
     Parameters
     ----------
@@ -77,13 +77,6 @@ class ByGradient:
                 continue
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
                 raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
-
-
-def by_gradient(search: Any) -> ByGradient | None:
-    """What a search's parameter says; None for a grid."""
-    if isinstance(search, ByGradient):
-        return search
-    return ByGradient() if search == "gradient" else None
 
 
 def _pointwise(task: Task, metric: str, model: CandidateModel) -> Pointwise:

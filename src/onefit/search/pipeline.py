@@ -424,7 +424,6 @@ def _outcome(
         steps=steps,
         order=None,
         reasons=reasons,
-        per_target=None,
         criterion=None,
         fit_seconds=seconds,
         score_seconds=(perf_counter() - start) / len(machine.lams),

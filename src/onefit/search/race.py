@@ -105,7 +105,7 @@ def prove(
     run: Callable[[list[Job]], list[Outcome]],
     task: Task,
     metric: str,
-    rule: str,
+    one_se: bool,
 ) -> list[Outcome]:
     """Repair the outcomes that bounds do not exclude.
 
@@ -116,14 +116,15 @@ def prove(
     task : Task
     metric : str
         The score.
-    rule : {"best", "one_se"}
+    one_se : bool
+        Whether the winner is that of :func:`onefit.scoring.one_standard_error`.
     """
     done = np.zeros(totals(outcomes).size, dtype=bool)
     while True:
         now = totals(outcomes)
         low, high = _ends(task, outcomes, metric, now, done)
         contenders = np.flatnonzero(~done & (high >= np.nanmax(low)))
-        if contenders.size == 0 and rule == "one_se":
+        if contenders.size == 0 and one_se:
             contenders = _near(outcomes, metric, now, low, high, done)
         if contenders.size == 0:
             return outcomes

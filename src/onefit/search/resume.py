@@ -183,7 +183,6 @@ def fingerprint(
         "criterion": describe(search.criterion),
         "method": describe(search.method),
         "aggregate": search.aggregate,
-        "lam_per_target": f"{search.lam_per_target}" + (f" by {metric}" if metric else ""),
     }
     words = search.estimator.spec().words()
     return about | {f"estimator.{name}": value for name, value in words.items()}

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from onefit import plan
 from onefit._indexing import n_rows
-from onefit._validation import check_choice, check_weights
+from onefit._validation import check_weights
 from onefit.criteria import KernelStability
 from onefit.criteria.base import Criterion as Own
 from onefit.folds import Folds, leave_one_out
@@ -37,7 +37,6 @@ from onefit.search.grid import (
     candidates,
     jobs,
 )
-from onefit.search.objective import by_gradient
 from onefit.search.race import racing
 from onefit.search.rows import Sample, arrange, compact
 from onefit.search.workers import Outcome, WorkerPlan
@@ -207,8 +206,8 @@ def set_up(
         _check_device(device, work, rows)
         if worker_plan.devices and (ranges or any(one.continuous for one in group)):
             raise ValueError(
-                f"device={search.device!r}: several devices share a list of kernels, not intervals "
-                "that are explored one step after the other; name one device"
+                f"device={','.join(devices)!r}: several devices share a list of kernels, "
+                "not intervals that are explored one step after the other; name one device"
             )
         sample = sample if worker_plan.devices else replace(sample, X=device.asarray(sample.X))
     planned, choices, works = _plan(work, chosen, criterion, sample, worker_plan, device)
@@ -227,8 +226,7 @@ def _check_features(search: Any) -> None:
     """Refuse what needs the whole kernel matrix."""
     refused = {
         f"method={search.method!r}": racing(search.method) is not None,
-        f"search={search.search!r}": by_gradient(search.search) is not None,
-        "lam_per_target=True": search.lam_per_target,
+        type(search).__name__: search._descent is not None,
     }
     for name, asked in refused.items():
         if asked:
@@ -251,27 +249,24 @@ def _settled(drawn: list[dict[str, Any]], search: Any, X: Any) -> list[dict[str,
 
 
 def _check_ranges(search: Any, ranges: dict[int, dict[str, Any]]) -> None:
-    how = by_gradient(search.search)
-    if how is None:
-        check_choice("search", search.search, ("grid", "gradient"))
+    how = search._descent
     if ranges and how is None:
         bank = "kernel" in next(iter(ranges.values()))
         name, what = ("kernel", "a Bank") if bank else ("gamma", "an Interval")
         raise ValueError(
-            f"param_grid has {what} for {name!r}, which needs search='gradient'; or give {name} a "
-            "list of values or, with n_iter, a distribution"
+            f"param_grid has {what} for {name!r}, which needs a KernelGradientSearchCV; or "
+            f"give {name} a list of values or, with n_iter, a distribution"
         )
     if how is not None and not ranges:
         raise ValueError(
-            "search='gradient' needs an Interval for gamma in param_grid, such as "
+            "KernelGradientSearchCV needs an Interval for gamma in param_grid, such as "
             "Interval(1e-4, 1e2), with per_feature=True for one gamma per column, or a Bank for "
             "kernel"
         )
-    if how is not None and (not _followable(search.criterion) or search.lam_per_target):
+    if how is not None and not _followable(search.criterion):
         raise ValueError(
-            "search='gradient' follows the cross-validated score or k-KS; it goes with "
-            "criterion='cv' or 'kernel_stability' (whose loss is a name or None), and without "
-            "lam_per_target"
+            "KernelGradientSearchCV follows the cross-validated score or k-KS; it goes with "
+            "criterion='cv' or 'kernel_stability' (whose loss is a name or None)"
         )
 
 
@@ -287,7 +282,8 @@ def _check_gamma(model: CandidateModel, ranges: dict[int, dict[str, Any]], s: Ar
         return
     if (s == 0.0).any():
         raise ValueError(
-            "search='gradient' needs positive sample weights; leave out the rows of weight zero"
+            "KernelGradientSearchCV needs positive sample weights; leave out the rows of "
+            "weight zero"
         )
     if "kernel" in own[0]:
         return

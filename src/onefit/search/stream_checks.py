@@ -31,14 +31,16 @@ BY_ROW = [repr(name) for name, one in CRITERIA.items() if isinstance(one, ByRow)
 
 def check_search(search: Any) -> None:
     """Refuse parameters of a search that need all rows in memory."""
+    if search._descent is not None:
+        raise ValueError(
+            f"{type(search).__name__} needs all rows in memory, but they are streamed; use "
+            "KernelSearchCV, or load the rows"
+        )
     refused = {
         "criterion": (
             not isinstance(get_criterion(search.criterion), ByRow | None),
             f"choose by {', '.join(BY_ROW)}, or by the score of the folds, criterion='cv'",
         ),
-        "search": (search.search != "grid", "search a grid"),
-        "lam_per_target": (search.lam_per_target, "search the targets one by one"),
-        "keep_heldout": (search.keep_heldout == "all", "keep those of the winner, 'best'"),
     }
     for name, (asked, advice) in refused.items():
         if asked:

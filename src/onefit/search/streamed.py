@@ -287,7 +287,6 @@ def _outcome(
         steps=found.steps.T,
         order=None,
         reasons=[a or b for a, b in zip(found.reasons, remarks, strict=True)],
-        per_target=None,
         criterion=criterion,
         fit_seconds=seconds / L,
         score_seconds=0.0,

@@ -35,7 +35,6 @@ from onefit.linalg import LinAlgError, arrays_of, is_elsewhere
 from onefit.linalg.device import Device
 from onefit.linalg.which import named_device
 from onefit.problem import Problem
-from onefit.scoring.aggregate import aggregate
 from onefit.search.criterion import CriterionLike, release
 from onefit.search.grid import CandidateModel, Job
 from onefit.search.rows import Sample
@@ -64,8 +63,6 @@ class Task:
         By split; of all test rows at once, if the aggregate wants that.
     how : str
         The aggregate.
-    per_target : str or None
-        The metric whose score of each target is wanted too.
     criterion : CriterionLike or None
     """
 
@@ -73,7 +70,6 @@ class Task:
     scoring: Scoring
     pooled: Scoring | None
     how: str
-    per_target: str | None = None
     criterion: CriterionLike | None = None
 
 
@@ -92,7 +88,6 @@ class Outcome:
     order : int or None
     reasons : list of str
         Why a candidate has no score, empty where it has one.
-    per_target : (L, q) array or None
     criterion : (L,) array or None
     full : (L, n + 1, q) array or None
         See :class:`onefit.heldout.HeldOutPath`.
@@ -111,7 +106,6 @@ class Outcome:
     steps: Array
     order: int | None
     reasons: list[str]
-    per_target: Array | None
     criterion: Array | None
     fit_seconds: float
     score_seconds: float
@@ -125,7 +119,6 @@ class Outcome:
             scores={name: one[places] for name, one in self.scores.items()},
             pooled={name: one[places] for name, one in self.pooled.items()},
             reasons=[self.reasons[i] for i in places],
-            per_target=None if self.per_target is None else self.per_target[places],
             criterion=None if self.criterion is None else self.criterion[places],
             full=None if self.full is None else self.full[places],
             **{
@@ -217,7 +210,6 @@ def run_model(
         steps=steps,
         order=held.order,
         reasons=reasons,
-        per_target=_by_target(task, held.values),
         criterion=criterion,
         fit_seconds=(seconds + fitted - start) * share,
         score_seconds=(perf_counter() - fitted) * share,
@@ -245,16 +237,6 @@ def _scatter(scores: dict[str, Array], done: Array) -> dict[str, Array]:
         full[name] = np.full((done.size, one.shape[1]), np.nan)
         full[name][done] = one
     return full
-
-
-def _by_target(task: Task, values: Array) -> Array | None:
-    if task.per_target is None:
-        return None
-    by_split = np.moveaxis(task.scoring.targets(task.per_target, values), 1, 2)
-    pooled = None
-    if task.pooled is not None:
-        pooled = task.pooled.targets(task.per_target, values)[:, 0]
-    return aggregate(task.how, by_split, np.diff(task.sample.folds.offsets), pooled)
 
 
 @dataclass(frozen=True)

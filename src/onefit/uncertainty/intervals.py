@@ -61,7 +61,7 @@ R_i to the ranked h^(k(i))(x) + R_i: conformalised quantile regression (Romano, 
 
 **Where coverage cannot hold.** It is on average over new rows, not at each x, nor for each group.
 Parameters chosen on the same rows make residuals somewhat too small, the more candidates there
-are. Rows unlike the training rows (:func:`onefit.novelty` finds them) are not exchangeable with
+are. Rows unlike the training rows (found by :func:`novelty`) are not exchangeable with
 them. Folds that are drawn by the sizes of groups (GroupKFold without shuffle) tie a group's fold
 to its size. Forecasts further ahead than the test sets of the splits reach, errors that grow with
 time, and changes after the last training row are outside of what forward residuals know.

@@ -88,7 +88,8 @@ def novelty(estimator: Any, X_new: Any) -> Novelty:
     Examples
     --------
     >>> import numpy as np
-    >>> from onefit import KernelRegressor, novelty
+    >>> from onefit import KernelRegressor
+    >>> from onefit.uncertainty import novelty
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> found = novelty(KernelRegressor().fit(X, X[:, 0]), [[0.0, 0.0], [30.0, 0.0]])
     >>> found.far
