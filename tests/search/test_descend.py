@@ -117,7 +117,7 @@ def test_a_journal_goes_on(tmp_path, one):
         ({"gamma": GAMMA}, {"criterion": "gcv"}, "goes with criterion='cv'"),
         ({"gamma": GAMMA}, {"search": "descent"}, "search='descent' is not known"),
         ({"lam": EACH}, {}, "one lam for all features"),
-        ({"degree": GAMMA}, {}, "has an Interval for 'degree'"),
+        ({"kernel__degree": GAMMA}, {}, "has an Interval for 'kernel__degree'"),
         ({"gamma": GAMMA, "kernel": ["linear"]}, {}, "does nothing with kernel='linear'"),
         ({"gamma": EACH, "kernel": ["poly"]}, {}, "takes a single gamma"),
         ({"gamma": GAMMA}, {"refit": lambda results: 0}, "needs one score to refine"),

@@ -102,8 +102,9 @@ def _pointwise(task: Task, metric: str, machine: Machine) -> Pointwise:
         return known[task.scoring.fast[metric][0].loss]
     if is_classifier(machine.estimator):
         return Log()
-    if machine.estimator.loss == "quantile":
-        return Quantile(machine.estimator.level, corner)
+    own = machine.estimator.spec().loss
+    if isinstance(own, Quantile):
+        return Quantile(own.level, corner)
     return Squared()
 
 
