@@ -21,6 +21,7 @@ import numpy as np
 from sklearn.base import clone
 
 from onefit.kernels import resolve_kernel
+from onefit.linalg.arrays import to_host
 
 __all__ = ["edge_reasons", "extended_grid", "fit_growing", "lam_limits", "winner_edges"]
 
@@ -96,7 +97,7 @@ def lam_limits(search: Any, X: Any) -> tuple[float, float]:
     best, estimator = search.best_params_, search.estimator
     winner = clone(estimator).set_params(**best)
     kernel = resolve_kernel(winner.kernel, X, winner.gamma)
-    size = float(np.mean(kernel.diag(X), dtype=np.float64))
+    size = float(np.mean(to_host(kernel.diag(X)), dtype=np.float64))
     size = (size if size > 0.0 else 1.0) * (X.shape[0] if estimator.scaling == "total" else 1)
     return LAM_ROUNDINGS * float(np.finfo(np.float64).eps) * size, LARGEST_LAM * size
 
