@@ -18,7 +18,7 @@ from onefit import (
 )
 from onefit.folds import leave_one_out
 from onefit.heldout import Influence
-from onefit.losses import EpsilonInsensitive, Huber, MissingDerivativeError
+from onefit.losses import EpsilonInsensitive, Huber, MissingDerivativeError, get_loss
 
 N = 16
 LAM = 0.05
@@ -320,11 +320,12 @@ def honest_stability(model, X, y, *losses, weight=None):
 def test_cv_loo_stability_by_refits(task, parameters):
     X, y = sample(task, n=N, seed=1)
     # every option occurs with half of the losses
-    plain = parameters["loss"] in ("squared", "epsilon_quadratic", "smoothed_hinge")
+    loss = get_loss(parameters["loss"], task).name
+    plain = loss in ("squared", "epsilon_quadratic", "smoothed_hinge")
     options = {} if plain else {"fit_intercept": False, "scaling": "total"}
     model = machine(task, parameters, **options)
-    margins = task == "classification" and parameters["loss"] != "squared"
-    level = parameters["loss"] in ("quantile", "expectile")
+    margins = task == "classification" and loss != "squared"
+    level = loss in ("quantile", "expectile")
     own = model._make_loss().value if margins or level else lambda y, u: abs(y - u)
     expected = honest_stability(model, X, y, own, lambda y, u: (y - u) ** 2)
     found = [cv_loo_stability(model, X, y), cv_loo_stability(model, X, y, loss="squared")]
