@@ -158,7 +158,7 @@ def fall_back(
     search.set_params(estimator=estimator, method=search.method if known else "auto")
     with_features = np.inf
     for size in FEATURE_COUNTS:
-        search.set_params(estimator__n_components=size)
+        search.set_params(estimator__approximation__n_components=size)
         setup = set_up(search, X, y, *_given(params))
         with_features, full = planned_seconds(setup)
         deadline.reserve = _reserved(setup, deadline)
@@ -214,10 +214,7 @@ def measure_whole(
 def _winner_alone(search: KernelSearchCV) -> KernelSearchCV:
     """A search of the winner's setting alone, with the whole kernel, on its folds."""
     params = clone(search.best_params_, safe=False)
-    estimator = clone(search.estimator).set_params(**params)
-    whole = type(estimator)()  # the defaults say nothing of features
-    names = ("approximation", "n_components", "keep_landmarks")
-    estimator.set_params(**{name: getattr(whole, name) for name in names})
+    estimator = clone(search.estimator).set_params(**params).set_params(approximation=None)
     return KernelSearchCV(
         estimator,
         {"lam": [estimator.lam]},

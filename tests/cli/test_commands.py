@@ -301,7 +301,7 @@ def test_thresholds_follow_the_spread_of_the_target(onefit, csv):
     done = onefit(*select, "--loss", "huber", "--folds", 3, "--format", "json")
     found = json.loads(done.stdout)
     assert found["candidates"] == 39
-    assert found["best"]["params"]["threshold"] > 0.1
+    assert found["best"]["params"]["loss__threshold"] > 0.1
 
 
 def test_explain_runs_nothing(onefit, csv, monkeypatch):

@@ -18,6 +18,7 @@ from onefit.report import compare_criteria, write_report
 from onefit.report.facts import Facts
 from onefit.report.sections import sections
 from onefit.scoring import one_standard_error
+from onefit.stream import Nystrom
 
 pytest.importorskip("jinja2")
 
@@ -335,7 +336,7 @@ def test_residuals_are_measured(regression, tmp_path):
 def test_a_page_of_many_rows_and_candidates_stays_small(tmp_path):
     many, target = make_friedman1(3000, random_state=0)
     grid = {"gamma": np.logspace(-3, 0, 3).tolist(), "lam": np.logspace(-6, 2, 400).tolist()}
-    estimator = KernelRegressor(approximation="nystrom", n_components=20)
+    estimator = KernelRegressor(approximation=Nystrom(20))
     search = KernelSearchCV(estimator, grid, cv=3).fit(many, target)
     text = make(tmp_path, search, y=target)[1]
     assert len(text.encode()) < 1_500_000

@@ -34,7 +34,7 @@ def find_relevance(auto: Any) -> Relevance:
         "lam": Interval(min(lams), max(lams), points=8),
         "kernel": [kernel],
     }
-    loss = {name: [best[name]] for name in ("loss", "threshold") if name in best}
+    loss = {name: [best[name]] for name in ("loss", "loss__threshold") if name in best}
     cv, _ = rules.choose_splits(5, len(y), auto._task, params.get("groups"), seed)
     # outliers made it choose by absolute errors
     scoring = search.scoring if search.criterion == "cv" else "neg_mean_absolute_error"

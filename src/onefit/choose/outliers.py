@@ -78,7 +78,7 @@ def robust_search(
     scale = mad(_residuals(least, y))
     if scale == 0.0:
         return least, ""
-    huber = {"loss": ["huber"], "threshold": [c * scale for c in MULTIPLES]}
+    huber = {"loss": ["huber"], "loss__threshold": [c * scale for c in MULTIPLES]}
     method = "limit" if least.estimator.approximation is not None else "auto"
     for gammas, lams in NEIGHBOURS:
         grid = _near(least, gammas, lams)

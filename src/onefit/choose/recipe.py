@@ -221,9 +221,9 @@ def _machine(task: str, y: Array, options: Options) -> Any:
     if options.approximation is not None:
         flag = options.word("approximation")
         check_choice(flag, options.approximation, APPROXIMATIONS)
-        given |= {"approximation": options.approximation, "random_state": options.seed}
-        if options.components is not None:
-            given["n_components"] = options.components
+        kind = APPROXIMATIONS[options.approximation]
+        size = {} if options.components is None else {"n_components": options.components}
+        given |= {"approximation": kind(**size), "random_state": options.seed}
     if task == "regression":
         return KernelRegressor(**given)
     return KernelClassifier(**given, class_weight=choose_class_weight(y, options))

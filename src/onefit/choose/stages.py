@@ -64,7 +64,7 @@ def _huber(recipe: Recipe) -> float:
     near = {name: list(values) for name, values in first.items()}
     if "gamma" in near:
         near["gamma"] = near["gamma"][: 2 * NEIGHBOURS[0][0] + 1]
-    huber = {"loss": ["huber"], "threshold": list(MULTIPLES)}
+    huber = {"loss": ["huber"], "loss__threshold": list(MULTIPLES)}
     method = "limit" if recipe.fallback is not None else "race"
     search.set_params(param_grid=[near | {"loss": ["squared"]}, near | huber], method=method)
     setup = set_up(search, recipe.Z, recipe.y, recipe.weights, {"groups": recipe.groups})

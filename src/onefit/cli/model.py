@@ -29,8 +29,10 @@ from onefit.cli.skops_io import skops_io
 from onefit.decide import CalibratedKernelClassifier
 from onefit.files import CsvFormat, DataError, shortened
 from onefit.folds import Folds
+from onefit.losses import LOSSES
 from onefit.plan.memory import GIB, available_memory
 from onefit.prepare import TablePreparer
+from onefit.stream.approximation import APPROXIMATIONS
 from onefit.stream.features import NystromMap
 from onefit.stream.fourier import FourierMap
 from onefit.tables import ColumnReader, Table, is_sparse
@@ -54,7 +56,14 @@ TRUSTED = (
     *(f"{getattr(kernels, name).__module__}.{name}" for name in KERNELS),
     *(
         f"{one.__module__}.{one.__name__}"
-        for one in (ColumnReader, FourierMap, NystromMap, TablePreparer)
+        for one in (
+            ColumnReader,
+            FourierMap,
+            NystromMap,
+            TablePreparer,
+            *LOSSES.values(),
+            *APPROXIMATIONS.values(),
+        )
     ),
 )
 
