@@ -47,14 +47,14 @@ class Familiar:
     units: int
 
     @classmethod
-    def of(cls, model: Any, preparer: Any, folds: Folds, groups: Any = None) -> Familiar:
+    def of(cls, model: Any, preparer: Any, folds: Folds | None, groups: Any = None) -> Familiar:
         """The training rows of a fitted model, as the splits of its search compare them.
 
         New rows are compared with the rows that a classifier has coefficients for, with the
         landmarks of an approximation, and with all rows of others.
         """
         model = unwrap(model)
-        if model.approximation is not None:
+        if model.approximation is not None or folds is None:
             return cls.of_landmarks(model, preparer)
         units = folds.n if groups is None else np.unique(np.asarray(groups)).size
         rows = np.asarray(model.support_) if is_classifier(model) else None

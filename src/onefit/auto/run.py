@@ -55,6 +55,10 @@ class Planned:
         Parameters whose grids may grow: those that the caller did not give.
     seed : int
         For the sample of rows that narrows the candidates.
+    preparer : transformer or "passthrough"
+        Fitted; makes Z from rows as given.
+    missing : int
+        Number of missing values in the rows as given.
     """
 
     search: KernelSearchCV
@@ -70,6 +74,8 @@ class Planned:
     fallback: Fallback | None = None
     growing: tuple[str, ...] = ()
     seed: int = 0
+    preparer: Any = None
+    missing: int = 0
 
     @property
     def weights(self) -> Any:

@@ -7,34 +7,9 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from onefit.files import Reading
-    from onefit.tables import Table
-
-__all__ = ["Source", "as_file", "check_place"]
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a table comes from.
-
-    Attributes
-    ----------
-    name : str
-        Of the file.
-    reading : Reading or None
-        How it was read.
-    whole : Table or None
-        All rows, where the choice is made on a sample and the model is to be fitted to all.
-    """
-
-    name: str
-    reading: Reading | None = None
-    whole: Table | None = None
+__all__ = ["as_file", "check_place"]
 
 
 @contextmanager
