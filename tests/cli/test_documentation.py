@@ -75,7 +75,7 @@ def keys(value, path: str = "") -> set[str]:
 
 
 def test_the_schema_is_complete(onefit, csv):
-    select = ("select", csv, "--target", "price", "--kernel", "linear", "--compare", "gcv")
+    select = ("select", csv, "--target", "price", "--kernels", "linear", "--compare", "gcv")
     found = keys(json.loads(onefit(*select, "--format", "json").stdout)) - {"best", "data"}
     section = PAGE.partition("\n## JSON\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)

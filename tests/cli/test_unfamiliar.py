@@ -13,7 +13,7 @@ from sklearn.datasets import dump_svmlight_file
 from onefit import select
 from onefit.cli.errors import BAD_DATA
 
-SMALL = ("--kernel", "rbf", "--folds", 3)
+SMALL = ("--kernels", "rbf", "--cv", 3)
 
 
 @pytest.fixture(scope="module")
