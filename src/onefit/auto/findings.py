@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from onefit.files import shortened
 from onefit.report.facts import Facts
 
@@ -45,9 +47,21 @@ def _expected(facts: Facts, auto: Any) -> Iterator[str]:
     if headline.shares:
         ranked = sorted(headline.shares.items(), key=lambda one: -one[1])[:NAMED_CLASSES]
         more = f"; shares {', '.join(f'{name} ({share:.1%})' for name, share in ranked)}"
+    if facts.scale.label == "R²":
+        yield from _typical_error(auto)
     yield f"Baseline ({headline.baseline_name}): {facts.baseline:.4g}{shortened(more)}"
     if facts.verdict:
         yield f"Warning: {facts.verdict}"
+
+
+def _typical_error(auto: Any) -> Iterator[str]:
+    """The error in the unit of the target, of one target and rows of equal weight."""
+    y, held = auto._planned.y, getattr(auto.search_, "heldout_", None)
+    if held is None or y.ndim > 1 or y.shape != held.predictions.shape:
+        return
+    if auto._planned.weights is None:
+        error = np.sqrt(np.nanmean(np.square(y - held.predictions)))
+        yield f"Typical error: {error:.4g} in the unit of the target (root mean square)"
 
 
 def _exactness(facts: Facts) -> str:
