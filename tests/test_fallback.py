@@ -142,7 +142,7 @@ def test_outliers_are_answered_with_features_too(late: None) -> None:
 def test_no_time_left_is_said() -> None:
     search = select(X, y, minutes=1e-9)
     assert search.fallback_.whole is None
-    assert "no time is left" in search.fallback_.told()
+    assert "no time is left" in search.fallback_.describe()
 
 
 def test_the_command_line_tells_both(late: None, tmp_path: Any) -> None:
@@ -160,8 +160,8 @@ def test_the_command_line_tells_both(late: None, tmp_path: Any) -> None:
     found = json.loads(
         CliRunner().invoke(app, [*common, "--minutes", "10", "--format", "json"]).stdout
     )["fallback"]
-    assert found["components"] == 20
-    assert found["whole"]["score"] != found["whole"]["score_of_features"]
+    assert found["n_components"] == 20
+    assert found["whole"]["score"] != found["whole"]["features"]
     without = json.loads(CliRunner().invoke(app, [*common, "--format", "json"]).stdout)
     assert without["fallback"] is None
     both = CliRunner().invoke(app, [*common, "--minutes", "1", "--approximation", "nystrom"])

@@ -46,7 +46,7 @@ def test_copies_of_noise_do_not_look_like_signal(made):
     assert found.best_score_ < 0.2
     assert sides(found, np.arange(240) % 120)
     (note,) = [one for one in found.notes_ if "copies" in one]
-    assert "(row 120 equals row 0, say); copies are kept on one side of every split" in note
+    assert "(for example row 120 equals row 0); copies are kept on one side of every split" in note
     assert ("all columns but 'id'" in note) == (made == "with an id")
     assert note in {str(one.message) for one in said}
     assert note in found.summary()
@@ -99,7 +99,7 @@ def test_copies_on_the_command_line(onefit, tmp_path):
     assert done.exit_code == 0, done.stderr
     note = "120 of 240 rows are copies of an earlier row"
     assert f"note: {note}" in done.stderr
-    assert "(line 122 equals line 2, say)" in done.stderr
+    assert "(for example line 122 equals line 2)" in done.stderr
     found = json.loads(done.stdout)
     assert found["best"]["score"] < 0.2
     assert note in found["notes"][0]

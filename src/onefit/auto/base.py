@@ -101,7 +101,7 @@ class AutoKernel(BaseEstimator):
             from onefit.report.facts import Facts
 
             scale = Facts(self.search_).scale
-            print(planned.fallback.told(scale, scale.label), file=sys.stderr, flush=True)
+            print(planned.fallback.describe(scale, scale.label), file=sys.stderr, flush=True)
         verdict = self.search_.headline_.verdict()
         if verdict:
             warnings.warn(f"{verdict}; see headline_", stacklevel=2)
@@ -200,7 +200,7 @@ class AutoKernel(BaseEstimator):
         rows = self._checked_X(X)
         read = getattr(self.pipeline_.named_steps["prepare"], "read", None)
         novelty, notes = found.add(rows if read is None else read(rows))
-        return RowNotes(novelty, notes, found.told)
+        return RowNotes(novelty, notes, found.sentences)
 
     @property
     def familiar_(self) -> Familiar:

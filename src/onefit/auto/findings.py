@@ -37,7 +37,7 @@ def _expected(facts: Facts, auto: Any) -> Iterator[str]:
         "candidates)"
     )
     if auto.fallback_ is not None:
-        yield f"Features: {auto.fallback_.told(facts.scale, facts.scale.label)}"
+        yield f"Features: {auto.fallback_.describe(facts.scale, facts.scale.label)}"
     headline = facts.headline
     if headline is None:
         return

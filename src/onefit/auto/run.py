@@ -166,7 +166,7 @@ class Planned:
         if self.deadline is not None and self.deadline.cut:
             self.reasons.append(f"with Huber's loss {self.deadline.cut}")
         if not late:
-            self.reasons.append(outliers.told(part, search))
+            self.reasons.append(outliers.describe(part, search))
         self.search = search
 
     def _measure_features(self) -> None:

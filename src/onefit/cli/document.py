@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from onefit._version import __version__
-from onefit.fallback import Fallback
 from onefit.report.criteria import verdicts
 from onefit.report.facts import Facts
 
-__all__ = ["as_json", "selection_document"]
+__all__ = ["RANKED", "as_json", "selection_document"]
 
 #: candidates in the ranking
 RANKED = 10
@@ -48,7 +48,7 @@ def selection_document(auto: Any, data: dict[str, Any], seconds: float) -> dict[
             "estimated_seconds": facts.speed_up.chosen,
             "estimated_refit_seconds": facts.speed_up.refit,
         },
-        "fallback": None if auto.fallback_ is None else _fallback(auto.fallback_),
+        "fallback": None if auto.fallback_ is None else asdict(auto.fallback_),
     }  # fmt: skip
 
 
@@ -87,29 +87,6 @@ def _candidate(facts: Facts, i: int) -> dict[str, Any]:
     }
     if "criterion" in table:
         found["criterion"] = float(table["criterion"][i])
-    return found
-
-
-def _fallback(fallen: Fallback) -> dict[str, Any]:
-    """Why features were taken, and how far they are from the whole kernel."""
-    found: dict[str, Any] = {
-        "why": fallen.why,
-        "planned_seconds": fallen.planned,
-        "allowed_seconds": fallen.allowed,
-        "components": fallen.n_components,
-        "told": fallen.told(),
-        "whole": None,
-    }
-    if fallen.whole is not None:
-        one = fallen.whole
-        found["whole"] = {
-            "score": one.score,
-            "score_of_features": one.features,
-            "held_out_difference": one.apart,
-            "method": one.method,
-            "exact": one.exact,
-            "seconds": one.seconds,
-        }
     return found
 
 

@@ -101,7 +101,7 @@ class Predicted:
 
 def show_unfamiliar(found: Unfamiliar) -> None:
     """On stderr, a sentence for whatever is unlike the training rows."""
-    for sentence in found.told:
+    for sentence in found.sentences:
         typer.echo(f"warning: {sentence}", err=True)
 
 

@@ -10,15 +10,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from onefit.auto.findings import findings, number
+from onefit.cli.document import RANKED
 from onefit.cli.run import Selected
 from onefit.files import shortened
 from onefit.report.criteria import verdicts
 from onefit.report.facts import Facts
 
 __all__ = ["show"]
-
-#: candidates in the ranking
-RANKED = 10
 
 
 def show(found: Selected) -> None:

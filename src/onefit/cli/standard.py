@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +16,9 @@ def as_file(data: Path) -> Iterator[Path]:
     if str(data) != "-":
         yield data
         return
+    import shutil
+    import tempfile
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "stdin.csv"
         with path.open("wb") as file:
