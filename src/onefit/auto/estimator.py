@@ -42,10 +42,11 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
     2. **Score.** R^2 of all held-out rows together.
     3. **Splits.** An int ``cv`` is that number of shuffled folds; with ``groups``, no group is on
        both sides of a split. Neither are copies of a row, equal in all columns and the target; a
-       note says how many there are.
-    4. **Candidates.** Kernels "rbf", "laplacian" (dense X only) and "linear", beyond 2,000 rows
-       "rbf" alone, with the bandwidths and lams of :func:`onefit.default_grid`; the squared loss,
-       for which one decomposition serves all lams.
+       note says how many there are. For rows in order of time pass a ``TimeSeriesSplit``.
+    4. **Candidates.** Kernels "rbf", "laplacian" (dense X only), "matern32" and "linear" with the
+       bandwidths and lams of :func:`onefit.default_grid`; with many rows, a race on a sample keeps
+       the kernels and bandwidths near the best (:mod:`onefit.candidates`), and a grid grows where
+       the winner is at its edge. The squared loss, for which one decomposition serves all lams.
     5. **Outliers** (one target). If more than 1 % of the winner's held-out residuals are further
        from their median than 5 times their scale (the MAD, JMLR 2008 eq. 18; for normal errors one
        in 1.7 million is), candidates are chosen by the mean absolute error instead: the squared
@@ -312,8 +313,9 @@ def select(
 ) -> Any:
     """Fit an :class:`AutoKernelRegressor` or an :class:`AutoKernelClassifier`, by the target.
 
-    Text, booleans, and whole numbers with at most 20 values, each in at least two rows, are labels;
-    other numbers, and several columns of them, are quantities.
+    Text, booleans, two different whole numbers, and codes of classes (0 to k - 1 or 1 to k, at most
+    20, each in at least two rows) are labels; other numbers, and several columns of them, are
+    quantities.
 
     Parameters
     ----------
@@ -342,11 +344,8 @@ def select(
     return auto.fit(X, y, groups=groups, sample_weight=sample_weight)
 
 
-#: parameters of one of the two estimators, and what the other task has instead
-OF_CLASSES = {
-    "calibrate": "predict_interval",
-    "class_weight": "sample_weight",
-}
+#: parameters of the classifier, and what a regression has instead
+OF_CLASSES = {"calibrate": "predict_interval", "class_weight": "sample_weight"}
 
 
 def make_auto(y: Any, task: str = "auto", **options: Any) -> tuple[Any, Array]:
