@@ -336,10 +336,10 @@ class _AutoKernel(BaseEstimator):
         about = {"task": self._task}
         if describe is not None:
             about = {"preprocessing": describe()} | about
-        if self.notes_:
-            about["notes"] = "; ".join(self.notes_)
         options["about"] = about | dict(options.get("about") or {})
-        return write_report(self.search_, path, **({"y": y} | options))
+        found: dict[str, Any] = {"y": y, "notes": self.notes_, "reasons": self.reasons_}
+        found["calibrated"] = self.best_estimator_
+        return write_report(self.search_, path, **(found | options))
 
     def summary(self) -> str:
         """The choice, its score beside the baseline, reasons and notes, a line each."""

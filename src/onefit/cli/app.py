@@ -13,7 +13,6 @@ import typer
 from onefit._version import __version__
 from onefit.cli import started
 from onefit.cli.arguments import Choice, Columns, Data, Format, Printing, Sample, Text, Writing
-from onefit.cli.compare import compare
 from onefit.cli.errors import clear_errors
 from onefit.cli.grouped import grouped
 from onefit.cli.standard import Source, as_file
@@ -165,9 +164,6 @@ def demo(
         from onefit.cli.demo import run
 
         run(report)
-
-
-app.command()(compare)
 
 
 def _read(path: Path, columns: Columns, text: Text, checked: bool) -> Any:
