@@ -274,16 +274,15 @@ class AutoKernel(BaseEstimator):
         done = self._planned
         about: dict[str, str] = {
             "features": f"{self.n_features_in_} columns, {done.Z.shape[1]} after encoding",
-            "missing values": str(done.missing or "none"),
         }
         describe = getattr(done.preparer, "describe", None)
         if describe is not None:
             about["preprocessing"] = describe()
         about["task"] = self._task
-        if self.notes_:
-            about["notes"] = "; ".join(self.notes_)
         options["about"] = about | dict(options.get("about") or {})
-        return write_report(self.search_, path, **({"y": done.y} | options))
+        found: dict[str, Any] = {"y": done.y, "notes": self.notes_, "reasons": self.reasons_}
+        found["calibrated"] = self.best_estimator_
+        return write_report(self.search_, path, **(found | options))
 
     def summary(self) -> str:
         """The choice, its score beside the baseline, reasons and notes, a line each."""
