@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +10,7 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from rows_everywhere import forget_pages
 from sklearn.base import is_classifier
 from sklearn.model_selection import KFold
 from watched import unread
@@ -272,14 +272,6 @@ def test_every_source_gives_it(
         with cluster.as_current():
             search.fit(dd.from_pandas(columns, npartitions=4), "y", groups="g")
     assert_alike(in_memory, search, data.X)
-
-
-def forget_pages(path: Path) -> None:
-    """Overwrite all values of a Parquet file, as if nothing had happened to it."""
-    data, times = path.read_bytes(), path.stat()
-    footer = int.from_bytes(data[-8:-4], "little") + 8
-    path.write_bytes(data[:4] + bytes(len(data) - footer - 4) + data[-footer:])
-    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
 def test_finished_passes_are_kept(data: Data, in_memory: KernelSearchCV, tmp_path: Path) -> None:
