@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import get_config
 from sklearn.base import clone
 from sklearn.utils import indexable
 
@@ -23,15 +22,15 @@ from onefit.predict import check_training
 from onefit.search.evaluation import SearchRows
 from onefit.search.in_memory import EvaluatedInMemory, fit_winner, make_task
 from onefit.search.inputs import Given, route
-from onefit.search.pipeline import (
-    Found,
-    PipelineSetup,
-    Work,
-    outcomes_of,
-    run_units,
-    settings_of,
+from onefit.search.pipeline import PipelineSetup, settings_of
+from onefit.search.pipeline_scores import outcomes_of
+from onefit.search.pipeline_units import Found, Work, run_units
+from onefit.search.preprocess import (
+    kernel_estimator,
+    kernel_path,
+    metadata_of_fit,
+    weight_name,
 )
-from onefit.search.preprocess import kernel_estimator, kernel_path
 from onefit.search.rows import Sample
 from onefit.search.setup import _draw
 from onefit.search.workers import Crew
@@ -57,7 +56,7 @@ class PipelineRows(SearchRows):
         self.search, self.scorers = search, scorers
         self.X, self.y = indexable(X, y)
         self.routed = routed = route(search, scorers, params)
-        self.fit_params = _for_kernel(search, dict(routed.estimator.fit))
+        self.fit_params = metadata_of_fit(search.estimator, dict(routed.estimator.fit))
         self.setup = _set_up(search, self.X, self.y, routed.splitter.split)
         score = routed.scorer.score
         self.task = make_task(search, self.setup, scorers, self.X, self.y, score, metric)
@@ -133,26 +132,9 @@ def _check_options(search: Any) -> None:
             )
 
 
-def _for_kernel(search: Any, params: dict[str, Any]) -> dict[str, Any]:
-    """Metadata for the estimator's fit; plain sample weights are those of the kernel estimator."""
-    if get_config()["enable_metadata_routing"]:
-        return params
-    weight = params.pop("sample_weight", None)
-    if weight is not None:
-        params[_weight_name(search)] = weight
-    return {name: value for name, value in params.items() if value is not None}
-
-
-def _weight_name(search: Any) -> str:
-    """The name under which the estimator's fit hands sample weights to the kernel estimator."""
-    path = kernel_path(search.estimator) or ()
-    # a TransformedTargetRegressor hands on what it is given; a Pipeline wants the name of a step
-    return "__".join([name for name in path if name != "regressor"] + ["sample_weight"])
-
-
 def _weight(search: Any, params: dict[str, Any]) -> Any:
     """The sample weights that the kernel estimator is given."""
-    return params.get(_weight_name(search), params.get("sample_weight"))
+    return params.get(weight_name(search.estimator), params.get("sample_weight"))
 
 
 def _set_up(search: Any, X: Any, y: Any, split_params: Any) -> PipelineSetup:
