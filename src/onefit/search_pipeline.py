@@ -19,6 +19,7 @@ from onefit.folds import Folds
 from onefit.journal import Journal
 from onefit.kernels import as_rows
 from onefit.predict import check_training
+from onefit.search.all_rows import all_rows_of
 from onefit.search.evaluation import SearchRows
 from onefit.search.in_memory import EvaluatedInMemory, fit_winner, make_task
 from onefit.search.inputs import Given, route
@@ -37,7 +38,13 @@ from onefit.search.workers import Crew
 
 Array = NDArray[Any]
 
-__all__ = ["PipelineRows", "as_kernel_search", "explain_pipeline"]
+__all__ = [
+    "PipelineRows",
+    "as_kernel_search",
+    "check_options",
+    "explain_pipeline",
+    "set_up_pipeline",
+]
 
 
 class PipelineRows(SearchRows):
@@ -52,12 +59,12 @@ class PipelineRows(SearchRows):
     def __init__(
         self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any, metric: Any
     ) -> None:
-        _check_options(search)
+        check_options(search)
         self.search, self.scorers = search, scorers
         self.X, self.y = indexable(X, y)
         self.routed = routed = route(search, scorers, params)
         self.fit_params = metadata_of_fit(search.estimator, dict(routed.estimator.fit))
-        self.setup = _set_up(search, self.X, self.y, routed.splitter.split)
+        self.setup = set_up_pipeline(search, self.X, self.y, routed.splitter.split)
         score = routed.scorer.score
         self.task = make_task(search, self.setup, scorers, self.X, self.y, score, metric)
         self.names = self.task.scoring.names
@@ -92,9 +99,9 @@ class PipelineRows(SearchRows):
 
 def explain_pipeline(search: Any, X: Any, y: Any, groups: Any) -> plan.Explanation:
     """What a fit would do: fits of the steps, kernel matrices and decompositions."""
-    _check_options(search)
+    check_options(search)
     X, y = indexable(X, y)
-    setup = _set_up(search, X, y, {"groups": groups})
+    setup = set_up_pipeline(search, X, y, {"groups": groups})
     k, steps = len(setup.folds), len(setup.settings)
     group = [one for setting in setup.settings for one in setting.machines]
     candidates = len(setup.candidates)
@@ -112,11 +119,13 @@ def explain_pipeline(search: Any, X: Any, y: Any, groups: Any) -> plan.Explanati
     return plan.Explanation(text, "")
 
 
-def _check_options(search: Any) -> None:
+def check_options(search: Any) -> None:
     """Refuse what works on one full-sample fit, naming both sides."""
     name = type(search.estimator).__name__
     refused = {
-        f"method={search.method!r}": search.method not in ("auto", "refit", "exact"),
+        f"method={search.method!r}": not (
+            search.method in ("auto", "refit", "exact") or all_rows_of(search.method)
+        ),
         f"criterion={search.criterion!r}": search.criterion != "cv",
         f"search={search.search!r}": search.search != "grid",
         "lam_per_target=True": search.lam_per_target,
@@ -137,7 +146,8 @@ def _weight(search: Any, params: dict[str, Any]) -> Any:
     return params.get(weight_name(search.estimator), params.get("sample_weight"))
 
 
-def _set_up(search: Any, X: Any, y: Any, split_params: Any) -> PipelineSetup:
+def set_up_pipeline(search: Any, X: Any, y: Any, split_params: Any) -> PipelineSetup:
+    """Draw the splits and check grid, targets and training parts, before any step is fitted."""
     candidates, group = settings_of(search)
     machine = clone(group[0].machines[0].estimator)
     Y = machine._code_targets(y, np.float64)

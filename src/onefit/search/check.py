@@ -10,6 +10,7 @@ from sklearn.metrics import get_scorer_names
 from onefit._validation import check_choice, suggest
 from onefit.estimators.accepted import check_accepted
 from onefit.scoring.aggregate import AGGREGATES, RULES
+from onefit.search.all_rows import all_rows_of
 from onefit.search.criterion import get_criterion
 from onefit.search.preprocess import is_wrapped
 from onefit.search.race import racing
@@ -23,6 +24,11 @@ def check_settings(search: Any) -> None:
     """Refuse parameters that are unknown or do not go together."""
     if not is_wrapped(search.estimator):
         check_accepted(search.estimator, "KernelSearchCV")
+        if all_rows_of(search.method):
+            raise ValueError(
+                "method='all_rows' is for a Pipeline, and says where its steps are fitted; "
+                f"{type(search.estimator).__name__} has no steps, leave it out"
+            )
     check_choice("aggregate", search.aggregate, AGGREGATES)
     check_choice("rule", search.rule, RULES)
     check_choice("keep_heldout", search.keep_heldout, KEEP)

@@ -38,7 +38,7 @@ CONVERSIONS = {
     ),
 }
 
-__all__ = ["Job", "Machine", "Planned", "candidates", "jobs", "jobs_by", "machines"]
+__all__ = ["Drawn", "Job", "Machine", "Planned", "candidates", "jobs", "jobs_by", "machines"]
 
 
 @dataclass(frozen=True)
@@ -79,6 +79,13 @@ class Job:
     kernel: Kernel
     machines: tuple[Machine, ...]
     tiled: bool = False
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A parameter grid whose candidates have been drawn and checked."""
+
+    candidates: list[dict[str, Any]]
 
 
 @dataclass(frozen=True)

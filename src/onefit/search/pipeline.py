@@ -40,6 +40,10 @@ class Setting:
     ----------
     estimator : the whole estimator, with a stand-in for the kernel estimator
     machines : list of Machine, whose indices are those of the candidates of the search
+    indices : list of int
+        The candidates, in the order of the search.
+    own : list of dict
+        Of each of these, the parameters of the kernel estimator that the grid sets.
     words : str
         The preprocessing in words, for journals.
     """
@@ -47,6 +51,8 @@ class Setting:
     estimator: Any
     machines: list[Machine]
     words: str
+    indices: list[int]
+    own: list[dict[str, Any]]
 
 
 def settings_of(search: Any) -> tuple[list[dict[str, Any]], list[Setting]]:
@@ -112,7 +118,7 @@ def _setting(search: Any, found: list[dict[str, Any]], indices: list[int], prefi
         replace(one, indices=tuple(indices[i] for i in one.indices)) for one in machines(leaf, own)
     ]
     stand_in = with_stand_in(whole)
-    return Setting(stand_in, group, describe(stand_in))
+    return Setting(stand_in, group, describe(stand_in), indices, own)
 
 
 @dataclass(frozen=True)
@@ -129,7 +135,8 @@ class PipelineSetup:
 
     continuous = False
 
-    def _of(self, index: int) -> Machine:
+    def group_of(self, index: int) -> Machine:
+        """The candidates that differ from this one in lam alone."""
         group = (one for setting in self.settings for one in setting.machines)
         return next(one for one in group if index in one.indices)
 
@@ -141,7 +148,7 @@ class PipelineSetup:
 
     def machine_of(self, index: int) -> Any:
         """The kernel estimator of a candidate, with all its parameters."""
-        one = self._of(index)
+        one = self.group_of(index)
         lam = one.lams[one.indices.index(index)]
         found = clone(one.estimator).set_params(lam=lam)
         found._copy_data_attributes(self.machine)

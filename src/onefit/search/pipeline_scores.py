@@ -55,7 +55,8 @@ def _outcome(
             scores[name] = np.full((some.size, one.shape[1]), np.nan)
             scores[name][some] = one
             scores[name][lost] = np.nan
-            scores[name][:, failed] = error_score
+            if failed.any():
+                scores[name][:, failed] = error_score
     if task.pooled is not None and done.any():
         for name, one in task.pooled.score(machine.estimator, values[done]).items():
             pooled[name] = np.full(done.size, np.nan)

@@ -29,7 +29,7 @@ from onefit.predict import check_training, make_method, make_planned, ridge_weig
 from onefit.problem import Problem
 from onefit.search.continuous import apart, expand, listed
 from onefit.search.criterion import Criterion, get_criterion
-from onefit.search.grid import Job, Machine, Planned, candidates, jobs, machines
+from onefit.search.grid import Drawn, Job, Machine, Planned, candidates, jobs, machines
 from onefit.search.objective import by_gradient
 from onefit.search.race import racing
 from onefit.search.rows import Sample, arrange, compact
@@ -161,8 +161,11 @@ def set_up(
     The data are NumPy's; with a device the rows go there once, in the order of work. Of several
     ``devices``, of which ``device`` is the first, each worker brings them to its own.
     """
-    grid = listed(search.param_grid)
-    drawn = candidates(search.estimator, grid, search.n_iter, search.random_state)
+    if isinstance(search.param_grid, Drawn):
+        drawn = search.param_grid.candidates
+    else:
+        grid = listed(search.param_grid)
+        drawn = candidates(search.estimator, grid, search.n_iter, search.random_state)
     found, intervals = expand(_settled(drawn, search, X))
     # a race begins with the limit of every candidate
     chosen = Limit(keep_full=True) if racing(search.method) else make_method(search.method)
