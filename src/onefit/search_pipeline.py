@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -21,7 +23,7 @@ from onefit.kernels import as_rows
 from onefit.predict import check_training
 from onefit.search.all_rows import all_rows_of
 from onefit.search.evaluation import SearchRows
-from onefit.search.in_memory import EvaluatedInMemory, fit_winner, make_task
+from onefit.search.in_memory import EvaluatedInMemory, ended, fit_winner, make_task
 from onefit.search.inputs import Given, route
 from onefit.search.pipeline import PipelineSetup, settings_of
 from onefit.search.pipeline_scores import outcomes_of
@@ -44,6 +46,7 @@ __all__ = [
     "check_options",
     "explain_pipeline",
     "set_up_pipeline",
+    "works_of",
 ]
 
 
@@ -72,7 +75,7 @@ class PipelineRows(SearchRows):
 
     def check(self, metric: Any) -> None:
         """Refuse what would not fit into memory."""
-        _check_memory(self.setup)
+        _check_memory(works_of(self.setup))
 
     def evaluate(self, metric: Any, context: Any) -> EvaluatedInMemory:
         """Fit the steps of every setting in every training part, and score the candidates."""
@@ -102,6 +105,7 @@ def explain_pipeline(search: Any, X: Any, y: Any, groups: Any) -> plan.Explanati
     check_options(search)
     X, y = indexable(X, y)
     setup = set_up_pipeline(search, X, y, {"groups": groups})
+    works = works_of(setup)
     k, steps = len(setup.folds), len(setup.settings)
     group = [one for setting in setup.settings for one in setting.machines]
     candidates = len(setup.candidates)
@@ -110,10 +114,11 @@ def explain_pipeline(search: Any, X: Any, y: Any, groups: Any) -> plan.Explanati
         f"{steps} settings of the preprocessing, fitted {steps * k} times\n"
         f"{len(group) * k} kernel matrices and decompositions or paths of solutions "
         f"(GridSearchCV: {candidates * k} fits)\n"
-        f"{setup.crew.workers} workers"
+        f"{setup.crew.workers} workers with {setup.crew.threads} BLAS threads\n"
+        f"{plan.explain_splits(works)}"
     )
     try:
-        _check_memory(setup)
+        _check_memory(works)
     except MemoryError as error:
         return plan.Explanation(text, str(error))
     return plan.Explanation(text, "")
@@ -162,12 +167,31 @@ def set_up_pipeline(search: Any, X: Any, y: Any, split_params: Any) -> PipelineS
     return PipelineSetup(candidates, machine, group, folds, Sample(rows, Y, s, folds), crew)
 
 
-def _check_memory(setup: PipelineSetup) -> None:
-    """Refuse what would not fit into memory: a few matrices of all rows per worker."""
-    Y, s = setup.sample.Y, setup.sample.s
-    machines = [one for setting in setup.settings for one in setting.machines]
-    for load in {one.estimator._workload(Y, s) for one in machines}:
-        plan.check_fit(load)
+def works_of(setup: PipelineSetup) -> dict[plan.Workload, plan.Estimate]:
+    """The distinct workloads of all splits and kernel estimators, with what they will cost."""
+    folds, crew, Y = setup.folds, setup.crew, setup.sample.Y
+    tests = [test.size for test in folds.test]
+    rows = max(train.size + test.size for train, test in folds)
+    counts: Counter[plan.Workload] = Counter()
+    for setting in setup.settings:
+        for one in setting.machines:
+            load = replace(
+                one.estimator._workload(Y, setup.sample.s),
+                n=rows,
+                lams=len(one.lams),
+                removed=(max(tests),),
+                workers=crew.workers,
+                threads=crew.threads,
+            )
+            counts[load] += len(folds)
+    loads = [replace(load, kernels=count) for load, count in counts.items()]
+    return {load: plan.split_estimate(load) for load in loads}
+
+
+def _check_memory(works: dict[plan.Workload, plan.Estimate]) -> None:
+    """Refuse what would not fit into memory, with all workers busy."""
+    for load, estimate in works.items():
+        plan.check_memory(load, estimate)
 
 
 def _fingerprint(search: Any, work: Work) -> dict[str, str]:
@@ -199,11 +223,12 @@ def _run(
             f"preprocessing, {k} splits, {setup.crew.workers} workers"
         )
     found: dict[tuple[int, int], Found] = {}
-    for i, split, one in run_units(work, setup.settings, setup.crew, journal):
-        found[i, split] = one
-        tasks[i * k + split].call_on_fit_task_end(estimator=search)
-        if search.verbose > 1:
-            print(f"[{len(found)}/{total}] setting {i}, split {split}: {one.seconds:.2g} s")
+    with ended(run_units(work, setup.settings, setup.crew, journal)) as units:
+        for i, split, one in units:
+            found[i, split] = one
+            tasks[i * k + split].call_on_fit_task_end(estimator=search)
+            if search.verbose > 1:
+                print(f"[{len(found)}/{total}] setting {i}, split {split}: {one.seconds:.2g} s")
     parent.call_on_fit_task_end(estimator=search)
     failures = [one.failed for one in found.values() if one.failed]
     if len(failures) == total:

@@ -31,7 +31,7 @@ from onefit.linalg import LinAlgError
 from onefit.search.grid import Machine, jobs
 from onefit.search.pipeline import Setting
 from onefit.search.preprocess import Preprocessed, StepError, preprocess
-from onefit.search.workers import Crew
+from onefit.search.workers import LARGE, Crew, limited
 
 Array = NDArray[Any]
 
@@ -144,6 +144,7 @@ def _on_kernels(
             values = predict_test(problem, np.array(machine.lams))
             # training rows of weight zero come before the test rows
             found[machine.indices] = replace(values, values=values.values[:, -m:])
+        del K, problem  # before the next one takes their memory
     return found
 
 
@@ -219,12 +220,7 @@ def run_units(
         return
     if journal is not None:
         journal.check_writable()
-    if crew.workers == 1:
-        done: Any = (_work(work, group[i], i, split) for i, split in left)
-    else:
-        parallel = Parallel(n_jobs=crew.workers, return_as="generator_unordered", batch_size=1)
-        done = parallel(delayed(_work)(work, group[i], i, split) for i, split in left)
-    for i, split, found in done:
+    for i, split, found in _run(work, group, left, crew):
         if journal is not None and not found.failed:
             for machine, values in zip(group[i].machines, found.values, strict=True):
                 lams = list(machine.lams)
@@ -233,8 +229,35 @@ def run_units(
         yield i, split, found
 
 
-def _work(work: Work, setting: Setting, i: int, split: int) -> tuple[int, int, Found]:
-    return i, split, run_unit(work, setting, split)
+def _run(
+    work: Work, group: list[Setting], left: list[tuple[int, int]], crew: Crew
+) -> Iterator[tuple[int, int, Found]]:
+    """Units one after the other in this process, or in workers.
+
+    A LAPACK call cannot be interrupted, so a single worker is another process where such a call
+    may take long.
+    """
+    alone = crew.workers == 1
+    if alone and work.folds.n <= LARGE:
+        yield from (_work(work, group[i], i, split, crew.threads) for i, split in left)
+        return
+    parallel = Parallel(
+        # one unit at a time needs a second worker, without which joblib stays in this process
+        n_jobs=max(2, crew.workers),
+        pre_dispatch=1 if alone else "2 * n_jobs",
+        return_as="generator_unordered" if crew.streams else "list",
+        batch_size=1,
+    )
+    inside = None if crew.shared else crew.threads
+    with limited(crew.threads if crew.shared else None):
+        yield from parallel(delayed(_work)(work, group[i], i, split, inside) for i, split in left)
+
+
+def _work(
+    work: Work, setting: Setting, i: int, split: int, threads: int | None
+) -> tuple[int, int, Found]:
+    with limited(threads):
+        return i, split, run_unit(work, setting, split)
 
 
 def _key(setting: Setting, machine: Machine, split: int) -> str:

@@ -50,7 +50,7 @@ LARGE = 3000
 #: rows up to which a worker keeps distances, a few megabytes, from job to job
 KEPT = 600
 
-__all__ = ["Crew", "Outcome", "Task", "run_job", "run_jobs", "run_machine"]
+__all__ = ["LARGE", "Crew", "Outcome", "Task", "limited", "run_job", "run_jobs", "run_machine"]
 
 
 @dataclass(frozen=True)
@@ -287,6 +287,12 @@ class Crew:
         few = workers == 1 and n is not None and n <= SMALL
         return cls(workers, 1 if few else _threads_each(workers), shared)
 
+    @property
+    def streams(self) -> bool:
+        """Whether joblib's active backend yields results as they are done."""
+        backend, _ = get_active_backend()
+        return bool(getattr(backend, "supports_return_generator", False))
+
     @classmethod
     def on(cls, devices: tuple[Any, ...], jobs: int) -> Crew:
         """A worker for each device; one alone is this process."""
@@ -308,7 +314,8 @@ def _threads_each(workers: int) -> int:
     return max(1, min(int(cpu_count()) // workers, max(pools, default=1)))
 
 
-def _limited(threads: int | None) -> AbstractContextManager[Any]:
+def limited(threads: int | None) -> AbstractContextManager[Any]:
+    """A context with so many BLAS threads; None leaves them as they are."""
     if threads is None:
         return nullcontext()
     limit: AbstractContextManager[Any] = _threads().limit(limits=threads)
@@ -335,7 +342,7 @@ def _distances(search: str, X: Any) -> Geometry:
 def _work(
     task: Task, job: Job, place: int, search: str, threads: int | None
 ) -> tuple[int, list[Outcome]]:
-    with _limited(threads):
+    with limited(threads):
         return place, run_job(task, job, _distances(search, task.sample.X))
 
 
@@ -346,22 +353,20 @@ def run_jobs(task: Task, jobs: list[Job], crew: Crew) -> Iterator[tuple[int, lis
         return
     alone = crew.workers == 1
     if alone and not _uninterruptible(task, jobs):
-        with _limited(crew.threads):
+        with limited(crew.threads):
             yield from _in_turn(task, jobs)
         return
-    backend, _ = get_active_backend()
-    streams = bool(getattr(backend, "supports_return_generator", False))
     parallel = Parallel(
         # one job at a time needs a second worker, without which joblib stays in this process
         n_jobs=max(2, crew.workers),
         pre_dispatch=1 if alone else "2 * n_jobs",
-        return_as="generator_unordered" if streams else "list",
+        return_as="generator_unordered" if crew.streams else "list",
         batch_size=1,
     )
     search = uuid4().hex
     inside = None if crew.shared else crew.threads
     try:
-        with _limited(crew.threads if crew.shared else None):
+        with limited(crew.threads if crew.shared else None):
             yield from parallel(
                 delayed(_work)(task, job, i, search, inside) for i, job in enumerate(jobs)
             )
@@ -392,7 +397,7 @@ def _work_there(
         device = named_device(name)
         assert device is not None
         sample = replace(task.sample, X=device.asarray(task.sample.X))
-        with _limited(threads):
+        with limited(threads):
             return place, run_job(replace(task, sample=sample), job)
     finally:
         free.put(name)
