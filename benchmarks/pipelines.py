@@ -4,7 +4,7 @@ Time is CPU time of the process in seconds, the contestants interleaved, the bes
 grid has 15 gammas, 20 lams and 10 folds. Both run a part of it and are extrapolated: some of the
 gammas, spread over their range, with all lams for KernelSearchCV (its cost is proportional to
 kernels) and with some of the lams, spread over theirs, for GridSearchCV (its cost is proportional
-to candidates). "all rows" is method="all_rows", which includes its check of the winner. "bound" is
+to candidates). "all rows" is method="all_rows" with "its ratio", the check of the winner included. "bound" is
 what cannot be avoided with one kernel matrix per fold: the matrix, and one tridiagonal form of the
 training block (KernelRidge) or one Cholesky factor per lam (SVC, SVR). "steps" is the mean number
 of Newton steps per fold and lam.
@@ -103,7 +103,7 @@ def contest(kind: str, n: int, some_gammas: int, some_lams: int, rounds: int = 2
         "KernelSearchCV": fast_s,
         "ratio": slow_s / fast_s,
         "all rows": flat_s,
-        "ratio, all rows": slow_s / flat_s,
+        "its ratio": slow_s / flat_s,
         "bound": bound(kind, X),
         "steps": steps,
     }
@@ -139,8 +139,8 @@ def optimism(name: str, steps: Any, model: Any, X: Any, y: Any) -> Row:
         "steps": name,
         "rows x columns": f"{X.shape[0]} x {X.shape[1]}",
         "uses y": "yes" if supervised else "no",
-        "score, all rows": a,
-        "score, in the folds": b,
+        "score (all rows)": a,
+        "score (in folds)": b,
         "error": honest.headline_.standard_error,
         "optimism": a - b,
     }
