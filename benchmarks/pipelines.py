@@ -1,13 +1,13 @@
 """Searches over pipelines: KernelSearchCV against GridSearchCV, and what all-rows steps gain.
 
-Time is CPU time of the process in seconds, the contestants interleaved, the best of two rounds. The
-grid has 15 gammas, 20 lams and 10 folds. Both run a part of it and are extrapolated: some of the
-gammas, spread over their range, with all lams for KernelSearchCV (its cost is proportional to
-kernels) and with some of the lams, spread over theirs, for GridSearchCV (its cost is proportional
-to candidates). "all rows" is method="all_rows" with "its ratio", the check of the winner included. "bound" is
-what cannot be avoided with one kernel matrix per fold: the matrix, and one tridiagonal form of the
-training block (KernelRidge) or one Cholesky factor per lam (SVC, SVR). "steps" is the mean number
-of Newton steps per fold and lam.
+Time is CPU time of the process in seconds, the contestants interleaved, the best of two rounds (of
+one at n = 2000). The grid has 15 gammas, 20 lams and 10 folds. Both run a part of it and are
+extrapolated: some of the gammas, spread over their range, with all lams for KernelSearchCV (its
+cost is proportional to kernels) and with some of the lams, spread over theirs, for GridSearchCV
+(its cost is proportional to candidates). "all rows" is method="all_rows", the check of the winner
+included, and "its ratio" that of GridSearchCV to it. "bound" is what cannot be avoided with one
+kernel matrix per fold: the matrix, and one tridiagonal form of the training block (KernelRidge) or
+one Cholesky factor per lam (SVC, SVR). "steps" is the mean number of Newton steps per fold and lam.
 
 Optimism is the best score with the steps fitted to all rows before the search, less that of the
 same candidate with the steps fitted in every training part. Scores are R^2 or accuracy of all
