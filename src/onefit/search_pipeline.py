@@ -137,12 +137,17 @@ def check_options(search: Any) -> None:
         f"device={search.device!r}": search.device is not None,
         f"probabilities={search.probabilities!r}": search.probabilities is not None,
     }
+    why = (
+        "method='all_rows' searches a grid by cross-validation"
+        if all_rows_of(search.method)
+        else "its steps are fitted in every training part, so that there is no single fit to all "
+        "rows to work on"
+    )
     for option, asked in refused.items():
         if asked:
             raise ValueError(
-                f"{option} does not work with a {name}: its steps are fitted in every training "
-                "part, so that there is no single fit to all rows to work on; leave it out, or "
-                "transform X first and search the kernel estimator alone"
+                f"{option} does not work with a {name}: {why}; leave it out, or transform X first "
+                "and search the kernel estimator alone"
             )
 
 
