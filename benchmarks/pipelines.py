@@ -6,8 +6,8 @@ extrapolated: some of the gammas, spread over their range, with all lams for Ker
 cost is proportional to kernels) and with some of the lams, spread over theirs, for GridSearchCV
 (its cost is proportional to candidates). "all rows" is method="all_rows", the check of the winner
 included, and "its ratio" that of GridSearchCV to it. "bound" is what cannot be avoided with one
-kernel matrix per fold: the matrix, and one tridiagonal form of the training block (KernelRidge) or
-one Cholesky factor per lam (SVC, SVR). "steps" is the mean number of Newton steps per fold and lam.
+kernel matrix per fold: the matrix, and for KernelRidge one tridiagonal form of the training block.
+What SVC and SVR take beyond it is Newton steps, whose mean number per fold and lam is "steps".
 
 Optimism is the best score with the steps fitted to all rows before the search, less that of the
 same candidate with the steps fitted in every training part. Scores are R^2 or accuracy of all
@@ -43,22 +43,17 @@ def data(n: int, classes: bool) -> tuple[Any, Any]:
 
 
 def bound(kind: str, X: Any) -> float:
-    """Seconds for the kernel matrices and the least that is factored of them, whole grid."""
+    """Seconds for the kernel matrices and, of KernelRidge, their tridiagonal forms; whole grid."""
     from scipy.linalg.lapack import dsytrd
     from sklearn.metrics.pairwise import rbf_kernel
 
-    from onefit.linalg import cholesky
-
     n = len(X)
     train = n * (FOLDS - 1) // FOLDS
-    K = rbf_kernel(X, gamma=0.05)
-    block = np.asfortranarray(K[:train, :train]) + np.eye(train)
-    made = min(cpu(lambda: rbf_kernel(X, gamma=0.05)) for _ in range(3))
+    seconds = min(cpu(lambda: rbf_kernel(X, gamma=0.05)) for _ in range(3))
     if kind == "KernelRidge":
-        factored = min(cpu(lambda: dsytrd(block, lower=1, lwork=32 * train)) for _ in range(3))
-    else:
-        factored = LAMS * min(cpu(lambda: cholesky(block.copy())) for _ in range(3))
-    return GAMMAS * FOLDS * (made + factored)
+        block = np.asfortranarray(rbf_kernel(X[:train], gamma=0.05))
+        seconds += min(cpu(lambda: dsytrd(block, lower=1, lwork=32 * train)) for _ in range(3))
+    return GAMMAS * FOLDS * seconds
 
 
 def contest(kind: str, n: int, some_gammas: int, some_lams: int, rounds: int = 2) -> Row:

@@ -82,9 +82,7 @@ def test_a_step_that_drops_test_rows():
             return rows if len(X) == 40 else rows[1:]
 
     model = make_pipeline(Drops(), KernelRegressor())
-    with pytest.raises(
-        ValueError, match=r"step 'drops' .*test part of split 0 has 20 rows, and 19"
-    ):
+    with pytest.raises(ValueError, match=r"step 'drops' .*test part of split 0 has 20 .* 19"):
         search(model).fit(X, Y)
 
 
