@@ -201,7 +201,7 @@ def write(flags: Any, name: str, title: str, rows: list[Row], paragraph: int) ->
     assert __doc__
     name, about = harness.stem(name, flags.quick), __doc__.split("\n\n")[paragraph].strip()
     harness.write_csv(flags.out, name, rows)
-    harness.write_report(flags.out, name, title, [("", f"{about}\n\n{harness.table(rows)}")])
+    harness.write_report(flags.out, name, title, [("Result", f"{about}\n\n{harness.table(rows)}")])
 
 
 def main() -> None:
