@@ -38,7 +38,7 @@ __all__ = [
 CALLS_PER_KERNEL, CALLS_PER_LAYOUT, CALLS_PER_LAMBDA = 120.0, 3.0, 40.0
 CALLS_PER_FOLD, CALLS_PER_ROW, CALLS_PER_NEWTON_STEP = 16.0, 0.3, 350.0
 
-#: a tridiagonal form, in eigendecompositions (benchmarks/pipelines.py)
+#: a tridiagonal form, in eigendecompositions
 TRIDIAGONAL_PER_EIGENDECOMPOSITION = 0.4
 
 #: steps assumed of Newton's method and of the repair of a leave-out, orders of an influence series
