@@ -9,6 +9,9 @@ import torch
 from _gpu import clocks, sample, timed
 from sklearn.model_selection import KFold
 
+from onefit.losses import Huber
+from onefit.stream import Nystrom
+
 CV = KFold(10, shuffle=True, random_state=0)
 
 
@@ -23,11 +26,10 @@ def _columns(n: int, seed: int = 0):
 def _machine(loss: str, components: int):
     from onefit import KernelClassifier, KernelRegressor
 
-    shared = {"approximation": "nystrom", "n_components": components, "gamma": 0.02, "loss": loss}
+    shared = {"approximation": Nystrom(components), "gamma": 0.02, "loss": loss}
     if loss == "squared":
         return KernelRegressor(**shared)
-    more = {"delta": 0.1} if loss == "smoothed_hinge" else {}
-    return KernelClassifier(**shared, **more)
+    return KernelClassifier(**shared)
 
 
 def _searched(loss: str, components: int, lams, X, y):
@@ -118,7 +120,7 @@ def _phases():
     """Where the time of a search in feature space may go."""
     from onefit.search import setup
     from onefit.stream import anyloss, expansion, side_by_side, squared
-    from onefit.stream.hessian import Factor
+    from onefit.stream.hessian import HessianFactor
     from onefit.stream.passes import Second
     from onefit.stream.ridge import Ridge
 
@@ -127,11 +129,11 @@ def _phases():
         (squared, "partitions", "parts of the rows"),
         (squared, "moments", "features and their sums"),
         (Ridge, "__init__", "small matrices: one reduction a split"),
-        (Ridge, "machines", "their machines"),
+        (Ridge, "models", "their models"),
         (expansion.FeatureGram, "values", "predictions"),
         (anyloss, "fit_primal", "fits to all rows"),
         (Second, "update", "gradients and Hessians"),
-        (Factor, "__init__", "factors of Hessians"),
+        (HessianFactor, "__init__", "factors of Hessians"),
         (side_by_side, "_newton", "steps of the splits"),
         (side_by_side, "step_lengths", "line searches of the splits"),
         (side_by_side, "certify", "bounds of the splits"),
@@ -151,7 +153,6 @@ def criteria(flags) -> list[dict]:
         "span": ("squared_hinge",), "radius_margin": ("squared_hinge",),
     }  # fmt: skip
     cases = [(name, loss) for name in CRITERIA for loss in own.get(name, squared)]
-    cases.append(("a lam for each target", "squared"))
     grid, found = {"gamma": [0.05, 0.2], "lam": [1e-4, 1e-2]}, []
     for name, loss in cases:
         if time.perf_counter() - flags.start > flags.budget:
@@ -162,15 +163,13 @@ def criteria(flags) -> list[dict]:
         X, y = sample(n)
         there = torch.tensor(X, device=flags.device)
         kind = KernelClassifier if "hinge" in loss else KernelRegressor
-        settings: dict = {"criterion": name}
-        if name not in CRITERIA:
-            settings, y = {"lam_per_target": True}, np.stack([y, X[:, 0] ** 2], axis=1)
+        settings = {"criterion": name}
         target = np.sign(y) if "hinge" in loss else y
 
         def run(rows, kind=kind, loss=loss, settings=settings, target=target):
             # the influence series expands around one loss, whose width has to be a number
-            width = {"threshold": 0.5} if loss == "huber" else {}
-            search = KernelSearchCV(kind(loss=loss, **width), grid, cv=CV, refit=False, **settings)
+            own = Huber(0.5) if loss == "huber" else loss
+            search = KernelSearchCV(kind(loss=own), grid, cv=CV, refit=False, **settings)
             return search.fit(rows, target)
 
         if not found:
@@ -196,18 +195,15 @@ def criteria(flags) -> list[dict]:
 
 def _gap(mine, other) -> float:
     """The largest relative difference of what two searches chose by."""
-    if hasattr(mine, "best_lam_"):
-        assert (mine.best_lam_ == other.best_lam_).all()
-        one, two = mine.best_target_scores_, other.best_target_scores_
-    else:
-        name = "criterion" if "criterion" in mine.cv_results_ else "mean_test_score"
-        one, two = (search.cv_results_[name] for search in (mine, other))
+    name = "criterion" if "criterion" in mine.cv_results_ else "mean_test_score"
+    one, two = (search.cv_results_[name] for search in (mine, other))
     return float(np.abs(one - two).max() / np.abs(two).max())
 
 
 def side_by_side(flags) -> list[dict]:
     """Two processes that each have the device and a kernel at a time."""
     from onefit import KernelRegressor, KernelSearchCV
+    from onefit.config import config_context
 
     n = 300 if flags.quick else 10_000
     X, y = sample(n)
@@ -221,8 +217,8 @@ def side_by_side(flags) -> list[dict]:
             continue
 
         def run(device=device):
-            search = KernelSearchCV(KernelRegressor(), grid, cv=CV, device=device)
-            return search.fit(X, y)
+            with config_context(device=device):
+                return KernelSearchCV(KernelRegressor(), grid, cv=CV).fit(X, y)
 
         times = []
         for _ in range(2):  # processes, libraries and contexts start in the first turn

@@ -53,6 +53,7 @@ def profile(flags) -> list[dict]:
 
 def _city_blocks(flags) -> list[dict]:
     """Ways to a tile of city-block distances; the third is ours."""
+    from onefit.kernels import Gaussian, Laplace
     from onefit.linalg.torch_arrays import summed_gaps
 
     side = 512 if flags.device == "cpu" else 8192
@@ -81,6 +82,13 @@ def _city_blocks(flags) -> list[dict]:
             return out
 
         ways["column by column, fused (jiterator)"] = by_fused_column
+        from onefit.linalg.triton_arrays import manhattan
+
+        ways["Triton"] = lambda: manhattan(X, X)
+        gaussian = Gaussian(0.1)
+        ways["the whole Gaussian matrix, for comparison"] = lambda: gaussian(X)
+        laplace = Laplace(0.1)
+        ways["the whole Laplace matrix, by Triton, for comparison"] = lambda: laplace(X)
     found = []
     for name, way in ways.items():
         try:
@@ -89,7 +97,13 @@ def _city_blocks(flags) -> list[dict]:
             told = f"{seconds / side**2 * 1e12:.0f} ps an entry"
         except Exception as error:
             told = f"{type(error).__name__}: {error}"[:80]
-        found.append({"phase": f"city-block distances, {name}", "calls": 1, "seconds": told})
+        found.append(
+            {
+                "phase": name if name.startswith("the whole") else f"city-block distances, {name}",
+                "calls": 1,
+                "seconds": told,
+            }
+        )
     return found
 
 
@@ -99,6 +113,7 @@ def curve(flags) -> list[dict]:
     from sklearn.model_selection import GridSearchCV, KFold
 
     from onefit import KernelRegressor, KernelSearchCV
+    from onefit.config import config_context
 
     sizes = [500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000]
     sizes = sizes[:3] if flags.quick else sizes
@@ -106,7 +121,8 @@ def curve(flags) -> list[dict]:
 
     def onefit(device, X, y):
         machine = KernelRegressor(gamma=0.1)
-        return KernelSearchCV(machine, {"lam": lams}, cv=cv, device=device, refit=False).fit(X, y)
+        with config_context(device=device):
+            return KernelSearchCV(machine, {"lam": lams}, cv=cv, refit=False).fit(X, y)
 
     def grid(X, y):
         alphas = {"alpha": 0.9 * len(y) * lams}

@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from _gpu import timed
 
+from onefit.stream import Nystrom
+
 FOLDS, COLUMNS, GAMMA = 5, 20, 0.02
 LAMS = np.logspace(-6, 0, 20)
 #: rows of a block of a Dask collection
@@ -39,13 +41,12 @@ def rows_in_file(folder: str, n: int):
 
 def searched(source, features: int, loss: str = "squared", criterion: str = "cv", lams=LAMS):
     """A streamed search, fitted."""
-    from onefit import HashKFold, KernelClassifier, KernelRegressor, KernelSearchCV
+    from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+    from onefit.stream import HashKFold
 
     kind = KernelClassifier if loss == "log" else KernelRegressor
-    machine = kind(loss=loss, approximation="nystrom", n_components=features, gamma=GAMMA)
-    search = KernelSearchCV(
-        machine, {"lam": lams}, cv=HashKFold(FOLDS), criterion=criterion, keep_heldout="none"
-    )
+    machine = kind(loss=loss, approximation=Nystrom(features), gamma=GAMMA)
+    search = KernelSearchCV(machine, {"lam": lams}, cv=HashKFold(FOLDS), criterion=criterion)
     return search.fit(source)
 
 

@@ -20,6 +20,8 @@ import numpy as np
 from _data import data_folder, friedman, load
 from _harness import Contestant, Outcome, Row
 
+from onefit.losses import Huber
+
 BASE = "as it is"
 
 
@@ -35,7 +37,7 @@ def no_shift_interpolation() -> None:
 def no_partial_eigendecomposition() -> None:
     from onefit.linalg import partial_eigh
 
-    partial_eigh.MOST = 1
+    partial_eigh.MAX_BLOCKS = 1
 
 
 def no_following() -> None:
@@ -78,7 +80,9 @@ def no_cheap_refits() -> None:
 def constant(module: str, name: str, value: float) -> None:
     import importlib
 
-    setattr(importlib.import_module(module), name, value)
+    found = importlib.import_module(module)
+    getattr(found, name)  # a constant that was renamed is an error
+    setattr(found, name, value)
 
 
 PATHS = {
@@ -92,18 +96,20 @@ PATHS = {
     "no sharper bound": no_sharper_bound,
     "no cheap refits": no_cheap_refits,
     "no float32 CG": partial(constant, "onefit.systems.float32_cg", "FACTOR_STEPS_PER_ROW", 0.0),
-    "no steps to the next piece": partial(constant, "onefit.newton", "LEAPS", 0),
-    "LEFT = 0.1": partial(constant, "onefit.newton", "LEFT", 0.1),
-    "LEFT = 1e-6": partial(constant, "onefit.newton", "LEFT", 1e-6),
-    "DECREASE = 0.1": partial(constant, "onefit.newton", "DECREASE", 0.1),
-    "PATIENCE = 6": partial(constant, "onefit.newton", "PATIENCE", 6),
+    "no steps to the next piece": partial(constant, "onefit.newton", "MAX_FULL_STEPS", 0),
+    "MAX_SLOPE_SHARE = 0.1": partial(constant, "onefit.newton", "MAX_SLOPE_SHARE", 0.1),
+    "MAX_SLOPE_SHARE = 1e-6": partial(constant, "onefit.newton", "MAX_SLOPE_SHARE", 1e-6),
+    "MIN_DECREASE_SHARE = 0.1": partial(constant, "onefit.newton", "MIN_DECREASE_SHARE", 0.1),
+    "MAX_FIXED_CURVATURE_STEPS = 6": partial(
+        constant, "onefit.newton", "MAX_FIXED_CURVATURE_STEPS", 6
+    ),
     "FOLD_NEWTON_STEPS = 4": partial(constant, "onefit.heldout.path", "FOLD_NEWTON_STEPS", 4),
-    "HELD = 4": partial(constant, "onefit.inverse.spectrum", "HELD", 4),
-    "MOST = 4": partial(constant, "onefit.linalg.partial_eigh", "MOST", 4),
+    "MAX_CACHED_SUMS = 4": partial(constant, "onefit.inverse.spectrum", "MAX_CACHED_SUMS", 4),
+    "MAX_BLOCKS = 4": partial(constant, "onefit.linalg.partial_eigh", "MAX_BLOCKS", 4),
 }
 RIDGE = {
     BASE, "no shift interpolation", "no partial eigendecomposition", "no cheap refits",
-    "HELD = 4", "MOST = 4",
+    "MAX_CACHED_SUMS = 4", "MAX_BLOCKS = 4",
 }  # fmt: skip
 NEWTON = set(PATHS) - RIDGE | {BASE, "no partial eigendecomposition", "no cheap refits"}
 
@@ -130,7 +136,7 @@ def classes_search(task: Row):
     costs = 2.0 ** np.linspace(-3.0, 11.0, 15)
     gammas = 2.0 ** np.linspace(-8.0, 3.0, task["gammas"])
     grid = {"gamma": gammas, "lam": 1.0 / (1.8 * len(y) * costs)}
-    machine = KernelClassifier(loss=task["loss"], **task["options"])
+    machine = KernelClassifier(loss=task["loss"])
     return KernelSearchCV(machine, grid, cv=10, method=task["method"], refit=False), X, y
 
 
@@ -141,7 +147,7 @@ def huber_search(task: Row):
     rows = np.random.default_rng(0).permutation(len(y))[: task["n"]]
     X, y = X[rows], (y[rows] - y[rows].mean()) / y[rows].std()
     grid = {"gamma": 2.0 ** np.linspace(-4.0, 6.0, task["gammas"]), "lam": np.logspace(-7, 0, 15)}
-    machine = KernelRegressor(loss="huber", threshold=0.5)
+    machine = KernelRegressor(loss=Huber(0.5))
     return KernelSearchCV(machine, grid, cv=10, method=task["method"], refit=False), X, y
 
 
@@ -159,10 +165,10 @@ def build(task: Row, name: str):
 
 
 def searches(flags) -> dict[str, Row]:
-    def classes(name: str, method: str, loss: str, **options: float) -> Row:
+    def classes(name: str, method: str, loss: str) -> Row:
         return {
             "set": name, "data": str(data_folder(flags.data)), "method": method, "loss": loss,
-            "options": options, "n": flags.rows, "gammas": flags.gammas,
+            "n": flags.rows, "gammas": flags.gammas,
         }  # fmt: skip
 
     tasks = {
@@ -175,7 +181,7 @@ def searches(flags) -> dict[str, Row]:
     for name in ("german.numer", "a2a"):
         for method in ("limit", "exact"):
             key = f"{name}, smoothed hinge, {method}"
-            tasks[key] = classes(name, method, "smoothed_hinge", delta=0.1)
+            tasks[key] = classes(name, method, "smoothed_hinge")
     tasks["german.numer, log, exact"] = classes("german.numer", "exact", "log")
     return {key: task for key, task in tasks.items() if re.search(flags.search, key)}
 

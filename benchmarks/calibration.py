@@ -61,7 +61,7 @@ def make(how: str, machine, n: int, cv, method: str = "sigmoid"):
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.svm import SVC
 
-    from onefit import CalibratedKernelClassifier
+    from onefit.decide import CalibratedKernelClassifier
 
     if how == "onefit":
         return CalibratedKernelClassifier(machine, method, cv)

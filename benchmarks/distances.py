@@ -34,7 +34,7 @@ CONTESTANTS = ("gaussian", "numba", "scipy")
 
 
 def main() -> None:
-    crew = {
+    worker_plan = {
         name: subprocess.Popen(
             [sys.executable, "-c", CODE, name],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -53,7 +53,7 @@ def main() -> None:
     for n, d in SIZES:
         best = dict.fromkeys(CONTESTANTS, float("inf"))
         for _ in range(ROUNDS):
-            for name, process in crew.items():
+            for name, process in worker_plan.items():
                 process.stdin.write(f"{n} {d}\n")
                 process.stdin.flush()
                 best[name] = min(best[name], float(process.stdout.readline()))
@@ -62,7 +62,7 @@ def main() -> None:
             f"| {n} | {d} | {1e3 * base:.0f} | {1e3 * best['numba']:.0f} | "
             f"{best['numba'] / base:.2f} | {1e3 * best['scipy']:.0f} | {best['scipy'] / base:.2f} |"
         )
-    for process in crew.values():
+    for process in worker_plan.values():
         process.stdin.close()
         process.wait()
     RESULT.write_text("\n".join(lines) + "\n")

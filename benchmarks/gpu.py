@@ -4,7 +4,7 @@ rows       10 folds x 20 lams by method "iterative", n = 100,000 (8 columns, gam
            1e-2 to 1e-6), once per kernel; K is held where it fits (--tiles: never)
 profile    where the time of one of these goes
 million    the same with n = 1,000,000 and 4 lams (1e-2 to 1e-3), Gaussian kernel
-search     15 gammas x 20 lams x 10 folds at n = 20,000, KernelSearchCV(device="cuda")
+search     15 gammas x 20 lams x 10 folds at n = 20,000, KernelSearchCV on device "cuda"
 block      exact 10-fold of one (kernel, lambda) at n = 20,000, against kernel matrix, Cholesky
            factor, triangular inverse and blocks in bare PyTorch, interleaved
 himalaya   KernelRidgeCV of himalaya (backend torch_cuda) on 20 lams x 10 folds at n = 10,000
@@ -101,6 +101,7 @@ def search(flags) -> list[dict]:
     from sklearn.model_selection import KFold
 
     from onefit import KernelRegressor, KernelSearchCV
+    from onefit.config import config_context
 
     n = 600 if flags.quick else 20_000
     X, y = sample(n)
@@ -108,11 +109,14 @@ def search(flags) -> list[dict]:
 
     def make(rows: int):
         splitter = KFold(10, shuffle=True, random_state=0)
-        chosen = KernelSearchCV(
-            KernelRegressor(), grid, cv=splitter, method=flags.method, device=flags.named
-        )
+        chosen = KernelSearchCV(KernelRegressor(), grid, cv=splitter, method=flags.method)
         data = X[:rows] if flags.named else torch.tensor(X[:rows])
-        return lambda: chosen.fit(data, y[:rows])
+
+        def run():
+            with config_context(device=flags.named):
+                return chosen.fit(data, y[:rows])
+
+        return run
 
     make(500)()
     seconds, peak, chosen = timed(make(n))

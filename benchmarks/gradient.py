@@ -85,16 +85,19 @@ def cost(flags) -> tuple[str, list[Row]]:
 def build(task: Row, how: str):
     from sklearn.model_selection import KFold
 
-    from onefit import Interval, KernelRegressor, KernelSearchCV
+    from onefit import KernelGradientSearchCV, KernelRegressor, KernelSearchCV
+    from onefit.search import Interval
 
     X, y = load(Path(task["data"]), task["set"])
     X = (X - X.mean(axis=0)) / np.maximum(X.std(axis=0), 1e-12)
     X, y = X[: task["n"]], y[: task["n"]]
     grid = {"gamma": np.geomspace(1e-4, 1e1, 15), "lam": np.geomspace(1e-7, 1e0, 20)}
+    kind = KernelSearchCV
     if how == "gradient":
         grid = {"gamma": Interval(1e-4, 1e1), "lam": Interval(1e-7, 1e0, points=8)}
-    search = KernelSearchCV(
-        KernelRegressor(), grid, cv=KFold(10, shuffle=True, random_state=0), search=how,
+        kind = KernelGradientSearchCV
+    search = kind(
+        KernelRegressor(), grid, cv=KFold(10, shuffle=True, random_state=0),
         scoring="neg_mean_squared_error", refit=False,
     )  # fmt: skip
 
@@ -141,8 +144,7 @@ def rows_of(task: Row):
 
 def bank_of(X):
     """One kernel per column, five bandwidths of all columns, a linear one."""
-    from onefit import Bank
-    from onefit.kernels import Gaussian, Linear, OnColumns
+    from onefit.kernels import Bank, Gaussian, Linear, OnColumns
 
     p = X.shape[1]
     alone = [OnColumns(Gaussian(0.5), [column]) for column in range(p)]
@@ -152,13 +154,14 @@ def bank_of(X):
 def build_ours(task: Row, how: dict[str, int]):
     from sklearn.model_selection import KFold
 
-    from onefit import ByGradient, Interval, KernelRegressor, KernelSearchCV
+    from onefit import KernelGradientSearchCV, KernelRegressor
+    from onefit.search import Interval
 
     X, y = rows_of(task)
-    search = KernelSearchCV(
+    search = KernelGradientSearchCV(
         KernelRegressor(fit_intercept=False),
         {"kernel": bank_of(X), "lam": Interval(1e-6, 1e1, points=8)},
-        cv=KFold(5), search=ByGradient(early_stopping=False, **how),
+        cv=KFold(5), early_stopping=False, **how,
         scoring="neg_mean_squared_error", refit=False,
     )  # fmt: skip
     return lambda: {"error": -float(search.fit(X, y).best_score_), "n": len(y)}
@@ -243,15 +246,16 @@ def outer_error(model, X, y) -> float:
 def build_ard(task: Row):
     from sklearn.model_selection import KFold
 
-    from onefit import Interval, KernelRegressor, KernelSearchCV
+    from onefit import KernelGradientSearchCV, KernelRegressor
+    from onefit.search import Interval
 
     X, y = rows_of(task)
     grid = {
         "gamma": Interval(1e-5, 1e1, per_feature=True),
         "lam": Interval(1e-6, 1e1, points=8),
     }
-    search = KernelSearchCV(
-        KernelRegressor(), grid, cv=KFold(5, shuffle=True, random_state=1), search="gradient",
+    search = KernelGradientSearchCV(
+        KernelRegressor(), grid, cv=KFold(5, shuffle=True, random_state=1),
         scoring="neg_mean_squared_error",
     )  # fmt: skip
     return lambda: {"error": outer_error(search, X, y), "n": len(y), "p": X.shape[1]}

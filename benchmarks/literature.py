@@ -62,7 +62,7 @@ def run(name, split):
         "kernel": best["kernel"],
         "loss": best.get("loss", "squared"),
         "lam": best["lam"],
-        "reasons": "; ".join(one for one in found.reasons if "raced" in one or " tried" in one),
+        "reasons": "; ".join(one for one in found.reasons_ if "raced" in one or " tried" in one),
     }
 
 

@@ -18,7 +18,6 @@ optimistic it was. One thread; no time is measured.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -55,15 +54,15 @@ def fold_error(model, X, y, train, test) -> tuple[float, float]:
     return float(np.mean((found - y[test]) ** 2)), -float(model.best_score_)
 
 
-def make(grid, y, inner=5, **options):
+def make(grid, y, inner=5, gradient=True, **options):
     from sklearn.model_selection import KFold, StratifiedKFold
 
-    from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+    from onefit import KernelClassifier, KernelGradientSearchCV, KernelRegressor, KernelSearchCV
 
     classes = np.unique(y).size == 2
     kind = StratifiedKFold if classes else KFold
-    options = {"search": "gradient"} | options
-    return KernelSearchCV(
+    search = KernelGradientSearchCV if gradient else KernelSearchCV
+    return search(
         KernelClassifier(loss="squared") if classes else KernelRegressor(), grid,
         cv=kind(inner, shuffle=True, random_state=1),
         scoring="accuracy" if classes else "neg_mean_squared_error", **options,
@@ -72,18 +71,18 @@ def make(grid, y, inner=5, **options):
 
 def bandwidths():
     """How gammas are searched, by name."""
-    from onefit import ByGradient, Interval
     from onefit.criteria import KernelStability
+    from onefit.search import Interval
 
-    lam, plain = Interval(1e-6, 1e1, points=8), ByGradient(prior=False, early_stopping=False)
+    lam, plain = Interval(1e-6, 1e1, points=8), {"prior": False, "early_stopping": False}
     one = {"gamma": Interval(1e-4, 1e1), "lam": lam}
     each = {"gamma": Interval(1e-5, 1e1, per_feature=True), "lam": lam}
     return {
         "one gamma": partial(make, one),
-        "plain": partial(make, each, search=plain),
-        "k-KS": partial(make, each, search=plain, criterion=KernelStability(1.0)),
-        "prior": partial(make, each, search=replace(plain, prior=True)),
-        "stopping": partial(make, each, search=replace(plain, early_stopping=True)),
+        "plain": partial(make, each, **plain),
+        "k-KS": partial(make, each, **plain, criterion=KernelStability(1.0)),
+        "prior": partial(make, each, **(plain | {"prior": True})),
+        "stopping": partial(make, each, **(plain | {"early_stopping": True})),
         "both": partial(make, each),
     }
 
@@ -129,8 +128,7 @@ def ard(flags) -> tuple[str, list[Row]]:
 
 
 def bank(p: int, norm: float = 1.0):
-    from onefit import Bank
-    from onefit.kernels import Gaussian, Linear, OnColumns
+    from onefit.kernels import Bank, Gaussian, Linear, OnColumns
 
     alone = [OnColumns(Gaussian(0.5), [column]) for column in range(p)]
     together = [Gaussian(g / p) for g in np.geomspace(0.01, 30.0, 6)]
@@ -139,21 +137,19 @@ def bank(p: int, norm: float = 1.0):
 
 def mixtures(p: int):
     """How weights of the bank are searched, by name."""
-    from onefit import ByGradient, Interval
     from onefit.criteria import KernelStability
+    from onefit.search import Interval
 
-    stopped, plain = ByGradient(early_stopping=True), ByGradient(early_stopping=False)
+    stopped, plain = {"early_stopping": True}, {"early_stopping": False}
     lam = {"lam": Interval(1e-5, 1e1, points=8)}
     single = {"kernel": list(bank(p).kernels), "lam": np.geomspace(1e-5, 1e1, 8)}
     return {
-        "best single": partial(make, single, search="grid"),
-        "eta 0": partial(make, {"kernel": bank(p)} | lam, search=plain),
-        "stopped": partial(make, {"kernel": bank(p)} | lam, search=stopped),
-        "eta 1": partial(
-            make, {"kernel": bank(p)} | lam, search=plain, criterion=KernelStability(1.0)
-        ),
+        "best single": partial(make, single, gradient=False),
+        "eta 0": partial(make, {"kernel": bank(p)} | lam, **plain),
+        "stopped": partial(make, {"kernel": bank(p)} | lam, **stopped),
+        "eta 1": partial(make, {"kernel": bank(p)} | lam, **plain, criterion=KernelStability(1.0)),
         "eta 1, p = 2": partial(
-            make, {"kernel": bank(p, 2.0)} | lam, search=plain, criterion=KernelStability()
+            make, {"kernel": bank(p, 2.0)} | lam, **plain, criterion=KernelStability()
         ),
         "eta nested": partial(by_nested_cv, {"kernel": bank(p)} | lam),
     }
@@ -168,18 +164,17 @@ class by_nested_cv:  # noqa: N801
     def fit(self, X, y):
         from sklearn.model_selection import KFold
 
-        from onefit import ByGradient
         from onefit.criteria import KernelStability
 
-        plain = ByGradient(early_stopping=False)
+        plain = {"early_stopping": False}
 
         def error(eta: float) -> float:
-            model = partial(make, self.grid, search=plain, criterion=KernelStability(eta))
+            model = partial(make, self.grid, **plain, criterion=KernelStability(eta))
             splits = KFold(3, shuffle=True, random_state=2).split(X)
             return float(np.mean([fold_error(model(y), X, y, *split)[0] for split in splits]))
 
         eta = min(ETAS, key=error)
-        self.model = make(self.grid, y, search=plain, criterion=KernelStability(eta)).fit(X, y)
+        self.model = make(self.grid, y, **plain, criterion=KernelStability(eta)).fit(X, y)
         self.best_score_ = self.model.best_score_
 
     def predict(self, X):

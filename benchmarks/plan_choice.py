@@ -57,7 +57,7 @@ def seconds(setup) -> float:
     from onefit.search.workers import _matrix
 
     (job,) = setup.jobs
-    (machine,) = job.machines
+    (machine,) = job.models
     start = time.process_time()
     K = _matrix(job, setup.sample, None)
     sample = setup.sample
@@ -71,7 +71,7 @@ def rounds_of(n: int, asked: int) -> int:
 
 
 def measured(case: tuple, limit: float, rounds: int) -> Row:
-    from onefit.plan.choice import AUTO, MIN_ITERATED_ROWS
+    from onefit.plan.choice import AUTO_METHODS, MIN_ITERATED_ROWS
 
     loss, n = case[0], case[3]
     chosen = prepared(*case, "auto").choices[0].method
@@ -90,7 +90,7 @@ def measured(case: tuple, limit: float, rounds: int) -> Row:
     considered = [
         one
         for one in best
-        if one in AUTO[loss == "squared"] and (one != "iterative" or n >= MIN_ITERATED_ROWS)
+        if one in AUTO_METHODS[loss == "squared"] and (one != "iterative" or n >= MIN_ITERATED_ROWS)
     ]
     return row | {
         "times fastest considered": best[chosen] / min(best[one] for one in considered),

@@ -1,7 +1,8 @@
 """When to gather the rows of K that a product needs, and when to read all of them.
 
 Processor milliseconds of K V by both, for columns V in which only a part of the rows is not zero.
-It set ``_MOST`` and ``_MOST_ALONE`` of onefit.linalg.blas. One thread, best of five runs.
+It set ``_MAX_GATHERED_SHARE`` and ``_MAX_GATHERED_SHARE_OF_ONE`` of onefit.linalg.blas. One
+thread, best of five runs.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def main() -> None:
                 V[random.permutation(ROWS)[int(part * ROWS) :]] = 0.0
                 found = {"dtype": dtype.__name__, "columns": columns, "part of the rows": part}
                 for name, most in (("gathered ms", 1.0), ("whole ms", 0.0)):
-                    blas._MOST = blas._MOST_ALONE = most
+                    blas._MAX_GATHERED_SHARE = blas._MAX_GATHERED_SHARE_OF_ONE = most
                     found[name] = milliseconds(lambda K=K, V=V: blas.row_product(K, V))
                 rows.append(found)
     print(harness.table(rows))

@@ -52,12 +52,12 @@ def accumulator(source, features: int):
     from onefit.kernels import Gaussian
     from onefit.stream import run
     from onefit.stream.features import nystrom_map
-    from onefit.stream.gram import Centre, Gram
-    from onefit.stream.sample import Sample
+    from onefit.stream.gram import Centre, MomentSums
+    from onefit.stream.sample import RowSampler
 
-    drawn = run(Sample(features, 0), source)
+    drawn = run(RowSampler(features, 0), source)
     phi = nystrom_map(Gaussian(1.0 / COLUMNS), drawn.X)
-    return Gram(phi, Centre.of(phi, drawn.X[:256], drawn.Y[:256]))
+    return MomentSums(phi, Centre.of(phi, drawn.X[:256], drawn.Y[:256]))
 
 
 def sent(client) -> int:

@@ -32,7 +32,7 @@ from onefit.losses import (
     SquaredHinge,
 )
 from onefit.problem import Problem
-from onefit.systems import Cholesky, Float32CG, Float32Kernel, Iterative, SharedFactor, Update
+from onefit.systems import Cholesky, Float32CG, Float32Kernel, KrylovSystem, SharedFactor, Update
 
 SCALINGS = ("mean", "total")
 
@@ -80,16 +80,16 @@ KERNELS = [
 #: constructor arguments of the estimators, every loss by its name
 REGRESSORS = [
     {"loss": "squared"},
-    {"loss": "huber", "threshold": 0.3},
-    {"loss": "epsilon_quadratic", "epsilon": 0.2},
-    {"loss": "epsilon_insensitive", "epsilon": 0.2, "delta": 0.1},
-    {"loss": "quantile", "level": 0.7, "delta": 0.2},
-    {"loss": "expectile", "level": 0.8},
+    {"loss": Huber(0.3)},
+    {"loss": EpsilonQuadratic(0.2)},
+    {"loss": EpsilonInsensitive(epsilon=0.2, delta=0.1)},
+    {"loss": Quantile(0.7, delta=0.2)},
+    {"loss": Expectile(0.8)},
     {"loss": "logistic"},
 ]
 CLASSIFIERS = [
     {"loss": "squared"},
-    {"loss": "smoothed_hinge", "delta": 0.1},
+    {"loss": SmoothedHinge(0.1)},
     {"loss": "squared_hinge"},
     {"loss": "log"},
 ]
@@ -107,7 +107,7 @@ SYSTEMS = {
     "update": _update,
     "update alone": lambda problem, d, ridge: _update(problem, d, ridge, alone=True),
     "float32 CG": lambda problem, d, ridge: Float32CG(Float32Kernel(problem), ridge, rounds=6),
-    "iterative": lambda problem, d, ridge: Iterative(problem, ridge, tolerance=0.0),
+    "iterative": lambda problem, d, ridge: KrylovSystem(problem, ridge, tolerance=0.0),
 }
 
 

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, heldout_predict, plan
+from onefit.config import config_context, set_config
 from onefit.folds import Folds
 from onefit.gram import device as gram_device
 from onefit.heldout import Block, Eigen, Iterative
@@ -369,14 +370,27 @@ def test_what_is_not_computed_there_is_refused_by_name(there):
 
 def test_devices_that_are_not_there():
     X, Y = sample()
-    with pytest.raises(ValueError, match="device='gpu' is not known"):
-        KernelSearchCV(KernelRegressor(), GRID, device="gpu").fit(X, Y)
-    with pytest.raises(ValueError, match="CUDA device"):
-        KernelSearchCV(KernelRegressor(), GRID, device="cuda:77").fit(X, Y)
-    with warnings.catch_warnings():
+    search = KernelSearchCV(KernelRegressor(), GRID)
+    for name, words in (("gpu", "device='gpu' is not known"), ("cuda:77", "CUDA device")):
+        with config_context(device=name), pytest.raises(ValueError, match=words):
+            search.fit(X, Y)
+    with config_context(device="cpu"), warnings.catch_warnings():
         warnings.simplefilter("error")
-        on_cpu = KernelSearchCV(KernelRegressor(), GRID, device="cpu").fit(sp.csr_array(X), Y)
-    assert on_cpu.best_score_ > 0.0
+        assert search.fit(sp.csr_array(X), Y).best_score_ > 0.0
+
+
+def test_the_device_of_a_process_and_of_a_context():
+    X, Y = sample()
+    search = KernelSearchCV(KernelRegressor(), GRID)
+    set_config(device="gpu")
+    try:
+        with pytest.raises(ValueError, match="device='gpu' is not known"):
+            search.fit(X, Y)
+        with config_context(device=None):
+            search.fit(X, Y)
+    finally:
+        set_config(device=None)
+    assert search.fit(X, Y).best_score_ > 0.0
 
 
 def test_arrays_of_two_devices_do_not_mix():
@@ -403,7 +417,7 @@ def work(n, lams=20, **more):
 
 def test_plan_takes_factors_for_few_rows_and_iterations_for_many():
     def choose(load, method="auto"):
-        return plan.choose(load, method, plan.CUDA, 140 * 2.0**30)
+        return plan.choose(load, method, plan.CUDA_RATES, 140 * 2.0**30)
 
     assert choose(work(1000, 3)).method == "block"
     assert choose(work(20_000)).method == "iterative"
@@ -416,6 +430,6 @@ def test_plan_takes_factors_for_few_rows_and_iterations_for_many():
 
 def test_plan_refuses_what_does_not_fit_a_device():
     load = work(50_000)
-    estimate = plan.choose(load, "block", plan.CUDA, 2.0**30)
+    estimate = plan.choose(load, "block", plan.CUDA_RATES, 2.0**30)
     with pytest.raises(MemoryError, match=r"needs 93.1 GiB on device x, where 1 GiB are free"):
         plan.check_memory(load, estimate, 2.0**30, "device x")

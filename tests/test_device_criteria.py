@@ -15,13 +15,16 @@ import pytest
 from registries import sample
 from sklearn.base import clone
 
-from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.criteria import CRITERIA, InfluenceLoo, KernelStability, kernel_stability
 from onefit.criteria.stability import smoothed_stability
 from onefit.gram import DeviceGram
 from onefit.kernels import Gaussian
 from onefit.linalg import is_elsewhere, to_host
-from onefit.search.objective import ByGradient
+from onefit.losses import Huber
+from onefit.search import Interval
+from onefit.search_gradient import KernelGradientSearchCV
+from onefit.stream import Fourier, Nystrom
 
 N = 32
 GRID = {"gamma": [0.2, 0.6], "lam": [1e-3, 1e-1]}
@@ -43,8 +46,8 @@ def bring(name):
 def searched(name, loss, fit_intercept=True, **settings):
     kind = KernelRegressor if loss in ("squared", "huber") else KernelClassifier
     criterion = InfluenceLoo(order=2) if (name, loss) == ("influence_loo", "log") else name
-    width = {"threshold": 0.5} if loss == "huber" else {}  # the influence series needs a number
-    machine = kind(loss=loss, fit_intercept=fit_intercept, **width)
+    own = Huber(0.5) if loss == "huber" else loss  # the influence series needs a number
+    machine = kind(loss=own, fit_intercept=fit_intercept)
     scoring = "neg_mean_squared_error" if kind is KernelRegressor else None
     return KernelSearchCV(
         machine, GRID, cv=3, scoring=scoring, criterion=criterion, refit=False, **settings
@@ -74,10 +77,10 @@ def test_every_criterion_is_that_of_numpy(case, library, fit_intercept):
 
 
 @pytest.mark.parametrize("name", [one for one in CRITERIA if one not in HINGES])
-@pytest.mark.parametrize("approximation", ["nystrom", "fourier"])
+@pytest.mark.parametrize("approximation", [Nystrom(14), Fourier(14)])
 def test_criteria_of_features(name, approximation):
     X, y, s = data()
-    machine = KernelRegressor(approximation=approximation, n_components=14)
+    machine = KernelRegressor(approximation=approximation)
     search = clone(searched(name, "squared")).set_params(estimator=machine)
     there = bring("torch")
     if name not in ("cv", "loo", "cv_hat", "gcv", "influence_loo"):
@@ -94,14 +97,15 @@ def test_criteria_of_features(name, approximation):
 def test_a_lam_for_each_target(library):
     X, y, s = data()
     Y, there = np.stack([y, 50.0 * X[:, 0] + 9.0 * y], axis=1), bring(library)
-    search = KernelSearchCV(KernelRegressor(), GRID, cv=3, lam_per_target=True)
-    wanted = search.fit(X, Y, sample_weight=s)
-    lams, scores, values = wanted.best_lam_, wanted.best_target_scores_, wanted.predict(X)
-    found = search.fit(there(X), there(Y), sample_weight=there(s))
-    assert (found.best_lam_ == lams).all()
-    np.testing.assert_allclose(found.best_target_scores_, scores, rtol=1e-8)
-    assert is_elsewhere(found.best_estimator_.dual_coef_)
-    np.testing.assert_allclose(to_host(found.predict(there(X))), values, atol=1e-7)
+    search = KernelSearchCV(KernelRegressor(), GRID, cv=3)
+    wanted = search.fit(X, Y, sample_weight=s).fit_per_target(X, Y, s)
+    search.fit(there(X), there(Y), sample_weight=there(s))
+    found = search.fit_per_target(there(X), there(Y), there(s))
+    assert (found.lams == wanted.lams).all()
+    np.testing.assert_allclose(found.scores, wanted.scores, rtol=1e-8)
+    assert is_elsewhere(found.estimator.dual_coef_)
+    values = to_host(found.estimator.predict(there(X)))
+    np.testing.assert_allclose(values, wanted.estimator.predict(X), atol=1e-7)
 
 
 class Sum:
@@ -154,7 +158,6 @@ TURNS = [
     (KernelClassifier(loss="squared_hinge"), GRID, {"criterion": "radius_margin"}),
     (REGRESSOR, LAM, {}),
     (REGRESSOR, LAM, {"criterion": "gcv"}),
-    (REGRESSOR, GRID, {"lam_per_target": True}),
 ]
 
 
@@ -174,7 +177,6 @@ def test_no_kernel_matrix_outlives_its_turn(machine, grid, settings, monkeypatch
 
     monkeypatch.setattr(DeviceGram, "_whole", watched)
     X, y, _ = data("squared" if machine is REGRESSOR else "log")
-    y = np.stack([y, X[:, 0]], axis=1) if "lam_per_target" in settings else y
     gc.collect()
     gc.disable()
     try:
@@ -192,9 +194,9 @@ def test_no_kernel_matrix_outlives_its_turn(machine, grid, settings, monkeypatch
 def test_searches_by_gradient_follow_kernel_stability():
     X, y, _ = data()
     grid = {"gamma": Interval(1e-2, 1e1), "lam": Interval(1e-4, 1e0)}
-    how = {"search": ByGradient(starts=1, steps=2), "criterion": KernelStability(0.1), "cv": 3}
+    how = {"starts": 1, "steps": 2, "criterion": KernelStability(0.1), "cv": 3}
     wanted, found = (
-        KernelSearchCV(REGRESSOR, grid, **how).fit(rows, y).best_params_
+        KernelGradientSearchCV(REGRESSOR, grid, **how).fit(rows, y).best_params_
         for rows in (X, bring("torch")(X))
     )
     for name in ("gamma", "lam"):

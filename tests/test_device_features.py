@@ -14,11 +14,12 @@ from registries import CLASSIFIERS, LOSS_IDS, LOSSES, REGRESSORS, sample
 from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, heldout_predict, linalg
+from onefit.config import config_context
 from onefit.folds import Folds
 from onefit.kernels import Gaussian, Laplace, Polynomial
 from onefit.linalg import arrays_of, device
 from onefit.losses import Squared
-from onefit.plan import CUDA, Workload, check_memory, choose
+from onefit.plan import CUDA_RATES, Workload, check_memory, choose
 from onefit.problem import Problem
 from onefit.stream import expansion
 from onefit.stream.approximation import Fourier, Nystrom, get_approximation
@@ -41,26 +42,26 @@ def there(request):
 
 
 FORMS = [
-    # features, kernel, landmarks that stay, intercept, scaling, weights, splitter
-    (Nystrom(), Gaussian(0.5), False, True, "mean", "ones", KFold(4, shuffle=True, random_state=0)),
-    (Fourier(), Laplace(0.4), False, False, "total", "random", KFold(3)),
-    (Nystrom("pivoted"), Polynomial(0.3, 1.0, 2), False, True, "total", "some zero", KFold(4)),
+    # features, kernel, intercept, scaling, weights, splitter
+    (Nystrom(SIZE), Gaussian(0.5), True, "mean", "ones", KFold(4, shuffle=True, random_state=0)),
+    (Fourier(SIZE), Laplace(0.4), False, "total", "random", KFold(3)),
+    (Nystrom(SIZE, "pivoted"), Polynomial(0.3, 1.0, 2), True, "total", "some zero", KFold(4)),
     (
-        Nystrom(), Gaussian(0.2), True, False, "mean", "random",
+        Nystrom(SIZE, keep_landmarks=True), Gaussian(0.2), False, "mean", "random",
         ShuffleSplit(3, test_size=0.4, random_state=0),
     ),
 ]  # fmt: skip
 
 
 def make(loss, task, form, bring=None):
-    kind, kernel, keep, fit_intercept, scaling, weights, cv = form
+    kind, kernel, fit_intercept, scaling, weights, cv = form
     X, y = sample(task, N)
     X[5] = X[6]  # a landmark that another one explains, perhaps
     s = np.ones(N) if weights == "ones" else np.random.default_rng(1).uniform(0.5, 2.0, size=N)
     if weights == "some zero":
         s[[4, 30]] = 0.0
     rows = X if bring is None else bring(X)
-    K = get_approximation(kind, SIZE, keep).expand(kernel, rows, s)
+    K = get_approximation(kind).expand(kernel, rows, s)
     folds = Folds.draw(cv, X, None, None, classifier=False)
     y = y.astype(np.float64)[:, None]
     return Problem(K, y, s, loss, fit_intercept, scaling, definite=True), folds
@@ -114,8 +115,8 @@ def test_features_without_room_are_made_again_in_every_pass(case, monkeypatch):
     kept = method().prepare(problem, folds).predict(LAMS)
     assert linalg.is_elsewhere(problem.K.kept[0])
     assert problem.K.kept[0].shape == (N, problem.K.features.size)
-    monkeypatch.setattr(expansion, "SHARE", 0.0)
-    monkeypatch.setattr(expansion, "CHUNK", 256 * SIZE)
+    monkeypatch.setattr(expansion, "MAX_SHARE_OF_FREE_MEMORY", 0.0)
+    monkeypatch.setattr(expansion, "MAX_FEATURE_ELEMENTS", 256 * SIZE)
     problem, folds = make(*case, FORMS[0], bring("torch"))
     again = method().prepare(problem, folds).predict(LAMS)
     assert problem.K.kept[0] is problem.K.X
@@ -148,7 +149,8 @@ ESTIMATORS = [(KernelRegressor, one) for one in REGRESSORS] + [
 )
 def test_estimators_stay_where_the_data_are(kind, params, name, library):
     X, y = sample("regression" if kind is KernelRegressor else "classification", N)
-    machine = kind(gamma=0.5, lam=1e-2, approximation=name, n_components=SIZE, **params)
+    kinds = {"nystrom": Nystrom, "fourier": Fourier}
+    machine = kind(gamma=0.5, lam=1e-2, approximation=kinds[name](SIZE), **params)
     answer = "predict" if kind is KernelRegressor else "decision_function"
     wanted = getattr(machine.fit(X, y), answer)(X)
     weights, there = machine.coef_, bring(library)
@@ -162,7 +164,7 @@ def test_estimators_stay_where_the_data_are(kind, params, name, library):
 
 def test_single_precision_has_features_in_double(there):
     X, y = (one.astype(np.float32) for one in sample("regression", N))
-    machine = KernelRegressor(approximation="nystrom", n_components=SIZE, lam=1e-2)
+    machine = KernelRegressor(approximation=Nystrom(SIZE), lam=1e-2)
     wanted = machine.fit(X, y).predict(X)
     found = machine.fit(there(X), there(y)).predict(there(X))
     assert linalg.to_host(found).dtype == np.float32
@@ -177,11 +179,12 @@ def test_a_search_on_a_named_device_comes_home(loss):
     )  # fmt: skip
     X, y = sample(task, N)
     grid = {"gamma": [0.2, 0.6], "lam": [1e-3, 1e-1]}
-    machine = kind(loss=loss, approximation="nystrom", n_components=SIZE)
+    machine = kind(loss=loss, approximation=Nystrom(SIZE))
     scoring = "neg_mean_squared_error" if loss == "squared" else None
     wanted = KernelSearchCV(machine, grid, cv=3, scoring=scoring).fit(X, y)
-    search = KernelSearchCV(machine, grid, cv=3, scoring=scoring, device="torch:cpu")
-    text = search.explain(X, y)
+    search = KernelSearchCV(machine, grid, cv=3, scoring=scoring)
+    with config_context(device="torch:cpu"):
+        text = search.explain(X, y)
     assert "Plan on device cpu" in text
     shown = [line for line in text.splitlines() if "iB  " in line]
     names = {"gram", "refit"} if loss == "squared" else {"exact", "limit", "refit"}
@@ -202,7 +205,7 @@ def test_a_search_on_a_named_device_comes_home(loss):
 def test_what_needs_the_whole_matrix_is_refused_by_name():
     there = bring("torch")
     X, y = sample("regression", N)
-    machine = KernelRegressor(approximation="nystrom", n_components=SIZE)
+    machine = KernelRegressor(approximation=Nystrom(SIZE))
     with pytest.raises(ValueError, match="method='race' works on the whole kernel matrix"):
         KernelSearchCV(machine, {"lam": [1e-2]}, method="race").fit(there(X), y)
     with pytest.raises(ValueError, match="'eigen' works on the whole kernel matrix"):
@@ -215,11 +218,11 @@ def test_what_needs_the_whole_matrix_is_refused_by_name():
 
 def test_the_plan_knows_features(monkeypatch):
     work = Workload(10**6, 20, (10**5,) * 10, features=2000)
-    found = choose(work, "auto", CUDA, 1e11)
+    found = choose(work, "auto", CUDA_RATES, 1e11)
     assert found.method == "gram"
     assert 0.1 < found.seconds < 10.0
     other = Workload(10**5, 3, (10**4,) * 10, loss="log", quadratic=False, features=2000)
-    assert choose(other, "auto", CUDA, 1e11).method == "exact"
+    assert choose(other, "auto", CUDA_RATES, 1e11).method == "exact"
     with pytest.raises(MemoryError, match="fewer features than 2000"):
         check_memory(work, found, 1e6, "device x")
     monkeypatch.setattr(device, "HOST_TILE_BYTES", 2**10)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -14,7 +15,8 @@ from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold
 from sklearn.utils.parallel import Parallel
 
-from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.config import config_context
 from onefit.estimators.device import HostData
 from onefit.folds import Folds
 from onefit.gradient import cv_gradient
@@ -35,9 +37,9 @@ from onefit.linalg import arrays_of, device
 from onefit.linalg.device import DeviceMemoryError
 from onefit.losses import Huber, SmoothedHinge, Squared
 from onefit.problem import Problem
-from onefit.search import workers
-from onefit.search.objective import ByGradient
-from onefit.search.workers import Crew
+from onefit.search import Interval, workers
+from onefit.search.workers import WorkerPlan
+from onefit.search_gradient import KernelGradientSearchCV
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -102,9 +104,11 @@ def test_gradients_of_cross_validation(loss):
 )
 def test_searches_by_gradient_and_over_intervals(grid):
     X, y = data()
-    how = "grid" if isinstance(grid.get("gamma"), list) else ByGradient(starts=1, steps=3)
-    wanted = KernelSearchCV(KernelRegressor(), grid, cv=4, search=how).fit(X, y)
-    found = KernelSearchCV(KernelRegressor(), grid, cv=4, search=how).fit(torch.tensor(X), y)
+    kind = partial(KernelGradientSearchCV, starts=1, steps=3)
+    if isinstance(grid.get("gamma"), list):
+        kind = KernelSearchCV
+    wanted = kind(KernelRegressor(), grid, cv=4).fit(X, y)
+    found = kind(KernelRegressor(), grid, cv=4).fit(torch.tensor(X), y)
     assert found.best_score_ == pytest.approx(wanted.best_score_, rel=1e-5)
     assert isinstance(found.best_estimator_.dual_coef_, torch.Tensor)
 
@@ -112,9 +116,10 @@ def test_searches_by_gradient_and_over_intervals(grid):
 @pytest.mark.parametrize("method", ["auto", "limit", "race", "refit", "iterative"])
 def test_searches_of_a_support_vector_machine(method):
     X, y = data("classification")
-    machine = KernelClassifier(loss="smoothed_hinge", delta=0.1)
+    machine = KernelClassifier(loss=SmoothedHinge(0.1))
     wanted = KernelSearchCV(machine, GRID, cv=4, method=method).fit(X, y)
-    found = KernelSearchCV(machine, GRID, cv=4, method=method, device="torch:cpu").fit(X, y)
+    with config_context(device="torch:cpu"):
+        found = KernelSearchCV(machine, GRID, cv=4, method=method).fit(X, y)
     assert found.best_params_ == wanted.best_params_
     scores = "mean_test_score"
     np.testing.assert_allclose(found.cv_results_[scores], wanted.cv_results_[scores], atol=1e-12)
@@ -133,32 +138,35 @@ def test_several_devices_share_the_kernels(backend, monkeypatch):
     X, y = data()
     search = KernelSearchCV(KernelRegressor(loss="huber"), GRID, cv=4)
     scores = search.fit(X, y).cv_results_["mean_test_score"]
-    found = search.set_params(device="torch:cpu, torch:cpu").fit(X, y)
+    with config_context(device="torch:cpu, torch:cpu"):
+        found = search.fit(X, y)
     np.testing.assert_allclose(found.cv_results_["mean_test_score"], scores, atol=1e-10)
     assert isinstance(found.best_estimator_.X_fit_, np.ndarray)
     # a list names them as well, and there are no more processes than kernels
-    crews = [HostData.of(one, X, y, {}).names for one in ("torch:cpu,torch:cpu", ["torch:cpu"] * 3)]
-    assert [Crew.on(names, 2).workers for names in crews] == [2, 2]
+    worker_plans = [
+        HostData.of(one, X, y, {}).names for one in ("torch:cpu,torch:cpu", ["torch:cpu"] * 3)
+    ]
+    assert [WorkerPlan.on_devices(names, 2).workers for names in worker_plans] == [2, 2]
 
 
 def test_several_devices_that_are_refused():
     X, y = data()
-    with pytest.raises(ValueError, match="goes with no other"):
-        KernelSearchCV(KernelRegressor(), GRID, device="cpu,torch:cpu").fit(X, y)
-    with pytest.raises(ValueError, match="names several, but X is on one"):
-        KernelSearchCV(KernelRegressor(), GRID, device="torch:cpu,torch:cpu").fit(
-            torch.tensor(X), y
-        )
-    grid = {"gamma": [0.1, 0.5], "lam": Interval(1e-3, 1e-1)}
-    with pytest.raises(ValueError, match="not intervals"):
-        KernelSearchCV(KernelRegressor(), grid, device=["torch:cpu"] * 2).fit(X, y)
+    search = KernelSearchCV(KernelRegressor(), GRID)
+    with config_context(device="cpu,torch:cpu"), pytest.raises(ValueError, match="with no other"):
+        search.fit(X, y)
+    several = "names several, but X is on one"
+    with config_context(device=["torch:cpu"] * 2), pytest.raises(ValueError, match=several):
+        search.fit(torch.tensor(X), y)
+    search.set_params(param_grid={"gamma": [0.1, 0.5], "lam": Interval(1e-3, 1e-1)})
+    with config_context(device=["torch:cpu"] * 2), pytest.raises(ValueError, match="not intervals"):
+        search.fit(X, y)
 
 
 @pytest.mark.parametrize("loss", ["squared", "huber"])
 def test_explain_shows_device_and_host(loss, capsys):
     X, y = data()
-    search = KernelSearchCV(KernelRegressor(loss=loss), GRID, device="torch:cpu")
-    text = search.explain(X, y)
+    with config_context(device="torch:cpu"):
+        text = KernelSearchCV(KernelRegressor(loss=loss), GRID).explain(X, y)
     assert "Plan on device cpu" in text
     assert "on the host" in text
     rows = [line for line in text.splitlines() if "iB  " in line]
@@ -170,8 +178,14 @@ def test_explain_shows_device_and_host(loss, capsys):
 def test_too_little_memory_is_refused_with_the_numbers(monkeypatch):
     X, y = data()
     monkeypatch.setattr(device, "HOST_TILE_BYTES", 2**17)
-    search = KernelSearchCV(KernelClassifier(loss="log"), GRID, device="torch:cpu")
-    with pytest.raises(MemoryError, match=r"needs .* GiB on device cpu, where 0.00012\d* GiB"):
+    search, words = (
+        KernelSearchCV(KernelClassifier(loss="log"), GRID),
+        r"needs .* GiB on device cpu",
+    )
+    with (
+        config_context(device="torch:cpu"),
+        pytest.raises(MemoryError, match=words + r", where 0.00012\d* GiB"),
+    ):
         search.fit(X, np.sign(y))
 
 
@@ -189,8 +203,11 @@ def test_memory_that_runs_out_on_the_way_is_told(monkeypatch):
 def test_input_that_is_refused():
     X, y = data()
     A = torch.tensor(X)
-    search = KernelSearchCV(KernelRegressor(), GRID, device="torch:cpu")
-    with pytest.raises(ValueError, match="sparse X is not computed on device cpu"):
+    search, sparse = (
+        KernelSearchCV(KernelRegressor(), GRID),
+        "sparse X is not computed on device cpu",
+    )
+    with config_context(device="torch:cpu"), pytest.raises(ValueError, match=sparse):
         search.fit(sp.csr_array(X), y)
     with pytest.raises(TypeError, match="to_dense"):
         KernelRegressor().fit(A.to_sparse(), y)
@@ -204,8 +221,9 @@ def test_input_that_is_refused():
         for model in (KernelRegressor(), KernelSearchCV(KernelRegressor(), GRID)):
             with pytest.raises(ValueError, match=f"{name} requires grad.*{name}.detach"):
                 model.fit(**values)
-    with pytest.raises(ValueError, match="device='cuda:9', but neither"):
-        KernelSearchCV(KernelRegressor(), GRID, device="cuda:9").fit(X, y)
+    neither = "device='cuda:9', but neither"
+    with config_context(device="cuda:9"), pytest.raises(ValueError, match=neither):
+        search.fit(X, y)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         KernelRegressor().fit(A, y[:-1])
 

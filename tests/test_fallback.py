@@ -20,6 +20,7 @@ from onefit import (
 from onefit.fallback import fall_back, measure_whole
 from onefit.plan import Deadline
 from onefit.search.setup import Setup
+from onefit.stream import Nystrom
 
 random = np.random.default_rng(0)
 n = 150
@@ -40,7 +41,7 @@ def late(monkeypatch: pytest.MonkeyPatch) -> None:
         return (86400.0 if whole else seconds), full
 
     monkeypatch.setattr(fallback, "planned_seconds", slow)
-    monkeypatch.setattr(fallback, "FEATURES", (20,))
+    monkeypatch.setattr(fallback, "FEATURE_COUNTS", (20,))
 
 
 def test_time_enough_changes_nothing() -> None:
@@ -54,8 +55,8 @@ def test_too_little_time_takes_as_many_features_as_fit() -> None:
     search = KernelSearchCV(KernelRegressor(), GRID, method="eigen")
     fallen = fall_back(search, X, y, Deadline(1e-9))
     assert fallen is not None
-    assert (fallen.n_components, search.estimator.n_components) == (100, 100)
-    assert (search.estimator.approximation, search.method) == ("nystrom", "auto")
+    assert fallen.n_components == 100
+    assert (search.estimator.approximation, search.method) == (Nystrom(100), "auto")
     assert fallen.planned > fallen.allowed
     assert "even so" in fallen.begun()
 
@@ -67,8 +68,9 @@ def test_their_search_may_take_a_quarter_of_the_time(
     """With plans of an hour for the whole kernel, and of 0.6 seconds a feature."""
 
     def planned(setup: Setup) -> tuple[float, str]:
-        machine = setup.machine
-        return (3600.0 if machine.approximation is None else 0.6 * machine.n_components), ""
+        machine = setup.model
+        whole = machine.approximation is None
+        return (3600.0 if whole else 0.6 * machine.approximation.n_components), ""
 
     monkeypatch.setattr(fallback, "planned_seconds", planned)
     fallen = fall_back(KernelSearchCV(KernelRegressor(), GRID), X, y, Deadline(minutes))
@@ -99,7 +101,7 @@ def test_the_whole_kernel_is_that_of_honest_refits(labels: bool, weight: Any) ->
     kind, target, metric = (
         (KernelClassifier, y > 0.0, accuracy_score) if labels else (KernelRegressor, y, r2_score)
     )
-    machine = kind(approximation="nystrom", n_components=15)
+    machine = kind(approximation=Nystrom(15))
     search = KernelSearchCV(machine, GRID, aggregate="pooled")
     search.fit(X, target, **({} if weight is None else {"sample_weight": weight}))
     whole, _ = measure_whole(search, X, target, Deadline(10.0), weight)
@@ -134,7 +136,7 @@ def test_outliers_are_answered_with_features_too(late: None) -> None:
     wild = y.copy()
     wild[::20] += 30.0
     search = select(X, wild, minutes=10.0, random_state=0)
-    assert search.best_estimator_.loss == "huber"
+    assert search.best_params_["loss"] == "huber"
     assert search.best_estimator_.landmarks_.shape == (20, 2)
     assert search.fallback_.whole is not None
 

@@ -22,7 +22,9 @@ from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, cross_val_pr
 from sklearn.preprocessing import scale
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, select
+from onefit.losses import Expectile, Huber, Quantile
 from onefit.quantiles import neg_pinball_loss, pinball_loss
+from onefit.scoring import one_standard_error
 from onefit.uncertainty.score_interval import inflation, range_of, score_interval
 
 X, y = load_diabetes(return_X_y=True, scaled=False)
@@ -74,7 +76,7 @@ def test_standard_errors_of_pooled_scores_are_those_of_rows():
     expected = squares.std(ddof=1) / np.sqrt(y.size)
     table = search.cv_results_
     assert table["se_test_score"][search.best_index_] == pytest.approx(expected, rel=1e-5)
-    one_se = searched(cv=LeaveOneOut(), scoring=ROOT, aggregate="pooled", rule="one_se")
+    one_se = searched(cv=LeaveOneOut(), scoring=ROOT, aggregate="pooled", refit=one_standard_error)
     assert one_se.best_params_["lam"] == 1e-2
 
 
@@ -121,7 +123,7 @@ def test_the_lead_is_paired_by_rows():
     """Outliers that both miss by as much do not hide who is better."""
     wild = y + 3000.0 * (np.arange(y.size) % 25 == 0)
     search = searched(labels=wild, scoring="neg_mean_absolute_error", cv=KFold(5),
-                      machine=KernelRegressor(loss="huber", threshold=50.0))  # fmt: skip
+                      machine=KernelRegressor(loss=Huber(50.0)))  # fmt: skip
     found, held = search.headline_, search.heldout_.predictions
     dummy = cross_val_predict(DummyRegressor(strategy="median"), X, wild, cv=KFold(5))
     assert found.baseline_name == "always the median"
@@ -187,10 +189,13 @@ def test_a_scorer_that_does_not_take_all_rows():
 
 
 def test_searches_without_a_headline():
-    assert not hasattr(searched(lam_per_target=True), "headline_")
-    assert not hasattr(searched(refit=lambda table: 0), "headline_")
-    several = searched(scoring={"a": "r2", "b": ROOT}, refit="b", keep_heldout="none").headline_
+    several = searched(scoring={"a": "r2", "b": ROOT}, refit="b").headline_
     assert several.score < -1.0
+
+
+def test_a_headline_of_a_winner_by_a_function():
+    chosen = searched(refit=lambda table: 0)
+    assert chosen.headline_.score == pytest.approx(r2_score(y, chosen.heldout_.predictions))
 
 
 def test_several_targets_and_weights_of_rows():
@@ -327,7 +332,7 @@ def test_pure_noise_does_not_beat_the_median():
     for seed in range(10):
         draw = np.random.default_rng(seed)
         rows, target = draw.normal(size=(80, 3)), np.exp(draw.normal(size=80))
-        for machine in (KernelRegressor(), KernelRegressor("huber", threshold=0.5)):
+        for machine in (KernelRegressor(), KernelRegressor(Huber(0.5))):
             search = KernelSearchCV(
                 machine, GRID, cv=KFold(10), scoring="neg_mean_absolute_error", aggregate="pooled"
             )
@@ -340,7 +345,7 @@ def test_pure_noise_does_not_beat_the_median():
 @pytest.mark.parametrize("scoring", [None, neg_pinball_loss])
 def test_several_levels_are_judged_by_the_scorer_of_the_search(scoring):
     levels = [0.1, 0.5, 0.9]
-    machine = KernelRegressor("quantile", level=levels)
+    machine = KernelRegressor(Quantile(levels))
     search = KernelSearchCV(machine, GRID, cv=KFold(5), scoring=scoring, aggregate="pooled")
     found = search.fit(X, y).headline_
     assert found.scoring == "neg_pinball_loss"
@@ -368,7 +373,7 @@ def test_pairs_of_classes_are_judged_by_their_votes():
 
 
 def test_several_expectiles_are_judged_by_their_loss():
-    search = searched(machine=KernelRegressor("expectile", level=[0.2, 0.8]), cv=KFold(5))
+    search = searched(machine=KernelRegressor(Expectile([0.2, 0.8])), cv=KFold(5))
     found = search.headline_
     assert found.scoring == "neg_expectile_loss"
     assert found.score == pytest.approx(search.best_score_)

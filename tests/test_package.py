@@ -105,10 +105,9 @@ def test_the_app_knows_its_options_without_the_engine() -> None:
     assert not {"numpy", "scipy", "sklearn", "pandas"}.intersection(loaded)
 
 
-def test_a_name_that_is_also_a_module_stays_the_function() -> None:
-    import onefit.relevance
-
-    assert callable(onefit.relevance)
+def test_the_top_level_is_short() -> None:
+    names = [name for name in onefit.__all__ if callable(getattr(onefit, name))]
+    assert len(names) == 12
 
 
 def test_names_are_listed_and_unknown_ones_refused() -> None:

@@ -7,7 +7,9 @@ import pandas as pd
 import pytest
 from scipy.sparse import csr_array
 
-from onefit import Interval, KernelRegressor, KernelSearchCV, relevance, select
+from onefit import KernelGradientSearchCV, KernelRegressor, KernelSearchCV, select
+from onefit.relevance import relevance
+from onefit.search import Interval
 
 RANDOM = np.random.default_rng(0)
 #: columns of different widths, the second and the third of use
@@ -18,7 +20,7 @@ GRID = {"gamma": Interval(1e-4, 1e2, per_feature=True), "lam": Interval(1e-6, 1.
 
 @pytest.fixture(scope="module")
 def search():
-    return KernelSearchCV(KernelRegressor(), GRID, search="gradient").fit(X, Y)
+    return KernelGradientSearchCV(KernelRegressor(), GRID).fit(X, Y)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +39,7 @@ def test_shares(search, found):
 
 def test_parts_are_searches_on_fewer_rows(found):
     """The first part leaves out the first third of the rows."""
-    honest = KernelSearchCV(KernelRegressor(), GRID, search="gradient").fit(X[30:], Y[30:])
+    honest = KernelGradientSearchCV(KernelRegressor(), GRID).fit(X[30:], Y[30:])
     shares = honest.best_params_["gamma"] * X.var(axis=0)
     np.testing.assert_allclose(found.folds[0], shares / shares.sum())
 
@@ -49,7 +51,7 @@ def test_words_and_picture(found):
 
 def test_the_unit_is_a_length_for_other_kernels():
     grid = GRID | {"kernel": ["laplacian"]}
-    search = KernelSearchCV(KernelRegressor(), grid, search="gradient").fit(X, Y)
+    search = KernelGradientSearchCV(KernelRegressor(), grid).fit(X, Y)
     expected = search.best_params_["gamma"] * X.std(axis=0)
     some = relevance(search, X, Y, cv=2)
     np.testing.assert_allclose(some.values, expected / expected.sum())
@@ -59,7 +61,7 @@ def test_weights_groups_and_sparse_rows():
     groups, weight = np.repeat(np.arange(9), 10), np.linspace(1.0, 2.0, 90)
     from sklearn.model_selection import GroupKFold
 
-    search = KernelSearchCV(KernelRegressor(), GRID, cv=GroupKFold(3), search="gradient")
+    search = KernelGradientSearchCV(KernelRegressor(), GRID, cv=GroupKFold(3))
     search.fit(csr_array(X), Y, groups=groups, sample_weight=weight)
     found = relevance(
         search, csr_array(X), Y, cv=GroupKFold(2), groups=groups, sample_weight=weight

@@ -142,7 +142,7 @@ def _race(
     """The same search on some rows, without a winner's fit."""
     raced: KernelSearchCV = clone(search)
     cv = search.cv if isinstance(search.cv, SPLITTERS) else 5
-    raced.set_params(cv=cv, refit=False, journal=None, probabilities=None, verbose=0)
+    raced.set_params(cv=cv, refit=False, journal=None, verbose=0)
     given = {"sample_weight": sample_weight, "groups": groups}
     params = {name: np.asarray(one)[rows] for name, one in given.items() if one is not None}
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-r"""How far a machine is from the minimiser of its problem: the bound behind every ``error``.
+r"""How far a model is from the minimiser of its problem: the bound behind every ``error``.
 
 Let f = sum_j a_j K(x_j, .) and b be any candidate for the minimiser (f*, b*) of
 
@@ -36,8 +36,8 @@ the middle.
 
 **Held-out values** are off by at most kappa_x ||f - f*|| + |b - b*| and their own rounding.
 
-**Indefinite K.** Rounding, or a user, may bring a kernel matrix with eigenvalues down to -nu. With
-K + 2 nu I in place of K, (1) holds with A / (1 - theta) + 10 nu ||r||^2 in place of A, theta =
+**Indefinite K.** Rounding, or a user, may give a kernel matrix with eigenvalues down to -nu. With
+K + 2 nu I instead of K, (1) holds with A / (1 - theta) + 10 nu ||r||^2 instead of A, theta =
 4 nu D max(s) / Lambda < 1/2, and kappa^2 = K_ii + 2 nu, kappa raised by 2 sqrt(nu). Where theta
 is larger nothing is known, and the bound is infinite.
 
@@ -53,7 +53,7 @@ rho, it bounds alpha - r in the norms that M and its inverse define,
 with an intercept up to T |b - b*| as before, and q less its best multiple of the ones. Only M need
 be positive definite here, not K, and no direction is taken for worse than it is: this is the bound
 of choice where Lambda is tiny. It costs a Cholesky factor and its inverse. One factor serves all
-machines that leave rows out of one sample: for vectors that are zero on the rows left out, the
+models that leave rows out of one sample: for vectors that are zero on the rows left out, the
 inverse of the larger matrix is the larger one, and so is that at the smallest Lambda.
 
 Everything is in double precision, whatever the data are in, with more digits where they are
@@ -77,18 +77,19 @@ import numpy as np
 from onefit import linalg
 from onefit._precise import EPSILON, predictions, summation, two_product, two_sum
 from onefit._types import Array
+from onefit.flat_interval import from_middle
 from onefit.losses.base import Loss, loss_of
 from onefit.norms import Norms
 from onefit.ridge_norm import RidgeNorm
 
-__all__ = ["EXACT_TOLERANCE", "Bound", "Candidates", "stretch"]
+__all__ = ["EXACT_TOLERANCE", "Bound", "Candidates"]
 
 #: values are called exact if they are within this of a refit, in units of the targets' scale
 EXACT_TOLERANCE = 1e-6
 #: rows up to which the sharper bound is taken: it holds four matrices of them
 MAX_SHARP_BOUND_ROWS = 3000
-#: trials for the bracket of an intercept, each WIDER times as wide as the last
-TRIALS, WIDER = 4, 32.0
+#: trials for the bracket of an intercept, each BRACKET_RATIO times as wide as the last
+MAX_BRACKET_TRIALS, BRACKET_RATIO = 4, 32.0
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Machines side by side, as columns; rows are those of the sample, or of training only.
+    """Models side by side, as columns; rows are those of the sample, or of training only.
 
     Attributes
     ----------
@@ -132,7 +133,7 @@ class Candidates:
     fit_intercept : bool
     y : (m, k) or (m, 1) array
     weights : (m, k) or (m, 1) array
-        s, zero on rows that a machine is not trained on.
+        s, zero on rows that a model is not trained on.
     ridge : (k,) array
         Lambda.
     a, u : (m, k) arrays
@@ -185,7 +186,7 @@ class Candidates:
         T = np.abs(sums) + summation(r.shape[0]) * size + noise.sum(axis=0) / two
         function = _root(A + T * (beta + far), B + kappa * T)
         around = far + kappa * function
-        # a flat stretch that is narrower than the ends may move can vanish
+        # a flat interval that is narrower than the ends may move can vanish
         intercept = beta + around + np.where(width < 2.0 * around, width, 0.0)
         return Bound(function, intercept, self.drift, reach)
 
@@ -218,7 +219,7 @@ class Candidates:
         some = np.flatnonzero(s)
         if some.size > MAX_SHARP_BOUND_ROWS:
             return np.full(self.ridge.size, np.inf)
-        # coefficients of rows that a machine is not trained on have no place in (3)
+        # coefficients of rows that a model is not trained on have no place in (3)
         strange = ((self.weights == 0.0) & (self.a != 0.0)).any(axis=0)
         steep, rows = float(self.loss.max_curvature), self.rows[some]
         c = 2.0 * self.ridge.min() / (s[some] * steep)
@@ -321,7 +322,7 @@ class Candidates:
         return np.asarray(cheap)
 
     def _bracket(self, v: Array, far: Array) -> tuple[Array, Array]:
-        """beta, and the width of a flat stretch."""
+        """beta, and the width of the flat interval."""
         s, y = self.weights, self.y
 
         def slope(shift: Array, some: Any) -> tuple[Array, Array]:
@@ -334,7 +335,7 @@ class Candidates:
         size = np.abs(here) + rounding
         beta = 4.0 * size / (s * self.loss.curvature(y, v)).sum(axis=0)
         left = every
-        for _ in range(TRIALS):
+        for _ in range(MAX_BRACKET_TRIALS):
             beta[left] = (
                 np.where(np.isfinite(beta[left]), beta[left], 0.0) + 4.0 * EPSILON * far[left]
             )
@@ -343,40 +344,19 @@ class Candidates:
             left = left[outside]
             if left.size == 0:
                 break
-            beta[left] = WIDER * np.maximum(beta[left], EPSILON)
+            beta[left] = BRACKET_RATIO * np.maximum(beta[left], EPSILON)
         width = np.zeros_like(beta)
         for k in left:
-            beta[k], width[k] = self._flat(int(k), v[:, k])
+            s, y = _some(self.weights, [k])[:, 0], _some(self.y, [k])[:, 0]
+            beta[k], width[k] = from_middle(loss_of(self.loss, [k]), y, v[:, k], s)
         return beta, width
-
-    def _flat(self, k: int, v: Array) -> tuple[float, float]:
-        """Distance from the middle of a flat stretch of b, and its width.
-
-        Both are infinite where there is no such stretch.
-        """
-        s, y, loss = (
-            _some(self.weights, [k])[:, 0],
-            _some(self.y, [k])[:, 0],
-            loss_of(self.loss, [k]),
-        )
-        train = s > 0.0
-        y, v, s = y[train], v[train], s[train]
-        if loss.curvature(y, v).any() or fsum(s * loss.gradient(y, v)) != 0.0:
-            return np.inf, np.inf
-        below, above = stretch(loss, y, v)
-        rounding = 8.0 * EPSILON * float((np.abs(y) + np.abs(v)).max() + 1.0)
-        if np.isinf(below) and np.isinf(above):
-            return np.inf, np.inf
-        if np.isinf(below) or np.isinf(above):
-            return min(below, above) + rounding, np.inf
-        return 0.5 * abs(above - below) + rounding, above + below
 
 
 class _Sharp:
     """The parts of (3).
 
     With an intercept and K = K_c + m 1' + 1 m', K_c centred, everything holds for K_c and for
-    b + m'a in place of b, and q gains m sum(a): K a = K_c a + m sum(a) + 1 m'a.
+    b + m'a instead of b, and q gains m sum(a): K a = K_c a + m sum(a) + 1 m'a.
     """
 
     def __init__(self, columns: Candidates, metric: RidgeNorm, some: Array, steep: float) -> None:
@@ -445,28 +425,8 @@ class _Sharp:
         return error * self._within()
 
 
-def stretch(loss: Any, y: Array, v: Array) -> tuple[float, float]:
-    """How far all predictions may be lowered, and raised, before one of them changes its piece."""
-    pieces = loss.piece(y, v)
-    most = 1e6 * (1.0 + float(np.abs(y).max(initial=0.0)))
-
-    def end(sign: float) -> float:
-        inside, outside = 0.0, float(1.0 + np.abs(y - v).max(initial=0.0))
-        while np.array_equal(loss.piece(y, v + sign * outside), pieces):
-            inside, outside = outside, 2.0 * outside
-            if outside > most:
-                return np.inf
-        for _ in range(60):
-            middle = 0.5 * (inside + outside)
-            same = np.array_equal(loss.piece(y, v + sign * middle), pieces)
-            inside, outside = (middle, outside) if same else (inside, middle)
-        return outside
-
-    return end(-1.0), end(1.0)
-
-
 def _some(x: Array, columns: Any) -> Array:
-    """Some columns of an array that has one for each machine, or one for all."""
+    """Some columns of an array that has one for each model, or one for all."""
     return x if x.shape[1] == 1 else x[:, columns]
 
 

@@ -20,7 +20,7 @@ from onefit._types import Array, Indices, Mask
 from onefit.certificate import EXACT_TOLERANCE, Candidates
 from onefit.newton import Batch
 from onefit.problem import Columns, Solution
-from onefit.systems import Model, System
+from onefit.systems import NewtonModel, System
 
 __all__ = ["WANTED_SHARE_OF_TOLERANCE", "bound", "certify", "refine"]
 
@@ -108,7 +108,7 @@ def _refined(digits: _Digits, wanted: float, steps: int) -> _Digits:
 
 @dataclass
 class _Digits:
-    """Machines with coefficients a + low, low being what a has no room for.
+    """Models with coefficients a + low, low being what a has no room for.
 
     Attributes
     ----------
@@ -174,7 +174,7 @@ class _Digits:
         missing = -gap / np.where(curved, sd, 1.0) - columns.K.matmul(fixed)
         terms = zip(self.a.T, self.low.T, fixed.T, strict=True)
         total = np.array([fsum([*x, *y, *z]) for x, y, z in terms])
-        change, db, _ = self.system.solve(Model(d, missing * curved, fixed, total))
+        change, db, _ = self.system.solve(NewtonModel(d, missing * curved, fixed, total))
         # the sum in two numbers
         change = change + fixed + self.low
         a = self.a + change

@@ -36,7 +36,7 @@ from onefit.criteria.influence import influence_predictions, judge
 from onefit.criteria.loo import loo_predictions
 from onefit.criteria.pointwise import Pointwise, pointwise
 from onefit.criteria.solutions import positive
-from onefit.estimators._base import KernelMachine
+from onefit.estimators._base import KernelEstimator
 from onefit.estimators.accepted import check_accepted, check_exact_kernel, unwrap
 from onefit.fit import fit
 from onefit.heldout.series import Operator, check_order
@@ -84,7 +84,8 @@ def influence(
     Examples
     --------
     >>> import numpy as np
-    >>> from onefit import KernelRegressor, influence
+    >>> from onefit import KernelRegressor
+    >>> from onefit.diagnostics import influence
     >>> X = np.linspace(0, 5, 40)[:, None]
     >>> y = np.sin(X).ravel()
     >>> y[20] += 3
@@ -120,11 +121,6 @@ def influence(
 
 def _machine(estimator: Any) -> Any:
     """A fresh machine with the parameters of ``estimator``, or of a search's winner."""
-    if getattr(estimator, "lam_per_target", False):
-        raise ValueError(
-            "influence takes one lam, and the search has one per target; call it with an estimator "
-            "and a column of y at a time"
-        )
     if hasattr(estimator, "param_grid") and not hasattr(estimator, "best_estimator_"):
         raise ValueError(
             "influence needs the winner of a search: fit the search first, with refit=True"
@@ -134,7 +130,7 @@ def _machine(estimator: Any) -> Any:
     return clone(estimator)
 
 
-def _with_point(model: KernelMachine, X: Any, y: Any, sample_weight: Any, point: Any) -> Problem:
+def _with_point(model: KernelEstimator, X: Any, y: Any, sample_weight: Any, point: Any) -> Problem:
     """The problem with one row more, of weight zero: it changes nothing, and is in K."""
     if model.spec().precomputed:
         raise ValueError(
@@ -203,7 +199,8 @@ def asymptotic_variance(
     is the variance of y:
 
     >>> import numpy as np
-    >>> from onefit import KernelRegressor, asymptotic_variance
+    >>> from onefit import KernelRegressor
+    >>> from onefit.diagnostics import asymptotic_variance
     >>> y = np.array([1.0, 2.0, 6.0])
     >>> X = np.arange(3.0)[:, None]
     >>> np.round(asymptotic_variance(KernelRegressor(lam=1e9), X, y, at=[[0.5]]), 6)
@@ -243,12 +240,14 @@ def cv_loo_stability(
     Examples
     --------
     >>> import numpy as np
-    >>> from onefit import KernelRegressor, cv_loo_stability
+    >>> from onefit import KernelRegressor
+    >>> from onefit.diagnostics import cv_loo_stability
+    >>> from onefit.losses import Huber
     >>> X = np.linspace(0, 5, 40)[:, None]
     >>> y = np.sin(X).ravel()
     >>> y[20] += 3
     >>> squared = KernelRegressor(gamma=1.0, lam=1e-2)
-    >>> robust = KernelRegressor(loss="huber", threshold=0.1, gamma=1.0, lam=1e-2)
+    >>> robust = KernelRegressor(loss=Huber(0.1), gamma=1.0, lam=1e-2)
     >>> cv_loo_stability(squared, X, y) > 5 * cv_loo_stability(robust, X, y)
     True
     """

@@ -31,7 +31,7 @@ from onefit.search_cv import KernelSearchCV
 __all__ = ["Fallback", "Whole", "fall_back", "measure_whole", "planned_seconds"]
 
 #: features to try, the most first, and the part of the time that their search may take
-FEATURES, SHARE = (2000, 1000, 500, 200, 100), 0.25
+FEATURE_COUNTS, MAX_SEARCH_SHARE_OF_TIME = (2000, 1000, 500, 200, 100), 0.25
 
 
 @dataclass(frozen=True)
@@ -157,12 +157,12 @@ def fall_back(
     known = search.method in ("auto", "exact", "limit") if isinstance(search.method, str) else False
     search.set_params(estimator=estimator, method=search.method if known else "auto")
     with_features = np.inf
-    for size in FEATURES:
-        search.set_params(estimator__n_components=size)
+    for size in FEATURE_COUNTS:
+        search.set_params(estimator__approximation__n_components=size)
         setup = set_up(search, X, y, *_given(params))
         with_features, full = planned_seconds(setup)
         deadline.reserve = _reserved(setup, deadline)
-        if not full and deadline.pace * with_features <= SHARE * deadline.left:
+        if not full and deadline.pace * with_features <= MAX_SEARCH_SHARE_OF_TIME * deadline.left:
             break
     return Fallback(why, planned, deadline.allowed, size, deadline.pace * with_features)
 
@@ -214,10 +214,7 @@ def measure_whole(
 def _winner_alone(search: KernelSearchCV) -> KernelSearchCV:
     """A search of the winner's setting alone, with the whole kernel, on its folds."""
     params = clone(search.best_params_, safe=False)
-    estimator = clone(search.estimator).set_params(**params)
-    whole = type(estimator)()  # the defaults say nothing of features
-    names = ("approximation", "n_components", "keep_landmarks")
-    estimator.set_params(**{name: getattr(whole, name) for name in names})
+    estimator = clone(search.estimator).set_params(**params).set_params(approximation=None)
     return KernelSearchCV(
         estimator,
         {"lam": [estimator.lam]},

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from onefit._validation import DataError, suggest
 from onefit.plan.memory import GIB, available_memory
-from onefit.scan import BROKEN, PACKED, PIECE, Counts, open_unpacked, records, scan, too_long
+from onefit.scan import BROKEN, PACKED, READ_BYTES, Counts, open_unpacked, records, scan, too_long
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,8 +33,8 @@ CheckRows = Callable[[int], None] | None
 __all__ = [
     "QUOTED",
     "CheckRows",
+    "CsvFormat",
     "DataError",
-    "Reading",
     "all_match",
     "columns_of",
     "filled",
@@ -66,7 +66,7 @@ LINE = "line"
 
 
 @dataclass(frozen=True)
-class Reading:
+class CsvFormat:
     """How a CSV file is written.
 
     Attributes
@@ -162,7 +162,7 @@ def _check_file(path: Path) -> None:
         )
 
 
-def read_frame(path: Path, reading: Reading, check_rows: CheckRows = None) -> pd.DataFrame:
+def read_frame(path: Path, reading: CsvFormat, check_rows: CheckRows = None) -> pd.DataFrame:
     """The table in a CSV or Parquet file; ``check_rows`` may refuse it for its number of rows."""
     _check_file(path)
     kind = _suffix(path)
@@ -207,7 +207,7 @@ def _as_utf8(path: Path, encoding: str) -> Iterator[Path]:
                 io.TextIOWrapper(file, known, newline="") as lines,
                 copy.open("w", encoding="utf-8", newline="") as out,
             ):
-                while piece := lines.read(PIECE):
+                while piece := lines.read(READ_BYTES):
                     out.write(piece)
         except (UnicodeError, *BROKEN) as error:
             raise DataError(f"{path.name} cannot be read as {encoding}: {error}") from error
@@ -376,7 +376,7 @@ def _first_line(path: Path) -> str:
     if path.suffix.lower() in PACKED:
         return ""
     with path.open(encoding="utf-8", errors="replace") as lines:
-        return lines.readline(PIECE)
+        return lines.readline(READ_BYTES)
 
 
 def _other_delimiter(header: str, delimiter: str) -> str:

@@ -20,7 +20,7 @@ from onefit.newton import Batch
 from onefit.problem import Columns, Problem, Solution
 from onefit.reweight import solve_reweight
 from onefit.solve import recomputed, solve_columns
-from onefit.systems import Cholesky, Iterative
+from onefit.systems import Cholesky, KrylovSystem
 
 __all__ = [
     "SOLVERS",
@@ -94,7 +94,7 @@ def solve(
     columns = problem.targets(problem.positive, problem.ridge(lam))
     if solver == "reweight":
         return recomputed(columns, solve_reweight(problem, lam))
-    return solve_columns(columns, start, Iterative if solver == "iterative" else Cholesky)
+    return solve_columns(columns, start, KrylovSystem if solver == "iterative" else Cholesky)
 
 
 def certified(

@@ -1,7 +1,7 @@
 """The gradient of exact cross-validation: one rank-one term per split, for any kernel parameter.
 
 Let J be a sum of a smooth function of the held-out values, and q its derivative by those of a
-split, zero on other rows. The split's machine has coefficients a and intercept b with 2 Lambda a =
+split, zero on other rows. The split's model has coefficients a and intercept b with 2 Lambda a =
 -s g, u = K a + b and 1'a = 0. Let A be its training rows with curvature d, c = 2 Lambda / (s d)
 there, and let z solve the same bordered system that a Newton step does,
 
@@ -45,7 +45,7 @@ from onefit.kernels import Kernel
 from onefit.losses import InPairs, Log, Squared
 from onefit.losses.base import loss_of
 from onefit.problem import Problem
-from onefit.systems import Cholesky, Model
+from onefit.systems import Cholesky, NewtonModel
 
 __all__ = ["Gradient", "Pointwise", "SmoothedError", "cv_gradient"]
 
@@ -197,14 +197,14 @@ def _by_systems(
     for split, rows in enumerate(folds.train):
         train[rows, split] = True
     ridge = np.array([problem.ridge(lam, rows) for rows in folds.train])
-    for j, at in enumerate(Exact().prepare(problem, folds).machines(lam)):
+    for j, at in enumerate(Exact().prepare(problem, folds).models(lam)):
         for split, test in enumerate(folds.test):
             q[test, split] = criterion.slopes(split, j, at.u[test, split])
         columns = problem.columns(j, train, ridge)
         d = columns.loss.curvature(columns.y, at.u) * train
         curved = d > 0.0
         missing = problem.K.matmul(np.asfortranarray(q)) * curved
-        model = Model(d, missing, np.zeros_like(d), -q.sum(axis=0))
+        model = NewtonModel(d, missing, np.zeros_like(d), -q.sum(axis=0))
         z, zeta, _ = Cholesky(problem, ridge).solve(model)
         w, still = q - z, np.where(curved, 0.0, at.a)
         c = 2.0 * ridge / np.where(curved, problem.s[:, None] * d, 1.0)

@@ -122,8 +122,6 @@ def learning_curve(
     """
     if hasattr(estimator, "param_grid") and not hasattr(estimator, "best_estimator_"):
         raise ValueError("learning_curve needs a fitted search: fit it first, with refit=True")
-    if getattr(estimator, "lam_per_target", False):
-        raise ValueError("learning_curve takes one lam, but the search has one per target")
     model = clone(unwrap(getattr(estimator, "best_estimator_", estimator)))
     check_accepted(model, "learning_curve")
     check_exact_kernel(model, "learning_curve", "pass an estimator with approximation=None")

@@ -1,6 +1,6 @@
 """Exact line search: the root of a monotone function.
 
-Along a ray (a + t da, b + t db) the objective of a convex machine is convex in t, and its slope
+Along a ray (a + t da, b + t db) the objective of a convex model is convex in t, and its slope
 
     phi'(t) = sum_i s_i g(y_i, u_i + t du_i) du_i + 2 Lambda (a'K da + t da'K da)
 

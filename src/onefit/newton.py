@@ -14,13 +14,12 @@ smoothed hinge these are the few points on its corner.
 the minimiser: the model was the objective itself. A point that a step takes from one piece across
 another is put onto the piece between, where it has the model of that piece in the next step:
 otherwise its coefficient would go from one end of its range to the other. Such steps may raise the
-objective and usually need no line search. A column that has taken MAX_FULL_STEPS of them, or
-that one of them would take to MAX_OBJECTIVE_RATIO times its first objective, continues with an
-exact line search where a full step does not lower the objective enough, which makes the method
-finite. A smooth loss
-converges quadratically, or linearly where a system keeps its curvature to that of another point. If
-A is empty the model says nothing of b, which then moves to where sum s g vanishes; when the loss is
-flat in b at the minimum, the middle of the flat interval is taken.
+objective and usually need no line search. A column that has taken MAX_FULL_STEPS of them, or that
+one of them would take to MAX_OBJECTIVE_RATIO times its first objective, continues with an exact
+line search where a full step does not lower the objective enough, which makes the method finite. A
+smooth loss converges quadratically, or linearly where a system keeps its curvature to that of
+another point. If A is empty the model says nothing of b, which then moves to where sum s g
+vanishes; when the loss is flat in b at the minimum, the middle of the flat interval is taken.
 
 **Base.** The model is minimised as a change from a base (a, b, u = K a + b), which need not be
 where the loss is replaced by its model. A base at which points without curvature have their
@@ -44,7 +43,8 @@ from onefit._types import Array, Indices, Mask
 from onefit.line_search import line_search
 from onefit.losses.base import loss_of
 from onefit.problem import Columns, Solution
-from onefit.systems import Model, System
+from onefit.recentre import flat_columns, recentred
+from onefit.systems import NewtonModel, System
 
 __all__ = ["Batch", "minimise"]
 
@@ -58,7 +58,7 @@ MAX_FULL_STEPS = 12
 MAX_OBJECTIVE_RATIO = 2.0
 #: halvings of a way to find a point on a piece that it crosses
 MAX_PIECE_BISECTIONS = 40
-#: the part of the predicted decrease that a full step must bring to spare the line search
+#: the part of the predicted decrease that a full step must reach to spare the line search
 MIN_DECREASE_SHARE = 0.3
 #: the part of its slope that a line search may leave; less does not save steps
 MAX_SLOPE_SHARE = 0.01
@@ -268,7 +268,7 @@ class Batch:
         drift = base.drift + self._rounding(size, u) + self.columns.epsilon * self._sizes(da)
         return Solution(da, base.b + db, u, drift), determined
 
-    def _model(self, g: Array, d: Array) -> tuple[Model, Array]:
+    def _model(self, g: Array, d: Array) -> tuple[NewtonModel, Array]:
         """Newton's models seen from the base, and K times their fixed part."""
         two, base = 2.0 * self.columns.penalty, self.base
         curved, sd = d > 0, self.columns.problem.s[:, None] * d
@@ -282,7 +282,7 @@ class Batch:
         pull = self.columns.K.matmul(fixed)
         missing = -two * gap / (sd + ~curved) - pull
         missing *= curved
-        return Model(d, missing, fixed, base.a.sum(axis=0) + fixed.sum(axis=0)), pull
+        return NewtonModel(d, missing, fixed, base.a.sum(axis=0) + fixed.sum(axis=0)), pull
 
     def _go(self, t: Array, pieces: Array) -> None:
         """To the part t of the way to the base, which is on these pieces."""
@@ -332,7 +332,7 @@ class Batch:
         self.held[:, columns] = np.nan
 
     def _lengths(self, some: Indices, changed: Mask, g: Array, d: Array, move: Array) -> Array:
-        """1 where the full step brings enough of what its slope promises, else the minimum.
+        """1 where the full step decreases the objective enough for its slope, else the minimum.
 
         A point that keeps its piece (gradient g, curvature d) is on one parabola all the way, and
         these add up to one; only the others, ``changed``, are looked at.
@@ -410,14 +410,7 @@ class Batch:
 
     def flat(self) -> Mask:
         """Whether a small shift of b, to one side at least, leaves no training row curved."""
-        columns, u = self.columns, self.at.u
-        nudge = columns.epsilon**0.5 * (columns.scale + np.abs(u).max(axis=0))
-        curved = [
-            (columns.loss.curvature(columns.y, u + shift) > 0) & columns.train
-            for shift in (-nudge, 0.0 * nudge, nudge)
-        ]
-        alone = np.logical_or.reduce([~one.any(axis=0) for one in curved])
-        return np.asarray(alone & columns.problem.fit_intercept)
+        return flat_columns(self.columns, self.at.u)
 
     def recentre(self, some: Indices) -> None:
         """Take columns that are flat in b to the middle of the flat interval.
@@ -427,16 +420,12 @@ class Batch:
         self.at = self.at.copy()
         for k in some:
             one = self.columns.take([k])
-            self.at.b[k] += _middle(one, self.at.u[:, [k]])
-            u = one.K.matmul(self.at.a[:, [k]]) + self.at.b[k]
-            if not (one.loss.curvature(one.y, u) * one.train).any():
-                g = one.weights * one.loss.gradient(one.y, u)
-                self.at.a[:, [k]] = -g / (2.0 * one.penalty)
+            self.at.a[:, [k]], self.at.b[k] = recentred(one, self.at.take([k]))
         self.recompute()
 
 
 def minimise(batch: Batch, max_steps: int = MAX_NEWTON_STEPS) -> None:
-    """Newton steps until every column is settled, or found to be a case for other means."""
+    """Newton steps until every column has converged, or needs another method."""
     pending = np.flatnonzero(~batch.settled)
     part = batch.take(pending) if pending.size < batch.settled.size else replace(batch)
     batch.own()
@@ -452,40 +441,6 @@ def minimise(batch: Batch, max_steps: int = MAX_NEWTON_STEPS) -> None:
             part = part.take(on)
     if pending.size:
         batch.put(pending, part)
-
-
-def _middle(column: Columns, u: Array) -> float:
-    """Shift of b to the middle of the interval over which the objective is flat in b.
-
-    Where no training point has curvature the minimising b is an interval; its middle depends on the
-    data alone, not on the way there. An interval open to one side gives its finite end.
-    """
-    s, loss, y = column.weights, column.loss, column.y
-    level = 1e-12 * float(np.abs(s * loss.gradient(y, u)).sum())
-    reach = 1.0 + float(np.abs(y - u).max())
-
-    def flat(shift: float) -> bool:
-        moved = s * loss.gradient(y, u + shift)
-        return abs(float(moved.sum(dtype=np.float64))) <= level
-
-    def end(sign: float) -> float:
-        far = reach
-        while flat(sign * far):
-            far *= 2.0
-            if far > 1e6 * reach:
-                return np.inf
-        near = 0.0
-        for _ in range(60):
-            mid = 0.5 * (near + far)
-            near, far = (mid, far) if flat(sign * mid) else (near, mid)
-        return near
-
-    below, above = end(-1.0), end(1.0)
-    if np.isinf(below) and np.isinf(above):
-        return 0.0
-    if np.isinf(above):
-        return -below
-    return above if np.isinf(below) else 0.5 * (above - below)
 
 
 def _between(x: Array, y: Array, t: Array) -> Array:

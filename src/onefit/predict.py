@@ -13,7 +13,7 @@ from sklearn.utils import indexable
 
 from onefit import plan
 from onefit._validation import check_choice
-from onefit.estimators._base import KernelMachine
+from onefit.estimators._base import KernelEstimator
 from onefit.estimators.accepted import check_accepted
 from onefit.estimators.device import to_host
 from onefit.folds import Folds
@@ -171,7 +171,7 @@ def _within_memory(
     return method or make_planned(work, cheapest), cheapest.tiled
 
 
-def _work(machine: KernelMachine, Y: Array, s: Array, folds: Folds) -> plan.Workload:
+def _work(machine: KernelEstimator, Y: Array, s: Array, folds: Folds) -> plan.Workload:
     return replace(
         machine._workload(Y, s),
         removed=tuple(rows.size for rows in folds.removed),

@@ -1,6 +1,6 @@
 """One problem, many problems side by side, and their solutions.
 
-Every machine of the package minimises, over f in the space of the kernel and b,
+Every model of the package minimises, over f in the space of the kernel and b,
 
     sum_i w_i V(y_i, u_i) + lam ||f||^2,     u_i = f(x_i) + b,   f = sum_j a_j K(x_j, .)
 
@@ -240,13 +240,13 @@ class Columns:
         return np.asarray(fit + self.penalty * linalg.dots(at.a, at.u - at.b))
 
 
-#: the arrays of a solution, each with a column or a number per machine
+#: the arrays of a solution, each with a column or a number per model
 _ARRAYS = ("a", "b", "u", "drift")
 
 
 @dataclass(frozen=True)
 class Solution:
-    """Several machines as columns, f = sum_j a_j K(x_j, .) + b, and what they predict.
+    """Several models as columns, f = sum_j a_j K(x_j, .) + b, and what they predict.
 
     Attributes
     ----------
@@ -273,7 +273,7 @@ class Solution:
 
     @classmethod
     def zero(cls, n: int, k: int, dtype: Any) -> Solution:
-        """Machines that predict zero."""
+        """Models that predict zero."""
         a, b = np.zeros((n, k), dtype=dtype, order="F"), np.zeros(k, dtype=dtype)
         return cls(a, b, a.copy(order="F"), np.zeros(k))
 
@@ -291,7 +291,7 @@ class Solution:
         return replace(self, **changed)
 
     def astype(self, dtype: Any) -> Solution:
-        """The machines in another precision."""
+        """The models in another precision."""
         return self._map(lambda x: x.astype(dtype, copy=False), _ARRAYS[:3])
 
     def copy(self) -> Solution:
@@ -299,7 +299,7 @@ class Solution:
         return self._map(np.copy, _ARRAYS)
 
     def take(self, columns: Any) -> Solution:
-        """Some of the machines."""
+        """Some of the models."""
         return self._map(lambda x: x[..., columns], _ARRAYS)
 
     def put(self, columns: Any, part: Solution) -> None:
@@ -308,6 +308,6 @@ class Solution:
             getattr(self, name)[..., columns] = getattr(part, name)
 
     def scaled(self, ratio: Array) -> Solution:
-        """The machines with their functions, not their intercepts, each multiplied by a ratio."""
+        """The models with their functions, not their intercepts, each multiplied by a ratio."""
         u = ratio * (self.u - self.b) + self.b
         return Solution(ratio * self.a, self.b.copy(), u, np.abs(ratio) * self.drift)

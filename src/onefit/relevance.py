@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from onefit._indexing import select_rows
 from onefit._types import Array
+from onefit.kernels import Gaussian, named_kernel
 
 __all__ = ["Relevance", "relevance"]
 
@@ -86,8 +87,8 @@ def relevance(
 
     Parameters
     ----------
-    search : KernelSearchCV
-        With ``gamma=Interval(..., per_feature=True)`` and ``search="gradient"``, fitted to X and y.
+    search : KernelGradientSearchCV
+        With ``gamma=Interval(..., per_feature=True)``, fitted to X and y.
     X, y : rows and targets
     cv : int, splitter or iterable, default=5
         The parts: the search is repeated on the training rows of each split. Its own ``cv`` must
@@ -104,11 +105,13 @@ def relevance(
     Examples
     --------
     >>> import numpy as np
-    >>> from onefit import Interval, KernelRegressor, KernelSearchCV, relevance
+    >>> from onefit import KernelGradientSearchCV, KernelRegressor
+    >>> from onefit.relevance import relevance
+    >>> from onefit.search import Interval
     >>> X = np.random.default_rng(0).normal(size=(80, 3))
     >>> y = np.sin(2 * X[:, 1])
     >>> grid = {"gamma": Interval(1e-3, 1e1, per_feature=True), "lam": Interval(1e-6, 1.0, 5)}
-    >>> search = KernelSearchCV(KernelRegressor(), grid, search="gradient").fit(X, y)
+    >>> search = KernelGradientSearchCV(KernelRegressor(), grid).fit(X, y)
     >>> found = relevance(search, X, y, cv=3)
     >>> int(found.order[0]), bool(found.low[1] > 0.9)
     (1, True)
@@ -152,7 +155,7 @@ def _units(search: Any, X: Any) -> Array:
     dense = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
     spread = dense.std(axis=0)
     kernel = search.best_params_.get("kernel", search.estimator.kernel)
-    return np.asarray(spread**2 if kernel in ("rbf", "gaussian") else spread)
+    return np.asarray(spread**2 if isinstance(named_kernel(kernel), Gaussian) else spread)
 
 
 def _columns(X: Any) -> list[str]:

@@ -21,7 +21,7 @@ import numpy as np
 
 from onefit.losses.base import loss_of, require
 from onefit.problem import Problem, Solution
-from onefit.systems.cholesky import Factor
+from onefit.systems.cholesky import CurvedFactor
 
 __all__ = ["solve_reweight"]
 
@@ -44,7 +44,7 @@ def solve_reweight(
         for _step in range(1, max_steps + 1):
             weight, z = loss.reweight(y, u)  # type: ignore[attr-defined]
             root = np.sqrt(problem.s * weight / ridge).astype(y.dtype, copy=False)
-            factor = Factor(problem.K, rows, root[rows])
+            factor = CurvedFactor(problem.K, rows, root[rows])
             a, b = np.zeros_like(y), 0.0
             a[rows], b = factor.solve(z[rows], 0.0, problem.fit_intercept)
             moved = problem.K.matmul(a[:, None])[:, 0] + y.dtype.type(b)

@@ -1,7 +1,7 @@
 """Norms of vectors in the metric of K + diag(c) and of its inverse: what the sharper bound needs.
 
 With an intercept the coefficients add up to zero, and K may be replaced by any K - m 1' - 1 m'
-without changing the machine. Centred so (m the row means, less half of their mean), the common part
+without changing the model. Centred so (m the row means, less half of their mean), the common part
 of all kernel values, which the intercept takes care of, no longer makes norms large.
 """
 

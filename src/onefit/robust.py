@@ -35,7 +35,7 @@ from onefit.grids import default_grid
 from onefit.kernels import Geometry, number_type
 from onefit.losses import Huber, Loss, Squared
 from onefit.problem import Problem
-from onefit.search.grid import Job, candidates, jobs, machines
+from onefit.search.grid import Job, candidate_models, candidates, jobs
 
 Array = NDArray[Any]
 
@@ -177,8 +177,8 @@ def robust_select(
 
 def _check_grid(grid: Any) -> None:
     for part in [grid] if isinstance(grid, dict) else grid:
-        for name in ("loss", "threshold", "epsilon"):
-            if name in part:
+        for name in part:
+            if name.partition("__")[0] == "loss":
                 raise ValueError(
                     f"param_grid names {name!r}, which robust_select chooses itself; leave it out "
                     "(multiples are the thresholds to try, in units of the scale)"
@@ -192,7 +192,7 @@ class _Table:
         self, base: KernelRegressor, grid: Any, X: Any, y: Any, sample_weight: Any
     ) -> None:
         self.found = candidates(base, grid)
-        group = machines(base, self.found)
+        group = candidate_models(base, self.found)
         first = group[0].estimator
         for one in group:
             check_exact_kernel(
@@ -219,17 +219,17 @@ class _Table:
         values, reasons = np.empty(size), [""] * size
         for job in self.jobs:
             K = job.kernel.matrix(self.geometry)
-            for machine in job.machines:
-                e = machine.estimator
+            for model in job.models:
+                e = model.estimator
                 problem = Problem(K, self.Y, self.s, loss, e.fit_intercept, e.scaling)
-                evidence = Evidence(problem, job.kernel, machine.lams, [])
+                evidence = Evidence(problem, job.kernel, model.lams, [])
                 found, remarks = criterion.evaluate(evidence)
-                values[list(machine.indices)] = found
-                for i, remark in zip(machine.indices, remarks, strict=True):
+                values[list(model.indices)] = found
+                for i, remark in zip(model.indices, remarks, strict=True):
                     reasons[i] = remark
         chosen: dict[str, Any] = {"loss": "squared"}
         if np.isfinite(threshold):
-            chosen = {"loss": "huber", "threshold": threshold}
+            chosen = {"loss": "huber", "loss__threshold": threshold}
         self.params += [candidate | chosen for candidate in self.found]
         self.thresholds += [threshold] * size
         self.values += values.tolist()

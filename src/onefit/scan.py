@@ -18,13 +18,22 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["BROKEN", "PACKED", "PIECE", "Counts", "open_unpacked", "records", "scan", "too_long"]
+__all__ = [
+    "BROKEN",
+    "PACKED",
+    "READ_BYTES",
+    "Counts",
+    "open_unpacked",
+    "records",
+    "scan",
+    "too_long",
+]
 
 PACKED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
 #: what a file raises that cannot be read, or unpacked
 BROKEN = (OSError, EOFError, zlib.error)
 #: bytes looked at together
-PIECE = 2**20
+READ_BYTES = 2**20
 
 
 @dataclass
@@ -103,7 +112,7 @@ def scan(path: Path, separator: str, cost: Callable[[Counts], float], room: floa
     """Count what a file holds, and stop once it costs more bytes to read than there is room for."""
     found, last = Counts(), b"\n"
     with open_unpacked(path) as file:
-        while whole := file.read(PIECE):
+        while whole := file.read(READ_BYTES):
             before, nul, _ = whole.partition(b"\0")
             piece = before.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
             found.add(piece, last, separator.encode())

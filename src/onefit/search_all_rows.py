@@ -25,7 +25,7 @@ from onefit.search.check import check_settings
 from onefit.search.evaluation import SearchRows
 from onefit.search.grid import Drawn
 from onefit.search.in_memory import EvaluatedInMemory, RowsInMemory, fit_winner, make_task
-from onefit.search.inputs import Given, resolve_scorers, route
+from onefit.search.inputs import FitInputs, resolve_scorers, route
 from onefit.search.pipeline import Setting
 from onefit.search.pipeline_scores import outcomes_of
 from onefit.search.pipeline_units import Work, run_unit
@@ -106,7 +106,7 @@ class RowsOnAllRows(SearchRows):
             grouped,
             {"folds_": setup.folds, "groups_": self.groups},
             self.task,
-            Given(self.scorers, self.X, self.y, weight, score, grouped),
+            FitInputs(self.scorers, self.X, self.y, weight, score, grouped),
             partial(fit_winner, self.search, self.X, self.y, self.fit_params),
             partial(self._in_folds, metric),
         )
@@ -151,7 +151,7 @@ class _TransformedRows(RowsInMemory):
         score = whole.routed.scorer.score
         self.task = make_task(search, self.setup, whole.scorers, whole.X, y, score, metric)
         grouped = self.groups is not None
-        self.given = Given(whole.scorers, whole.X, y, self.weight, score, grouped)
+        self.given = FitInputs(whole.scorers, whole.X, y, self.weight, score, grouped)
 
 
 @dataclass

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from copy import copy, deepcopy
 from functools import partial
 from typing import Any
 
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils import get_tags, indexable
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
-from onefit._validation import check_choice
 from onefit.callbacks import CallbackSupportMixin, with_callbacks
-from onefit.decide.calibrate import CALIBRATIONS, CalibratedKernelClassifier
+from onefit.config import get_config
 from onefit.decide.methods import Decisions
 from onefit.estimators.device import HostData, predicting_on_host, to_host
 from onefit.estimators.regressor import no_standard_deviation
-from onefit.heldout import HeldOutMethod
+from onefit.heldout import HeldOut, HeldOutMethod
 from onefit.linalg import is_elsewhere
 from onefit.plan import Deadline, Explanation
 from onefit.search.all_rows import AllRows, all_rows_of
 from onefit.search.check import check_settings
-from onefit.search.criterion import Criterion
+from onefit.search.criterion import CriterionLike
 from onefit.search.evaluation import Evaluated, NotKept, SearchRows
 from onefit.search.in_memory import RowsInMemory
 from onefit.search.inputs import choosing_metric, resolve_scorers
 from onefit.search.objective import ByGradient
-from onefit.search.per_target import choose_lams
+from onefit.search.per_target import PerTarget, fit_per_target
 from onefit.search.preprocess import is_wrapped
 from onefit.search.race import Race
 from onefit.search.results import tabulate, warn_of_failures
@@ -69,6 +67,9 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
     and ``class_weight="balanced"`` at the whole y, not at each training part. Randomness enters
     through the splitter and ``n_iter`` only.
 
+    Arrays of PyTorch and CuPy stay on their device, and so does the winner; for NumPy arrays
+    :mod:`onefit.config` names the device to compute on.
+
     Parameters
     ----------
     estimator : KernelRegressor or KernelClassifier, or a Pipeline that ends in one
@@ -92,7 +93,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         that gives them, probabilities of held-out rows; :class:`onefit.scoring.Metric` makes one.
     criterion : str or object, default="cv"
         What to choose by: "cv" is the cross-validated score itself. See
-        :class:`onefit.search.criterion.Criterion`.
+        :class:`onefit.search.criterion.CriterionLike`.
     method : {"auto", "refit", "block", "eigen", "influence", "limit", "exact", "race"} or object
         How held-out values are computed; "auto" asks the cost model, kernel by kernel. "race" takes
         the limit of every candidate and repairs those that can win, by an estimate or, with
@@ -102,11 +103,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         :mod:`onefit.search.all_rows` also names the method for the transformed rows.
         What belongs to one method alone is given to its object: ``Influence(order=3)`` of
         :mod:`onefit.heldout`.
-    search : {"grid", "gradient"} or ByGradient, default="grid"
-        "gradient" takes an :class:`Interval` for gamma, of one value or of one per column, or a
-        :class:`Bank` of kernels whose weights are to be learnt, and an interval for lam: from the
-        best of a coarse grid it goes down the exact gradient of the cross-validated score, or of
-        k-KS (``criterion=KernelStability(eta)``), see :mod:`onefit.search.descend`.
     n_iter : int, default=None
         How many settings of ``param_grid`` to draw at random; None tries them all. An interval for
         lam is not drawn: it is searched in each setting of the others.
@@ -114,36 +110,20 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         For ``n_iter``.
     refit : bool, str or callable, default=True
         Whether to fit the winner to all rows; with several metrics the name of the one to choose
-        by, or a function of ``cv_results_`` that returns the winner's index.
+        by; or a function of ``cv_results_`` that returns the winner's index, such as
+        :func:`onefit.scoring.one_standard_error`.
     n_jobs : int, default=None
         Kernels evaluated side by side, each in a process with its share of the cores. None means
         one (or what joblib's context says), with every core.
     aggregate : {"mean", "weighted", "pooled", "median"}, default="mean"
         From split scores to a candidate's score: their mean, their mean weighted by test rows, the
         metric of all test rows at once, or their median.
-    rule : {"best", "one_se"}, default="best"
-        "one_se" takes, among the candidates whose score is within one standard error of the best,
-        the one with the largest lam, then the smallest gamma.
-    lam_per_target : bool, default=False
-        Whether each target of a regression gets its own lam, on one kernel: the kernel whose
-        targets do best on average, each at its own best lam.
-    keep_heldout : {"best", "all", "none"}, default="best"
-        Whose held-out predictions to keep.
-    probabilities : {"sigmoid", "isotonic"}, default=None
-        Of a classifier of any loss: the winner is calibrated on its held-out decision values, as
-        :meth:`calibrate` does it, and ``best_estimator_`` is a :class:`CalibratedKernelClassifier`.
-        Candidates are compared, and scores are told, without it.
     journal : str or Path, default=None
         A folder that keeps every finished kernel (of an interval, its coarse grid; of streamed
         rows, every finished pass), so that a search that was killed continues where it was; also
         with more values to try or with fewer, but not with other data or settings.
     verbose : int, default=0
         1 says what is about to be done, 2 also when a kernel is done.
-    device : str or list of str, default=None
-        "cuda" or "cuda:1": kernel matrices and all that is done with them are computed there, by
-        PyTorch or CuPy, and results come back as NumPy arrays (docs/gpu.md). Of several devices, as
-        a list or with commas, each has a process and a kernel of its own at a time. None computes
-        where X is: an array of PyTorch or CuPy stays on its device, and so does the winner.
     error_score : "raise" or number, default="raise"
         Of a pipeline: the score of a split on which a step fails.
 
@@ -160,21 +140,15 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
     heldout_ : HeldOut
         Out-of-fold predictions of the winner; of a classifier also ``labels`` and, where the loss
         gives them, ``proba``. Of streamed rows if there are up to about three million (with one
-        target), by one more pass, which ``keep_heldout="none"`` spares.
+        target), by one more pass. :meth:`heldout` has those of the other candidates.
     headline_ : Headline
         The winner's score on all held-out rows together, with an interval, beside that of a
         baseline that does not look at X.
     optimism_ : Optimism
         With ``method="all_rows"``: the winner's score beside that with its steps fitted in every
         training part.
-    heldouts_ : list of HeldOut
-        Of every candidate, with ``keep_heldout="all"``.
     plan_ : list of Choice
         The method taken for each machine, and its expected cost.
-    best_lam_, best_target_scores_ : arrays of shape (q,)
-        With ``lam_per_target``: the lam of each target, and its score.
-    descents_ : list of Descent
-        With ``search="gradient"``: where each began and ended, and whether it converged.
     n_splits_, scorer_, multimetric_ : as in scikit-learn
     folds_, groups_ : Folds; array of shape (n,) or None
         The splits, and the groups that they were drawn with, which :func:`predict_interval` takes
@@ -195,6 +169,8 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
 
     heldout_: Any = NotKept()
     headline_: Any = NotKept()
+    #: held-out values of every candidate, of rows in memory
+    _heldouts: list[HeldOut]
     #: a limit of time to keep, set by whoever has one for the length of a fit
     _deadline: Deadline | None = None
 
@@ -205,21 +181,15 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         *,
         cv: Any = 5,
         scoring: Any = None,
-        criterion: str | Criterion = "cv",
+        criterion: str | CriterionLike = "cv",
         method: str | HeldOutMethod | Race | AllRows = "auto",
-        search: str | ByGradient = "grid",
         n_iter: int | None = None,
         random_state: Any = None,
         refit: bool | str | Callable[..., int] = True,
         n_jobs: int | None = None,
         aggregate: str = "mean",
-        rule: str = "best",
-        lam_per_target: bool = False,
-        keep_heldout: str = "best",
-        probabilities: str | None = None,
         journal: Any = None,
         verbose: int = 0,
-        device: Any = None,
         error_score: Any = "raise",
     ) -> None:
         self.estimator = estimator
@@ -228,19 +198,13 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         self.scoring = scoring
         self.criterion = criterion
         self.method = method
-        self.search = search
         self.n_iter = n_iter
         self.random_state = random_state
         self.refit = refit
         self.n_jobs = n_jobs
         self.aggregate = aggregate
-        self.rule = rule
-        self.lam_per_target = lam_per_target
-        self.keep_heldout = keep_heldout
-        self.probabilities = probabilities
         self.journal = journal
         self.verbose = verbose
-        self.device = device
         self.error_score = error_score
 
     def __sklearn_tags__(self) -> Any:
@@ -266,7 +230,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         -------
         self
         """
-        self._check_settings()
+        check_settings(self)
         scorers, metric = resolve_scorers(self)
         rows = self._kind_of_rows(X)(self, X, y, params, scorers, metric)
         multimetric = hasattr(scorers, "_scorers") or rows.names != ["score"]
@@ -281,12 +245,17 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         fitted |= found.compared(fitted, metric)
         if self.refit is not False:
             fitted |= found.refit(fitted, context)
-        self._calibrate_winner(fitted, found.not_kept)
         self._replace_fitted(fitted)  # all at once: an interrupted fit changes nothing
+        self._heldouts = found.heldouts()
         if found.not_kept:
             self._not_kept = found.not_kept
         context.call_on_fit_task_end(estimator=self, **data)
         return self
+
+    @property
+    def _descent(self) -> ByGradient | None:
+        """How to follow the gradient; None for a search of candidates alone."""
+        return None
 
     def _kind_of_rows(self, X: Any) -> Callable[..., SearchRows]:
         """Who knows where the rows are, and how candidates are evaluated there."""
@@ -311,26 +280,18 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
             "multimetric_": multimetric,
             "plan_": setup.choices,
         }
-        if self.keep_heldout == "all":
-            fitted["heldouts_"] = [found.held_out(i) for i in range(len(setup.candidates))]
         if not self.refit and multimetric:
             return fitted
-        if self.lam_per_target:
-            best, lams, scores = choose_lams(outcomes, results.totals[metric], setup.lams)
-            fitted |= {"best_lam_": lams, "best_target_scores_": scores}
-        else:
-            best = find_winner(self, setup, results, metric)
+        best = find_winner(self, results, metric)
         fitted |= {"best_index_": best, "best_params_": setup.candidates[best]}
         if metric is not None:
             fitted["best_score_"] = results.totals[metric][best]
-        if found.not_kept or (self.keep_heldout == "none" and not found.values_at_hand):
+        if found.not_kept:
             return fitted
-        held = found.held_out(best)
-        if self.keep_heldout != "none":
-            fitted["heldout_"] = held
-        if metric is not None and not self.lam_per_target:
+        held = fitted["heldout_"] = found.held_out(best)
+        if metric is not None:
             # not plain: the winner's own columns, levels or pairs of classes
-            model = setup.machine if setup.plain else setup.machine_of(best)
+            model = setup.model if setup.plain else setup.model_of(best)
             given, scoring = found.judged_by(best, held)
             headline = judge(given, scoring, results, rivals, model, metric, best, held)
             if headline is not None:
@@ -339,21 +300,11 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
                 warn_of_drift(headline, held.folds)
         return fitted
 
-    def _calibrate_winner(self, fitted: dict[str, Any], too_many: str = "") -> None:
-        """Give the winner its probabilities, if they are asked for."""
-        if self.probabilities is None:
-            return
-        if too_many:
-            warnings.warn(f"the winner has no probabilities: {too_many}", stacklevel=4)
-            return
-        fitted["best_estimator_"] = CalibratedKernelClassifier.from_heldout(
-            fitted["best_estimator_"], fitted["heldout_"], self.probabilities
-        )
-
     def _replace_fitted(self, fitted: dict[str, Any]) -> None:
         for name in [name for name in self.__dict__ if name.endswith("_") and name[0] != "_"]:
             delattr(self, name)
-        self.__dict__.pop("_not_kept", None)
+        for name in ("_not_kept", "_heldouts"):
+            self.__dict__.pop(name, None)
         self.__dict__.update(fitted)
 
     def score(self, X: Any, y: Any = None, **params: Any) -> float:
@@ -374,18 +325,60 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         itself at a prompt and in a notebook; in a script, print it. It begins with a warning
         where the fit would be refused for want of memory.
         """
-        self._check_settings()
+        check_settings(self)
         if is_wrapped(self.estimator):
             if all_rows_of(self.method):
                 return explain_on_all_rows(self, X, y, groups, sample_weight)
             return explain_pipeline(self, X, y, groups)
         if is_streamed(X):
             raise ValueError("explain needs rows in memory; streamed ones take a few passes")
-        on_host = HostData.of(self.device, X, y, {"sample_weight": sample_weight})
+        on_host = HostData.of(get_config()["device"], X, y, {"sample_weight": sample_weight})
         X, y = indexable(on_host.X, on_host.y)
         weight = on_host.params["sample_weight"]
         setup = set_up(self, X, y, weight, {"groups": groups}, on_host.device, on_host.names)
         return setup.explain()
+
+    def heldout(self, index: int) -> HeldOut:
+        """Held-out values of a candidate, by its place in ``cv_results_["params"]``.
+
+        Of rows in memory they are kept for every candidate, of streamed rows for the winner alone.
+        """
+        check_is_fitted(self, "cv_results_")
+        if not self._heldouts:
+            raise ValueError(
+                "held-out values of streamed rows are kept for the winner only, as heldout_; "
+                "search the other candidate alone, or load the rows into memory"
+            )
+        return self._heldouts[index]
+
+    def fit_per_target(self, X: Any, y: Any, sample_weight: Any = None) -> PerTarget:
+        """A regression whose targets have a lam each, on one kernel; the search stays as it is.
+
+        The kernel is the one whose targets do best on average, each at its own best lam. Scores of
+        the targets come from the held-out values that are known; only the winner is fitted.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            What the search was fitted to.
+
+        Returns
+        -------
+        PerTarget
+            ``estimator``, fitted; ``lams``, ``scores``, and the ``params`` that targets share.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.datasets import load_diabetes
+        >>> from onefit import KernelRegressor, KernelSearchCV
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> Y = np.column_stack([y, X[:, 0]])
+        >>> search = KernelSearchCV(KernelRegressor(), {"lam": [1e-4, 1e-2]}).fit(X, Y)
+        >>> search.fit_per_target(X, Y).lams
+        array([0.01  , 0.0001])
+        """
+        return fit_per_target(self, X, y, sample_weight)
 
     @available_if(_can_predict)
     def predict(self, X: Any, return_std: bool = False) -> Array:
@@ -419,25 +412,6 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         from onefit.report import write_report
 
         return write_report(as_kernel_search(self), path, **options)
-
-    def _check_settings(self) -> None:
-        """Everything that can be wrong without looking at the data."""
-        check_settings(self)
-        if self.probabilities is not None:
-            self._check_probabilities()
-
-    def _check_probabilities(self) -> None:
-        check_choice("probabilities", self.probabilities, CALIBRATIONS)
-        if not is_classifier(self.estimator):
-            raise ValueError(
-                "probabilities are those of classes, and the search is over regressors; "
-                "predict_interval has intervals for them"
-            )
-        if self.refit is False or self.keep_heldout == "none":
-            raise ValueError(
-                f"probabilities={self.probabilities!r} calibrates the winner on its held-out "
-                "values; it needs refit and keep_heldout='best'"
-            )
 
 
 def _metadata(params: dict[str, Any]) -> dict[str, Any] | None:

@@ -17,6 +17,7 @@ from sklearn.utils import indexable
 from onefit import plan
 from onefit._describe import describe, digest
 from onefit._indexing import n_rows
+from onefit.config import get_config as onefit_config
 from onefit.folds import Folds
 from onefit.journal import Journal
 from onefit.kernels import as_rows
@@ -24,7 +25,7 @@ from onefit.predict import check_training
 from onefit.search.all_rows import all_rows_of
 from onefit.search.evaluation import SearchRows
 from onefit.search.in_memory import EvaluatedInMemory, ended, fit_winner, make_task
-from onefit.search.inputs import Given, route
+from onefit.search.inputs import FitInputs, route
 from onefit.search.pipeline import PipelineSetup, settings_of
 from onefit.search.pipeline_scores import outcomes_of
 from onefit.search.pipeline_units import Found, Work, run_units
@@ -36,7 +37,7 @@ from onefit.search.preprocess import (
 )
 from onefit.search.rows import Sample
 from onefit.search.setup import _draw
-from onefit.search.workers import Crew
+from onefit.search.workers import WorkerPlan
 
 Array = NDArray[Any]
 
@@ -91,7 +92,7 @@ class PipelineRows(SearchRows):
         groups = self.routed.splitter.split.get("groups")
         score = self.routed.scorer.score
         grouped = groups is not None
-        given = Given(self.scorers, self.X, self.y, weight, score, grouped)
+        given = FitInputs(self.scorers, self.X, self.y, weight, score, grouped)
         attributes = {"folds_": setup.folds, "groups_": groups}
         sizes = np.diff(setup.folds.offsets)
         refit = partial(fit_winner, search, self.X, self.y, self.fit_params)
@@ -114,7 +115,7 @@ def explain_pipeline(search: Any, X: Any, y: Any, groups: Any) -> plan.Explanati
         f"{steps} settings of the preprocessing, fitted {steps * k} times\n"
         f"{len(group) * k} kernel matrices and decompositions or paths of solutions "
         f"(GridSearchCV: {candidates * k} fits)\n"
-        f"{setup.crew.workers} workers with {setup.crew.threads} BLAS threads\n"
+        f"{setup.worker_plan.workers} workers with {setup.worker_plan.threads} BLAS threads\n"
         f"{plan.explain_splits(works)}"
     )
     try:
@@ -126,16 +127,14 @@ def explain_pipeline(search: Any, X: Any, y: Any, groups: Any) -> plan.Explanati
 
 def check_options(search: Any) -> None:
     """Refuse what works on one full-sample fit, naming both sides."""
-    name = type(search.estimator).__name__
+    name, device = type(search.estimator).__name__, onefit_config()["device"]
     refused = {
         f"method={search.method!r}": not (
             search.method in ("auto", "refit", "exact") or all_rows_of(search.method)
         ),
         f"criterion={search.criterion!r}": search.criterion != "cv",
-        f"search={search.search!r}": search.search != "grid",
-        "lam_per_target=True": search.lam_per_target,
-        f"device={search.device!r}": search.device is not None,
-        f"probabilities={search.probabilities!r}": search.probabilities is not None,
+        type(search).__name__: search._descent is not None,
+        f"device={device!r}": device is not None,
     }
     why = (
         "method='all_rows' searches a grid by cross-validation"
@@ -167,14 +166,14 @@ def set_up_pipeline(search: Any, X: Any, y: Any, split_params: Any) -> PipelineS
     for setting in group:
         for one in setting.machines:
             one.estimator._copy_data_attributes(machine)
-    crew = Crew.hire(search.n_jobs, len(group) * len(folds), n_rows(X))
+    worker_plan = WorkerPlan.from_n_jobs(search.n_jobs, len(group) * len(folds), n_rows(X))
     rows = np.zeros((n_rows(X), 1))  # kernels see the rows of a split only
-    return PipelineSetup(candidates, machine, group, folds, Sample(rows, Y, s, folds), crew)
+    return PipelineSetup(candidates, machine, group, folds, Sample(rows, Y, s, folds), worker_plan)
 
 
 def works_of(setup: PipelineSetup) -> dict[plan.Workload, plan.Estimate]:
     """The distinct workloads of all splits and kernel estimators, with what they will cost."""
-    folds, crew, Y = setup.folds, setup.crew, setup.sample.Y
+    folds, worker_plan, Y = setup.folds, setup.worker_plan, setup.sample.Y
     tests = [test.size for test in folds.test]
     rows = max(train.size + test.size for train, test in folds)
     counts: Counter[plan.Workload] = Counter()
@@ -185,8 +184,8 @@ def works_of(setup: PipelineSetup) -> dict[plan.Workload, plan.Estimate]:
                 n=rows,
                 lams=len(one.lams),
                 removed=(max(tests),),
-                workers=crew.workers,
-                threads=crew.threads,
+                workers=worker_plan.workers,
+                threads=worker_plan.threads,
             )
             counts[load] += len(folds)
     loads = [replace(load, kernels=count) for load, count in counts.items()]
@@ -225,10 +224,10 @@ def _run(
     if search.verbose > 0:
         print(
             f"{len(setup.candidates)} candidates, {len(setup.settings)} settings of the "
-            f"preprocessing, {k} splits, {setup.crew.workers} workers"
+            f"preprocessing, {k} splits, {setup.worker_plan.workers} workers"
         )
     found: dict[tuple[int, int], Found] = {}
-    with ended(run_units(work, setup.settings, setup.crew, journal)) as units:
+    with ended(run_units(work, setup.settings, setup.worker_plan, journal)) as units:
         for i, split, one in units:
             found[i, split] = one
             tasks[i * k + split].call_on_fit_task_end(estimator=search)

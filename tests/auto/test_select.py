@@ -123,7 +123,7 @@ def test_outliers_bring_hubers_loss(robust):
     assert search.reasons_[-1] in search.summary()
     assert {one["loss"] for one in search.cv_results_["params"]} == {"squared", "huber"}
     params = search.cv_results_["params"]
-    ratio = np.unique([one["threshold"] for one in params if "threshold" in one])
+    ratio = np.unique([one["loss__threshold"] for one in params if "loss__threshold" in one])
     np.testing.assert_allclose(ratio / ratio[0], [1.0, 2.0, 3.0])
     assert search.best_params_["kernel"] != "linear"
     assert np.abs(search.predict(X) - curve).mean() < 0.3

@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from onefit import KernelRegressor, default_grid, heldout_predict
 from onefit.cli.model import load_model
-from onefit.files import Reading
+from onefit.files import CsvFormat
 from onefit.tables import read_table
 
 SMALL = ("--kernel", "rbf", "--folds", 4)
@@ -248,7 +248,7 @@ def test_decimal_commas_are_numbers(onefit, frame, tmp_path):
     model = tmp_path / "m.skops"
     found = json.loads(onefit("select", path, *arguments, "--model", model).stdout)
     assert found["task"] == "regression"
-    table = read_table(path, "price", Reading(";"))
+    table = read_table(path, "price", CsvFormat(";"))
     np.testing.assert_allclose(table.X, plain[["size", "age"]], rtol=1e-12)
     np.testing.assert_allclose(table.y, plain["price"], rtol=1e-12)
     assert onefit("predict", model, path).exit_code == 0  # which remembers the delimiter
@@ -301,7 +301,7 @@ def test_thresholds_follow_the_spread_of_the_target(onefit, csv):
     done = onefit(*select, "--loss", "huber", "--folds", 3, "--format", "json")
     found = json.loads(done.stdout)
     assert found["candidates"] == 39
-    assert found["best"]["params"]["threshold"] > 0.1
+    assert found["best"]["params"]["loss__threshold"] > 0.1
 
 
 def test_explain_runs_nothing(onefit, csv, monkeypatch):

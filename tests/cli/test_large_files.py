@@ -141,7 +141,7 @@ def count(tmp_path, text: bytes, separator: str = ",") -> Counts:
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 @pytest.mark.parametrize("piece", [1, 2, 3, 7, 1000])
 def test_what_a_file_holds_is_counted_in_pieces(tmp_path, monkeypatch, end, piece):
-    monkeypatch.setattr("onefit.scan.PIECE", piece)
+    monkeypatch.setattr("onefit.scan.READ_BYTES", piece)
     text = end.join([b"", b"", b"ab,c,d", b"", b"1,2,3", b"4,,5", b"", b"", b"6,7,8", b""])
     found = count(tmp_path, text)
     assert found.nbytes == len(text)

@@ -114,7 +114,7 @@ CHANGES = {
     "a kernel of a text": lambda found: set_machine(found, kernel_=spoilt(Gaussian(1.0))),
     "an impossible lam": lambda found: set_machine(found, lam="a"),
     "an unknown loss": lambda found: set_machine(found, loss="none"),
-    "no coef0": lambda found: without(found, "coef0"),
+    "no gamma": lambda found: without(found, "gamma"),
 }
 
 

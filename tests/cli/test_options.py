@@ -15,7 +15,7 @@ from onefit.cli import arguments
 from onefit.cli.app import app
 from onefit.cli.errors import BAD_DATA, USAGE
 from onefit.cli.model import load_model
-from onefit.files import Reading
+from onefit.files import CsvFormat
 from onefit.tables import Roles, read_table
 from onefit.written import read_numbers
 
@@ -231,7 +231,7 @@ def test_encodings_and_files_without_header(onefit, frame, tmp_path):
     how = ("--sep", ";", "--no-header", "--encoding", "utf-16")
     done = onefit("select", data, "--target", 3, *how, *LINEAR, "--model", model)
     assert (done.exit_code, done.stderr) == (0, "")
-    assert load_model(model).reading == Reading(";", "utf-16", False)
+    assert load_model(model).reading == CsvFormat(";", "utf-16", False)
     done = onefit("predict", model, data)
     assert done.exit_code == 0, done.stderr
     assert "scored on the 79 rows" in done.stderr

@@ -143,7 +143,7 @@ def test_other_machines_are_refused(make_problem):
         with pytest.raises(ValueError, match=r"'squared_hinge' only, not .*'loo'"):
             radius_margin(make_problem(loss), 0.1)
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20.0)
-    with pytest.raises(ValueError, match="'radius_margin' fits machines with loss 'squared_hinge'"):
+    with pytest.raises(ValueError, match="'radius_margin' fits models with loss 'squared_hinge'"):
         KernelSearchCV(KernelRegressor(), {"lam": [0.1]}, criterion="radius_margin").fit(X, y)
 
 

@@ -34,7 +34,7 @@ from onefit.folds import Folds
 from onefit.heldout import METHODS
 from onefit.kernels import Gaussian, Linear
 from onefit.losses import Huber, SmoothedHinge, Squared, SquaredHinge
-from onefit.search.criterion import Criterion
+from onefit.search.criterion import CriterionLike
 
 LAMS = (0.1, 0.03, 0.01)
 FUNCTIONS = {
@@ -67,7 +67,7 @@ def test_registry(name, make_problem, folds):
     if name == "cv":
         assert criterion is None
         return
-    assert isinstance(criterion, Criterion)
+    assert isinstance(criterion, CriterionLike)
     assert criterion.name == name
     assert pickle.loads(pickle.dumps(criterion)) == criterion
     problem = make_problem(loss_for(criterion))
@@ -109,7 +109,7 @@ def test_near_identity_is_infinite_with_its_reason(name, make_problem, folds):
 @pytest.mark.parametrize("name", [name for name, one in CRITERIA.items() if one and one.losses])
 def test_a_loss_that_does_not_fit(name, make_problem, folds):
     problem = make_problem(Huber(0.4))
-    with pytest.raises(ValueError, match=f"criterion '{name}' fits machines with loss"):
+    with pytest.raises(ValueError, match=f"criterion '{name}' fits models with loss"):
         CRITERIA[name].check(problem)
     with pytest.raises(ValueError, match="use another criterion, such as 'loo'"):
         CRITERIA[name].evaluate(evidence_of(problem, folds))
@@ -169,7 +169,7 @@ def test_search_over_classes(make_problem):
     random = np.random.default_rng(0)
     X = random.normal(size=(45, 2))
     y = np.digitize(X[:, 0], [-0.5, 0.5])
-    machine = KernelClassifier(loss="smoothed_hinge", delta=0.3)
+    machine = KernelClassifier(loss=SmoothedHinge(0.3))
     search = KernelSearchCV(machine, {"lam": [1e-3, 1e-1]}, cv=3, criterion=CRITERIA["span"])
     found = search.fit(X, y).cv_results_["criterion"]
     problem = machine._prepare(X, y, None)

@@ -19,7 +19,8 @@ from sklearn.model_selection import (
     TunedThresholdClassifierCV,
 )
 
-from onefit import KernelClassifier, KernelSearchCV, MinimumCostClassifier
+from onefit import KernelClassifier, KernelSearchCV
+from onefit.decide import MinimumCostClassifier
 from onefit.decide.cost import cost_matrix
 from onefit.decide.threshold import _rank
 

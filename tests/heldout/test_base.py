@@ -167,7 +167,7 @@ def test_numerics_that_fail_at_one_lambda_spare_the_others(monkeypatch, name):
         np.testing.assert_allclose(path[i].values, expected[i].values, atol=1e-6)
     if name == "exact":
         with pytest.raises(linalg.LinAlgError, match="no factor"):
-            prepared.machines(1e-2)
+            prepared.models(1e-2)
 
 
 @pytest.mark.parametrize("name", ["limit", "exact", "influence"])
@@ -227,7 +227,7 @@ def test_machines_are_those_of_refits(method, split, fit_intercept):
         folds = SPLITS[split]
         prepared = method().prepare(problem, folds)
         for lam in (1e-1, 1e-3)[: 1 if split == "loo" else 2]:
-            machines = prepared.machines(lam)
+            machines = prepared.models(lam)
             assert len(machines) == 2
             for k, (train, test) in enumerate(folds):
                 refit = refit_fold(problem, lam, train, test).solution

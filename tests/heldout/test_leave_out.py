@@ -106,7 +106,7 @@ def test_a_path_of_lambdas_is_exact(loss, task):
 
 
 def iterate_always(monkeypatch):
-    monkeypatch.setattr(float32_cg, "MIN_CURVED_ROWS", 1)
+    monkeypatch.setattr(float32_cg, "MIN_FLOAT32_CURVED_ROWS", 1)
     monkeypatch.setattr(float32_cg, "FACTOR_STEPS_PER_ROW", 1e9)
 
 

@@ -23,7 +23,7 @@ from onefit import linalg
 from onefit.certificate import EXACT_TOLERANCE
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import Block, Eigen, Limit, Refit, refit
-from onefit.linalg.partial_eigh import SMALLEST
+from onefit.linalg.partial_eigh import MIN_BLOCK_ROWS
 from onefit.losses import Squared
 from onefit.problem import Problem
 
@@ -264,7 +264,7 @@ def test_smooth_kernels(name, fit_intercept, weight):
 @pytest.mark.parametrize(("fit_intercept", "weight"), [(True, "none"), (False, "random")])
 def test_many_rows(fit_intercept, weight):
     """So many that the decomposition is torn, and lambdas so many that their sums are shared."""
-    n = 2 * SMALLEST + 10
+    n = 2 * MIN_BLOCK_ROWS + 10
     problem = make_problem(
         Squared(), "regression", n, weight=weight, q=2, fit_intercept=fit_intercept,
         scaling="mean" if fit_intercept else "total", kernel=lambda X: gaussian(X, 0.05),

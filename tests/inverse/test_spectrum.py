@@ -7,11 +7,11 @@ import pytest
 from heldout._twins import gaussian
 
 from onefit.inverse.spectrum import MAX_BLOCK_ELEMENTS_PER_N2, Spectrum
-from onefit.linalg.partial_eigh import SMALLEST
+from onefit.linalg.partial_eigh import MIN_BLOCK_ROWS
 
 RIDGES = np.array([1e-4, 1e-1, 3.0])
 #: whole, and torn in three
-SIZES = [30, 3 * SMALLEST]
+SIZES = [30, 3 * MIN_BLOCK_ROWS]
 
 
 def sample_of(n, q=2, weighted=True, gamma=0.7, seed=0):
@@ -114,7 +114,7 @@ def test_a_large_constant_costs_no_digits():
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_many_c_from_the_sums_at_a_few(fit_intercept):
     """So many values and c that sums are shared, over several pieces of a group."""
-    n, ridges = 2 * SMALLEST, np.logspace(-5, 2, 40)
+    n, ridges = 2 * MIN_BLOCK_ROWS, np.logspace(-5, 2, 40)
     K, root, Y = sample_of(n, gamma=0.05)
     spectrum = spectrum_of(K, root, Y, fit_intercept)
     shifts, rows = spectrum.at(ridges), np.arange(7, 47)
@@ -145,9 +145,9 @@ def test_pieces_leave_room_and_miss_nothing():
 
 
 def test_sums_of_squares():
-    K, root, Y = sample_of(3 * SMALLEST)
+    K, root, Y = sample_of(3 * MIN_BLOCK_ROWS)
     spectrum = spectrum_of(K, root, Y, True)
-    weights = np.random.default_rng(0).uniform(size=(3 * SMALLEST, 4))
+    weights = np.random.default_rng(0).uniform(size=(3 * MIN_BLOCK_ROWS, 4))
     expected = np.square(spectrum.vectors) @ weights
     close(spectrum.square_sums(weights), expected, 1e-12)
     rows = np.arange(0, 300, 7)

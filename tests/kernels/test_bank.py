@@ -7,8 +7,8 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_predict
 
-from onefit import Bank, KernelRegressor, KernelSearchCV, heldout_predict
-from onefit.kernels import Gaussian, Laplace, Linear, Lookup, OnColumns, WeightedSum
+from onefit import KernelRegressor, KernelSearchCV, heldout_predict
+from onefit.kernels import Bank, Gaussian, Laplace, Linear, Lookup, OnColumns, WeightedSum
 
 RANDOM = np.random.default_rng(3)
 X = RANDOM.normal(size=(30, 4))
@@ -108,7 +108,7 @@ def test_banks_that_cannot_be(make, error, words):
 
 
 def test_a_bank_needs_a_search_by_gradient():
-    with pytest.raises(ValueError, match="a Bank for 'kernel', which needs search='gradient'"):
+    with pytest.raises(ValueError, match="a Bank for 'kernel', which needs a KernelGradient"):
         KernelSearchCV(KernelRegressor(), {"kernel": Bank([Linear()])}).fit(X, Y)
 
 

@@ -70,7 +70,7 @@ def test_small_systems(dtype, order):
 @pytest.mark.parametrize("small", [1200, 0], ids=["syevd", "syevr"])
 def test_eigh(monkeypatch, dtype, order, small):
     monkeypatch.setattr(
-        blas, "_MAX_DIVIDE_AND_CONQUER_ROWS", small
+        blas, "MAX_DIVIDE_AND_CONQUER_ROWS", small
     )  # the other solver is for more than 1200 rows
     A = positive(8, dtype, order) - 2 * np.eye(8, dtype=dtype)
     kept = A.copy()

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onefit.linalg.partial_eigh import MOST, SMALLEST, PartialEigh
+from onefit.linalg.partial_eigh import MAX_BLOCKS, MIN_BLOCK_ROWS, PartialEigh
 
 EPS = np.finfo(np.float64).eps
 #: from one row to four blocks, the ends of these at all places
-SIZES = st.sampled_from([1, 2, 30, 2 * SMALLEST - 1, 2 * SMALLEST, 2 * SMALLEST + 37, 4 * SMALLEST])
+TWO = 2 * MIN_BLOCK_ROWS
+SIZES = st.sampled_from([1, 2, 30, TWO - 1, TWO, TWO + 37, 2 * TWO])
 
 
 def correction(parts, c):
@@ -42,7 +43,7 @@ def rebuilt(parts):
 def test_the_parts_give_the_matrix(n, rank, seed):
     A = matrix(n, rank, seed)
     parts = decompose(A)
-    assert parts.tears.shape[1] <= max(0, n // SMALLEST - 1)
+    assert parts.tears.shape[1] <= max(0, n // MIN_BLOCK_ROWS - 1)
     assert (np.diff(parts.values) >= 0).all()
     rounding = 64 * EPS * max(np.abs(A).sum(axis=0).max(), 1.0)
     assert parts.values[0] >= -rounding
@@ -62,9 +63,9 @@ def test_the_inverse_at_any_shift(n, rank, seed, power):
 
 
 def test_corrections_of_many_shifts_are_those_of_each():
-    parts, shifts = decompose(matrix(3 * SMALLEST, 1.0, seed=5)), np.logspace(-6, 2, 5)
+    parts, shifts = decompose(matrix(3 * MIN_BLOCK_ROWS, 1.0, seed=5)), np.logspace(-6, 2, 5)
     found = parts.corrections(shifts)
-    assert found.shape == (5, parts.tears.shape[1], 3 * SMALLEST)
+    assert found.shape == (5, parts.tears.shape[1], 3 * MIN_BLOCK_ROWS)
     for one, c in zip(found, shifts, strict=True):
         # columns may be turned or have another sign, their products may not
         W = correction(parts, c)
@@ -72,35 +73,35 @@ def test_corrections_of_many_shifts_are_those_of_each():
 
 
 def test_there_are_tears_and_they_matter():
-    A = matrix(4 * SMALLEST, 1.0, seed=0)
+    A = matrix(4 * MIN_BLOCK_ROWS, 1.0, seed=0)
     parts = decompose(A)
-    assert parts.tears.shape == (4 * SMALLEST, 3)
+    assert parts.tears.shape == (4 * MIN_BLOCK_ROWS, 3)
     assert np.abs(rebuilt(parts) - A).max() < 1e-13
     without = (parts.vectors * parts.values) @ parts.vectors.T
     assert np.abs(without - A).max() > 1e-6
 
 
 def test_there_are_no_more_blocks_than_pay():
-    n = (MOST + 1) * SMALLEST
+    n = (MAX_BLOCKS + 1) * MIN_BLOCK_ROWS
     A = np.asfortranarray(np.diag(np.ones(n)) + 0.1 * np.eye(n, k=1) + 0.1 * np.eye(n, k=-1))
-    assert decompose(A).tears.shape == (n, MOST - 1)
+    assert decompose(A).tears.shape == (n, MAX_BLOCKS - 1)
 
 
 def test_the_whole_decomposition_has_no_tears():
-    A = matrix(2 * SMALLEST, 1.0, seed=0)
+    A = matrix(2 * MIN_BLOCK_ROWS, 1.0, seed=0)
     parts = decompose(A, whole=True)
-    assert parts.tears.shape == (2 * SMALLEST, 0)
+    assert parts.tears.shape == (2 * MIN_BLOCK_ROWS, 0)
     np.testing.assert_allclose(rebuilt(parts), A, atol=1e-13)
     np.testing.assert_allclose(parts.values, np.linalg.eigvalsh(A), atol=1e-13)
 
 
 def test_a_shift_below_rounding_stays_finite():
-    W = correction(decompose(matrix(2 * SMALLEST, 0.3, seed=1)), 1e-25)
+    W = correction(decompose(matrix(2 * MIN_BLOCK_ROWS, 0.3, seed=1)), 1e-25)
     assert np.isfinite(W).all()
 
 
 def test_a_diagonal_matrix_needs_no_tears():
-    n = 2 * SMALLEST
+    n = 2 * MIN_BLOCK_ROWS
     parts = decompose(np.asfortranarray(np.diag(np.arange(float(n)))))
     assert parts.tears.shape == (n, 0)
     assert correction(parts, 0.1).shape == (n, 0)
@@ -108,7 +109,7 @@ def test_a_diagonal_matrix_needs_no_tears():
 
 
 def test_single_precision():
-    A = matrix(2 * SMALLEST, 1.0, seed=3, dtype=np.float32)
+    A = matrix(2 * MIN_BLOCK_ROWS, 1.0, seed=3, dtype=np.float32)
     parts = decompose(A)
     assert {parts.values.dtype, parts.vectors.dtype, parts.tears.dtype} == {np.dtype(np.float32)}
     assert parts.tears.shape[1] == 1
@@ -117,6 +118,6 @@ def test_single_precision():
 
 
 def test_the_matrix_lends_its_memory():
-    for n in (50, 2 * SMALLEST):
+    for n in (50, 2 * MIN_BLOCK_ROWS):
         A = matrix(n, 1.0, seed=4)
         assert np.shares_memory(PartialEigh.decompose(A).vectors, A)

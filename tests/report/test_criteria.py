@@ -24,7 +24,7 @@ GRID = [
 
 @pytest.fixture
 def search():
-    return KernelSearchCV(KernelRegressor(), GRID, cv=4, keep_heldout="all").fit(X, y)
+    return KernelSearchCV(KernelRegressor(), GRID, cv=4).fit(X, y)
 
 
 @pytest.mark.parametrize("name", ["loo", "gcv", "cv_hat", "influence_loo", "kernel_stability"])
@@ -41,7 +41,7 @@ def test_classification_with_weights(loss):
     weight = np.random.default_rng(0).uniform(0.5, 2.0, len(classes))
     grid = {"gamma": [0.1, 1.0], "lam": [1e-3, 1e-1]}
     machine = KernelClassifier(loss=loss)
-    options = {"cv": 3, "keep_heldout": "all"}
+    options = {"cv": 3}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         search = KernelSearchCV(machine, grid, **options).fit(Z, classes, sample_weight=weight)
@@ -95,13 +95,10 @@ def test_what_is_there_already_is_not_computed_again(search):
 
 def test_what_does_not_fit_is_refused_before_any_work(search, monkeypatch):
     monkeypatch.setattr("onefit.criteria.Gcv.evaluate", None)
-    with pytest.raises(ValueError, match="'span' fits machines with loss"):
+    with pytest.raises(ValueError, match="'span' fits models with loss"):
         compare_criteria(search, X, y, ["gcv", "span"])
     with pytest.raises(ValueError, match="criterion='gvc' is not known"):
         compare_criteria(search, X, y, ["gvc"])
-    plain = KernelSearchCV(KernelRegressor(), GRID, cv=4).fit(X, y)
-    with pytest.raises(ValueError, match="keep_heldout='all'"):
-        compare_criteria(plain, X, y, ["kernel_stability"])
 
 
 def test_a_kernel_that_does_not_fit_is_left_out_with_a_warning(search):

@@ -11,11 +11,14 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_iris, make_friedman1
 
-from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, influence
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.diagnostics import influence
 from onefit.heldout import Influence
 from onefit.report import compare_criteria, write_report
 from onefit.report.facts import Facts
 from onefit.report.sections import sections
+from onefit.scoring import one_standard_error
+from onefit.stream import Nystrom
 
 pytest.importorskip("jinja2")
 
@@ -236,7 +239,7 @@ def test_the_edge_of_the_grid_is_told(regression, tmp_path):
     [
         {"method": "race", "estimator": KernelRegressor(loss="huber")},
         {"refit": False},
-        {"rule": "one_se"},
+        {"refit": one_standard_error},
         {"aggregate": "median"},
         {"param_grid": {"loss": ["huber", "squared"], "lam": [1e-2, 1.0]}},
         {"param_grid": {"gamma": ["scale", 0.1], "lam": [1e-2, 1.0]}},
@@ -333,7 +336,7 @@ def test_residuals_are_measured(regression, tmp_path):
 def test_a_page_of_many_rows_and_candidates_stays_small(tmp_path):
     many, target = make_friedman1(3000, random_state=0)
     grid = {"gamma": np.logspace(-3, 0, 3).tolist(), "lam": np.logspace(-6, 2, 400).tolist()}
-    estimator = KernelRegressor(approximation="nystrom", n_components=20)
+    estimator = KernelRegressor(approximation=Nystrom(20))
     search = KernelSearchCV(estimator, grid, cv=3).fit(many, target)
     text = make(tmp_path, search, y=target)[1]
     assert len(text.encode()) < 1_500_000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from sklearn.datasets import make_friedman1
@@ -9,7 +11,8 @@ from sklearn.metrics import explained_variance_score, mean_absolute_error, r2_sc
 from sklearn.model_selection import KFold, LeaveOneOut, RepeatedKFold
 
 from onefit import KernelRegressor, KernelSearchCV
-from onefit.scoring.aggregate import aggregate, one_standard_error, rank, standard_error
+from onefit.scoring import one_standard_error
+from onefit.scoring.aggregate import aggregate, rank, standard_error
 
 X, y = make_friedman1(31, random_state=0)
 GRID = {"gamma": [0.1, 1.0], "lam": [1e-4, 1e-2, 1.0]}
@@ -34,12 +37,23 @@ def test_standard_error():
 
 
 def test_one_standard_error_takes_the_largest_lam_then_the_smallest_gamma():
-    values = np.array([5.0, 4.5, 4.4, 4.4, 3.0])
-    errors = np.full(5, 0.7)
-    lams = np.array([1.0, 2.0, 3.0, 3.0, 9.0])
-    gammas = np.array([1.0, 1.0, 2.0, 1.0, 1.0])
-    assert one_standard_error(values, errors, lams, gammas) == 3
-    assert one_standard_error(values, np.zeros(5), lams, gammas) == 0
+    table = {
+        "mean_test_score": np.array([5.0, 4.5, 4.4, 4.4, 4.4, 4.4, 3.0, np.nan]),
+        "se_test_score": np.full(8, 0.7),
+        "params": [
+            {"lam": 1.0, "gamma": 1.0}, {"lam": 2.0, "gamma": 1.0}, {"lam": 3.0, "gamma": 2.0},
+            {"lam": 3.0, "gamma": np.array([0.5, 1.5])}, {"lam": 3.0, "gamma": "scale"},
+            {"lam": 3.0, "gamma": 1.0}, {"lam": 9.0, "gamma": 1.0}, {"lam": 9.0},
+        ],
+    }  # fmt: skip
+    assert one_standard_error(table) == 3
+    assert one_standard_error(table | {"se_test_score": np.zeros(8)}) == 0
+    table["params"] = [{"svr__lam": one["lam"], "pca__n": 9} for one in table["params"]]
+    assert one_standard_error(table) == 2
+    table["median_test_score"] = np.arange(8.0)
+    assert one_standard_error(table) == 7
+    with pytest.raises(ValueError, match=r"no scores of metric='r2'.*partial"):
+        one_standard_error(table, metric="r2")
 
 
 @pytest.mark.parametrize("cv", [KFold(4), RepeatedKFold(n_splits=3, n_repeats=2, random_state=0)])
@@ -76,9 +90,9 @@ POOLED = {
 )
 def test_pooled_is_the_metric_of_all_rows(cv, scoring):
     search = KernelSearchCV(
-        KernelRegressor(), GRID, cv=cv, aggregate="pooled", scoring=scoring, keep_heldout="all"
+        KernelRegressor(), GRID, cv=cv, aggregate="pooled", scoring=scoring
     ).fit(X, y)
-    expected = [POOLED[scoring](y, held.predictions) for held in search.heldouts_]
+    expected = [POOLED[scoring](y, held.predictions) for held in map(search.heldout, range(6))]
     np.testing.assert_allclose(search.cv_results_["pooled_test_score"], expected, rtol=1e-10)
     assert search.best_index_ == int(np.argmax(expected))
 
@@ -86,7 +100,7 @@ def test_pooled_is_the_metric_of_all_rows(cv, scoring):
 def test_one_se_of_a_search():
     make = {"cv": KFold(5), "scoring": "neg_mean_squared_error"}
     best = KernelSearchCV(KernelRegressor(), GRID, **make).fit(X, y)
-    careful = KernelSearchCV(KernelRegressor(), GRID, rule="one_se", **make).fit(X, y)
+    careful = KernelSearchCV(KernelRegressor(), GRID, refit=one_standard_error, **make).fit(X, y)
     table = best.cv_results_
     splits = np.array([table[f"split{i}_test_score"] for i in range(5)])
     mean, error = splits.mean(axis=0), splits.std(axis=0, ddof=1) / np.sqrt(5)
@@ -99,9 +113,24 @@ def test_one_se_of_a_search():
 
 def test_one_se_needs_two_splits():
     search = KernelSearchCV(
-        KernelRegressor(), GRID, cv=[(np.arange(20), np.arange(20, 31))], rule="one_se"
+        KernelRegressor(), GRID, cv=[(np.arange(20), np.arange(20, 31))], refit=one_standard_error
     )
-    with pytest.raises(ValueError, match=r"one_se.*two splits"):
+    with pytest.raises(ValueError, match=r"refit=one_standard_error.*two splits"):
+        search.fit(X, y)
+
+
+def test_one_standard_error_of_one_of_several_metrics():
+    make = {"cv": KFold(5), "scoring": ["r2", "neg_mean_absolute_error"]}
+    refit = partial(one_standard_error, metric="neg_mean_absolute_error")
+    several = KernelSearchCV(KernelRegressor(), GRID, refit=refit, **make).fit(X, y)
+    make["scoring"] = "neg_mean_absolute_error"
+    alone = KernelSearchCV(KernelRegressor(), GRID, refit=one_standard_error, **make).fit(X, y)
+    assert several.best_params_ == alone.best_params_
+
+
+def test_one_standard_error_is_of_scores_alone():
+    search = KernelSearchCV(KernelRegressor(), GRID, refit=one_standard_error, criterion="gcv")
+    with pytest.raises(ValueError, match="needs criterion='cv'"):
         search.fit(X, y)
 
 

@@ -56,7 +56,7 @@ def test_a_single_worker_may_be_another_process(monkeypatch):
     """The same outcomes, one job after the other."""
     search = KernelSearchCV(KernelRegressor(), GRID, method="eigen", cv=3)
     expected = search.fit(X, Y).cv_results_["mean_test_score"]
-    monkeypatch.setattr(workers, "LARGE", 10)
+    monkeypatch.setattr(workers, "MAX_UNINTERRUPTIBLE_ROWS", 10)
     honest, seen = workers._in_turn, []
     monkeypatch.setattr(workers, "_in_turn", lambda *args: seen.append(args) or honest(*args))
     found = search.fit(X, Y).cv_results_["mean_test_score"]

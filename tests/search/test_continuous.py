@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from sklearn.datasets import make_classification, make_friedman1
 from sklearn.model_selection import KFold, LeaveOneOut
 
-from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV, coarse_to_fine
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.criteria import HatSpectrum
 from onefit.heldout import Eigen
 from onefit.inverse.spectrum import Spectrum
 from onefit.kernels import Gaussian
-from onefit.search import explore, workers
+from onefit.losses import Huber
+from onefit.scoring import one_standard_error
+from onefit.search import Interval, coarse_to_fine, explore, workers
 from onefit.search.continuous import brackets
 
 X, y = make_friedman1(60, noise=1.0, random_state=0)
@@ -65,7 +67,7 @@ def test_finds_the_best_of_a_dense_grid(options):
 
 @pytest.mark.parametrize("method", ["exact", "limit"])
 def test_other_losses(method):
-    machine = KernelRegressor(loss="huber", threshold=1.0, gamma=0.1)
+    machine = KernelRegressor(loss=Huber(1.0), gamma=0.1)
     found, dense = (
         KernelSearchCV(machine, {"lam": lam}, method=method).fit(X, y)
         for lam in (Interval(1e-5, 1e-1, points=5), np.geomspace(1e-5, 1e-1, 40))
@@ -92,13 +94,13 @@ def test_every_minimum_is_refined():
 
 
 def test_refined_candidates_are_ordinary_candidates():
-    found = make(keep_heldout="all").fit(X, y)
+    found = make().fit(X, y)
     table, size = found.cv_results_, 2 * 24
     assert len(table["params"]) > size
     assert found.best_index_ >= size
     assert table["rank_test_score"][found.best_index_] == 1
     assert exact_but_for_rounding(table)
-    assert len(found.heldouts_) == len(table["params"])
+    assert found.heldout(len(table["params"]) - 1).predictions.shape == y.shape
     first = make(SPAN.coarse()).fit(X, y).cv_results_
     assert table["params"][:size] == first["params"]
     np.testing.assert_allclose(table["mean_test_score"][:size], first["mean_test_score"], rtol=1e-7)
@@ -221,7 +223,7 @@ def test_criterion_is_what_is_refined():
 
 
 def test_one_standard_error_sees_the_refined_lams():
-    found = make(rule="one_se").fit(X, y)
+    found = make(refit=one_standard_error).fit(X, y)
     table = found.cv_results_
     top = int(np.argmax(table["mean_test_score"]))
     near = table["mean_test_score"] >= (table["mean_test_score"] - table["se_test_score"])[top]
@@ -245,7 +247,7 @@ def test_mixes_with_lists_and_classifiers():
 def test_journal_keeps_the_coarse_grid(tmp_path, monkeypatch, n_jobs):
     plain = make().fit(X, y)
     first = make(journal=tmp_path / "j", n_jobs=n_jobs).fit(X, y)
-    ran = counted(monkeypatch, workers, "run_machine")
+    ran = counted(monkeypatch, workers, "run_model")
     second = make(journal=tmp_path / "j").fit(X, y)
     for found in (first, second):
         assert found.best_params_ == plain.best_params_
@@ -308,9 +310,8 @@ def test_bad_intervals(arguments, words):
     ("options", "words"),
     [
         ({"method": "race"}, "use method='exact'"),
-        ({"lam_per_target": True}, "give lam as a list"),
         ({"scoring": ["r2", MSE], "refit": False}, "name the metric in refit"),
-        ({"refit": lambda table: 0}, "name the metric in refit"),
+        ({"scoring": ["r2", MSE], "refit": lambda table: 0}, "name the metric in refit"),
     ],
 )
 def test_what_does_not_go_with_an_interval(options, words):
@@ -354,6 +355,5 @@ def test_coarse_to_fine_needs_neighbours():
     for gamma in (["scale"], [0.1]):
         with pytest.raises(ValueError, match="no neighbour"):
             coarse_to_fine(make([0.1], gamma=gamma), X, y)
-    for options in ({"n_iter": 2}, {"keep_heldout": "none"}):
-        with pytest.raises(ValueError, match="needs a search over a whole grid"):
-            coarse_to_fine(make([0.1], **options), X, y)
+    with pytest.raises(ValueError, match="needs a search over a whole grid"):
+        coarse_to_fine(make([0.1], n_iter=2), X, y)

@@ -14,7 +14,7 @@ from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 def _searched(machine: Any, X: Any, y: Any, **options: Any) -> KernelSearchCV:
     grid = {"gamma": [0.1, 1.0, 3.0], "lam": [1e-3, 1e-1]}
     with parallel_config(**options):
-        return KernelSearchCV(machine, grid, n_jobs=2, cv=4, keep_heldout="all").fit(X, y)
+        return KernelSearchCV(machine, grid, n_jobs=2, cv=4).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -38,5 +38,6 @@ def test_workers_of_dask_find_what_others_find(cluster: Any, kind: str, backend:
     assert here.best_params_ == there.best_params_
     for column in ("mean_test_score", "split0_test_score", "rank_test_score", "exact"):
         np.testing.assert_allclose(there.cv_results_[column], here.cv_results_[column], rtol=1e-10)
-    for mine, theirs in zip(there.heldouts_, here.heldouts_, strict=True):
+    for i in range(len(here.cv_results_["params"])):
+        mine, theirs = there.heldout(i), here.heldout(i)
         np.testing.assert_allclose(mine.values, theirs.values, rtol=0, atol=1e-9)

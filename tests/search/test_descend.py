@@ -8,7 +8,9 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_score
 
-from onefit import ByGradient, Interval, KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit import KernelClassifier, KernelGradientSearchCV, KernelRegressor, KernelSearchCV
+from onefit.scoring import one_standard_error
+from onefit.search import Interval
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(90, 4))
@@ -20,8 +22,8 @@ MSE = "neg_mean_squared_error"
 
 
 def search(grid, estimator=None, **options):
-    options = {"cv": 5, "scoring": MSE, "search": "gradient"} | options
-    return KernelSearchCV(estimator or KernelRegressor(), grid, **options)
+    options = {"cv": 5, "scoring": MSE} | options
+    return KernelGradientSearchCV(estimator or KernelRegressor(), grid, **options)
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +33,7 @@ def one():
 
 def test_no_worse_than_a_fine_grid(one):
     fine = {"gamma": np.geomspace(1e-4, 1e2, 15), "lam": np.geomspace(1e-7, 1e1, 20)}
-    grid = search(fine, search="grid").fit(X, Y)
+    grid = KernelSearchCV(KernelRegressor(), fine, cv=5, scoring=MSE).fit(X, Y)
     assert one.best_score_ >= grid.best_score_ - 1e-12
     assert one.cv_results_["exact"].all()
 
@@ -86,7 +88,7 @@ def test_classes(loss):
     labels = np.where(Y > 0.0, "yes", "no")
     found = search(
         {"gamma": EACH, "lam": Interval(1e-5, 1.0, points=5)}, KernelClassifier(loss=loss),
-        scoring="accuracy", search=ByGradient(starts=1, steps=6),
+        scoring="accuracy", starts=1, steps=6,
     ).fit(X, labels)  # fmt: skip
     assert found.best_score_ >= found.cv_results_["mean_test_score"][:25].max()
     assert all(descent.last <= descent.first for descent in found.descents_)
@@ -112,20 +114,30 @@ def test_a_journal_goes_on(tmp_path, one):
 @pytest.mark.parametrize(
     ("grid", "options", "words"),
     [
-        ({"gamma": GAMMA}, {"search": "grid"}, "needs search='gradient'"),
         ({"gamma": [1.0]}, {}, "needs an Interval for gamma"),
         ({"gamma": GAMMA}, {"criterion": "gcv"}, "goes with criterion='cv'"),
-        ({"gamma": GAMMA}, {"search": "descent"}, "search='descent' is not known"),
+        ({"gamma": GAMMA}, {"starts": 0}, "starts must be a whole number of at least 1"),
+        ({"gamma": GAMMA}, {"steps": 2.5}, "steps must be a whole number of at least 1"),
+        ({"gamma": GAMMA}, {"steps": None}, "steps must be a whole number of at least 1"),
         ({"lam": EACH}, {}, "one lam for all features"),
-        ({"degree": GAMMA}, {}, "has an Interval for 'degree'"),
+        ({"kernel__degree": GAMMA}, {}, "has an Interval for 'kernel__degree'"),
         ({"gamma": GAMMA, "kernel": ["linear"]}, {}, "does nothing with kernel='linear'"),
         ({"gamma": EACH, "kernel": ["poly"]}, {}, "takes a single gamma"),
-        ({"gamma": GAMMA}, {"refit": lambda results: 0}, "needs one score to refine"),
+        (
+            {"gamma": GAMMA},
+            {"scoring": ["r2", "neg_max_error"], "refit": lambda results: 0},
+            "needs one score to refine",
+        ),
     ],
 )
 def test_what_cannot_be(grid, options, words):
     with pytest.raises(ValueError, match=words):
         search(grid, **options).fit(X, Y)
+
+
+def test_a_grid_search_has_no_intervals_for_gamma():
+    with pytest.raises(ValueError, match="needs a KernelGradientSearchCV"):
+        KernelSearchCV(KernelRegressor(), {"gamma": GAMMA}).fit(X, Y)
 
 
 @pytest.mark.parametrize("make", ["constant", "duplicate", "wide"])
@@ -142,7 +154,7 @@ def test_columns_that_say_nothing(make):
 
 
 def test_the_winner_by_one_standard_error_and_its_report(tmp_path):
-    found = search({"gamma": EACH, "lam": LAM}, rule="one_se").fit(X, Y)
+    found = search({"gamma": EACH, "lam": LAM}, refit=one_standard_error).fit(X, Y)
     path = tmp_path / "report.html"
     found.report(path)
     assert path.stat().st_size > 1000

@@ -11,13 +11,14 @@ from onefit import KernelClassifier, KernelSearchCV, heldout_predict
 from onefit.criteria import granularity
 from onefit.heldout import Influence
 from onefit.journal import JournalError
+from onefit.losses import SmoothedHinge
 
 X, y = make_classification(80, n_features=5, flip_y=0.2, random_state=0)
 GRID = {"gamma": [0.1, 1.0], "lam": [0.125, 1.0, 8.0]}
 
 
 def make(order=3, **options):
-    machine = KernelClassifier(loss="smoothed_hinge", delta=0.01, fit_intercept=False)
+    machine = KernelClassifier(loss=SmoothedHinge(0.01), fit_intercept=False)
     return KernelSearchCV(machine, GRID, method=Influence(order=order), **options)
 
 
@@ -25,10 +26,11 @@ def make(order=3, **options):
 def test_granularity_goes_with_cv_and_method(accuracy):
     """epsilon-BIF by hand; values are those of the same folds, machine by machine."""
     folds, order = granularity(accuracy, lam=1.0, delta=0.01)
-    found = make(order, cv=folds, keep_heldout="all").fit(X, y)
+    found = make(order, cv=folds).fit(X, y)
     assert (found.n_splits_, found.heldout_.order) == (folds, order)
     assert set(found.cv_results_["method"]) == {"influence"}
-    for params, held in zip(found.cv_results_["params"], found.heldouts_, strict=True):
+    for i, params in enumerate(found.cv_results_["params"]):
+        held = found.heldout(i)
         machine = clone(found.estimator).set_params(**params)
         alone = heldout_predict(machine, X, y, cv=folds, method=Influence(order=order))
         np.testing.assert_allclose(held.predictions, alone.predictions, rtol=1e-9, atol=1e-12)
@@ -79,7 +81,7 @@ Z = np.random.default_rng(0).normal(size=(60, 2)) + EVEN[:, None]
 
 
 def test_no_row_in_the_corner_is_one_candidates_failure():
-    machine = KernelClassifier(loss="smoothed_hinge", delta=0.01)
+    machine = KernelClassifier(loss=SmoothedHinge(0.01))
     grid = {"gamma": [0.1, 1.0], "lam": [1e-3, 1.0, 100.0]}
     search = KernelSearchCV(machine, grid, method="influence")
     with pytest.warns(UserWarning, match="4 of 6 candidates have no score"):
@@ -100,7 +102,7 @@ def test_no_row_in_the_corner_is_one_candidates_failure():
 
 
 def test_all_candidates_without_curvature_are_an_error():
-    machine = KernelClassifier(loss="smoothed_hinge", delta=0.01)
+    machine = KernelClassifier(loss=SmoothedHinge(0.01))
     with pytest.raises(FloatingPointError, match="no point has curvature"):
         KernelSearchCV(machine, {"lam": [1.0, 100.0]}, method="influence").fit(Z, EVEN)
 
@@ -108,7 +110,7 @@ def test_all_candidates_without_curvature_are_an_error():
 @pytest.mark.parametrize("criterion", ["kernel_stability", "influence_loo", "span"])
 def test_criteria_refuse_candidates_without_curvature(criterion):
     """With +inf, as the near-identity guard does."""
-    machine = KernelClassifier(loss="smoothed_hinge", delta=0.01)
+    machine = KernelClassifier(loss=SmoothedHinge(0.01))
     search = KernelSearchCV(machine, {"lam": [1e-3, 1.0]}, method="influence", criterion=criterion)
     with pytest.warns(UserWarning, match="1 of 2"):
         search.fit(Z, EVEN)

@@ -26,20 +26,16 @@ from sklearn.datasets import make_classification, make_friedman1
 from sklearn.model_selection import KFold
 
 import onefit
-from onefit import (
-    Interval,
-    KernelClassifier,
-    KernelRegressor,
-    KernelSearchCV,
-    _version,
-    coarse_to_fine,
-)
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, _version
 from onefit._describe import describe
 from onefit.heldout import Block, Influence, Prepared
 from onefit.journal import JournalError
+from onefit.kernels import Gaussian, Polynomial
 from onefit.linalg import LinAlgError
 from onefit.losses import Huber
-from onefit.search import workers
+from onefit.scoring import one_standard_error
+from onefit.search import Interval, coarse_to_fine, workers
+from onefit.stream import Nystrom
 
 X, y = make_friedman1(40, random_state=0)
 Z, labels = make_classification(60, random_state=0)
@@ -77,7 +73,7 @@ def check_close(one, other) -> None:
 
 def choose_only(monkeypatch, method: str) -> None:
     """Let the cost model choose this method, whatever the machine's speed."""
-    monkeypatch.setattr("onefit.plan.choice.AUTO", {True: (method,), False: ("exact",)})
+    monkeypatch.setattr("onefit.plan.choice.AUTO_METHODS", {True: (method,), False: ("exact",)})
 
 
 @pytest.fixture
@@ -87,7 +83,7 @@ def ran(monkeypatch):
     run_job = workers.run_job
 
     def note(task, job, *rest):
-        for one in job.machines:
+        for one in job.models:
             gamma = getattr(job.kernel, "gamma", None)
             found.extend((gamma, one.estimator.fit_intercept, lam) for lam in one.lams)
         return run_job(task, job, *rest)
@@ -101,8 +97,7 @@ def ran(monkeypatch):
     [
         {},
         {"method": "eigen", "scoring": ["r2", "neg_max_error"], "refit": "r2"},
-        {"aggregate": "pooled", "keep_heldout": "all"},
-        {"lam_per_target": True},
+        {"aggregate": "pooled"},
         {"method": "race"},
     ],
 )
@@ -186,8 +181,13 @@ def test_workers_write_through_one_hand(tmp_path):
         ({"method": "block"}, "method was 'auto', is 'block'"),
         ({"scoring": "neg_max_error"}, "scoring was None, is 'neg_max_error'"),
         ({"aggregate": "median"}, "aggregate was mean, is median"),
-        ({"estimator": KernelRegressor(degree=4)}, "estimator.degree was 3, is 4"),
         ({"estimator": KernelRegressor("huber")}, "estimator.loss was Squared({}), is Huber("),
+        ({"estimator": KernelRegressor(Huber(2.0))}, "is Huber({threshold=2.0})"),
+        (
+            {"estimator": KernelRegressor(kernel=Polynomial(degree=4))},
+            "is Polynomial({gamma=None, coef0=1.0, degree=4})",
+        ),
+        ({"estimator": KernelRegressor(approximation=Nystrom(20))}, "n_components=20"),
     ],
 )
 def test_other_settings_are_refused_and_named(tmp_path, ran, change, named):
@@ -203,10 +203,10 @@ def test_other_settings_are_refused_and_named(tmp_path, ran, change, named):
 
 def test_settings_of_the_same_meaning_continue(tmp_path, ran):
     path = tmp_path / "journal"
-    named = KernelRegressor("huber", threshold=0.5)
+    named = KernelRegressor("huber").set_params(loss__threshold=0.5)
     make(path).set_params(estimator=named).fit(X, y)
     ran.clear()
-    make(path).set_params(estimator=KernelRegressor(Huber(0.5))).fit(X, y)
+    make(path).set_params(estimator=KernelRegressor(Huber(0.5), Gaussian())).fit(X, y)
     assert ran == []
     assert count(path) == 6
 
@@ -229,7 +229,7 @@ def test_settings_that_do_not_matter_do_not_matter(tmp_path, ran):
     path = tmp_path / "journal"
     make(path).fit(X, y)
     ran.clear()
-    make(path, n_jobs=1, rule="one_se", keep_heldout="all", verbose=0).fit(X.tolist(), y.tolist())
+    make(path, n_jobs=1, refit=one_standard_error, verbose=0).fit(X.tolist(), y.tolist())
     assert ran == []
 
 
@@ -406,7 +406,6 @@ def test_lams_by_a_direct_method_and_an_iteration_are_not_mixed(tmp_path, ran, m
 @pytest.mark.parametrize(
     "options",
     [
-        {"lam_per_target": True},
         {"method": "race"},
         {"criterion": "gcv"},
         {"aggregate": "pooled"},
@@ -420,16 +419,12 @@ def test_lams_by_a_direct_method_and_an_iteration_are_not_mixed(tmp_path, ran, m
 def test_every_search_continues_with_more_lams(tmp_path, ran, monkeypatch, options):
     choose_only(monkeypatch, "block")
     path = tmp_path / "journal"
-    targets = np.column_stack([y, X[:, 0] + 0.01 * y]) if "lam_per_target" in options else y
-    make(path, **options).fit(X, targets)
+    make(path, **options).fit(X, y)
     ran.clear()
     grid = GRID | {"lam": [1e-4, 1e-3, 1e-1, 1.0]}
-    found = make(path, **options).set_params(param_grid=grid).fit(X, targets)
+    found = make(path, **options).set_params(param_grid=grid).fit(X, y)
     assert not set(ran) & wanted(GRID) or options == {"method": "race"}
-    expected = make(**options).set_params(param_grid=grid).fit(X, targets)
-    check_close(found, expected)
-    if "lam_per_target" in options:
-        np.testing.assert_array_equal(found.best_lam_, expected.best_lam_)
+    check_close(found, make(**options).set_params(param_grid=grid).fit(X, y))
 
 
 def test_a_race_limits_what_it_has_to_only_once(tmp_path, ran, monkeypatch):

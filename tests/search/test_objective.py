@@ -7,13 +7,14 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_predict, cross_val_score
 
-from onefit import Bank, ByGradient, Interval, KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit import KernelClassifier, KernelGradientSearchCV, KernelRegressor
 from onefit.criteria import KernelStability, kernel_stability
-from onefit.kernels import Gaussian, Linear, Lookup
+from onefit.kernels import Bank, Gaussian, Linear, Lookup
 from onefit.losses import Squared
+from onefit.search import Interval
 from onefit.search.directions import make_direction
 from onefit.search.in_memory import make_task
-from onefit.search.objective import Objective, by_gradient
+from onefit.search.objective import Objective
 from onefit.search.setup import set_up
 
 RANDOM = np.random.default_rng(1)
@@ -23,12 +24,12 @@ Y = np.sin(2.0 * X[:, 0]) + X[:, 1] + 0.2 * RANDOM.normal(size=N)
 LABELS = np.where(Y > 0.0, 1, -1)
 BANK = [Gaussian(0.05), Gaussian(0.5), Gaussian(5.0), Linear()]
 GAMMA, LAM = Interval(1e-3, 1e1, per_feature=True), Interval(1e-5, 1.0, points=4)
-PLAIN = ByGradient(prior=False, early_stopping=False)
+PLAIN = {"prior": False, "early_stopping": False}
 
 
 def search(grid, estimator=None, **options):
-    options = {"cv": KFold(4), "search": "gradient", "scoring": "neg_mean_squared_error"} | options
-    return KernelSearchCV(estimator or KernelRegressor(), grid, **options)
+    options = {"cv": KFold(4), "scoring": "neg_mean_squared_error"} | options
+    return KernelGradientSearchCV(estimator or KernelRegressor(), grid, **options)
 
 
 def objective(model, y=Y, metric="score"):
@@ -36,9 +37,9 @@ def objective(model, y=Y, metric="score"):
     setup = set_up(model, X, y, None, {})
     scorers, _ = model._get_scorers()
     task = make_task(model, setup, scorers, X, y, {}, metric)
-    machine = setup.jobs[0].machines[0]
+    machine = setup.jobs[0].models[0]
     index = machine.indices[0]
-    how, usual = by_gradient(model.search), None
+    how, usual = model._descent, None
     if "gamma" in setup.ranges[index]:
         usual = setup.candidates[index]
     found = Objective.of(machine, task, setup.ranges[index], metric, how, usual)
@@ -51,9 +52,9 @@ def difference(found, x, step=1e-5):
 
 
 CASES = {
-    "gammas": ({"gamma": GAMMA, "lam": LAM}, {"search": PLAIN}),
-    "k-KS": ({"gamma": GAMMA, "lam": LAM}, {"search": PLAIN, "criterion": KernelStability(2.0)}),
-    "prior": ({"gamma": GAMMA, "lam": LAM}, {"search": ByGradient(early_stopping=False)}),
+    "gammas": ({"gamma": GAMMA, "lam": LAM}, PLAIN),
+    "k-KS": ({"gamma": GAMMA, "lam": LAM}, PLAIN | {"criterion": KernelStability(2.0)}),
+    "prior": ({"gamma": GAMMA, "lam": LAM}, {"early_stopping": False}),
     "both": ({"gamma": GAMMA, "lam": LAM}, {}),
     "laplacian": (
         {"gamma": GAMMA, "lam": LAM, "kernel": ["laplacian"]},
@@ -91,7 +92,7 @@ def test_derivatives_for_classes(loss, own):
 def test_k_ks_by_its_definition():
     """The mean squared error of refits, and eta / n times a maximum that is a little smoothed."""
     grid = {"gamma": GAMMA, "lam": LAM}
-    found, x = objective(search(grid, search=PLAIN, criterion=KernelStability(3.0)))
+    found, x = objective(search(grid, **PLAIN, criterion=KernelStability(3.0)))
     params = found.params(x)
     machine = KernelRegressor(**params)
     error = -cross_val_score(machine, X, Y, cv=KFold(4), scoring="neg_mean_squared_error").mean()
@@ -102,8 +103,8 @@ def test_k_ks_by_its_definition():
 
 
 def test_what_is_watched_is_not_followed():
-    stopping = ByGradient(prior=False, early_stopping=True)
-    found, x = objective(search({"gamma": GAMMA, "lam": LAM}, search=stopping))
+    stopping = search({"gamma": GAMMA, "lam": LAM}, prior=False, early_stopping=True)
+    found, x = objective(stopping)
     value, _, watched = found.evaluate(x)
     held = cross_val_predict(KernelRegressor(**found.params(x)), X, Y, cv=KFold(4))
     means = [np.mean((held[test] - Y[test]) ** 2) for _, test in KFold(4).split(X)]
@@ -186,7 +187,7 @@ def test_journalled_descents_are_not_repeated(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("grid", "options", "words"),
     [
-        ({"kernel": Bank(BANK), "gamma": Interval()}, {}, "'gamma' does nothing with a kernel"),
+        ({"kernel": Bank(BANK), "gamma": Interval()}, {}, "'gamma' does nothing with kernel=Bank"),
         ({"kernel": Bank(BANK)}, {"criterion": "gcv"}, "follows the cross-validated score or k-KS"),
         (
             {"kernel": Bank(BANK)},
@@ -200,15 +201,9 @@ def test_what_cannot_be(grid, options, words):
         search(grid, **options).fit(X, Y)
 
 
-@pytest.mark.parametrize("options", [{"starts": 0}, {"steps": 2.5}, {"steps": None}])
-def test_settings_that_cannot_be(options):
-    with pytest.raises(ValueError, match="whole number of at least 1"):
-        ByGradient(**options)
-
-
 def test_a_bank_too_large_for_the_memory(monkeypatch):
     model = search({"kernel": Bank(BANK), "lam": LAM})
     setup = set_up(model, X, Y, None, {})
     monkeypatch.setattr("onefit.plan.available_memory", lambda: 1e4)
     with pytest.raises(MemoryError, match="4 kernel matrices of the bank"):
-        make_direction(setup.machine, setup.sample, setup.ranges[0])
+        make_direction(setup.model, setup.sample, setup.ranges[0])

@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_friedman1
 from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.losses import Quantile
+from onefit.search import Interval
 
 X, y = make_friedman1(50, random_state=0)
 rng = np.random.default_rng(0)
@@ -26,8 +30,8 @@ def test_each_target_gets_the_lam_of_its_own_search(how, loss):
     weights = rng.uniform(0.5, 2.0, 50)
     weights[3] = 0.0
     grid = {"gamma": GAMMAS, "lam": LAMS}
-    joint = KernelSearchCV(machine, grid, lam_per_target=True, **options)
-    joint.fit(X, Y, sample_weight=weights)
+    search = KernelSearchCV(machine, grid, **options).fit(X, Y, sample_weight=weights)
+    joint = search.fit_per_target(X, Y, sample_weight=weights)
     best = {}
     for gamma in GAMMAS:
         single = [
@@ -39,22 +43,45 @@ def test_each_target_gets_the_lam_of_its_own_search(how, loss):
         best[gamma] = single
     means = {gamma: np.mean([one.best_score_ for one in found]) for gamma, found in best.items()}
     winner = max(means, key=means.get)
-    assert joint.best_params_["gamma"] == winner
-    np.testing.assert_array_equal(joint.best_lam_, [s.best_params_["lam"] for s in best[winner]])
-    np.testing.assert_allclose(joint.best_target_scores_, [s.best_score_ for s in best[winner]])
-    assert len(set(joint.best_lam_)) > 1
+    assert joint.params == {"gamma": winner}
+    np.testing.assert_array_equal(joint.lams, [s.best_params_["lam"] for s in best[winner]])
+    np.testing.assert_allclose(joint.scores, [s.best_score_ for s in best[winner]])
+    assert len(set(joint.lams)) > 1
     expected = np.column_stack([one.predict(X) for one in best[winner]])
-    np.testing.assert_allclose(joint.predict(X), expected, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(joint.estimator.predict(X), expected, rtol=1e-7, atol=1e-9)
 
 
-def test_a_metric_without_targets_is_refused():
-    search = KernelSearchCV(
-        KernelRegressor(), {"lam": LAMS}, lam_per_target=True, scoring="explained_variance"
-    )
-    with pytest.raises(ValueError, match=r"lam_per_target=True needs a metric.*r2_score"):
-        search.fit(X, Y)
+def test_one_metric_of_several_and_refined_lams():
+    scoring = ["r2", "neg_mean_absolute_error"]
+    grid = {"lam": Interval(1e-4, 10.0, 8)}
+    several = KernelSearchCV(KernelRegressor(), grid, cv=CV, scoring=scoring, refit="r2")
+    found = several.fit(X, Y).fit_per_target(X, Y)
+    assert found.scores.mean() >= several.best_score_
+    lams = [params["lam"] for params in several.cv_results_["params"]]
+    assert set(found.lams) <= set(lams)
+    several.set_params(refit=False, param_grid={"lam": LAMS}).fit(X, Y)
+    with pytest.raises(ValueError, match="name it in refit"):
+        several.fit_per_target(X, Y)
 
 
-def test_classifiers_are_refused():
-    with pytest.raises(ValueError, match="lam_per_target=True is for regressors"):
-        KernelSearchCV(KernelClassifier(), {"lam": LAMS}, lam_per_target=True).fit(X, y > 14)
+@pytest.mark.parametrize(
+    ("machine", "options", "words"),
+    [
+        (KernelRegressor(), {"scoring": "explained_variance"}, r"a metric .*r2_score"),
+        (KernelRegressor(Quantile([0.2, 0.8])), {}, "not several levels"),
+        (KernelRegressor(approximation="nystrom"), {}, "looks at the whole kernel matrix"),
+        (KernelClassifier(), {}, "is for regressors"),
+    ],
+)
+def test_what_has_no_lam_per_target(machine, options, words):
+    target = np.where(y > 14, "high", "low") if isinstance(machine, KernelClassifier) else y
+    search = KernelSearchCV(machine, {"lam": LAMS}, **options).fit(X, target)
+    with pytest.raises(ValueError, match=words):
+        search.fit_per_target(X, target)
+
+
+def test_pipelines_are_refused():
+    model = make_pipeline(StandardScaler(), KernelRegressor())
+    search = KernelSearchCV(model, {"kernelregressor__lam": LAMS}).fit(X, Y)
+    with pytest.raises(TypeError, match="does not take a Pipeline"):
+        search.fit_per_target(X, Y)

@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, nested_cv, predict_interval
+from onefit.losses import Quantile
 
 rng = np.random.default_rng(0)
 N = 80
@@ -94,7 +95,7 @@ def test_interval_takes_groups_and_time_of_the_search():
 
 
 def test_interval_of_quantiles_targets_and_transformed_targets():
-    levels = regressor(loss="quantile", level=[0.1, 0.9], lam=1e-2)
+    levels = regressor(loss=Quantile([0.1, 0.9]), lam=1e-2)
     found = predict_interval(levels, X, Y, NEW, alpha=0.2, cv=3)
     assert found.width == "quantiles"
     assert found.lower.shape == (7,)

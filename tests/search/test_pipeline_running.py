@@ -145,7 +145,7 @@ def test_progress_is_printed(model, capsys):
 def test_many_rows_are_searched_in_another_process(model, monkeypatch):
     expected = KernelSearchCV(model, GRID, cv=4, refit=False).fit(X, Y)
     before = Counting.fits
-    monkeypatch.setattr(pipeline_units, "LARGE", 10)
+    monkeypatch.setattr(pipeline_units, "MAX_UNINTERRUPTIBLE_ROWS", 10)
     found = KernelSearchCV(model, GRID, cv=4, refit=False).fit(X, Y)
     assert Counting.fits == before  # not in this one
     name = "mean_test_score"

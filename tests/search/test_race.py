@@ -8,6 +8,7 @@ from sklearn.model_selection import KFold, ShuffleSplit, cross_val_score
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.heldout import Influence, path
+from onefit.scoring import one_standard_error
 from onefit.search.race import Race
 
 LAMS = np.geomspace(1e-4, 1.0, 6)
@@ -107,7 +108,8 @@ def compare(seed):
     }
     scoring = random.choice(["r2", "neg_mean_absolute_error"]) if loss == "huber" else "accuracy"
     cv = KFold(4) if random.random() < 0.7 else ShuffleSplit(5, random_state=0)
-    options = {"scoring": str(scoring), "cv": cv, "rule": str(random.choice(["best", "one_se"]))}
+    refit = one_standard_error if random.random() < 0.5 else True
+    options = {"scoring": str(scoring), "cv": cv, "refit": refit}
     exact = fitted(loss, X, y, "exact", grid, **options)
     proven = fitted(loss, X, y, Race(proven=True), grid, **options)
     share = float(np.mean(proven.cv_results_["method"] == "exact"))

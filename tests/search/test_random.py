@@ -9,7 +9,8 @@ from sklearn.datasets import make_friedman1
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import ParameterGrid, ParameterSampler, cross_val_score
 
-from onefit import Interval, KernelRegressor, KernelSearchCV
+from onefit import KernelRegressor, KernelSearchCV
+from onefit.search import Interval
 from onefit.search.random import settings
 
 X, y = make_friedman1(40, random_state=0)

@@ -19,7 +19,7 @@ from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import Block, Eigen, HeldOutMethod, HeldOutPath, Prepared
 from onefit.kernels import Gaussian
-from onefit.kernels.distances import METRICS
+from onefit.kernels.distances import HOST_METRICS
 from onefit.search import workers
 from onefit.search.rows import arrange, compact
 
@@ -43,7 +43,7 @@ def no_work(monkeypatch):
 
 
 def test_fitted_attributes(monkeypatch):
-    monkeypatch.setattr("onefit.plan.choice.AUTO", {True: ("block",), False: ("exact",)})
+    monkeypatch.setattr("onefit.plan.choice.AUTO_METHODS", {True: ("block",), False: ("exact",)})
     search = make().fit(X, y)
     assert search.n_splits_ == 3
     assert search.n_features_in_ == 10
@@ -64,25 +64,25 @@ def test_fitted_attributes(monkeypatch):
 
 def test_kernel_matrices_are_built_once_and_distances_once(monkeypatch):
     built, measured = [], []
-    matrix, distances = Gaussian.matrix, METRICS["sqeuclidean"]
+    matrix, distances = Gaussian.matrix, HOST_METRICS["sqeuclidean"]
     monkeypatch.setattr(
         Gaussian, "matrix", lambda self, *a, **k: built.append(self) or matrix(self, *a, **k)
     )
-    monkeypatch.setitem(METRICS, "sqeuclidean", lambda g: measured.append(g) or distances(g))
+    monkeypatch.setitem(HOST_METRICS, "sqeuclidean", lambda g: measured.append(g) or distances(g))
     grid = GRID | {"fit_intercept": [True, False], "scaling": ["mean", "total"]}
     KernelSearchCV(KernelRegressor(), grid, cv=3, refit=False).fit(X, y)
     assert len(built) == 3
     assert len(measured) == 1
 
 
-def test_held_out_values_of_all_candidates_on_request():
-    search = make(keep_heldout="all").fit(X, y)
-    assert len(search.heldouts_) == 6
-    for held, params in zip(search.heldouts_, search.cv_results_["params"], strict=True):
+def test_held_out_values_of_all_candidates():
+    search = make().fit(X, y)
+    for i, params in enumerate(search.cv_results_["params"]):
         alone = KernelSearchCV(KernelRegressor(), {k: [v] for k, v in params.items()}, cv=3)
         expected = alone.fit(X, y).heldout_.predictions
-        np.testing.assert_allclose(held.predictions, expected, rtol=1e-9)
-    assert not hasattr(make(keep_heldout="none").fit(X, y), "heldout_")
+        np.testing.assert_allclose(search.heldout(i).predictions, expected, rtol=1e-9)
+    best = search.heldout(search.best_index_).predictions
+    np.testing.assert_array_equal(best, search.heldout_.predictions)
 
 
 def test_clone_pickle_and_nested_parameters():
@@ -118,19 +118,20 @@ def test_a_method_object_is_taken():
 
 
 def test_results_do_not_depend_on_workers():
-    alone = make(keep_heldout="all").fit(X, y)
+    alone = make().fit(X, y)
     for backend in ("loky", "threading", "multiprocessing"):
         with joblib.parallel_config(backend, n_jobs=2):
-            search = make(keep_heldout="all").fit(X, y)
+            search = make().fit(X, y)
         np.testing.assert_allclose(
             search.cv_results_["mean_test_score"], alone.cv_results_["mean_test_score"], rtol=1e-12
         )
-        for a, b in zip(search.heldouts_, alone.heldouts_, strict=True):
-            np.testing.assert_allclose(a.predictions, b.predictions, rtol=1e-10)
-    crew = workers.Crew.hire(2, 3)
-    assert crew.workers == 2
-    assert 1 <= crew.threads <= max(1, joblib.cpu_count() // 2)
-    assert workers.Crew.hire(8, 1).workers == 1
+        for i in range(6):
+            found, expected = search.heldout(i).predictions, alone.heldout(i).predictions
+            np.testing.assert_allclose(found, expected, rtol=1e-10)
+    worker_plan = workers.WorkerPlan.from_n_jobs(2, 3)
+    assert worker_plan.workers == 2
+    assert 1 <= worker_plan.threads <= max(1, joblib.cpu_count() // 2)
+    assert workers.WorkerPlan.from_n_jobs(8, 1).workers == 1
 
 
 def test_a_worker_keeps_the_distances_of_one_small_sample(monkeypatch):
@@ -140,7 +141,7 @@ def test_a_worker_keeps_the_distances_of_one_small_sample(monkeypatch):
     other = workers._distances("another", X)
     assert other is not first
     assert list(workers._geometries) == ["another"]
-    monkeypatch.setattr(workers, "KEPT", len(X) - 1)
+    monkeypatch.setattr(workers, "MAX_CACHED_DISTANCE_ROWS", len(X) - 1)
     assert not workers._distances("a third", X).keep
     workers._geometries.clear()
 
@@ -276,9 +277,6 @@ def test_explain_runs_nothing(no_work, capsys):
         ({"criterion": "cvv"}, "did you mean 'cv'"),
         ({"method": "eigon"}, "did you mean 'eigen'"),
         ({"aggregate": "pool"}, "did you mean 'pooled'"),
-        ({"rule": "one_sd"}, "did you mean 'one_se'"),
-        ({"keep_heldout": "al"}, "did you mean 'all'"),
-        ({"rule": "one_se", "refit": lambda table: 0}, "both choose the winner"),
         ({"cv": 41}, "more folds than there are rows"),
         ({"cv": [(np.arange(40), [])]}, "test set of split 0 is empty"),
         ({"cv": [([3], np.arange(9))]}, "a fit needs two"),
@@ -360,12 +358,13 @@ class _Counting(Prepared):
 @pytest.mark.parametrize("most", [0, 255, 256, 70_000])
 def test_counts_of_any_size_come_back_whole(monkeypatch, most):
     """Outcomes hold them in as few bytes as they need."""
-    outcomes, run_machine = [], workers.run_machine
+    outcomes, run_model = [], workers.run_model
     monkeypatch.setattr(
-        workers, "run_machine", lambda *a: outcomes.append(run_machine(*a)) or outcomes[-1]
+        workers, "run_model", lambda *a: outcomes.append(run_model(*a)) or outcomes[-1]
     )
-    search = make(cv=2, method=Counting(most), keep_heldout="all")
-    first, second = search.set_params(param_grid={"lam": [1e-1, 1e-3]}).fit(X, y).heldouts_
+    search = make(cv=2, method=Counting(most))
+    search.set_params(param_grid={"lam": [1e-1, 1e-3]}).fit(X, y)
+    first, second = search.heldout(0), search.heldout(1)
     np.testing.assert_array_equal(first.moved, [0, most])
     np.testing.assert_array_equal(first.steps, [most, 0])
     assert not second.moved.any()

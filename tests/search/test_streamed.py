@@ -15,11 +15,13 @@ from sklearn.base import is_classifier
 from sklearn.model_selection import KFold
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.decide import CalibratedKernelClassifier
 from onefit.journal import JournalError
+from onefit.losses import Expectile, Huber, Quantile
 from onefit.norms import target_scale
-from onefit.scoring import Metric
+from onefit.scoring import Metric, one_standard_error
 from onefit.search.continuous import Interval
-from onefit.stream import HashKFold, open_rows, run
+from onefit.stream import Fourier, HashKFold, Nystrom, open_rows, run
 from onefit.stream.by_column import spread_over
 from onefit.stream.ridge import Ridge
 from onefit.stream.survey import Survey
@@ -117,8 +119,8 @@ def cubed(y: Any, u: Any) -> Any:
 
 CUBED = Metric("cubed_error", "regression", cubed)
 GRID = {"gamma": ["scale", 0.5], "lam": [1e-4, 1e-2]}
-NYSTROM = {"approximation": "nystrom", "n_components": 30}
-QUANTILES = KernelRegressor(loss="quantile", level=(0.2, 0.8), delta=0.3, gamma=0.3, **NYSTROM)
+NYSTROM = {"approximation": Nystrom(30)}
+QUANTILES = KernelRegressor(loss=Quantile((0.2, 0.8), delta=0.3), gamma=0.3, **NYSTROM)
 CASES: dict[str, tuple[Any, dict[str, Any], Any, dict[str, Any]]] = {
     "ridge": (KernelRegressor(**NYSTROM), GRID, "y", {}),
     "total, without intercept, weighted": (
@@ -128,7 +130,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], Any, dict[str, Any]]] = {
         {"weight": "w", "scoring": "neg_mean_absolute_error", "aggregate": "pooled"},
     ),
     "two metrics, fourier": (
-        KernelRegressor(approximation="fourier", n_components=40),
+        KernelRegressor(approximation=Fourier(40)),
         GRID,
         "y",
         {
@@ -138,10 +140,10 @@ CASES: dict[str, tuple[Any, dict[str, Any], Any, dict[str, Any]]] = {
         },
     ),
     "two targets": (
-        KernelRegressor(**NYSTROM, keep_landmarks=True),
+        KernelRegressor(approximation=Nystrom(30, keep_landmarks=True)),
         {"kernel": ["rbf", "linear"], "lam": [1e-3, 1e-1]},
         ["y", "z"],
-        {"rule": "one_se", "weight": "w"},
+        {"refit": one_standard_error, "weight": "w"},
     ),
     "two classes": (KernelClassifier(**NYSTROM), GRID, "two", {"aggregate": "median"}),
     "three classes": (KernelClassifier(**NYSTROM), {"lam": [1e-3, 1e-1]}, "three", {}),
@@ -182,7 +184,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], Any, dict[str, Any]]] = {
         {},
     ),
     "limit of Huber's loss": (
-        KernelRegressor(loss="huber", threshold=0.3, **NYSTROM),
+        KernelRegressor(loss=Huber(0.3), **NYSTROM),
         {"lam": [1e-3, 1e-1]},
         "y",
         {"method": "limit"},
@@ -201,7 +203,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], Any, dict[str, Any]]] = {
     ),
     "several levels": (QUANTILES, {"lam": [1e-1]}, "y", {}),
     "expectiles, pooled": (
-        KernelRegressor(loss="expectile", level=(0.1, 0.5, 0.9), gamma=0.3, **NYSTROM),
+        KernelRegressor(loss=Expectile((0.1, 0.5, 0.9)), gamma=0.3, **NYSTROM),
         {"lam": [1e-3, 1e-1]},
         "y",
         {"aggregate": "pooled", "weight": "w", "method": "limit"},
@@ -235,9 +237,9 @@ def test_fitted_attributes_are_those_in_memory(data: Data) -> None:
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_warnings_name_the_line_of_the_caller(data: Data, streamed: bool) -> None:
-    unused = KernelRegressor(kernel="rbf", degree=5, **NYSTROM)
+    unused = KernelRegressor(kernel="linear", gamma=5.0, **NYSTROM)
     rows = (data.source("y"),) if streamed else (data.X, data.frame["y"])
-    with pytest.warns(UserWarning, match="'degree' does nothing") as caught:
+    with pytest.warns(UserWarning, match="'gamma' does nothing") as caught:
         KernelSearchCV(unused, {"lam": [1e-2]}, cv=CV).fit(*rows)
     assert {one.filename for one in caught} == {__file__}
 
@@ -315,8 +317,8 @@ def test_a_lambda_that_fails_has_a_reason(data: Data, monkeypatch: pytest.Monkey
         found = machines(self, lams)
         return replace(found, reasons=["too small" if lam < 1e-3 else "" for lam in lams])
 
-    machines = Ridge.machines
-    monkeypatch.setattr(Ridge, "machines", fail)
+    machines = Ridge.models
+    monkeypatch.setattr(Ridge, "models", fail)
     search = KernelSearchCV(KernelRegressor(**NYSTROM), {"lam": [1e-4, 1e-2]}, cv=CV)
     with pytest.warns(UserWarning, match="1 of 2 candidates have no score"):
         search.fit(data.source("y"))
@@ -328,8 +330,6 @@ def test_a_lambda_that_fails_has_a_reason(data: Data, monkeypatch: pytest.Monkey
     ("options", "target", "words"),
     [
         ({"cv": KFold(3)}, "y", "HashKFold"),
-        ({"keep_heldout": "all"}, "y", "keep_heldout='all' needs"),
-        ({"lam_per_target": True}, "y", "lam_per_target=True needs"),
         ({"estimator": KernelRegressor()}, "y", "approximation='nystrom'"),
         ({"estimator": KernelRegressor(loss="huber", **NYSTROM)}, "y", "a width of 'mad'"),
         (
@@ -343,7 +343,7 @@ def test_a_lambda_that_fails_has_a_reason(data: Data, monkeypatch: pytest.Monkey
             "of one value per row",
         ),
         (
-            {"estimator": QUANTILES, "param_grid": {"level": [0.5, (0.2, 0.8)]}},
+            {"estimator": QUANTILES, "param_grid": {"loss__level": [0.5, (0.2, 0.8)]}},
             "y",
             "of different kinds",
         ),
@@ -406,25 +406,26 @@ def test_folds_without_rows_weight_or_classes_are_refused(data: Data) -> None:
 def test_more_rows_than_there_is_room_for(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     search = KernelSearchCV(KernelRegressor(**NYSTROM), {"lam": [1e-2]}, cv=CV)
     with monkeypatch.context() as patch:
-        patch.setattr("onefit.search.streamed.ROOM", 600)
+        patch.setattr("onefit.search.streamed.MAX_KEPT_ELEMENTS", 600)
         search.fit(data.source("y"))
     for name in ("heldout_", "headline_"):
         with pytest.raises(AttributeError, match=rf"'{name}': held-out values of 900 .* 100 rows"):
             getattr(search, name)
-    assert not hasattr(search.set_params(keep_heldout="none").fit(data.source("y")), "heldout_")
-    assert search.set_params(keep_heldout="best").fit(data.source("y")).heldout_.values.size == N
+    with pytest.raises(ValueError, match="kept for the winner only"):
+        search.heldout(0)
+    assert search.fit(data.source("y")).heldout_.values.size == N
 
 
 def test_probabilities_of_streamed_rows(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = KernelClassifier(approximation="nystrom", n_components=20, gamma=0.3)
-    search = KernelSearchCV(machine, {"lam": [1e-3]}, cv=CV, probabilities="sigmoid")
-    found = search.fit(data.source("two")).predict_proba(data.X)
-    plain = search.set_params(probabilities=None).fit(data.source("two"))
-    np.testing.assert_allclose(found, plain.calibrate("sigmoid").predict_proba(data.X))
+    machine = KernelClassifier(approximation=Nystrom(20), gamma=0.3)
+    search = KernelSearchCV(machine, {"lam": [1e-3]}, cv=CV).fit(data.source("two"))
+    held = search.heldout_
+    expected = CalibratedKernelClassifier.from_heldout(search.best_estimator_, held)
+    found = search.calibrate("sigmoid").predict_proba(data.X)
+    np.testing.assert_array_equal(found, expected.predict_proba(data.X))
     monkeypatch.setattr("onefit.search.streamed.ROOM", 10)
-    with pytest.warns(UserWarning, match="the winner has no probabilities: held-out values of 900"):
-        search.set_params(probabilities="sigmoid").fit(data.source("two"))
-    assert not hasattr(search, "predict_proba")
+    with pytest.raises(AttributeError, match="'heldout_': held-out values of 900"):
+        search.fit(data.source("two")).calibrate()
 
 
 def test_filtered_rows_are_counted_in_their_order(data: Data) -> None:

@@ -14,15 +14,16 @@ from rows_everywhere import in_blocks
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.criteria import CvHat, Gcv, InfluenceLoo, LeaveOneOut
-from onefit.criteria.streamed import Judged
+from onefit.criteria.streamed import CriterionSums
 from onefit.linalg import LinAlgError
-from onefit.stream import HashKFold, open_rows
-from onefit.stream.leave_one import Basis
+from onefit.losses import Huber
+from onefit.stream import Fourier, HashKFold, Nystrom, open_rows
+from onefit.stream.leave_one import HatBasis
 
 N = 400
 CV = HashKFold(3)
 GRID = {"gamma": [0.02, 0.5], "lam": [1e-5, 1e-3, 1e-1]}
-NYSTROM = {"approximation": "nystrom", "n_components": 40}
+NYSTROM = {"approximation": Nystrom(40)}
 #: how closely the candidates of GRID must agree: rows moved by one rounding error move the value of
 #: the first one, with a wide kernel and a small lam, by 5e-8, and so it has a bound of its own
 AGREE = np.array([1e-9, 1e-10, 1e-10, 1e-10, 1e-10, 1e-10])
@@ -58,15 +59,20 @@ CASES: dict[str, tuple[Any, Any, Any, str | None]] = {
         "y",
         "w",
     ),
-    "cv_hat": (KernelRegressor(**NYSTROM, keep_landmarks=True), CvHat(), ["y", "z"], "w"),
+    "cv_hat": (
+        KernelRegressor(approximation=Nystrom(40, keep_landmarks=True)),
+        CvHat(),
+        ["y", "z"],
+        "w",
+    ),
     "cv_hat, fourier": (
-        KernelRegressor(approximation="fourier", n_components=30, fit_intercept=False),
+        KernelRegressor(approximation=Fourier(30), fit_intercept=False),
         "cv_hat",
         "y",
         None,
     ),
     "loo": (KernelRegressor(**NYSTROM), "loo", "y", None),
-    "loo, kept": (KernelRegressor(**NYSTROM, keep_landmarks=True), "loo", "y", "w"),
+    "loo, kept": (KernelRegressor(approximation=Nystrom(40, keep_landmarks=True)), "loo", "y", "w"),
     "loo, total, weighted": (
         KernelRegressor(**NYSTROM, scaling="total", fit_intercept=False),
         LeaveOneOut(loss="absolute"),
@@ -88,11 +94,11 @@ CASES: dict[str, tuple[Any, Any, Any, str | None]] = {
 def test_criteria_are_those_in_memory(
     frame: pd.DataFrame, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("onefit.stream.arrays.PIECE", 150)  # so that there are several chunks
+    monkeypatch.setattr("onefit.stream.arrays.PIECE_ROWS", 150)  # so that there are several chunks
     machine, criterion, target, weight = CASES[name]
     y, s = frame[target].to_numpy(), None if weight is None else frame[weight].to_numpy()
     grid = GRID if machine.scaling == "mean" else GRID | {"lam": [N * lam for lam in GRID["lam"]]}
-    search = KernelSearchCV(machine, grid, cv=CV, criterion=criterion, keep_heldout="none")
+    search = KernelSearchCV(machine, grid, cv=CV, criterion=criterion)
     search.fit(rows_of(frame), y, sample_weight=s)
     expected, best = search.cv_results_["criterion"], search.best_params_
     search.fit(open_rows(rows_of(frame), y, sample_weight=s))
@@ -153,7 +159,7 @@ def test_no_row_is_counted_twice(frame: pd.DataFrame, monkeypatch: pytest.Monkey
     rows = open_rows(rows_of(frame), frame["y"].to_numpy())
     search = KernelSearchCV(KernelRegressor(**NYSTROM), GRID, cv=CV, criterion="gcv")
     together = search.fit(rows).cv_results_["criterion"]
-    monkeypatch.setattr("onefit.search.passes.ROOM", 1)
+    monkeypatch.setattr("onefit.search.passes.MAX_PASS_ELEMENTS", 1)
     np.testing.assert_array_equal(search.fit(rows).cv_results_["criterion"], together)
 
 
@@ -163,11 +169,11 @@ def test_where_numerics_fail_there_is_a_reason(
     rows = open_rows(rows_of(frame), frame["y"].to_numpy())
     search = KernelSearchCV(KernelRegressor(**NYSTROM), GRID, cv=CV, criterion="gcv")
 
-    def finish(self: Judged, state: Any) -> Any:
+    def finish(self: CriterionSums, state: Any) -> Any:
         return np.where(self.lams < 1e-4, np.nan, state.mean(axis=1))
 
     with monkeypatch.context() as patch:
-        patch.setattr(Judged, "finish", finish)
+        patch.setattr(CriterionSums, "finish", finish)
         table = search.fit(rows).cv_results_
     small = table["param_lam"].astype(float) < 1e-4
     np.testing.assert_array_equal(np.isinf(table["criterion"]), small)
@@ -176,7 +182,7 @@ def test_where_numerics_fail_there_is_a_reason(
     def fail(*_: Any) -> Any:
         raise LinAlgError("no eigenvalues")
 
-    monkeypatch.setattr(Basis, "of", fail)
+    monkeypatch.setattr(HatBasis, "of", fail)
     with pytest.raises(ValueError, match="refused every candidate: no eigenvalues"):
         search.fit(rows)
 
@@ -194,11 +200,11 @@ class Mine:
         (KernelRegressor(**NYSTROM), "kernel_stability", "choose by 'loo', 'cv_hat', 'gcv'"),
         (KernelRegressor(**NYSTROM), Mine(), "needs all rows in memory"),
         (
-            KernelRegressor(loss="huber", threshold=1.0, **NYSTROM),
+            KernelRegressor(loss=Huber(1.0), **NYSTROM),
             "loo",
             "takes a system for every row",
         ),
-        (KernelRegressor(loss="huber", threshold=1.0, **NYSTROM), "gcv", "fits machines with loss"),
+        (KernelRegressor(loss=Huber(1.0), **NYSTROM), "gcv", "fits models with loss"),
         (KernelRegressor(**NYSTROM), LeaveOneOut(loss="hinge"), "is for labels"),
         (KernelRegressor(**NYSTROM), InfluenceLoo(order=0), "order=0"),
     ],
@@ -206,7 +212,7 @@ class Mine:
 def test_what_streamed_rows_do_not_give_is_refused(
     frame: pd.DataFrame, machine: Any, criterion: Any, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("onefit.stream.gram.Gram.update", None)  # before any work
+    monkeypatch.setattr("onefit.stream.gram.MomentSums.update", None)  # before any work
     search = KernelSearchCV(machine, {"lam": [1e-2]}, cv=CV, criterion=criterion)
     with pytest.raises(ValueError, match=words):
         search.fit(open_rows(rows_of(frame), frame["y"].to_numpy()))

@@ -14,12 +14,12 @@ from onefit.kernels import Gaussian
 from onefit.losses import Log, SmoothedHinge
 from onefit.stream.accumulate import Chunk
 from onefit.stream.features import nystrom_map
-from onefit.stream.flat import Shifts, Stretch
+from onefit.stream.flat import ShiftedSlopes, Stretch
 from onefit.stream.fourier import fourier_map
-from onefit.stream.gram import Centre, Gram
+from onefit.stream.gram import Centre, MomentSums
 from onefit.stream.passes import Check, Form, Products, Second, Slopes
 from onefit.stream.ridge import Ridge
-from onefit.stream.sample import Sample, row_hash
+from onefit.stream.sample import RowSampler, row_hash
 
 N, P, PARTS = 200, 3, 4
 
@@ -82,12 +82,12 @@ def accumulators():
     smooth = Form(fourier_map(Gaussian(0.5), P, 10, 0, True), Log(), 0, False)
     ts = random.random((4, 3))
     return {
-        "gram": Gram(features, Centre(random.normal(size=m), np.array([0.3]))),
+        "gram": MomentSums(features, Centre(random.normal(size=m), np.array([0.3]))),
         "second": Second(form, theta[:, 0]),
         "second, smooth": Second(smooth, theta[:10, 0]),
         "products": Products(form, theta, step, train),
         "slopes": Slopes(form, theta, step, train, ts),
-        "shifts": Shifts(form, theta, train, ts),
+        "shifts": ShiftedSlopes(form, theta, train, ts),
         "stretch": Stretch(form, theta, train),
         "check": Check(form, theta, train, np.array([0.1, 1.0])),
     }
@@ -104,7 +104,7 @@ def test_any_chunking_and_order(name, cut):
 
 @given(cut=cuts(), size=st.integers(1, N))
 def test_any_chunking_and_order_draws_the_same_rows(cut, size):
-    sample, (parts, random) = Sample(size, seed=7), cut
+    sample, (parts, random) = RowSampler(size, seed=7), cut
     found = run(sample, parts, random)
     chunk = whole()
     positive = np.flatnonzero(chunk.s > 0)
@@ -120,7 +120,7 @@ def test_machines_do_not_depend_on_the_chunks(cut):
     machines = []
     for moments in (run(gram, [np.arange(N)]), run(gram, parts, random)):
         ridge = Ridge(moments.without([1]), moments.centre, True, "mean")
-        machines.append(ridge.machines(np.array([1e-3])))
+        machines.append(ridge.models(np.array([1e-3])))
     np.testing.assert_allclose(machines[0].W, machines[1].W, atol=1e-10)
     np.testing.assert_allclose(machines[0].b, machines[1].b, atol=1e-10)
 
@@ -138,7 +138,7 @@ def test_hashes_are_spread_and_differ_by_seed():
 def test_sparse_rows_are_drawn():
     chunk = whole()
     sparse = Chunk(csr_array(chunk.X), chunk.Y, chunk.s, chunk.fold, chunk.row)
-    sample = Sample(20, 0)
+    sample = RowSampler(20, 0)
     parts = [take(sparse, np.arange(0, N, 2)), take(sparse, np.arange(1, N, 2))]
     state = sample.init()
     for part in parts:
@@ -149,4 +149,4 @@ def test_sparse_rows_are_drawn():
 
 def test_no_row_of_positive_weight():
     with pytest.raises(ValueError, match="no row of positive weight"):
-        Sample(3, 0).finish(None)
+        RowSampler(3, 0).finish(None)

@@ -163,7 +163,7 @@ def test_a_value_that_is_no_number_is_named_from_a_worker(rows: Rows, cluster: A
 def test_a_journal_on_a_cluster(
     rows: Rows, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("onefit.stream.dask_tree.BETWEEN", 1)
+    monkeypatch.setattr("onefit.stream.dask_tree.JOURNAL_PIECES_PER_THREAD", 1)
     monkeypatch.setattr("onefit.stream.progress.PAUSE_SECONDS", 0.0)
     source = opened(rows.folder, "y", sample_weight="s", drop=["g"])
     kept = tmp_path / "kept"

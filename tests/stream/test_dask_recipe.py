@@ -16,7 +16,7 @@ from rows_everywhere import K
 from sums import FoldSums
 
 from onefit.stream import open_rows, run
-from onefit.stream.dask_recipe import Recipe, recipes
+from onefit.stream.dask_recipe import BlockRecipe, recipes
 
 X = np.random.default_rng(0).normal(size=(600, 4))
 FOUR = (150, 4)
@@ -32,7 +32,7 @@ class Lazy:
 
 
 def collections() -> dict[str, tuple[Any, int | None]]:
-    """Arrays of the same rows in four blocks, and how much is brought for each of these."""
+    """Arrays of the same rows in four blocks, and how much is inputs for each of these."""
     rows = da.from_array(X, chunks=FOUR)
     return {
         "memory": (rows, 0),
@@ -47,7 +47,7 @@ def collections() -> dict[str, tuple[Any, int | None]]:
 
 
 @pytest.mark.parametrize("name", list(collections()))
-def test_a_block_is_made_from_its_own_tasks_and_what_is_brought(name: str) -> None:
+def test_a_block_is_made_from_its_own_tasks_and_its_inputs(name: str) -> None:
     collection, count = collections()[name]
     blocks = [[one[0], None] for one in collection.to_delayed()]
     found = list(recipes(blocks, {}))
@@ -58,7 +58,7 @@ def test_a_block_is_made_from_its_own_tasks_and_what_is_brought(name: str) -> No
         assert none is None
     own = Counter(key for recipe, _ in found for key in recipe.tasks)
     assert set(own.values()) == {1}
-    assert not set(own) & {key for recipe, _ in found for key in recipe.brought}
+    assert not set(own) & {key for recipe, _ in found for key in recipe.inputs}
 
 
 @pytest.mark.parametrize("name", list(collections()))
@@ -125,4 +125,4 @@ def test_blocks_that_are_futures_or_made_from_one(cluster: Any, how: str) -> Non
 
 
 def test_nothing_is_made_from_nothing() -> None:
-    assert Recipe({}, [], [None, None]).make([]) == [None, None]
+    assert BlockRecipe({}, [], [None, None]).make([]) == [None, None]

@@ -11,12 +11,12 @@ import pytest
 from rows_everywhere import K, in_blocks
 from sklearn.base import clone
 
-from onefit import HashKFold, KernelClassifier, KernelRegressor, KernelSearchCV, linalg
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, linalg
 from onefit.kernels import Gaussian, Laplace
-from onefit.stream import open_rows, run
+from onefit.stream import HashKFold, Nystrom, open_rows, run
 from onefit.stream.features import nystrom_map
 from onefit.stream.fourier import fourier_map
-from onefit.stream.gram import Centre, Gram
+from onefit.stream.gram import Centre, MomentSums
 from onefit.stream.states import nbytes, to_host
 
 N, P = 420, 3
@@ -57,7 +57,7 @@ def test_features_and_products(there: Any, Xy: Any, kernel: Any, kind: str) -> N
 def test_sums_are_kept_on_the_device_and_come_home_in_the_end(there: Any, Xy: Any) -> None:
     X, y = Xy
     features = nystrom_map(Gaussian(0.3), X[:40])
-    gram = Gram(features, Centre.of(features, X[:50], y[:50, None]))
+    gram = MomentSums(features, Centre.of(features, X[:50], y[:50, None]))
     weights = np.random.default_rng(1).uniform(size=N) * (np.arange(N) % 7 > 0)
     with dask.config.set(scheduler="synchronous"):
         source = open_rows(in_blocks(X, there), y, sample_weight=weights, cv=K)
@@ -80,22 +80,22 @@ def test_rows_that_are_brought_to_a_device(
 ) -> None:
     """By this process, without Dask; and once more from where it was interrupted."""
     X, y = Xy
-    monkeypatch.setattr("onefit.stream.arrays.PIECE", 100)
+    monkeypatch.setattr("onefit.stream.arrays.PIECE_ROWS", 100)
     monkeypatch.setattr("onefit.stream.progress.PAUSE_SECONDS", -1.0)
     features = nystrom_map(Gaussian(0.3), X[:40])
-    gram = Gram(features, Centre.of(features, X[:50], y[:50, None]))
+    gram = MomentSums(features, Centre.of(features, X[:50], y[:50, None]))
     rows = open_rows(X, y, cv=K)
-    source, update = rows.transformed(there, P), Gram.update
+    source, update = rows.transformed(there, P), MomentSums.update
     seen: list[int] = []
 
-    def counted(self: Gram, state: Any, chunk: Any) -> Any:
+    def counted(self: MomentSums, state: Any, chunk: Any) -> Any:
         seen.append(chunk.row.size)
         if len(seen) == 4:
             raise KeyboardInterrupt
         return update(self, state, chunk)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Gram, "update", counted)
+        patch.setattr(MomentSums, "update", counted)
         with pytest.raises(KeyboardInterrupt):
             run(gram, source, journal=tmp_path / "kept", chunk_rows=60)
         seen[:] = [0] * 4
@@ -112,7 +112,7 @@ def test_a_search(there: Any, Xy: Any, loss: str) -> None:
     X, y = Xy
     kind = KernelClassifier if loss == "log" else KernelRegressor
     y = np.sign(y) if loss == "log" else y
-    machine = kind(loss=loss, approximation="nystrom", n_components=25, gamma=0.3)
+    machine = kind(loss=loss, approximation=Nystrom(25), gamma=0.3)
     search = KernelSearchCV(machine, {"lam": [1e-3, 1e-1]}, cv=HashKFold(3))
     with dask.config.set(scheduler="synchronous"):
         found = clone(search).fit(in_blocks(X, there), y).cv_results_
@@ -129,4 +129,4 @@ def test_a_value_that_is_no_number_is_named(there: Any, Xy: Any) -> None:
     words = r"column 2 holds inf in row 401 \(block 2 of the Dask collection, row 61 of it\)"
     features = fourier_map(Gaussian(0.3), P, 10, 0, True)
     with dask.config.set(scheduler="synchronous"), pytest.raises(ValueError, match=words):
-        run(Gram(features, Centre.zero(10, 0)), source)
+        run(MomentSums(features, Centre.zero(10, 0)), source)

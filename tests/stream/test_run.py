@@ -19,7 +19,7 @@ from sums import FoldSums, Smallest
 
 from onefit.linalg.threads import in_flight
 from onefit.stream import open_rows, run
-from onefit.stream.read_ahead import WAITING, read_ahead
+from onefit.stream.read_ahead import MAX_WAITING_CHUNKS, read_ahead
 from onefit.stream.source import groups_of
 
 
@@ -40,7 +40,7 @@ def test_threads_stay_a_few_chunks_ahead(rows: Rows) -> None:
     pieces: Any = read_ahead(source, list(map(Watched, source.pieces)), 20, 2)
     assert next(next(pieces)).row[0] == 0
     time.sleep(0.3)
-    assert len(read) <= 2 * (WAITING + 2)
+    assert len(read) <= 2 * (MAX_WAITING_CHUNKS + 2)
     pieces.close()  # no one wants the others
     assert threading.active_count() == before
 
@@ -220,11 +220,12 @@ def test_ten_million_rows_in_two_gigabytes(tmp_path: Path, n_jobs: int) -> None:
 
 SEARCHED = """
 import numpy as np
-from onefit import HashKFold, KernelRegressor, KernelSearchCV
+from onefit import KernelRegressor, KernelSearchCV
+from onefit.stream import HashKFold, Nystrom
 
-machine = KernelRegressor(approximation="nystrom", n_components={features}, gamma=0.02)
+machine = KernelRegressor(approximation=Nystrom({features}), gamma=0.02)
 grid = {{"lam": np.geomspace(1e-6, 1e0, 5)}}
-search = KernelSearchCV(machine, grid, cv=HashKFold(5), keep_heldout="none")
+search = KernelSearchCV(machine, grid, cv=HashKFold(5))
 y = np.random.default_rng(1).normal(size={n})
 search.fit({path!r}, y)
 assert search.best_estimator_.landmarks_.shape == ({features}, {p})

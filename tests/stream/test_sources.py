@@ -20,8 +20,8 @@ from sums import FoldSums
 
 from onefit import KernelRegressor, KernelSearchCV
 from onefit._validation import DataError
-from onefit.stream import HashKFold, needs, open_rows, run
-from onefit.stream.arrays import PIECE
+from onefit.stream import HashKFold, Nystrom, needs, open_rows, run
+from onefit.stream.arrays import PIECE_ROWS
 
 
 @pytest.mark.parametrize("chunk_rows", [1, 333, 8192])
@@ -38,7 +38,7 @@ def test_any_chunking_gives_the_same_sums(rows: Rows, piece: int, chunk: int) ->
     from onefit.stream import arrays
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arrays, "PIECE", max(piece, 50))
+        patch.setattr(arrays, "PIECE_ROWS", max(piece, 50))
         source = opened(rows.X, rows.y, sample_weight=rows.s)
     check(source, rows.expected, chunk_rows=max(chunk, 50))
 
@@ -174,7 +174,7 @@ def test_folders_and_lists_and_searches_by_fsspec(rows: Rows) -> None:
     found = opened("memory://years", "y", features=["a"], filter=[("year", "==", 2001)])
     assert sum(piece.rows for piece in found.pieces) == 3500
     assert found.pieces[0].start == 1000
-    machine = KernelRegressor(approximation="nystrom", n_components=20, gamma=0.3)
+    machine = KernelRegressor(approximation=Nystrom(20), gamma=0.3)
     search = KernelSearchCV(machine, {"lam": [1e-3, 1e-1]}, cv=HashKFold(3))
     source = open_rows("memory://years", "y", features=["a", "b", "c"])
     streamed = clone(search).fit(source).cv_results_["mean_test_score"]
@@ -284,5 +284,5 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, rows: Rows)
 
 
 def test_pieces_are_of_some_size() -> None:
-    source = open_rows(np.zeros((PIECE + 1, 1)))
-    assert [(one.start, one.rows) for one in source.pieces] == [(0, PIECE), (PIECE, 1)]
+    source = open_rows(np.zeros((PIECE_ROWS + 1, 1)))
+    assert [(one.start, one.rows) for one in source.pieces] == [(0, PIECE_ROWS), (PIECE_ROWS, 1)]

@@ -77,7 +77,7 @@ def test_leave_one_out(form, keep, monkeypatch):
     path = GramFolds().prepare(problem, folds).predict(LAMS)
     some = np.arange(0, N, 4)
     part = Folds.from_pairs(N, [(folds.train[k], folds.test[k]) for k in some])
-    monkeypatch.setattr(squared, "FEW", N)
+    monkeypatch.setattr(squared, "MAX_SINGLE_ROW_REDUCTIONS", N)
     other = GramFolds().prepare(problem, part).predict(LAMS)
     assert_equal_to_refits(other, problem, part)
     np.testing.assert_allclose(path.values[:, some], other.values, atol=1e-8)

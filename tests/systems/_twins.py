@@ -7,7 +7,7 @@ from heldout._twins import make_problem
 
 from onefit.fit import fit
 from onefit.heldout.path import curvature
-from onefit.systems import Model
+from onefit.systems import NewtonModel
 
 
 def small_problem(loss, task="regression", n=26, lam=1e-2, **options):
@@ -27,7 +27,7 @@ def random_models(problem, d, random, k, change):
     d = (np.where(new, random.uniform(0.5, 3.0, (n, k)), d) * use).astype(problem.K.dtype)
     fixed = np.where((d == 0) & use, random.normal(size=(n, k)), 0.0).astype(problem.K.dtype)
     missing = np.where(d > 0, random.normal(size=(n, k)) - problem.K.matrix @ fixed, 0.0)
-    return Model(d, missing.astype(problem.K.dtype), fixed, fixed.sum(axis=0))
+    return NewtonModel(d, missing.astype(problem.K.dtype), fixed, fixed.sum(axis=0))
 
 
 def dense_minimiser(problem, ridge, model, c):

@@ -9,8 +9,8 @@ from systems._twins import random_models, small_problem
 from onefit.gram import as_gram
 from onefit.inverse import EigenInverse
 from onefit.losses import Squared
-from onefit.systems import Cholesky, Model, cholesky
-from onefit.systems.cholesky import Factor
+from onefit.systems import Cholesky, NewtonModel, cholesky
+from onefit.systems.cholesky import CurvedFactor
 
 ROWS = np.array([7, 2, 9, 4, 11])
 
@@ -38,7 +38,7 @@ def test_a_factor_solves_its_bordered_system(fit_intercept, rows):
     random, K = np.random.default_rng(1), kernel()
     root, z = random.uniform(0.1, 3.0, rows.size), random.normal(size=rows.size)
     part = K[np.ix_(rows, rows)]
-    factor = Factor(as_gram(K), rows, root)
+    factor = CurvedFactor(as_gram(K), rows, root)
     a, b = factor.solve(z, 0.7, fit_intercept)
     expected = bordered(part, root, z, 0.7, fit_intercept)
     np.testing.assert_allclose(a, expected[0], rtol=1e-10)
@@ -54,7 +54,7 @@ def test_eigenvalues_take_the_place_of_a_factor_that_rounding_denies():
     """K of rank three, and a Lambda below the rounding of its norm."""
     K, rows = kernel(rank=3), np.arange(14)
     root = np.full(14, 1e9)
-    factor = Factor(as_gram(K), rows, root)
+    factor = CurvedFactor(as_gram(K), rows, root)
     assert isinstance(factor.inverse, EigenInverse)
     inverse = factor.inverse.apply(np.asfortranarray(np.eye(14)))
     values = np.linalg.eigvalsh((inverse + inverse.T) / 2)
@@ -70,7 +70,7 @@ def test_eigenvalues_take_the_place_of_a_factor_that_rounding_denies():
 def test_an_indefinite_matrix_is_refused_not_mended():
     K = kernel() - 30.0 * np.eye(14)
     with pytest.raises(ValueError, match="kernel matrix is indefinite"):
-        Factor(as_gram(K), np.arange(14), np.ones(14))
+        CurvedFactor(as_gram(K), np.arange(14), np.ones(14))
 
 
 @pytest.mark.parametrize("ridge", [1e-6, 1e-9, 1e-12])
@@ -79,7 +79,7 @@ def test_digits_lost_between_two_large_vectors_are_won_back(ridge):
     random = np.random.default_rng(0)
     X, z = random.normal(size=(4, 3)), random.normal(size=4)
     root = np.full(4, ridge**-0.5)
-    a, b = Factor(as_gram(X @ X.T), np.arange(4), root).solve(z, 0.0, True)
+    a, b = CurvedFactor(as_gram(X @ X.T), np.arange(4), root).solve(z, 0.0, True)
     expected, shift = bordered(X @ X.T, root, z, 0.0, True)
     np.testing.assert_allclose(a, expected, rtol=1e-12)
     assert b == pytest.approx(shift, rel=1e-12)
@@ -89,16 +89,18 @@ def test_digits_lost_between_two_large_vectors_are_won_back(ridge):
 def test_neighbours_with_one_matrix_share_its_factor(monkeypatch):
     made = []
 
-    class Watched(Factor):
+    class Watched(CurvedFactor):
         def __init__(self, *args):
             made.append(args)
             super().__init__(*args)
 
     problem, d = small_problem(Squared(), q=3)
-    monkeypatch.setattr(cholesky, "Factor", Watched)
+    monkeypatch.setattr(cholesky, "CurvedFactor", Watched)
     random = np.random.default_rng(0)
     missing = random.normal(size=(problem.n, 3))
-    model = Model(np.repeat(d[:, None], 3, axis=1), missing, np.zeros_like(missing), np.zeros(3))
+    model = NewtonModel(
+        np.repeat(d[:, None], 3, axis=1), missing, np.zeros_like(missing), np.zeros(3)
+    )
     Cholesky(problem, np.full(3, 0.2)).solve(model)
     assert len(made) == 1
     Cholesky(problem, np.array([0.2, 0.2, 0.3])).solve(model)

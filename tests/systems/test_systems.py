@@ -8,7 +8,7 @@ from heldout._twins import WEIGHTS, Expectile, gaussian
 from registries import SYSTEMS
 from systems._twins import assert_minimises, random_models, small_problem
 
-from onefit.linalg.partial_eigh import SMALLEST
+from onefit.linalg.partial_eigh import MIN_BLOCK_ROWS
 from onefit.losses import EpsilonQuadratic, Huber, Log
 
 each_system = pytest.mark.parametrize("make", SYSTEMS.values(), ids=SYSTEMS)
@@ -35,12 +35,12 @@ def test_every_column_is_solved(make, fit_intercept, weight):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 def test_many_rows(make, fit_intercept):
     """So many that the decomposition of one of them is torn."""
-    n = 3 * SMALLEST
+    n = 3 * MIN_BLOCK_ROWS
     problem, d = small_problem(
         EpsilonQuadratic(0.02), n=n, weight="random", fit_intercept=fit_intercept,
         kernel=lambda X: gaussian(X, 4.0),
     )  # fmt: skip
-    assert 2 * SMALLEST <= np.count_nonzero(d) < n
+    assert 2 * MIN_BLOCK_ROWS <= np.count_nonzero(d) < n
     random, system = np.random.default_rng(1), make(problem, d, RIDGES)
     for change in (0.0, 0.02):
         model = random_models(problem, d, random, RIDGES.size, change)

@@ -11,7 +11,7 @@ from onefit import linalg
 from onefit.inverse import DenseInverse, FactorInverse
 from onefit.losses import EpsilonQuadratic, Huber, Squared
 from onefit.problem import Problem
-from onefit.systems import ColumnUpdate, Model, SharedFactor, Update
+from onefit.systems import ColumnUpdate, NewtonModel, SharedFactor, Update
 from onefit.systems.update import MAX_CHANGED_SHARE
 
 
@@ -27,7 +27,7 @@ def leave(problem, d, *parts):
     for c, rows in enumerate(parts):
         curvature[rows, c] = 0.0
     missing = random.normal(size=(problem.n, k)) * (curvature > 0)
-    return Model(curvature, missing, np.zeros_like(missing), random.normal(size=k))
+    return NewtonModel(curvature, missing, np.zeros_like(missing), random.normal(size=k))
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -62,7 +62,7 @@ def test_points_whose_curvature_changed_leave_and_enter():
         curvature[c, c] = 4.0 * d[c]
         curvature[(c + 5) % 26, c] = 0.0
     missing = np.random.default_rng(0).normal(size=curvature.shape) * (curvature > 0)
-    model = Model(curvature, missing, np.zeros_like(missing), np.ones(20))
+    model = NewtonModel(curvature, missing, np.zeros_like(missing), np.ones(20))
     base = SharedFactor(problem, d, 0.2)
     assert_minimises(problem, 0.2, model, base.solve(model))
     assert held(base)
@@ -83,7 +83,7 @@ def test_points_enter_in_any_order_and_once(fit_intercept):
             curvature[some, c] = 2.0
             seen |= set(some.tolist())
         missing = random.normal(size=curvature.shape) * (curvature > 0)
-        model = Model(curvature, missing, np.zeros_like(missing), random.normal(size=12))
+        model = NewtonModel(curvature, missing, np.zeros_like(missing), random.normal(size=12))
         assert_minimises(problem, 0.2, model, base.solve(model))
     assert held(base)
     assert sorted(base.entrants.tolist()) == sorted(seen)

@@ -11,14 +11,14 @@ from onefit.auto import rules
 from onefit.grids import default_grid
 from onefit.relevance import Relevance, relevance
 from onefit.search.continuous import Interval
-from onefit.search_cv import KernelSearchCV
+from onefit.search_gradient import KernelGradientSearchCV
 
 __all__ = ["find_relevance"]
 
 
 def find_relevance(auto: Any) -> Relevance:
     """Of the prepared columns, by the chosen kernel with a gamma for each of them."""
-    if auto.best_estimator_.approximation is not None:
+    if auto.search_.best_estimator_.approximation is not None:
         raise ValueError(
             "relevance follows the gradient of the whole kernel, and the model has an "
             "approximation; raise minutes, or use fewer rows"
@@ -34,15 +34,14 @@ def find_relevance(auto: Any) -> Relevance:
         "lam": Interval(min(lams), max(lams), points=8),
         "kernel": [kernel],
     }
-    loss = {name: [best[name]] for name in ("loss", "threshold") if name in best}
+    loss = {name: [best[name]] for name in ("loss", "loss__threshold") if name in best}
     cv, _ = rules.choose_splits(5, len(y), auto._task, params.get("groups"), seed)
-    again: KernelSearchCV = clone(search)
-    again.set_params(
-        param_grid=wide | loss, search="gradient", cv=cv, method="auto", probabilities=None,
-        criterion="cv",
+    # outliers made it choose by absolute errors
+    scoring = search.scoring if search.criterion == "cv" else "neg_mean_absolute_error"
+    again = KernelGradientSearchCV(
+        clone(search.estimator), wide | loss, cv=cv, scoring=scoring, aggregate=search.aggregate,
+        n_jobs=search.n_jobs,
     )  # fmt: skip
-    if search.criterion != "cv":  # outliers made it choose by absolute errors
-        again.set_params(scoring="neg_mean_absolute_error")
     found = relevance(again.fit(Z, y, **params), Z, y, cv=cv, **params)
     return replace(found, names=_names(auto.pipeline_.named_steps["prepare"], Z.shape[1]))
 

@@ -21,12 +21,13 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from onefit import plan
-from onefit._validation import DataError
+from onefit._validation import DataError, check_choice
 from onefit.auto import rules
 from onefit.auto.data_checks import find_copies, strong_columns, together
 from onefit.auto.familiar import Familiar, RowNotes, Unfamiliar
 from onefit.auto.run import Planned
 from onefit.callbacks import callbacks_of
+from onefit.decide.calibrate import CALIBRATIONS
 from onefit.estimators import KernelClassifier, KernelRegressor
 from onefit.files import shown
 from onefit.kernels import is_table
@@ -113,9 +114,9 @@ class _AutoKernel(BaseEstimator):
         self.reasons_, self.notes_ = planned.reasons, planned.notes
         self.fallback_ = planned.fallback
         self._fitted_to = planned.Z, planned.y, planned.params
-        self.pipeline_ = Pipeline(
-            [("prepare", self._preparer), ("model", planned.search.best_estimator_)]
-        )
+        how = planned.calibrate
+        model = planned.search.best_estimator_ if how is None else planned.search.calibrate(how)
+        self.pipeline_ = Pipeline([("prepare", self._preparer), ("model", model)])
         self.__dict__.pop("_familiar_rows", None)
 
     def explain(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> str:
@@ -135,6 +136,9 @@ class _AutoKernel(BaseEstimator):
 
     def _plan(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> Planned:
         """Apply the rules: a search, ready to be fitted, with its data."""
+        calibrate = getattr(self, "calibrate", None)
+        if calibrate is not None:
+            check_choice("calibrate", calibrate, CALIBRATIONS)
         deadline = None if self.minutes is None else Deadline(self.minutes)
         if y is None:
             raise ValueError(
@@ -173,7 +177,6 @@ class _AutoKernel(BaseEstimator):
             cv=splits,
             scoring=self.scoring_,
             aggregate="pooled",
-            probabilities=getattr(self, "calibrate", None),
             n_jobs=self.n_jobs,
             journal=self.journal,
         )
@@ -181,6 +184,7 @@ class _AutoKernel(BaseEstimator):
             search, Z, y, given, self._task, self._may_be_robust(y), strong,
             [one for one in reasons if one], notes, deadline,
             growing=() if self.param_grid is not None else ("gamma", "lam"), seed=seed,
+            calibrate=calibrate,
         )  # fmt: skip
 
     def _splits(
@@ -238,7 +242,7 @@ class _AutoKernel(BaseEstimator):
     @property
     def best_estimator_(self) -> Any:
         """The chosen model, which takes prepared rows; :attr:`pipeline_` takes rows as given."""
-        return self.search_.best_estimator_
+        return self.pipeline_.named_steps["model"]
 
     @property
     def best_score_(self) -> float:
@@ -303,7 +307,7 @@ class _AutoKernel(BaseEstimator):
         return self._familiar_rows
 
     def relevance(self) -> Any:
-        """Find the columns that matter, see :func:`onefit.relevance`; the choice itself stays.
+        """Find the columns that matter; the choice itself stays. See :mod:`onefit.relevance`.
 
         A second search with the chosen kernel (the Gaussian if that is linear) and one gamma per
         prepared column follows the gradient, and is repeated without each of five parts of the

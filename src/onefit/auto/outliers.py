@@ -71,16 +71,14 @@ def robust_search(
     given = {"sample_weight": sample_weight, "groups": search.groups_}
     params = {name: value for name, value in given.items() if value is not None}
     least: KernelSearchCV = clone(search)
-    least.set_params(
-        criterion=AbsoluteErrors(), cv=search.heldout_.folds, journal=None, keep_heldout="best"
-    )
+    least.set_params(criterion=AbsoluteErrors(), cv=search.heldout_.folds, journal=None)
     late = _late(least, X, y, sample_weight, deadline)
     if late or not _fitted(least, X, y, params, deadline):
         return search, late or OVERDUE
     scale = mad(_residuals(least, y))
     if scale == 0.0:
         return least, ""
-    huber = {"loss": ["huber"], "threshold": [c * scale for c in MULTIPLES]}
+    huber = {"loss": ["huber"], "loss__threshold": [c * scale for c in MULTIPLES]}
     method = "limit" if least.estimator.approximation is not None else "auto"
     for gammas, lams in NEIGHBOURS:
         grid = _near(least, gammas, lams)
@@ -117,7 +115,13 @@ def _fitted(search: Any, X: Any, y: Array, params: Any, deadline: Deadline | Non
 def _near(least: KernelSearchCV, gammas: int, lams: int) -> dict[str, Any]:
     """The grid of the winning kernel, with the bandwidths and lams next to the winner's."""
     best = least.best_params_
-    (grid,) = [part for part in least.param_grid if part["kernel"] == [best["kernel"]]]
+    (grid,) = [
+        part
+        for part in least.param_grid
+        if all(
+            part[name] == [best.get(name)] for name in ("kernel", "kernel__degree") if name in part
+        )
+    ]
     near = {"lam": _beside(grid["lam"], best["lam"], lams)}
     if "gamma" in best:
         near["gamma"] = _beside(grid["gamma"], best["gamma"], gammas)

@@ -253,7 +253,7 @@ def _thresholds(loss: str, y: Array) -> dict[str, Any]:
     """Values of threshold or epsilon in units of a robust scale of y."""
     scale = mad(np.ravel(y)) or float(y.std())
     if loss == "huber":
-        return {"threshold": scale * np.array([0.3, 1.0, 3.0])}
+        return {"loss__threshold": scale * np.array([0.3, 1.0, 3.0])}
     if loss in ("epsilon_quadratic", "epsilon_insensitive"):
-        return {"epsilon": scale * np.array([0.03, 0.1, 0.3])}
+        return {"loss__epsilon": scale * np.array([0.03, 0.1, 0.3])}
     return {}

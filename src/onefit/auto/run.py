@@ -55,6 +55,8 @@ class Planned:
         Parameters whose grids may grow: those that the caller did not give.
     seed : int
         For the sample of rows that narrows the candidates.
+    calibrate : str or None
+        How the winner is calibrated after the search.
     """
 
     search: KernelSearchCV
@@ -70,6 +72,7 @@ class Planned:
     fallback: Fallback | None = None
     growing: tuple[str, ...] = ()
     seed: int = 0
+    calibrate: str | None = None
 
     @property
     def weights(self) -> Any:

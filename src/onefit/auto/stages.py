@@ -33,7 +33,7 @@ class Stage:
 def plan_stages(planned: Planned, setup: Setup, shape: tuple[int, ...]) -> list[Stage]:
     """The stages of a selection in their order."""
     search, _ = planned_seconds(setup)
-    (work, *_), rates = setup.works, plan.HOST
+    (work, *_), rates = setup.works, plan.HOST_RATES
     values = work.n * len(setup.candidates) * work.targets
     scored = rates.passes(values, PASSES_PER_HELDOUT_VALUE).seconds
     cells = float(shape[0]) * shape[1]
@@ -43,7 +43,7 @@ def plan_stages(planned: Planned, setup: Setup, shape: tuple[int, ...]) -> list[
         Stage("scores and headline", "always", scored),
         Stage("final fit", "always", plan.fit_estimate(work).seconds),
     ]
-    if planned.search.probabilities is not None:
+    if planned.calibrate is not None:
         stages.append(Stage("calibration", "always", rates.losses(10.0 * work.n).seconds))
     if planned.may_be_robust:
         when = "if there are outliers" + ("" if planned.deadline is None else " and time")
@@ -61,7 +61,7 @@ def _huber(planned: Planned) -> float:
     near = {name: list(values) for name, values in first.items()}
     if "gamma" in near:
         near["gamma"] = near["gamma"][: 2 * NEIGHBOURS[0][0] + 1]
-    huber = {"loss": ["huber"], "threshold": list(MULTIPLES)}
+    huber = {"loss": ["huber"], "loss__threshold": list(MULTIPLES)}
     method = "limit" if planned.fallback is not None else "race"
     search.set_params(param_grid=[near | {"loss": ["squared"]}, near | huber], method=method)
     setup = set_up(

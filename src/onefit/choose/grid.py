@@ -76,7 +76,7 @@ def _thresholds(loss: str, y: Array) -> dict[str, Any]:
     """Values of threshold or epsilon in units of the spread of y, robustly measured."""
     spread = mad(np.ravel(y)) or float(y.std())
     if loss == "huber":
-        return {"threshold": spread * np.array([0.3, 1.0, 3.0])}
+        return {"loss__threshold": spread * np.array([0.3, 1.0, 3.0])}
     if loss in ("epsilon_quadratic", "epsilon_insensitive"):
-        return {"epsilon": spread * np.array([0.03, 0.1, 0.3])}
+        return {"loss__epsilon": spread * np.array([0.03, 0.1, 0.3])}
     return {}

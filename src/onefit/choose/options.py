@@ -8,7 +8,7 @@ from typing import Any
 __all__ = ["Options"]
 
 #: what an option is called in Python, where that is another word
-IN_PYTHON = {"folds": "cv", "kernel": "kernels", "calibrate": "probabilities", "jobs": "n_jobs"}
+IN_PYTHON = {"folds": "cv", "kernel": "kernels", "jobs": "n_jobs"}
 IN_PYTHON |= {"metric": "scoring", "class-weight": "class_weight", "grid": "param_grid"}
 
 

@@ -105,6 +105,12 @@ class Recipe:
     seed: int = 0
 
     @property
+    def model(self) -> Any:
+        """The winner, calibrated where that is asked for."""
+        how = self.calibrate
+        return self.search.best_estimator_ if how is None else self.search.calibrate(how)
+
+    @property
     def params(self) -> dict[str, Any]:
         """What a fit is given beside the rows."""
         found = {"groups": self.groups, "sample_weight": self.weights}
@@ -140,8 +146,6 @@ def make_recipe(table: Table, options: Options, told: bool = False) -> Recipe:
     grid = choose_grid(task, kernels, Z, y, options)
     search = _make_search(_machine(task, y, options), grid, splits, metric, options)
     compare = _choose_criteria(search, Z.shape[0], options, told)
-    if set(CHEAP_FOR_ANY) & set(compare):
-        search.set_params(keep_heldout="all")
     return Recipe(
         task, encoder, Z, y, search, compare, reasons, options.calibrate, groups,
         table.weights, metric, options.may_be_robust and task == "regression" and y.ndim == 1,
@@ -217,9 +221,9 @@ def _machine(task: str, y: Array, options: Options) -> Any:
     if options.approximation is not None:
         flag = options.word("approximation")
         check_choice(flag, options.approximation, APPROXIMATIONS)
-        given |= {"approximation": options.approximation, "random_state": options.seed}
-        if options.components is not None:
-            given["n_components"] = options.components
+        kind = APPROXIMATIONS[options.approximation]
+        size = {} if options.components is None else {"n_components": options.components}
+        given |= {"approximation": kind(**size), "random_state": options.seed}
     if task == "regression":
         return KernelRegressor(**given)
     return KernelClassifier(**given, class_weight=choose_class_weight(y, options))
@@ -236,7 +240,5 @@ def _make_search(
         aggregate="pooled",
         criterion=options.criterion,
         method=options.method if options.tol is None else Iterative(options.tol),
-        probabilities=options.calibrate,
         n_jobs=options.jobs,
-        device=options.device,
     )

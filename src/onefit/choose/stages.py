@@ -33,7 +33,7 @@ class Stage:
 def plan_stages(recipe: Recipe, setup: Setup, shape: tuple[int, ...]) -> list[Stage]:
     """The stages of a selection in their order."""
     search, _ = planned_seconds(setup)
-    (work, *_), rates = setup.works, plan.HOST
+    (work, *_), rates = setup.works, plan.HOST_RATES
     values = work.n * len(setup.candidates) * work.targets
     scored = rates.passes(values, PASSES_PER_HELDOUT_VALUE).seconds
     cells = float(shape[0]) * shape[1]
@@ -64,7 +64,7 @@ def _huber(recipe: Recipe) -> float:
     near = {name: list(values) for name, values in first.items()}
     if "gamma" in near:
         near["gamma"] = near["gamma"][: 2 * NEIGHBOURS[0][0] + 1]
-    huber = {"loss": ["huber"], "threshold": list(MULTIPLES)}
+    huber = {"loss": ["huber"], "loss__threshold": list(MULTIPLES)}
     method = "limit" if recipe.fallback is not None else "race"
     search.set_params(param_grid=[near | {"loss": ["squared"]}, near | huber], method=method)
     setup = set_up(search, recipe.Z, recipe.y, recipe.weights, {"groups": recipe.groups})

@@ -17,7 +17,7 @@ import typer
 from onefit.choose.options import Options
 
 if TYPE_CHECKING:
-    from onefit.files import Reading
+    from onefit.files import CsvFormat
     from onefit.tables import Roles
 
 __all__ = ["Choice", "Columns", "Data", "Format", "Printing", "Sample", "Text", "Writing"]
@@ -122,13 +122,13 @@ class Text:
                 "Asked for only where no date of the column settles it.", panel="File"),
     ] = None  # fmt: skip
 
-    def reading(self, remembered: Reading | None = None) -> Reading:
+    def reading(self, remembered: CsvFormat | None = None) -> CsvFormat:
         """What was said, then what is remembered."""
-        from onefit.files import Reading
+        from onefit.files import CsvFormat
 
-        known = remembered or Reading()
+        known = remembered or CsvFormat()
         delimiter = "\t" if self.delimiter == "\\t" else self.delimiter
-        return Reading(
+        return CsvFormat(
             known.delimiter if delimiter is None else delimiter,
             self.encoding or known.encoding,
             known.header and not self.no_header,

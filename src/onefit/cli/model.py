@@ -22,14 +22,17 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler
 
 import onefit
-from onefit import CalibratedKernelClassifier, KernelClassifier, KernelRegressor, kernels
+from onefit import KernelClassifier, KernelRegressor, kernels
 from onefit.choose.encode import make_pipeline
 from onefit.choose.familiar import Familiar
 from onefit.cli.skops_io import skops_io
-from onefit.files import DataError, Reading, shortened
+from onefit.decide import CalibratedKernelClassifier
+from onefit.files import CsvFormat, DataError, shortened
 from onefit.folds import Folds
+from onefit.losses import LOSSES
 from onefit.plan.memory import GIB, available_memory
 from onefit.prepare import TablePreparer
+from onefit.stream.approximation import APPROXIMATIONS
 from onefit.stream.features import NystromMap
 from onefit.stream.fourier import FourierMap
 from onefit.tables import ColumnReader, Table, is_sparse
@@ -53,7 +56,14 @@ TRUSTED = (
     *(f"{getattr(kernels, name).__module__}.{name}" for name in KERNELS),
     *(
         f"{one.__module__}.{one.__name__}"
-        for one in (ColumnReader, FourierMap, NystromMap, TablePreparer)
+        for one in (
+            ColumnReader,
+            FourierMap,
+            NystromMap,
+            TablePreparer,
+            *LOSSES.values(),
+            *APPROXIMATIONS.values(),
+        )
     ),
 )
 
@@ -127,7 +137,7 @@ class Model:
         Of a regression that holds its training rows, for intervals.
     id : str or None
         The column that names rows, which predictions keep.
-    reading : Reading
+    reading : CsvFormat
         How the file was read that the model was made from.
     gaps : list of str
         Columns that have gaps among the training rows.
@@ -141,7 +151,7 @@ class Model:
     columns: list[str] | int
     training: Training | None = None
     id: str | None = None
-    reading: Reading = Reading()  # noqa: RUF009
+    reading: CsvFormat = CsvFormat()  # noqa: RUF009
     gaps: list[str] = field(default_factory=list)
     reach: float | None = None
     units: int = 0
@@ -185,7 +195,7 @@ def make_model(
     familiar: Familiar,
     training: Training | None,
     id: str | None = None,
-    reading: Reading | None = None,
+    reading: CsvFormat | None = None,
 ) -> Model:
     """Join a fitted encoder and a fitted machine.
 
@@ -201,7 +211,7 @@ def make_model(
         table.X.shape[1] if is_sparse(table.X) else list(table.X.columns),
         None if rowless else training,
         id,
-        reading or Reading(),
+        reading or CsvFormat(),
         familiar.gaps,
         familiar.reach,
         familiar.units,
@@ -281,7 +291,7 @@ def _checked(pipeline: Any) -> Model:
         about["columns"],
         None if training is None else Training(**training),
         about["id"],
-        Reading(**about["reading"]),
+        CsvFormat(**about["reading"]),
         about["gaps"],
         about["reach"],
         about["units"],

@@ -24,6 +24,7 @@ from onefit.cli.model import Model, Training, make_model, save_model
 from onefit.cli.show import progress, waiting
 from onefit.cli.standard import Source, check_place
 from onefit.cli.summary import check_results_name, summarise, write_results
+from onefit.config import config_context
 from onefit.folds import Folds
 from onefit.report.criteria import compare_criteria
 from onefit.search.setup import set_up
@@ -158,7 +159,7 @@ def select_model(
     start = perf_counter()
     recipe = make_recipe(table, options, told=outputs.report is not None)
     recipe.search.set_params(journal=journal.path)
-    with journal.on_interrupt():
+    with journal.on_interrupt(), config_context(device=options.device):
         recipe = fit_recipe(in_time(narrowed(recipe), deadline), progress)
     seconds = perf_counter() - start
     recipe = _compared(recipe, seconds, journal)
@@ -190,7 +191,7 @@ def model_of(recipe: Recipe, table: Table, source: Source, options: Options) -> 
     if why:
         recipe.reasons.append(f"the model is that of the sample: {why}")
     if whole is None or why:
-        best, folds, groups = search.best_estimator_, search.folds_, recipe.groups
+        best, folds, groups = recipe.model, search.folds_, recipe.groups
         familiar = Familiar.of(best, recipe.encoder, columns_with_gaps(table.X), folds, groups)
         training = Training.of(folds, recipe.y, groups, recipe.weights)
         return make_model(recipe.encoder, best, table, familiar, training, **about)

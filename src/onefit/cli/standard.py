@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from onefit.files import Reading
+    from onefit.files import CsvFormat
     from onefit.tables import Table
 
 __all__ = ["Source", "as_file", "check_place"]
@@ -26,14 +26,14 @@ class Source:
     ----------
     name : str
         Of the file.
-    reading : Reading or None
+    reading : CsvFormat or None
         How it was read.
     whole : Table or None
         All rows, where the choice is made on a sample and the model is to be fitted to all.
     """
 
     name: str
-    reading: Reading | None = None
+    reading: CsvFormat | None = None
     whole: Table | None = None
 
 

@@ -140,7 +140,7 @@ def _write_files(recipe: Recipe, table: Table, source: str, outputs: Outputs) ->
     if outputs.results is not None:
         write_results(search, outputs.results, outputs.keep_formulas)
     if outputs.model is not None:
-        machine, gaps = search.best_estimator_, columns_with_gaps(table.X)
+        machine, gaps = recipe.model, columns_with_gaps(table.X)
         familiar = Familiar.of_landmarks(machine, recipe.encoder, gaps)
         model = make_model(recipe.encoder, machine, table, familiar, None, id=table.id)
         save_model(model, outputs.model)

@@ -110,7 +110,7 @@ def check_loss(problem: Problem, name: str, losses: tuple[str, ...] | None) -> N
         fitting += ["'cv_hat'", "'gcv'", "'bayes_loo'"]
     wanted = " and ".join(repr(loss) for loss in losses)
     raise ValueError(
-        f"criterion {name!r} fits machines with loss {wanted} only, not {problem.loss!r}; "
+        f"criterion {name!r} fits models with loss {wanted} only, not {problem.loss!r}; "
         f"use another criterion, such as {', '.join(fitting)}, or another loss"
     )
 

@@ -2,7 +2,7 @@
 
     CV = (1/k) sum_k (1/|S_k|) sum_{i in S_k} ell(y_i, u_i^(-k)),
 
-u^(-k) the machine without the fold S_k (ICML 2014, section 2; ECML 2014, section 3). Nearly
+u^(-k) the model without the fold S_k (ICML 2014, section 2; ECML 2014, section 3). Nearly
 unbiased for the error at the size of the training parts; its variance is what the other criteria
 fight. Cost: that of the method, about one fit. When to use: by default.
 """
@@ -46,7 +46,7 @@ def cross_validation(
     folds : Folds
     loss : str, callable or None, default=None
         "squared", "absolute", "zero_one", "negative_margin" or "hinge".
-        What to judge by; None is the machine's own loss.
+        What to judge by; None is the model's own loss.
     method : HeldOutMethod, default=None
         An exact one by default.
     """

@@ -19,7 +19,7 @@ for the hinge, too: the tests have a Gaussian kernel where refits break it.
 
 **What does hold**, for every loss with |ell(y, u) - ell(y, v)| <= |u - v| and every single row.
 Both objectives are strongly convex with modulus 2 lam in f, and the losses differ by delta/4 at
-most, so that the two machines differ by
+most, so that the two models differ by
 
     |u_svm - u_delta| <= sqrt(kappa delta / (8 lam)).
 

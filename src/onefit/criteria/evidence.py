@@ -1,4 +1,4 @@
-"""What a criterion may look at: one machine, its lambdas, and its held-out values."""
+"""What a criterion may look at: one model, its lambdas, and its held-out values."""
 
 from __future__ import annotations
 

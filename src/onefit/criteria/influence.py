@@ -73,7 +73,7 @@ def influence_loo(
         k; at most 2 for the losses "log" and "logistic".
     loss : str, callable or None, default=None
         "squared", "absolute", "zero_one", "negative_margin" or "hinge".
-        None is the absolute value, or the machine's own loss if that is one of margins.
+        None is the absolute value, or the model's own loss if that is one of margins.
     shared : HatSpectrum (squared loss) or Solution (others), default=None
         Of the rows of positive weight: what is known already.
     """
@@ -86,7 +86,7 @@ def influence_loo(
 def judge(loss: str | Pointwise | None, problem: Problem) -> str | Pointwise | None:
     """The loss itself; for None the absolute value, or None again where that says nothing.
 
-    A machine of margins or of a level, which may be far from the middle, is judged by its own loss.
+    A model of margins or of a level, which may be far from the middle, is judged by its own loss.
     """
     own = problem.loss.task == "classification" or hasattr(problem.loss, "level")
     return "absolute" if loss is None and not own else loss
@@ -205,7 +205,7 @@ class InfluenceLoo(ByRow):
     order : int, default=5
     loss : str, callable or None, default=None
         "squared", "absolute", "zero_one", "negative_margin" or "hinge".
-        None is the absolute value, or the machine's own loss if that is one of margins.
+        None is the absolute value, or the model's own loss if that is one of margins.
     """
 
     order: int = 5

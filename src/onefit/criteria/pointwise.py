@@ -1,6 +1,6 @@
 """Pointwise losses to judge held-out values by; free to differ from the loss of the fit.
 
-**A decision value of exactly zero.** It occurs: a machine without intercept says zero wherever a
+**A decision value of exactly zero.** It occurs: a model without intercept says zero wherever a
 narrow kernel has died away. KernelClassifier.predict gives the second class (y = +1) for u > 0 and
 the first for u <= 0, and scores follow it. So does "zero_one": an error is a row whose *predicted*
 label is not y. The papers count y u < 0 (Liu and Liao 2016, equation 1, I(c) = 1 if c < 0; likewise
@@ -58,7 +58,7 @@ MARGINS = ("zero_one", "negative_margin", "hinge")
 
 
 def pointwise(loss: str | Pointwise | None, problem: Problem) -> Pointwise:
-    """The function behind a name; None is the machine's own loss.
+    """The function behind a name; None is the model's own loss.
 
     A Huber loss whose threshold is taken from the targets trained on is judged by absolute errors
     instead, and a loss whose corners are rounded over such a width by what it rounds.

@@ -1,18 +1,18 @@
 """The radius-margin bound: Vapnik 1998; Chapelle, Vapnik, Bousquet and Mukherjee 2002, section 3.
 
-For a machine that separates its points without error, with coefficients alpha >= 0 and f = sum_i
+For a model that separates its points without error, with coefficients alpha >= 0 and f = sum_i
 y_i alpha_i K(x_i, .), the margin is 1 / |w|, |w|^2 = sum_i alpha_i, and R is the radius of a ball
 around all points in the space of the kernel. The criterion is
 
     R^2 |w|^2 / n.
 
-**The machines it is defined for.** The margin must be a hard one. The squared hinge is such a
-machine in a larger space: slacks that cost s_i xi_i^2 beside Lambda |f|^2 are one more coordinate
+**The models it is defined for.** The margin must be a hard one. The squared hinge is such a
+model in a larger space: slacks that cost s_i xi_i^2 beside Lambda |f|^2 are one more coordinate
 per point,
 
     K~ = K + Lambda diag(1/s),      |w~|^2 = |f|^2 + sum_i s_i xi_i^2 / Lambda = sum_i |a_i|,
 
-(the authors' K + I/C of the L2 machine), and R is taken there. The hinge and the smoothed hinge
+(the authors' K + I/C of the L2 model), and R is taken there. The hinge and the smoothed hinge
 have rows with bounded coefficients beyond the margin, for which the argument below fails: they are
 refused, and "span", "gacv" and "sv_count" serve them.
 
@@ -25,7 +25,7 @@ out, as the authors do; it makes no difference to a choice. So
 
     LOO error <= value (no intercept),      LOO error <= 4 value (intercept).
 
-(A machine with an intercept does not change when all points are moved, so the centre of its ball is
+(A model with an intercept does not change when all points are moved, so the centre of its ball is
 free; one without does.) Weighted rows: the mean of alpha_p is weighted like every other mean. The
 smallest ball is a quadratic programme (onefit.linalg.enclosing_ball), solved until primal and dual
 agree, on the host, to which a kernel matrix on a device is copied. Cost: a fit, and with an

@@ -15,7 +15,7 @@ is then
 
 Free are the points where the loss is curved: for the smoothed hinge those on its corner, |1 - y u|
 <= delta, for the squared hinge all with y u < 1. Curvature d adds sum_i c_i x_i^2, c_i = 2 Lambda
-/ (s_i d_i), to the minimum (the authors' K + I/C of the L2 machine; for the smoothed hinge c -> 0
+/ (s_i d_i), to the minimum (the authors' K + I/C of the L2 model; for the smoothed hinge c -> 0
 with delta, and S_p is theirs). With B the bordered matrix of K_AA + diag(c), P the upper left part
 of its inverse, and v = (K_Ap, 1),
 

@@ -47,7 +47,7 @@ Array = NDArray[Any]
 __all__ = ["KernelStability", "k_ks", "kernel_stability", "smoothed_stability"]
 
 #: r of the smoothed maximum, and the share of it below which a row is left out of the derivative
-POWER, LITTLE = 64, 1e-12
+SMOOTH_MAX_POWER, MIN_ROW_SHARE = 64, 1e-12
 
 
 def kernel_stability(K: Any) -> float:
@@ -95,12 +95,12 @@ def smoothed_stability(K: Any) -> tuple[float, Array, Array]:
     largest = float(norms.max())
     if largest == 0.0:
         return 0.0, np.zeros((n, 1)), np.zeros((n, 1))
-    parts = (norms / largest) ** POWER
-    value = largest * float(parts.sum()) ** (1.0 / POWER)
-    rows = np.flatnonzero(parts > LITTLE)
+    parts = (norms / largest) ** SMOOTH_MAX_POWER
+    value = largest * float(parts.sum()) ** (1.0 / SMOOTH_MAX_POWER)
+    rows = np.flatnonzero(parts > MIN_ROW_SHARE)
     # d value / d norm_i = (norm_i / value)^(r - 1)
     slopes = 2.0 * norms[rows] - K.diagonal[rows]
-    shares = (norms[rows] / value) ** (POWER - 1) / slopes
+    shares = (norms[rows] / value) ** (SMOOTH_MAX_POWER - 1) / slopes
     columns = K.arrays.host(K.columns(rows))
     left, right = np.zeros((n, rows.size)), 2.0 * columns
     left[rows, np.arange(rows.size)] = shares
@@ -156,7 +156,7 @@ class KernelStability(Criterion):
     eta : float, default=1.0
     loss : str, callable or None, default=None
         "squared", "absolute", "zero_one", "negative_margin" or "hinge".
-        What cross-validation judges by; None is the machine's own loss.
+        What cross-validation judges by; None is the model's own loss.
     """
 
     eta: float = 1.0

@@ -1,9 +1,10 @@
 """Criteria of rows that are streamed: one more pass, with the hat matrices of all rows.
 
 The pass of the moments gives the eigenvectors V of A and all that does not depend on single rows
-(:class:`onefit.stream.leave_one.Basis`). A chunk is then the same as a small sample in memory that
-knows the weight of the whole one: its features are turned by V once, which takes an m x m product
-a row, and serve all lambdas. "gcv" needs no leverages of single rows, and its pass no such product.
+(:class:`onefit.stream.leave_one.HatBasis`). A chunk is then the same as a small sample in memory
+that knows the weight of the whole one: its features are turned by V once, which takes an m x m
+product a row, and serve all lambdas. "gcv" needs no leverages of single rows, and its pass no such
+product.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from onefit.problem import Problem
 from onefit.stream.accumulate import Chunk
 from onefit.stream.expansion import FeatureGram
 from onefit.stream.features import FeatureMap
-from onefit.stream.leave_one import Basis, FeatureHat
+from onefit.stream.leave_one import FeatureHat, HatBasis
 from onefit.stream.passes import Sum
 
 Array = NDArray[Any]
 
-__all__ = ["Judged"]
+__all__ = ["CriterionSums"]
 
 
 @dataclass(frozen=True)
-class Judged(Sum):
-    """The accumulator of a criterion for one machine, a number per lambda.
+class CriterionSums(Sum):
+    """The accumulator of a criterion for one model, a number per lambda.
 
     Attributes
     ----------
@@ -40,7 +41,7 @@ class Judged(Sum):
     features : FeatureMap
     landmarks : (M,) array of int, or None
         Numbers of the rows that the landmarks are; None where they may be kept.
-    basis : Basis
+    basis : HatBasis
         Of all rows.
     loss : Loss
     scaling : {"mean", "total"}
@@ -50,7 +51,7 @@ class Judged(Sum):
     criterion: ByRow
     features: FeatureMap
     landmarks: Array | None = field(repr=False)
-    basis: Basis
+    basis: HatBasis
     loss: Loss
     scaling: str
     lams: Array
@@ -79,7 +80,7 @@ class Judged(Sum):
         rows = FeatureGram(X, self.features, self._places(chunk.row[some]), keep_features=False)
         part = Problem(rows, Y, s, self.loss, self.basis.intercept, self.scaling)
         part = part.part_of(self.basis.weight)
-        return _ChunkHat(part, self.basis, self.lams, self._machines)
+        return _ChunkHat(part, self.basis, self.lams, self._models)
 
     def _places(self, row: Array) -> Array | None:
         """Where the landmarks are among some rows, -1 for those that are not."""
@@ -91,10 +92,10 @@ class Judged(Sum):
         return places
 
     @cached_property
-    def _machines(self) -> tuple[Array, Array]:
+    def _models(self) -> tuple[Array, Array]:
         """Of all rows, at every lambda."""
         ridges = self.lams * (1.0 if self.scaling == "total" else self.basis.weight)
-        return self.basis.machines(ridges)
+        return self.basis.models(ridges)
 
 
 class _ChunkHat(FeatureHat):
@@ -106,15 +107,15 @@ class _ChunkHat(FeatureHat):
     Parameters
     ----------
     lams : (L,) array
-    machines : (m, L, q) and (L, q) arrays
+    models : (m, L, q) and (L, q) arrays
         Weights and intercepts.
     """
 
     def __init__(
-        self, problem: Problem, basis: Basis, lams: Array, machines: tuple[Array, Array]
+        self, problem: Problem, basis: HatBasis, lams: Array, models: tuple[Array, Array]
     ) -> None:
         super().__init__(problem, basis)
-        self.lams, self.machines = lams.tolist(), machines
+        self.lams, self.models = lams.tolist(), models
 
     def residual(self, lam: float) -> Array:
         return np.asarray(self.problem.Y - self._fitted[:, self.lams.index(lam)])
@@ -141,6 +142,6 @@ class _ChunkHat(FeatureHat):
     @cached_property
     def _fitted(self) -> Array:
         """(n, L, q)."""
-        (W, b), xp = self.machines, linalg.arrays_of(self._phi)
+        (W, b), xp = self.models, linalg.arrays_of(self._phi)
         flat = xp.asarray(np.asfortranarray(W.reshape(W.shape[0], -1)))
         return xp.host(xp.matmul(self._phi, flat)).reshape(-1, *b.shape) + b

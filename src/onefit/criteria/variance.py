@@ -1,7 +1,7 @@
 """Bounds on the variance of cross-validation: ECML PKDD 2014, Theorems 1 to 3.
 
 With beta the kernel stability, K(x, x) <= kappa, |y| <= M and m = (k-1) n / k training rows
-(printed as (k-1) k / n), the proofs bound the loss stability gamma of the machine, and var(CV) <=
+(printed as (k-1) k / n), the proofs bound the loss stability gamma of the model, and var(CV) <=
 gamma (their Lemma 2):
 
     1, squared loss without intercept:  C_1 beta^2
@@ -16,7 +16,7 @@ an added one, which doubles the difference of losses before it is squared: 16 wh
 prints 8, and 16 (4 times the printed square) in Theorem 2, where M = 1 is tacit. Theorem 3 has lam
 where the weight C_0 of the losses in (1/2) ||f||^2 + C_0 mean(loss) must stand, which is
 1 / (2 lam) in the paper's objective: as printed the bound would vanish with lam, just where the
-machine is least stable, and the tests show it violated.
+model is least stable, and the tests show it violated.
 
 **What they are worth.** They are diagnostics: the first two grow like lam^-6, vacuous at the
 lambdas one uses. Theorem 2 moreover bounds the inverse of the bordered (indefinite) matrix by 1 /
@@ -44,7 +44,7 @@ __all__ = ["cv_variance_bound"]
 def cv_variance_bound(
     problem: Problem, lam: float, folds: int, stability: float | None = None
 ) -> float:
-    """The bound of the theorem that fits the machine.
+    """The bound of the theorem that fits the model.
 
     Parameters
     ----------

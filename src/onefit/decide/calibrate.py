@@ -150,7 +150,8 @@ class CalibratedKernelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from onefit import CalibratedKernelClassifier, KernelClassifier
+    >>> from onefit import KernelClassifier
+    >>> from onefit.decide import CalibratedKernelClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> machine = KernelClassifier(loss="squared_hinge", kernel="linear", lam=100.0)
     >>> found = CalibratedKernelClassifier(machine).fit(X, y)

@@ -84,7 +84,8 @@ class MinimumCostClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from onefit import KernelClassifier, MinimumCostClassifier
+    >>> from onefit import KernelClassifier
+    >>> from onefit.decide import MinimumCostClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> machine = KernelClassifier(loss="log", lam=1e-2)
     >>> even, wary = (

@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from onefit.decide.calibrate import CalibratedKernelClassifier
 from onefit.decide.cost import MinimumCostClassifier
-from onefit.decide.threshold import AGGREGATES, neyman_pearson, tune_threshold
+from onefit.decide.threshold import THRESHOLD_AGGREGATES, neyman_pearson, tune_threshold
 from onefit.estimators.accepted import unwrap
 from onefit.heldout import HeldOut
 from onefit.search.preprocess import kernel_estimator
@@ -75,7 +75,7 @@ class Decisions:
         if isinstance(scoring, str) and scoring == "neyman_pearson":
             return neyman_pearson(machine, held, max_rate, confidence)
         own = getattr(self, "aggregate", "mean")
-        chosen = aggregate or (own if own in AGGREGATES else "mean")
+        chosen = aggregate or (own if own in THRESHOLD_AGGREGATES else "mean")
         return tune_threshold(machine, held, scoring, thresholds, chosen)
 
     def minimise_cost(
@@ -111,10 +111,6 @@ class Decisions:
             raise ValueError(
                 "the search is over regressors; predict_interval has intervals for them"
             )
-        for name, option in (
-            ("best_estimator_", "refit=True"),
-            ("heldout_", "keep_heldout='best'"),
-        ):
-            if not hasattr(search, name):
-                raise ValueError(f"the search has no {name}; fit it with {option}")
+        if not hasattr(search, "best_estimator_"):
+            raise ValueError("the search has no best_estimator_; fit it with refit=True")
         return unwrap(search.best_estimator_), search.heldout_

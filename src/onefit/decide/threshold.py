@@ -42,9 +42,9 @@ from onefit.heldout import HeldOut
 
 Array = NDArray[Any]
 
-__all__ = ["AGGREGATES", "neyman_pearson", "tune_threshold"]
+__all__ = ["THRESHOLD_AGGREGATES", "neyman_pearson", "tune_threshold"]
 
-AGGREGATES = ("mean", "pooled")
+THRESHOLD_AGGREGATES = ("mean", "pooled")
 
 
 def tune_threshold(
@@ -75,7 +75,7 @@ def tune_threshold(
         Fitted; a clone of it that is fitted to the same rows refits every split and, with "mean",
         comes to the same threshold.
     """
-    check_choice("aggregate", aggregate, AGGREGATES)
+    check_choice("aggregate", aggregate, THRESHOLD_AGGREGATES)
     _check_two(machine)
     folds, everything = held.folds, np.arange(held.values.shape[0])
     y = np.ravel(np.asarray(held.targets))[folds.rows]

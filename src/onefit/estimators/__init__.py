@@ -1,7 +1,7 @@
 """The models as scikit-learn estimators.
 
 The rest of the package reads ``estimator.spec()`` (:mod:`onefit.spec`); the private methods that it
-uses are listed in :class:`onefit.estimators._base.KernelMachine`.
+uses are listed in :class:`onefit.estimators._base.KernelEstimator`.
 """
 
 from onefit.estimators.classifier import KernelClassifier

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from onefit.estimators._base import KernelMachine
+from onefit.estimators._base import KernelEstimator
 
 __all__ = ["check_accepted", "check_exact_kernel", "unwrap"]
 
@@ -12,15 +12,15 @@ __all__ = ["check_accepted", "check_exact_kernel", "unwrap"]
 def unwrap(estimator: Any) -> Any:
     """The fitted kernel estimator in a calibrated classifier; any other estimator itself."""
     found = getattr(estimator, "estimator_", None)
-    return found if isinstance(found, KernelMachine) else estimator
+    return found if isinstance(found, KernelEstimator) else estimator
 
 
 def check_accepted(estimator: Any, caller: str) -> None:
     """Refuse anything but an estimator of the package, with advice."""
-    if isinstance(estimator, KernelMachine):
+    if isinstance(estimator, KernelEstimator):
         return
     name = type(estimator).__name__
-    if hasattr(estimator, "steps") and not isinstance(estimator.steps[-1][1], KernelMachine):
+    if hasattr(estimator, "steps") and not isinstance(estimator.steps[-1][1], KernelEstimator):
         raise TypeError(
             f"{caller} does not take a {name} that ends in "
             f"{type(estimator.steps[-1][1]).__name__}; it must end in a KernelRegressor or "
@@ -37,7 +37,7 @@ def check_accepted(estimator: Any, caller: str) -> None:
     raise TypeError(f"{caller} needs a KernelRegressor or KernelClassifier, got {name}")
 
 
-def check_exact_kernel(estimator: KernelMachine, caller: str, advice: str) -> None:
+def check_exact_kernel(estimator: KernelEstimator, caller: str, advice: str) -> None:
     """Refuse an approximation where the whole kernel matrix is needed."""
     if estimator.approximation is not None:
         raise ValueError(

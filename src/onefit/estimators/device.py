@@ -57,7 +57,7 @@ class HostData:
 
     @classmethod
     def of(cls, device: Any, X: Any, y: Any, params: Mapping[str, Any]) -> HostData:
-        """From the data, and the parameter of the search."""
+        """From the data, and the device that is configured, see :mod:`onefit.config`."""
         names = _names(device)
         wanted = [named_device(name) for name in names][:1]
         first = wanted[0] if wanted else None

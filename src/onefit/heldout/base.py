@@ -1,6 +1,6 @@
 """What a held-out method is, and what it gives back.
 
-A method predicts every test row of every split by the machine trained without the rows that the
+A method predicts every test row of every split by the model trained without the rows that the
 split removes. It declares what it needs of the loss, and works in two phases:
 ``prepare(problem, folds)`` does what the lambdas share, ``predict(lams)`` the rest, for as many
 lambdas as there are.
@@ -42,7 +42,7 @@ class HeldOut:
     method : str
         The method that made them ("auto" has been resolved).
     exact : (n_splits,) bool array
-        Whether the fold's values are proven to be those of the machine trained without it, up to
+        Whether the fold's values are proven to be those of the model trained without it, up to
         1e-6 of the targets' scale: their weighted standard deviation, 1 for labels.
     error : (n_splits,) array
         Bound on the largest absolute error of the fold's values; NaN where none is known.
@@ -110,7 +110,7 @@ class HeldOut:
     def decision(self) -> Array:
         """Held-out values of a classifier as its ``decision_function`` has them, row by row.
 
-        The same as :attr:`predictions` but for machines of pairs of classes, whose values vote: one
+        The same as :attr:`predictions` but for models of pairs of classes, whose values vote: one
         number a row for two classes, else a column per class. A row tested by no split is NaN.
         """
         if self.as_decision is None:
@@ -181,7 +181,7 @@ class HeldOutPath:
     order : int or None
     full : (L, n + 1, q) array or None
         Coefficients and intercepts of the full-sample solutions, where a method was to keep them;
-        NaN where there is none.
+        NaN where it failed.
     """
 
     lams: Array
@@ -257,11 +257,11 @@ class HeldOutPath:
         return len(self.lams)
 
     def each(self) -> list[HeldOut | None]:
-        """The values at every lambda, None where there are none."""
+        """The values at every lambda, None where they failed."""
         return [self[i] if done else None for i, done in enumerate(self.done)]
 
     def __getitem__(self, i: int) -> HeldOut:
-        """The values at the i-th lambda; an error with the reason if there are none."""
+        """The values at the i-th lambda; an error with the reason if they failed."""
         if self.reasons[i]:
             raise HeldOutError(self.reasons[i])
         return HeldOut(

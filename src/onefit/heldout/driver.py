@@ -32,7 +32,7 @@ from onefit._types import Array, Indices, Mask
 from onefit.certificate import EXACT_TOLERANCE
 from onefit.certify import bound, certify
 from onefit.heldout.base import HeldOutPath, Prepared
-from onefit.heldout.path import FullPath, Work
+from onefit.heldout.path import FullPath, LeaveOutGroup
 from onefit.heldout.refit import cheap_to_refit, fill_refits, refit_columns, refit_fold
 from onefit.heldout.splits import Splits
 from onefit.inverse.low_rank import LowRank
@@ -122,8 +122,8 @@ class LeaveOutDriver(Prepared):
                 with path.attempt(np.unique(work.lams).tolist()):
                     self._fill(path, work, self._solved(work, path.lams, solutions, last))
 
-    def machines(self, lam: float) -> list[Solution]:
-        """The machines of all splits as columns, per target; weights must be positive."""
+    def models(self, lam: float) -> list[Solution]:
+        """The models of all splits as columns, per target; weights must be positive."""
         splits, problem, lams = self.splits, self.splits.problem, np.array([lam])
         full = self._full_path(follow=False)
         solutions = full.solutions(lams)
@@ -153,7 +153,7 @@ class LeaveOutDriver(Prepared):
         return FullPath(self._working, follow, policy.one_step, policy.low_rank)
 
     def _solved(
-        self, work: Work, lams: Array, solutions: list[Solution | str], last: _Last
+        self, work: LeaveOutGroup, lams: Array, solutions: list[Solution | str], last: _Last
     ) -> tuple[Batch, Indices]:
         """Leave-out problems, solved or at their limits, and how many rows changed piece."""
         splits, policy = self._working, self.policy
@@ -193,7 +193,7 @@ class LeaveOutDriver(Prepared):
             again |= _lost(batch) | (rough & ~batch.settled)
         return np.flatnonzero(again)
 
-    def _fill(self, path: HeldOutPath, work: Work, solved: tuple[Batch, Indices]) -> None:
+    def _fill(self, path: HeldOutPath, work: LeaveOutGroup, solved: tuple[Batch, Indices]) -> None:
         """What a batch of leave-out problems predicts."""
         batch, moved = solved
         for column, i in enumerate(work.lams):

@@ -4,7 +4,7 @@ A fold at a lambda is one system, K + c diag(1/s) on the rows T that it keeps. A
 columns of preconditioned conjugate gradients (onefit.systems.iterative): a step costs one product
 with K for all, K is held where it fits and formed tile by tile where not, and the steps are few.
 
-**Certificate.** Whatever the iteration ends with, a machine (a, b) with 1'a = 0 has the residual
+**Certificate.** Whatever the iteration ends with, a model (a, b) with 1'a = 0 has the residual
 
     r = R (y - b - K a) - R^-1 a          on T,            R^2 = diag(s) / Lambda,
 
@@ -193,8 +193,8 @@ class _Squared(Prepared):
         )
         return iter(np.array_split(np.arange(k), -(-k // most)))
 
-    def _solved(self, lams: Array, splits: Indices) -> _Machines:
-        """The machines of some splits at all lambdas and for all targets."""
+    def _solved(self, lams: Array, splits: Indices) -> _SquaredModels:
+        """The models of some splits at all lambdas and for all targets."""
         problem, q = self.problem, self.problem.Y.shape[1]
         columns = np.stack(
             [
@@ -209,10 +209,10 @@ class _Squared(Prepared):
         F = self.low_rank.factor(ridge, splits.size)
         systems = Ridged.prepare(problem.K, F, root, group, size, problem.fit_intercept)
         wanted = self.method.tol * problem.scale[columns[2]]
-        machines = _Machines(problem, self.train, columns, ridge, self._reach(splits)[group])
-        machines.start()
-        machines.iterate(systems, wanted, self.method)
-        return machines
+        models = _SquaredModels(problem, self.train, columns, ridge, self._reach(splits)[group])
+        models.start()
+        models.iterate(systems, wanted, self.method)
+        return models
 
     def _reach(self, splits: Indices) -> Array:
         """The largest ||k_x - k_w|| of the test rows of some splits, nu and rounding included."""
@@ -229,7 +229,7 @@ class _Squared(Prepared):
         tested = [square[self.folds.test[k], i].max() for i, k in enumerate(splits)]
         return np.asarray(np.sqrt(tested))
 
-    def _fill(self, path: HeldOutPath, found: _Machines, lams: Indices) -> None:
+    def _fill(self, path: HeldOutPath, found: _SquaredModels, lams: Indices) -> None:
         splits = found.columns[0]
         for k in np.unique(splits):
             own, test = np.flatnonzero(splits == k), self.folds.test[k]
@@ -241,8 +241,8 @@ class _Squared(Prepared):
 
 
 @dataclass
-class _Machines:
-    """Machines of the squared loss as columns, in double precision, and their certificate.
+class _SquaredModels:
+    """Models of the squared loss as columns, in double precision, and their certificate.
 
     Attributes
     ----------
@@ -299,7 +299,7 @@ class _Machines:
         self.certify(np.arange(k))
 
     def values(self, rows: Indices, some: Indices) -> Array:
-        """Predictions of some rows by some of the machines, as NumPy's array."""
+        """Predictions of some rows by some of the models, as NumPy's array."""
         xp = self.arrays
         return np.asarray(xp.host(xp.columns(xp.rows(self.u, rows), some)) + self.b[some])
 
@@ -393,7 +393,7 @@ class _Machines:
 
 
 def fit_on_device(problem: Problem, lam: float) -> Solution:
-    """The machines of the squared loss on all rows.
+    """The models of the squared loss on all rows.
 
     Where K is held and all weights are positive the leave-out formula's own inverse has them; by
     iteration down to what rounding leaves otherwise.
@@ -417,11 +417,11 @@ def fit_on_device(problem: Problem, lam: float) -> Solution:
     F = LowRank(problem.K, problem.s).factor(ridge, 1)
     systems = Ridged.prepare(problem.K, F, root, columns[0], size, problem.fit_intercept)
     reach = np.full(q, 2.0 * problem.norms.root)
-    machines = _Machines(problem, train, columns, ridge, reach)
-    machines.start()
-    machines.iterate(systems, FIT_TOLERANCE * problem.scale, Iterative())
-    a = xp.host(xp.astype(machines.a, problem.K.dtype))
-    return from_coefficients(problem, lam, a, machines.b, int(machines.steps.max()))
+    models = _SquaredModels(problem, train, columns, ridge, reach)
+    models.start()
+    models.iterate(systems, FIT_TOLERANCE * problem.scale, Iterative())
+    a = xp.host(xp.astype(models.a, problem.K.dtype))
+    return from_coefficients(problem, lam, a, models.b, int(models.steps.max()))
 
 
 def _room(K: Gram) -> int:

@@ -19,10 +19,10 @@ from onefit.heldout.refit import fill_refits, refit_fold, refit_uncertified
 from onefit.heldout.scaled import Scaled
 from onefit.problem import Solution
 
-__all__ = ["Found", "LeaveOut"]
+__all__ = ["LeaveOut", "LeaveOutValues"]
 
 
-class Found(NamedTuple):
+class LeaveOutValues(NamedTuple):
     """What (*) gives for splits that share a c, at several c.
 
     Attributes
@@ -50,7 +50,7 @@ class LeaveOut(Prepared):
     scaled: Scaled
 
     @abstractmethod
-    def formula(self, ridges: Array, removed: list[Indices]) -> Found:
+    def formula(self, ridges: Array, removed: list[Indices]) -> LeaveOutValues:
         """(*) for some sets of rows at every c."""
 
     @abstractmethod
@@ -85,7 +85,9 @@ class LeaveOut(Prepared):
                 self._refit(path, i)
         return path.judged(problem)
 
-    def _fill(self, path: HeldOutPath, members: Indices, found: Found, rounding: Array) -> None:
+    def _fill(
+        self, path: HeldOutPath, members: Indices, found: LeaveOutValues, rounding: Array
+    ) -> None:
         """Values and bounds of the splits that share one c / lam."""
         problem, root, splits = self.scaled.problem, self.scaled.root, self.scaled.splits
         size = np.abs(problem.Y.astype(np.float64)).max(axis=0)
@@ -98,7 +100,7 @@ class LeaveOut(Prepared):
             largest = size + np.abs(values).max(axis=1)
             path.bounds[:, k] = rounding[:, None] * self.amplified(test) * largest
 
-    def _rounding(self, ridges: Array, found: Found) -> Array:
+    def _rounding(self, ridges: Array, found: LeaveOutValues) -> Array:
         """What rounding may change of a held-out value, relative to targets and values.
 
         A backward stable method solves a system that differs from M by a few roundings of its
@@ -120,8 +122,8 @@ class LeaveOut(Prepared):
         if not self.scaled.in_place:
             refit_uncertified(path, i, problem, folds, which)
 
-    def machines(self, lam: float) -> list[Solution]:
-        """The machines of all splits as columns, per target; weights must be positive."""
+    def models(self, lam: float) -> list[Solution]:
+        """The models of all splits as columns, per target; weights must be positive."""
         splits, problem = self.scaled.splits, self.scaled.problem
         a = np.zeros((problem.Y.shape[1], problem.n, len(splits.folds)))
         for i, k in enumerate(splits.by_formula):
@@ -136,7 +138,7 @@ class LeaveOut(Prepared):
         return [self._with_intercepts(one, y) for one, y in zip(a, problem.Y.T, strict=True)]
 
     def _with_intercepts(self, a: Array, y: Array) -> Solution:
-        """The machines of one target, from their coefficients."""
+        """The models of one target, from their coefficients."""
         problem, folds = self.scaled.problem, self.scaled.splits.folds
         u, b = problem.double.K.matmul(np.asfortranarray(a)), np.zeros(len(folds))
         if problem.fit_intercept:

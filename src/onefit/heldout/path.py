@@ -26,13 +26,13 @@ from onefit.systems import (
     ColumnUpdate,
     Float32CG,
     Float32Kernel,
-    Iterative,
+    KrylovSystem,
     SharedFactor,
     System,
     Update,
 )
 
-__all__ = ["FullPath", "Work", "curvature"]
+__all__ = ["FullPath", "LeaveOutGroup", "curvature"]
 
 #: with fewer points with curvature, following saves nothing
 MIN_CURVED_ROWS = 200
@@ -59,7 +59,7 @@ def _known(problem: Problem, lam: float, given: Array | None) -> Solution | None
     return found if found.converged else None
 
 
-class Work(NamedTuple):
+class LeaveOutGroup(NamedTuple):
     """Leave-out problems of one target that are solved side by side.
 
     Attributes
@@ -139,7 +139,7 @@ class FullPath:
     def solutions(
         self, lams: Array, starts: Mapping[float, Array] | None = None
     ) -> list[Solution | str]:
-        """The solution at every lambda, or why there is none.
+        """The solution at every lambda, or why it failed.
 
         Those of some lambdas may be known (``starts``, coefficients above intercepts).
         """
@@ -221,7 +221,7 @@ class FullPath:
             members = np.concatenate([members for _, members in taken])
             yield np.array([w for w, _ in taken]), which, members
 
-    def work(self, lams: Array, solutions: Sequence[Solution | str]) -> Iterator[Work]:
+    def work(self, lams: Array, solutions: Sequence[Solution | str]) -> Iterator[LeaveOutGroup]:
         """All leave-out problems of lambdas with a full solution, as they are solved together."""
         targets, order = range(self.problem.Y.shape[1]), np.argsort(-lams, kind="stable")
         yield from self._float32_work(lams, order)
@@ -232,9 +232,9 @@ class FullPath:
             for j in targets:
                 d = curvature(self.whole, j, full.u[:, j])
                 for system, members in self.systems(float(lams[i]), d):
-                    yield Work(j, np.full(members.size, i), members, system)
+                    yield LeaveOutGroup(j, np.full(members.size, i), members, system)
 
-    def _float32_work(self, lams: Array, order: Indices) -> Iterator[Work]:
+    def _float32_work(self, lams: Array, order: Indices) -> Iterator[LeaveOutGroup]:
         """The lambdas at which float32 CG pays, several side by side."""
         if self.float32 is None:
             return
@@ -246,7 +246,7 @@ class FullPath:
             block, every = some[first : first + most], np.arange(weight.size)
             which, members = (x.ravel() for x in np.meshgrid(block, every, indexing="ij"))
             system = Float32CG(self.float32, lams[which] * weight[members], rounds)
-            yield Work(j, which, members, system)
+            yield LeaveOutGroup(j, which, members, system)
 
     def systems(self, lam: float, d: Array) -> Iterator[tuple[System, Indices]]:
         """The splits side by side, with their systems around curvature d.
@@ -255,7 +255,7 @@ class FullPath:
         """
         if self.low_rank is not None:
             ridge = lam * self.splits.weight
-            yield Iterative(self.problem, ridge, self.low_rank), np.arange(ridge.size)
+            yield KrylovSystem(self.problem, ridge, self.low_rank), np.arange(ridge.size)
             return
         if not self.on_host:
             for first in range(0, len(self.splits.removed), MAX_COLUMNS):

@@ -70,7 +70,7 @@ def refit_uncertified(
 
 
 class Refitted(NamedTuple):
-    """A machine of some rows.
+    """A model of some rows.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Refitted(NamedTuple):
 def refit_fold(
     problem: Problem, lam: float, train: Indices, test: Indices, start: Solution | None = None
 ) -> Refitted:
-    """The machine of the training rows, from zero or from ``start``, a near solution."""
+    """The model of the training rows, from zero or from ``start``, a near solution."""
     columns = problem.double.targets(train, problem.ridge(lam, train))
     tested = np.zeros(columns.weights.shape, dtype=bool)
     tested[test] = True

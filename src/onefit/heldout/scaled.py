@@ -1,7 +1,7 @@
 """A problem of the squared loss with the roots of its weights taken into kernel matrix and targets.
 
 Weights s turn C = K + c I into K + c diag(1/s) = R^-1 M R^-1, M = R K R + c I, R = diag(sqrt(s)).
-Everything about M is as without weights, with R y and R 1 in place of y and 1.
+Everything about M is as without weights, with R y and R 1 instead of y and 1.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Scaled:
         self.in_place = bool(self.arrays.on_host and free and problem.K.matrix.flags.c_contiguous)
 
     def matrix(self, ridge: float = 0.0) -> Any:
-        """A column-major R K R + ridge I, in place of K if that may go."""
+        """A column-major R K R + ridge I, which overwrites K if that is allowed."""
         if self.in_place:
             M = _scale(self.arrays, self.problem.K.matrix.T, self.root)
         else:

@@ -45,7 +45,7 @@ from onefit.heldout.path import MAX_COLUMNS, FullPath, curvature
 from onefit.heldout.splits import Splits
 from onefit.losses.base import loss_of, require
 from onefit.problem import Problem, Solution
-from onefit.systems.cholesky import Factor
+from onefit.systems.cholesky import CurvedFactor
 
 __all__ = ["Influence", "Operator", "check_order"]
 
@@ -173,7 +173,7 @@ class Operator:
         self.active = A = np.flatnonzero(self.d > 0.0)
         self.w = problem.s / problem.ridge(1.0)
         self.rho = np.sqrt(self.w[A] * self.d[A] / (2.0 * self.lam)).astype(problem.K.dtype)
-        self.inverse = Factor(problem.K, A, self.rho).inverse
+        self.inverse = CurvedFactor(problem.K, A, self.rho).inverse
         self.ones = self._solve(np.ones((A.size, 1)))[:, 0]
 
     def _solve(self, B: Array) -> Array:

@@ -4,7 +4,7 @@ With C = K + c I (c = Lambda of the *training* part) and, with an intercept, the
 
     P = C^-1 - C^-1 1 1'C^-1 / (1'C^-1 1)           (P = C^-1 without),          alpha = P y,
 
-the machine trained without the rows S misses them by
+the model trained without the rows S misses them by
 
     y_S - u_S = (P_SS)^-1 alpha_S                                                            (*)
 
@@ -12,12 +12,12 @@ exactly (An, Liu and Venkatesh 2007; with S = {i} Cawley's leave-one-out, y_i - 
 P_ii). Proof: rows S are left out of the bordered system by forcing a_S = 0 with free residuals
 t on S, C a + b 1 + I_S t = y; hence a = P (y - I_S t), and a_S = 0 reads P_SS t = alpha_S,
 while the row of S itself says that t = y_S - u_S. The values y_S and the diagonal of C on S
-cancel: rows of weight zero are simply rows in every S. The machine itself is a = alpha - P_{.S} t,
+cancel: rows of weight zero are simply rows in every S. The model itself is a = alpha - P_{.S} t,
 and since a sums to zero over the rows T that are kept, its intercept is the weighted mean of
 y - K a over T.
 
 Sample weights s turn C into K + c diag(1/s) = R^-1 M R^-1, M = R K R + c I, R = diag(sqrt(s));
-(*) then holds for R y and R 1 in place of y and 1, and gives R_S (y_S - u_S).
+(*) then holds for R y and R 1 instead of y and 1, and gives R_S (y_S - u_S).
 
 The form (*) is the stable one as lam -> 0. The textbook form (y_i - u_i) / (1 - H_ii) divides two
 differences of nearly equal numbers there; alpha and P_SS are sums without cancellation, and what
@@ -40,17 +40,17 @@ from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod
-from onefit.heldout.leave_out_formula import Found, LeaveOut
+from onefit.heldout.leave_out_formula import LeaveOut, LeaveOutValues
 from onefit.heldout.scaled import Scaled
 from onefit.inverse import EigenInverse, RidgeInverse, TriangularInverse, solve_block
-from onefit.inverse.spectrum import Shifts, Spectrum
+from onefit.inverse.spectrum import ShiftedSums, Spectrum
 from onefit.problem import Problem
 
 __all__ = ["Block", "Eigen", "factored"]
 
 
 def factored(scaled: Scaled, ridge: float) -> TriangularInverse:
-    """P at one c by a Cholesky factor, with advice where there is none."""
+    """P at one c by a Cholesky factor, with advice where it fails."""
     root, fit_intercept = scaled.root, scaled.problem.fit_intercept
     try:
         return TriangularInverse(scaled.matrix(ridge), root, fit_intercept, scaled.arrays)
@@ -106,10 +106,10 @@ class _Block(LeaveOut):
         """The largest absolute row sum of R K R."""
         return float(self.scaled.problem.norms.row_sum * self.scaled.problem.s.max())
 
-    def formula(self, ridges: Array, removed: list[Indices]) -> Found:
+    def formula(self, ridges: Array, removed: list[Indices]) -> LeaveOutValues:
         L, (_, q) = ridges.size, self.scaled.targets.shape
         residuals = [np.full((L, S.size, q), np.nan, self.scaled.root.dtype) for S in removed]
-        found = Found(residuals, np.ones(L), 0.0, [""] * L)
+        found = LeaveOutValues(residuals, np.ones(L), 0.0, [""] * L)
         for place, ridge in enumerate(ridges):
             try:
                 inverse = self.inverse(float(ridge))
@@ -161,7 +161,7 @@ class _DeviceEigen(_Block):
         root, fit_intercept = self.scaled.root, self.scaled.problem.fit_intercept
         return EigenInverse(self.values, self.Q, ridge, root, fit_intercept, self.negative)
 
-    def formula(self, ridges: Array, removed: list[Indices]) -> Found:
+    def formula(self, ridges: Array, removed: list[Indices]) -> LeaveOutValues:
         return super().formula(ridges, removed)._replace(changed=self.negative)
 
 
@@ -179,7 +179,7 @@ class _Eigen(LeaveOut):
         """Errors of an eigendecomposition are relative to the largest row of R Y."""
         return float(self.scaled.root.max() / self.scaled.root[rows].min())
 
-    def formula(self, ridges: Array, removed: list[Indices]) -> Found:
+    def formula(self, ridges: Array, removed: list[Indices]) -> LeaveOutValues:
         shifts, reasons = self.spectrum.at(ridges), [""] * ridges.size
         if self.scaled.splits.one_row_each:
             rows = np.concatenate(removed)
@@ -189,10 +189,10 @@ class _Eigen(LeaveOut):
         else:
             pieces = list(shifts.pieces(max(S.size for S in removed)))
             residuals = [self._residuals(S, pieces, reasons) for S in removed]
-        return Found(residuals, shifts.norm, shifts.changed, reasons)
+        return LeaveOutValues(residuals, shifts.norm, shifts.changed, reasons)
 
     def _residuals(
-        self, rows: Indices, pieces: list[tuple[slice, Shifts]], reasons: list[str]
+        self, rows: Indices, pieces: list[tuple[slice, ShiftedSums]], reasons: list[str]
     ) -> Array:
         """R_S (y_S - u_S) at every c."""
         Q, found = self.spectrum.rows(rows), []

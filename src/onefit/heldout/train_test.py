@@ -88,7 +88,7 @@ _ARRAYS = ("values", "error", "exact", "steps")
 
 @linalg.overflowing
 def predict_test(problem: Problem, lams: Array) -> TestValues:
-    """Decision values of the rows of weight zero, by the machines of the other rows.
+    """Decision values of the rows of weight zero, by the models of the other rows.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """What every form of a ridge inverse can do, and what an intercept changes about it.
 
-With M = R K R + c I, R = diag(r), the machine of least squares is R^-1 a = M^-1 R y without an
+With M = R K R + c I, R = diag(r), the model of least squares is R^-1 a = M^-1 R y without an
 intercept. An intercept b adds the border r = R 1 to the system,
 
     M x + b r = R y,    r'x = 0,

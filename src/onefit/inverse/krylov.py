@@ -45,7 +45,7 @@ from onefit._types import Array, Indices
 from onefit.gram import Gram
 from onefit.linalg import Arrays, arrays_of
 
-__all__ = ["Found", "Ridged", "Watch", "bordered", "conjugate_gradients"]
+__all__ = ["KrylovSolution", "Ridged", "Watch", "bordered", "conjugate_gradients"]
 
 #: steps after which a column is given up
 MAX_CG_STEPS = 1000
@@ -220,7 +220,7 @@ def _gram(F: Array, weights: Array, xp: Arrays) -> Array:
 
 
 @dataclass(frozen=True)
-class Found:
+class KrylovSolution:
     """Where an iteration ended.
 
     Attributes
@@ -242,7 +242,7 @@ def conjugate_gradients(
     target: Array,
     max_steps: int = MAX_CG_STEPS,
     watch: Watch | None = None,
-) -> Found:
+) -> KrylovSolution:
     """x with ||P z - P (I + R K R) x|| <= target in every column, by its own account.
 
     Parameters
@@ -257,7 +257,7 @@ def conjugate_gradients(
     """
     xp, k = systems.arrays, target.size
     zero = xp.zeros(z.shape, target.dtype)
-    found = Found(zero, np.zeros_like(target), np.zeros(k, dtype=np.intp))
+    found = KrylovSolution(zero, np.zeros_like(target), np.zeros(k, dtype=np.intp))
     left, R = np.arange(k), systems.roots()
     r = xp.copy(z)
     systems.project(r, R)

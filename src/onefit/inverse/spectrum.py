@@ -41,14 +41,14 @@ from onefit._types import Array, Indices
 from onefit.linalg.partial_eigh import PartialEigh
 from onefit.linalg.shift_interpolation import interpolate_shifts
 
-__all__ = ["Shifts", "Spectrum"]
+__all__ = ["ShiftedSums", "Spectrum"]
 
 #: sums at chosen c that are held at a time (benchmarks/ablation.py)
 MAX_CACHED_SUMS = 8
 #: numbers that the blocks of a fold may take for several c together, in n^2
 MAX_BLOCK_ELEMENTS_PER_N2 = 1.0
 #: rows whose squares are taken at a time, here and on a device
-PIECE, TALL = 64, 4096
+HOST_SQUARE_ROWS, DEVICE_SQUARE_ROWS = 64, 4096
 
 
 class Spectrum:
@@ -139,9 +139,9 @@ class Spectrum:
         along = abs(self.omega) if self.separate else 0.0
         return float(self.values[-1] + 4.0 * np.sqrt(self.values.size) * self.entry + along)
 
-    def at(self, ridges: Array) -> Shifts:
+    def at(self, ridges: Array) -> ShiftedSums:
         """P at every c of ``ridges``."""
-        return Shifts.of(self, np.asarray(ridges, dtype=np.float64))
+        return ShiftedSums.of(self, np.asarray(ridges, dtype=np.float64))
 
     def rows(self, rows: Indices) -> Array:
         """Some rows of Q, column-major; Q itself if they are all there is."""
@@ -153,7 +153,7 @@ class Spectrum:
         rows = np.arange(self.v.size) if rows is None else rows
         weights = np.asfortranarray(weights, dtype=self.values.dtype)
         xp = self.arrays
-        size = PIECE if xp.on_host else TALL
+        size = HOST_SQUARE_ROWS if xp.on_host else DEVICE_SQUARE_ROWS
         pieces = (rows[first : first + size] for first in range(0, rows.size, size))
         return np.concatenate(
             [xp.square_sums(xp.rows(self.vectors, piece), weights) for piece in pieces]
@@ -169,7 +169,7 @@ def _reflect(xp: linalg.Arrays, M: Any, mirror: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Shifts:
+class ShiftedSums:
     """P at several c.
 
     Attributes
@@ -194,7 +194,7 @@ class Shifts:
     lacking: float
 
     @classmethod
-    def of(cls, spectrum: Spectrum, ridges: Array) -> Shifts:
+    def of(cls, spectrum: Spectrum, ridges: Array) -> ShiftedSums:
         """Solve in the coordinates of Q."""
         values, projected = spectrum.values, spectrum.projected
         damped = 1.0 / (values + ridges[:, None].astype(values.dtype))
@@ -252,7 +252,7 @@ class Shifts:
         found = linalg.matmul(spectrum.vectors, np.asfortranarray(inside))
         return np.asarray(found + C[0] @ C[0][rows].T)
 
-    def pieces(self, size: int) -> Iterator[tuple[slice, Shifts]]:
+    def pieces(self, size: int) -> Iterator[tuple[slice, ShiftedSums]]:
         """The c in as many pieces as it takes for blocks of ``size`` rows to have room."""
         L, n = self.damped.shape
         number = max(1, int(np.ceil(L * size**2 / (MAX_BLOCK_ELEMENTS_PER_N2 * n**2))))

@@ -31,7 +31,7 @@ MAX_LISTED_KERNELS = 16
 
 @dataclass(frozen=True)
 class Bank:
-    """Kernels to be weighed, for ``param_grid={"kernel": Bank([...])}`` and ``search="gradient"``.
+    """Kernels to be weighed: the ``kernel`` of a KernelGradientSearchCV's ``param_grid``.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Bank:
 
     Examples
     --------
-    >>> from onefit import Bank
+    >>> from onefit.kernels import Bank
     >>> from onefit.kernels import Gaussian, Linear
     >>> len(Bank([Linear(), Gaussian(0.1), Gaussian(1.0)]).kernels)
     3

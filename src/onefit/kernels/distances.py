@@ -104,8 +104,8 @@ class Geometry:
 
     def pairs(self, metric: str) -> Array:
         """The (n, m) array of `metric`: the cache itself, read-only, or a new array if not kept."""
-        if metric not in METRICS:
-            raise ValueError(f"metric must be one of {sorted(METRICS)}, got {metric!r}.")
+        if metric not in HOST_METRICS:
+            raise ValueError(f"metric must be one of {sorted(HOST_METRICS)}, got {metric!r}.")
         if not self.vectors:
             raise TypeError(
                 f"the points are not vectors of numbers, between which the kernel's {metric!r} is "
@@ -113,7 +113,7 @@ class Geometry:
             )
         if metric in self._cache:
             return self._cache[metric]
-        here = METRICS if self.arrays.on_host else on_device.METRICS
+        here = HOST_METRICS if self.arrays.on_host else on_device.DEVICE_METRICS
         with np.errstate(over="ignore", invalid="ignore"):  # found by _require_representable
             pairs = here[metric](self)
         if self.keep:
@@ -349,7 +349,7 @@ def _require_representable(geometry: Geometry, x_norms: Array, y_norms: Array) -
             )
 
 
-METRICS: dict[str, Callable[[Geometry], Array]] = {
+HOST_METRICS: dict[str, Callable[[Geometry], Array]] = {
     "sqeuclidean": _squared_euclidean,
     "manhattan": _manhattan,
     "dot": _dot,

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from onefit.kernels.distances import Geometry
 
 __all__ = [
-    "CANCELLATION_SHARE", "METRICS", "dtype_of", "points_of", "refuse_grad", "squared_euclidean",
-    "squared_norms",
+    "CANCELLATION_SHARE", "DEVICE_METRICS", "dtype_of", "points_of", "refuse_grad",
+    "squared_euclidean", "squared_norms",
 ]  # fmt: skip
 
 #: pairs with ``||x - y||^2 < CANCELLATION_SHARE (||x||^2 + ||y||^2)`` are evaluated from their
@@ -157,7 +157,7 @@ def _require_representable(geometry: Geometry, *norms: Any) -> None:
             )
 
 
-METRICS: dict[str, Callable[[Geometry], Any]] = {
+DEVICE_METRICS: dict[str, Callable[[Geometry], Any]] = {
     "sqeuclidean": squared_euclidean,
     "manhattan": _manhattan,
     "dot": _dot,

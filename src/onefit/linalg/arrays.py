@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from onefit._types import Array, Indices
-from onefit.linalg import blas
-from onefit.linalg.reduced import Basis, Eigenvectors, Tridiagonal
+from onefit.linalg import blas, reflections
+from onefit.linalg.reduced import Eigenvectors, OrthogonalBasis, Tridiagonal
 
 __all__ = ["HOST", "Arrays", "arrays_of", "is_elsewhere", "to_host"]
 
@@ -212,9 +212,9 @@ class Arrays:
         """What solves (a + c I) x = r at many c, of a symmetric matrix; overwrites ``a``."""
         return Tridiagonal(a)
 
-    def complement(self, columns: Array) -> blas.Complement | Basis:
+    def complement(self, columns: Array) -> reflections.Complement | OrthogonalBasis:
         """What is orthogonal to some columns of NumPy's, which must be independent."""
-        return blas.Complement.of(columns)
+        return reflections.Complement.of(columns)
 
     def gram(self, a: Any) -> Any:
         """a'a, the lower triangle at least."""

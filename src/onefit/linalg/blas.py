@@ -1,17 +1,17 @@
-"""Every heavy linear-algebra call of the package, and nothing else.
+"""Every heavy linear-algebra call of the package; reflections.py has the orthogonal factors.
 
 All of them go to SciPy's BLAS and LAPACK and none to NumPy's: the two wheels carry separate thread
 pools, and a loop that alternates between them makes the pools fight. Arrays are column-major, as
 LAPACK wants them; a C-ordered symmetric matrix is passed by its transpose, which is itself.
 
-This is the only module that another array library has to replace.
+These are the only modules that another array library has to replace.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.linalg import LinAlgError, blas, lapack
@@ -20,9 +20,7 @@ from onefit._types import Array, Indices
 
 __all__ = [
     "Array",
-    "Complement",
     "LinAlgError",
-    "Reflections",
     "accumulate",
     "add_gram",
     "cholesky",
@@ -51,7 +49,6 @@ __all__ = [
     "solve_upper",
     "submatrix",
     "triangular_inverse",
-    "tridiagonal",
     "unit_ridge",
     "without_rounding",
 ]
@@ -73,7 +70,7 @@ def _routine(module: Any, name: str, char: str) -> Callable[..., Any]:
     return routine
 
 
-def _lapack(name: str, a: Array) -> Callable[..., Any]:
+def lapack_routine(name: str, a: Array) -> Callable[..., Any]:
     return _routine(lapack, name, a.dtype.char)
 
 
@@ -90,7 +87,7 @@ def fortran(a: Array) -> Array:
 _GATHER_ROWS = 64
 #: the part of the rows beyond which reading all of them costs less than gathering those, for
 #: several columns and for one (benchmarks/row_product.py)
-_MOST, _MOST_ALONE = 0.7, 0.25
+_MAX_GATHERED_SHARE, _MAX_GATHERED_SHARE_OF_ONE = 0.7, 0.25
 
 
 def submatrix(a: Array, rows: Indices, columns: Indices) -> Array:
@@ -127,7 +124,8 @@ def dots(a: Array, b: Array) -> Array:
 def row_product(a: Array, b: Array) -> Array:
     """a b for a symmetric a, reading only the rows of a that some column of b needs."""
     rows = np.flatnonzero(b.any(axis=1))
-    if rows.size > (_MOST if b.shape[1] > 1 else _MOST_ALONE) * a.shape[0]:
+    most = _MAX_GATHERED_SHARE if b.shape[1] > 1 else _MAX_GATHERED_SHARE_OF_ONE
+    if rows.size > most * a.shape[0]:
         return matmul(a, b[:, 0])[:, None] if b.shape[1] == 1 else matmul(a, b)
     a = a.T if a.flags.f_contiguous else a  # rows that lie in a row, as in submatrix
     out = np.zeros(b.shape, dtype=a.dtype, order="F")
@@ -140,14 +138,16 @@ def row_product(a: Array, b: Array) -> Array:
     return out
 
 
-def _column_major(a: Array) -> Array:
+def column_major(a: Array) -> Array:
     """``a`` itself if LAPACK can read it in place, else a column-major copy."""
     return a if a.flags.f_contiguous else np.asfortranarray(a)
 
 
 def cholesky(a: Array, overwrite: bool = False) -> Array:
     """Lower L with L L' = a (its lower triangle is read; zeros are written above)."""
-    factor, info = _lapack("potrf", a)(_column_major(a), lower=1, clean=1, overwrite_a=overwrite)
+    factor, info = lapack_routine("potrf", a)(
+        column_major(a), lower=1, clean=1, overwrite_a=overwrite
+    )
     if info > 0:
         raise LinAlgError(f"the leading minor of order {info} is not positive definite")
     return np.asarray(factor)
@@ -155,7 +155,7 @@ def cholesky(a: Array, overwrite: bool = False) -> Array:
 
 def triangular_inverse(lower: Array, overwrite: bool = False) -> Array:
     """The inverse of a lower triangular matrix."""
-    inverse, info = _lapack("trtri", lower)(lower, lower=1, overwrite_c=overwrite)
+    inverse, info = lapack_routine("trtri", lower)(lower, lower=1, overwrite_c=overwrite)
     if info > 0:
         raise LinAlgError(f"diagonal element {info} of a triangular factor is zero")
     return np.asarray(inverse)
@@ -164,7 +164,7 @@ def triangular_inverse(lower: Array, overwrite: bool = False) -> Array:
 def inverse_spd(a: Array) -> Array:
     """The inverse of a positive definite matrix, both triangles; overwrites ``a``."""
     factor = cholesky(a, overwrite=True)
-    inverse, _ = _lapack("potri", factor)(factor, lower=1, overwrite_c=True)
+    inverse, _ = lapack_routine("potri", factor)(factor, lower=1, overwrite_c=True)
     return mirrored(np.asarray(inverse))
 
 
@@ -180,13 +180,13 @@ def mirrored(a: Array, width: int = 128) -> Array:
 
 def solve_cholesky(lower: Array, b: Array) -> Array:
     """Solve L L' x = b."""
-    x, _ = _lapack("potrs", lower)(lower, b, lower=1)
+    x, _ = lapack_routine("potrs", lower)(lower, b, lower=1)
     return np.asarray(x)
 
 
 def solve_spd(a: Array, b: Array, overwrite: bool = False) -> Array:
     """Solve a x = b for a small positive definite a (lower triangle)."""
-    _, x, info = _lapack("posv", a)(a, b, lower=1, overwrite_a=overwrite)
+    _, x, info = lapack_routine("posv", a)(a, b, lower=1, overwrite_a=overwrite)
     if info > 0:
         raise LinAlgError(f"the leading minor of order {info} is not positive definite")
     return np.asarray(x)
@@ -196,7 +196,9 @@ def solve_symmetric(a: Array, b: Array) -> Array:
     """Solve a x = b for a small symmetric indefinite a (lower triangle); overwrites both."""
     # room enough for LAPACK to work in blocks
     size = 64 * a.shape[0]
-    _, _, x, info = _lapack("sysv", a)(a, b, lower=1, lwork=size, overwrite_a=1, overwrite_b=1)
+    _, _, x, info = lapack_routine("sysv", a)(
+        a, b, lower=1, lwork=size, overwrite_a=1, overwrite_b=1
+    )
     if info > 0:
         raise LinAlgError(f"pivot {info} of a symmetric system is zero")
     return np.asarray(x)
@@ -204,7 +206,7 @@ def solve_symmetric(a: Array, b: Array) -> Array:
 
 def solve_lower(lower: Array, b: Array) -> Array:
     """Solve L x = b for a lower triangular L; overwrites ``b``."""
-    x, info = _lapack("trtrs", lower)(lower, b, lower=1, overwrite_b=1)
+    x, info = lapack_routine("trtrs", lower)(lower, b, lower=1, overwrite_b=1)
     if info > 0:
         raise LinAlgError(f"diagonal element {info} of a triangular factor is zero")
     return np.asarray(x)
@@ -212,7 +214,7 @@ def solve_lower(lower: Array, b: Array) -> Array:
 
 def solve_upper(upper: Array, b: Array) -> Array:
     """Solve U x = b for an upper triangular U."""
-    x, info = _lapack("trtrs", upper)(_column_major(upper), b)
+    x, info = lapack_routine("trtrs", upper)(column_major(upper), b)
     if info > 0:
         raise LinAlgError(f"diagonal element {info} of a triangular factor is zero")
     return np.asarray(x)
@@ -228,7 +230,7 @@ def solve_tridiagonal(diagonal: Array, beside: Array, b: Array) -> Array:
     """Solve T x = b for a positive definite tridiagonal T."""
     # LAPACK's wrapper wants a number beside the diagonal even if there is none
     beside = beside if beside.size else np.zeros(1, dtype=diagonal.dtype)
-    _, _, x, info = _lapack("ptsv", diagonal)(diagonal, beside, b)
+    _, _, x, info = lapack_routine("ptsv", diagonal)(diagonal, beside, b)
     if info > 0:
         raise LinAlgError(f"the leading minor of order {info} is not positive definite")
     return np.asarray(x)
@@ -240,56 +242,13 @@ def pivoted_cholesky(a: Array, tolerance: float = -1.0) -> tuple[Array, Indices]
     The largest diagonal entry of what is left comes next, until none exceeds the tolerance; a
     negative one stands for what rounding leaves, n times the unit roundoff times the largest.
     """
-    factor, pivots, rank, _ = _lapack("pstrf", a)(_column_major(a), lower=1, tol=tolerance)
+    factor, pivots, rank, _ = lapack_routine("pstrf", a)(column_major(a), lower=1, tol=tolerance)
     return np.tril(factor[:, :rank]), np.asarray(pivots - 1, dtype=np.intp)
-
-
-class Complement(NamedTuple):
-    """What is orthogonal to some columns, in the basis that Householder reflections give.
-
-    Attributes
-    ----------
-    columns : (n, d) array
-        The vector of the j-th reflection below the diagonal of column j.
-    scales : (d,) array
-    """
-
-    columns: Array
-    scales: Array
-
-    @classmethod
-    def of(cls, a: Array) -> Complement:
-        """Of the columns of a (n, d), which must be independent."""
-        size = 64 * max(1, a.shape[1])
-        columns, scales, _, _ = _lapack("geqrf", a)(np.array(a, order="F"), lwork=size)
-        return cls(np.asarray(columns), np.asarray(scales))
-
-    def coordinates(self, a: Array) -> Array:
-        """Q'a, for the basis Q (n, n - d)."""
-        return np.asfortranarray(self._reflect(a, "L", "T")[self.scales.size :])
-
-    def vectors(self, a: Array) -> Array:
-        """Q a."""
-        out = np.zeros((self.columns.shape[0], a.shape[1]), dtype=a.dtype, order="F")
-        out[self.scales.size :] = a
-        return self._reflect(out, "L", "N")
-
-    def congruent(self, a: Array) -> Array:
-        """Q'a Q of a symmetric matrix, both triangles."""
-        half = self._reflect(a, "L", "T")
-        return np.asfortranarray(
-            self._reflect(half, "R", "N")[self.scales.size :, self.scales.size :]
-        )
-
-    def _reflect(self, a: Array, side: str, trans: str) -> Array:
-        size = 64 * max(a.shape) + _LAPACK_WORK_ELEMENTS
-        out, _, _ = _lapack("ormqr", a)(side, trans, self.columns, self.scales, a, size)
-        return np.asarray(out)
 
 
 def pivoted_qr(a: Array) -> tuple[Array, Indices]:
     """U of a[:, pivots] = Q U, its diagonal falling, and the pivots."""
-    factored, pivots, _, _, _ = _lapack("geqp3", a)(_column_major(a))
+    factored, pivots, _, _, _ = lapack_routine("geqp3", a)(column_major(a))
     rows = min(a.shape)
     return np.triu(factored[:rows]), np.asarray(pivots - 1, dtype=np.intp)
 
@@ -297,7 +256,7 @@ def pivoted_qr(a: Array) -> tuple[Array, Indices]:
 #: steps of the power method for a norm
 _POWER_STEPS = 10
 #: rows up to which divide and conquer may have its workspace of 2 n^2 numbers
-_MAX_DIVIDE_AND_CONQUER_ROWS = 1200
+MAX_DIVIDE_AND_CONQUER_ROWS = 1200
 
 
 def eigh(a: Array, overwrite: bool = False) -> tuple[Array, Array]:
@@ -306,13 +265,13 @@ def eigh(a: Array, overwrite: bool = False) -> tuple[Array, Array]:
     Divide and conquer (syevd) is the faster up to about a thousand rows; beyond, relatively robust
     representations (syevr) are as fast and need n^2 numbers beside the matrix instead of 2 n^2.
     """
-    if a.shape[0] <= _MAX_DIVIDE_AND_CONQUER_ROWS:
-        values, vectors, info = _lapack("syevd", a)(
-            _column_major(a), lower=1, overwrite_a=overwrite
+    if a.shape[0] <= MAX_DIVIDE_AND_CONQUER_ROWS:
+        values, vectors, info = lapack_routine("syevd", a)(
+            column_major(a), lower=1, overwrite_a=overwrite
         )
     else:
-        values, vectors, _, _, info = _lapack("syevr", a)(
-            _column_major(a), lower=1, overwrite_a=overwrite
+        values, vectors, _, _, info = lapack_routine("syevr", a)(
+            column_major(a), lower=1, overwrite_a=overwrite
         )
     if info > 0:
         raise LinAlgError("the symmetric eigenvalue iteration did not converge")
@@ -334,7 +293,7 @@ def without_rounding(values: Array, size: float = 0.0) -> Array:
 
 def smallest_eigenvalue(a: Array) -> float:
     """The smallest eigenvalue of a symmetric matrix, by bisection of its tridiagonal form."""
-    values, _, _, _, info = _lapack("syevr", a)(
+    values, _, _, _, info = lapack_routine("syevr", a)(
         fortran(a), compute_v=0, range="I", il=1, iu=1, lower=1, overwrite_a=1
     )
     if info > 0:
@@ -342,69 +301,9 @@ def smallest_eigenvalue(a: Array) -> float:
     return float(values[0])
 
 
-#: columns moved, and columns reduced, at a time
-_MOVED, _REDUCED = 64, 16
-#: reflections applied at a time: few of them to small matrices, products with which need no packing
-_APPLIED = {True: 8, False: 32}
-#: numbers that LAPACK keeps for itself when it applies them
-_LAPACK_WORK_ELEMENTS = 65 * 64
-
-
-class Reflections(NamedTuple):
-    """H, a product of Householder reflections.
-
-    Attributes
-    ----------
-    columns : (n, n) array
-        The vector of the j-th reflection below the diagonal of column j.
-    scales : (n,) array
-    """
-
-    columns: Array
-    scales: Array
-
-    def times(self, block: Array, first: int) -> Array:
-        """H times a matrix that is zero but for a block of rows: what follows them is not read."""
-        n, last, width = self.columns.shape[0], first + block.shape[0], block.shape[1]
-        out = np.zeros((n, width), dtype=block.dtype, order="F")
-        out[first:last] = block
-        size = _APPLIED[n <= _MAX_DIVIDE_AND_CONQUER_ROWS] * width + _LAPACK_WORK_ELEMENTS
-        out, _, _ = _lapack("ormqr", out)(
-            "L", "N", self.columns[:, :last], self.scales[:last], out, size, overwrite_c=1
-        )
-        return np.asarray(out)
-
-    def coordinates(self, a: Array) -> Array:
-        """H'a."""
-        size = (
-            _APPLIED[a.shape[0] <= _MAX_DIVIDE_AND_CONQUER_ROWS] * a.shape[1]
-            + _LAPACK_WORK_ELEMENTS
-        )
-        out, _, _ = _lapack("ormqr", a)("L", "T", self.columns, self.scales, a, size)
-        return np.asarray(out)
-
-
-def tridiagonal(a: Array, overwrite: bool = False) -> tuple[Array, Array, Reflections]:
-    """Diagonal and subdiagonal of T, and H orthogonal, with a = H T H' (lower triangle of a).
-
-    The reflections that sytrd leaves below the subdiagonal are those that ormqr expects below the
-    diagonal of a matrix whose columns stand one further to the right: no memory beside a's own.
-    """
-    n = a.shape[0]
-    reduced, diagonal, beside, tau, _ = _lapack("sytrd", a)(
-        _column_major(a), lower=1, lwork=_REDUCED * n, overwrite_a=overwrite
-    )
-    for last in range(n, 1, -_MOVED):
-        first = max(1, last - _MOVED)
-        reduced[:, first:last] = reduced[:, first - 1 : last - 1]
-    reduced[:, 0] = 0.0
-    H = Reflections(np.asarray(reduced), np.concatenate([np.zeros(1, tau.dtype), tau]))
-    return np.asarray(diagonal), np.asarray(beside), H
-
-
 def eigh_tridiagonal(diagonal: Array, beside: Array) -> tuple[Array, Array]:
     """Eigenvalues (ascending) and eigenvectors of a symmetric tridiagonal matrix."""
-    values, vectors, info = _lapack("stevd", diagonal)(diagonal, beside)
+    values, vectors, info = lapack_routine("stevd", diagonal)(diagonal, beside)
     if info > 0:
         raise LinAlgError("the symmetric eigenvalue iteration did not converge")
     return np.asarray(values), np.asarray(vectors)
@@ -412,7 +311,7 @@ def eigh_tridiagonal(diagonal: Array, beside: Array) -> tuple[Array, Array]:
 
 def smallest_tridiagonal(diagonal: Array, beside: Array) -> float:
     """The smallest eigenvalue of a symmetric tridiagonal matrix, by bisection."""
-    _, values, _, _, info = _lapack("stebz", diagonal)(
+    _, values, _, _, info = lapack_routine("stebz", diagonal)(
         diagonal, beside, 2, 0.0, 0.0, 1, 1, 0.0, "E"
     )
     if info > 0:

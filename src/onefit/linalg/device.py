@@ -20,7 +20,7 @@ from scipy.linalg import LinAlgError
 
 from onefit._types import Array
 from onefit.linalg.arrays import Arrays, index
-from onefit.linalg.reduced import Basis, Eigenvectors
+from onefit.linalg.reduced import Eigenvectors, OrthogonalBasis
 
 __all__ = ["Device", "DeviceMemoryError", "dtype_name"]
 
@@ -300,9 +300,9 @@ class Device(Arrays):
     def reduced(self, a: Any) -> Eigenvectors:
         return Eigenvectors(a, self)
 
-    def complement(self, columns: Array) -> Basis:
+    def complement(self, columns: Array) -> OrthogonalBasis:
         Q, _ = self.lib.linalg.qr(self.asarray(columns), mode="complete")
-        return Basis(self.copy(Q[:, columns.shape[1] :]))
+        return OrthogonalBasis(self.copy(Q[:, columns.shape[1] :]))
 
     def gram(self, a: Any) -> Any:
         return a.T @ a

@@ -34,11 +34,12 @@ import numpy as np
 from onefit._types import Array, Indices
 from onefit.linalg import blas as linalg
 from onefit.linalg.arrays import arrays_of
+from onefit.linalg.reflections import tridiagonal
 
 __all__ = ["PartialEigh"]
 
 #: fewest rows of a block, and the largest number of blocks (benchmarks/ablation.py)
-SMALLEST, MOST = 125, 8
+MIN_BLOCK_ROWS, MAX_BLOCKS = 125, 8
 #: rows that are permuted at a time
 PERMUTED_ROWS = 64
 
@@ -72,13 +73,13 @@ class PartialEigh:
         are where A is.
         """
         xp = arrays_of(A)
-        blocks = 1 if whole or not xp.on_host else min(A.shape[0] // SMALLEST, MOST)
+        blocks = 1 if whole or not xp.on_host else min(A.shape[0] // MIN_BLOCK_ROWS, MAX_BLOCKS)
         if blocks < 2:
             values, vectors = xp.eigh(A)
             values = xp.host(values)
             none = np.zeros((values.size, 0), values.dtype)
             return cls(values, vectors, none, float(values[0]))
-        diagonal, beside, H = linalg.tridiagonal(A, overwrite=True)
+        diagonal, beside, H = tridiagonal(A, overwrite=True)
         smallest = linalg.smallest_tridiagonal(diagonal, beside)
         Q = H.columns
         ends = _places(beside, blocks)

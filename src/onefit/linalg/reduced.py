@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onefit._types import Array, Mask
-from onefit.linalg import blas
+from onefit.linalg import blas, reflections
 
-__all__ = ["Basis", "Eigenvectors", "Tridiagonal"]
+__all__ = ["Eigenvectors", "OrthogonalBasis", "Tridiagonal"]
 
 
 class Tridiagonal:
@@ -28,7 +28,7 @@ class Tridiagonal:
     """
 
     def __init__(self, A: Array) -> None:
-        self.diagonal, self.beside, self.H = blas.tridiagonal(A, overwrite=True)
+        self.diagonal, self.beside, self.H = reflections.tridiagonal(A, overwrite=True)
 
     def solve(self, ridges: Array, r: Array) -> tuple[Array, Mask]:
         """(A + c)^-1 r at every c, (k, L q), and which of these there are."""
@@ -66,7 +66,7 @@ class Eigenvectors:
         return self.Q @ xp.asarray(V.reshape(z.shape[0], -1)), found
 
 
-class Basis(NamedTuple):
+class OrthogonalBasis(NamedTuple):
     """A basis of what is orthogonal to some columns, as :class:`onefit.linalg.Complement` is one.
 
     Attributes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,19 @@ def summed_gaps(X: Any, Y: Any) -> Any:
         gaps = x[:, first : first + step] - y
         torch.linalg.vector_norm(gaps, 1, dim=0, out=out[first : first + step])
     return out
+
+
+@cache
+def _compiled() -> Any:
+    """Manhattan distances by Triton, or None where it does not work."""
+    try:
+        from onefit.linalg.triton_arrays import manhattan
+
+        one = torch.ones((1, 1), dtype=torch.float64, device="cuda")
+        manhattan(one, one)
+    except Exception:  # not installed, or no compiler for this device
+        return None
+    return manhattan
 
 
 class Torch(Device):
@@ -101,7 +115,10 @@ class Torch(Device):
 
     def city_block(self, X: Any, Y: Any) -> Any:
         """By PyTorch's own routine on a CPU; on a GPU that has a block of threads per pair."""
-        return summed_gaps(X, Y) if self.fast else torch.cdist(X, Y, p=1.0)
+        if not self.fast:
+            return torch.cdist(X, Y, p=1.0)
+        own = _compiled()
+        return summed_gaps(X, Y) if own is None else own(X, Y)
 
     def solve_cholesky(self, lower: Any, b: Any) -> Any:
         return torch.cholesky_solve(b, lower)

@@ -13,13 +13,13 @@ from onefit.plan.choice import candidates, choose, estimate, fit_estimate, split
 from onefit.plan.deadline import Deadline, OutOfTime, spread
 from onefit.plan.matrices import peak_bytes
 from onefit.plan.memory import available_memory, check_fit, check_memory, check_method, choose_fit
-from onefit.plan.rates import CUDA, HOST, Rates, backend_rates
+from onefit.plan.rates import CUDA_RATES, HOST_RATES, Rates, backend_rates
 from onefit.plan.text import Explanation, announce, duration, explain, explain_splits
 from onefit.plan.workload import Estimate, Workload
 
 __all__ = [
-    "CUDA",
-    "HOST",
+    "CUDA_RATES",
+    "HOST_RATES",
     "Deadline",
     "Estimate",
     "Explanation",

@@ -8,21 +8,21 @@ from onefit._validation import check_choice
 from onefit.plan.cost import COSTS, FEATURE_COSTS, train_test
 from onefit.plan.matrices import device_bytes, peak_bytes
 from onefit.plan.memory import available_memory
-from onefit.plan.rates import HOST, Rates
+from onefit.plan.rates import HOST_RATES, Rates
 from onefit.plan.workload import Estimate, Workload
 from onefit.stream.methods import feature_method
 
 __all__ = ["candidates", "choose", "estimate", "fit_estimate", "split_estimate"]
 
 #: what "auto" chooses from, for the squared loss and for any other
-AUTO = {True: ("block", "eigen", "iterative"), False: ("exact",)}
+AUTO_METHODS = {True: ("block", "eigen", "iterative"), False: ("exact",)}
 #: where Newton steps of a device do not share factors, an iteration may be faster for any loss
-AUTO_ON_DEVICE = {True: AUTO[True], False: ("exact", "iterative")}
+AUTO_ON_DEVICE = {True: AUTO_METHODS[True], False: ("exact", "iterative")}
 #: rows from which an iteration is considered: below, it gains up to three times on smooth kernels
 #: and loses up to twelve times at small lams, which the plan does not see
 MIN_ITERATED_ROWS = 4000
 #: what is shown beside the choice
-SHOWN = {
+SHOWN_METHODS = {
     True: ("block", "eigen", "iterative", "refit"),
     False: ("exact", "limit", "influence", "iterative", "refit"),
 }
@@ -30,7 +30,7 @@ SHOWN = {
 SHOWN_WITH_FEATURES = {True: ("gram", "refit"), False: ("exact", "limit", "refit")}
 
 
-def estimate(work: Workload, method: str, rates: Rates = HOST) -> Estimate:
+def estimate(work: Workload, method: str, rates: Rates = HOST_RATES) -> Estimate:
     """Expected cost of a workload by one method.
 
     Parameters
@@ -38,7 +38,7 @@ def estimate(work: Workload, method: str, rates: Rates = HOST) -> Estimate:
     work : Workload
     method : {"block", "eigen", "refit", "exact", "limit", "influence", "iterative"}
         The first two are for the squared loss only.
-    rates : Rates, default=HOST
+    rates : Rates, default=HOST_RATES
         Speeds of the backend with one thread, see :func:`onefit.plan.backend_rates`.
     """
     known = FEATURE_COSTS if work.features else COSTS
@@ -59,7 +59,7 @@ def estimate(work: Workload, method: str, rates: Rates = HOST) -> Estimate:
     )
 
 
-def split_estimate(work: Workload, rates: Rates = HOST) -> Estimate:
+def split_estimate(work: Workload, rates: Rates = HOST_RATES) -> Estimate:
     """Expected cost of splits with a kernel matrix each, counted as kernels of the workload.
 
     Their ``n`` rows are those that a split trains on and those that it tests, ``removed``.
@@ -74,7 +74,7 @@ def split_estimate(work: Workload, rates: Rates = HOST) -> Estimate:
     return Estimate("train_test", work.kernels * cost.flops, nbytes, work.rounds * cost.seconds)
 
 
-def fit_estimate(work: Workload, rates: Rates = HOST) -> Estimate:
+def fit_estimate(work: Workload, rates: Rates = HOST_RATES) -> Estimate:
     """Expected cost of one fit to all rows, with the kernel and the loss of a workload."""
     alone = replace(work, lams=1, removed=(), kernels=1, ridges=1, tiled=False)
     if work.features:
@@ -84,11 +84,11 @@ def fit_estimate(work: Workload, rates: Rates = HOST) -> Estimate:
 
 
 def candidates(
-    work: Workload, rates: Rates = HOST, available: float | None = None
+    work: Workload, rates: Rates = HOST_RATES, available: float | None = None
 ) -> list[Estimate]:
     """The estimates of every method that fits the loss, the fastest first."""
     available = available_memory(work.busy) if available is None else available
-    names = (SHOWN_WITH_FEATURES if work.features else SHOWN)[work.quadratic]
+    names = (SHOWN_WITH_FEATURES if work.features else SHOWN_METHODS)[work.quadratic]
     shown = [_fitting(work, method, rates, available) for method in names]
     return sorted(shown, key=lambda one: one.seconds)
 
@@ -96,7 +96,7 @@ def candidates(
 def choose(
     work: Workload,
     method: str = "auto",
-    rates: Rates = HOST,
+    rates: Rates = HOST_RATES,
     available: float | None = None,
     products: bool = True,
 ) -> Estimate:
@@ -113,7 +113,7 @@ def choose(
     available = available_memory(work.busy) if available is None else available
     if method != "auto":
         return _fitting(work, method, rates, available, products)
-    known = AUTO_ON_DEVICE if rates.on_device else AUTO
+    known = AUTO_ON_DEVICE if rates.on_device else AUTO_METHODS
     names = [
         name
         for name in known[work.quadratic]

@@ -23,7 +23,7 @@ from dataclasses import replace
 from onefit.inverse.low_rank import MAX_HOST_FACTOR_ELEMENTS as MAX_LANDMARK_NUMBERS
 from onefit.plan.rates import Cost, Rates
 from onefit.plan.workload import Workload
-from onefit.stream.expansion import ROOM as MAX_HELD_FEATURES
+from onefit.stream.expansion import MAX_HELD_ELEMENTS
 
 __all__ = [
     "COSTS",
@@ -266,7 +266,7 @@ def gram_of_features(work: Workload, rates: Rates) -> Cost:
     sums = _features(work, rates) + rates.rank_update(m, n)
     # features that are held: their lengths, and a copy of every fold's
     again = rates.entries(n * m)
-    if n * m <= MAX_HELD_FEATURES:
+    if n * m <= MAX_HELD_ELEMENTS:
         sums += rates.gathers(n * m) + rates.passes(n * m, 6)
         again = rates.passes(n * m)
     split = rates.eigendecomposition(m) + rates.product(m, m, work.lams * work.targets)
@@ -291,7 +291,7 @@ def _features(work: Workload, rates: Rates) -> Cost:
 def _newton_by_passes(work: Workload, rates: Rates, passes: int) -> Cost:
     """A fit per lambda and target, a factor per split, and passes with a column per split."""
     n, m, k = work.n, work.features, max(1, work.folds)
-    made = Cost() if n * m <= MAX_HELD_FEATURES else _features(work, rates)
+    made = Cost() if n * m <= MAX_HELD_ELEMENTS else _features(work, rates)
     step = made + rates.rank_update(m, n) + rates.cholesky(m) + rates.losses(n)
     column = made + rates.passes(n * m) + rates.product(n, m, 3 * k) + rates.losses(n * k)
     split = 2 * rates.cholesky(m) + 2 * rates.product(m, m, m)

@@ -9,16 +9,16 @@ from collections.abc import Callable
 
 from onefit.heldout.iterative import MAX_COLUMN_ELEMENTS
 from onefit.inverse.spectrum import MAX_BLOCK_ELEMENTS_PER_N2, MAX_CACHED_SUMS
-from onefit.linalg.partial_eigh import MOST, PERMUTED_ROWS
+from onefit.linalg.partial_eigh import MAX_BLOCKS, PERMUTED_ROWS
 from onefit.plan.cost import active_share, landmarks
 from onefit.plan.workload import Workload
-from onefit.stream.expansion import CHUNK
-from onefit.stream.expansion import ROOM as MAX_HELD_FEATURES
+from onefit.stream.expansion import MAX_HELD_ELEMENTS
+from onefit.stream.gram import MAX_FEATURE_ELEMENTS
 
 __all__ = ["device_bytes", "peak_bytes"]
 
 #: arrays of a column per fold that the leave-out formulas of any loss hold at once
-COLUMNS = {"limit": 18.0, "exact": 24.0, "influence": 18.0}
+MATRICES_PER_FOLD_COLUMN = {"limit": 18.0, "exact": 24.0, "influence": 18.0}
 #: bytes of a split's own objects, beside the indices of its training rows
 BYTES_PER_SPLIT = 1000
 #: on a device: matrices of n rows that block and eigen hold, and those of a Newton step beside K
@@ -49,7 +49,9 @@ def device_bytes(work: Workload, method: str) -> int:
     n, m = float(work.n), float(work.features)
     if work.features:
         # features of all rows are kept only where there is room
-        return int(8 * (4.0 * min(CHUNK, n * m) + (max(1, work.folds) + 6.0) * m * m))
+        return int(
+            8 * (4.0 * min(MAX_FEATURE_ELEMENTS, n * m) + (max(1, work.folds) + 6.0) * m * m)
+        )
     if method == "iterative":
         m = float(landmarks(work.n))
         k = float(work.columns) if work.quadratic else work.columns / work.lams
@@ -65,10 +67,10 @@ def device_bytes(work: Workload, method: str) -> int:
 def _feature_bytes(work: Workload) -> int:
     """Features that are held, chunks of them, a matrix per fold, and held-out values."""
     n, m = work.n, work.features
-    kept = n * m if n * m <= MAX_HELD_FEATURES else 0
+    kept = n * m if n * m <= MAX_HELD_ELEMENTS else 0
     matrices = (max(1, work.folds) + 5) * m * m
     values = (work.lams + 1) * max(n, sum(work.removed)) * work.targets
-    return 8 * (kept + 3 * min(CHUNK, n * m) + matrices + values)
+    return 8 * (kept + 3 * min(MAX_FEATURE_ELEMENTS, n * m) + matrices + values)
 
 
 def _kernel(work: Workload) -> float:
@@ -89,7 +91,7 @@ def _eigen(work: Workload) -> float:
     together = min(ridges * part**2, MAX_BLOCK_ELEMENTS_PER_N2) + held if ridges > 1 else 0.0
     # with the columns that mend the tears, in Q's coordinates and multiplied by it, and as much for
     # what they are made from and become
-    table = 4.0 * ridges * (work.targets + MOST) / work.n
+    table = 4.0 * ridges * (work.targets + MAX_BLOCKS) / work.n
     return 2.0 + PERMUTED_ROWS / work.n + 2.0 * part + 2.0 * part**2 + together + table
 
 
@@ -145,7 +147,7 @@ def _columns(method: str) -> Callable[[Workload], float]:
     """The fit, or a factor beside arrays of a column per fold."""
 
     def matrices(work: Workload) -> float:
-        return max(0.1 + _fit(work), 2.1 + COLUMNS[method] * work.folds / work.n)
+        return max(0.1 + _fit(work), 2.1 + MATRICES_PER_FOLD_COLUMN[method] * work.folds / work.n)
 
     return matrices
 
@@ -157,5 +159,5 @@ _MATRICES: dict[str, Callable[[Workload], float]] = {
     "refit": _refit,
     "iterative": _iterative,
     "train_test": _train_test,
-    **{method: _columns(method) for method in COLUMNS},
+    **{method: _columns(method) for method in MATRICES_PER_FOLD_COLUMN},
 }

@@ -2,8 +2,9 @@
 
 The choice between methods depends on ratios of these speeds, which differ little between machines;
 so the same data, grid and number of threads lead to the same method everywhere. Seconds are those
-of one core of a server processor (``HOST``) or of one H200 (``CUDA``, for PyTorch and CuPy, which
-call the same libraries): on another machine all of them are off by about the same factor.
+of one core of a server processor (``HOST_RATES``) or of one H200 (``CUDA_RATES``, for PyTorch and
+CuPy, which call the same libraries): on another machine all of them are off by about the same
+factor.
 ``benchmarks/rates.py`` prints this table beside what it measures.
 
 A blocked matrix routine of size n spends n^3 operations at the speed of its inner product and n^2
@@ -18,7 +19,7 @@ from dataclasses import dataclass, replace
 
 from onefit.linalg.device import Device
 
-__all__ = ["CUDA", "HOST", "Cost", "Rate", "Rates", "backend_rates"]
+__all__ = ["CUDA_RATES", "HOST_RATES", "Cost", "Rate", "Rates", "backend_rates"]
 
 #: operations of an eigendecomposition, in n^3
 EIGH_FLOPS_PER_N3 = 3.0
@@ -154,7 +155,7 @@ class Rates:
 
 
 #: one core, float64, OpenBLAS
-HOST = Rates(
+HOST_RATES = Rates(
     gemm=Rate(66e9, 20.0, 0.9),
     syrk=Rate(60e9, 38.0, 0.9),
     cholesky_factor=Rate(55e9, 143.0, 0.8),
@@ -166,7 +167,7 @@ HOST = Rates(
     call_seconds=1.1e-6,
 )
 #: one H200, float64
-CUDA = Rates(
+CUDA_RATES = Rates(
     gemm=Rate(60e12, 500.0),
     syrk=Rate(30e12, 500.0),
     cholesky_factor=Rate(60e12, 15000.0),
@@ -184,5 +185,5 @@ CUDA = Rates(
 def backend_rates(device: Device | None = None) -> Rates:
     """The table of a device; a processor under another name has that of the host."""
     if device is None:
-        return HOST
-    return CUDA if device.fast else replace(HOST, on_device=True)
+        return HOST_RATES
+    return CUDA_RATES if device.fast else replace(HOST_RATES, on_device=True)

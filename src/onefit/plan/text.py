@@ -9,7 +9,7 @@ from html import escape
 from onefit.plan.choice import candidates, estimate
 from onefit.plan.cost import factorisation_ratio
 from onefit.plan.memory import GIB
-from onefit.plan.rates import HOST, Rates
+from onefit.plan.rates import HOST_RATES, Rates
 from onefit.plan.workload import Estimate, Workload
 
 __all__ = ["Explanation", "announce", "duration", "explain", "explain_splits"]
@@ -48,7 +48,7 @@ class Explanation(str):
 def explain(
     work: Workload,
     chosen: Estimate,
-    rates: Rates = HOST,
+    rates: Rates = HOST_RATES,
     available: float | None = None,
     where: str = "",
 ) -> str:

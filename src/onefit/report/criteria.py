@@ -24,8 +24,8 @@ from onefit.kernels import Geometry, number_type
 from onefit.problem import Problem
 from onefit.report.facts import Facts
 from onefit.scoring.aggregate import standard_error
-from onefit.search.criterion import Criterion, get_criterion
-from onefit.search.grid import Machine, jobs, machines
+from onefit.search.criterion import CriterionLike, get_criterion
+from onefit.search.grid import CandidateModel, candidate_models, jobs
 
 Array = NDArray[Any]
 
@@ -38,7 +38,7 @@ OF_HELDOUTS = (CrossValidation, KernelStability)
 
 
 def compare_criteria(
-    search: Any, X: Any, y: Any, criteria: Sequence[str | Criterion], sample_weight: Any = None
+    search: Any, X: Any, y: Any, criteria: Sequence[str | CriterionLike], sample_weight: Any = None
 ) -> Any:
     """Evaluate further criteria on the candidates of a fitted search, as columns of its table.
 
@@ -47,10 +47,10 @@ def compare_criteria(
     Parameters
     ----------
     search : KernelSearchCV
-        Fitted. "kernel_stability" needs ``keep_heldout="all"``.
+        Fitted.
     X, y, sample_weight
         What it was fitted to.
-    criteria : sequence of str or Criterion
+    criteria : sequence of str or CriterionLike
         As ``criterion`` of the search. "cv" and the search's own are there already.
 
     Returns
@@ -75,34 +75,36 @@ def compare_criteria(
     if not wanted:
         return search
     params = search.cv_results_["params"]
-    group = machines(search.estimator, params)
+    group = candidate_models(search.estimator, params)
     first = group[0].estimator
     rows = first._validate_X(X, ensure_min_samples=2)
     Y, s = first._code_targets(y, number_type(rows)), check_weights(sample_weight, rows)
     check_consistent_length(rows, Y)
     for one in group:
         one.estimator._copy_data_attributes(first)
-    heldouts = getattr(search, "heldouts_", [None] * len(params))
+    heldouts: list[Any] = [None] * len(params)
+    if any(isinstance(criterion, OF_HELDOUTS) for criterion in wanted.values()):
+        heldouts = [search.heldout(i) for i in range(len(params))]
     for criterion in wanted.values():
-        _check(criterion, group, Y, s, heldouts)
+        _check(criterion, group, Y, s)
     found = {name: np.full(len(params), np.nan) for name in wanted}
     for job in jobs(group, rows, Y, s):
-        approximation = job.machines[0].spec.approximation
+        approximation = job.models[0].spec.approximation
         K: Any = (
             job.kernel.matrix(Geometry(rows, keep=False))
             if approximation is None
             else approximation.expand(job.kernel, rows, s)
         )
-        for machine in job.machines:
-            kept = [heldouts[i] for i in machine.indices]
-            evidence = Evidence(_problem(machine, K, Y, s), job.kernel, machine.lams, kept)
+        for model in job.models:
+            kept = [heldouts[i] for i in model.indices]
+            evidence = Evidence(_problem(model, K, Y, s), job.kernel, model.lams, kept)
             for name, criterion in wanted.items():
-                found[name][list(machine.indices)] = _evaluate(criterion, evidence)
+                found[name][list(model.indices)] = _evaluate(criterion, evidence)
     search.cv_results_ |= {COLUMN + name: values for name, values in found.items()}
     return search
 
 
-def _evaluate(criterion: Criterion, evidence: Evidence) -> Array:
+def _evaluate(criterion: CriterionLike, evidence: Evidence) -> Array:
     """A value for each lam; infinite, with a warning, where the kernel does not fit."""
     try:
         return criterion.evaluate(evidence)[0]
@@ -111,25 +113,18 @@ def _evaluate(criterion: Criterion, evidence: Evidence) -> Array:
         return np.full(len(evidence.lams), np.inf)
 
 
-def _problem(machine: Machine, K: Array, Y: Array, s: Array) -> Problem:
-    return machine.spec.problem(K, Y, s)
+def _problem(model: CandidateModel, K: Array, Y: Array, s: Array) -> Problem:
+    return model.spec.problem(K, Y, s)
 
 
-def _check(
-    criterion: Criterion, group: list[Machine], Y: Array, s: Array, heldouts: list[Any]
-) -> None:
+def _check(criterion: CriterionLike, group: list[CandidateModel], Y: Array, s: Array) -> None:
     """Refuse what cannot be evaluated, before any work."""
-    if isinstance(criterion, OF_HELDOUTS) and heldouts[0] is None:
-        raise ValueError(
-            f"criterion {criterion.name!r} looks at the held-out values of every candidate; fit "
-            "the search with keep_heldout='all'"
-        )
     if hasattr(criterion, "check"):
         empty = np.empty((0, 0), dtype=Y.dtype)
-        for machine in group:
-            problem = _problem(machine, empty, Y, s)
+        for model in group:
+            problem = _problem(model, empty, Y, s)
             criterion.check(problem)
-            if machine.estimator.approximation is not None and isinstance(criterion, Own):
+            if model.estimator.approximation is not None and isinstance(criterion, Own):
                 criterion.check_features(problem)
 
 

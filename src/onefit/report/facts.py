@@ -79,7 +79,9 @@ class Family:
     @property
     def name(self) -> str:
         """The shared parameters in words."""
-        values = [str(v) if k == "kernel" else f"{k}={_short(v)}" for k, v in self.fixed.items()]
+        values = [
+            str(v) if k == "kernel" else f"{_own(k)}={_short(v)}" for k, v in self.fixed.items()
+        ]
         return ", ".join(values) or "all candidates"
 
 
@@ -334,6 +336,11 @@ def _ascending(value: Any) -> tuple[int, float, str]:
     if isinstance(value, (int, float, np.number)):
         return 0, float(value), ""
     return 1, 0.0, str(value)
+
+
+def _own(name: str) -> str:
+    """The name of a nested parameter without its object: threshold for loss__threshold."""
+    return name.rpartition("__")[2]
 
 
 def _short(value: Any) -> str:

@@ -129,7 +129,7 @@ def _curve(facts: Facts, family: Family) -> Section:
 
 
 def _relevance(facts: Facts) -> list[Section]:
-    """The columns that matter, where :func:`onefit.relevance` was asked."""
+    """The columns that matter, where :func:`onefit.relevance.relevance` was asked."""
     found = getattr(facts.search, "relevance_", None)
     if found is None:
         return []

@@ -132,8 +132,6 @@ def influential(
     best = unwrap(getattr(facts.search, "best_estimator_", None))
     if best is None or y.shape[0] > MOST_ROWS or not hasattr(best, "X_fit_"):
         return []
-    if facts.search.lam_per_target:
-        return []
     pull = influence(best, best.X_fit_, y).reshape(y.shape[0], y.shape[0], -1)
     size = np.sqrt(np.square(pull).mean(axis=(1, 2))) / y.shape[0]
     top = np.argsort(-size, kind="stable")[:SHOWN]

@@ -7,6 +7,7 @@ import numpy as np
 from onefit import _version
 from onefit.report.facts import Facts
 from onefit.report.figures import settings
+from onefit.scoring.careful import is_one_standard_error
 from onefit.uncertainty.headline import Headline
 
 __all__ = ["beside", "headline", "methods", "shares"]
@@ -79,7 +80,7 @@ def methods(facts: Facts) -> str:
     )  # fmt: skip
     name = getattr(search.criterion, "name", search.criterion)
     chosen = "the cross-validated score" if name == "cv" else f"the criterion {name}"
-    rule = ", by the one-standard-error rule" if search.rule == "one_se" else ""
+    rule = ", by the one-standard-error rule" if is_one_standard_error(search.refit) else ""
     machine = type(search.estimator).__name__
     how = "pooled" if search.aggregate == "pooled" else f"{search.aggregate} over the splits"
     splitter = repr(search.cv) if len(repr(search.cv)) < 100 else "given one by one"

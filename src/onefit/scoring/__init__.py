@@ -2,9 +2,11 @@
 
 :class:`Metric` defines a metric once, as a statistic of a row and a function of its mean; a search
 takes one as ``scoring``. :data:`ROW_METRICS` has those of scikit-learn that are of this kind.
+:func:`one_standard_error` chooses a simpler candidate than the best one, as ``refit`` of a search.
 """
 
+from onefit.scoring.careful import one_standard_error
 from onefit.scoring.metric import Metric, RowSums, Truth
 from onefit.scoring.metrics import ROW_METRICS
 
-__all__ = ["ROW_METRICS", "Metric", "RowSums", "Truth"]
+__all__ = ["ROW_METRICS", "Metric", "RowSums", "Truth", "one_standard_error"]

@@ -1,4 +1,4 @@
-"""From the scores of the splits to one number a candidate, and from the numbers to a winner."""
+"""From the scores of the splits to one number per candidate, its standard error and its rank."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from scipy.stats import rankdata
 
 Array = NDArray[Any]
 
-__all__ = ["AGGREGATES", "RULES", "aggregate", "one_standard_error", "rank", "standard_error"]
+__all__ = ["AGGREGATES", "aggregate", "rank", "standard_error"]
 
 AGGREGATES = ("mean", "weighted", "pooled", "median")
-RULES = ("best", "one_se")
 
 
 def aggregate(how: str, scores: Array, sizes: Array, pooled: Array | None = None) -> Array:
@@ -53,25 +52,3 @@ def rank(values: Array) -> Array:
         return np.ones(values.shape, dtype=np.int32)
     filled = np.where(np.isnan(values), -np.inf, values)
     return np.asarray(rankdata(-filled, method="min").astype(np.int32))
-
-
-def one_standard_error(values: Array, errors: Array, lams: Array, gammas: Array) -> int:
-    """The most regularised candidate within one standard error of the best.
-
-    Most regularised is: the largest lam, among equals the smallest gamma (the smoothest kernel; one
-    without gamma comes last), among equals the first candidate.
-
-    Parameters
-    ----------
-    values, errors : (C,) arrays
-        Scores, larger is better, and their standard errors.
-    lams, gammas : (C,) arrays
-    """
-    best = int(np.nanargmax(values))
-    if not np.isfinite(errors[best]):
-        raise ValueError(
-            "rule='one_se' needs a finite score on every split, and two splits at least; "
-            "use rule='best', or another splitter"
-        )
-    near = np.flatnonzero(values >= values[best] - errors[best])
-    return int(near[np.lexsort((near, gammas[near], -lams[near]))[0]])

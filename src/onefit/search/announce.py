@@ -1,4 +1,4 @@
-"""What a search is expected to take, told before it begins if that is long."""
+"""The expected duration of a search, announced before it begins if it is long."""
 
 from __future__ import annotations
 

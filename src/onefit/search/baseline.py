@@ -169,12 +169,12 @@ def training_quantiles(values: Array, s: Array, removed: Sequence[Array], level:
     return np.asarray((found[0] + found[1]) / 2.0)
 
 
-def baselines_of(machine: Any, scorer: Any, y: Any, s: Array, folds: Folds) -> list[Baseline]:
+def baselines_of(model: Any, scorer: Any, y: Any, s: Array, folds: Folds) -> list[Baseline]:
     """The baselines of a scorer, of which the one with the best score counts.
 
     Parameters
     ----------
-    machine : KernelMachine
+    model : KernelEstimator
         That knows targets and classes.
     scorer : callable
         Of scikit-learn or the caller's.
@@ -184,10 +184,10 @@ def baselines_of(machine: Any, scorer: Any, y: Any, s: Array, folds: Folds) -> l
     folds : Folds
     """
     s = np.asarray(s, dtype=float)
-    if is_classifier(machine):
-        return _of_classes(machine, scorer, y, s, folds)
-    name, constants, by_part = _constants(machine, scorer)
-    Y = machine.spec().coding.columns(machine._code_targets(y, np.float64))
+    if is_classifier(model):
+        return _of_classes(model, scorer, y, s, folds)
+    name, constants, by_part = _constants(model, scorer)
+    Y = model.spec().coding.columns(model._code_targets(y, np.float64))
     if len(constants) == 1:
         constants = constants * Y.shape[1]
 
@@ -196,11 +196,11 @@ def baselines_of(machine: Any, scorer: Any, y: Any, s: Array, folds: Folds) -> l
         return np.column_stack([constant(column, s, removed) for constant, column in pairs])
 
     values = _repeated(learnt, folds, by_part)
-    return [Baseline(name, look_up(machine, values), values)]
+    return [Baseline(name, look_up(model, values), values)]
 
 
-def _of_classes(machine: Any, scorer: Any, y: Any, s: Array, folds: Folds) -> list[Baseline]:
-    classes, func = machine.classes_, getattr(scorer, "_score_func", None)
+def _of_classes(model: Any, scorer: Any, y: Any, s: Array, folds: Folds) -> list[Baseline]:
+    classes, func = model.classes_, getattr(scorer, "_score_func", None)
     member = np.eye(len(classes))[np.searchsorted(classes, np.ravel(np.asarray(y)))]
     proper = func in OF_PROBABILITIES
     shares = _repeated(lambda removed: training_means(member, s, removed), folds, proper)
@@ -230,11 +230,11 @@ def _repeated(learnt: Callable[..., Array], folds: Folds, by_part: bool) -> Arra
     return np.repeat(learnt([np.empty(0, dtype=np.intp)]), folds.rows.size, axis=0)
 
 
-def _constants(machine: Any, scorer: Any) -> tuple[str, list[Constant], bool]:
+def _constants(model: Any, scorer: Any) -> tuple[str, list[Constant], bool]:
     """Name and constants of a regression, one for all columns or one each; whether by parts."""
-    func, levels = getattr(scorer, "_score_func", None), levels_of(machine)
+    func, levels = getattr(scorer, "_score_func", None), levels_of(model)
     own = func is None and hasattr(scorer, "_estimator") and len(levels) > 1
-    if own and machine.spec().loss.name == "expectile":
+    if own and model.spec().loss.name == "expectile":
         return "always the expectiles", [partial(_expectile, level=one) for one in levels], False
     if own or scorer is neg_pinball_loss:
         return _named(levels), [partial(training_quantiles, level=one) for one in levels], True

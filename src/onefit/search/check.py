@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.base import is_classifier
 from sklearn.metrics import get_scorer_names
 
 from onefit._validation import check_choice, suggest
 from onefit.estimators.accepted import check_accepted
-from onefit.scoring.aggregate import AGGREGATES, RULES
+from onefit.scoring.aggregate import AGGREGATES
+from onefit.scoring.careful import is_one_standard_error, one_standard_error
 from onefit.search.all_rows import all_rows_of
 from onefit.search.criterion import get_criterion
 from onefit.search.preprocess import is_wrapped
@@ -17,11 +17,10 @@ from onefit.search.race import racing
 
 __all__ = ["check_settings"]
 
-KEEP = ("best", "all", "none")
-
 
 def check_settings(search: Any) -> None:
     """Refuse parameters that are unknown or do not go together."""
+    _ = search._descent  # checks its own settings
     if not is_wrapped(search.estimator):
         check_accepted(search.estimator, "KernelSearchCV")
         if all_rows_of(search.method):
@@ -30,19 +29,18 @@ def check_settings(search: Any) -> None:
                 f"{type(search.estimator).__name__} has no steps, leave it out"
             )
     check_choice("aggregate", search.aggregate, AGGREGATES)
-    check_choice("rule", search.rule, RULES)
-    check_choice("keep_heldout", search.keep_heldout, KEEP)
     get_criterion(search.criterion)
     _check_scoring(search.scoring)
-    if search.rule == "one_se" and callable(search.refit):
-        raise ValueError("rule='one_se' and a callable refit both choose the winner; use one")
-    if racing(search.method) and (callable(search.refit) or search.criterion != "cv"):
+    if is_one_standard_error(search.refit) and search.criterion != "cv":
         raise ValueError(
-            "method='race' repairs the candidates with the best scores; it goes with "
-            "criterion='cv' and a refit that is not a function"
+            "refit=one_standard_error compares cross-validated scores; it needs criterion='cv'"
         )
-    if search.lam_per_target and is_classifier(search.estimator):
-        raise ValueError("lam_per_target=True is for regressors; a classifier has one lam")
+    own_choice = callable(search.refit) and search.refit is not one_standard_error
+    if racing(search.method) and (own_choice or search.criterion != "cv"):
+        raise ValueError(
+            "method='race' repairs the candidates with the best scores; it needs criterion='cv' "
+            "and a refit that is not a function (except one_standard_error)"
+        )
 
 
 def _check_scoring(scoring: Any) -> None:

@@ -5,7 +5,7 @@ kernel can fit a trend at a large lam and a detail at a small one. So a coarse g
 every local minimum on it is refined between its neighbours by Brent's bounded minimisation. All lam
 that are evaluated are candidates like any others, hence the winner is never worse than the grid's.
 
-How that is done without preparing a kernel twice, and what a journal keeps of it, is told in
+How that is done without preparing a kernel twice, and what a journal keeps of it, is described in
 onefit.search.explore.
 """
 
@@ -34,14 +34,14 @@ __all__ = ["CONTINUOUS", "Interval", "apart", "brackets", "coarse_to_fine", "exp
 #: what ``{"lam": "continuous"}`` stands for
 CONTINUOUS = "continuous"
 #: values of gamma that a descent may start from
-COARSE = 5
+MAX_START_GAMMAS = 5
 
 
 @dataclass(frozen=True)
 class Interval:
     """Values from ``low`` to ``high``, for ``param_grid={"lam": Interval(1e-8, 1e2)}``.
 
-    With ``search="gradient"`` gamma takes one too.
+    In a :class:`onefit.KernelGradientSearchCV` gamma takes one too.
 
     Parameters
     ----------
@@ -97,9 +97,9 @@ def _as_list(name: str, values: Any) -> Any:
         return values
     if name not in ("lam", "gamma"):
         raise ValueError(
-            f"param_grid has an Interval for {name!r}; only lam and, by search='gradient', gamma "
-            f"are searched continuously, give {name!r} a list of values or, with n_iter, a "
-            "distribution"
+            f"param_grid has an Interval for {name!r}; only lam and, in a "
+            f"KernelGradientSearchCV, gamma are searched continuously; give {name!r} a list of "
+            "values or, with n_iter, a distribution"
         )
     if values.per_feature and name == "lam":
         raise ValueError("there is one lam for all features; per_feature=True is for gamma")
@@ -126,18 +126,18 @@ def expand(
 
 def _coarse(name: str, interval: Any) -> list[Any]:
     if name == "gamma":
-        interval = replace(interval, points=min(interval.points, COARSE))
+        interval = replace(interval, points=min(interval.points, MAX_START_GAMMAS))
     found: list[Any] = interval.coarse()
     return found
 
 
 def apart(jobs: Iterable[Job]) -> list[Job]:
-    """The jobs, every machine with an interval in one of its own: it is refined while prepared."""
+    """The jobs, every model with an interval in one of its own: it is refined while prepared."""
     found = []
     for job in jobs:
-        others = tuple(machine for machine in job.machines if not machine.continuous)
+        others = tuple(model for model in job.models if not model.continuous)
         found += [Job(job.kernel, others)] if others else []
-        found += [Job(job.kernel, (one,)) for one in job.machines if one.continuous]
+        found += [Job(job.kernel, (one,)) for one in job.models if one.continuous]
     return found
 
 
@@ -147,11 +147,6 @@ def check(search: Any, metric: str | None) -> None:
         raise ValueError(
             "method='race' repairs a list of candidates, and an interval for lam has none; use "
             "method='exact' or 'limit', or give lam as a list"
-        )
-    if search.lam_per_target:
-        raise ValueError(
-            "lam_per_target=True takes each target's lam from a list, and an interval for lam "
-            "refines one score; give lam as a list"
         )
     if metric is None and search.criterion == "cv":
         raise ValueError(
@@ -196,7 +191,7 @@ def coarse_to_fine(
     Parameters
     ----------
     search : KernelSearchCV
-        With at least two numbers for gamma in its grid, ``n_iter=None`` and ``rule="best"``. It is
+        With at least two numbers for gamma in its grid, ``n_iter=None`` and ``refit=True``. It is
         cloned, not changed.
     X, y : rows and targets
     rounds : int, default=1
@@ -213,7 +208,8 @@ def coarse_to_fine(
     Examples
     --------
     >>> from sklearn.datasets import make_friedman1
-    >>> from onefit import KernelRegressor, KernelSearchCV, coarse_to_fine
+    >>> from onefit import KernelRegressor, KernelSearchCV
+    >>> from onefit.search import coarse_to_fine
     >>> X, y = make_friedman1(60, random_state=0)
     >>> grid = {"gamma": [0.01, 0.1, 1.0, 10.0], "lam": [1e-4, 1e-2]}
     >>> coarse = KernelSearchCV(KernelRegressor(), grid).fit(X, y)
@@ -221,11 +217,10 @@ def coarse_to_fine(
     >>> bool(fine.best_score_ > coarse.best_score_)
     True
     """
-    if search.n_iter is not None or search.keep_heldout == "none":
+    if search.n_iter is not None:
         raise ValueError(
-            "coarse_to_fine needs a search over a whole grid that keeps its splits with the "
-            f"winner, got n_iter={search.n_iter!r} and keep_heldout={search.keep_heldout!r}; use "
-            "n_iter=None and keep_heldout='best'"
+            f"coarse_to_fine needs a search over a whole grid, got n_iter={search.n_iter!r}; use "
+            "n_iter=None"
         )
     found = clone(search).fit(X, y, **fit_params)
     for _ in range(rounds):

@@ -1,6 +1,6 @@
 """The seam for criteria other than the cross-validated score.
 
-A criterion sees one machine (a problem on one kernel matrix), its lambdas and their held-out
+A criterion sees one model (a problem on one kernel matrix), its lambdas and their held-out
 values, and returns one number per lambda, the smaller the better, with a reason wherever it refused
 (+inf). A search then chooses by it, and reports it beside the scores as
 ``cv_results_["criterion"]``.
@@ -23,11 +23,11 @@ from onefit.problem import Problem
 
 Array = NDArray[Any]
 
-__all__ = ["CRITERIA", "Criterion", "get_criterion", "let_go"]
+__all__ = ["CRITERIA", "CriterionLike", "get_criterion", "release"]
 
 
 @runtime_checkable
-class Criterion(Protocol):
+class CriterionLike(Protocol):
     """What ``KernelSearchCV(criterion=...)`` takes; it must survive pickling.
 
     It may have a method ``check(problem)`` that refuses a problem which it does not fit, before
@@ -44,18 +44,18 @@ class Criterion(Protocol):
         ...
 
 
-def get_criterion(criterion: str | Criterion, keep: bool = False) -> Criterion | None:
+def get_criterion(criterion: str | CriterionLike, keep: bool = False) -> CriterionLike | None:
     """The criterion behind a name or an object; None stands for the cross-validated score.
 
     Parameters
     ----------
-    criterion : str or Criterion
+    criterion : str or CriterionLike
     keep : bool, default=False
         Whether a problem will be asked for one lambda after the other: what the criterion
         decomposed is kept then.
     """
-    found: Criterion | None
-    if isinstance(criterion, Criterion):
+    found: CriterionLike | None
+    if isinstance(criterion, CriterionLike):
         found = criterion if isinstance(criterion, Own) else _Guarded(criterion)
     else:
         check_choice("criterion", criterion, CRITERIA)
@@ -72,7 +72,7 @@ class _Guarded:
     The package's own criteria see to that themselves, lambda by lambda.
     """
 
-    criterion: Criterion
+    criterion: CriterionLike
 
     @property
     def name(self) -> str:
@@ -99,10 +99,10 @@ class _Keeping:
 
     Parameters
     ----------
-    criterion : Criterion
+    criterion : CriterionLike
     """
 
-    def __init__(self, criterion: Criterion) -> None:
+    def __init__(self, criterion: CriterionLike) -> None:
         self.criterion = criterion
         self.last: tuple[Problem | None, dict[str, Any]] = (None, {})
 
@@ -120,7 +120,7 @@ class _Keeping:
         return self.criterion.evaluate(replace(evidence, kept=kept))
 
 
-def let_go(criterion: Criterion | None) -> None:
-    """Have a criterion keep nothing any more: another kernel matrix is about to be made."""
+def release(criterion: CriterionLike | None) -> None:
+    """Release what a criterion keeps of a problem: another kernel matrix is about to be made."""
     if isinstance(criterion, _Keeping):
         criterion.last = (None, {})

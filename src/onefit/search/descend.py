@@ -24,7 +24,7 @@ from scipy.optimize import minimize
 
 from onefit._describe import describe
 from onefit._types import Array
-from onefit.search.grid import Job, Machine
+from onefit.search.grid import CandidateModel, Job
 from onefit.search.objective import ByGradient, Objective
 from onefit.search.resume import Runner
 from onefit.search.workers import Outcome
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Descent", "descend"]
 
-#: descents for each kind of machine with many parameters, and with one gamma; the relative gain of
+#: descents for each kind of model with many parameters, and with one gamma; the relative gain of
 #: a step that ends one (benchmarks/gradient.py)
-STARTS, ALONE, GAIN = 3, 1, 1e-4
+STARTS_OF_MANY_PARAMETERS, STARTS_OF_ONE_GAMMA, MIN_RELATIVE_GAIN = 3, 1, 1e-4
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,13 @@ def descend(
     descents: list[Descent] = []
     sample = run.task.sample
 
-    def follow(machine: Machine, ranges: dict[str, Any], start: dict[str, Any], usual: Any) -> Any:
+    def follow(
+        model: CandidateModel, ranges: dict[str, Any], start: dict[str, Any], usual: Any
+    ) -> Any:
         """Add a descent, and its end as a candidate."""
-        objective = Objective.of(machine, run.task, ranges, metric, how, usual)
+        objective = Objective.of(model, run.task, ranges, metric, how, usual)
         descents.append(_recalled(run, objective, start))
-        new = _moved(machine, descents[-1].end, len(candidates))
+        new = _moved(model, descents[-1].end, len(candidates))
         spec = new.spec
         kernel = spec.resolve_kernel(sample.X, spec.coding.weights(sample.Y, sample.s))
         jobs.append(Job(kernel, (new,)))
@@ -100,30 +102,30 @@ def descend(
         return candidates[-1]
 
     for group in _starts(setup, values, how.starts):
-        machine, index = group[0]
+        model, index = group[0]
         ranges, best = setup.ranges[index], candidates[index]
         single = _single(ranges)
-        usual = None if single is None else follow(machine, single, best, None)
-        for place, (machine, index) in enumerate(group):
+        usual = None if single is None else follow(model, single, best, None)
+        for place, (model, index) in enumerate(group):
             start = candidates[index] if place or usual is None else usual
-            follow(machine, ranges, start, usual)
+            follow(model, ranges, start, usual)
     return replace(setup, candidates=candidates, jobs=jobs), outcomes, descents
 
 
 def _single(ranges: dict[str, Any]) -> dict[str, Any] | None:
-    """One gamma for all columns in place of one for each."""
+    """One gamma for all columns instead of one for each."""
     gamma = ranges.get("gamma")
     if gamma is None or not gamma.per_feature:
         return None
     return ranges | {"gamma": replace(gamma, per_feature=False)}
 
 
-def _moved(machine: Machine, params: dict[str, Any], index: int) -> Machine:
-    """The machine with parameters found, as candidate ``index``."""
-    estimator = copy(machine.estimator)
+def _moved(model: CandidateModel, params: dict[str, Any], index: int) -> CandidateModel:
+    """The model with parameters found, as candidate ``index``."""
+    estimator = copy(model.estimator)
     for name, value in params.items():
         setattr(estimator, name, value)
-    return replace(machine, estimator=estimator, lams=(params["lam"],), indices=(index,))
+    return replace(model, estimator=estimator, lams=(params["lam"],), indices=(index,))
 
 
 def _recalled(run: Runner, objective: Objective, start: dict[str, Any]) -> Descent:
@@ -141,10 +143,12 @@ def _recalled(run: Runner, objective: Objective, start: dict[str, Any]) -> Desce
     return Descent({name: start.get(name, value) for name, value in end.items()}, end, **known)
 
 
-def _starts(setup: Setup, values: Array, most: int | None) -> list[list[tuple[Machine, int]]]:
-    """The best candidates of every kind of machine, each with a kernel of its own."""
-    of = {i: machine for job in setup.jobs for machine in job.machines for i in machine.indices}
-    groups: dict[str, dict[str, tuple[Machine, int]]] = {}
+def _starts(
+    setup: Setup, values: Array, most: int | None
+) -> list[list[tuple[CandidateModel, int]]]:
+    """The best candidates of every kind of model, each with a kernel of its own."""
+    of = {i: model for job in setup.jobs for model in job.models for i in model.indices}
+    groups: dict[str, dict[str, tuple[CandidateModel, int]]] = {}
     for index in np.argsort(-np.where(np.isfinite(values), values, -np.inf), kind="stable"):
         if index not in setup.ranges or not np.isfinite(values[index]):
             continue
@@ -153,7 +157,7 @@ def _starts(setup: Setup, values: Array, most: int | None) -> list[list[tuple[Ma
         kind = repr(sorted((k, repr(v)) for k, v in params.items() if k not in (varied, "lam")))
         group = groups.setdefault(kind, {})
         single = varied == "gamma" and not ranges["gamma"].per_feature
-        if len(group) < (most or (ALONE if single else STARTS)):
+        if len(group) < (most or (STARTS_OF_ONE_GAMMA if single else STARTS_OF_MANY_PARAMETERS)):
             group.setdefault(repr(params[varied]), (of[int(index)], int(index)))
     return [list(group.values()) for group in groups.values()]
 
@@ -181,7 +185,7 @@ def _down(objective: Objective, begin: Array) -> tuple[Array, dict[str, Any]]:
 
     found = minimize(
         scaled, begin[free], jac=True, method="L-BFGS-B", bounds=objective.bounds(),
-        options={"maxiter": objective.how.steps, "ftol": GAIN},
+        options={"maxiter": objective.how.steps, "ftol": MIN_RELATIVE_GAIN},
     )  # fmt: skip
     return best[1], {
         "first": judged[0], "last": best[0], "steps": len(judged),

@@ -18,7 +18,7 @@ from typing import Any
 
 from onefit._types import Array
 from onefit.heldout import HeldOut
-from onefit.search.inputs import Given
+from onefit.search.inputs import FitInputs
 from onefit.search.scorers import Scoring
 from onefit.search.workers import Outcome
 
@@ -55,8 +55,8 @@ class Evaluated(ABC):
     Attributes
     ----------
     setup : object
-        Candidates, their lams, gammas and specs: :class:`onefit.search.grid.Planned`, or what has
-        the same attributes.
+        Candidates, their lams, gammas and specs: :class:`onefit.search.grid.PlannedSearch`, or what
+        has the same attributes.
     outcomes : list of Outcome
     sizes : (k,) array
         Test rows of each split.
@@ -78,11 +78,6 @@ class Evaluated(ABC):
         return None
 
     @property
-    def values_at_hand(self) -> bool:
-        """Whether held-out values are known without another pass over the rows."""
-        return self.scoring is not None
-
-    @property
     def not_kept(self) -> str:
         """Why there are no held-out values of the winner; empty if there are."""
         return ""
@@ -95,8 +90,12 @@ class Evaluated(ABC):
     def held_out(self, index: int) -> HeldOut:
         """The held-out values of a candidate, with targets and weights."""
 
+    def heldouts(self) -> list[HeldOut]:
+        """Those of every candidate; empty if these are not kept."""
+        return []
+
     @abstractmethod
-    def judged_by(self, index: int, held: HeldOut) -> tuple[Given, Scoring]:
+    def judged_by(self, index: int, held: HeldOut) -> tuple[FitInputs, Scoring]:
         """What a headline of held-out values is made from."""
 
     def compared(self, fitted: dict[str, Any], metric: Any) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Refine lam where it has an interval, while the kernel is prepared.
 
-A machine with an interval is a job of its own: kernel matrix, preparation (the eigendecomposition
+A model with an interval is a job of its own: kernel matrix, preparation (the eigendecomposition
 of method "eigen") and coarse grid first, then Brent's bounded minimisation around every local
 minimum of the grid, on the same preparation: a method is prepared once and serves any lam. Criteria
 keep what they decomposed, too.
@@ -29,7 +29,7 @@ from onefit.scoring.aggregate import aggregate
 from onefit.search.continuous import brackets
 from onefit.search.grid import Job
 from onefit.search.resume import Run
-from onefit.search.workers import Crew, Outcome, Task, run_job, run_machine
+from onefit.search.workers import Outcome, Task, WorkerPlan, run_job, run_model
 
 if TYPE_CHECKING:
     from onefit.search.setup import Setup
@@ -41,7 +41,7 @@ Path = list[tuple[float, Outcome]]
 __all__ = ["Explorer"]
 
 #: width, in log lam, to which a minimum is found, and the most evaluations spent on one
-WIDTH, EVALUATIONS = 1e-2, 20
+LOG_LAM_TOLERANCE, MAX_EVALUATIONS_PER_MINIMUM = 1e-2, 20
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Explorer:
     Parameters
     ----------
     task : Task
-    crew : Crew
+    worker_plan : WorkerPlan
     metric : str or None
         The score to refine, unless the task has a criterion.
     run : callable
@@ -61,7 +61,7 @@ class Explorer:
     """
 
     task: Task
-    crew: Crew
+    worker_plan: WorkerPlan
     metric: str | None
     run: Run
     journalled: bool
@@ -69,11 +69,11 @@ class Explorer:
 
     def __call__(self, jobs: list[Job]) -> Iterator[tuple[int, list[Outcome]]]:
         """Yield (place, outcomes) of every job's coarse grid once it is refined."""
-        if self.crew.workers == 1:
+        if self.worker_plan.workers == 1:
             yield from self._in_turn(jobs)
             return
         known = dict(self.run(jobs)) if self.journalled else {}
-        parallel = Parallel(n_jobs=self.crew.workers)
+        parallel = Parallel(n_jobs=self.worker_plan.workers)
         found = parallel(
             delayed(_explore)(self.task, job, self.metric, known.get(i))
             for i, job in enumerate(jobs)
@@ -95,20 +95,20 @@ class Explorer:
         candidates, outcomes, jobs = list(setup.candidates), list(outcomes), []
         for job in setup.jobs:
             new = []
-            for lam, outcome in self.paths[job.machines[0].indices]:
+            for lam, outcome in self.paths[job.models[0].indices]:
                 new.append((lam, len(candidates)))
                 outcomes.append(replace(outcome, indices=(len(candidates),)))
-                candidates.append(candidates[job.machines[0].indices[0]] | {"lam": lam})
+                candidates.append(candidates[job.models[0].indices[0]] | {"lam": lam})
             jobs.append(_extended(job, new) if new else job)
         return replace(setup, candidates=candidates, jobs=jobs), outcomes
 
 
 def _extended(job: Job, new: list[tuple[float, int]]) -> Job:
-    """The job of one machine with further lams, descending again."""
-    (machine,) = job.machines
-    both = sorted([*zip(machine.lams, machine.indices, strict=True), *new], key=lambda p: -p[0])
+    """The job of one model with further lams, descending again."""
+    (model,) = job.models
+    both = sorted([*zip(model.lams, model.indices, strict=True), *new], key=lambda p: -p[0])
     lams, indices = zip(*both, strict=True)
-    return replace(job, machines=(replace(machine, lams=lams, indices=indices),))
+    return replace(job, models=(replace(model, lams=lams, indices=indices),))
 
 
 def _explore(
@@ -122,8 +122,8 @@ def _explore(
 
 def _refine(task: Task, job: Job, outcome: Outcome, metric: str | None) -> Path:
     """Every lambda evaluated between the neighbours of the local minima, and its outcome."""
-    machine, path = job.machines[0], Path()
-    if not machine.continuous:
+    model, path = job.models[0], Path()
+    if not model.continuous:
         return path
     values = _objective(task, outcome, metric)
     largest = float(np.max(values, where=np.isfinite(values), initial=-np.inf))
@@ -134,25 +134,25 @@ def _refine(task: Task, job: Job, outcome: Outcome, metric: str | None) -> Path:
         value = float(_objective(task, path[-1][1], metric)[0])
         return value if math.isfinite(value) else largest
 
-    for low, high in brackets(np.array(machine.lams), values):
+    for low, high in brackets(np.array(model.lams), values):
         minimize_scalar(
             objective,
             bounds=(math.log(low), math.log(high)),
             method="bounded",
-            options={"xatol": WIDTH, "maxiter": EVALUATIONS},
+            options={"xatol": LOG_LAM_TOLERANCE, "maxiter": MAX_EVALUATIONS_PER_MINIMUM},
         )
     return path
 
 
 def _evaluate(task: Task, job: Job, lam: float) -> Outcome:
-    """A job's machine at one more lambda."""
-    (machine,) = job.machines
-    alone = replace(machine, lams=(lam,), indices=(0,))
-    assert isinstance(machine.method, _Kept)
-    if machine.method.problem is None:  # the coarse grid came from a journal
-        (outcome,) = run_job(task, replace(job, machines=(alone,)))
+    """A job's model at one more lambda."""
+    (model,) = job.models
+    alone = replace(model, lams=(lam,), indices=(0,))
+    assert isinstance(model.method, _Kept)
+    if model.method.problem is None:  # the coarse grid came from a journal
+        (outcome,) = run_job(task, replace(job, models=(alone,)))
         return outcome
-    return run_machine(task, job, alone, machine.method.problem, 0.0)
+    return run_model(task, job, alone, model.method.problem, 0.0)
 
 
 def _objective(task: Task, outcome: Outcome, metric: str | None) -> Array:
@@ -167,12 +167,12 @@ def _objective(task: Task, outcome: Outcome, metric: str | None) -> Array:
 
 
 def _keeping(job: Job) -> Job:
-    """The job, its machine keeping what it was prepared with if it is to be refined."""
-    first = job.machines[0]
+    """The job, its model keeping what it was prepared with if it is to be refined."""
+    first = job.models[0]
     if not first.continuous:
         return job
     assert first.method is not None
-    return replace(job, machines=(replace(first, method=_Kept(first.method)),))
+    return replace(job, models=(replace(first, method=_Kept(first.method)),))
 
 
 class _Kept(HeldOutMethod):

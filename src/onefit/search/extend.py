@@ -1,7 +1,7 @@
 """Grids that grow: where the best candidate lies at the end of a list, further values are tried.
 
 A winner at the smallest or the largest gamma or lam of its list says that the list ends too early.
-If it is better than the best candidate with another value by ``MIN_GAIN`` standard errors of its
+If it is better than the best candidate with another value by ``MIN_GAIN_IN_STANDARD_ERRORS`` of its
 score, the part of the grid that holds it gets further values on that side, evenly in the logarithm
 with the spacing that the list has there, and the search is run again. Its journal has the finished
 kernels and lams, so that only the new values cost anything. This ends when the winner lies inside,
@@ -18,19 +18,21 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from onefit.kernels import resolve_kernel
+from onefit.linalg.arrays import to_host
 
 __all__ = ["edge_reasons", "extended_grid", "fit_growing", "lam_limits", "winner_edges"]
 
 #: rounds of growth, and values that a round adds to a list
 MAX_ROUNDS, NEW_VALUES = 4, {"gamma": 2, "lam": 3}
 #: standard errors of its score by which a winner at an end is better than without that end
-MIN_GAIN = 0.1
+MIN_GAIN_IN_STANDARD_ERRORS = 0.1
 #: least and largest ratio of new neighbours
 MIN_RATIO, MAX_RATIO = 1.5, 10.0
 #: the smallest lam is this many units of rounding; the largest is this many times the diagonal
-LAM_ROUNDINGS, LARGEST_LAM = 16.0, 10.0
+MIN_LAM_IN_ROUNDINGS, MAX_LAM_IN_DIAGONALS = 16.0, 10.0
 
 
 def winner_edges(search: Any, names: Sequence[str] = ("gamma", "lam")) -> dict[str, int]:
@@ -93,13 +95,12 @@ def extended_grid(
 def lam_limits(search: Any, X: Any) -> tuple[float, float]:
     """The lams between rounding and a constant prediction, for the kernel of the winner."""
     best, estimator = search.best_params_, search.estimator
-    shape = {name: best.get(name, getattr(estimator, name)) for name in ("degree", "coef0")}
-    kernel = resolve_kernel(
-        best.get("kernel", estimator.kernel), X, best.get("gamma", estimator.gamma), **shape
-    )
-    size = float(np.mean(kernel.diag(X), dtype=np.float64))
+    winner = clone(estimator).set_params(**best)
+    kernel = resolve_kernel(winner.kernel, X, winner.gamma)
+    size = float(np.mean(to_host(kernel.diag(X)), dtype=np.float64))
     size = (size if size > 0.0 else 1.0) * (X.shape[0] if estimator.scaling == "total" else 1)
-    return LAM_ROUNDINGS * float(np.finfo(np.float64).eps) * size, LARGEST_LAM * size
+    rounding = float(np.finfo(np.float64).eps)
+    return MIN_LAM_IN_ROUNDINGS * rounding * size, MAX_LAM_IN_DIAGONALS * size
 
 
 def fit_growing(
@@ -159,13 +160,13 @@ def _fit_growing(
             break
         grown |= set(edges)
         search.set_params(param_grid=longer).fit(X, y, **params)
-    told = []
+    notes = []
     if grown:
-        told.append(
+        notes.append(
             f"the grid of {' and '.join(sorted(grown))} was extended, because the best candidate "
             "was at its end"
         )
-    return told + edge_reasons(search, names)
+    return notes + edge_reasons(search, names)
 
 
 def edge_reasons(search: Any, names: Sequence[str] = ("gamma", "lam")) -> list[str]:
@@ -187,7 +188,7 @@ def _steep_edges(search: Any, names: Sequence[str]) -> dict[str, int]:
         others = [i for i, one in enumerate(search.cv_results_["params"])
                   if one.get(name) != best[name]]  # fmt: skip
         gain = values[search.best_index_] - np.nanmax(values[others], initial=-np.inf)
-        if gain > MIN_GAIN * error:
+        if gain > MIN_GAIN_IN_STANDARD_ERRORS * error:
             steep[name] = side
     return steep
 

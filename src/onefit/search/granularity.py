@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from onefit.criteria.granularity import Granularity, granularity, granularity_for
-from onefit.search.grid import Job, Machine
+from onefit.search.grid import CandidateModel, Job
 from onefit.search.rows import Sample
 from onefit.search.setup import set_up
 
@@ -26,13 +26,13 @@ def search_granularity(
     """Folds t and order r for the wanted accuracy at every candidate of a search.
 
     The lams are those of its grid (the lower end of an Interval), kappa is the largest K(x, x) of
-    the rows under any of its kernels, delta that of its machines. Nothing is fitted. A warning is
+    the rows under any of its kernels, delta that of its models. Nothing is fitted. A warning is
     given, and ``capped`` is True, where so many folds are asked for that leave-one-out must do.
 
     Parameters
     ----------
     search : KernelSearchCV
-        Of machines with loss "smoothed_hinge"; its own ``method`` does not matter.
+        Of models with loss "smoothed_hinge"; its own ``method`` does not matter.
     X, y : rows and labels
     accuracy : float, default=0.1
         Greater than delta / 2.
@@ -49,9 +49,10 @@ def search_granularity(
     >>> from sklearn.model_selection import KFold
     >>> from onefit import KernelClassifier, KernelSearchCV
     >>> from onefit.heldout import Influence
+    >>> from onefit.losses import SmoothedHinge
     >>> X, y = make_classification(60, random_state=0)
-    >>> machine = KernelClassifier(loss="smoothed_hinge", delta=0.01, fit_intercept=False)
-    >>> search = KernelSearchCV(machine, {"gamma": [0.01, 0.1], "lam": [0.125, 0.5, 2.0]})
+    >>> model = KernelClassifier(loss=SmoothedHinge(0.01), fit_intercept=False)
+    >>> search = KernelSearchCV(model, {"gamma": [0.01, 0.1], "lam": [0.125, 0.5, 2.0]})
     >>> found = search_granularity(search, X, y, accuracy=0.1)
     >>> found.folds, found.order, found.lam, found.capped
     (11, 9, 0.125, False)
@@ -67,25 +68,25 @@ def search_granularity(
 
 
 def _settings(jobs: list[Job], sample: Sample) -> Iterator[tuple[float, float, float]]:
-    """The smallest lam, delta and kappa of every machine."""
+    """The smallest lam, delta and kappa of every model."""
     kept = sample.s > 0
     for job in jobs:
         kappa = float(job.kernel.diag(sample.X)[kept].max())
-        for machine in job.machines:
-            yield _mean_lam(machine, sample), _delta(machine), kappa
+        for model in job.models:
+            yield _mean_lam(model, sample), _delta(model), kappa
 
 
-def _delta(machine: Machine) -> float:
-    loss = machine.spec.loss
+def _delta(model: CandidateModel) -> float:
+    loss = model.spec.loss
     if loss.name != "smoothed_hinge":
         raise ValueError(
-            f"search_granularity is for machines with loss='smoothed_hinge', and the search has "
+            f"search_granularity is for models with loss='smoothed_hinge', and the search has "
             f"one with {loss!r}; equation 6 is about the corner of the hinge. Choose cv yourself"
         )
     return float(loss.delta)  # type: ignore[attr-defined]
 
 
-def _mean_lam(machine: Machine, sample: Sample) -> float:
+def _mean_lam(model: CandidateModel, sample: Sample) -> float:
     """The smallest lam in mean scaling."""
-    total = machine.estimator.scaling == "total"
-    return min(machine.lams) / (float(sample.s.sum()) if total else 1.0)
+    total = model.estimator.scaling == "total"
+    return min(model.lams) / (float(sample.s.sum()) if total else 1.0)

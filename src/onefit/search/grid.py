@@ -1,7 +1,7 @@
 """Candidates, and what they share.
 
 A grid of parameters is a list of candidates, in scikit-learn's order. Candidates that differ in lam
-alone are one *machine*: its lams share one preparation. Machines with one kernel are one *job*:
+alone are one *model*: its lams share one preparation. Models with one kernel are one *job*:
 they share one kernel matrix, whatever their losses, thresholds, scalings and intercepts.
 """
 
@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from onefit._validation import suggest
-from onefit.estimators.unused import DECIDING, decisions_of, useless, warn_of_unused
+from onefit.estimators.components import NAMED
+from onefit.estimators.unused import unused_gamma, warn_of_unused
 from onefit.heldout import HeldOutMethod
 from onefit.kernels import Kernel
 from onefit.search.random import parts, settings
@@ -38,16 +39,25 @@ CONVERSIONS = {
     ),
 }
 
-__all__ = ["Drawn", "Job", "Machine", "Planned", "candidates", "jobs", "jobs_by", "machines"]
+__all__ = [
+    "CandidateModel",
+    "Drawn",
+    "Job",
+    "PlannedSearch",
+    "candidate_models",
+    "candidates",
+    "jobs",
+    "jobs_by",
+]
 
 
 @dataclass(frozen=True)
-class Machine:
+class CandidateModel:
     """Candidates that differ in lam alone.
 
     Attributes
     ----------
-    estimator : KernelMachine
+    estimator : KernelEstimator
         With every parameter but lam set.
     lams : tuple of float
         Descending, so that a solver may start each from the one before.
@@ -74,10 +84,10 @@ class Machine:
 
 @dataclass(frozen=True)
 class Job:
-    """Machines that share a kernel matrix, or the features that stand for it."""
+    """Models that share a kernel matrix, or the features that stand for it."""
 
     kernel: Kernel
-    machines: tuple[Machine, ...]
+    models: tuple[CandidateModel, ...]
     tiled: bool = False
 
 
@@ -89,50 +99,50 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Planned:
+class PlannedSearch:
     """The candidates of a search, and the jobs that evaluate them.
 
     Attributes
     ----------
     candidates : list of dict
-    machine : estimator
+    model : estimator
         The first of them, which knows columns, classes and targets; it stands for all in scoring.
     jobs : list of Job
         With their methods.
     choices : list of Choice
-        What a cost model chose, one per machine in the order of the jobs.
+        What a cost model chose, one per model in the order of the jobs.
     """
 
     candidates: list[dict[str, Any]] = field(repr=False)
-    machine: Any
+    model: Any
     jobs: list[Job] = field(repr=False)
     choices: list[Any]
 
     @property
     def continuous(self) -> bool:
-        """Whether any machine's lams are to be refined."""
-        return any(machine.continuous for job in self.jobs for machine in job.machines)
+        """Whether any model's lams are to be refined."""
+        return any(model.continuous for job in self.jobs for model in job.models)
 
     @property
     def plain(self) -> bool:
-        """Whether held-out values of every machine have the columns of the targets."""
-        return all(one.spec.coding.columns_are_targets for job in self.jobs for one in job.machines)
+        """Whether held-out values of every model have the columns of the targets."""
+        return all(one.spec.coding.columns_are_targets for job in self.jobs for one in job.models)
 
-    def machine_of(self, index: int) -> Any:
+    def model_of(self, index: int) -> Any:
         """The estimator of a candidate, for the same rows and targets."""
-        return self.machine._with_params(**clone(self.candidates[index], safe=False))
+        return self.model._with_params(**clone(self.candidates[index], safe=False))
 
     def spec_of(self, index: int) -> Spec:
         """The spec of a candidate, but for lam."""
-        machines = (machine for job in self.jobs for machine in job.machines)
-        return next(machine.spec for machine in machines if index in machine.indices)
+        models = (model for job in self.jobs for model in job.models)
+        return next(model.spec for model in models if index in model.indices)
 
     @cached_property
     def lams(self) -> Array:
         """The lam of every candidate."""
         lams = np.empty(len(self.candidates))
-        for machine in (machine for job in self.jobs for machine in job.machines):
-            lams[list(machine.indices)] = machine.lams
+        for model in (model for job in self.jobs for model in job.models):
+            lams[list(model.indices)] = model.lams
         return lams
 
     @cached_property
@@ -140,8 +150,8 @@ class Planned:
         """The gamma of every candidate, the mean of several; infinite for kernels without one."""
         gammas = np.empty(len(self.candidates))
         for job in self.jobs:
-            for machine in job.machines:
-                gammas[list(machine.indices)] = np.mean(getattr(job.kernel, "gamma", np.inf))
+            for model in job.models:
+                gammas[list(model.indices)] = np.mean(getattr(job.kernel, "gamma", np.inf))
         return gammas
 
 
@@ -162,8 +172,9 @@ def candidates(
     if not found:
         raise ValueError(f"param_grid={param_grid!r} holds no candidate at all; use {{}} for one")
     known = estimator.get_params(deep=True)
+    nested = tuple(f"{name}__" for name in NAMED if name in known)  # checked with its object
     for name in dict.fromkeys(name for candidate in found for name in candidate):
-        if name not in known:
+        if name not in known and not name.startswith(nested):
             hint = CONVERSIONS.get(name) or suggest(name, known)
             raise ValueError(
                 f"param_grid names {name!r}, which {type(estimator).__name__} does not have{hint}"
@@ -174,55 +185,54 @@ def candidates(
 
 
 def _check_useful(estimator: Any, part: Mapping[str, Any]) -> None:
-    """Refuse a parameter that does nothing with any kernel, loss, ... of a part of the grid."""
-    choices = decisions_of(estimator)
-    choices |= {name: part[name] for name in DECIDING if name in part}
-    if not all(isinstance(one, (list, tuple, np.ndarray)) for one in choices.values()):
-        return  # drawn from something that is no list
-    for name in part:
-        why = useless(name, choices)
-        if why:
-            raise ValueError(f"param_grid names {name!r}, but {why}; take it out of the grid")
-    fixed = copy(estimator)
-    for name in part:  # what the grid sets is not at the mercy of the estimator
-        vars(fixed).pop(name, None)
-    warn_of_unused(fixed, choices, level=8)
+    """Refuse or warn of a gamma that does nothing with any kernel of a part of the grid."""
+    given = part.get("kernel", [estimator.kernel])
+    nested = any(name.startswith("kernel__") for name in part)
+    if nested or not isinstance(given, (list, tuple, np.ndarray)):
+        return  # not known yet
+    kernels = list(given)
+    if "gamma" not in part:
+        warn_of_unused(estimator, kernels, level=8)
+        return
+    why = unused_gamma(kernels)
+    if why:
+        raise ValueError(f"param_grid names 'gamma', but {why}; take it out of the grid")
 
 
-def machines(estimator: Any, found: Sequence[dict[str, Any]]) -> list[Machine]:
+def candidate_models(estimator: Any, found: Sequence[dict[str, Any]]) -> list[CandidateModel]:
     """Group candidates by everything but lam, every value checked."""
     groups: dict[Hashable, list[int]] = {}
     for index, candidate in enumerate(found):
         key = frozenset((k, _hashable(v)) for k, v in candidate.items() if k != "lam")
         groups.setdefault(key, []).append(index)
     fresh = clone(estimator)
-    return [_machine(fresh, found, indices) for indices in groups.values()]
+    return [_model(fresh, found, indices) for indices in groups.values()]
 
 
-def _machine(fresh: Any, found: Sequence[dict[str, Any]], indices: list[int]) -> Machine:
+def _model(fresh: Any, found: Sequence[dict[str, Any]], indices: list[int]) -> CandidateModel:
     lams = np.empty(len(indices))
-    machine = _set(fresh, clone(found[indices[0]], safe=False))
+    model = _set(fresh, clone(found[indices[0]], safe=False))
     for place, index in enumerate(indices):
-        machine.lam = found[index].get("lam", fresh.lam)
-        machine._check_parameters()
-        lams[place] = machine.lam
-    machine.spec()  # refuses what a loss does not know
+        model.lam = found[index].get("lam", fresh.lam)
+        model._check_parameters()
+        lams[place] = model.lam
+    model.spec()  # refuses what a loss does not know
     order = np.argsort(-lams, kind="stable")
-    return Machine(machine, tuple(lams[order].tolist()), tuple(indices[i] for i in order))
+    return CandidateModel(model, tuple(lams[order].tolist()), tuple(indices[i] for i in order))
 
 
 def _set(fresh: Any, params: dict[str, Any]) -> Any:
-    """A machine with these parameters, whose names are known."""
+    """A model with these parameters, whose names are known."""
+    model = copy(fresh)
     if any("__" in name for name in params):
-        return clone(fresh).set_params(**params)
-    machine = copy(fresh)
+        return model.set_params(**params)
     for name, value in params.items():
-        setattr(machine, name, value)
-    return machine
+        setattr(model, name, value)
+    return model
 
 
-def jobs(found: Iterable[Machine], X: Any, Y: Array, s: Array) -> list[Job]:
-    """Group machines by features and kernel, resolved on rows X, targets Y and weights s."""
+def jobs(found: Iterable[CandidateModel], X: Any, Y: Array, s: Array) -> list[Job]:
+    """Group models by features and kernel, resolved on rows X, targets Y and weights s."""
 
     def resolve(spec: Spec) -> Kernel:
         return spec.resolve_kernel(X, spec.coding.weights(Y, s))
@@ -230,14 +240,14 @@ def jobs(found: Iterable[Machine], X: Any, Y: Array, s: Array) -> list[Job]:
     return jobs_by(found, resolve)
 
 
-def jobs_by(found: Iterable[Machine], resolve: Callable[[Spec], Kernel]) -> list[Job]:
-    """Group machines by features and kernel, which ``resolve`` makes from a spec."""
-    groups: dict[Hashable, tuple[Kernel, list[Machine]]] = {}
-    for machine in found:
-        spec = machine.spec
+def jobs_by(found: Iterable[CandidateModel], resolve: Callable[[Spec], Kernel]) -> list[Job]:
+    """Group models by features and kernel, which ``resolve`` makes from a spec."""
+    groups: dict[Hashable, tuple[Kernel, list[CandidateModel]]] = {}
+    for model in found:
+        spec = model.spec
         kernel = resolve(spec)
         key = _hashable(kernel), spec.approximation and spec.approximation.key
-        groups.setdefault(key, (kernel, []))[1].append(machine)
+        groups.setdefault(key, (kernel, []))[1].append(model)
     return [Job(kernel, tuple(group)) for kernel, group in groups.values()]
 
 

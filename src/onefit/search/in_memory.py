@@ -16,21 +16,20 @@ from sklearn.utils import indexable
 
 from onefit._types import Array
 from onefit.callbacks import callbacks_of
+from onefit.config import get_config
 from onefit.estimators.device import HostData, model_to_host
 from onefit.estimators.unused import UnusedParameterWarning
 from onefit.heldout import HeldOut
 from onefit.plan import spread
-from onefit.scoring import ROW_METRICS
+from onefit.scoring import ROW_METRICS, one_standard_error
 from onefit.search import continuous
-from onefit.search.criterion import get_criterion, let_go
+from onefit.search.criterion import get_criterion, release
 from onefit.search.descend import Descent, descend
 from onefit.search.evaluation import Evaluated, SearchRows
 from onefit.search.explore import Explorer
 from onefit.search.grid import Job
-from onefit.search.inputs import Given, only_weight, route
+from onefit.search.inputs import FitInputs, only_weight, route
 from onefit.search.intervals import interval_columns, supports
-from onefit.search.objective import by_gradient
-from onefit.search.per_target import fit_targets
 from onefit.search.race import prove, race, racing
 from onefit.search.results import Results, heldout_of, tabulate
 from onefit.search.resume import Run, Runner, fingerprint, make_runner
@@ -58,7 +57,7 @@ class RowsInMemory(SearchRows):
         self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any, metric: Any
     ) -> None:
         self.search = search
-        self.host = host = HostData.of(search.device, X, y, params)
+        self.host = host = HostData.of(get_config()["device"], X, y, params)
         self.X, self.y = indexable(host.X, host.y)
         routed = route(search, scorers, host.params)
         self.weight = only_weight(routed.estimator.fit)
@@ -74,7 +73,7 @@ class RowsInMemory(SearchRows):
         self.setup = setup
         score_params = routed.scorer.score
         self.task = make_task(search, setup, scorers, self.X, self.y, score_params, metric)
-        self.given = Given(
+        self.given = FitInputs(
             scorers, self.X, self.y, self.weight, score_params, self.groups is not None
         )
         self.names = self.task.scoring.names
@@ -97,8 +96,8 @@ class RowsInMemory(SearchRows):
         """Run one job per kernel; then repair, descend or refine, if the search asks for that."""
         search, setup, task = self.search, self.setup, self.task
         about = partial(fingerprint, search, self.X, self.y, self.weight, setup, metric)
-        run = make_runner(search.journal, about, task, setup.crew)
-        explorer = Explorer(task, setup.crew, metric, run, search.journal is not None)
+        run = make_runner(search.journal, about, task, setup.worker_plan)
+        explorer = Explorer(task, setup.worker_plan, metric, run, search.journal is not None)
         outcomes = _run(search, setup, explorer if setup.continuous else run, context)
         setup, outcomes = setup.tried(outcomes)
         attributes = {"folds_": setup.folds, "groups_": self.groups}
@@ -109,7 +108,7 @@ class RowsInMemory(SearchRows):
             attributes["descents_"] = descents
         if setup.continuous:
             setup, outcomes = explorer.extend(setup, outcomes)
-        let_go(task.criterion)  # the winner's fit needs the memory
+        release(task.criterion)  # the winner's fit needs the memory
         sizes = np.diff(setup.folds.offsets)
         grouped = self.given.grouped
         return EvaluatedInMemory(
@@ -132,13 +131,13 @@ class EvaluatedInMemory(Evaluated):
     Attributes
     ----------
     task : Task
-    given : Given
+    given : FitInputs
     fit_all : callable
         Fits the winner to all rows.
     """
 
     task: Task = field(repr=False)
-    given: Given = field(repr=False)
+    given: FitInputs = field(repr=False)
     fit_all: Any = field(repr=False)
 
     @property
@@ -153,7 +152,10 @@ class EvaluatedInMemory(Evaluated):
         known = self.setup.spec_of(index).coding.decoders
         return replace(held, targets=self.given.y, sample_weight=self.given.weight, **known)
 
-    def judged_by(self, index: int, held: HeldOut) -> tuple[Given, Scoring]:
+    def heldouts(self) -> list[HeldOut]:
+        return [self.held_out(i) for i in range(len(self.setup.candidates))]
+
+    def judged_by(self, index: int, held: HeldOut) -> tuple[FitInputs, Scoring]:
         return self.given, self.task.scoring
 
     def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
@@ -166,25 +168,14 @@ def make_task(
 ) -> Task:
     """What the workers need, every scorer tried once."""
     build = partial(
-        build_scoring, scorers, setup.machine, X, y, params, setup.folds, plain=setup.plain
+        build_scoring, scorers, setup.model, X, y, params, setup.folds, plain=setup.plain
     )
     pooled = None
     if search.aggregate == "pooled":
         pooled = build(pooled=True)
     scoring = build(undefined=pooled is not None)
-    per_target = None
-    if search.lam_per_target:
-        if metric not in scoring.fast:
-            known = ", ".join(
-                func.__name__ for func, one in ROW_METRICS.items() if one.task == "regression"
-            )
-            raise ValueError(
-                f"lam_per_target=True needs a metric with a score for each target ({known}), "
-                f"not scoring={search.scoring!r}"
-            )
-        per_target = metric
     criterion = get_criterion(search.criterion, keep=setup.continuous)
-    return Task(setup.sample, scoring, pooled, search.aggregate, per_target, criterion)
+    return Task(setup.sample, scoring, pooled, search.aggregate, criterion)
 
 
 def _run(search: Any, setup: Setup, run: Run, context: Any) -> list[Outcome]:
@@ -202,7 +193,7 @@ def _run(search: Any, setup: Setup, run: Run, context: Any) -> list[Outcome]:
         print(
             f"{len(setup.candidates)} candidates on {len(jobs)} kernels, "
             f"{len(setup.folds)} splits, "
-            f"{setup.crew.workers} workers with {setup.crew.threads} threads"
+            f"{setup.worker_plan.workers} workers with {setup.worker_plan.threads} threads"
         )
     outcomes: list[Outcome] = []
     with ended(run(jobs)) as found_so_far:
@@ -246,7 +237,9 @@ def _race(
     if search._deadline is not None and search._deadline.left <= search._deadline.reserve:
         return outcomes  # those of the limit, flagged as not exact
     if how.proven:
-        return prove(setup.jobs, outcomes, totals, repair, task, metric, search.rule)
+        return prove(
+            setup.jobs, outcomes, totals, repair, task, metric, search.refit is one_standard_error
+        )
     return race(setup.jobs, outcomes, totals, repair)
 
 
@@ -254,8 +247,7 @@ def _descend(
     search: Any, setup: Setup, task: Task, run: Runner, outcomes: list[Outcome], metric: Any
 ) -> tuple[Setup, list[Outcome], list[Descent]]:
     """Further candidates, at the ends of descents from the best ones."""
-    how = by_gradient(search.search)
-    assert how is not None
+    how = search._descent
     results = _tabulated(search, setup, task, outcomes)
     return descend(setup, run, outcomes, values_of(results, metric), metric, how)
 
@@ -273,13 +265,10 @@ def fit_winner(
     task.call_on_fit_task_begin(estimator=search, X=X, y=y)
     start = time.perf_counter()
     best = clone(search.estimator).set_params(**clone(fitted["best_params_"], safe=False))
-    if search.lam_per_target:
-        fit_targets(best, fitted["best_lam_"], X, y, params["sample_weight"])
-    else:
-        with warnings.catch_warnings():
-            # a grid may pair a kernel with parameters of another, which the winner has too
-            warnings.simplefilter("ignore", UnusedParameterWarning)
-            best.fit(X, y, **params)
+    with warnings.catch_warnings():
+        # a grid may pair a kernel with parameters of another, which the winner has too
+        warnings.simplefilter("ignore", UnusedParameterWarning)
+        best.fit(X, y, **params)
     found = {"best_estimator_": best, "refit_time_": time.perf_counter() - start}
     if hasattr(best, "feature_names_in_"):
         found["feature_names_in_"] = best.feature_names_in_

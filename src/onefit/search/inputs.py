@@ -16,13 +16,13 @@ from sklearn.utils.metadata_routing import process_routing
 from onefit._validation import suggest, takes_weight
 
 __all__ = [
-    "Given", "check_refit", "choosing_metric", "only_weight", "resolve_scorers", "route",
+    "FitInputs", "check_refit", "choosing_metric", "only_weight", "resolve_scorers", "route",
     "winner_of",
 ]  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Given:
+class FitInputs:
     """What the caller gave to a search.
 
     Attributes
@@ -105,11 +105,11 @@ def _any_takes_weight(search: Any, scorers: Any) -> bool:
 
 
 def choosing_metric(search: Any, names: list[str], metric: Any, multimetric: bool) -> Any:
-    """The metric to choose by; None where a function chooses, or nothing does."""
+    """The metric of the winner; None where a function or nobody chooses among several."""
     if multimetric:
         check_refit(search, names)
         metric = search.refit
-    return None if callable(search.refit) or not isinstance(metric, str) else metric
+    return metric if isinstance(metric, str) else None
 
 
 def only_weight(params: dict[str, Any]) -> Any:

@@ -2,7 +2,7 @@
 
 A smooth function of held-out values stands for the score: the squared error where the score is one
 (R^2 and its root among them), Huber's loss for the absolute error, the rounded loss of its levels
-for any other score of a machine of quantiles, a softened error rate for the accuracy, the log loss
+for any other score of a model of quantiles, a softened error rate for the accuracy, the log loss
 for any other score of a classifier. With ``criterion=KernelStability(eta)``
 it is k-KS, its maximum smoothed (onefit.criteria.stability).
 
@@ -37,24 +37,24 @@ from onefit.linalg import LinAlgError
 from onefit.losses import Huber, Log, Quantile, SmoothedHinge, Squared
 from onefit.losses.base import resolved
 from onefit.search.directions import Bandwidths, Direction, Mixture, make_direction
-from onefit.search.grid import Machine
+from onefit.search.grid import CandidateModel
 from onefit.search.workers import Task
 
-__all__ = ["ByGradient", "Objective", "by_gradient"]
+__all__ = ["ByGradient", "Objective"]
 
 #: the corner of Huber's loss that stands for the absolute error, in standard deviations, and the
 #: width of the step that stands for the error rate
-CORNER, WIDTH = 0.1, 0.3
+ABSOLUTE_CORNER_IN_SPREADS, ERROR_STEP_WIDTH = 0.1, 0.3
 
 
 @dataclass(frozen=True)
 class ByGradient:
-    """How a search goes down the gradient: ``search=ByGradient(...)``; "gradient" is the default.
+    """The parameters of a :class:`onefit.KernelGradientSearchCV` that are of its descents alone.
 
     Parameters
     ----------
     starts : int, default=None
-        Descents for each kind of machine; None is 3 for many parameters and 1 for one gamma.
+        Descents for each kind of model; None is 3 for many parameters and 1 for one gamma.
     steps : int, default=60
         Of a descent, at most.
     prior : bool, default=True
@@ -79,41 +79,35 @@ class ByGradient:
                 raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
 
 
-def by_gradient(search: Any) -> ByGradient | None:
-    """What a search's parameter says; None for a grid."""
-    if isinstance(search, ByGradient):
-        return search
-    return ByGradient() if search == "gradient" else None
-
-
-def _pointwise(task: Task, metric: str, machine: Machine) -> Pointwise:
+def _pointwise(task: Task, metric: str, model: CandidateModel) -> Pointwise:
     """The smooth function of held-out values that stands for a score, or for k-KS's own loss."""
-    corner = CORNER * float(np.std(task.sample.Y)) or 1.0
+    corner = ABSOLUTE_CORNER_IN_SPREADS * float(np.std(task.sample.Y)) or 1.0
     criterion = task.criterion
     known: dict[Any, Pointwise] = {
         "squared": Squared(), "absolute": Huber(corner), "hinge": SmoothedHinge(),
-        "zero_one": SmoothedError(WIDTH),
+        "zero_one": SmoothedError(ERROR_STEP_WIDTH),
     }  # fmt: skip
     if isinstance(criterion, KernelStability):
-        own = machine.estimator.spec().loss
+        own = model.estimator.spec().loss
         own = resolved(own, task.sample.Y, task.sample.s[:, None])
         return own if criterion.loss is None else known[criterion.loss]
     if metric in task.scoring.fast and task.scoring.fast[metric][0].loss:
         return known[task.scoring.fast[metric][0].loss]
-    if is_classifier(machine.estimator):
+    if is_classifier(model.estimator):
         return Log()
-    if machine.estimator.loss == "quantile":
-        return Quantile(machine.estimator.level, corner)
+    own = model.estimator.spec().loss
+    if isinstance(own, Quantile):
+        return Quantile(own.level, corner)
     return Squared()
 
 
 @dataclass(frozen=True)
 class Objective:
-    """What is minimised for one kind of machine: a function of a direction's variables and log lam.
+    """What is minimised for one kind of model: a function of a direction's variables and log lam.
 
     Attributes
     ----------
-    estimator : KernelMachine
+    estimator : KernelEstimator
     task : Task
     ranges : dict
         An interval for gamma or a bank and, if it is not given, an interval for lam.
@@ -138,18 +132,18 @@ class Objective:
     @classmethod
     def of(
         cls,
-        machine: Machine,
+        model: CandidateModel,
         task: Task,
         ranges: dict[str, Any],
         metric: str,
         how: ByGradient,
         usual: dict[str, Any] | None = None,
     ) -> Objective:
-        """For a machine of a search."""
-        criterion, estimator = task.criterion, machine.estimator
+        """For a model of a search."""
+        criterion, estimator = task.criterion, model.estimator
         eta = criterion.eta if isinstance(criterion, KernelStability) else 0.0
         direction = make_direction(estimator, task.sample, ranges)
-        pointwise = _pointwise(task, metric, machine)
+        pointwise = _pointwise(task, metric, model)
         return cls(estimator, task, ranges, direction, pointwise, eta, how, usual)
 
     def begin(self, candidate: dict[str, Any]) -> Array:

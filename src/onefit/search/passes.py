@@ -1,4 +1,4 @@
-"""Passes of a search over streamed rows, each for as many machines as share it."""
+"""Passes of a search over streamed rows, each for all models that share it."""
 
 from __future__ import annotations
 
@@ -13,45 +13,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit.callbacks import callbacks_of
-from onefit.criteria.streamed import Judged
+from onefit.criteria.streamed import CriterionSums
 from onefit.fit import FitError
-from onefit.kernels import KERNELS, Kernel, kernel_parameters
+from onefit.kernels import Kernel, named_kernel, takes_gamma
 from onefit.linalg import LinAlgError
 from onefit.scoring import Metric, RowSums
 from onefit.search.criterion import get_criterion
-from onefit.search.grid import Job, Machine, jobs_by
+from onefit.search.grid import CandidateModel, Job, jobs_by
 from onefit.spec import LabelCoding, Spec
 from onefit.stream.by_class import ByClass, class_totals, reweighted
 from onefit.stream.by_column import ByColumn, spread_over
-from onefit.stream.gram import Gram, Moments
+from onefit.stream.fold_models import FoldModels, Lengths, Rows, newton, squared
+from onefit.stream.gram import MAX_FEATURE_ELEMENTS, Moments, MomentSums
 from onefit.stream.joint import Joint
-from onefit.stream.leave_one import Basis
-from onefit.stream.machines import FoldMachines, Lengths, Rows, newton, squared
+from onefit.stream.leave_one import HatBasis
 from onefit.stream.methods import feature_method
-from onefit.stream.one_pass import CHUNK, run
-from onefit.stream.sample import Drawn, Sample
-from onefit.stream.scores import Scores, of_machines
+from onefit.stream.one_pass import CHUNK_ROWS, run
+from onefit.stream.sample import DrawnRows, RowSampler
+from onefit.stream.scores import Scores, of_models
 from onefit.stream.source import Source
 from onefit.stream.survey import Survey, Surveyed
 from onefit.stream.values import Kept, Values
 
 Array = NDArray[Any]
 #: the seed that was drawn from a random state, and the sample of rows by it
-Seeded = dict[Hashable, tuple[int, Drawn]]
+Seeded = dict[Hashable, tuple[int, DrawnRows]]
 
-__all__ = ["Passes", "Work", "batches", "make_work", "stream_jobs"]
+__all__ = ["Passes", "StreamedModel", "batches", "make_work", "stream_jobs"]
 
-#: numbers in the moments of all kernels of a pass, and in the features of a chunk
-ROOM, FEATURES = 2**27, 2**24
+#: numbers in the moments of all kernels of a pass
+MAX_PASS_ELEMENTS = 2**27
 
 
 @dataclass(frozen=True)
-class Work:
-    """A machine of the search on its features.
+class StreamedModel:
+    """A model of the search on its features.
 
     Attributes
     ----------
-    machine : Machine
+    model : CandidateModel
     rows : Rows
     spec : Spec
     method : str
@@ -59,7 +59,7 @@ class Work:
         Weights of the classes.
     """
 
-    machine: Machine
+    model: CandidateModel
     rows: Rows
     spec: Spec
     method: str
@@ -68,7 +68,7 @@ class Work:
     @property
     def lams(self) -> Array:
         """Descending."""
-        return np.array(self.machine.lams)
+        return np.array(self.model.lams)
 
     @property
     def sums(self) -> tuple[Any, ...]:
@@ -93,7 +93,7 @@ class Work:
 
     @property
     def shared(self) -> tuple[int, int]:
-        """Machines for which this is the same are scored together."""
+        """Models for which this is the same are scored together."""
         return id(self.rows), 0 if self.spec.coding.columns_are_targets else id(self)
 
     @property
@@ -105,37 +105,39 @@ class Work:
         return {}
 
 
-def stream_jobs(group: list[Machine], survey: Surveyed, drawn: Seeded) -> list[Job]:
+def stream_jobs(group: list[CandidateModel], survey: Surveyed, drawn: Seeded) -> list[Job]:
     """The jobs of streamed rows, their kernels resolved by what the survey knows of all rows."""
     _, some = next(iter(drawn.values()))
     return jobs_by(group, partial(_resolve, survey, some))
 
 
-def _resolve(survey: Surveyed, some: Drawn, spec: Spec) -> Kernel:
+def _resolve(survey: Surveyed, some: DrawnRows, spec: Spec) -> Kernel:
     """A kernel for all rows: gamma="scale" is a function of the variance of their entries."""
     variance, d = float(survey.entries.variance[0]), some.X.shape[1]
     by_scale = isinstance(spec.gamma, str) and spec.gamma == "scale"
-    if by_scale and "gamma" in kernel_parameters(spec.kernel):
-        kind: Any = KERNELS[spec.kernel]
-        spec = replace(spec, gamma=float(kind.scale_gamma(d, variance)) if variance > 0 else 1.0)
+    if by_scale and takes_gamma(spec.kernel):
+        kernel = named_kernel(spec.kernel)
+        spec = replace(spec, gamma=float(kernel.scale_gamma(d, variance)) if variance > 0 else 1.0)
     return spec.resolve_kernel(some.X, np.ones(some.row.size))
 
 
-def make_work(found: list[Job], survey: Surveyed, drawn: Seeded, method: Any) -> Iterator[Work]:
-    """Every machine with its features, machines on the same features one after the other."""
+def make_work(
+    found: list[Job], survey: Surveyed, drawn: Seeded, method: Any
+) -> Iterator[StreamedModel]:
+    """Every model with its features, models on the same features one after the other."""
     for job in found:
         rows = _rows(job, drawn)
-        for machine in job.machines:
-            spec, classes = machine.spec, None
+        for model in job.models:
+            spec, classes = model.spec, None
             name = feature_method(getattr(method, "name", method), spec.quadratic)
             if isinstance(spec.coding, LabelCoding) and spec.coding.class_weight is not None:
                 totals = class_totals(survey).sum(axis=0)
                 classes = spec.coding.class_weights(np.arange(totals.size), totals)
-            yield Work(machine, rows, spec, name, classes)
+            yield StreamedModel(model, rows, spec, name, classes)
 
 
 def _rows(job: Job, drawn: Seeded) -> Rows:
-    approximation = job.machines[0].spec.approximation
+    approximation = job.models[0].spec.approximation
     seed, sample = drawn[approximation.randomness]
     few = sample.smallest(approximation.sample_rows)
     features, landmarks, chosen = approximation.make_map(job.kernel, few, seed)
@@ -143,21 +145,21 @@ def _rows(job: Job, drawn: Seeded) -> Rows:
     return Rows(job.kernel, features, landmarks, None if kept else chosen.fold, sample)
 
 
-def _basis(one: Work, moments: Moments) -> Basis | Exception:
-    """The hat matrices of all rows, or why there are none."""
+def _basis(one: StreamedModel, moments: Moments) -> HatBasis | Exception:
+    """The hat matrices of all rows, or why they cannot be computed."""
     try:
-        return Basis.of(moments.without(()), moments.centre, one.spec.fit_intercept)
+        return HatBasis.of(moments.without(()), moments.centre, one.spec.fit_intercept)
     except (LinAlgError, FloatingPointError) as error:
         return error
 
 
-def batches(work: list[Work], survey: Surveyed) -> Iterator[list[Work]]:
-    """Machines whose moments fit into memory together."""
-    batch: list[Work] = []
+def batches(work: list[StreamedModel], survey: Surveyed) -> Iterator[list[StreamedModel]]:
+    """Models whose moments fit into memory together."""
+    batch: list[StreamedModel] = []
     held = 0
     for one in work:
         size = survey.rows.size * one.rows.features.size**2
-        if batch and held + size > ROOM:
+        if batch and held + size > MAX_PASS_ELEMENTS:
             yield batch
             batch, held = [], 0
         batch.append(one)
@@ -177,8 +179,8 @@ class Passes:
         found = (getattr(one, "on_rows", None) for one in callbacks_of(search))
         self.watchers = [one for one in found if one is not None]
 
-    def told(self, done: int) -> None:
-        """Tell whoever watches how far the pass is."""
+    def report(self, done: int) -> None:
+        """Report the progress of the pass to the watchers."""
         for watcher in self.watchers:
             watcher(self.count, done, len(self.source.pieces))
 
@@ -186,20 +188,20 @@ class Passes:
         """One pass; chunks are so small that their features have room."""
         start = perf_counter()
         self.count += 1
-        self.told(0)
-        rows = max(256, min(CHUNK, FEATURES // features))
+        self.report(0)
+        rows = max(256, min(CHUNK_ROWS, MAX_FEATURE_ELEMENTS // features))
         found = run(
             accumulator,
             self.source,
             n_jobs=self.n_jobs,
             journal=self.journal,
             chunk_rows=rows,
-            watch=self.told if self.watchers else None,
+            watch=self.report if self.watchers else None,
         )
         self.seconds += perf_counter() - start
         return found
 
-    def survey(self, group: list[Machine], q: int) -> tuple[Surveyed, Seeded]:
+    def survey(self, group: list[CandidateModel], q: int) -> tuple[Surveyed, Seeded]:
         """The survey, and for every random state a seed and the largest sample wanted of it."""
         seeds: dict[Hashable, int] = {}
         sizes: dict[Hashable, int] = {}
@@ -208,13 +210,13 @@ class Passes:
             name = approximation.randomness
             seeds[name] = seeds[name] if name in seeds else approximation.draw_seed()
             sizes[name] = max(approximation.sample_rows, sizes.get(name, 0))
-        samples = [Sample(sizes[name], seed) for name, seed in seeds.items()]
+        samples = [RowSampler(sizes[name], seed) for name, seed in seeds.items()]
         k = self.source.reading.cv.n_splits
         survey, *drawn = self.run(Joint((Survey(k, q), *samples)))
         return survey, dict(zip(seeds, zip(seeds.values(), drawn, strict=True), strict=True))
 
-    def machines(self, batch: list[Work], survey: Surveyed) -> list[FoldMachines]:
-        """Machines of every fold: those of the squared loss from one pass."""
+    def models(self, batch: list[StreamedModel], survey: Surveyed) -> list[FoldModels]:
+        """Models of every fold: those of the squared loss from one pass."""
         k, widest = survey.rows.size, max(one.rows.features.size for one in batch)
         sums = self._sums(batch, k, widest)
         if self.criterion is not None:
@@ -231,11 +233,13 @@ class Passes:
                 found.append(newton(one.rows, one.spec, seen, far, one.lams, run, refined))
         return found
 
-    def _weighted(self, one: Work, widest: int, accumulator: Any) -> Any:
-        """A pass for one machine."""
+    def _weighted(self, one: StreamedModel, widest: int, accumulator: Any) -> Any:
+        """A pass for one model."""
         return self.run(one.weighted(accumulator), widest)
 
-    def _sums(self, batch: list[Work], k: int, widest: int) -> dict[tuple[Any, ...], Moments]:
+    def _sums(
+        self, batch: list[StreamedModel], k: int, widest: int
+    ) -> dict[tuple[Any, ...], Moments]:
         """Moments for the squared loss, and the lengths of all features, by one pass."""
         grams: dict[tuple[Any, ...], Any] = {}
         lengths: dict[int, Lengths] = {}
@@ -243,17 +247,19 @@ class Passes:
             lengths.setdefault(id(one.rows), Lengths(one.rows.features, k))
             if one.spec.quadratic:
                 centre = one.rows.centre(one.spec.fit_intercept)
-                grams.setdefault(one.sums, one.weighted(Gram(one.rows.features, centre)))
+                grams.setdefault(one.sums, one.weighted(MomentSums(one.rows.features, centre)))
         found = self.run(Joint((*grams.values(), *lengths.values())), widest)
         first, rest = found[: len(grams)], found[len(grams) :]
         self.lengths |= dict(zip(lengths, rest, strict=True))
         return dict(zip(grams, first, strict=True))
 
-    def _judge(self, batch: list[Work], sums: dict[tuple[Any, ...], Moments], widest: int) -> None:
-        """The criterion of every machine, by one pass."""
+    def _judge(
+        self, batch: list[StreamedModel], sums: dict[tuple[Any, ...], Moments], widest: int
+    ) -> None:
+        """The criterion of every model, by one pass."""
         shared = {one.sums: one for one in batch}
         bases = {name: _basis(one, sums[name]) for name, one in shared.items()}
-        asked = [one for one in batch if isinstance(bases[one.sums], Basis)]
+        asked = [one for one in batch if isinstance(bases[one.sums], HatBasis)]
         parts = tuple(one.weighted(self._judged(one, bases[one.sums])) for one in asked)
         values = self.run(Joint(parts), widest) if parts else ()
         for one in batch:
@@ -263,38 +269,38 @@ class Passes:
             pairs = [self.criterion.accept(*pair) for pair in zip(own, one.lams, strict=True)]
             self.judged[id(one)] = np.array([v for v, _ in pairs]), [why for _, why in pairs]
 
-    def _judged(self, one: Work, basis: Any) -> Judged:
+    def _judged(self, one: StreamedModel, basis: Any) -> CriterionSums:
         rows, spec = one.rows, one.spec
         landmarks = None if rows.fold is None else rows.landmarks
         form = spec.loss, spec.scaling, one.lams
-        return Judged(self.criterion, rows.features, landmarks, basis, *form)
+        return CriterionSums(self.criterion, rows.features, landmarks, basis, *form)
 
-    def bound(self, one: Work, found: FoldMachines) -> Array:
+    def bound(self, one: StreamedModel, found: FoldModels) -> Array:
         """Bounds on the errors of held-out values, (k, L, q)."""
         return np.asarray(found.bound(self.lengths[id(one.rows)]))
 
-    def whole_error(self, one: Work, found: FoldMachines, i: int) -> float:
-        """A bound on the error of the machine of all rows at the i-th lambda, for any of them."""
+    def whole_error(self, one: StreamedModel, found: FoldModels, i: int) -> float:
+        """A bound on the error of the model of all rows at the i-th lambda, for any of them."""
         if found.unfinished[i]:
             raise FitError(found.unfinished[i])
         return float(found.whole_bound(self.lengths[id(one.rows)])[i].max())
 
-    def values(self, one: Work, found: FoldMachines, i: int) -> Kept:
-        """The held-out values of a machine at its i-th lambda, row by row."""
+    def values(self, one: StreamedModel, found: FoldModels, i: int) -> Kept:
+        """The held-out values of a model at its i-th lambda, row by row."""
         accumulator = Values(one.rows.features, found.W[:, :, i], found.b[:, i])
         kept: Kept = self.run(accumulator, one.rows.features.size)
         return kept
 
     def scores(
         self,
-        work: list[Work],
-        found: list[FoldMachines],
+        work: list[StreamedModel],
+        found: list[FoldModels],
         reach: list[Array],
         metrics: list[tuple[Metric, ...]],
     ) -> list[tuple[RowSums, ...]]:
-        """Sums that scores are made of, machines on the same features together.
+        """Sums that scores are made of, models on the same features together.
 
-        ``reach`` has for each machine bounds (k, L) on the errors of its held-out values, and
+        ``reach`` has for each model bounds (k, L) on the errors of its held-out values, and
         ``metrics`` what it is scored by.
         """
         units = list(zip(work, found, reach, metrics, strict=True))
@@ -302,8 +308,8 @@ class Passes:
         scores = [
             Scores(
                 own[0][0].rows.features,
-                np.concatenate([machines.W for _, machines, _, _ in own], axis=2),
-                np.concatenate([machines.b for _, machines, _, _ in own], axis=1),
+                np.concatenate([models.W for _, models, _, _ in own], axis=2),
+                np.concatenate([models.b for _, models, _, _ in own], axis=1),
                 np.concatenate([bound for _, _, bound, _ in own], axis=1),
                 own[0][3],
                 **own[0][0].judges,
@@ -312,10 +318,10 @@ class Passes:
         ]
         widest = max(one.features.size for one in scores)
         sums = self.run(Joint(tuple(scores)), widest)
-        by_machine = []
+        by_model = []
         for own, total in zip(shared, sums, strict=True):
             first = 0
             for one, *_ in own:
-                by_machine.append(of_machines(total, slice(first, first + one.lams.size)))
+                by_model.append(of_models(total, slice(first, first + one.lams.size)))
                 first += one.lams.size
-        return by_machine
+        return by_model

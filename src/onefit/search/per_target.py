@@ -1,59 +1,128 @@
-"""One lam for each target, on one kernel."""
+"""One lam for each target, on the kernel that they share.
+
+The held-out values of a search have a column per target, and none of the columns depends on the
+others: so the scores of every target at every lam are known when the search is done.
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.utils import indexable
+from sklearn.utils.validation import check_is_fitted
 
+from onefit._types import Array
+from onefit.config import get_config
+from onefit.estimators.accepted import check_accepted, check_exact_kernel
+from onefit.estimators.device import HostData, model_to_host
+from onefit.heldout import HeldOut
 from onefit.losses.base import loss_of
-from onefit.search.workers import Outcome
+from onefit.scoring import ROW_METRICS, Metric, Truth
+from onefit.scoring.aggregate import aggregate
+from onefit.search.grid import candidate_models
+from onefit.search.scorers import fast_metric
 
-Array = NDArray[Any]
-
-__all__ = ["choose_lams", "fit_targets"]
+__all__ = ["PerTarget", "fit_per_target"]
 
 
-def choose_lams(outcomes: list[Outcome], totals: Array, lams: Array) -> tuple[int, Array, Array]:
-    """The machine whose targets do best on average, each at its own best lambda.
+@dataclass(frozen=True)
+class PerTarget:
+    """A regression of several targets, each with a lam of its own.
 
-    Parameters
+    Attributes
     ----------
-    outcomes : list of Outcome
-    totals, lams : (C,) arrays
-        Score and lambda of every candidate.
-
-    Returns
-    -------
-    index : int
-        The winning machine's best candidate with one lambda for all targets.
-    lams, scores : (q,) arrays
-        The lambda of each target, and its score.
+    estimator : KernelRegressor
+        Fitted to all rows; its parameter ``lam`` is not used.
+    lams, scores : arrays of shape (q,)
+        The lam of each target, and its cross-validated score.
+    params : dict
+        What the targets share: those of the candidates without ``lam``.
     """
-    scores = [np.asarray(outcome.per_target) for outcome in outcomes]
-    best = [np.nanmax(one, axis=0) for one in scores]
-    winner = int(np.nanargmax([one.mean() for one in best]))
-    rows = np.array(outcomes[winner].indices)
-    chosen = rows[np.nanargmax(scores[winner], axis=0)]
-    return int(rows[np.nanargmax(totals[rows])]), lams[chosen], best[winner]
+
+    estimator: Any
+    lams: Array
+    scores: Array = field(repr=False)
+    params: dict[str, Any]
 
 
-def fit_targets(machine: Any, lams: Array, X: Any, y: Any, sample_weight: Any) -> None:
-    """Fit every column of y with its own lambda; columns of one lambda share a factorisation."""
-    problem = machine._prepare(X, y, sample_weight)
+def fit_per_target(search: Any, X: Any, y: Any, sample_weight: Any) -> PerTarget:
+    """See :meth:`onefit.KernelSearchCV.fit_per_target`."""
+    check_is_fitted(search, "cv_results_")
+    check_accepted(search.estimator, "fit_per_target")
+    if is_classifier(search.estimator):
+        raise ValueError("fit_per_target is for regressors; a classifier has one lam")
+    candidates = search.cv_results_["params"]
+    found = []
+    for one in candidate_models(search.estimator, candidates):
+        scores = np.array([_scores(search, search.heldout(i)) for i in one.indices])
+        scores = np.where(np.isnan(scores), -np.inf, scores)
+        best = scores.argmax(axis=0)
+        found.append((scores.max(axis=0), np.array(one.lams)[best], candidates[one.indices[0]]))
+    scores, lams, params = found[int(np.argmax([scores.mean() for scores, *_ in found]))]
+    params = {name: value for name, value in params.items() if name != "lam"}
+    model = clone(search.estimator).set_params(**clone(params, safe=False))
+    check_exact_kernel(model, "fit_per_target", "search the targets one by one")
+    host = HostData.of(get_config()["device"], X, y, {"sample_weight": sample_weight})
+    X, y = indexable(host.X, host.y)
+    _fit(model, lams, host.to_device(X), y, host.params["sample_weight"])
+    if not host.given:
+        model_to_host(model)
+    return PerTarget(model, lams, scores, params)
+
+
+def _scores(search: Any, held: HeldOut) -> Array:
+    """The score of each target, (q,), as the search joins its splits."""
+    metric, sign = _metric(search)
+    folds, s = held.folds, held.sample_weight
+    targets = np.asarray(held.targets, dtype=np.float64).reshape(folds.n, -1)[folds.rows]
+    if held.values.shape != targets.shape:
+        raise ValueError("fit_per_target needs one held-out value per target, not several levels")
+    w = np.ones(folds.n) if s is None else np.asarray(s, dtype=np.float64)
+    values = held.values[None].astype(np.float64, copy=False)
+
+    def scored(starts: Array) -> Array:
+        truth = Truth(targets, starts, w[folds.rows])
+        (found,) = sign * metric.values(truth, values)
+        return np.asarray(found)
+
+    if search.aggregate == "pooled":
+        return np.asarray(scored(np.zeros(1, dtype=np.intp))[0])
+    return aggregate(search.aggregate, scored(folds.offsets[:-1]).T, np.diff(folds.offsets))
+
+
+def _metric(search: Any) -> tuple[Metric, int]:
+    scorer = search.scorer_
+    if isinstance(scorer, dict):
+        if search.refit not in scorer:
+            raise ValueError("fit_per_target needs one metric to choose by; name it in refit")
+        scorer = scorer[search.refit]
+    metric, sign = fast_metric(scorer, search.estimator)
+    if metric is None:
+        known = [func.__name__ for func, one in ROW_METRICS.items() if one.task == "regression"]
+        raise ValueError(
+            f"fit_per_target needs a metric with a score for each target ({', '.join(known)}), "
+            f"not scoring={search.scoring!r}"
+        )
+    return metric, sign
+
+
+def _fit(model: Any, lams: Array, X: Any, y: Any, sample_weight: Any) -> None:
+    """Fit every column of y with its own lam; columns of one lam share a factorisation."""
+    problem = model._prepare(X, y, sample_weight)
     coef, intercept = np.zeros_like(problem.Y), np.zeros(lams.size, dtype=problem.Y.dtype)
-    lam, error = machine.lam, 0.0
+    lam, error = model.lam, 0.0
     for value in np.unique(lams):
         columns = np.flatnonzero(lams == value)
-        machine.lam = float(value)
+        model.lam = float(value)
         Y, loss = np.asfortranarray(problem.Y[:, columns]), loss_of(problem.loss, columns)
-        machine._solve(replace(problem, Y=Y, loss=loss))
-        coef[:, columns], intercept[columns] = machine.dual_coef_, machine.intercept_
-        error = max(error, machine.error_)
-    machine.lam, machine.dual_coef_, machine.intercept_ = lam, coef, intercept
-    machine.error_ = error
-    machine.support_ = np.flatnonzero(coef.any(axis=1))
-    machine.n_support_ = np.array([machine.support_.size], dtype=np.int32)
-    machine._to_device_of(X)
+        model._solve(replace(problem, Y=Y, loss=loss))
+        coef[:, columns], intercept[columns] = model.dual_coef_, model.intercept_
+        error = max(error, model.error_)
+    model.lam, model.dual_coef_, model.intercept_ = lam, coef, intercept
+    model.error_ = error
+    model.support_ = np.flatnonzero(coef.any(axis=1))
+    model.n_support_ = np.array([model.support_.size], dtype=np.int32)
+    model._to_device_of(X)

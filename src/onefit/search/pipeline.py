@@ -21,10 +21,10 @@ from sklearn.base import clone
 
 from onefit._describe import describe
 from onefit.folds import Folds
-from onefit.search.grid import Machine, machines
+from onefit.search.grid import CandidateModel, candidate_models
 from onefit.search.preprocess import kernel_estimator, kernel_path, with_stand_in
 from onefit.search.random import settings
-from onefit.search.workers import Crew
+from onefit.search.workers import WorkerPlan
 from onefit.spec import Spec
 
 Array = NDArray[Any]
@@ -39,7 +39,7 @@ class Setting:
     Attributes
     ----------
     estimator : the whole estimator, with a stand-in for the kernel estimator
-    machines : list of Machine, whose indices are those of the candidates of the search
+    machines : list of CandidateModel, whose indices are those of the candidates of the search
     indices : list of int
         The candidates, in the order of the search.
     own : list of dict
@@ -49,7 +49,7 @@ class Setting:
     """
 
     estimator: Any
-    machines: list[Machine]
+    machines: list[CandidateModel]
     words: str
     indices: list[int]
     own: list[dict[str, Any]]
@@ -104,7 +104,7 @@ def _setting(search: Any, found: list[dict[str, Any]], indices: list[int], prefi
     ]
     known = leaf.get_params(deep=True)
     for name in dict.fromkeys(name for one in own for name in one):
-        if name not in known:
+        if name not in known and name.partition("__")[0] not in known:
             raise ValueError(
                 f"param_grid names {prefix + '__' + name!r}, but {type(leaf).__name__} has no "
                 f"parameter {name!r}"
@@ -115,7 +115,8 @@ def _setting(search: Any, found: list[dict[str, Any]], indices: list[int], prefi
                 "with preprocessing in the folds give a list of values"
             )
     group = [
-        replace(one, indices=tuple(indices[i] for i in one.indices)) for one in machines(leaf, own)
+        replace(one, indices=tuple(indices[i] for i in one.indices))
+        for one in candidate_models(leaf, own)
     ]
     stand_in = with_stand_in(whole)
     return Setting(stand_in, group, describe(stand_in), indices, own)
@@ -126,16 +127,16 @@ class PipelineSetup:
     """What the end of a search needs to know of it, see :class:`onefit.search.setup.Setup`."""
 
     candidates: list[dict[str, Any]] = field(repr=False)
-    machine: Any
+    model: Any
     settings: list[Setting] = field(repr=False)
     folds: Folds
     sample: Any = field(repr=False)
-    crew: Crew
+    worker_plan: WorkerPlan
     choices: list[Any] = field(default_factory=list)
 
     continuous = False
 
-    def group_of(self, index: int) -> Machine:
+    def group_of(self, index: int) -> CandidateModel:
         """The candidates that differ from this one in lam alone."""
         group = (one for setting in self.settings for one in setting.machines)
         return next(one for one in group if index in one.indices)
@@ -146,17 +147,17 @@ class PipelineSetup:
         group = [one for setting in self.settings for one in setting.machines]
         return all(one.spec.coding.columns_are_targets for one in group)
 
-    def machine_of(self, index: int) -> Any:
+    def model_of(self, index: int) -> Any:
         """The kernel estimator of a candidate, with all its parameters."""
         one = self.group_of(index)
         lam = one.lams[one.indices.index(index)]
         found = clone(one.estimator).set_params(lam=lam)
-        found._copy_data_attributes(self.machine)
+        found._copy_data_attributes(self.model)
         return found
 
     def spec_of(self, index: int) -> Spec:
         """The spec of a candidate."""
-        found: Spec = self.machine_of(index).spec()
+        found: Spec = self.model_of(index).spec()
         return found
 
     @cached_property

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit.heldout.train_test import TestValues
-from onefit.search.grid import Machine
+from onefit.search.grid import CandidateModel
 from onefit.search.pipeline import Setting
 from onefit.search.pipeline_units import Found
 from onefit.search.workers import Outcome, Task
@@ -34,7 +34,12 @@ def outcomes_of(
 
 
 def _outcome(
-    task: Task, machine: Machine, units: list[Found], place: int, seconds: float, error_score: Any
+    task: Task,
+    machine: CandidateModel,
+    units: list[Found],
+    place: int,
+    seconds: float,
+    error_score: Any,
 ) -> Outcome:
     start = perf_counter()
     parts = [unit.values[place] for unit in units]
@@ -74,7 +79,6 @@ def _outcome(
         steps=steps,
         order=None,
         reasons=reasons,
-        per_target=None,
         criterion=None,
         fit_seconds=seconds,
         score_seconds=(perf_counter() - start) / len(machine.lams),

@@ -28,10 +28,10 @@ from onefit.heldout.train_test import TestValues, predict_test
 from onefit.journal import Journal
 from onefit.kernels import Geometry, is_objects, number_type
 from onefit.linalg import LinAlgError
-from onefit.search.grid import Machine, jobs
+from onefit.search.grid import CandidateModel, jobs
 from onefit.search.pipeline import Setting
 from onefit.search.preprocess import Preprocessed, StepError, preprocess
-from onefit.search.workers import LARGE, Crew, limited
+from onefit.search.workers import MAX_UNINTERRUPTIBLE_ROWS, WorkerPlan, limited
 
 Array = NDArray[Any]
 
@@ -125,7 +125,7 @@ def _evaluate(setting: Setting, data: Preprocessed, split: int) -> list[TestValu
 
 
 def _on_kernels(
-    ready: list[Machine], rows: Any, test: Any, Y: Array, s: Array
+    ready: list[CandidateModel], rows: Any, test: Any, Y: Array, s: Array
 ) -> dict[tuple[int, ...], TestValues]:
     """Values of machines with a kernel matrix, one for all that share a kernel."""
     work = sorted(jobs(ready, rows, Y, s), key=lambda job: job.kernel.metrics)
@@ -139,7 +139,7 @@ def _on_kernels(
     found = {}
     for job in work:
         K = job.kernel.matrix(geometry)
-        for machine in job.machines:
+        for machine in job.models:
             problem = machine.spec.problem(K, Y, s, definite=job.kernel.definite)
             values = predict_test(problem, np.array(machine.lams))
             # training rows of weight zero come before the test rows
@@ -148,7 +148,7 @@ def _on_kernels(
     return found
 
 
-def _by_fits(machine: Machine, data: Preprocessed) -> TestValues:
+def _by_fits(machine: CandidateModel, data: Preprocessed) -> TestValues:
     """A fit per lam, where there is no kernel matrix of the test rows."""
     parts: list[tuple[Array | None, float, bool, int, str]] = []
     found = None
@@ -205,7 +205,7 @@ def _back(data: Preprocessed, found: TestValues) -> TestValues:
 
 
 def run_units(
-    work: Work, group: list[Setting], crew: Crew, journal: Journal | None
+    work: Work, group: list[Setting], worker_plan: WorkerPlan, journal: Journal | None
 ) -> Iterator[tuple[int, int, Found]]:
     """Yield (setting, split, values) of every unit, those of the journal first."""
     left: list[tuple[int, int]] = []
@@ -220,7 +220,7 @@ def run_units(
         return
     if journal is not None:
         journal.check_writable()
-    for i, split, found in _run(work, group, left, crew):
+    for i, split, found in _run(work, group, left, worker_plan):
         if journal is not None and not found.failed:
             for machine, values in zip(group[i].machines, found.values, strict=True):
                 lams = list(machine.lams)
@@ -230,26 +230,26 @@ def run_units(
 
 
 def _run(
-    work: Work, group: list[Setting], left: list[tuple[int, int]], crew: Crew
+    work: Work, group: list[Setting], left: list[tuple[int, int]], worker_plan: WorkerPlan
 ) -> Iterator[tuple[int, int, Found]]:
     """Units one after the other in this process, or in workers.
 
     A LAPACK call cannot be interrupted, so a single worker is another process where such a call
     may take long.
     """
-    alone = crew.workers == 1
-    if alone and work.folds.n <= LARGE:
-        yield from (_work(work, group[i], i, split, crew.threads) for i, split in left)
+    alone = worker_plan.workers == 1
+    if alone and work.folds.n <= MAX_UNINTERRUPTIBLE_ROWS:
+        yield from (_work(work, group[i], i, split, worker_plan.threads) for i, split in left)
         return
     parallel = Parallel(
         # one unit at a time needs a second worker, without which joblib stays in this process
-        n_jobs=max(2, crew.workers),
+        n_jobs=max(2, worker_plan.workers),
         pre_dispatch=1 if alone else "2 * n_jobs",
-        return_as="generator_unordered" if crew.streams else "list",
+        return_as="generator_unordered" if worker_plan.streams else "list",
         batch_size=1,
     )
-    inside = None if crew.shared else crew.threads
-    with limited(crew.threads if crew.shared else None):
+    inside = None if worker_plan.shared else worker_plan.threads
+    with limited(worker_plan.threads if worker_plan.shared else None):
         yield from parallel(delayed(_work)(work, group[i], i, split, inside) for i, split in left)
 
 
@@ -260,7 +260,7 @@ def _work(
         return i, split, run_unit(work, setting, split)
 
 
-def _key(setting: Setting, machine: Machine, split: int) -> str:
+def _key(setting: Setting, machine: CandidateModel, split: int) -> str:
     words = machine.spec.words()
     del words["lam"]
     return json.dumps([setting.words, split, words])

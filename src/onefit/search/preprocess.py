@@ -21,7 +21,7 @@ from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import Pipeline
 
 from onefit._indexing import n_rows, select_params, split_rows
-from onefit.estimators._base import KernelMachine
+from onefit.estimators._base import KernelEstimator
 
 Array = NDArray[Any]
 
@@ -45,7 +45,7 @@ class StepError(ValueError):
 
 def kernel_path(estimator: Any) -> tuple[str, ...] | None:
     """Names of the parameters that lead to the kernel estimator inside; None if there is none."""
-    if isinstance(estimator, KernelMachine):
+    if isinstance(estimator, KernelEstimator):
         return ()
     inner = _inner(estimator)
     if inner is None:

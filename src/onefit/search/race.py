@@ -40,7 +40,7 @@ __all__ = ["Race", "prove", "race", "racing"]
 
 #: leaders that are repaired before anything is known about the error of the limit, and candidates
 #: that are repaired at a time where a proof is wanted
-LEADERS = 5
+REPAIRED_LEADERS = 5
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def race(
     first = totals(outcomes)
     exact = _exact(outcomes, first.size)
     scored = np.isfinite(first)
-    contenders = np.argsort(-np.where(scored, first, -np.inf))[:LEADERS]
+    contenders = np.argsort(-np.where(scored, first, -np.inf))[:REPAIRED_LEADERS]
     while True:
         contenders = contenders[~exact[contenders] & scored[contenders]]
         if contenders.size == 0:
@@ -105,7 +105,7 @@ def prove(
     run: Callable[[list[Job]], list[Outcome]],
     task: Task,
     metric: str,
-    rule: str,
+    one_se: bool,
 ) -> list[Outcome]:
     """Repair the outcomes that bounds do not exclude.
 
@@ -116,18 +116,19 @@ def prove(
     task : Task
     metric : str
         The score.
-    rule : {"best", "one_se"}
+    one_se : bool
+        Whether the winner is that of :func:`onefit.scoring.one_standard_error`.
     """
     done = np.zeros(totals(outcomes).size, dtype=bool)
     while True:
         now = totals(outcomes)
         low, high = _ends(task, outcomes, metric, now, done)
         contenders = np.flatnonzero(~done & (high >= np.nanmax(low)))
-        if contenders.size == 0 and rule == "one_se":
+        if contenders.size == 0 and one_se:
             contenders = _near(outcomes, metric, now, low, high, done)
         if contenders.size == 0:
             return outcomes
-        contenders = contenders[np.argsort(-high[contenders], kind="stable")][:LEADERS]
+        contenders = contenders[np.argsort(-high[contenders], kind="stable")][:REPAIRED_LEADERS]
         outcomes = _repaired(jobs, outcomes, contenders, run)
         done[contenders] = True
 
@@ -182,17 +183,17 @@ def _only(jobs: list[Job], wanted: set[int], full: dict[int, Array]) -> list[Job
     """The jobs of some candidates, by exact cross-validation from their full-sample solutions."""
     found = []
     for job in jobs:
-        machines = []
-        for machine in job.machines:
-            kept = [i for i, index in enumerate(machine.indices) if index in wanted]
+        models = []
+        for model in job.models:
+            kept = [i for i, index in enumerate(model.indices) if index in wanted]
             if kept:
-                lams = tuple(machine.lams[i] for i in kept)
-                indices = tuple(machine.indices[i] for i in kept)
+                lams = tuple(model.lams[i] for i in kept)
+                indices = tuple(model.indices[i] for i in kept)
                 pairs = zip(lams, indices, strict=True)
                 how = Exact({lam: full[index] for lam, index in pairs if index in full})
-                machines.append(replace(machine, lams=lams, indices=indices, method=how))
-        if machines:
-            found.append(Job(job.kernel, tuple(machines)))
+                models.append(replace(model, lams=lams, indices=indices, method=how))
+        if models:
+            found.append(Job(job.kernel, tuple(models)))
     return found
 
 

@@ -59,7 +59,7 @@ def settings(param_grid: Any, n_iter: int | None, random_state: Any) -> list[dic
 
 
 def parts(param_grid: Any) -> list[Mapping[str, Any]]:
-    """The dictionaries of a grid; what is none is left to scikit-learn to refuse."""
+    """The dictionaries of a grid; anything else is left to scikit-learn to refuse."""
     if isinstance(param_grid, Mapping):
         return [param_grid]
     found = param_grid if isinstance(param_grid, Iterable) else []

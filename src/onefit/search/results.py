@@ -1,4 +1,4 @@
-"""The outcomes of all machines as scikit-learn's table."""
+"""The outcomes of all models as scikit-learn's table."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A search that continues where it was stopped: finished kernels are kept in a journal.
 
-The values that are tried are not part of the fingerprint. An entry is the outcome of one machine
+The values that are tried are not part of the fingerprint. An entry is the outcome of one model
 at some lams, under its kernel and parameters; a search takes the lams it wants from the journal
 and computes the others. So a grid may grow or shrink, and finished work stays finished.
 """
@@ -20,8 +20,8 @@ from onefit._describe import describe, digest
 from onefit.heldout import METHODS
 from onefit.journal import Journal
 from onefit.kernels import as_rows
-from onefit.search.grid import Job, Machine
-from onefit.search.workers import Crew, Outcome, Task, run_jobs
+from onefit.search.grid import CandidateModel, Job
+from onefit.search.workers import Outcome, Task, WorkerPlan, run_jobs
 
 Array = NDArray[Any]
 Run = Callable[[list[Job]], Iterator[tuple[int, list[Outcome]]]]
@@ -38,29 +38,29 @@ class Runner:
     Parameters
     ----------
     task : Task
-    crew : Crew
+    worker_plan : WorkerPlan
     """
 
-    def __init__(self, task: Task, crew: Crew) -> None:
-        self.task, self.crew = task, crew
+    def __init__(self, task: Task, worker_plan: WorkerPlan) -> None:
+        self.task, self.worker_plan = task, worker_plan
 
     def __call__(self, jobs: list[Job]) -> Iterator[tuple[int, list[Outcome]]]:
         """Yield (place, outcomes) of every job."""
-        return run_jobs(self.task, jobs, self.crew)
+        return run_jobs(self.task, jobs, self.worker_plan)
 
     def recall(self, key: str) -> Any:
         """The value that was noted under a key, or None."""
         return None
 
     def note(self, key: str, value: Any) -> None:
-        """Keep a value that is not the outcome of a machine."""
+        """Keep a value that is not the outcome of a model."""
 
 
 class Resumed(Runner):
     """Runs the jobs that a journal does not hold yet, and writes their outcomes to it."""
 
-    def __init__(self, task: Task, crew: Crew, journal: Journal) -> None:
-        super().__init__(task, crew)
+    def __init__(self, task: Task, worker_plan: WorkerPlan, journal: Journal) -> None:
+        super().__init__(task, worker_plan)
         self.journal = journal
 
     def recall(self, key: str) -> Any:
@@ -74,7 +74,7 @@ class Resumed(Runner):
         """Outcomes from the journal first, then those of the other jobs as they are done."""
         left: list[tuple[int, list[_Recalled]]] = []
         for place, job in enumerate(jobs):
-            recalled = [self._recall(job, machine) for machine in job.machines]
+            recalled = [self._recall(job, model) for model in job.models]
             if any(one.missing.lams for one in recalled):
                 left.append((place, recalled))
             else:
@@ -84,10 +84,10 @@ class Resumed(Runner):
         self.journal.check_writable()
         wanted = [[one for one in recalled if one.missing.lams] for _, recalled in left]
         todo = [
-            replace(jobs[place], machines=tuple(one.missing for one in some))
+            replace(jobs[place], models=tuple(one.missing for one in some))
             for (place, _), some in zip(left, wanted, strict=True)
         ]
-        for done, outcomes in run_jobs(self.task, todo, self.crew):
+        for done, outcomes in run_jobs(self.task, todo, self.worker_plan):
             for one, outcome in zip(wanted[done], outcomes, strict=True):
                 lams = list(one.missing.lams)
                 self.journal.write(one.key, (lams, outcome), part=json.dumps(lams))
@@ -95,17 +95,17 @@ class Resumed(Runner):
             found = iter(outcomes)
             yield place, [one.whole(found) for one in recalled]
 
-    def _recall(self, job: Job, machine: Machine) -> _Recalled:
-        """What is known of a machine, at as many of its lams as possible.
+    def _recall(self, job: Job, model: CandidateModel) -> _Recalled:
+        """What the journal has of a model, for most of its lams.
 
         An outcome has one method. The one that the cost model chose for some lams continues with
         the others, even if it would choose another for all of them: more lams must not undo what
         is finished. A direct method and an iteration cannot continue each other: all are missing.
         """
-        key = self._key(job, machine)
-        left = dict(zip(machine.indices, machine.lams, strict=True))
+        key = self._key(job, model)
+        left = dict(zip(model.indices, model.lams, strict=True))
         kept: list[Outcome] = []
-        wanted = set(machine.lams)
+        wanted = set(model.lams)
         entries = self.journal.read(key)
         for lams, outcome in sorted(entries, key=lambda one: -len(wanted & {*one[0]})):
             here = [index for index, lam in left.items() if lam in lams]
@@ -113,26 +113,28 @@ class Resumed(Runner):
                 places = [lams.index(left.pop(index)) for index in here]
                 kept.append(replace(outcome.take(places), indices=tuple(here)))
         begun = {one.method for one in kept}
-        chosen = begun | ({_method(machine)} if left else set())
+        chosen = begun | ({_method(model)} if left else set())
         if len(chosen) > 1:
             if len(begun) > 1 or not chosen <= DIRECT:
-                return _Recalled(key, machine, [], machine)
-            machine = replace(machine, method=METHODS[begun.pop()]())
-        missing = replace(machine, lams=tuple(left.values()), indices=tuple(left))
-        return _Recalled(key, machine, kept, missing)
+                return _Recalled(key, model, [], model)
+            model = replace(model, method=METHODS[begun.pop()]())
+        missing = replace(model, lams=tuple(left.values()), indices=tuple(left))
+        return _Recalled(key, model, kept, missing)
 
-    def _key(self, job: Job, machine: Machine) -> str:
-        """A machine in words: kernel, settings except lam, and method.
+    def _key(self, job: Job, model: CandidateModel) -> str:
+        """A model in words: kernel, settings except lam, and method.
 
         A method that the cost model chose is left out: it may choose another one next time.
         """
-        words = machine.spec.words()
+        words = model.spec.words()
         del words["lam"]
-        method = "" if self.journal.about["method"] == describe("auto") else _method(machine)
+        method = "" if self.journal.about["method"] == describe("auto") else _method(model)
         return json.dumps([describe(job.kernel), words, method])
 
 
-def make_runner(path: Any, about: Callable[[], dict[str, str]], task: Task, crew: Crew) -> Runner:
+def make_runner(
+    path: Any, about: Callable[[], dict[str, str]], task: Task, worker_plan: WorkerPlan
+) -> Runner:
     """What runs jobs: all of them, or those that the journal at ``path`` does not hold yet.
 
     Parameters
@@ -142,28 +144,28 @@ def make_runner(path: Any, about: Callable[[], dict[str, str]], task: Task, crew
     about : callable
         Returns the fingerprint of the search; called only if there is a journal.
     task : Task
-    crew : Crew
+    worker_plan : WorkerPlan
     """
     if path is None:
-        return Runner(task, crew)
-    return Resumed(task, crew, Journal(path, about()))
+        return Runner(task, worker_plan)
+    return Resumed(task, worker_plan, Journal(path, about()))
 
 
 class _Recalled(NamedTuple):
-    """What a journal knows of a machine: outcomes at some of its lams. The others are missing."""
+    """What a journal knows of a model: outcomes at some of its lams. The others are missing."""
 
     key: str
-    machine: Machine
+    model: CandidateModel
     kept: list[Outcome]
-    missing: Machine
+    missing: CandidateModel
 
     def whole(self, found: Iterator[Outcome]) -> Outcome:
         """The outcome of all lams; that of the missing ones, if any are, is the next one found."""
-        return _join([*self.kept, next(found)] if self.missing.lams else self.kept, self.machine)
+        return _join([*self.kept, next(found)] if self.missing.lams else self.kept, self.model)
 
 
-def _method(machine: Machine) -> str:
-    return "" if machine.method is None else machine.method.name
+def _method(model: CandidateModel) -> str:
+    return "" if model.method is None else model.method.name
 
 
 def fingerprint(
@@ -181,14 +183,13 @@ def fingerprint(
         "criterion": describe(search.criterion),
         "method": describe(search.method),
         "aggregate": search.aggregate,
-        "lam_per_target": f"{search.lam_per_target}" + (f" by {metric}" if metric else ""),
     }
     words = search.estimator.spec().words()
     return about | {f"estimator.{name}": value for name, value in words.items()}
 
 
-def _join(parts: list[Outcome], machine: Machine) -> Outcome:
-    """Outcomes of a machine at some of its lams each, as one in the machine's order."""
+def _join(parts: list[Outcome], model: CandidateModel) -> Outcome:
+    """Outcomes of a model at some of its lams each, as one in the model's order."""
     if len(parts) == 1:
         return parts[0]
     indices = list(chain.from_iterable(one.indices for one in parts))
@@ -209,7 +210,7 @@ def _join(parts: list[Outcome], machine: Machine) -> Outcome:
         score_seconds=float(np.average([one.score_seconds for one in parts], weights=sizes)),
         **arrays,
     )
-    return joined.take([indices.index(index) for index in machine.indices])
+    return joined.take([indices.index(index) for index in model.indices])
 
 
 def _stacked(parts: list[dict[str, Array]], sizes: list[int]) -> dict[str, Array]:

@@ -48,8 +48,8 @@ DEFAULTS = {
 }
 
 
-def look_up(machine: Any, values: Array) -> Any:
-    """The machine, with its decision values looked up: what a scorer is given to score."""
+def look_up(model: Any, values: Array) -> Any:
+    """The model, with its decision values looked up: what a scorer is given to score."""
 
     def decision(X: Any) -> Array:
         if n_rows(X) != values.shape[0]:
@@ -59,7 +59,7 @@ def look_up(machine: Any, values: Array) -> Any:
             )
         return values
 
-    return machine._with_decision(decision)
+    return model._with_decision(decision)
 
 
 @dataclass(frozen=True)
@@ -107,25 +107,25 @@ class Scoring:
         metric, sign, truth = self.fast[name]
         return sign * metric.values(truth, values.astype(np.float64, copy=False))
 
-    def score(self, machine: Any, values: Array) -> dict[str, Array]:
+    def score(self, model: Any, values: Array) -> dict[str, Array]:
         """One score a lambda and split, (L, k), for each metric."""
         scores = {name: self.targets(name, values).mean(axis=2) for name in self.fast}
         if self.slow:
-            rows = [self._call(look_up(machine, u[p.place]), p) for u in values for p in self.parts]
+            rows = [self._call(look_up(model, u[p.place]), p) for u in values for p in self.parts]
             shape = values.shape[0], len(self.parts)
             scores |= {name: np.array([r[name] for r in rows]).reshape(shape) for name in rows[0]}
         return {name: scores[name] for name in self.names}
 
-    def trial(self, machine: Any, values: Array, part: Part) -> list[str]:
+    def trial(self, model: Any, values: Array, part: Part) -> list[str]:
         """Score plausible values of some rows once, and return the slow metrics' names."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return list(self._call(look_up(machine, values[part.place]), part))
+                return list(self._call(look_up(model, values[part.place]), part))
         except Exception as error:
             if "pos_label" in str(error):
-                raise ValueError(_positive(machine, self.slow)) from error
-            raise ValueError(_refusal(list(self.slow.values()), machine, error)) from error
+                raise ValueError(_positive(model, self.slow)) from error
+            raise ValueError(_refusal(list(self.slow.values()), model, error)) from error
 
     def _call(self, proxy: Any, part: Part) -> dict[str, float]:
         scores: dict[str, float] = {}
@@ -141,19 +141,19 @@ class Scoring:
         return scores
 
 
-def _positive(machine: Any, scorers: dict[str, Any]) -> str:
+def _positive(model: Any, scorers: dict[str, Any]) -> str:
     """What to do where a metric asks which of two classes is the positive one."""
     asking = [one for one in scorers.values() if hasattr(one, "_score_func")]
     scorer: Any = next((one for one in asking if _asks_for_label(one)), None)
     metric = scorer._score_func.__name__ if scorer else "f1_score"
-    options = [metric, f"pos_label={machine.classes_[-1].item()!r}"]
+    options = [metric, f"pos_label={model.classes_[-1].item()!r}"]
     if scorer is not None and scorer._response_method != "predict":
         options.append(f"response_method={scorer._response_method!r}")
     if scorer is not None and scorer._sign < 0:
         options.append("greater_is_better=False")
     return (
         f"scoring by {metric} asks which class is the positive one, and takes 1 for it, but the "
-        f"classes are {machine.classes_.tolist()!r}: name it, as in "
+        f"classes are {model.classes_.tolist()!r}: name it, as in "
         f"scoring=make_scorer({', '.join(options)}) with sklearn.metrics.make_scorer"
     )
 
@@ -164,27 +164,27 @@ def _asks_for_label(scorer: Any) -> bool:
     return "pos_label" in known and "pos_label" not in scorer._kwargs
 
 
-def _refusal(scorers: list[Any], machine: Any, error: Exception) -> str:
+def _refusal(scorers: list[Any], model: Any, error: Exception) -> str:
     """Why a scorer cannot be used, and what can be done."""
-    needs = "predict_proba" in str(error) and is_classifier(machine)
-    if len(levels_of(machine)) > 1:
+    needs = "predict_proba" in str(error) and is_classifier(model)
+    if len(levels_of(model)) > 1:
         advice = "scoring=onefit.quantiles.neg_pinball_loss, for several levels at once"
     else:
         advice = (
             "a scorer that needs predict or decision_function alone, or a loss that gives what it "
             "needs"
         )
-    scores = "roc_auc, accuracy" if needs and len(machine.classes_) == 2 else "accuracy"
+    scores = "roc_auc, accuracy" if needs and len(model.classes_) == 2 else "accuracy"
     remedy = (
         "Probabilities of this loss come after the search: choose by a score of decision values or "
         f"labels ({scores}), then search.calibrate('sigmoid') makes a classifier with "
         "probabilities of the winner; or use loss='log'"
-        if needs and not hasattr(machine, "predict_proba")
+        if needs and not hasattr(model, "predict_proba")
         else f"Choose {advice}"
     )
     return (
         f"scoring={scorers!r} cannot be computed from held-out decision values of "
-        f"{type(machine).__name__}(loss={getattr(machine, 'loss', None)!r}): "
+        f"{type(model).__name__}(loss={getattr(model, 'loss', None)!r}): "
         f"{str(error).rstrip('.')}. {remedy}"
     )
 
@@ -198,7 +198,7 @@ def _number(value: Any, name: str) -> float:
 
 def build_scoring(
     scorers: Any,
-    machine: Any,
+    model: Any,
     X: Any,
     y: Any,
     params: Mapping[str, Any],
@@ -212,7 +212,7 @@ def build_scoring(
     Parameters
     ----------
     scorers : what scikit-learn makes of ``scoring``
-    machine : fitted as far as :func:`look_up` needs it
+    model : fitted as far as :func:`look_up` needs it
     X, y, params : the caller's data, and the metadata for the scorers
     folds : Folds
         In the caller's order.
@@ -228,21 +228,21 @@ def build_scoring(
     starts = np.zeros(1, dtype=np.intp) if pooled else folds.offsets[:-1]
     fast: dict[str, tuple[Metric, int, Truth]] = {}
     for name, scorer in table.items():
-        metric, sign = fast_metric(scorer, machine) if plain else (None, 1)
+        metric, sign = fast_metric(scorer, model) if plain else (None, 1)
         if metric is not None and set(routed[name]) <= {"sample_weight"}:
             weights = routed[name].get("sample_weight")
-            fast[name] = metric, sign, _truth(machine, y, weights, folds, starts, name)
+            fast[name] = metric, sign, _truth(model, y, weights, folds, starts, name)
             if not (pooled or undefined):
                 check_defined(metric, np.diff(folds.offsets), name)
     slow = {name: scorer for name, scorer in table.items() if name not in fast}
-    parts = _parts(machine, X, y, routed, folds, pooled) if slow else []
+    parts = _parts(model, X, y, routed, folds, pooled) if slow else []
     scoring = Scoring(fast, slow, parts, list(table))
     if not slow:
         return scoring
     whole = next((part for part in parts if not part.lacks_class), None)
     if whole is None:
-        (whole,) = _parts(machine, X, y, routed, folds, pooled=True)
-    found = scoring.trial(machine, _plausible(machine, y, folds), whole)
+        (whole,) = _parts(model, X, y, routed, folds, pooled=True)
+    found = scoring.trial(model, _plausible(model, y, folds), whole)
     names = found if not hasattr(scorers, "_scorers") else list(table)
     return Scoring(fast, slow, parts, names)
 
@@ -253,7 +253,7 @@ def only(scorers: Any, metric: str) -> Any:
     return scorers if table is None else type(scorers)(scorers={metric: table[metric]})
 
 
-def name_of(scorer: Any, machine: Any) -> str:
+def name_of(scorer: Any, model: Any) -> str:
     """The name of a scorer, as in scikit-learn: of errors, which are negated, it is "neg_..."."""
     if isinstance(scorer, Metric):
         return scorer.name if scorer.greater_is_better else f"neg_{scorer.name}"
@@ -263,10 +263,10 @@ def name_of(scorer: Any, machine: Any) -> str:
     if not hasattr(scorer, "_estimator"):
         name = getattr(scorer, "__name__", "<")
         return "score" if name.startswith("<") else name
-    if len(levels_of(machine)) > 1:
-        quantile = machine.spec().loss.name == "quantile"
-        return "neg_pinball_loss" if quantile else f"neg_{machine.spec().loss.name}_loss"
-    return "accuracy" if is_classifier(machine) else "r2"
+    if len(levels_of(model)) > 1:
+        quantile = model.spec().loss.name == "quantile"
+        return "neg_pinball_loss" if quantile else f"neg_{model.spec().loss.name}_loss"
+    return "accuracy" if is_classifier(model) else "r2"
 
 
 def call_pooled(
@@ -289,19 +289,18 @@ def _route(scorers: Any, params: Mapping[str, Any]) -> dict[str, dict[str, Any]]
     return {name: dict(params) if takes_weight(scorer) else {} for name, scorer in table.items()}
 
 
-def fast_metric(scorer: Any, machine: Any) -> tuple[Metric | None, int]:
+def fast_metric(scorer: Any, model: Any) -> tuple[Metric | None, int]:
     """The metric behind a scorer and its sign, or None."""
-    task = "classification" if is_classifier(machine) else "regression"
+    task = "classification" if is_classifier(model) else "regression"
     if isinstance(scorer, Metric):
         if scorer.task != task:
             raise ValueError(
-                f"scoring={scorer!r} is for {scorer.task}, but {type(machine).__name__} is for "
-                f"{task}"
+                f"scoring={scorer!r} is for {scorer.task}, but {type(model).__name__} is for {task}"
             )
         return scorer, scorer.sign
     func = getattr(scorer, "_score_func", None)
     if func is None and hasattr(scorer, "_estimator"):
-        func = DEFAULTS.get(type(machine).score)
+        func = DEFAULTS.get(type(model).score)
     elif getattr(scorer, "_kwargs", None) or getattr(scorer, "_response_method", "") != "predict":
         return None, 1
     metric = ROW_METRICS.get(func)
@@ -309,9 +308,9 @@ def fast_metric(scorer: Any, machine: Any) -> tuple[Metric | None, int]:
     return (metric if fits else None), int(getattr(scorer, "_sign", 1))
 
 
-def _truth(machine: Any, y: Any, weights: Any, folds: Folds, starts: Array, name: str) -> Truth:
-    if is_classifier(machine):
-        codes = np.searchsorted(machine.classes_, np.asarray(y).ravel())
+def _truth(model: Any, y: Any, weights: Any, folds: Folds, starts: Array, name: str) -> Truth:
+    if is_classifier(model):
+        codes = np.searchsorted(model.classes_, np.asarray(y).ravel())
         target: Array = codes[:, None]
     else:
         target = np.asarray(y, dtype=np.float64).reshape(folds.n, -1)
@@ -336,13 +335,13 @@ def check_defined(metric: Metric, sizes: Array, name: str) -> None:
 
 
 def _parts(
-    machine: Any, X: Any, y: Any, routed: dict[str, dict[str, Any]], folds: Folds, pooled: bool
+    model: Any, X: Any, y: Any, routed: dict[str, dict[str, Any]], folds: Folds, pooled: bool
 ) -> list[Part]:
     def cut(params: dict[str, Any], rows: Array) -> dict[str, Any]:
         return select_params(X, params, rows)
 
     def lacks(y_test: Any) -> bool:
-        return is_classifier(machine) and np.unique(y_test).size < len(machine.classes_)
+        return is_classifier(model) and np.unique(y_test).size < len(model.classes_)
 
     if pooled:
         rows = folds.rows
@@ -351,15 +350,15 @@ def _parts(
         return [Part(X_test, y_test, slice(0, rows.size), params, lacks(y_test))]
     parts = []
     for k, rows in enumerate(folds.test):
-        X_test, y_test = split_rows(machine, X, y, rows, folds.train[k])
+        X_test, y_test = split_rows(model, X, y, rows, folds.train[k])
         params = {name: cut(p, rows) for name, p in routed.items()}
         parts.append(Part(X_test, y_test, folds.place(k), params, lacks(y_test)))
     return parts
 
 
-def _plausible(machine: Any, y: Any, folds: Folds) -> Array:
+def _plausible(model: Any, y: Any, folds: Folds) -> Array:
     """Decision values for a trial: the mean of y, or perfect margins."""
-    Y = machine.spec().coding.columns(machine._code_targets(y, np.float64))
-    if is_classifier(machine):
+    Y = model.spec().coding.columns(model._code_targets(y, np.float64))
+    if is_classifier(model):
         return np.asarray(Y[folds.rows])
     return np.asarray(np.broadcast_to(Y.mean(axis=0), (folds.rows.size, Y.shape[1])))

@@ -16,34 +16,41 @@ from sklearn.utils.validation import check_consistent_length
 
 from onefit import plan
 from onefit._indexing import n_rows
-from onefit._validation import check_choice, check_weights
+from onefit._validation import check_weights
 from onefit.criteria import KernelStability
 from onefit.criteria.base import Criterion as Own
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import METHODS, HeldOutMethod, Iterative, Limit
 from onefit.inverse.krylov import Watch
-from onefit.kernels import Bank, Kernel, check_precomputed, kernel_parameters, number_type
+from onefit.kernels import Bank, Kernel, check_precomputed, number_type, takes_gamma, takes_gammas
 from onefit.linalg import HOST
 from onefit.linalg.device import Device
 from onefit.predict import check_training, make_method, make_planned, ridge_weights
 from onefit.problem import Problem
 from onefit.search.continuous import apart, expand, listed
-from onefit.search.criterion import Criterion, get_criterion
-from onefit.search.grid import Drawn, Job, Machine, Planned, candidates, jobs, machines
-from onefit.search.objective import by_gradient
+from onefit.search.criterion import CriterionLike, get_criterion
+from onefit.search.grid import (
+    CandidateModel,
+    Drawn,
+    Job,
+    PlannedSearch,
+    candidate_models,
+    candidates,
+    jobs,
+)
 from onefit.search.race import racing
 from onefit.search.rows import Sample, arrange, compact
-from onefit.search.workers import Crew, Outcome
+from onefit.search.workers import Outcome, WorkerPlan
 from onefit.spec import Spec
 
 Array = NDArray[Any]
 
-__all__ = ["Choice", "Setup", "set_up"]
+__all__ = ["MethodChoice", "Setup", "set_up"]
 
 
 @dataclass(frozen=True)
-class Choice:
-    """The method taken for one machine, and what it is expected to cost over all such machines.
+class MethodChoice:
+    """The method taken for one model, and what it is expected to cost over all such models.
 
     Attributes
     ----------
@@ -60,15 +67,15 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Setup(Planned):
+class Setup(PlannedSearch):
     """A search over rows in memory, ready to run.
 
     Attributes
     ----------
-    candidates, machine, jobs, choices : see :class:`onefit.search.grid.Planned`
+    candidates, model, jobs, choices : see :class:`onefit.search.grid.PlannedSearch`
     folds : Folds in the caller's order
     sample : Sample in the order of work
-    crew : Crew
+    worker_plan : WorkerPlan
     works : the distinct workloads that the cost model knows, with what they are to cost
     ranges : intervals and banks of the candidates that a descent may start from
     device : Device or None
@@ -77,17 +84,17 @@ class Setup(Planned):
 
     folds: Folds
     sample: Sample = field(repr=False)
-    crew: Crew
+    worker_plan: WorkerPlan
     works: dict[plan.Workload, plan.Estimate]
     ranges: dict[int, dict[str, Any]] = field(default_factory=dict)
     device: Device | None = None
 
     def watched(self, watch: Watch) -> Setup:
         """The same, with iterations that tell how far they are, if they run in this process."""
-        if self.crew.workers > 1:
+        if self.worker_plan.workers > 1:
             return self
         jobs = [
-            replace(job, machines=tuple(_watched(machine, watch) for machine in job.machines))
+            replace(job, models=tuple(_watched(model, watch) for model in job.models))
             for job in self.jobs
         ]
         return replace(self, jobs=jobs)
@@ -99,12 +106,12 @@ class Setup(Planned):
             return self, outcomes
         new = {old: i for i, old in enumerate(found)}
         jobs, choices = [], []
-        of_machines = iter(self.choices)
+        of_models = iter(self.choices)
         for job in self.jobs:
-            own = [next(of_machines) for _ in job.machines]
-            if job.machines[0].indices[0] in new:
+            own = [next(of_models) for _ in job.models]
+            if job.models[0].indices[0] in new:
                 choices += own
-                jobs.append(replace(job, machines=tuple(_renumbered(job.machines, new))))
+                jobs.append(replace(job, models=tuple(_renumbered(job.models, new))))
         outcomes = list(_renumbered(outcomes, new))
         candidates = [self.candidates[i] for i in found]
         return replace(self, candidates=candidates, jobs=jobs, choices=choices), outcomes
@@ -141,10 +148,10 @@ def _renumbered(some: Iterable[Any], new: dict[int, int]) -> Iterator[Any]:
         yield replace(one, indices=tuple(new[i] for i in one.indices))
 
 
-def _watched(machine: Machine, watch: Watch) -> Machine:
-    if not isinstance(machine.method, Iterative):
-        return machine
-    return replace(machine, method=machine.method.watched(watch))
+def _watched(model: CandidateModel, watch: Watch) -> CandidateModel:
+    if not isinstance(model.method, Iterative):
+        return model
+    return replace(model, method=model.method.watched(watch))
 
 
 def set_up(
@@ -159,7 +166,7 @@ def set_up(
     """Check the data and the grid, draw the splits, group the candidates and choose methods.
 
     The data are NumPy's; with a device the rows go there once, in the order of work. Of several
-    ``devices``, of which ``device`` is the first, each worker brings them to its own.
+    ``devices``, of which ``device`` is the first, each worker moves them to its own.
     """
     if isinstance(search.param_grid, Drawn):
         drawn = search.param_grid.candidates
@@ -174,24 +181,24 @@ def set_up(
     # lam alone is refined kernel by kernel; with gamma it is a matter of a descent
     group = [
         replace(one, continuous=any(i in intervals and i not in ranges for i in one.indices))
-        for one in machines(search.estimator, found)
+        for one in candidate_models(search.estimator, found)
     ]
-    machine, precomputed = group[0].estimator, group[0].spec.precomputed
+    model, precomputed = group[0].estimator, group[0].spec.precomputed
     _check_one_kind(group)
-    rows = machine._validate_X(X, ensure_min_samples=2)
-    Y = machine._code_targets(y, number_type(rows))
+    rows = model._validate_X(X, ensure_min_samples=2)
+    Y = model._code_targets(y, number_type(rows))
     check_consistent_length(rows, Y)
     s = check_weights(sample_weight, rows)
     if precomputed:
         check_precomputed(rows)
-    folds = _draw(search.cv, machine, X, y, split_params)
-    check_training(folds, s, y, getattr(machine, "classes_", None))
+    folds = _draw(search.cv, model, X, y, split_params)
+    check_training(folds, s, y, getattr(model, "classes_", None))
     for one in group:
-        one.estimator._copy_data_attributes(machine)
+        one.estimator._copy_data_attributes(model)
         _check_gamma(one, ranges, s)
     work = apart(jobs(group, rows, Y, s))
-    hired = Crew.hire(search.n_jobs, len(work), Y.shape[0])
-    crew = Crew.on(devices, len(work)) if device else hired
+    on_host = WorkerPlan.from_n_jobs(search.n_jobs, len(work), Y.shape[0])
+    worker_plan = WorkerPlan.on_devices(devices, len(work)) if device else on_host
     if any(one.estimator.approximation is not None for one in group):
         _check_features(search)
         # landmarks are drawn by the numbers that rows have
@@ -201,14 +208,14 @@ def set_up(
     criterion = get_criterion(search.criterion)
     if device is not None:
         _check_device(device, work, rows)
-        if crew.devices and (ranges or any(one.continuous for one in group)):
+        if worker_plan.devices and (ranges or any(one.continuous for one in group)):
             raise ValueError(
-                f"device={search.device!r}: several devices share a list of kernels, not intervals "
-                "that are explored one step after the other; name one device"
+                f"device={','.join(devices)!r}: several devices share a list of kernels, "
+                "not intervals that are explored one step after the other; name one device"
             )
-        sample = sample if crew.devices else replace(sample, X=device.asarray(sample.X))
-    planned, choices, works = _plan(work, chosen, criterion, sample, crew, device)
-    return Setup(found, machine, planned, choices, folds, sample, crew, works, ranges, device)
+        sample = sample if worker_plan.devices else replace(sample, X=device.asarray(sample.X))
+    planned, choices, works = _plan(work, chosen, criterion, sample, worker_plan, device)
+    return Setup(found, model, planned, choices, folds, sample, worker_plan, works, ranges, device)
 
 
 def _check_device(device: Device, work: list[Job], rows: Any) -> None:
@@ -223,8 +230,7 @@ def _check_features(search: Any) -> None:
     """Refuse what needs the whole kernel matrix."""
     refused = {
         f"method={search.method!r}": racing(search.method) is not None,
-        f"search={search.search!r}": by_gradient(search.search) is not None,
-        "lam_per_target=True": search.lam_per_target,
+        type(search).__name__: search._descent is not None,
     }
     for name, asked in refused.items():
         if asked:
@@ -240,34 +246,31 @@ def _settled(drawn: list[dict[str, Any]], search: Any, X: Any) -> list[dict[str,
     for setting in drawn:
         bank = setting.get("kernel")
         if isinstance(bank, Bank):
-            machine = clone(search.estimator).set_params(kernel=bank.kernels[0])
-            setting = setting | {"kernel": bank.settled(machine._validate_X(X))}
+            model = clone(search.estimator).set_params(kernel=bank.kernels[0])
+            setting = setting | {"kernel": bank.settled(model._validate_X(X))}
         found.append(setting)
     return found
 
 
 def _check_ranges(search: Any, ranges: dict[int, dict[str, Any]]) -> None:
-    how = by_gradient(search.search)
-    if how is None:
-        check_choice("search", search.search, ("grid", "gradient"))
+    how = search._descent
     if ranges and how is None:
         bank = "kernel" in next(iter(ranges.values()))
         name, what = ("kernel", "a Bank") if bank else ("gamma", "an Interval")
         raise ValueError(
-            f"param_grid has {what} for {name!r}, which needs search='gradient'; or give {name} a "
-            "list of values or, with n_iter, a distribution"
+            f"param_grid has {what} for {name!r}, which needs a KernelGradientSearchCV; or "
+            f"give {name} a list of values or, with n_iter, a distribution"
         )
     if how is not None and not ranges:
         raise ValueError(
-            "search='gradient' needs an Interval for gamma in param_grid, such as "
+            "KernelGradientSearchCV needs an Interval for gamma in param_grid, such as "
             "Interval(1e-4, 1e2), with per_feature=True for one gamma per column, or a Bank for "
             "kernel"
         )
-    if how is not None and (not _followable(search.criterion) or search.lam_per_target):
+    if how is not None and not _followable(search.criterion):
         raise ValueError(
-            "search='gradient' follows the cross-validated score or k-KS; it goes with "
-            "criterion='cv' or 'kernel_stability' (whose loss is a name or None), and without "
-            "lam_per_target"
+            "KernelGradientSearchCV follows the cross-validated score or k-KS; it goes with "
+            "criterion='cv' or 'kernel_stability' (whose loss is a name or None)"
         )
 
 
@@ -276,32 +279,33 @@ def _followable(criterion: Any) -> bool:
     return found is None or (isinstance(found, KernelStability) and not callable(found.loss))
 
 
-def _check_gamma(machine: Machine, ranges: dict[int, dict[str, Any]], s: Array) -> None:
+def _check_gamma(model: CandidateModel, ranges: dict[int, dict[str, Any]], s: Array) -> None:
     """Refuse a descent in a gamma that the kernel does not have, or with rows of no weight."""
-    own = [ranges[i] for i in machine.indices if i in ranges]
+    own = [ranges[i] for i in model.indices if i in ranges]
     if not own:
         return
     if (s == 0.0).any():
         raise ValueError(
-            "search='gradient' needs positive sample weights; leave out the rows of weight zero"
+            "KernelGradientSearchCV needs positive sample weights; leave out the rows of "
+            "weight zero"
         )
     if "kernel" in own[0]:
         return
-    kernel, interval = machine.estimator.kernel, own[0]["gamma"]
-    if "gamma" not in kernel_parameters(kernel):
+    kernel, interval = model.estimator.kernel, own[0]["gamma"]
+    if not takes_gamma(kernel):
         raise ValueError(
             f"param_grid has an Interval for gamma, which kernel={kernel!r} does not take; search "
             "it apart, or give one of rbf, laplacian, matern12, matern32, matern52 and poly"
         )
-    if interval.per_feature and kernel in ("poly", "polynomial"):
+    if interval.per_feature and not takes_gammas(kernel):
         raise ValueError(
             f"kernel {kernel!r} takes a single gamma; per_feature=True is for rbf, laplacian and "
             "the Matern kernels"
         )
 
 
-def _check_one_kind(group: list[Machine]) -> None:
-    kinds = {machine.spec.precomputed for machine in group}
+def _check_one_kind(group: list[CandidateModel]) -> None:
+    kinds = {model.spec.precomputed for model in group}
     if len(kinds) > 1:
         raise ValueError(
             "param_grid mixes kernel='precomputed', for which X is a kernel matrix, with kernels "
@@ -309,11 +313,11 @@ def _check_one_kind(group: list[Machine]) -> None:
         )
 
 
-def _draw(cv: Any, machine: Any, X: Any, y: Any, split_params: Mapping[str, Any]) -> Folds:
+def _draw(cv: Any, model: Any, X: Any, y: Any, split_params: Mapping[str, Any]) -> Folds:
     if type(cv) is LeaveOneOut:
         return leave_one_out(n_rows(X))
     params = {name: value for name, value in split_params.items() if value is not None}
-    classifier = is_classifier(machine)
+    classifier = is_classifier(model)
     if set(params) <= {"groups"}:
         folds = Folds.draw(cv, X, y, params.get("groups"), classifier=classifier)
         return compact(folds)
@@ -324,28 +328,28 @@ def _draw(cv: Any, machine: Any, X: Any, y: Any, split_params: Mapping[str, Any]
 def _plan(
     work: list[Job],
     chosen: HeldOutMethod | None,
-    criterion: Criterion | None,
+    criterion: CriterionLike | None,
     sample: Sample,
-    crew: Crew,
+    worker_plan: WorkerPlan,
     device: Device | None,
-) -> tuple[list[Job], list[Choice], dict[plan.Workload, plan.Estimate]]:
-    """Choose every machine's method; equal workloads are estimated once."""
+) -> tuple[list[Job], list[MethodChoice], dict[plan.Workload, plan.Estimate]]:
+    """Choose every model's method; equal workloads are estimated once."""
     planned: list[Job] = []
-    choices: list[Choice] = []
+    choices: list[MethodChoice] = []
     works: dict[plan.Workload, plan.Estimate] = {}
-    shared = _workload(sample, len(work), crew)
+    shared = _workload(sample, len(work), worker_plan)
     ridges = cache(partial(_ridges, sample))
     name = "auto" if chosen is None else chosen.name
     known = chosen is None or isinstance(chosen, METHODS.get(name, ()))
     rates, room = plan.backend_rates(device), None if device is None else device.room()
     for job in work:
         group, loads = [], []
-        for machine in job.machines:
-            spec = machine.spec
+        for model in job.models:
+            spec = model.spec
             problem = _outline(spec, sample, device if spec.approximation is None else None)
             load = replace(
                 shared,
-                lams=len(machine.lams),
+                lams=len(model.lams),
                 ridges=ridges(spec.scaling, problem.s.tobytes()),
                 targets=problem.Y.shape[1],
                 loss=problem.loss.name,
@@ -365,15 +369,15 @@ def _plan(
             _check_method(method, criterion, problem)
             if load.features and isinstance(criterion, Own):
                 criterion.check_features(problem)
-            choices.append(Choice(job.kernel, method.name, load.lams, works.get(load)))
-            group.append(replace(machine, method=method))
+            choices.append(MethodChoice(job.kernel, method.name, load.lams, works.get(load)))
+            group.append(replace(model, method=method))
         tiled = any(works[load].tiled for load in loads if load in works)
         planned.append(Job(job.kernel, tuple(group), tiled))
     return planned, choices, works
 
 
-def _workload(sample: Sample, kernels: int, crew: Crew) -> plan.Workload:
-    """What all machines have in common."""
+def _workload(sample: Sample, kernels: int, worker_plan: WorkerPlan) -> plan.Workload:
+    """What all models have in common."""
     return plan.Workload(
         n=sample.folds.n,
         lams=1,
@@ -381,13 +385,13 @@ def _workload(sample: Sample, kernels: int, crew: Crew) -> plan.Workload:
         ridges=1,
         itemsize=sample.Y.dtype.itemsize,
         kernels=kernels,
-        workers=crew.workers,
-        threads=crew.threads,
+        workers=worker_plan.workers,
+        threads=worker_plan.threads,
     )
 
 
 def _outline(spec: Spec, sample: Sample, device: Device | None) -> Problem:
-    """The problem of a machine, without a kernel matrix."""
+    """The problem of a model, without a kernel matrix."""
     empty = (device or HOST).empty((0, 0), sample.Y.dtype)
     return spec.problem(empty, sample.Y, sample.s)
 
@@ -396,7 +400,7 @@ def _ridges(sample: Sample, scaling: str, weights: bytes) -> int:
     return ridge_weights(sample.folds, np.frombuffer(weights, dtype=sample.s.dtype), scaling)
 
 
-def _check_method(method: HeldOutMethod, criterion: Criterion | None, problem: Problem) -> None:
+def _check_method(method: HeldOutMethod, criterion: CriterionLike | None, problem: Problem) -> None:
     method.check(problem)
     if criterion is not None and hasattr(criterion, "check"):
         criterion.check(problem)

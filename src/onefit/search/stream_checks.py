@@ -15,7 +15,7 @@ from onefit.quantiles import levels_of, neg_pinball_loss
 from onefit.scoring import ROW_METRICS, Metric
 from onefit.scoring.metrics import loss_metric
 from onefit.search.criterion import CRITERIA, get_criterion
-from onefit.search.grid import Machine
+from onefit.search.grid import CandidateModel
 from onefit.search.scorers import fast_metric
 from onefit.stream.source import Source
 from onefit.stream.survey import Surveyed
@@ -23,7 +23,7 @@ from onefit.stream.survey import Surveyed
 #: name -> (metric, sign)
 Metrics = dict[str, tuple[Metric, int]]
 
-__all__ = ["Metrics", "check_levels", "check_machine", "check_search", "check_survey", "metrics_of"]
+__all__ = ["Metrics", "check_levels", "check_model", "check_search", "check_survey", "metrics_of"]
 
 #: criteria that judge rows as they come
 BY_ROW = [repr(name) for name, one in CRITERIA.items() if isinstance(one, ByRow)]
@@ -31,14 +31,16 @@ BY_ROW = [repr(name) for name, one in CRITERIA.items() if isinstance(one, ByRow)
 
 def check_search(search: Any) -> None:
     """Refuse parameters of a search that need all rows in memory."""
+    if search._descent is not None:
+        raise ValueError(
+            f"{type(search).__name__} needs all rows in memory, but they are streamed; use "
+            "KernelSearchCV, or load the rows"
+        )
     refused = {
         "criterion": (
             not isinstance(get_criterion(search.criterion), ByRow | None),
             f"choose by {', '.join(BY_ROW)}, or by the score of the folds, criterion='cv'",
         ),
-        "search": (search.search != "grid", "search a grid"),
-        "lam_per_target": (search.lam_per_target, "search the targets one by one"),
-        "keep_heldout": (search.keep_heldout == "all", "keep those of the winner, 'best'"),
     }
     for name, (asked, advice) in refused.items():
         if asked:
@@ -48,9 +50,9 @@ def check_search(search: Any) -> None:
             )
 
 
-def check_machine(one: Machine, criterion: Any) -> None:
+def check_model(one: CandidateModel, criterion: Any) -> None:
     """Refuse an estimator, or a criterion of it, that streamed rows cannot serve."""
-    machine, spec = one.estimator, one.spec
+    model, spec = one.estimator, one.spec
     if spec.approximation is None:
         raise ValueError(
             "streamed rows need features that replace the kernel matrix; use "
@@ -61,9 +63,9 @@ def check_machine(one: Machine, criterion: Any) -> None:
             "a width of 'mad' is a median over the targets of each training part, which are "
             "streamed; give threshold or delta in units of the target"
         )
-    if spec.coding.class_weight is not None and isinstance(machine.gamma, str):
+    if spec.coding.class_weight is not None and isinstance(model.gamma, str):
         raise ValueError(
-            f"gamma={machine.gamma!r} looks at rows as they are weighted by class_weight, which "
+            f"gamma={model.gamma!r} looks at rows as they are weighted by class_weight, which "
             "streamed rows are not yet; give gamma numbers, as onefit.default_grid makes them of a "
             "sample of rows"
         )
@@ -73,7 +75,7 @@ def check_machine(one: Machine, criterion: Any) -> None:
         criterion.check_features(nothing)
 
 
-def check_levels(group: list[Machine]) -> None:
+def check_levels(group: list[CandidateModel]) -> None:
     """Refuse candidates whose scores are of different kinds."""
     if len({len(levels_of(one.estimator)) > 1 for one in group}) > 1:
         raise ValueError(
@@ -82,8 +84,8 @@ def check_levels(group: list[Machine]) -> None:
         )
 
 
-def metrics_of(scorers: dict[str, Any], one: Machine) -> Metrics:
-    """What a machine is scored by: name -> (metric, sign)."""
+def metrics_of(scorers: dict[str, Any], one: CandidateModel) -> Metrics:
+    """What a model is scored by: name -> (metric, sign)."""
     found: Metrics = {}
     for name, scorer in scorers.items():
         if len(levels_of(one.estimator)) > 1:
@@ -101,9 +103,9 @@ def metrics_of(scorers: dict[str, Any], one: Machine) -> Metrics:
     return found
 
 
-def _of_levels(scorer: Any, machine: Any, name: str) -> Metric:
-    """What a machine of several levels is scored by: its own loss."""
-    loss = machine.spec().loss
+def _of_levels(scorer: Any, model: Any, name: str) -> Metric:
+    """What a model of several levels is scored by: its own loss."""
+    loss = model.spec().loss
     if hasattr(scorer, "_estimator") or (scorer is neg_pinball_loss and isinstance(loss, Quantile)):
         return loss_metric(loss.name, getattr(loss, "unrounded", loss.value))
     raise ValueError(

@@ -31,15 +31,15 @@ from onefit.scoring.aggregate import aggregate
 from onefit.search.continuous import expand, listed
 from onefit.search.criterion import get_criterion
 from onefit.search.evaluation import Evaluated, SearchRows
-from onefit.search.grid import Planned, candidates, machines
-from onefit.search.inputs import Given, only_weight
+from onefit.search.grid import PlannedSearch, candidate_models, candidates
+from onefit.search.inputs import FitInputs, only_weight
 from onefit.search.intervals import Ends, as_columns
-from onefit.search.passes import Passes, Work, batches, make_work, stream_jobs
+from onefit.search.passes import Passes, StreamedModel, batches, make_work, stream_jobs
 from onefit.search.scorers import Scoring, build_scoring, check_defined
 from onefit.search.stream_checks import (
     Metrics,
     check_levels,
-    check_machine,
+    check_model,
     check_search,
     check_survey,
     metrics_of,
@@ -47,13 +47,13 @@ from onefit.search.stream_checks import (
 from onefit.search.workers import Outcome
 from onefit.spec.coding import encode_labels
 from onefit.stream.fit import FeatureFit
-from onefit.stream.machines import FoldMachines
+from onefit.stream.fold_models import FoldModels
 from onefit.stream.one_pass import run
 from onefit.stream.open_rows import open_rows
 from onefit.stream.scores import finished
 from onefit.stream.source import Source
-from onefit.stream.survey import Labels, Surveyed
-from onefit.stream.values import ROOM, numbers
+from onefit.stream.survey import DistinctLabels, Surveyed
+from onefit.stream.values import MAX_KEPT_ELEMENTS, numbers
 
 Array = NDArray[Any]
 #: by metric, with axes (1 or 3, L, k), and pooled: scores, their least and largest values if known
@@ -82,13 +82,13 @@ class StreamedRows(SearchRows):
         check_search(search)
         self.candidates = _listed_candidates(search)
         self.search, self.scorers = search, scorers
-        self.group = machines(search.estimator, self.candidates)
+        self.group = candidate_models(search.estimator, self.candidates)
         self.table = getattr(scorers, "_scorers", {"score": scorers})
         self.names = list(self.table)
         check_levels(self.group)
         for one in self.group:
             metrics_of(self.table, one)  # refuses those that are not of means over rows
-            check_machine(one, get_criterion(search.criterion))
+            check_model(one, get_criterion(search.criterion))
         weight = only_weight({name: one for name, one in params.items() if name != "groups"})
         groups = params.get("groups")
         self.grouped = groups is not None
@@ -110,13 +110,13 @@ class StreamedRows(SearchRows):
         for name, (one_metric, _) in metrics_of(self.table, group[0]).items():
             if search.aggregate != "pooled":
                 check_defined(one_metric, survey.rows, name)
-        planned = Planned(self.candidates, model, stream_jobs(group, survey, drawn), [])
+        planned = PlannedSearch(self.candidates, model, stream_jobs(group, survey, drawn), [])
         work = list(make_work(planned.jobs, survey, drawn, search.method))
         _check_criterion(rows.criterion, work[0])
-        found = [one for batch in batches(work, survey) for one in rows.machines(batch, survey)]
+        found = [one for batch in batches(work, survey) for one in rows.models(batch, survey)]
         bounds = [rows.bound(*pair) for pair in zip(work, found, strict=True)]
         reach = [_reach(bound, survey) for bound in bounds]
-        metrics = [metrics_of(self.table, unit.machine) for unit in work]
+        metrics = [metrics_of(self.table, unit.model) for unit in work]
         chosen = [tuple(m for m, _ in one.values()) for one in metrics]
         sums = rows.scores(work, found, reach, chosen)
         scored = [_scored(*three, survey) for three in zip(metrics, sums, found, strict=True)]
@@ -129,7 +129,7 @@ class StreamedRows(SearchRows):
         models = {
             place: (unit, result, i)
             for unit, result in zip(work, found, strict=True)
-            for i, place in enumerate(unit.machine.indices)
+            for i, place in enumerate(unit.model.indices)
         }
         return EvaluatedStream(
             planned, outcomes, survey.rows, self.grouped, {}, self.scorers, ends, models, rows
@@ -145,7 +145,7 @@ def _listed_candidates(search: Any) -> list[dict[str, Any]]:
     return found
 
 
-_Fitted = tuple[Work, FoldMachines, int]
+_Fitted = tuple[StreamedModel, FoldModels, int]
 
 
 @dataclass
@@ -170,11 +170,11 @@ class EvaluatedStream(Evaluated):
     @property
     def not_kept(self) -> str:
         rows, q = int(self.sizes.sum()), next(iter(self.models.values()))[1].b.shape[2]
-        if numbers(rows, q) <= ROOM:
+        if numbers(rows, q) <= MAX_KEPT_ELEMENTS:
             return ""
         return (
             f"held-out values of {rows:,} streamed rows are not kept, nor what is made of them; "
-            f"they are for up to {ROOM // numbers(1, q):,} rows: take some, as by "
+            f"they are for up to {MAX_KEPT_ELEMENTS // numbers(1, q):,} rows: take some, as by "
             "onefit.stream.open_rows(..., filter=...)"
         )
 
@@ -187,7 +187,7 @@ class EvaluatedStream(Evaluated):
         kept = self.passes.values(work, found, i)
         folds = kept.folds(self.sizes.size)
         outcome = next(one for one in self.outcomes if index in one.indices)
-        model = self.setup.machine_of(index)
+        model = self.setup.model_of(index)
         return HeldOut(
             kept.u[folds.rows],
             folds,
@@ -197,17 +197,17 @@ class EvaluatedStream(Evaluated):
             outcome.moved[i],
             outcome.steps[i],
             seconds=outcome.fit_seconds,
-            targets=self.setup.machine.spec().coding.targets(kept.Y),
+            targets=self.setup.model.spec().coding.targets(kept.Y),
             sample_weight=kept.s if (kept.s != 1.0).any() else None,
             **model.spec().coding.decoders,
         )
 
-    def judged_by(self, index: int, held: HeldOut) -> tuple[Given, Scoring]:
+    def judged_by(self, index: int, held: HeldOut) -> tuple[FitInputs, Scoring]:
         # scorers of streamed rows look at no row but its number
         rows, weight = np.arange(held.folds.n)[:, None], held.sample_weight
         params = {} if weight is None else {"sample_weight": weight}
-        given = Given(self.scorers, rows, held.targets, weight, params, self.grouped)
-        model = self.setup.machine_of(index)
+        given = FitInputs(self.scorers, rows, held.targets, weight, params, self.grouped)
+        model = self.setup.model_of(index)
         scoring = build_scoring(
             self.scorers, model, rows, held.targets, params, held.folds, undefined=True,
             plain=self.setup.plain,
@@ -217,7 +217,7 @@ class EvaluatedStream(Evaluated):
     def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
         """The winner is fitted already: its model of all rows came with those of the folds."""
         index = fitted["best_index_"]
-        model = self.setup.machine_of(index)
+        model = self.setup.model_of(index)
         work, found, i = self.models[index]
         W, b = found.whole
         rows, steps = work.rows, int(found.steps[:, i].max())
@@ -233,7 +233,7 @@ class EvaluatedStream(Evaluated):
         return fitted
 
 
-def _check_criterion(criterion: Any, work: Work) -> None:
+def _check_criterion(criterion: Any, work: StreamedModel) -> None:
     """Refuse a criterion that does not fit the targets, of which a few are known."""
     if criterion is not None:
         some = work.rows.some
@@ -253,7 +253,7 @@ def _targets(search: Any, source: Source) -> tuple[Source, Any, int]:
         return source, model, shape[0] if shape else 1
     if shape not in ((), (1,)):
         raise ValueError(f"a classifier needs one target, got {shape[0]} columns")
-    classes = run(Labels(), source.raw, n_jobs=search.n_jobs, journal=search.journal)
+    classes = run(DistinctLabels(), source.raw, n_jobs=search.n_jobs, journal=search.journal)
     check_classification_targets(classes)
     if len(classes) < 2:
         raise ValueError(f"y holds one class only, {classes[0]!r}; a classifier needs two at least")
@@ -263,20 +263,20 @@ def _targets(search: Any, source: Source) -> tuple[Source, Any, int]:
 
 
 def _outcome(
-    one: Work,
-    found: FoldMachines,
+    one: StreamedModel,
+    found: FoldModels,
     bound: Array,
     scored: _Scored,
     survey: Surveyed,
     seconds: float,
     judged: tuple[Array, list[str]] | None,
 ) -> Outcome:
-    """Scores and bounds of a machine, lambda by lambda."""
+    """Scores and bounds of a model, lambda by lambda."""
     criterion, remarks = (None, [""] * len(found.reasons)) if judged is None else judged
     bounds = np.moveaxis(bound, 0, 1)  # (L, k, q)
     L, k, _ = bounds.shape
     return Outcome(
-        indices=one.machine.indices,
+        indices=one.model.indices,
         method=one.method,
         scores={name: by_fold[0] for name, (by_fold, _) in scored.items()},
         pooled={name: pooled[0] for name, (_, pooled) in scored.items()},
@@ -287,7 +287,6 @@ def _outcome(
         steps=found.steps.T,
         order=None,
         reasons=[a or b for a, b in zip(found.reasons, remarks, strict=True)],
-        per_target=None,
         criterion=criterion,
         fit_seconds=seconds / L,
         score_seconds=0.0,
@@ -302,9 +301,9 @@ def _reach(bound: Array, survey: Surveyed) -> Array:
 
 
 def _scored(
-    metrics: Metrics, sums: tuple[RowSums, ...], found: FoldMachines, survey: Surveyed
+    metrics: Metrics, sums: tuple[RowSums, ...], found: FoldModels, survey: Surveyed
 ) -> _Scored:
-    """Scores of a machine, lambda by lambda, and their ends."""
+    """Scores of a model, lambda by lambda, and their ends."""
     known = np.array([not reason for reason in found.reasons])
     scored: _Scored = {}
     for (name, (metric, sign)), one in zip(metrics.items(), sums, strict=True):

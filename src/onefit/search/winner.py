@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from onefit._types import Array
-from onefit.scoring.aggregate import one_standard_error
 from onefit.search.inputs import winner_of
 from onefit.search.results import Results, warn_of_undefined
 
@@ -20,14 +19,12 @@ def values_of(results: Results, metric: Any) -> Array:
     return np.asarray(-table["criterion"] if "criterion" in table else results.totals[metric])
 
 
-def find_winner(search: Any, setup: Any, results: Results, metric: Any) -> int:
-    """The index of the winner, by refit, criterion or metric, and rule of a search.
+def find_winner(search: Any, results: Results, metric: Any) -> int:
+    """The index of the winner, by refit, criterion or metric of a search.
 
     Parameters
     ----------
     search : KernelSearchCV
-    setup : object
-        With ``lams`` and ``gammas`` of all candidates.
     results : Results
     metric : str or None
     """
@@ -40,7 +37,4 @@ def find_winner(search: Any, setup: Any, results: Results, metric: Any) -> int:
     if not np.isfinite(values).any():
         warn_of_undefined(results, metric, search.aggregate)
         return 0
-    if search.rule == "best":
-        return int(np.nanargmax(values))
-    errors = results.table[f"se_test_{metric}"]
-    return one_standard_error(values, errors, setup.lams, setup.gammas)
+    return int(np.nanargmax(values))

@@ -35,22 +35,30 @@ from onefit.linalg import LinAlgError, arrays_of, is_elsewhere
 from onefit.linalg.device import Device
 from onefit.linalg.which import named_device
 from onefit.problem import Problem
-from onefit.scoring.aggregate import aggregate
-from onefit.search.criterion import Criterion, let_go
-from onefit.search.grid import Job, Machine
+from onefit.search.criterion import CriterionLike, release
+from onefit.search.grid import CandidateModel, Job
 from onefit.search.rows import Sample
 from onefit.search.scorers import Scoring
 
 Array = NDArray[Any]
 
 #: rows up to which BLAS threads spend more time waiting for each other than they save
-SMALL = 1000
+MAX_SINGLE_THREAD_ROWS = 1000
 #: rows beyond which a LAPACK call may take longer than a user who presses Ctrl-C wants to wait
-LARGE = 3000
+MAX_UNINTERRUPTIBLE_ROWS = 3000
 #: rows up to which a worker keeps distances, a few megabytes, from job to job
-KEPT = 600
+MAX_CACHED_DISTANCE_ROWS = 600
 
-__all__ = ["LARGE", "Crew", "Outcome", "Task", "limited", "run_job", "run_jobs", "run_machine"]
+__all__ = [
+    "MAX_UNINTERRUPTIBLE_ROWS",
+    "Outcome",
+    "Task",
+    "WorkerPlan",
+    "limited",
+    "run_job",
+    "run_jobs",
+    "run_model",
+]
 
 
 @dataclass(frozen=True)
@@ -64,22 +72,19 @@ class Task:
         By split; of all test rows at once, if the aggregate wants that.
     how : str
         The aggregate.
-    per_target : str or None
-        The metric whose score of each target is wanted too.
-    criterion : Criterion or None
+    criterion : CriterionLike or None
     """
 
     sample: Sample
     scoring: Scoring
     pooled: Scoring | None
     how: str
-    per_target: str | None = None
-    criterion: Criterion | None = None
+    criterion: CriterionLike | None = None
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one machine comes back with; L lambdas, k splits, N test rows, q targets.
+    """The outcome of one model; L lambdas, k splits, N test rows, q targets.
 
     Attributes
     ----------
@@ -92,7 +97,6 @@ class Outcome:
     order : int or None
     reasons : list of str
         Why a candidate has no score, empty where it has one.
-    per_target : (L, q) array or None
     criterion : (L,) array or None
     full : (L, n + 1, q) array or None
         See :class:`onefit.heldout.HeldOutPath`.
@@ -111,7 +115,6 @@ class Outcome:
     steps: Array
     order: int | None
     reasons: list[str]
-    per_target: Array | None
     criterion: Array | None
     fit_seconds: float
     score_seconds: float
@@ -125,7 +128,6 @@ class Outcome:
             scores={name: one[places] for name, one in self.scores.items()},
             pooled={name: one[places] for name, one in self.pooled.items()},
             reasons=[self.reasons[i] for i in places],
-            per_target=None if self.per_target is None else self.per_target[places],
             criterion=None if self.criterion is None else self.criterion[places],
             full=None if self.full is None else self.full[places],
             **{
@@ -136,7 +138,7 @@ class Outcome:
 
 
 def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outcome]:
-    """Build the kernel matrix and evaluate every machine on it; the last one may overwrite it."""
+    """Build the kernel matrix and evaluate every model on it; the last one may overwrite it."""
     arrays = arrays_of(task.sample.X)
     if not isinstance(arrays, Device):
         return _run_job(task, job, geometry)
@@ -147,30 +149,30 @@ def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outc
 def _run_job(task: Task, job: Job, geometry: Geometry | None) -> list[Outcome]:
     start = perf_counter()
     sample = task.sample
-    let_go(task.criterion)
+    release(task.criterion)
     K = _matrix(job, sample, geometry)
-    share = (perf_counter() - start) / len(job.machines)
+    share = (perf_counter() - start) / len(job.models)
     # matrices of these kernels are made for this job alone
     own = isinstance(job.kernel, (Stationary, Linear, Polynomial)) and task.criterion is None
     outcomes = []
-    for machine in job.machines:
-        problem = machine.spec.problem(
+    for model in job.models:
+        problem = model.spec.problem(
             K,
             sample.Y,
             sample.s,
-            may_overwrite=own and machine is job.machines[-1],
+            may_overwrite=own and model is job.models[-1],
             definite=job.kernel.definite,
         )
-        outcomes.append(run_machine(task, job, machine, problem, share))
+        outcomes.append(run_model(task, job, model, problem, share))
     return outcomes
 
 
 def _matrix(job: Job, sample: Sample, geometry: Geometry | None) -> Any:
     """The kernel matrix: by tiles, kept or not, for methods that need its products only."""
-    approximation = job.machines[0].spec.approximation
+    approximation = job.models[0].spec.approximation
     if approximation is not None:
         return approximation.expand(job.kernel, sample.X, sample.s)
-    products = all(machine.method.products_only for machine in job.machines)  # type: ignore[union-attr]
+    products = all(model.method.products_only for model in job.models)  # type: ignore[union-attr]
     if is_elsewhere(sample.X):
         there: Any = job.kernel.tiles(sample.X)
         return there if job.tiled else there.hold()
@@ -180,34 +182,34 @@ def _matrix(job: Job, sample: Sample, geometry: Geometry | None) -> Any:
     return tiles if job.tiled else tiles.hold()
 
 
-def run_machine(
-    task: Task, job: Job, machine: Machine, problem: Problem, seconds: float
+def run_model(
+    task: Task, job: Job, model: CandidateModel, problem: Problem, seconds: float
 ) -> Outcome:
-    """Evaluate one machine on its kernel matrix, which took ``seconds`` of its share to build."""
+    """Evaluate one model on its kernel matrix, which took ``seconds`` of its share to build."""
     start = perf_counter()
-    held = _predict(task, machine, problem)
+    held = _predict(task, model, problem)
     fitted = perf_counter()
     done, reasons = held.done, held.reasons
     scores = _scatter(
-        task.scoring.score(machine.estimator, held.values[done]) if done.any() else {}, done
+        task.scoring.score(model.estimator, held.values[done]) if done.any() else {}, done
     )
     pooled = {}
     if task.pooled is not None and done.any():
-        found = task.pooled.score(machine.estimator, held.values[done])
+        found = task.pooled.score(model.estimator, held.values[done])
         pooled = {name: one[:, 0] for name, one in _scatter(found, done).items()}
     criterion = None
     if task.criterion is not None:
         criterion, remarks = task.criterion.evaluate(
-            Evidence(problem, job.kernel, machine.lams, held.each())
+            Evidence(problem, job.kernel, model.lams, held.each())
         )
         reasons = [a or b for a, b in zip(reasons, remarks, strict=True)]
     # counts are mostly small, or zero, and with leave-one-out there are many
     counts = (x.astype(np.min_scalar_type(x.max(initial=0))) for x in (held.moved, held.steps))
     moved, steps = counts
-    share = 1.0 / len(machine.lams)
+    share = 1.0 / len(model.lams)
     return Outcome(
-        indices=machine.indices,
-        method=machine.method.name,  # type: ignore[union-attr]
+        indices=model.indices,
+        method=model.method.name,  # type: ignore[union-attr]
         scores=scores,
         pooled=pooled,
         values=held.values,
@@ -217,7 +219,6 @@ def run_machine(
         steps=steps,
         order=held.order,
         reasons=reasons,
-        per_target=_by_target(task, held.values),
         criterion=criterion,
         fit_seconds=(seconds + fitted - start) * share,
         score_seconds=(perf_counter() - fitted) * share,
@@ -225,14 +226,14 @@ def run_machine(
     )
 
 
-def _predict(task: Task, machine: Machine, problem: Problem) -> HeldOutPath:
+def _predict(task: Task, model: CandidateModel, problem: Problem) -> HeldOutPath:
     """Held-out values at every lambda, with reasons where the numerics fail."""
-    assert machine.method is not None
-    folds, lams = task.sample.folds, np.array(machine.lams)
+    assert model.method is not None
+    folds, lams = task.sample.folds, np.array(model.lams)
     try:
-        return machine.method.prepare(problem, folds).predict(lams)
+        return model.method.prepare(problem, folds).predict(lams)
     except (LinAlgError, FloatingPointError) as error:
-        held = HeldOutPath.empty(problem, folds, machine.method.name, lams)
+        held = HeldOutPath.empty(problem, folds, model.method.name, lams)
         for i in range(len(held)):
             held.fail(i, str(error))
         return held
@@ -247,18 +248,8 @@ def _scatter(scores: dict[str, Array], done: Array) -> dict[str, Array]:
     return full
 
 
-def _by_target(task: Task, values: Array) -> Array | None:
-    if task.per_target is None:
-        return None
-    by_split = np.moveaxis(task.scoring.targets(task.per_target, values), 1, 2)
-    pooled = None
-    if task.pooled is not None:
-        pooled = task.pooled.targets(task.per_target, values)[:, 0]
-    return aggregate(task.how, by_split, np.diff(task.sample.folds.offsets), pooled)
-
-
 @dataclass(frozen=True)
-class Crew:
+class WorkerPlan:
     """How many workers, and how many BLAS threads each.
 
     Attributes
@@ -275,8 +266,8 @@ class Crew:
     devices: tuple[str, ...] = ()
 
     @classmethod
-    def hire(cls, n_jobs: int | None, jobs: int, n: int | None = None) -> Crew:
-        """As many as ``n_jobs`` and joblib's active backend say, but no more than jobs.
+    def from_n_jobs(cls, n_jobs: int | None, jobs: int, n: int | None = None) -> WorkerPlan:
+        """The number of workers of ``n_jobs`` and joblib's active backend, at most one per job.
 
         A worker never gets more BLAS threads than this process was started with
         (``OPENBLAS_NUM_THREADS`` and the like); one that works alone on few rows gets a single one.
@@ -284,7 +275,7 @@ class Crew:
         workers = max(1, min(effective_n_jobs(n_jobs), jobs))
         backend, _ = get_active_backend()
         shared = bool(getattr(backend, "supports_sharedmem", False))
-        few = workers == 1 and n is not None and n <= SMALL
+        few = workers == 1 and n is not None and n <= MAX_SINGLE_THREAD_ROWS
         return cls(workers, 1 if few else _threads_each(workers), shared)
 
     @property
@@ -294,7 +285,7 @@ class Crew:
         return bool(getattr(backend, "supports_return_generator", False))
 
     @classmethod
-    def on(cls, devices: tuple[Any, ...], jobs: int) -> Crew:
+    def on_devices(cls, devices: tuple[Any, ...], jobs: int) -> WorkerPlan:
         """A worker for each device; one alone is this process."""
         names = devices[:jobs] if len(devices) > 1 else ()
         workers = max(1, len(names))
@@ -328,7 +319,7 @@ _geometries: dict[str, Geometry] = {}
 
 def _distances(search: str, X: Any) -> Geometry:
     """Those that the jobs of a search share in this process, unless they would take much memory."""
-    if X.shape[0] > KEPT:
+    if X.shape[0] > MAX_CACHED_DISTANCE_ROWS:
         return Geometry(X, keep=False)
     geometry = _geometries.get(search)
     if geometry is None:
@@ -346,27 +337,29 @@ def _work(
         return place, run_job(task, job, _distances(search, task.sample.X))
 
 
-def run_jobs(task: Task, jobs: list[Job], crew: Crew) -> Iterator[tuple[int, list[Outcome]]]:
+def run_jobs(
+    task: Task, jobs: list[Job], worker_plan: WorkerPlan
+) -> Iterator[tuple[int, list[Outcome]]]:
     """Yield (place, outcomes) of every job as it is done."""
-    if crew.devices:
-        yield from _on_devices(task, jobs, crew)
+    if worker_plan.devices:
+        yield from _on_devices(task, jobs, worker_plan)
         return
-    alone = crew.workers == 1
+    alone = worker_plan.workers == 1
     if alone and not _uninterruptible(task, jobs):
-        with limited(crew.threads):
+        with limited(worker_plan.threads):
             yield from _in_turn(task, jobs)
         return
     parallel = Parallel(
         # one job at a time needs a second worker, without which joblib stays in this process
-        n_jobs=max(2, crew.workers),
+        n_jobs=max(2, worker_plan.workers),
         pre_dispatch=1 if alone else "2 * n_jobs",
-        return_as="generator_unordered" if crew.streams else "list",
+        return_as="generator_unordered" if worker_plan.streams else "list",
         batch_size=1,
     )
     search = uuid4().hex
-    inside = None if crew.shared else crew.threads
+    inside = None if worker_plan.shared else worker_plan.threads
     try:
-        with limited(crew.threads if crew.shared else None):
+        with limited(worker_plan.threads if worker_plan.shared else None):
             yield from parallel(
                 delayed(_work)(task, job, i, search, inside) for i, job in enumerate(jobs)
             )
@@ -374,21 +367,27 @@ def run_jobs(task: Task, jobs: list[Job], crew: Crew) -> Iterator[tuple[int, lis
         _geometries.pop(search, None)
 
 
-def _on_devices(task: Task, jobs: list[Job], crew: Crew) -> Iterator[tuple[int, list[Outcome]]]:
-    """As many processes as devices; who begins a job takes one that nobody has."""
+def _on_devices(
+    task: Task, jobs: list[Job], worker_plan: WorkerPlan
+) -> Iterator[tuple[int, list[Outcome]]]:
+    """One process per device; each job takes a device that is free."""
     with Manager() as manager:
         free = manager.Queue()
-        for name in crew.devices:
+        for name in worker_plan.devices:
             free.put(name)
         parallel = Parallel(
-            n_jobs=crew.workers, backend="loky", return_as="generator_unordered", batch_size=1
+            n_jobs=worker_plan.workers,
+            backend="loky",
+            return_as="generator_unordered",
+            batch_size=1,
         )
         yield from parallel(
-            delayed(_work_there)(task, job, i, free, crew.threads) for i, job in enumerate(jobs)
+            delayed(_on_free_device)(task, job, i, free, worker_plan.threads)
+            for i, job in enumerate(jobs)
         )
 
 
-def _work_there(
+def _on_free_device(
     task: Task, job: Job, place: int, free: Any, threads: int
 ) -> tuple[int, list[Outcome]]:
     """A job on a device that is free."""
@@ -405,12 +404,12 @@ def _work_there(
 
 def _uninterruptible(task: Task, jobs: list[Job]) -> bool:
     """Whether a call may take long that no signal reaches, and can be made in another process."""
-    machines = [machine for job in jobs for machine in job.machines]
+    models = [model for job in jobs for model in job.models]
     return (
-        task.sample.folds.n > LARGE
+        task.sample.folds.n > MAX_UNINTERRUPTIBLE_ROWS
         and not is_elsewhere(task.sample.X)
-        and not any(machine.continuous for machine in machines)
-        and not all(machine.method.products_only for machine in machines)  # type: ignore[union-attr]
+        and not any(model.continuous for model in models)
+        and not all(model.method.products_only for model in models)  # type: ignore[union-attr]
     )
 
 

@@ -1,9 +1,9 @@
 """Held-out values of any loss in feature space: the limit of every split, and exact ones.
 
-One machine of all rows at a lambda, by Newton's method (onefit.stream.newton); its last pass leaves
+One model of all rows at a lambda, by Newton's method (onefit.stream.newton); its last pass leaves
 gradient and curvature part by part, from which every split takes its first step. The limit ends
 there, with a bound from one more pass. The exact method goes on, all splits side by side, until the
-bound is below what counts as exact. Lambdas are taken from the largest down, each machine starting
+bound is below what counts as exact. Lambdas are taken from the largest down, each model starting
 the next; targets one after the other.
 """
 
@@ -24,16 +24,14 @@ from onefit.problem import Problem
 from onefit.stream.accumulate import Accumulator
 from onefit.stream.bound import Certificate, certify
 from onefit.stream.expansion import FeatureGram, run
-from onefit.stream.hessian import Columns
+from onefit.stream.hessian import PrimalColumns
 from onefit.stream.newton import Minimum, minimise_one
-from onefit.stream.partition import Partition, partitions
+from onefit.stream.partition import MAX_MOMENT_ELEMENTS, Partition, partitions
 from onefit.stream.passes import Form, Pieces, Second
 from onefit.stream.side_by_side import solve_splits
 
 __all__ = ["PrimalExact", "PrimalLimit", "fit_primal", "primal_error"]
 
-#: numbers in all matrices of a pass
-MAX_MOMENT_ELEMENTS = 2**28
 #: splits at most
 MAX_SPLITS = 1000
 
@@ -46,7 +44,7 @@ class _Primal(HeldOutMethod):
         self.check(problem)
         if len(folds) > MAX_SPLITS:
             raise ValueError(
-                f"method {self.name!r} with an approximation carries a machine for each of the "
+                f"method {self.name!r} with an approximation carries a model for each of the "
                 f"{len(folds)} splits through every pass over the rows; use at most "
                 f"{MAX_SPLITS} splits, or for leave-one-out loss='squared', which has a closed form"
             )
@@ -54,7 +52,7 @@ class _Primal(HeldOutMethod):
 
 
 class PrimalLimit(_Primal):
-    """One Newton step of every split from the machine of all rows, with a bound."""
+    """One Newton step of every split from the model of all rows, with a bound."""
 
     name = "limit"
     refined = False
@@ -70,7 +68,7 @@ class PrimalExact(_Primal):
 def fit_primal(
     problem: Problem, lam: float, target: int, label: Indices, start: Array | None = None
 ) -> Minimum:
-    """The machine of all rows for one target, and its sums part by part."""
+    """The model of all rows for one target, and its sums part by part."""
     rows: FeatureGram = problem.K
     scale, kappa = float(problem.scale[target]), float(rows.lengths.max(initial=0.0))
     form, columns = make_form(problem, target), _whole(problem, lam, target, label)
@@ -78,7 +76,7 @@ def fit_primal(
 
 
 def primal_error(problem: Problem, lam: float, target: int, theta: Array) -> float:
-    """A bound on how far the machine of all rows is from its minimiser in any of their values."""
+    """A bound on how far the model of all rows is from its minimiser in any of their values."""
     rows, label = problem.K, np.zeros(problem.n, dtype=np.intp)
     form, columns = make_form(problem, target), _whole(problem, lam, target, label)
     one_pass, scale = _runner(problem, label), float(problem.scale[target])
@@ -86,11 +84,11 @@ def primal_error(problem: Problem, lam: float, target: int, theta: Array) -> flo
     return float(found.at(rows.lengths.max(initial=0.0))[0])
 
 
-def _whole(problem: Problem, lam: float, target: int, label: Indices) -> Columns:
+def _whole(problem: Problem, lam: float, target: int, label: Indices) -> PrimalColumns:
     """The column of all rows."""
     nothing = [np.empty((make_form(problem, target).size, 0))]
     train = np.ones((int(label.max()) + 1, 1), dtype=bool)
-    return Columns(train, np.array([problem.ridge(lam)]), nothing)
+    return PrimalColumns(train, np.array([problem.ridge(lam)]), nothing)
 
 
 def make_form(problem: Problem, target: int) -> Form:
@@ -145,7 +143,7 @@ class PrimalPrepared(Prepared):
                 self._put(path, i, j, part, theta, found)
                 path.steps[i, part.splits] = np.maximum(path.steps[i, part.splits], steps)
 
-    def machines(self, lam: float) -> tuple[Array, Array]:
+    def models(self, lam: float) -> tuple[Array, Array]:
         """Weights (m, splits, q) and intercepts (splits, q) of all splits at one lambda."""
         problem = self.problem
         m, q = problem.K.features.size, problem.Y.shape[1]
@@ -167,7 +165,7 @@ class PrimalPrepared(Prepared):
         theta: Array,
         pieces: dict[int, Pieces],
     ) -> tuple[Array, Certificate, Array]:
-        """The machines of the splits of a group, and how far they are from their minimisers."""
+        """The models of the splits of a group, and how far they are from their minimisers."""
         columns, scale = self._columns(problem, lam, part), float(problem.scale[j])
         longest = np.array([self._longest(split) for split in part.splits])
         one_pass = _runner(problem, part.label)
@@ -192,7 +190,7 @@ class PrimalPrepared(Prepared):
     def _longest(self, split: int) -> float:
         return float(self.problem.K.lengths[self.folds.test[split]].max(initial=0.0))
 
-    def _columns(self, problem: Problem, lam: float, part: Partition) -> Columns:
+    def _columns(self, problem: Problem, lam: float, part: Partition) -> PrimalColumns:
         train = np.ones((part.parts, len(part.splits)), dtype=bool)
         for c, removed in enumerate(part.removed):
             train[removed, c] = False
@@ -201,7 +199,7 @@ class PrimalPrepared(Prepared):
         for k in part.splits:
             own = problem.K.lost(self.folds.removed[k])
             lost.append(np.pad(own, ((0, int(problem.fit_intercept)), (0, 0))))
-        return Columns(train, ridge, lost)
+        return PrimalColumns(train, ridge, lost)
 
     def _put(
         self, path: HeldOutPath, i: int, j: int, part: Partition, theta: Array, found: Certificate

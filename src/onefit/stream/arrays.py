@@ -12,15 +12,15 @@ from scipy.sparse import issparse
 
 from onefit._describe import describe
 from onefit._types import Array
-from onefit.stream.columns import Columns, as_array
+from onefit.stream.columns import ColumnRoles, as_array
 from onefit.stream.hash_folds import HashKFold
-from onefit.stream.rows import Block, Reading
-from onefit.stream.source import Given, Source, cut, numbered
+from onefit.stream.rows import BlockReader, RowBlock
+from onefit.stream.source import RowArrays, Source, cut, numbered
 
 __all__ = ["array_source", "frame_source", "mapped"]
 
 #: rows of a piece: enough for the sums of a piece to cost more than joining them to others
-PIECE = 131_072
+PIECE_ROWS = 131_072
 
 
 @dataclass(frozen=True)
@@ -69,19 +69,19 @@ class ArrayPiece:
     """Adjacent rows of an array; ``X`` is the whole one where it is mapped, else only these."""
 
     X: Any = field(repr=False)
-    given: Given = field(repr=False)
+    given: RowArrays = field(repr=False)
     start: int
     rows: int
     where: str
 
-    def blocks(self, rows: int) -> Iterator[Block]:
+    def blocks(self, rows: int) -> Iterator[RowBlock]:
         """Read them, so many rows at a time at most."""
         offset = self.start if isinstance(self.X, Mapped) else 0
         for a in range(0, self.rows, rows):
             b = min(self.rows, a + rows)
             X = self.X[offset + a : offset + b]
             y, s, key = self.given.take(a, b).values
-            yield Block(X, y, s, key, numbered(self.start + a, b - a), self.where, 0)
+            yield RowBlock(X, y, s, key, numbered(self.start + a, b - a), self.where, 0)
 
 
 def array_source(X: Any, y: Any, sample_weight: Any, groups: Any, cv: HashKFold) -> Source:
@@ -91,7 +91,9 @@ def array_source(X: Any, y: Any, sample_weight: Any, groups: Any, cv: HashKFold)
     X = X if isinstance(X, np.ndarray) else np.asarray(X)
     if X.ndim != 2:
         raise ValueError(f"X must have two dimensions, got shape {X.shape}")
-    given = Given(*(None if one is None else as_array(one) for one in (y, sample_weight, groups)))
+    given = RowArrays(
+        *(None if one is None else as_array(one) for one in (y, sample_weight, groups))
+    )
     given.check(X.shape[0])
     place = mapped(X)
     inside = isinstance(place, Mapped)
@@ -102,7 +104,7 @@ def array_source(X: Any, y: Any, sample_weight: Any, groups: Any, cv: HashKFold)
     ]
     about = {"X": place.about if inside else describe(X), **_about(given, cv)}
     shape = None if given.y is None else given.y.shape[1:]
-    return Source(pieces, Reading(cv), None, X.shape[1], shape, about, anywhere=inside)
+    return Source(pieces, BlockReader(cv), None, X.shape[1], shape, about, anywhere=inside)
 
 
 @dataclass(frozen=True)
@@ -110,20 +112,20 @@ class FramePiece:
     """Adjacent rows of a data frame."""
 
     frame: Any = field(repr=False)
-    columns: Columns
-    given: Given = field(repr=False)
+    columns: ColumnRoles
+    given: RowArrays = field(repr=False)
     start: int
     rows: int
     where: str
 
-    def blocks(self, rows: int) -> Iterator[Block]:
+    def blocks(self, rows: int) -> Iterator[RowBlock]:
         """Read them, so many rows at a time at most."""
         X, y, s, key = self.columns.split(self.frame, self.given)
-        block = Block(X, y, s, key, numbered(self.start, self.rows), self.where, self.start)
+        block = RowBlock(X, y, s, key, numbered(self.start, self.rows), self.where, self.start)
         yield from cut(block, rows)
 
 
-def frame_source(frame: Any, columns: Columns, cv: HashKFold) -> Source:
+def frame_source(frame: Any, columns: ColumnRoles, cv: HashKFold) -> Source:
     """Rows of a pandas data frame."""
     columns.given.check(len(frame))
     pieces = [
@@ -131,15 +133,15 @@ def frame_source(frame: Any, columns: Columns, cv: HashKFold) -> Source:
         for a, b in _cuts(len(frame))
     ]
     about = {"X": describe(frame), **_about(columns.given, cv)}
-    reading, width = Reading(cv, columns.X), len(columns.X)
+    reading, width = BlockReader(cv, columns.X), len(columns.X)
     return Source(pieces, reading, columns.X, width, columns.target_shape, about)
 
 
 def _cuts(n: int) -> list[tuple[int, int]]:
-    return [(a, min(n, a + PIECE)) for a in range(0, n, PIECE)]
+    return [(a, min(n, a + PIECE_ROWS)) for a in range(0, n, PIECE_ROWS)]
 
 
-def _about(given: Given, cv: HashKFold) -> dict[str, str]:
+def _about(given: RowArrays, cv: HashKFold) -> dict[str, str]:
     """The fingerprint of what stands beside the rows."""
     values = {"y": given.y, "sample_weight": given.s, "groups": given.key, "cv": cv}
     return {name: describe(value) for name, value in values.items()}

@@ -1,7 +1,7 @@
-r"""How far machines in feature space are from their minimisers, by one pass.
+r"""How far models in feature space are from their minimisers, by one pass.
 
 (onefit.certificate with v = u + rho, rho the rounding of predictions.) Let g_w be the gradient in
-the functions that the machine may use, g_b = sum s dV/du, D the largest curvature:
+the functions that the model may use, g_b = sum s dV/du, D the largest curvature:
 
     ||w - w*||^2 <= A + B ||w - w*|| + T |b - b*|,
 
@@ -23,13 +23,13 @@ import numpy as np
 from onefit._precise import EPSILON, summation
 from onefit._types import Array
 from onefit.stream.flat import Stretch, Stretches
-from onefit.stream.hessian import Columns, Factor, penalty
+from onefit.stream.hessian import HessianFactor, PrimalColumns, penalty
 from onefit.stream.passes import Check, Checked, Form, Run
 
 __all__ = ["Certificate", "certify"]
 
 #: trial shifts of the intercept, in units of the targets' scale
-SHIFTS = 10.0 ** np.arange(-13.0, 1.0)
+TRIAL_SHIFTS_IN_SCALES = 10.0 ** np.arange(-13.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,13 @@ class Certificate:
 def certify(
     form: Form,
     theta: Array,
-    columns: Columns,
-    factors: list[Factor] | list[None],
+    columns: PrimalColumns,
+    factors: list[HessianFactor] | list[None],
     run: Run,
     scale: float,
 ) -> Certificate:
     """The bound of every column, by one pass; one without a factor may use all functions."""
-    betas = scale * SHIFTS if form.intercept else np.empty(0)
+    betas = scale * TRIAL_SHIFTS_IN_SCALES if form.intercept else np.empty(0)
     found: Checked = run(Check(form, theta, columns.train, betas))
     gradient = found.g + penalty(form, columns.ridge) * theta
     w, two, D = theta[: form.features.size], 2.0 * columns.ridge, float(form.loss.max_curvature)
@@ -97,7 +97,7 @@ def certify(
 
 
 def _flattened(
-    form: Form, theta: Array, columns: Columns, run: Run, curved: Array, beta: Array
+    form: Form, theta: Array, columns: PrimalColumns, run: Run, curved: Array, beta: Array
 ) -> tuple[Array, Array]:
     """beta, and the width of the stretch where a column is flat in b."""
     width, some = np.zeros_like(beta), np.flatnonzero(curved == 0.0)
@@ -108,7 +108,7 @@ def _flattened(
     return beta, width
 
 
-def _functions(form: Form, factor: Factor | None, gradient: Array) -> Array:
+def _functions(form: Form, factor: HessianFactor | None, gradient: Array) -> Array:
     """The gradient in w alone, in the functions that the column may use."""
     g = gradient[:, None].copy()
     if form.intercept:

@@ -1,7 +1,7 @@
 """Weights of classes: an accumulator that is given the same rows, each weighted by its class.
 
-Weights of classes belong to the fit and not to the scores, and every machine of a search may have
-its own. So they are multiplied in where a machine's sums are taken, and nowhere else. What they are
+Weights of classes belong to the fit and not to the scores, and every model of a search may have
+its own. So they are multiplied in where a model's sums are taken, and nowhere else. What they are
 is known from the survey: for targets of -1 and +1 with mean t, the class that is +1 has (1 + t)/2
 of the weight.
 """

@@ -1,7 +1,7 @@
-"""Machines with columns of their own: one for each pair of classes, or for each level of a target.
+"""Models with columns of their own: one for each pair of classes, or for each level of a target.
 
-Rows are read, and surveyed, with the targets that all machines share. What a machine makes of them
-is made chunk by chunk, where its sums are taken; so machines of several kinds share a pass.
+Rows are read, and surveyed, with the targets that all models share. What a model makes of them
+is made chunk by chunk, where its sums are taken; so models of several kinds share a pass.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["ByColumn", "spread_over"]
 
 @dataclass(frozen=True)
 class ByColumn:
-    """The accumulator of rows whose targets are those of a machine's own columns."""
+    """The accumulator of rows whose targets are those of a model's own columns."""
 
     base: Accumulator[Any, Any]
     columns: Callable[[Array], Array] = field(repr=False)

@@ -11,13 +11,13 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array
 from onefit._validation import suggest
-from onefit.stream.source import Given
+from onefit.stream.source import RowArrays
 
-__all__ = ["Columns", "as_array", "named"]
+__all__ = ["ColumnRoles", "as_array", "named"]
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnRoles:
     """The columns of each role, and the arrays that stand in for some of them.
 
     Attributes
@@ -26,7 +26,7 @@ class Columns:
         Features, targets, at most one weight, at most one key.
     single : bool
         Whether the target was named alone, so that it is a column and no matrix.
-    given : Given
+    given : RowArrays
     """
 
     X: tuple[str, ...]
@@ -34,7 +34,7 @@ class Columns:
     s: tuple[str, ...] = ()
     key: tuple[str, ...] = ()
     single: bool = True
-    given: Given = field(default_factory=Given)
+    given: RowArrays = field(default_factory=RowArrays)
 
     @classmethod
     def resolve(
@@ -45,7 +45,7 @@ class Columns:
         groups: Any = None,
         features: Iterable[str] | None = None,
         drop: Iterable[str] = (),
-    ) -> Columns:
+    ) -> ColumnRoles:
         """Roles from names of columns or arrays; the other columns are the features."""
         roles, arrays = {}, {}
         for role, value in (("y", y), ("sample_weight", sample_weight), ("groups", groups)):
@@ -60,7 +60,7 @@ class Columns:
         else:
             X = tuple(features)
             _check_names(X, names, "features")
-        given = Given(arrays["y"], arrays["sample_weight"], arrays["groups"])
+        given = RowArrays(arrays["y"], arrays["sample_weight"], arrays["groups"])
         single = isinstance(y, str)
         return cls(X, roles["y"], roles["sample_weight"], roles["groups"], single, given)
 
@@ -76,7 +76,7 @@ class Columns:
             return () if self.single else (len(self.y),)
         return None if self.given.y is None else self.given.y.shape[1:]
 
-    def split(self, frame: Any, given: Given) -> tuple[Any, Any, Any, Any]:
+    def split(self, frame: Any, given: RowArrays) -> tuple[Any, Any, Any, Any]:
         """Features, targets, weights and keys of some rows: a data frame and what was given."""
         y = given.y
         if self.y:

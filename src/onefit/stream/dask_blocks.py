@@ -19,12 +19,12 @@ import numpy as np
 
 from onefit._describe import describe
 from onefit._validation import DataError
-from onefit.stream.columns import Columns, as_array, named
-from onefit.stream.dask_recipe import Recipe, recipes
+from onefit.stream.columns import ColumnRoles, as_array, named
+from onefit.stream.dask_recipe import BlockRecipe, recipes
 from onefit.stream.hash_folds import HashKFold
 from onefit.stream.needs import needed
-from onefit.stream.rows import Block, Reading
-from onefit.stream.source import Given, Source, cut, numbered
+from onefit.stream.rows import BlockReader, RowBlock
+from onefit.stream.source import RowArrays, Source, cut, numbered
 
 __all__ = ["BlockPiece", "dask_source"]
 
@@ -39,12 +39,12 @@ class BlockPiece:
     ----------
     parts : list
         Features, targets, weights and keys: Dask's promises of them, until a worker makes them.
-    columns : Columns or None
+    columns : ColumnRoles or None
         Those of a data frame.
-    recipe : Recipe
+    recipe : BlockRecipe
         How a worker makes them.
-    brought : list
-        What Dask is to bring for that: promises, and futures of what workers hold, those of the
+    inputs : list
+        Inputs that Dask computes: promises, and futures of what workers hold, those of the
         features first.
     kept : list of futures
         All that workers hold of the collection, so that it stays there: graphs know only the keys.
@@ -54,9 +54,9 @@ class BlockPiece:
     rows: int
     where: str
     parts: list[Any] = field(repr=False)
-    columns: Columns | None = field(repr=False)
-    recipe: Recipe = field(repr=False)
-    brought: list[Any] = field(repr=False)
+    columns: ColumnRoles | None = field(repr=False)
+    recipe: BlockRecipe = field(repr=False)
+    inputs: list[Any] = field(repr=False)
     kept: list[Any] = field(repr=False)
 
     @property
@@ -64,29 +64,29 @@ class BlockPiece:
         """Futures of what workers hold of it."""
         from dask.base import is_dask_collection
 
-        return [one for one in self.brought if not is_dask_collection(one)]
+        return [one for one in self.inputs if not is_dask_collection(one)]
 
     @property
     def unmade(self) -> BlockPiece:
-        """Without what Dask is to make and to bring."""
+        """Without the inputs that Dask computes."""
         known = zip(self.parts, self.recipe.parts, strict=True)
         parts = [one if key is None else None for one, key in known]
-        return replace(self, parts=parts, brought=[], kept=[])
+        return replace(self, parts=parts, inputs=[], kept=[])
 
     def made(self, values: Sequence[Any]) -> BlockPiece:
-        """With its parts, from the values of what was brought."""
+        """With its parts, from the values of the inputs."""
         both = zip(self.parts, self.recipe.make(values), strict=True)
         return replace(self, parts=[one if own is None else own for one, own in both])
 
-    def blocks(self, rows: int) -> Iterator[Block]:
+    def blocks(self, rows: int) -> Iterator[RowBlock]:
         """Read them, so many rows at a time at most."""
         X, *given = self.parts
         self._check(X, given)
         y, s, key = (None if one is None else as_array(one) for one in given)
         if self.columns is not None:
-            X, y, s, key = self.columns.split(X, Given(y, s, key))
+            X, y, s, key = self.columns.split(X, RowArrays(y, s, key))
         row = numbered(self.start, self.rows)
-        yield from cut(Block(X, y, s, key, row, self.where, self.start), rows)
+        yield from cut(RowBlock(X, y, s, key, row, self.where, self.start), rows)
 
     def _check(self, X: Any, given: list[Any]) -> None:
         for name, one in zip(("X", *ROLES), (X, *given), strict=True):
@@ -126,7 +126,7 @@ def _frame_source(
 ) -> Source:
     # what is no name is cut into blocks beside the frame
     y, s, key = (one if named(one) else None for one in given)
-    columns = Columns.resolve(list(X.columns), y, s, key, features, drop)
+    columns = ColumnRoles.resolve(list(X.columns), y, s, key, features, drop)
     beside = tuple(None if named(one) else one for one in given)
     X = X[columns.read]
     sizes = _sizes(X, (math.nan,) * X.npartitions)
@@ -139,7 +139,7 @@ def _source(
     given: tuple[Any, ...],
     sizes: list[int],
     cv: HashKFold,
-    columns: Columns | None,
+    columns: ColumnRoles | None,
 ) -> Source:
     from dask.base import tokenize
 
@@ -170,7 +170,7 @@ def _source(
     about |= {name: _words(one) for name, one in zip(ROLES, given, strict=True)}
     about |= {"columns": describe(columns), "cv": describe(cv)}
     shape = _target_shape(given[0], columns)
-    return Source(pieces, Reading(cv, names), names, width, shape, about, lazy=True)
+    return Source(pieces, BlockReader(cv, names), names, width, shape, about, lazy=True)
 
 
 def _futures(collections: tuple[Any, ...]) -> dict[Any, Any]:
@@ -182,7 +182,7 @@ def _futures(collections: tuple[Any, ...]) -> dict[Any, Any]:
     return {future.key: future for one in collections for future in futures_of(one)}
 
 
-def _target_shape(y: Any, columns: Columns | None) -> tuple[int, ...] | None:
+def _target_shape(y: Any, columns: ColumnRoles | None) -> tuple[int, ...] | None:
     if y is None:
         return None if columns is None else columns.target_shape
     if hasattr(y, "columns"):

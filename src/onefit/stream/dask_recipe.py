@@ -2,10 +2,10 @@
 
 Were a block a task of its own, an idle worker could take the sum alone, and would have the block
 sent. Dask fuses a block with its sum only in maps of blocks, not where a table is cut into features
-and targets or columns are put together (benchmarks/dask_designs.py). So a block's
-tasks travel within the sum: those that no other block needs. What several blocks need (a mean of
-all rows, an open file) and what workers hold already remains with Dask, which brings it. So does a
-task with a future among its arguments, which Dask alone can resolve.
+and targets or columns are put together (benchmarks/dask_designs.py). So a block's tasks travel
+within the sum: those that no other block needs. What several blocks need (a mean of all rows, an
+open file) and what workers hold already remains with Dask, which provides it. So does a task with a
+future among its arguments, which Dask alone can resolve.
 
 A task belongs to a block if all tasks that need it do. In an order in which every task comes after
 those that need it, that takes one look at each.
@@ -17,14 +17,14 @@ from collections.abc import Iterator, Sequence
 from graphlib import TopologicalSorter
 from typing import Any
 
-__all__ = ["Recipe", "recipes"]
+__all__ = ["BlockRecipe", "recipes"]
 
 #: the owner of what more than one block needs
-SHARED = -1
+SHARED_OWNER = -1
 
 
-class Recipe:
-    """Parts of a block, made from what Dask brings.
+class BlockRecipe:
+    """Parts of a block, made from inputs that Dask provides.
 
     It is no dataclass, because Dask looks into dataclasses, and would run the tasks by itself.
 
@@ -32,31 +32,31 @@ class Recipe:
     ----------
     tasks : dict
         Those that are the block's own, by their keys.
-    brought : list of keys
-        What these begin with.
+    inputs : list of keys
+        What these start from.
     parts : list of keys
         None for a part that Dask does not have.
     """
 
-    def __init__(self, tasks: dict[Any, Any], brought: list[Any], parts: list[Any]) -> None:
+    def __init__(self, tasks: dict[Any, Any], inputs: list[Any], parts: list[Any]) -> None:
         self.tasks = tasks
-        self.brought = brought
+        self.inputs = inputs
         self.parts = parts
 
     def make(self, values: Sequence[Any]) -> list[Any]:
-        """The parts, with the values of what is brought."""
+        """The parts, from the values of the inputs."""
         from dask import get
 
         # a tuple is a task: values are called for, so that none is taken for a task itself
-        graph = self.tasks | {key: (values.__getitem__, i) for i, key in enumerate(self.brought)}
+        graph = self.tasks | {key: (values.__getitem__, i) for i, key in enumerate(self.inputs)}
         made = iter(get(graph, [key for key in self.parts if key is not None]))
         return [None if key is None else next(made) for key in self.parts]
 
 
 def recipes(
     blocks: Sequence[Sequence[Any]], futures: dict[Any, Any]
-) -> Iterator[tuple[Recipe, list[Any]]]:
-    """The recipe of each block, and promises of what it is brought.
+) -> Iterator[tuple[BlockRecipe, list[Any]]]:
+    """The recipe of each block, and promises of its inputs.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def recipes(
 
     Yields
     ------
-    recipe : Recipe
+    recipe : BlockRecipe
     promises : list of Delayed or Future
     """
     from dask.delayed import Delayed
@@ -83,10 +83,10 @@ def recipes(
     name = "shared-by-blocks"
     whole = HighLevelGraph.from_collections(name, graph)
     for number, keys in enumerate(wanted):
-        own, brought = _cut(needs, owner, names, number, keys)
-        recipe = Recipe({key: graph[key] for key in own}, brought, keys)
+        own, inputs = _cut(needs, owner, names, number, keys)
+        recipe = BlockRecipe({key: graph[key] for key in own}, inputs, keys)
         promises = [
-            Delayed(key, whole, layer=name) if key in graph else futures[key] for key in brought
+            Delayed(key, whole, layer=name) if key in graph else futures[key] for key in inputs
         ]
         yield recipe, promises
 
@@ -101,7 +101,7 @@ def _graph(promises: list[Any], futures: dict[Any, Any]) -> dict[Any, Any]:
 
 
 def _needs(graph: dict[Any, Any], futures: dict[Any, Any]) -> dict[Any, set[Any]]:
-    """Keys that each task depends on, also of futures that nobody has told of."""
+    """Keys that each task depends on, also of futures that are not declared."""
     from dask.core import get_dependencies
 
     known = graph | futures
@@ -113,11 +113,11 @@ def _needs(graph: dict[Any, Any], futures: dict[Any, Any]) -> dict[Any, set[Any]
 
 
 def _owners(needs: dict[Any, set[Any]], wanted: list[list[Any]], known: set[Any]) -> dict[Any, int]:
-    """The one block that needs a key, or SHARED: also for tasks that need what is not known."""
-    owner = {key: SHARED for key, own in needs.items() if not own <= known}
+    """The one block that needs a key, or SHARED_OWNER, also of tasks with unknown dependencies."""
+    owner = {key: SHARED_OWNER for key, own in needs.items() if not own <= known}
 
     def need(key: Any, block: int) -> None:
-        owner[key] = block if owner.get(key, block) == block else SHARED
+        owner[key] = block if owner.get(key, block) == block else SHARED_OWNER
 
     for number, keys in enumerate(wanted):
         for key in keys:
@@ -137,15 +137,15 @@ def _cut(
     number: int,
     keys: list[Any],
 ) -> tuple[list[Any], list[Any]]:
-    """Own tasks, and names, which whoever needs them may have; the rest is brought."""
+    """Own tasks and names, which any block may copy; the other keys are inputs."""
     own: dict[Any, None] = {}
-    brought: dict[Any, None] = {}
+    inputs: dict[Any, None] = {}
     ahead = [key for key in reversed(keys) if key is not None]
     while ahead:
         one = ahead.pop()
         if one not in names and (one not in needs or owner[one] != number):
-            brought[one] = None
+            inputs[one] = None
         elif one not in own:
             own[one] = None
             ahead += needs[one]
-    return list(own), list(brought)
+    return list(own), list(inputs)

@@ -36,13 +36,13 @@ from onefit.stream.states import nbytes, to_host
 __all__ = ["reduce_on_dask"]
 
 #: states that are joined at once
-FAN = 8
+MAX_JOINED_STATES = 8
 #: leaves of files per thread: more spread the work better, and let more states travel
-LEAVES = 4
+LEAVES_PER_THREAD = 4
 #: leaves per thread between two entries of a journal
-BETWEEN = 16
+JOURNAL_PIECES_PER_THREAD = 16
 #: seconds between two looks at whether workers are still there
-LOOK = 1.0
+WORKER_POLL_SECONDS = 1.0
 
 
 def reduce_on_dask(
@@ -73,8 +73,8 @@ def _workers(client: Any) -> dict[str, int]:
 
 
 def _sections(pieces: Sequence[Any], threads: int, progress: Progress) -> list[Sequence[Any]]:
-    """Pieces between two entries of the journal: all, if there is none."""
-    size = BETWEEN * threads if progress.journal is not None else len(pieces)
+    """Pieces between two entries of the journal: all, without a journal."""
+    size = JOURNAL_PIECES_PER_THREAD * threads if progress.journal is not None else len(pieces)
     return [pieces[i : i + size] for i in range(0, len(pieces), size or 1)]
 
 
@@ -83,15 +83,15 @@ def _leaves(source: Source, pieces: Sequence[Any], rows: int, threads: int) -> l
 
     bare = replace(source, pieces=(), about={})
 
-    def leaf(group: list[Any], brought: Sequence[Any] = (), held: Sequence[Any] = ()) -> _Leaf:
+    def leaf(group: list[Any], inputs: Sequence[Any] = (), held: Sequence[Any] = ()) -> _Leaf:
         # what is bound is not looked into by Dask, which would run a block's own tasks by itself
         take: Any = delayed(partial(_take, bare, group, rows), pure=False, traverse=False)
-        return _Leaf(partial(take, *brought), list(held))
+        return _Leaf(partial(take, *inputs), list(held))
 
     if source.lazy:
-        return [leaf([one.unmade], one.brought, one.held) for one in pieces]
+        return [leaf([one.unmade], one.inputs, one.held) for one in pieces]
     total = sum(piece.rows for piece in pieces)
-    return [leaf(group) for group in groups_of(pieces, -(-total // (LEAVES * threads)))]
+    return [leaf(group) for group in groups_of(pieces, -(-total // (LEAVES_PER_THREAD * threads)))]
 
 
 @dataclass(frozen=True)
@@ -120,10 +120,10 @@ class _Held:
         return nbytes(self.state)
 
 
-def _take(source: Source, pieces: list[Any], rows: int, *brought: Any, accumulator: Any) -> _Held:
+def _take(source: Source, pieces: list[Any], rows: int, *inputs: Any, accumulator: Any) -> _Held:
     """The state of some pieces; the one piece of a collection is made here."""
     if source.lazy:
-        pieces = [pieces[0].made(brought)]
+        pieces = [pieces[0].made(inputs)]
     return _Held(to_host(absorb(accumulator, source, pieces, rows, accumulator.init())))
 
 
@@ -203,7 +203,7 @@ def _watch(client: Any, root: Any, branches: list[_Branch]) -> list[_Branch]:
         if gone:
             return gone
         with suppress(TimeoutError), client.as_current():
-            wait(root, timeout=LOOK)
+            wait(root, timeout=WORKER_POLL_SECONDS)
     return []
 
 
@@ -249,7 +249,9 @@ def _tree(shared: Any, states: Sequence[Any]) -> Any:
 
     join: Callable[..., Any] = delayed(_join, pure=False, traverse=False)
     while len(states) > 1:
-        groups = [states[i : i + FAN] for i in range(0, len(states), FAN)]
+        groups = [
+            states[i : i + MAX_JOINED_STATES] for i in range(0, len(states), MAX_JOINED_STATES)
+        ]
         states = [join(shared, *group) if len(group) > 1 else group[0] for group in groups]
     return delayed(states[0])
 

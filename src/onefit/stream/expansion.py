@@ -19,19 +19,19 @@ from onefit._types import Array, Indices
 from onefit.gram import DenseGram, Gram
 from onefit.stream.accumulate import Accumulator, Chunk
 from onefit.stream.features import FeatureMap, HeldMap
-from onefit.stream.gram import Centre
+from onefit.stream.gram import MAX_FEATURE_ELEMENTS, Centre
 
-__all__ = ["FeatureGram", "chunks", "run"]
+__all__ = ["CENTRE_ROWS", "MAX_HELD_ELEMENTS", "FeatureGram", "chunks", "run"]
 
 State = TypeVar("State")
 Result = TypeVar("Result")
 
-#: numbers in the features of a chunk, and in those of all rows that are kept
-CHUNK, ROOM = 2**24, 2**27
-#: the part of the free memory of a device that features may take
-SHARE = 0.4
-#: rows whose means stand for those of all
-SOME = 256
+#: numbers in the features of all rows, if they are kept
+MAX_HELD_ELEMENTS = 2**27
+#: share of the free memory of a device that features may take
+MAX_SHARE_OF_FREE_MEMORY = 0.4
+#: rows whose mean is the centre of the sums of all rows
+CENTRE_ROWS = 256
 
 
 def run(accumulator: Accumulator[State, Result], parts: Iterable[Chunk]) -> Result:
@@ -124,13 +124,17 @@ class FeatureGram(Gram):
     @property
     def size(self) -> int:
         """Rows of a chunk."""
-        return max(256, CHUNK // max(1, self.features.size))
+        return max(256, MAX_FEATURE_ELEMENTS // max(1, self.features.size))
 
     @property
     def room(self) -> float:
         """Numbers that features may take."""
         device: Any = linalg.arrays_of(self.X)
-        return float(ROOM) if device.on_host else SHARE * device.room() / 8.0
+        return (
+            float(MAX_HELD_ELEMENTS)
+            if device.on_host
+            else MAX_SHARE_OF_FREE_MEMORY * device.room() / 8.0
+        )
 
     @cached_property
     def kept(self) -> tuple[Any, FeatureMap]:
@@ -183,7 +187,7 @@ class FeatureGram(Gram):
         if not fit_intercept:
             return Centre.zero(self.features.size, Y.shape[1])
         rows = np.flatnonzero(s > 0)
-        rows = rows[np.linspace(0, rows.size - 1, min(SOME, rows.size)).astype(np.intp)]
+        rows = rows[np.linspace(0, rows.size - 1, min(CENTRE_ROWS, rows.size)).astype(np.intp)]
         X, features = self.kept
         return Centre.of(features, linalg.arrays_of(X).rows(X, rows), Y[rows])
 

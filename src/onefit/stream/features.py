@@ -9,13 +9,14 @@ alpha = L^-T w, which does without the triangular solve.
 
 **Without some landmarks.** Landmarks that lie in a held-out fold have seen it. The functions of the
 others are w = L'alpha with alpha zero on the dropped ones D: what is orthogonal to the null space
-of L_kept. If landmarks and features are as many that null space is spanned by L^-1 e_d, d in D. If
-not, a landmark without a feature of its own may stand in for a dropped one. With V an orthonormal
-basis of the span of L^-1 e_d over the dropped pivots, the rows of C = L V for the kept landmarks
-without a feature are what these add to the functions of the kept pivots; directions in which that
-is no more than the cut of the factorisation are the null space, up to rounding. A machine of the
-kept landmarks is that of all rows' sums, restricted to the complement (`Complement`): no other pass
-over the rows, and the same numbers as if the features had been made from the kept landmarks alone.
+of L_kept. If there are as many landmarks as features, that null space is spanned by L^-1 e_d, d in
+D. If not, a landmark without a feature of its own may stand in for a dropped one. With V an
+orthonormal basis of the span of L^-1 e_d over the dropped pivots, the rows of C = L V for the kept
+landmarks without a feature are what these add to the functions of the kept pivots; directions in
+which that is no more than the cut of the factorisation are the null space, up to rounding. A model
+of the kept landmarks is that of all rows' sums, restricted to the complement (`Complement`): no
+other pass over the rows, and the same numbers as if the features had been made from the kept
+landmarks alone.
 
 **On a device.** Rows that are arrays of PyTorch or CuPy have their features made where they are;
 products with a few columns of weights come back as NumPy's arrays.
@@ -39,7 +40,7 @@ __all__ = ["FeatureMap", "HeldMap", "NystromMap", "nystrom_map", "product"]
 
 
 #: rows whose kernel values a thread computes at a time, at most
-TILE = 1024
+MAX_TILE_ROWS = 1024
 
 
 class FeatureMap(Protocol):
@@ -199,7 +200,7 @@ class NystromMap:
 
 def _tiles(n: int) -> list[tuple[slice]]:
     """Rows a tile at a time, so that no thread is without."""
-    size = max(1, min(TILE, -(-n // blas_threads())))
+    size = max(1, min(MAX_TILE_ROWS, -(-n // blas_threads())))
     return [(slice(first, min(n, first + size)),) for first in range(0, n, size)]
 
 

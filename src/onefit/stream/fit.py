@@ -1,4 +1,4 @@
-"""The machine of all rows in feature space, for every target."""
+"""The model of all rows in feature space, for every target."""
 
 from __future__ import annotations
 

@@ -17,16 +17,18 @@ import numpy as np
 from onefit import linalg
 from onefit._precise import EPSILON
 from onefit._types import Array
-from onefit.certificate import stretch
+from onefit.flat_interval import piece_interval
 from onefit.losses.base import loss_of
 from onefit.stream.accumulate import Chunk
 from onefit.stream.passes import Form, Run, Sum, trained
-from onefit.stream.step_length import BETWEEN
+from onefit.stream.step_length import BRACKET_POINTS
 
-__all__ = ["Shifts", "Stretch", "Stretches", "slide"]
+__all__ = ["ShiftedSlopes", "Stretch", "Stretches", "slide"]
 
 #: shifts of the intercept, in units of the targets' scale, where its slope is looked at
-AROUND = np.concatenate([-(10.0 ** np.arange(4.0, -7.0, -1.0)), 10.0 ** np.arange(-6.0, 5.0)])
+SLOPE_SHIFTS_IN_SCALES = np.concatenate(
+    [-(10.0 ** np.arange(4.0, -7.0, -1.0)), 10.0 ** np.arange(-6.0, 5.0)]
+)
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ class Stretch:
         curved = linalg.dots(s, form.loss.curvature(y, u))
         size = np.where(s > 0.0, np.abs(y) + np.abs(u), 0.0).max(axis=0, initial=0.0)
         ends = [
-            stretch(loss_of(form.loss, [c]), y[own, 0], u[own, c])
+            piece_interval(loss_of(form.loss, [c]), y[own, 0], u[own, c])
             for c, own in enumerate((s > 0.0).T)
         ]
         below, above = np.array(ends).reshape(-1, 2).T
@@ -117,22 +119,22 @@ def slide(form: Form, theta: Array, train: Array, run: Run, scale: float) -> Arr
 def _crossing(form: Form, theta: Array, train: Array, run: Run, scale: float) -> Array:
     """Shifts of the intercepts to where sum s dV/du vanishes, nearly."""
     every = np.arange(theta.shape[1])
-    shifts = np.repeat(scale * AROUND[:, None], every.size, axis=1)
+    shifts = np.repeat(scale * SLOPE_SHIFTS_IN_SCALES[:, None], every.size, axis=1)
     for _ in range(3):
-        slopes: Array = run(Shifts(form, theta, train, shifts))
+        slopes: Array = run(ShiftedSlopes(form, theta, train, shifts))
         above = (slopes > 0.0).argmax(axis=0)
         # an end where nothing rises, or nothing falls: the nearest point that was looked at
         above = np.where((slopes > 0.0).any(axis=0), above, shifts.shape[0] - 1)
         high, low = shifts[above, every], shifts[np.maximum(above - 1, 0), every]
         before, after = slopes[np.maximum(above - 1, 0), every], slopes[above, every]
-        shifts = low + BETWEEN[:, None] * (high - low)
+        shifts = low + BRACKET_POINTS[:, None] * (high - low)
     rise = np.where(after > before, after - before, 1.0)
     share = np.where(after > before, np.clip(-before / rise, 0.0, 1.0), 0.5)
     return np.asarray(low + share * (high - low))
 
 
 @dataclass(frozen=True)
-class Shifts(Sum):
+class ShiftedSlopes(Sum):
     """sum s dV/du with every prediction of a column raised by some shifts, (T, c)."""
 
     form: Form

@@ -4,10 +4,10 @@ For the rows of a fold k, with weights s,
 
     G_k = sum s phi phi',    B_k = sum s phi (y, 1)',    T_k = sum s (y, 1)(y, 1)'.
 
-A machine trained on some folds needs the sums over these folds and nothing else, and sums of rows
-add up wherever they were taken. The intercept subtracts products of means from G and B; so that
-this costs no digits, features and targets are taken less some constants near their means, which the
-intercept of the machine takes back.
+A model trained on some folds needs the sums over these folds and nothing else, and sums of rows add
+up wherever they were taken. The intercept subtracts products of means from G and B; so that this
+costs no digits, constants near their means are subtracted from features and targets, and the
+intercept of the model adds them again.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from onefit._types import Array, Indices
 from onefit.stream.accumulate import Chunk
 from onefit.stream.features import FeatureMap
 
-__all__ = ["Centre", "Gram", "Moments", "Sums"]
+__all__ = ["MAX_FEATURE_ELEMENTS", "Centre", "MomentSums", "Moments", "Sums"]
 
-#: numbers in the features that are held at a time
-ROOM = 2**24
+#: numbers in the features of a chunk
+MAX_FEATURE_ELEMENTS = 2**24
 
 
 @dataclass(frozen=True)
 class Centre:
-    """Constants that features (m,) and targets (q,) are taken less of."""
+    """Offsets subtracted from features (m,) and targets (q,)."""
 
     phi: Array = field(repr=False)
     y: Array
@@ -90,7 +90,7 @@ class Sums:
 
     @property
     def means(self) -> tuple[Array, Array]:
-        """Of features and targets, less the constants that they were taken less of."""
+        """Of features and targets, relative to the offsets subtracted from them."""
         weight = self.weight or 1.0
         return self.arrays.host(self.B[:, -1]) / weight, self.T[:-1, -1] / weight
 
@@ -123,7 +123,7 @@ class Moments:
 
 
 @dataclass(frozen=True)
-class Gram:
+class MomentSums:
     """The accumulator of the moments.
 
     Parameters
@@ -140,7 +140,7 @@ class Gram:
 
     def update(self, state: dict[int, Sums], chunk: Chunk) -> dict[int, Sums]:
         m, xp = self.features.size, linalg.arrays_of(chunk.X)
-        most = min(max(256, ROOM // max(1, m)), max(1, chunk.row.size))
+        most = min(max(256, MAX_FEATURE_ELEMENTS // max(1, m)), max(1, chunk.row.size))
         room = np.empty((most, m)) if xp.on_host else None
         for name, rows in _by_fold(chunk, most):
             if name not in state:

@@ -19,9 +19,9 @@ from onefit._validation import DataError
 __all__ = ["hash_keys", "spread"]
 
 #: what stands for a text of this many bytes
-WORD = 8
+TEXT_DIGEST_BYTES = 8
 #: whole doubles beyond are no 64-bit numbers
-LARGEST = 2.0**63
+MIN_NON_INTEGER_DOUBLE = 2.0**63
 
 
 def hash_keys(keys: Any, seed: int = 0) -> Array:
@@ -58,7 +58,7 @@ def _words(values: Array) -> Array:
 
 def _words_of_floats(values: Array) -> Array:
     _refuse(~np.isfinite(values), values)
-    whole = (values == np.floor(values)) & (np.abs(values) < LARGEST)
+    whole = (values == np.floor(values)) & (np.abs(values) < MIN_NON_INTEGER_DOUBLE)
     numbers = np.where(whole, values, 0.0).astype(np.int64)
     return np.where(whole, numbers.view(np.uint64), values.view(np.uint64))
 
@@ -87,7 +87,7 @@ def _word(key: Any, row: int) -> int:
     if isinstance(key, str):
         key = key.encode()
     if isinstance(key, bytes):
-        return int.from_bytes(blake2b(key, digest_size=WORD).digest(), "little")
+        return int.from_bytes(blake2b(key, digest_size=TEXT_DIGEST_BYTES).digest(), "little")
     try:
         one = np.array([key])
         if one.ndim == 1 and one.dtype.kind in "biufmM":

@@ -1,6 +1,6 @@
-"""Machines side by side in feature space, and the Hessian of each, factored.
+"""Models side by side in feature space, and the Hessian of each, factored.
 
-A machine minimises F = sum s V(y, psi'theta) + Lambda |w|^2 over theta = (w, b). Its Hessian H =
+A model minimises F = sum s V(y, psi'theta) + Lambda |w|^2 over theta = (w, b). Its Hessian H =
 sum s d psi psi' + 2 Lambda (not for b) and its gradient are sums over rows, part by part
 (onefit.stream.passes), so that one pass gives every split its own. A split that drops landmarks
 has H in the functions that remain, Q'H Q.
@@ -17,15 +17,15 @@ from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.stream.passes import Form, Pieces
 
-__all__ = ["Columns", "Factor", "penalty", "total"]
+__all__ = ["HessianFactor", "PrimalColumns", "penalty", "total"]
 
 #: the part of the largest curvature below which the intercept has none to speak of
-FLAT = 1e-6
+MAX_FLAT_CURVATURE_SHARE = 1e-6
 
 
 @dataclass(frozen=True)
-class Columns:
-    """Machines side by side, each with its parts, its Lambda and its functions.
+class PrimalColumns:
+    """Models side by side, each with its parts, its Lambda and its functions.
 
     Attributes
     ----------
@@ -39,9 +39,9 @@ class Columns:
     ridge: Array
     lost: list[Array] = field(repr=False)
 
-    def take(self, some: Indices) -> Columns:
+    def take(self, some: Indices) -> PrimalColumns:
         """Some of them."""
-        return Columns(self.train[:, some], self.ridge[some], [self.lost[i] for i in some])
+        return PrimalColumns(self.train[:, some], self.ridge[some], [self.lost[i] for i in some])
 
 
 def penalty(form: Form, ridge: Array) -> Array:
@@ -52,18 +52,18 @@ def penalty(form: Form, ridge: Array) -> Array:
     return out
 
 
-class Factor:
+class HessianFactor:
     """The Hessian of a split in the functions that it may use, factored where the rows are."""
 
     def __init__(self, form: Form, piece: Pieces, ridge: float, lost: Array) -> None:
         self.arrays = xp = linalg.arrays_of(piece.H)
         H = xp.mirrored(xp.fortran_copy(piece.H))
         steep = piece.weight * float(form.loss.max_curvature)
-        self.flat = form.intercept and piece.curved < FLAT * steep
+        self.flat = form.intercept and piece.curved < MAX_FLAT_CURVATURE_SHARE * steep
         if self.flat:
             # nowhere does the slope rise faster
             H[-1, -1] = steep
-        self.floor = FLAT * steep
+        self.floor = MAX_FLAT_CURVATURE_SHARE * steep
         self.H = xp.add_on_diagonal(H, penalty(form, np.array([ridge]))[:, 0])
         self.complement: Any = xp.complement(lost) if lost.shape[1] else None
         inner = xp.fortran_copy(H) if self.complement is None else self.complement.congruent(H)
@@ -86,8 +86,8 @@ class Factor:
 
     def _inside(self, r: Array) -> Any:
         """Q'r, where H is."""
-        there = self.arrays.fortran(self.arrays.asarray(r))
-        return there if self.complement is None else self.complement.coordinates(there)
+        vectors = self.arrays.fortran(self.arrays.asarray(r))
+        return vectors if self.complement is None else self.complement.coordinates(vectors)
 
 
 def total(pieces: dict[int, Pieces], kept: Array | None = None) -> Pieces:

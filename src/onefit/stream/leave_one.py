@@ -11,7 +11,7 @@ out row i gives y_i - u_i^(-i) = (y_i - u_i) / (1 - H_ii), with the ridge c_i of
 
 **A row that is a landmark** has to go from the functions, too (onefit.stream.features): w must be
 orthogonal to a vector l, the null space of the landmarks that remain. With B = (A + c_i)^-1, w the
-machine of all rows at that ridge, r = y_i - u_i its residual, h = H_ii,
+model of all rows at that ridge, r = y_i - u_i its residual, h = H_ii,
 
     t = l'B phi_c,   a = l'w,   g = l'B l,
 
@@ -19,9 +19,9 @@ machine of all rows at that ridge, r = y_i - u_i its residual, h = H_ii,
 
 which is one row less and one multiplier more, both by the formula for a change of rank one.
 
-**Certificate.** Rounding makes it the leave-one-out machine of A + dA and r + dr, and the matrix of
+**Certificate.** Rounding makes it the leave-one-out model of A + dA and r + dr, and the matrix of
 the remaining rows, in the functions that remain, has no eigenvalue below c_i. So the bound is that
-of onefit.stream.ridge with the length of the machine without row i, and the rounding of P and its
+of onefit.stream.ridge with the length of the model without row i, and the rounding of P and its
 sums.
 """
 
@@ -42,11 +42,11 @@ from onefit.stream.expansion import FeatureGram
 from onefit.stream.features import product
 from onefit.stream.gram import Centre, Sums
 
-__all__ = ["Basis", "FeatureHat", "Hat"]
+__all__ = ["FeatureHat", "HatBasis", "HatResiduals"]
 
 
 @dataclass(frozen=True)
-class Hat:
+class HatResiduals:
     """Least squares at one lambda.
 
     Attributes
@@ -62,7 +62,7 @@ class Hat:
 
 
 @dataclass(frozen=True)
-class Basis:
+class HatBasis:
     """What the sums over all rows say of the hat matrices.
 
     Attributes
@@ -95,7 +95,7 @@ class Basis:
     spread: Array
 
     @classmethod
-    def of(cls, sums: Sums, centre: Centre, intercept: bool) -> Basis:
+    def of(cls, sums: Sums, centre: Centre, intercept: bool) -> HatBasis:
         """Of the sums of all rows of positive weight, which are overwritten."""
         xp, weight, one = sums.arrays, sums.weight, float(intercept)
         trace = float(xp.diagonal(sums.G).sum())
@@ -115,7 +115,7 @@ class Basis:
             values, vectors, z, mean_phi, mean_y, intercept, weight, sums.rows, rounding, spread
         )
 
-    def machines(self, ridges: Array) -> tuple[Array, Array]:
+    def models(self, ridges: Array) -> tuple[Array, Array]:
         """Weights (m, L, q) and intercepts (L, q) of all rows."""
         m, q = self.z.shape
         damped = self.z[:, None] / (self.values[:, None] + ridges)[..., None]
@@ -137,11 +137,11 @@ class FeatureHat:
     problem : Problem
         These rows: with the squared loss, an FeatureGram for K, and positive weights. Its weight is
         that of the sample.
-    basis : Basis
+    basis : HatBasis
         Of the sample.
     """
 
-    def __init__(self, problem: Problem, basis: Basis) -> None:
+    def __init__(self, problem: Problem, basis: HatBasis) -> None:
         self.problem, self.basis = problem, basis
         self.rows: FeatureGram = problem.K
         self.s = problem.s.astype(np.float64)
@@ -180,11 +180,11 @@ class FeatureHat:
         """Sums over the squares of phi_c V of a part, a column for each column of weights."""
         return self.arrays.square_sums(P, weights)
 
-    def at(self, lam: float) -> Hat:
+    def at(self, lam: float) -> HatResiduals:
         """Residuals and leverages at ``lam``."""
         damped = 1.0 / (self.basis.values + self.problem.ridge(lam))
         leverage = self._summed(damped)
-        return Hat(self.residual(lam), 1.0 - self.s * leverage - self.share)
+        return HatResiduals(self.residual(lam), 1.0 - self.s * leverage - self.share)
 
     def _summed(self, weights: Array) -> Array:
         """Sums over the squares of phi_c V of all rows."""

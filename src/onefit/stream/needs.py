@@ -17,7 +17,7 @@ def needed(package: str, extra: str | None, what: str) -> None:
 
 
 def active_client() -> Any:
-    """The client of Dask's that is active, or None; one that no one has imported is none."""
+    """The active client of Dask, or None, also if Dask was not imported."""
     if "distributed" not in sys.modules:
         return None
     import dask

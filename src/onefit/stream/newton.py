@@ -1,6 +1,6 @@
-"""Newton's method in feature space, one machine with its Hessian at every step.
+"""Newton's method in feature space, one model with its Hessian at every step.
 
-A machine that does not converge is solved again by way of easier problems, as in onefit.solve: with
+A model that does not converge is solved again by way of easier problems, as in onefit.solve: with
 curved pieces that are wide at first, and with slopes that carry over to narrower ones.
 """
 
@@ -17,16 +17,16 @@ from onefit.losses.widened import Carried, widened_loss
 from onefit.solve import MIN_WIDENING_RATIO, WIDENING_RATIO
 from onefit.stream.accumulate import Chunk
 from onefit.stream.flat import slide
-from onefit.stream.hessian import Columns, Factor, penalty, total
+from onefit.stream.hessian import HessianFactor, PrimalColumns, penalty, total
 from onefit.stream.passes import Form, Pieces, Run, Second, Sum
 from onefit.stream.step_length import step_lengths
 
-__all__ = ["PATIENCE", "STEPS", "Minimum", "minimise_one"]
+__all__ = ["MAX_PRIMAL_STEPS", "MAX_STEPS_WITHOUT_GAIN", "Minimum", "minimise_one"]
 
 #: steps at most, and steps without a gain after which none is hoped for
-STEPS, PATIENCE = 40, 4
+MAX_PRIMAL_STEPS, MAX_STEPS_WITHOUT_GAIN = 40, 4
 #: factors by which a problem is made easier that are tried, the largest last
-FACTORS = WIDENING_RATIO ** np.arange(1.0, 21.0)
+TRIAL_WIDENING_FACTORS = WIDENING_RATIO ** np.arange(1.0, 21.0)
 
 
 @dataclass(frozen=True)
@@ -38,22 +38,22 @@ class Minimum:
     theta : (size,) array
     pieces : dict
         Sums there, part by part.
-    factor : Factor
+    factor : HessianFactor
     steps : int
     converged : bool
     """
 
     theta: Array
     pieces: dict[int, Pieces] = field(repr=False)
-    factor: Factor = field(repr=False)
+    factor: HessianFactor = field(repr=False)
     steps: int
     converged: bool
 
 
 def minimise_one(
-    form: Form, columns: Columns, run: Run, start: Array | None, scale: float, kappa: float
+    form: Form, columns: PrimalColumns, run: Run, start: Array | None, scale: float, kappa: float
 ) -> Minimum:
-    """The machine of one column by Newton's method with its Hessian at every step."""
+    """The model of one column by Newton's method with its Hessian at every step."""
     theta = np.zeros(form.size) if start is None else start.copy()
     found = _newton(form, columns, run, theta, scale, kappa)
     if found.converged:
@@ -64,7 +64,7 @@ def minimise_one(
 
 def _newton(
     form: Form,
-    columns: Columns,
+    columns: PrimalColumns,
     run: Run,
     theta: Array,
     scale: float,
@@ -74,12 +74,12 @@ def _newton(
     """Newton steps from theta, the first in full with the models of ``carried``, if given."""
     ridge, kept = float(columns.ridge[0]), columns.train[:, 0]
     best, waited, theta = np.inf, 0, theta.copy()
-    for step in range(1, STEPS + 1):
+    for step in range(1, MAX_PRIMAL_STEPS + 1):
         first = carried is not None and step == 1
         loss: Any = carried if first else form.loss
         pieces: dict[int, Pieces] = run(Second(replace(form, loss=loss), theta))
         piece = total(pieces, kept)
-        factor = Factor(form, piece, ridge, columns.lost[0])
+        factor = HessianFactor(form, piece, ridge, columns.lost[0])
         pull = piece.g + penalty(form, columns.ridge)[:, 0] * theta
         move = -factor.solve(pull[:, None])
         # what Newton's step still changes, in predictions
@@ -87,22 +87,24 @@ def _newton(
         change += abs(float(move[-1, 0])) if form.intercept else 0.0
         waited = 0 if change < 0.5 * best else waited + 1
         best = min(best, change)
-        settled = change <= 1e-10 * scale or (change <= 1e-6 * scale and waited >= PATIENCE)
-        settled &= not first
+        converged = change <= 1e-10 * scale or (
+            change <= 1e-6 * scale and waited >= MAX_STEPS_WITHOUT_GAIN
+        )
+        converged &= not first
         if first:
             theta += move[:, 0]
-        elif not settled:
+        elif not converged:
             theta += (move * step_lengths(form, columns, run, theta[:, None], move))[:, 0]
         if factor.flat:
             shift = float(slide(form, theta[:, None], columns.train, run, scale)[0])
             theta[-1] += shift
-            settled &= abs(shift) <= 1e-10 * scale or step > STEPS // 2
-        if settled:
+            converged &= abs(shift) <= 1e-10 * scale or step > MAX_PRIMAL_STEPS // 2
+        if converged:
             return Minimum(theta, pieces, factor, step, True)
-    return Minimum(theta, run(Second(form, theta)), factor, STEPS, False)
+    return Minimum(theta, run(Second(form, theta)), factor, MAX_PRIMAL_STEPS, False)
 
 
-def _descend(form: Form, columns: Columns, run: Run, scale: float, kappa: float) -> Minimum:
+def _descend(form: Form, columns: PrimalColumns, run: Run, scale: float, kappa: float) -> Minimum:
     """By way of easier problems; the steps are those of all of them."""
     theta, steps, fall = np.zeros(form.size), 0, WIDENING_RATIO
     factor = last = _largest_factor(form, columns, run, kappa)
@@ -132,15 +134,17 @@ def _descend(form: Form, columns: Columns, run: Run, scale: float, kappa: float)
     return replace(found, steps=steps + found.steps)
 
 
-def _largest_factor(form: Form, columns: Columns, run: Run, kappa: float) -> float:
+def _largest_factor(form: Form, columns: PrimalColumns, run: Run, kappa: float) -> float:
     """The factor at which the problem is easy from zero, by one pass."""
-    losses = [widened_loss(form.loss, float(factor)) for factor in FACTORS]
+    losses = [widened_loss(form.loss, float(factor)) for factor in TRIAL_WIDENING_FACTORS]
     multiples = np.array([multiple for _, multiple in losses])
     straight, weight = run(_Straight(form, [loss for loss, _ in losses], columns.train[:, 0]))
     same = np.array([loss is form.loss for loss, _ in losses])
     easy = (straight == 0.0) & ~same
     easy |= multiples * float(columns.ridge[0]) >= kappa**2 * float(weight[0])
-    return float(FACTORS[easy.argmax()] if easy.any() else FACTORS[-1])
+    return float(
+        TRIAL_WIDENING_FACTORS[easy.argmax()] if easy.any() else TRIAL_WIDENING_FACTORS[-1]
+    )
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ from onefit.stream.read_ahead import read_ahead
 from onefit.stream.source import Source
 from onefit.stream.states import to_host
 
-__all__ = ["CHUNK", "absorb", "run"]
+__all__ = ["CHUNK_ROWS", "absorb", "run"]
 
 #: rows of a chunk: enough for matrix products at full speed, few enough for their features
-CHUNK = 8192
+CHUNK_ROWS = 8192
 
 Result = TypeVar("Result")
 
@@ -33,7 +33,7 @@ def run(
     n_jobs: int | None = None,
     client: Any = None,
     journal: Any = None,
-    chunk_rows: int = CHUNK,
+    chunk_rows: int = CHUNK_ROWS,
     watch: Callable[[int], None] | None = None,
 ) -> Result:
     """Take a sum over all rows of a source.
@@ -55,7 +55,7 @@ def run(
     chunk_rows : int, default=8192
         Rows that an accumulator gets at once, at most.
     watch : callable, default=None
-        Told from time to time how many pieces of the source are done.
+        Called from time to time with the number of pieces of the source that are done.
 
     Returns
     -------

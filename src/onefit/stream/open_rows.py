@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from onefit.stream.arrays import array_source, frame_source
-from onefit.stream.columns import Columns
+from onefit.stream.columns import ColumnRoles
 from onefit.stream.hash_folds import check_splitter
 from onefit.stream.source import Source
 
@@ -78,7 +78,7 @@ def open_rows(
 
         return dask_source(X, y, sample_weight, groups, splitter, **table)
     if hasattr(X, "iloc"):
-        columns = Columns.resolve(list(X.columns), y, sample_weight, groups, **table)
+        columns = ColumnRoles.resolve(list(X.columns), y, sample_weight, groups, **table)
         return frame_source(X, columns, splitter)
     if features is not None or drop:
         raise ValueError("features and drop name columns, but X has no names; slice it instead")

@@ -19,18 +19,18 @@ from typing import Any
 from onefit._describe import describe, digest
 from onefit._types import Array
 from onefit._validation import DataError
-from onefit.stream.columns import Columns
+from onefit.stream.columns import ColumnRoles
 from onefit.stream.hash_folds import HashKFold
 from onefit.stream.needs import needed
-from onefit.stream.rows import Block, Reading
-from onefit.stream.source import Given, Source, numbered
+from onefit.stream.rows import BlockReader, RowBlock
+from onefit.stream.source import RowArrays, Source, numbered
 
 __all__ = ["ParquetPiece", "open_dataset", "parquet_source"]
 
 #: bytes read at a time; a row group's columns are read side by side
-BUFFER = 1 << 20
+READ_BUFFER_BYTES = 1 << 20
 #: footers read side by side, which takes long on a network only
-FOOTERS = 16
+FOOTER_THREADS = 16
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ class ParquetPiece:
         Columns to read.
     constants : dict
         Values of the columns that the file's folder tells.
-    columns : Columns
-    given : Given
+    columns : ColumnRoles
+    given : RowArrays
     filter : pyarrow expression or None
     """
 
@@ -59,11 +59,11 @@ class ParquetPiece:
     group: int
     stored: list[str] = field(repr=False)
     constants: dict[str, Any]
-    columns: Columns = field(repr=False)
-    given: Given = field(repr=False)
+    columns: ColumnRoles = field(repr=False)
+    given: RowArrays = field(repr=False)
     filter: Any = field(repr=False)
 
-    def blocks(self, rows: int) -> Iterator[Block]:
+    def blocks(self, rows: int) -> Iterator[RowBlock]:
         """Read them, so many rows at a time at most."""
         start = self.start
         for batch in self._batches(rows):
@@ -74,7 +74,9 @@ class ParquetPiece:
             if row.size:
                 yield self._block(batch, row, given)
         if start != self.start + self.rows:
-            raise DataError(f"{self.where} has other rows now than its footer said; open it again")
+            raise DataError(
+                f"{self.where} no longer has the rows that its footer lists; open it again"
+            )
 
     def _batches(self, rows: int) -> Iterator[Any]:
         import pyarrow as pa
@@ -84,7 +86,7 @@ class ParquetPiece:
             with parquet.ParquetFile(
                 self.path,
                 filesystem=self.files,
-                buffer_size=BUFFER,
+                buffer_size=READ_BUFFER_BYTES,
                 pre_buffer=False,
                 page_checksum_verification=True,
             ) as file:
@@ -104,7 +106,7 @@ class ParquetPiece:
             batch = batch.append_column(name, pa.array([value] * batch.num_rows))
         return batch
 
-    def _kept(self, batch: Any, row: Array, given: Given) -> tuple[Any, Array, Given]:
+    def _kept(self, batch: Any, row: Array, given: RowArrays) -> tuple[Any, Array, RowArrays]:
         """The rows that the filter keeps."""
         if self.filter is None:
             return batch, row, given
@@ -115,14 +117,14 @@ class ParquetPiece:
         kept = table.column(_PLACE).to_numpy()
         return table, row[kept], given.filter(kept)
 
-    def _block(self, batch: Any, row: Array, given: Given) -> Block:
+    def _block(self, batch: Any, row: Array, given: RowArrays) -> RowBlock:
         columns = self.columns
         y = given.y
         if columns.y:
             y = _values(batch, columns.y[0]) if columns.single else batch.select(list(columns.y))
         s = _values(batch, columns.s[0]) if columns.s else given.s
         key = _values(batch, columns.key[0]) if columns.key else given.key
-        return Block(batch.select(list(columns.X)), y, s, key, row, self.where, self.start)
+        return RowBlock(batch.select(list(columns.X)), y, s, key, row, self.where, self.start)
 
 
 #: name of a column that no file has
@@ -163,7 +165,7 @@ def parquet_source(
         Whether to refuse features that are no numbers.
     """
     dataset, root = open_dataset(path)
-    columns = Columns.resolve(dataset.schema.names, y, sample_weight, groups, features, drop)
+    columns = ColumnRoles.resolve(dataset.schema.names, y, sample_weight, groups, features, drop)
     if numeric:
         _check_types(dataset.schema, columns)
     expression = _expression(filter)
@@ -185,13 +187,13 @@ def parquet_source(
         "filter": str(expression),
         "cv": describe(cv),
     }
-    reading = Reading(cv, columns.X)
+    reading = BlockReader(cv, columns.X)
     shape = columns.target_shape
     return Source(pieces, reading, columns.X, len(columns.X), shape, about, anywhere=True)
 
 
 def open_dataset(path: Any) -> tuple[Any, str]:
-    """A dataset of pyarrow's, and the folder that names of its files are told from."""
+    """A dataset of pyarrow, and the folder that the names of its files are relative to."""
     needed("pyarrow", "parquet", "Parquet files")
     import pyarrow as pa
     from pyarrow import dataset
@@ -245,7 +247,7 @@ def _expression(filter: Any) -> Any:
     return parquet.filters_to_expression(filter) if isinstance(filter, (list, tuple)) else filter
 
 
-def _check_types(schema: Any, columns: Columns) -> None:
+def _check_types(schema: Any, columns: ColumnRoles) -> None:
     from pyarrow import types
 
     for name in columns.X:
@@ -273,7 +275,7 @@ def _fragments(dataset: Any) -> list[Any]:
         return fragment
 
     found = sorted(dataset.get_fragments(), key=lambda one: str(one.path))
-    with ThreadPoolExecutor(FOOTERS) as pool:
+    with ThreadPoolExecutor(FOOTER_THREADS) as pool:
         return list(pool.map(read, found))
 
 
@@ -283,7 +285,7 @@ def _pieces(
     start: int,
     root: str,
     wanted: list[str],
-    columns: Columns,
+    columns: ColumnRoles,
     expression: Any,
 ) -> tuple[list[ParquetPiece], int]:
     """The row groups of a file that may have rows to keep, and the number of the next row."""

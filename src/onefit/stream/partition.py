@@ -15,7 +15,10 @@ import numpy as np
 from onefit._types import Indices
 from onefit.folds import Folds
 
-__all__ = ["Partition", "partitions"]
+__all__ = ["MAX_MOMENT_ELEMENTS", "Partition", "partitions"]
+
+#: numbers in the matrices of all parts that a pass adds up
+MAX_MOMENT_ELEMENTS = 2**28
 
 
 @dataclass(frozen=True)

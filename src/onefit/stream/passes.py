@@ -1,8 +1,8 @@
 """Passes over the rows for losses other than the squared one: slopes, curvature, gradients.
 
-A machine is a column theta = (w, b) (b only with an intercept) that predicts u = psi'theta from
+A model is a column theta = (w, b) (b only with an intercept) that predicts u = psi'theta from
 psi = (phi, 1). Several columns go through one pass, each trained on some of the parts of the rows.
-All of these are accumulators: a pass knows where the machines stand, and adds up what is asked
+All of these are accumulators: a pass knows where the models stand, and adds up what is asked
 there.
 """
 
@@ -121,7 +121,7 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Second:
-    """Gradient and curvature of one machine, part by part."""
+    """Gradient and curvature of one model, part by part."""
 
     form: Form
     theta: Array = field(repr=False)

@@ -23,7 +23,7 @@ from onefit.stream.source import Source
 __all__ = ["read_ahead"]
 
 #: chunks of a piece that wait at most, and seconds between two looks at whether anyone wants them
-WAITING, LOOK = 4, 0.1
+MAX_WAITING_CHUNKS, STOP_POLL_SECONDS = 4, 0.1
 
 
 def read_ahead(
@@ -35,7 +35,7 @@ def read_ahead(
 
     def begin(some: int) -> None:
         for piece in islice(ahead, some):
-            queues.append(Queue(WAITING))
+            queues.append(Queue(MAX_WAITING_CHUNKS))
             pool.submit(_read, source, piece, rows, queues[-1], stopped)
 
     try:
@@ -64,7 +64,7 @@ def _read(source: Source, piece: Any, rows: int, queue: Queue[Any], stopped: Eve
 def _put(queue: Queue[Any], item: Any, stopped: Event) -> None:
     while not stopped.is_set():
         with suppress(Full):
-            queue.put(item, timeout=LOOK)
+            queue.put(item, timeout=STOP_POLL_SECONDS)
             return
     raise CancelledError
 

@@ -1,4 +1,4 @@
-"""Least squares in feature space: a split's machines at all lambdas from one reduction.
+"""Least squares in feature space: a split's models at all lambdas from one reduction.
 
 With the sums of the rows that a split trains on (onefit.stream.gram), Lambda = lam sum(s) under
 mean scaling and lam under total scaling,
@@ -34,11 +34,11 @@ from onefit._precise import EPSILON, summation
 from onefit._types import Array
 from onefit.stream.gram import Centre, Moments, Sums
 
-__all__ = ["Machines", "Ridge"]
+__all__ = ["Ridge", "RidgeModels"]
 
 
 @dataclass(frozen=True)
-class Machines:
+class RidgeModels:
     """u = phi'w + b at L lambdas for q targets.
 
     Attributes
@@ -46,11 +46,11 @@ class Machines:
     W : (m, L, q) array
     b : (L, q) array
     off : (L, q) array
-        Bounds on ||w - w*||, infinite where there is none.
+        Bounds on ||w - w*||, infinite where no bound is known.
     far : float
         A bound on the length of the mean of the features, which b is made of.
     reasons : list of str
-        Why there is no machine, empty where there is one.
+        Why there is no model, empty where there is one.
     """
 
     W: Array = field(repr=False)
@@ -67,7 +67,7 @@ class Machines:
 
 
 class Ridge:
-    """What the machines of one training part share.
+    """What the models of one training part share.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class Ridge:
         complement = sums.arrays.complement(lost) if lost.shape[1] else None
         return cls(sums, moments.centre, fit_intercept, scaling, complement)
 
-    def machines(self, lams: Array) -> Machines:
+    def models(self, lams: Array) -> RidgeModels:
         """At every lambda."""
         m, q, L = self.centre.phi.size, self.r.shape[1], lams.size
         ridges = lams * self.weight
@@ -130,7 +130,7 @@ class Ridge:
         if self.fit_intercept:
             b = self.centre.y + y - np.tensordot(self.centre.phi + phi, W, axes=1)
         far = float(np.linalg.norm(self.centre.phi + phi)) if self.fit_intercept else 0.0
-        return Machines(W, b, off, far, reasons)
+        return RidgeModels(W, b, off, far, reasons)
 
     def _distances(self, flat: Any, W: Array, ridges: Array) -> Array:
         """Bounds on ||w - w*||, (L, q), for V (k, L q)."""
@@ -146,5 +146,5 @@ class Ridge:
 
 
 def _below(lam: float) -> str:
-    """Why there is no machine."""
-    return f"lam={lam:g} is below the rounding of the sums that its machine is made of; raise lam"
+    """Why there is no model."""
+    return f"lam={lam:g} is below the rounding of the sums that its model is made of; raise lam"

@@ -2,7 +2,7 @@
 
 A source gives blocks: features, targets, weights and keys in whatever type it holds them, with the
 numbers of their rows and the place they came from. A reading turns them into chunks: numbers in
-floating point, weights of one where there are none, folds by hash. A value that is not a finite
+floating point, weights of one without sample_weight, folds by hash. A value that is not a finite
 number is refused here, by the name of its file, row group, row and column.
 """
 
@@ -20,13 +20,13 @@ from onefit._validation import DataError, first_not_finite
 from onefit.stream.accumulate import Chunk
 from onefit.stream.hash_folds import HashKFold
 
-__all__ = ["Block", "Reading"]
+__all__ = ["BlockReader", "RowBlock"]
 
 Map = Callable[[Any], Array]
 
 
 @dataclass(frozen=True)
-class Block:
+class RowBlock:
     """Some rows of a source.
 
     Attributes
@@ -57,7 +57,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Reading:
+class BlockReader:
     """How blocks become chunks.
 
     Attributes
@@ -85,7 +85,7 @@ class Reading:
     dtype: Any = np.float64
     raw: bool = False
 
-    def chunk(self, block: Block) -> Chunk:
+    def chunk(self, block: RowBlock) -> Chunk:
         """The rows of a block, checked."""
         X = self._features(block)
         Y = self._targets(block)
@@ -97,7 +97,7 @@ class Reading:
             raise DataError(f"{block.where}, from row {block.row[0]} on: {error}") from error
         return Chunk(X, Y, s, fold, block.row)
 
-    def _features(self, block: Block) -> Any:
+    def _features(self, block: RowBlock) -> Any:
         if self.raw:
             return block.X
         X = block.X if self.transform is None else self._transformed(block, self.transform)
@@ -107,7 +107,7 @@ class Reading:
         self._check_finite(X, block)
         return X
 
-    def _on_device(self, X: Any, block: Block) -> Any:
+    def _on_device(self, X: Any, block: RowBlock) -> Any:
         """Rows that stay where they are; they come here only to say what is wrong with them."""
         xp = linalg.arrays_of(X)
         X = xp.astype(X, self.dtype)
@@ -115,14 +115,14 @@ class Reading:
             self._check_finite(xp.host(X), block)
         return X
 
-    def _check_finite(self, X: Array, block: Block) -> None:
+    def _check_finite(self, X: Array, block: RowBlock) -> None:
         bad = first_not_finite(X) if not np.isfinite(X).all() else None
         if bad is not None:
             row, column = bad
             name = repr(self.names[column]) if self.names and self.transform is None else column
             _refuse(block, row, f"column {name}", X[row, column])
 
-    def _targets(self, block: Block) -> Array:
+    def _targets(self, block: RowBlock) -> Array:
         if block.y is None:
             return np.empty((block.row.size, 0), dtype=self.dtype)
         y = block.y if self.clean is None else self.clean(block.y)
@@ -136,13 +136,13 @@ class Reading:
             _refuse(block, bad[0, 0], "the target", Y[tuple(bad[0])])
         return Y
 
-    def _transformed(self, block: Block, transform: Map) -> Array:
+    def _transformed(self, block: RowBlock, transform: Map) -> Array:
         try:
             return transform(block.X)
         except DataError as error:
             raise DataError(f"{block.where}, from row {block.row[0]} on: {error}") from error
 
-    def _weights(self, block: Block) -> Array:
+    def _weights(self, block: RowBlock) -> Array:
         if block.s is None:
             return np.ones(block.row.size, dtype=self.dtype)
         s = self._numbers(block.s, block, "sample_weight").reshape(-1)
@@ -151,7 +151,7 @@ class Reading:
             _refuse(block, bad[0], "sample_weight", s[bad[0]])
         return s
 
-    def _numbers(self, values: Any, block: Block, what: str) -> Array:
+    def _numbers(self, values: Any, block: RowBlock, what: str) -> Array:
         try:
             return np.asarray(values, dtype=self.dtype)
         except (TypeError, ValueError) as error:
@@ -161,7 +161,7 @@ class Reading:
             ) from error
 
 
-def _present(block: Block, y: Any) -> Array:
+def _present(block: RowBlock, y: Any) -> Array:
     """Targets of any type, none of them missing."""
     Y: Array = np.asarray(y).reshape(block.row.size, -1)
     for column in Y.T:
@@ -171,7 +171,7 @@ def _present(block: Block, y: Any) -> Array:
     return Y
 
 
-def _refuse(block: Block, i: int, what: str, value: Any) -> None:
+def _refuse(block: RowBlock, i: int, what: str, value: Any) -> None:
     raise DataError(
         f"{what} holds {value} in {block.at(int(i))}; correct it, fill it in, or leave the row out"
     )

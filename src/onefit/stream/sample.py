@@ -19,7 +19,7 @@ from onefit._types import Array, Indices
 from onefit.stream.accumulate import Chunk
 from onefit.stream.hashing import spread
 
-__all__ = ["Drawn", "Sample", "row_hash"]
+__all__ = ["DrawnRows", "RowSampler", "row_hash"]
 
 
 def row_hash(seed: int, rows: Array) -> Array:
@@ -34,7 +34,7 @@ def row_hash(seed: int, rows: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnRows:
     """Rows that were drawn, in the order of their hashes.
 
     Attributes
@@ -52,25 +52,25 @@ class Drawn:
     row: Indices = field(repr=False)
     hashes: Array = field(repr=False)
 
-    def take(self, places: Any) -> Drawn:
+    def take(self, places: Any) -> DrawnRows:
         """Some of them."""
         parts = (self.X, self.Y, self.fold, self.row, self.hashes)
-        return Drawn(*(part[places] for part in parts))
+        return DrawnRows(*(part[places] for part in parts))
 
-    def smallest(self, size: int) -> Drawn:
+    def smallest(self, size: int) -> DrawnRows:
         """The first in the order of hashes; equal ones in that of row numbers."""
         return self.take(np.lexsort((self.row, self.hashes))[:size])
 
-    def join(self, other: Drawn) -> Drawn:
+    def join(self, other: DrawnRows) -> DrawnRows:
         """Both together."""
         X: Any = (vstack if issparse(self.X) else np.concatenate)([self.X, other.X])
         names = ("Y", "fold", "row", "hashes")
         rest = (np.concatenate([getattr(self, name), getattr(other, name)]) for name in names)
-        return Drawn(X.tocsr() if hasattr(X, "tocsr") else X, *rest)
+        return DrawnRows(X.tocsr() if hasattr(X, "tocsr") else X, *rest)
 
 
 @dataclass(frozen=True)
-class Sample:
+class RowSampler:
     """The accumulator of a uniform sample of the rows of positive weight.
 
     Parameters
@@ -82,10 +82,10 @@ class Sample:
     size: int
     seed: int
 
-    def init(self) -> Drawn | None:
+    def init(self) -> DrawnRows | None:
         return None
 
-    def update(self, state: Drawn | None, chunk: Chunk) -> Drawn | None:
+    def update(self, state: DrawnRows | None, chunk: Chunk) -> DrawnRows | None:
         hashes = row_hash(self.seed, chunk.row)
         some = np.flatnonzero(chunk.s > 0)
         if some.size > self.size:
@@ -93,15 +93,15 @@ class Sample:
         if some.size == 0:
             return state
         X = linalg.to_host(linalg.arrays_of(chunk.X).rows(chunk.X, some))
-        found = Drawn(X, chunk.Y[some], chunk.fold[some], chunk.row[some], hashes[some])
+        found = DrawnRows(X, chunk.Y[some], chunk.fold[some], chunk.row[some], hashes[some])
         return self.merge(state, found)
 
-    def merge(self, one: Drawn | None, other: Drawn | None) -> Drawn | None:
+    def merge(self, one: DrawnRows | None, other: DrawnRows | None) -> DrawnRows | None:
         if one is None or other is None:
             return one if other is None else other.smallest(self.size)
         return one.join(other).smallest(self.size)
 
-    def finish(self, state: Drawn | None) -> Drawn:
+    def finish(self, state: DrawnRows | None) -> DrawnRows:
         if state is None:
             raise ValueError("there is no row of positive weight to draw landmarks from")
         return state.smallest(self.size)

@@ -1,4 +1,4 @@
-"""Held-out scores as sums over rows: every row is predicted by the machines that did not see it.
+"""Held-out scores as sums over rows: every row is predicted by the models that did not see it.
 
 A metric that is a function of means over the test rows of a split (:class:`onefit.scoring.Metric`)
 needs no held-out value to be kept, nor does its interval: the sums of the statistic, and of its
@@ -21,7 +21,7 @@ from onefit.stream.accumulate import Chunk
 from onefit.stream.features import FeatureMap
 from onefit.stream.survey import Surveyed
 
-__all__ = ["Scores", "finished", "of_machines"]
+__all__ = ["Scores", "finished", "of_models"]
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class Scores:
     """The accumulator of the row sums of some metrics, each over the test rows of every fold.
 
     The sums of a metric have axes (3, k, L, c): of the statistic, its least and largest value; the
-    folds; the machines of a fold.
+    folds; the models of a fold.
 
     Attributes
     ----------
     features : FeatureMap
     W : (k, m, L, q) array
-        The machines of every fold, trained without it.
+        The models of every fold, trained without it.
     b : (k, L, q) array
     reach : (k, L) array
         Bounds on the errors of held-out values.
@@ -103,8 +103,8 @@ def _over_rows(values: Array) -> Array:
     return np.asarray(values.sum(axis=-2, keepdims=values.ndim == 2))
 
 
-def of_machines(sums: tuple[RowSums, ...], some: slice) -> tuple[RowSums, ...]:
-    """The sums of some of the machines."""
+def of_models(sums: tuple[RowSums, ...], some: slice) -> tuple[RowSums, ...]:
+    """The sums of some of the models."""
     return tuple(RowSums(one.top[:, :, some], one.below) for one in sums)
 
 

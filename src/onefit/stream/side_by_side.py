@@ -1,7 +1,7 @@
-r"""The machines of all splits from the machine of all rows: the limit, and exact ones.
+r"""The models of all splits from the model of all rows: the limit, and exact ones.
 
 **limit.** Newton's step of the problem without fold k is one solve with H - H_k, H the Hessian at
-the machine of all rows (onefit.stream.hessian). If the split drops landmarks, it is the minimum of
+the model of all rows (onefit.stream.hessian). If the split drops landmarks, it is the minimum of
 the same quadratic model over the functions that remain, theta = Q v:
 
     Q'(H - H_k) Q v = Q'((H - H_k) theta - gradient_k).
@@ -22,30 +22,30 @@ from onefit._types import Array, Indices
 from onefit.certificate import EXACT_TOLERANCE
 from onefit.stream.bound import Certificate, certify
 from onefit.stream.flat import slide
-from onefit.stream.hessian import Columns, Factor, penalty, total
-from onefit.stream.newton import PATIENCE, STEPS, minimise_one
+from onefit.stream.hessian import HessianFactor, PrimalColumns, penalty, total
+from onefit.stream.newton import MAX_PRIMAL_STEPS, MAX_STEPS_WITHOUT_GAIN, minimise_one
 from onefit.stream.passes import Check, Form, Pieces, Products, Run
 from onefit.stream.step_length import step_lengths
 
 __all__ = ["limits", "refine", "solve_splits"]
 
 #: steps of conjugate gradients, and what these leave
-INNER, LEFT = 40, 1e-4
+MAX_PRIMAL_CG_STEPS, PRIMAL_CG_RESIDUAL = 40, 1e-4
 
 
 def solve_splits(
     form: Form,
     full: tuple[Array, dict[int, Pieces]],
-    columns: Columns,
+    columns: PrimalColumns,
     run: Run,
     scale: float,
     longest: Array,
     refined: bool,
     own: bool = False,
 ) -> tuple[Array, Certificate, Array]:
-    """Machines of all columns, how far they are from their minimisers, and their steps.
+    """Models of all columns, how far they are from their minimisers, and their steps.
 
-    ``full`` is the machine of all rows with its sums, ``longest`` the largest |phi| of the rows
+    ``full`` is the model of all rows with its sums, ``longest`` the largest |phi| of the rows
     that a column predicts; without ``refined`` there is one step. ``own``: each column has a loss
     of its own.
     """
@@ -61,12 +61,12 @@ def limits(
     form: Form,
     theta: Array,
     pieces: dict[int, Pieces],
-    columns: Columns,
+    columns: PrimalColumns,
     run: Run,
     scale: float,
     own: bool = False,
-) -> tuple[Array, list[Factor]]:
-    """One Newton step of every column from the machine of all rows; and its factors.
+) -> tuple[Array, list[HessianFactor]]:
+    """One Newton step of every column from the model of all rows; and its factors.
 
     Where each column has a loss of its own, its gradient takes a pass more, and its curvature is
     that of the loss of all rows.
@@ -77,7 +77,7 @@ def limits(
         gradient = run(Check(form, at, columns.train, np.empty(0))).g
     for c, ridge in enumerate(columns.ridge):
         piece = total(pieces, columns.train[:, c])
-        factor = Factor(form.take([c]), piece, float(ridge), columns.lost[c])
+        factor = HessianFactor(form.take([c]), piece, float(ridge), columns.lost[c])
         g = gradient[:, c] if own else piece.g
         pull = g + penalty(form, columns.ridge[[c]])[:, 0] * theta
         right = factor.times(theta[:, None]) - pull[:, None]
@@ -93,8 +93,8 @@ def limits(
 def refine(
     form: Form,
     theta: Array,
-    columns: Columns,
-    factors: list[Factor],
+    columns: PrimalColumns,
+    factors: list[HessianFactor],
     run: Run,
     scale: float,
     longest: Array,
@@ -102,12 +102,12 @@ def refine(
 ) -> tuple[Array, Certificate, Array]:
     """Newton steps of all columns until their bounds are as wanted, or no longer fall.
 
-    Columns that the factors of the machine of all rows do not bring there go on by themselves, with
-    factors of their own. Returns the columns, their certificate and the steps that each took.
+    Columns that do not converge with the factors of the model of all rows continue with factors
+    of their own. Returns the columns, their certificate and the steps that each took.
     """
     state = _Refined(theta, certify(form, theta, columns, factors, run, scale), longest)
-    for _ in range(STEPS):
-        on = np.flatnonzero((state.best > wanted) & (state.waited < PATIENCE))
+    for _ in range(MAX_PRIMAL_STEPS):
+        on = np.flatnonzero((state.best > wanted) & (state.waited < MAX_STEPS_WITHOUT_GAIN))
         if on.size == 0:
             break
         part, own, at = columns.take(on), [factors[i] for i in on], state.theta[:, on]
@@ -156,7 +156,12 @@ def _sizes(found: Certificate) -> Array:
 
 
 def _newton(
-    form: Form, theta: Array, columns: Columns, factors: list[Factor], run: Run, gradient: Array
+    form: Form,
+    theta: Array,
+    columns: PrimalColumns,
+    factors: list[HessianFactor],
+    run: Run,
+    gradient: Array,
 ) -> Array:
     """Newton's steps, by conjugate gradients with a product a pass for all columns."""
 
@@ -170,7 +175,7 @@ def _newton(
     z = precondition(r)
     p, energy = z.copy(), linalg.dots(r, z)
     first = energy.copy()
-    for _ in range(INNER):
+    for _ in range(MAX_PRIMAL_CG_STEPS):
         bent: Array = run(Products(form, theta, p, columns.train))
         Hp = bent + ridges * p
         bend = linalg.dots(p, Hp)
@@ -179,7 +184,7 @@ def _newton(
         r = r - alpha * Hp
         z = precondition(r)
         new = np.maximum(linalg.dots(r, z), 0.0)
-        if (new <= LEFT**2 * first).all():
+        if (new <= PRIMAL_CG_RESIDUAL**2 * first).all():
             break
         p = z + np.where(energy > 0.0, new / np.where(energy > 0.0, energy, 1.0), 0.0) * p
         energy = new

@@ -17,9 +17,9 @@ import numpy as np
 from onefit._describe import describe
 from onefit._types import Array
 from onefit.stream.hash_folds import HashKFold
-from onefit.stream.rows import Block, Map, Reading
+from onefit.stream.rows import BlockReader, Map, RowBlock
 
-__all__ = ["Given", "Piece", "Source", "groups_of"]
+__all__ = ["Piece", "RowArrays", "Source", "groups_of"]
 
 
 class Piece(Protocol):
@@ -37,25 +37,25 @@ class Piece(Protocol):
     def where(self) -> str:
         """The place in words."""
 
-    def blocks(self, rows: int) -> Iterator[Block]:
+    def blocks(self, rows: int) -> Iterator[RowBlock]:
         """Read them, so many rows at a time at most."""
 
 
 @dataclass(frozen=True)
-class Given:
+class RowArrays:
     """Targets, weights and keys that stand beside a source as arrays, a value per row of it."""
 
     y: Any = None
     s: Any = None
     key: Any = None
 
-    def take(self, start: int, stop: int) -> Given:
+    def take(self, start: int, stop: int) -> RowArrays:
         """Those of some rows."""
-        return Given(*(None if one is None else one[start:stop] for one in self.values))
+        return RowArrays(*(None if one is None else one[start:stop] for one in self.values))
 
-    def filter(self, kept: Array) -> Given:
+    def filter(self, kept: Array) -> RowArrays:
         """Those of the rows that are kept."""
-        return Given(*(None if one is None else one[kept] for one in self.values))
+        return RowArrays(*(None if one is None else one[kept] for one in self.values))
 
     @property
     def values(self) -> tuple[Any, Any, Any]:
@@ -77,7 +77,7 @@ class Source:
     ----------
     pieces : sequence of Piece
         In the order of their rows.
-    reading : Reading
+    reading : BlockReader
     names : tuple of str or None
         Of the features.
     n_features : int
@@ -92,7 +92,7 @@ class Source:
     """
 
     pieces: Sequence[Any] = field(repr=False)
-    reading: Reading
+    reading: BlockReader
     names: tuple[str, ...] | None
     n_features: int
     target_shape: tuple[int, ...] | None = None
@@ -138,7 +138,7 @@ def groups_of(pieces: Sequence[Any], rows: int) -> list[list[Any]]:
     return groups
 
 
-def cut(block: Block, rows: int) -> Iterator[Block]:
+def cut(block: RowBlock, rows: int) -> Iterator[RowBlock]:
     """A block in parts of so many rows at most."""
     n = block.row.size
     if n <= rows:

@@ -18,17 +18,15 @@ from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
 from onefit.problem import Problem
 from onefit.stream.expansion import FeatureGram, run
-from onefit.stream.gram import Gram, Moments
-from onefit.stream.leave_one import Basis, FeatureHat
-from onefit.stream.partition import Partition, partitions
-from onefit.stream.ridge import Machines, Ridge
+from onefit.stream.gram import Moments, MomentSums
+from onefit.stream.leave_one import FeatureHat, HatBasis
+from onefit.stream.partition import MAX_MOMENT_ELEMENTS, Partition, partitions
+from onefit.stream.ridge import Ridge, RidgeModels
 
 __all__ = ["GramFolds", "fit_squared", "make_hat", "put"]
 
-#: numbers in all matrices of a pass
-ROOM = 2**28
 #: splits of one row each beyond which a closed form serves them
-FEW = 20
+MAX_SINGLE_ROW_REDUCTIONS = 20
 
 
 class GramFolds(HeldOutMethod):
@@ -47,7 +45,7 @@ class GramFolds(HeldOutMethod):
 def moments(problem: Problem, part: Partition) -> Moments:
     """The sums of every part of the rows."""
     rows: FeatureGram = problem.K
-    gram = Gram(rows.kept[1], rows.centre(problem.Y, problem.s, problem.fit_intercept))
+    gram = MomentSums(rows.kept[1], rows.centre(problem.Y, problem.s, problem.fit_intercept))
     return run(gram, rows.whole(problem.Y, problem.s, part.label))
 
 
@@ -56,15 +54,15 @@ def make_hat(problem: Problem) -> FeatureHat:
     rows = problem.positive
     kept = problem if rows.size == problem.n else problem.take(rows)
     sums = moments(kept, Partition.whole(kept.n))
-    basis = Basis.of(sums.without(()), sums.centre, kept.fit_intercept)
+    basis = HatBasis.of(sums.without(()), sums.centre, kept.fit_intercept)
     return FeatureHat(kept, basis)
 
 
-def fit_squared(problem: Problem, *lams: float) -> Machines:
-    """The machines of all rows."""
+def fit_squared(problem: Problem, *lams: float) -> RidgeModels:
+    """The models of all rows."""
     sums = moments(problem, Partition.whole(problem.n))
     ridge = Ridge(sums.without(()), sums.centre, problem.fit_intercept, problem.scaling)
-    return ridge.machines(np.array(lams))
+    return ridge.models(np.array(lams))
 
 
 @dataclass
@@ -77,7 +75,7 @@ class GramPrepared(Prepared):
     @cached_property
     def groups(self) -> list[tuple[Partition, Moments]]:
         """Parts of the rows, and their sums."""
-        most = max(2, ROOM // self.problem.K.features.size**2)
+        most = max(2, MAX_MOMENT_ELEMENTS // self.problem.K.features.size**2)
         return [(one, moments(self.problem, one)) for one in partitions(self.folds, most)]
 
     def predict(self, lams: Array) -> HeldOutPath:
@@ -86,7 +84,7 @@ class GramPrepared(Prepared):
             return self._leave_one_out(path)
         for part, sums in self.groups:
             for split, removed in zip(part.splits, part.removed, strict=True):
-                found = self._ridge(sums, split, removed).machines(path.lams)
+                found = self._ridge(sums, split, removed).models(path.lams)
                 put(path, self.problem.K, split, found)
         return path.judged(self.problem)
 
@@ -94,7 +92,7 @@ class GramPrepared(Prepared):
     def _one_row_each(self) -> bool:
         """Whether every split tests the one row that it removes, and there are many."""
         removed, test = self.folds.removed, self.folds.test
-        return len(removed) > FEW and all(
+        return len(removed) > MAX_SINGLE_ROW_REDUCTIONS and all(
             a.size == 1 and np.array_equal(a, b) for a, b in zip(removed, test, strict=True)
         )
 
@@ -110,7 +108,7 @@ class GramPrepared(Prepared):
         for i, lam in enumerate(path.lams):
             left, bounds[i, kept] = self.hat.left_out_with_bounds(float(lam))
             values[i, kept] = self.problem.Y[kept] - left
-        # rows that no machine was trained on
+        # rows that no model was trained on
         outside = np.setdiff1d(self.folds.rows, kept)
         if outside.size:
             full = fit_squared(self.problem, *path.lams)
@@ -127,17 +125,17 @@ class GramPrepared(Prepared):
         form = self.problem.fit_intercept, self.problem.scaling
         return Ridge.without(sums, removed.tolist(), *form, lost)
 
-    def machines(self, lam: float) -> list[Machines]:
-        """The machines of all splits at one lambda."""
+    def models(self, lam: float) -> list[RidgeModels]:
+        """The models of all splits at one lambda."""
         return [
-            self._ridge(sums, split, removed).machines(np.array([lam]))
+            self._ridge(sums, split, removed).models(np.array([lam]))
             for part, sums in self.groups
             for split, removed in zip(part.splits, part.removed, strict=True)
         ]
 
 
-def put(path: HeldOutPath, rows: FeatureGram, split: int, found: Machines) -> None:
-    """Predict the test rows of a split by its machines, one per lambda."""
+def put(path: HeldOutPath, rows: FeatureGram, split: int, found: RidgeModels) -> None:
+    """Predict the test rows of a split by its models, one per lambda."""
     values, errors = _predicted(rows, path.folds.test[split], found)
     for i, reason in enumerate(found.reasons):
         if reason and not path.reasons[i]:
@@ -146,7 +144,7 @@ def put(path: HeldOutPath, rows: FeatureGram, split: int, found: Machines) -> No
             path.fill(i, split, slice(None), values[:, i], errors[i])
 
 
-def _predicted(rows: FeatureGram, some: Indices, found: Machines) -> tuple[Array, Array]:
+def _predicted(rows: FeatureGram, some: Indices, found: RidgeModels) -> tuple[Array, Array]:
     """Predictions (n, L, q) of some rows, and bounds (L, q) on their errors."""
     values = rows.values(some, found.W) + found.b
     drift = rows.kept[1].drift(np.asfortranarray(found.W.reshape(found.W.shape[0], -1)))

@@ -11,29 +11,29 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array
-from onefit.stream.hessian import Columns, penalty
+from onefit.stream.hessian import PrimalColumns, penalty
 from onefit.stream.passes import Form, Run, Slopes
 
-__all__ = ["BETWEEN", "step_lengths"]
+__all__ = ["BRACKET_POINTS", "step_lengths"]
 
 #: points of a step where slopes are taken
-LENGTHS = np.array([0.0, 1e-6, 1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.25, 0.5, 1.0])
+STEP_LENGTHS = np.array([0.0, 1e-6, 1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.25, 0.5, 1.0])
 #: the part of a slope that a full step may leave
-ENOUGH = 0.5
+MAX_LEFT_SLOPE_SHARE = 0.5
 #: points between two of them
-BETWEEN = np.linspace(0.0, 1.0, 17)
+BRACKET_POINTS = np.linspace(0.0, 1.0, 17)
 
 
-def step_lengths(form: Form, columns: Columns, run: Run, theta: Array, move: Array) -> Array:
+def step_lengths(form: Form, columns: PrimalColumns, run: Run, theta: Array, move: Array) -> Array:
     """How far to go along every step: all the way, or to where its slope vanishes."""
     t, on = np.ones(theta.shape[1]), np.arange(theta.shape[1])
-    ts = np.repeat(LENGTHS[:, None], on.size, axis=1)
+    ts = np.repeat(STEP_LENGTHS[:, None], on.size, axis=1)
     for turn in range(3):
         some = form.take(on), columns.take(on)
         slopes = _slopes(*some, run, theta[:, on], move[:, on], ts)
         if turn == 0:
             # the slope rises along the step: where it ends small, the step was a good one
-            short = slopes[-1] > ENOUGH * np.abs(slopes[0])
+            short = slopes[-1] > MAX_LEFT_SLOPE_SHARE * np.abs(slopes[0])
             on, ts, slopes = on[short], ts[:, short], slopes[:, short]
         if on.size == 0:
             break
@@ -42,11 +42,13 @@ def step_lengths(form: Form, columns: Columns, run: Run, theta: Array, move: Arr
         before, after = slopes[above - 1, every], slopes[above, every]
         rise = np.where(after > before, after - before, 1.0)
         t[on] = low + np.clip(-before / rise, 0.0, 1.0) * (high - low)
-        ts = low + BETWEEN[:, None] * (high - low)
+        ts = low + BRACKET_POINTS[:, None] * (high - low)
     return t
 
 
-def _slopes(form: Form, columns: Columns, run: Run, theta: Array, move: Array, ts: Array) -> Array:
+def _slopes(
+    form: Form, columns: PrimalColumns, run: Run, theta: Array, move: Array, ts: Array
+) -> Array:
     """Of F along every step, (T, c)."""
     losses: Array = run(Slopes(form, theta, move, columns.train, ts))
     ridges = penalty(form, columns.ridge)

@@ -22,7 +22,7 @@ from onefit import linalg
 from onefit._types import Array
 from onefit.stream.accumulate import Chunk
 
-__all__ = ["Labels", "Spread", "Survey", "Surveyed"]
+__all__ = ["DistinctLabels", "Spread", "Survey", "Surveyed"]
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class Survey:
 
 
 @dataclass(frozen=True)
-class Labels:
+class DistinctLabels:
     """The accumulator of the different labels, whatever their type; as targets they are numbers.
 
     Parameters

@@ -1,8 +1,8 @@
-"""Held-out values of one machine, row by row, where there is room for a few numbers per row.
+"""Held-out values of one model, row by row, where there is room for a few numbers per row.
 
 Scores need sums only (onefit.stream.scores). What is made of single rows, out-of-fold predictions
 and all that follows from them, takes one more pass, after the winner is known: every row is
-predicted by the machine of its fold, and number, target, weight, fold and value come back.
+predicted by the model of its fold, and number, target, weight, fold and value come back.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from onefit.folds import Folds
 from onefit.stream.accumulate import Chunk
 from onefit.stream.features import FeatureMap
 
-__all__ = ["ROOM", "Kept", "Values", "numbers"]
+__all__ = ["MAX_KEPT_ELEMENTS", "Kept", "Values", "numbers"]
 
 #: numbers that are kept of all rows, at most
-ROOM = 2**24
+MAX_KEPT_ELEMENTS = 2**24
 
 
 def numbers(rows: int, targets: int) -> int:
@@ -60,7 +60,7 @@ class Values:
     ----------
     features : FeatureMap
     W : (k, m, q) array
-        The machines of every fold, trained without it.
+        The models of every fold, trained without it.
     b : (k, q) array
     """
 

@@ -12,10 +12,10 @@ iterative   a low-rank factor; otherwise products with K  ten thousand rows and 
 
 from __future__ import annotations
 
-from onefit.systems.base import Model, System
+from onefit.systems.base import NewtonModel, System
 from onefit.systems.cholesky import Cholesky
 from onefit.systems.float32_cg import Float32CG, Float32Kernel
-from onefit.systems.iterative import Iterative
+from onefit.systems.iterative import KrylovSystem
 from onefit.systems.update import ColumnUpdate, SharedFactor, Update
 
 __all__ = [
@@ -23,8 +23,8 @@ __all__ = [
     "ColumnUpdate",
     "Float32CG",
     "Float32Kernel",
-    "Iterative",
-    "Model",
+    "KrylovSystem",
+    "NewtonModel",
     "SharedFactor",
     "System",
     "Update",

@@ -20,11 +20,11 @@ import numpy as np
 
 from onefit._types import Array, Indices, Mask
 
-__all__ = ["Model", "System", "by_column"]
+__all__ = ["NewtonModel", "System", "by_column"]
 
 
 @dataclass(frozen=True)
-class Model:
+class NewtonModel:
     """Newton's models of several columns, as changes from where each of them stands.
 
     Attributes
@@ -44,9 +44,9 @@ class Model:
     fixed: Array
     total: Array
 
-    def take(self, columns: Any) -> Model:
+    def take(self, columns: Any) -> NewtonModel:
         """Some of the models."""
-        return Model(
+        return NewtonModel(
             self.d[:, columns],
             self.missing[:, columns],
             self.fixed[:, columns],
@@ -68,7 +68,7 @@ class System(Protocol):
     def take(self, columns: Any) -> System:
         """That of some of the columns."""
 
-    def solve(self, model: Model) -> tuple[Array, Array, Mask]:
+    def solve(self, model: NewtonModel) -> tuple[Array, Array, Mask]:
         """Changes da (n, k), zero off A, and db (k,), and which intercepts are determined.
 
         A model without any curvature says nothing of the intercept.

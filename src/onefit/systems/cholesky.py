@@ -19,9 +19,9 @@ from onefit._types import Array, Indices, Mask
 from onefit.gram import Gram
 from onefit.inverse import EigenInverse, FactorInverse, RidgeInverse
 from onefit.problem import Problem
-from onefit.systems.base import Model, by_column
+from onefit.systems.base import NewtonModel, by_column
 
-__all__ = ["Cholesky", "Factor"]
+__all__ = ["Cholesky", "CurvedFactor"]
 
 
 class Cholesky:
@@ -44,7 +44,7 @@ class Cholesky:
         """That of some of the columns."""
         return Cholesky(self.problem, self.ridge[columns])
 
-    def solve(self, model: Model) -> tuple[Array, Array, Mask]:
+    def solve(self, model: NewtonModel) -> tuple[Array, Array, Mask]:
         """Changes da and db of every column, and which intercepts are determined."""
         problem, factor = self.problem, None
         a, b = np.zeros_like(model.fixed), np.zeros_like(model.total)
@@ -55,13 +55,13 @@ class Cholesky:
             root = root.astype(problem.K.dtype, copy=False)
             if factor is None or not factor.serves(rows, root):
                 factor = None  # its memory goes before there is another
-                factor = Factor(problem.K, rows, root)
+                factor = CurvedFactor(problem.K, rows, root)
             missing, total = model.missing[rows, k], model.total[k]
             a[rows, k], b[k] = factor.solve(missing, total, problem.fit_intercept)
         return a, b, np.asarray((model.d > 0.0).any(axis=0) | (not problem.fit_intercept))
 
 
-class Factor:
+class CurvedFactor:
     """I + R K R on some rows, factored.
 
     Parameters

@@ -31,7 +31,7 @@ from onefit._types import Array, Mask
 from onefit.gram import DenseGram
 from onefit.inverse.krylov import Ridged, bordered, conjugate_gradients
 from onefit.problem import Problem
-from onefit.systems.base import Model
+from onefit.systems.base import NewtonModel
 
 __all__ = ["Float32CG", "Float32Kernel"]
 
@@ -41,7 +41,7 @@ ROUND_TOLERANCE = 1e-4
 #: (benchmarks/ablation.py)
 FACTOR_STEPS_PER_ROW = 0.03
 #: with fewer rows with curvature, a factor is always taken
-MIN_CURVED_ROWS = 300
+MIN_FLOAT32_CURVED_ROWS = 300
 #: entries of K that the copy sets to zero, relative to its diagonal
 DROPPED_ENTRY = 1e-12
 
@@ -80,7 +80,7 @@ class Float32Kernel:
         n, p = d.size, int(np.count_nonzero(d))
         worth = int(FACTOR_STEPS_PER_ROW * p * (p / n) ** 2 / newton)
         before, fewest, most = self.last
-        if p < MIN_CURVED_ROWS or (fewest > worth and ridge <= before):
+        if p < MIN_FLOAT32_CURVED_ROWS or (fewest > worth and ridge <= before):
             return False
         if most * np.sqrt(before / ridge) > worth:
             root = np.sqrt(self.problem.s * d / (2.0 * ridge))[:, None]
@@ -131,7 +131,7 @@ class Float32CG:
         """That of some of the columns."""
         return Float32CG(self.kernel, self.ridge[columns], self.rounds)
 
-    def solve(self, model: Model) -> tuple[Array, Array, Mask]:
+    def solve(self, model: NewtonModel) -> tuple[Array, Array, Mask]:
         """Changes da and db of every column, and which intercepts are determined."""
         curved = np.asarray((model.d > 0.0).any(axis=0))
         a, b = np.zeros_like(model.fixed), np.zeros_like(model.total)
@@ -140,7 +140,7 @@ class Float32CG:
             a[:, some], b[some] = self.take(some)._refined(model.take(some))
         return a, b, curved | (not self.kernel.problem.fit_intercept)
 
-    def _refined(self, model: Model) -> tuple[Array, Array]:
+    def _refined(self, model: NewtonModel) -> tuple[Array, Array]:
         """Changes of columns that all have rows with curvature."""
         problem, curved = self.kernel.problem, model.d > 0.0
         c = 2.0 * self.ridge / np.where(curved, problem.s[:, None] * model.d, np.inf)

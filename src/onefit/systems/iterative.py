@@ -10,15 +10,15 @@ from onefit._types import Array, Mask
 from onefit.inverse.krylov import Ridged, bordered
 from onefit.inverse.low_rank import LowRank
 from onefit.problem import Problem
-from onefit.systems.base import Model
+from onefit.systems.base import NewtonModel
 
-__all__ = ["Iterative"]
+__all__ = ["KrylovSystem"]
 
 #: the part of a Newton step's residual that may be left, for a loss with one step and for others
-SHARP, LOOSE = 1e-11, 1e-3
+ONE_STEP_RESIDUAL, NEWTON_RESIDUAL = 1e-11, 1e-3
 
 
-class Iterative:
+class KrylovSystem:
     """The systems of a Newton step by conjugate gradients.
 
     Parameters
@@ -44,14 +44,14 @@ class Iterative:
     ) -> None:
         self.problem, self.ridge = problem, ridge
         self.low_rank = low_rank or LowRank(problem.K, problem.s)
-        usual = SHARP if problem.quadratic else LOOSE
+        usual = ONE_STEP_RESIDUAL if problem.quadratic else NEWTON_RESIDUAL
         self.tolerance = usual if tolerance is None else tolerance
 
-    def take(self, columns: Any) -> Iterative:
+    def take(self, columns: Any) -> KrylovSystem:
         """That of some of the columns."""
-        return Iterative(self.problem, self.ridge[columns], self.low_rank, self.tolerance)
+        return KrylovSystem(self.problem, self.ridge[columns], self.low_rank, self.tolerance)
 
-    def solve(self, model: Model) -> tuple[Array, Array, Mask]:
+    def solve(self, model: NewtonModel) -> tuple[Array, Array, Mask]:
         """Changes da and db of every column, and which intercepts are determined."""
         problem, curved = self.problem, model.d > 0.0
         some = np.flatnonzero(curved.any(axis=0))
@@ -61,7 +61,7 @@ class Iterative:
             a[:, some], b[some] = self._solve(root.astype(problem.K.dtype), model.take(some))
         return a, b, np.asarray(curved.any(axis=0) | (not problem.fit_intercept))
 
-    def _solve(self, root: Array, model: Model) -> tuple[Array, Array]:
+    def _solve(self, root: Array, model: NewtonModel) -> tuple[Array, Array]:
         k, centred = root.shape[1], self.problem.fit_intercept
         F = self.low_rank.factor(1.0 / np.square(root).max(axis=0), k)
         ones = np.ones(k, dtype=root.dtype)

@@ -36,7 +36,7 @@ from onefit import linalg
 from onefit._types import Array, Indices, Mask
 from onefit.inverse import DenseInverse, FactorInverse, RidgeInverse
 from onefit.problem import Problem
-from onefit.systems.base import Model, by_column
+from onefit.systems.base import NewtonModel, by_column
 from onefit.systems.cholesky import Cholesky
 
 __all__ = ["ColumnUpdate", "SharedFactor", "Update"]
@@ -94,7 +94,7 @@ class SharedFactor:
         solved = self.inverse.apply(self.rho)
         return np.concatenate([solved, [self.rho @ solved]])[None, :]
 
-    def solve(self, model: Model) -> tuple[Array, Array, Mask]:
+    def solve(self, model: NewtonModel) -> tuple[Array, Array, Mask]:
         """Changes da and db of columns with this Lambda, and which intercepts are determined."""
         a, b = np.zeros_like(model.fixed), np.zeros(model.total.size)
         curved = model.d > 0.0
@@ -128,7 +128,7 @@ class SharedFactor:
         afresh = sum(size[c.column] ** 3 / 3 + 16 * size[c.column] ** 2 for c in fewer)
         return {c.column for c in fewer} if update < afresh else set()
 
-    def _update(self, changes: list[_Change], model: Model, a: Array, b: Array) -> None:
+    def _update(self, changes: list[_Change], model: NewtonModel, a: Array, b: Array) -> None:
         """The small systems of some columns, and their coefficients."""
         self._enter(np.unique(np.concatenate([change.entering for change in changes])))
         columns: Any = [change.column for change in changes]
@@ -216,7 +216,7 @@ class ColumnUpdate:
         """The same: there is one column."""
         return self
 
-    def solve(self, model: Model) -> tuple[Array, Array, Mask]:
+    def solve(self, model: NewtonModel) -> tuple[Array, Array, Mask]:
         """As :meth:`SharedFactor.solve`, from a new base where the old one is too far."""
         base, d = self.base, model.d[:, 0]
         if np.count_nonzero(d != base.d) > MAX_CHANGED_SHARE * base.p:
@@ -249,7 +249,7 @@ class Update:
         """That of some of the columns."""
         return Update(self.bases, self.which[columns])
 
-    def solve(self, model: Model) -> tuple[Array, Array, Mask]:
+    def solve(self, model: NewtonModel) -> tuple[Array, Array, Mask]:
         """As :meth:`SharedFactor.solve`, every column by its own base."""
         used = np.unique(self.which)
         if used.size == 1:

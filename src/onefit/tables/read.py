@@ -13,8 +13,8 @@ from onefit._validation import suggest
 from onefit.files import (
     QUOTED,
     CheckRows,
+    CsvFormat,
     DataError,
-    Reading,
     is_libsvm,
     listed,
     place_of,
@@ -41,7 +41,7 @@ __all__ = ["read_features", "read_table"]
 def read_table(
     path: Path,
     target: str | None,
-    reading: Reading = Reading(),  # noqa: B008
+    reading: CsvFormat = CsvFormat(),  # noqa: B008
     drop: tuple[str, ...] = (),
     check_rows: CheckRows = None,
     roles: Roles = Roles(),  # noqa: B008
@@ -56,7 +56,7 @@ def read_table(
         all but Parquet may be packed (``.gz``, ``.bz2``).
     target : str or None
         The column to predict; None for LIBSVM.
-    reading : Reading
+    reading : CsvFormat
         Delimiter, encoding and header of a CSV file.
     drop : tuple of str
         Columns to leave out.
@@ -206,7 +206,7 @@ def _labels(column: pd.Series) -> Array:
 def read_features(
     path: Path,
     columns: list[str] | int,
-    reading: Reading = Reading(),  # noqa: B008
+    reading: CsvFormat = CsvFormat(),  # noqa: B008
     others: tuple[str, ...] = (),
 ) -> tuple[Any, dict[str, Array]]:
     """The named columns of a file as they stand, or the LIBSVM matrix with so many columns.
@@ -215,7 +215,7 @@ def read_features(
     ----------
     path : Path
     columns : list of str, or int
-    reading : Reading
+    reading : CsvFormat
     others : tuple of str
         Further columns, which are returned by their names where the file has them.
     """

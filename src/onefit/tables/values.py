@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 #: beyond these, squares and their sums are no finite numbers any more, or zero
-LARGEST, SMALLEST = 1e150, 1e-150
+MAX_SIZE, MIN_SIZE = 1e150, 1e-150
 #: whole numbers with more values than this are quantities, not labels
 LABELS = 20
 #: numbers with at most this share of other words among them were meant as numbers
@@ -63,15 +63,15 @@ def check_sizes(numbers: Array, name: Callable[[int], str], remedy: str, index: 
         reduce(numbers, axis=0, initial=0.0) for reduce in (np.fmax.reduce, np.fmin.reduce)
     )
     sizes = np.maximum(high, -low)
-    wrong = np.flatnonzero((sizes > LARGEST) | ((sizes > 0.0) & (sizes < SMALLEST)))
+    wrong = np.flatnonzero((sizes > MAX_SIZE) | ((sizes > 0.0) & (sizes < MIN_SIZE)))
     if wrong.size == 0:
         return
     column, what = int(wrong[0]), name(int(wrong[0]))
-    if sizes[column] < SMALLEST:
+    if sizes[column] < MIN_SIZE:
         raise DataError(f"{what} is too small everywhere; change its unit")
     found = np.abs(numbers[:, column])
     infinite = bool(np.isinf(found).any())
-    row = int(np.flatnonzero(np.isinf(found) if infinite else found > LARGEST)[0])
+    row = int(np.flatnonzero(np.isinf(found) if infinite else found > MAX_SIZE)[0])
     word, hint = ("infinite", remedy) if infinite else ("too large", "change its unit")
     raise DataError(f"{what} is {word} in {place_of(index, row)}; {hint}")
 

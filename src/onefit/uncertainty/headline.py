@@ -29,7 +29,7 @@ from onefit.uncertainty.score_interval import COVERAGE_LEVEL, inflation, range_o
 
 Array = NDArray[Any]
 
-__all__ = ["Headline", "Judged", "Rival", "blocks_of", "make_headline", "rival_of"]
+__all__ = ["Headline", "HeadlineInputs", "Rival", "blocks_of", "make_headline", "rival_of"]
 
 #: the most blocks that are left out in turn, of groups, and for metrics without a formula
 MAX_JACKKNIFE_BLOCKS = 50
@@ -133,7 +133,7 @@ class Rival:
 
 
 @dataclass(frozen=True)
-class Judged:
+class HeadlineInputs:
     """What a headline is made from.
 
     Attributes
@@ -191,7 +191,7 @@ class Judged:
         return np.asarray(scoring.score(self.machine, values[None])[self.metric][0])
 
 
-def make_headline(judged: Judged) -> Headline:
+def make_headline(judged: HeadlineInputs) -> Headline:
     """The numbers of a winner."""
     held, random = judged.held, np.random.default_rng(OPTIMISM_SEED)
     rows = held.folds.rows
@@ -246,7 +246,7 @@ def blocks_of(folds: Folds, grouped: bool, most: int | None = None) -> Array:
     return place if most is None else place % min(most, int(place.max()) + 1)
 
 
-def _score_and_left(judged: Judged) -> tuple[float, Array, Array | None]:
+def _score_and_left(judged: HeadlineInputs) -> tuple[float, Array, Array | None]:
     """The pooled score; it, and its lead over the baseline, without each block of rows."""
     folds, values = judged.held.folds, judged.held.values
     if judged.losses is not None:
@@ -302,7 +302,7 @@ def _rows_of(shares: dict[Any, float], rows: int) -> float:
     return float(counts.size**2 / np.sum(1.0 / counts))
 
 
-def _r2(judged: Judged) -> float | None:
+def _r2(judged: HeadlineInputs) -> float | None:
     """None for several levels of one target, which R^2 does not compare."""
     rows = judged.held.folds.rows
     Y = np.asarray(judged.y, dtype=float).reshape(judged.held.folds.n, -1)

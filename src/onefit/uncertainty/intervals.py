@@ -3,7 +3,7 @@
 Let u^(k) be the machine of split k, trained without the rows that it tests, and R_ki = |y_i -
 u^(k)(x_i)| the residual of a row i that it tests. The refits that make such intervals dear
 elsewhere are not needed: the machines of all splits come from one fit
-(onefit.uncertainty.machines), exact for the squared loss and, by Newton steps, for the others.
+(onefit.uncertainty.fold_models), exact for the squared loss and, by Newton steps, for the others.
 What the interval may claim depends on what a new row is exchangeable with; the splits say that.
 
 **Rows** (k-fold, leave-one-out, shuffled or repeated splits). With one split that tests m rows and
@@ -61,7 +61,7 @@ R_i to the ranked h^(k(i))(x) + R_i: conformalised quantile regression (Romano, 
 
 **Where coverage cannot hold.** It is on average over new rows, not at each x, nor for each group.
 Parameters chosen on the same rows make residuals somewhat too small, the more candidates there
-are. Rows unlike the training rows (:func:`onefit.novelty` finds them) are not exchangeable with
+are. Rows unlike the training rows (found by :func:`novelty`) are not exchangeable with
 them. Folds that are drawn by the sizes of groups (GroupKFold without shuffle) tie a group's fold
 to its size. Forecasts further ahead than the test sets of the splits reach, errors that grow with
 time, and changes after the last training row are outside of what forward residuals know.
@@ -103,7 +103,7 @@ from onefit.search.preprocess import is_wrapped
 from onefit.stream.expansion import FeatureGram
 from onefit.stream.fit import fit_features
 from onefit.uncertainty.conformal import LocalWidths, conformal_sets, hull, local_widths
-from onefit.uncertainty.machines import leave_out, leave_out_features
+from onefit.uncertainty.fold_models import leave_out, leave_out_features
 from onefit.uncertainty.ranked import Ranked, choose_folds, group_codes
 from onefit.uncertainty.refitted import PipelineSample, by_refits, check_pipeline
 

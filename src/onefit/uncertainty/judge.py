@@ -11,18 +11,18 @@ from numpy.typing import NDArray
 from onefit.folds import Folds
 from onefit.heldout import HeldOut
 from onefit.scoring.row_losses import RowLosses
-from onefit.search.inputs import Given
+from onefit.search.inputs import FitInputs
 from onefit.search.results import Results
 from onefit.search.scorers import Scoring
 from onefit.search.workers import Outcome
-from onefit.uncertainty.headline import Headline, Judged, blocks_of, make_headline, rival_of
+from onefit.uncertainty.headline import Headline, HeadlineInputs, blocks_of, make_headline, rival_of
 
 Array = NDArray[Any]
 
 __all__ = ["judge", "pooled_errors", "row_losses", "warn_of_drift"]
 
 #: losses of rows by all candidates that are kept at a time, and test sets that are called tiny
-MOST_LOSSES, TINY = 2**26, 30
+MAX_KEPT_LOSSES, MAX_TINY_TEST_ROWS = 2**26, 30
 
 
 def row_losses(scoring: Scoring | None, outcomes: list[Outcome], metric: Any) -> RowLosses | None:
@@ -33,7 +33,7 @@ def row_losses(scoring: Scoring | None, outcomes: list[Outcome], metric: Any) ->
     if scoring is None or metric not in scoring.fast:
         return None
     C = 1 + max(max(one.indices) for one in outcomes)
-    if C * outcomes[0].values[0].size > MOST_LOSSES:
+    if C * outcomes[0].values[0].size > MAX_KEPT_LOSSES:
         return None
     return RowLosses.of(*scoring.fast[metric], ((one.indices, one.values) for one in outcomes), C)
 
@@ -44,7 +44,7 @@ def pooled_errors(rivals: RowLosses, folds: Folds, grouped: bool) -> Array:
 
 
 def judge(
-    given: Given,
+    given: FitInputs,
     scoring: Scoring,
     results: Results,
     rivals: RowLosses | None,
@@ -61,7 +61,7 @@ def judge(
     if metric in scoring.fast and rival.baseline is not None:
         both = [([0], held.values[None]), ([1], rival.baseline.values[None])]
         losses = RowLosses.of(*scoring.fast[metric], both, 2)
-    judged = Judged(
+    judged = HeadlineInputs(
         scorers=given.scorers,
         metric=metric,
         machine=machine,
@@ -87,7 +87,7 @@ def judge(
 def warn_of_drift(headline: Headline, folds: Folds) -> None:
     """Say where a mean over tiny splits is not what all rows together give."""
     smallest = int(np.diff(folds.offsets).min())
-    if smallest < TINY and headline.drifts:
+    if smallest < MAX_TINY_TEST_ROWS and headline.drifts:
         warnings.warn(
             f"the mean score over the splits, {headline.mean_of_splits:.4g}, is not the score of "
             f"all held-out rows together, {headline.score:.4g}: the metric is no mean over rows, "

@@ -58,7 +58,7 @@ from sklearn.utils.validation import check_consistent_length
 from onefit._indexing import n_rows, select_rows, split_rows
 from onefit._validation import suggest
 from onefit.criteria.pointwise import Pointwise
-from onefit.estimators._base import KernelMachine
+from onefit.estimators._base import KernelEstimator
 from onefit.predict import heldout_predict
 from onefit.uncertainty.row_loss import pointwise_of
 
@@ -228,7 +228,7 @@ def _rounds(
     K = len(rounds[0])
     names: list[tuple[int, ...]] = [*((k,) for k in range(K)), *combinations(range(K), 2)]
     parts = [[folds[k] for k in name] for folds in rounds for name in names]
-    if isinstance(search, KernelMachine):
+    if isinstance(search, KernelEstimator):
         predicted = _from_one_fit(search, data, parts)
     else:
         tasks = (delayed(_predicted)(search, data, part, response) for part in parts)
@@ -247,7 +247,7 @@ def _predicted(search: Any, data: _Data, part: list[Array], response: str) -> li
     return [getattr(machine, response)(test) for test in tests]
 
 
-def _from_one_fit(machine: KernelMachine, data: _Data, parts: list[list[Array]]) -> Any:
+def _from_one_fit(machine: KernelEstimator, data: _Data, parts: list[list[Array]]) -> Any:
     """The same for a machine whose parameters are given: every part is a split of the sample."""
     tests = [np.concatenate(part) for part in parts]
     splits = [(data.without(rows), rows) for rows in tests]

@@ -37,7 +37,7 @@ from onefit.kernels import Kernel
 __all__ = ["Novelty", "find_reach", "nearest", "novelty"]
 
 #: numbers of a matrix of distances
-MAX_ELEMENTS = 2**24
+MAX_KERNEL_ELEMENTS = 2**24
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,8 @@ def novelty(estimator: Any, X_new: Any) -> Novelty:
     Examples
     --------
     >>> import numpy as np
-    >>> from onefit import KernelRegressor, novelty
+    >>> from onefit import KernelRegressor
+    >>> from onefit.uncertainty import novelty
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> found = novelty(KernelRegressor().fit(X, X[:, 0]), [[0.0, 0.0], [30.0, 0.0]])
     >>> found.far
@@ -157,7 +158,7 @@ def _largest(distances: Array) -> float:
 
 def nearest(kernel: Kernel, X: Any, known: Any, differing: bool = False) -> Array:
     """The distance of each row of X to the nearest known one, or to the nearest that differs."""
-    m, step = int(X.shape[0]), max(1, MAX_ELEMENTS // max(1, int(known.shape[0])))
+    m, step = int(X.shape[0]), max(1, MAX_KERNEL_ELEMENTS // max(1, int(known.shape[0])))
     found = np.empty(m)
     for first in range(0, m, step):
         rows = slice(first, first + step)

@@ -56,7 +56,7 @@ def _brier(y: Array, probabilities: Array, classes: Array) -> Array:
 
 
 #: name -> function of targets and predictions; of labels, not of decision values, for classifiers
-LOSSES: dict[str, RowLoss] = {
+ROW_LOSSES: dict[str, RowLoss] = {
     "squared": RowLoss("squared", POINTWISE["squared"]),
     "absolute": RowLoss("absolute", POINTWISE["absolute"]),
     "zero_one": RowLoss("zero_one", _wrong),
@@ -79,8 +79,8 @@ def pointwise_of(loss: str | Pointwise | None, search: Any, y: Any) -> RowLoss:
     y : targets
     """
     if isinstance(loss, str):
-        check_choice("loss", loss, LOSSES)
-        return LOSSES[loss]
+        check_choice("loss", loss, ROW_LOSSES)
+        return ROW_LOSSES[loss]
     if loss is not None:
         return RowLoss(getattr(loss, "__name__", type(loss).__name__), loss)
     scoring = _scoring_of(search)
@@ -88,8 +88,8 @@ def pointwise_of(loss: str | Pointwise | None, search: Any, y: Any) -> RowLoss:
     if found is None:
         raise ValueError(
             f"scoring={scoring!r} of the search is not known to be a mean over rows, which "
-            f"nested_cv needs; say what is lost in a row, by loss={' or '.join(map(repr, LOSSES))} "
-            "or a function of targets and predictions"
+            f"nested_cv needs; say what is lost in a row, by loss="
+            f"{' or '.join(map(repr, ROW_LOSSES))} or a function of targets and predictions"
         )
     return found
 
@@ -112,16 +112,16 @@ def _of_scoring(scorer: Any, search: Any, y: Any) -> RowLoss | None:
     if scorer is neg_pinball_loss or (scorer is None and len(levels) > 1):
         return RowLoss("pinball", partial(pinball_losses, level=levels))
     if scorer is None:
-        return LOSSES["zero_one" if is_classifier(search) else "squared"]
+        return ROW_LOSSES["zero_one" if is_classifier(search) else "squared"]
     if isinstance(scorer, Metric) and scorer.loss:
-        return LOSSES[scorer.loss]
+        return ROW_LOSSES[scorer.loss]
     func, options = getattr(scorer, "_score_func", None), getattr(scorer, "_kwargs", {})
     if func is metrics.mean_pinball_loss:
         return RowLoss("pinball", partial(pinball_losses, level=options.get("alpha", 0.5)))
     if set(options) - {"pos_label"}:
         return None
     if func in OF_METRICS:
-        return LOSSES[OF_METRICS[func]]
+        return ROW_LOSSES[OF_METRICS[func]]
     return _of_classes(func, np.ravel(np.asarray(y))) if is_classifier(search) else None
 
 

@@ -1,9 +1,9 @@
-"""The machines of every fold and of all rows, from passes over rows that lie anywhere.
+"""The models of every fold and of all rows, from passes over rows that lie anywhere.
 
 Rows are known by their fold alone: fold k is what split k holds out, so the parts of the rows are
-the folds. The squared loss takes its machines from the moments of one pass; other losses take
+the folds. The squared loss takes its models from the moments of one pass; other losses take
 Newton steps, a few passes for each lambda, all folds side by side (onefit.stream.newton). Landmarks
-know their folds, and a fold's machines do without its own.
+know their folds, and a fold's models do without its own.
 """
 
 from __future__ import annotations
@@ -22,21 +22,19 @@ from onefit.losses.base import loss_of
 from onefit.spec import Spec
 from onefit.stream.accumulate import Chunk
 from onefit.stream.bound import certify
+from onefit.stream.expansion import CENTRE_ROWS
 from onefit.stream.features import FeatureMap
 from onefit.stream.fit import not_converged
 from onefit.stream.gram import Centre, Moments
-from onefit.stream.hessian import Columns
+from onefit.stream.hessian import PrimalColumns
 from onefit.stream.newton import minimise_one
 from onefit.stream.passes import Form, Run
-from onefit.stream.ridge import Machines, Ridge
-from onefit.stream.sample import Drawn
+from onefit.stream.ridge import Ridge, RidgeModels
+from onefit.stream.sample import DrawnRows
 from onefit.stream.side_by_side import solve_splits
 from onefit.stream.survey import Surveyed
 
-__all__ = ["FoldMachines", "Form", "Lengths", "Rows", "newton", "squared"]
-
-#: rows whose means stand for those of all
-SOME = 256
+__all__ = ["FoldModels", "Form", "Lengths", "Rows", "newton", "squared"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +49,7 @@ class Rows:
         Numbers of the rows that the landmarks are.
     fold : (M,) array of int, or None
         Their folds; None where they may be kept.
-    some : Drawn
+    some : DrawnRows
         A few rows.
     """
 
@@ -59,7 +57,7 @@ class Rows:
     features: FeatureMap
     landmarks: Indices | None = field(repr=False)
     fold: Indices | None = field(repr=False)
-    some: Drawn = field(repr=False)
+    some: DrawnRows = field(repr=False)
 
     def dropped(self, k: int) -> Indices:
         """The landmarks, by their place, that lie in a fold and may not be used without it."""
@@ -75,12 +73,12 @@ class Rows:
         q = self.some.Y.shape[1]
         if not intercept:
             return Centre.zero(self.features.size, q)
-        few = self.some.take(slice(0, SOME))
+        few = self.some.take(slice(0, CENTRE_ROWS))
         return Centre.of(self.features, few.X, few.Y)
 
 
 @dataclass(frozen=True)
-class FoldMachines:
+class FoldModels:
     """u = phi'w + b of every fold and of all rows, at L lambdas for q targets.
 
     Attributes
@@ -92,12 +90,12 @@ class FoldMachines:
     bound : callable
         From the largest |phi| of each fold to bounds (k, L, q) on held-out values.
     whole_bound : callable
-        From the same to bounds (L, q) on values of the machine of all rows.
+        From the same to bounds (L, q) on values of the model of all rows.
     unfinished : list of str
-        Why a lambda has no machine of all rows, empty where it has one.
+        Why a lambda has no model of all rows, empty where it has one.
     steps : (k, L) array of int
     reasons : list of str
-        Why a lambda has no machine, empty where it has one.
+        Why a lambda has no model, empty where it has one.
     """
 
     W: Array = field(repr=False)
@@ -110,17 +108,17 @@ class FoldMachines:
     reasons: list[str]
 
 
-def squared(rows: Rows, spec: Spec, moments: Moments, lams: Array, k: int) -> FoldMachines:
+def squared(rows: Rows, spec: Spec, moments: Moments, lams: Array, k: int) -> FoldModels:
     """Least squares, from the moments of one pass."""
     found = []
     for split in range(-1, k):
         removed = () if split < 0 else (split,)
         form = spec.fit_intercept, spec.scaling
-        found.append(Ridge.without(moments, removed, *form, rows.lost(split)).machines(lams))
+        found.append(Ridge.without(moments, removed, *form, rows.lost(split)).models(lams))
     whole, *folds = found
     W, b = np.stack([one.W for one in folds]), np.stack([one.b for one in folds])
 
-    def errors(one: Machines, longest: Array) -> Array:
+    def errors(one: RidgeModels, longest: Array) -> Array:
         flat = np.asfortranarray(one.W.reshape(one.W.shape[0], -1))
         return one.errors(longest, rows.features.drift(flat))
 
@@ -128,12 +126,12 @@ def squared(rows: Rows, spec: Spec, moments: Moments, lams: Array, k: int) -> Fo
         pairs = zip(folds, longest, strict=True)
         return np.stack([errors(one, np.atleast_1d(length)) for one, length in pairs])
 
-    told = zip(*(one.reasons for one in found), strict=True)
-    reasons = [next(filter(None, texts), "") for texts in told]
+    by_lam = zip(*(one.reasons for one in found), strict=True)
+    reasons = [next(filter(None, texts), "") for texts in by_lam]
     steps = np.ones((k, lams.size), dtype=np.intp)
-    machines, unfinished = (whole.W, whole.b), [""] * lams.size
+    models, unfinished = (whole.W, whole.b), [""] * lams.size
     whole_bound = partial(errors, whole)
-    return FoldMachines(W, b, machines, bound, whole_bound, unfinished, steps, reasons)
+    return FoldModels(W, b, models, bound, whole_bound, unfinished, steps, reasons)
 
 
 def newton(
@@ -144,7 +142,7 @@ def newton(
     lams: Array,
     run: Run,
     refined: bool,
-) -> FoldMachines:
+) -> FoldModels:
     """Any loss, by passes at every lambda, the largest first.
 
     ``refined`` folds take steps until they are exact, others one.
@@ -170,7 +168,7 @@ def newton(
             W[:, :, i, j], whole[0][:, i, j] = theta[:m].T, start[:m]
             if spec.fit_intercept:
                 b[:, i, j], whole[1][i, j] = theta[-1], start[-1]
-    return FoldMachines(
+    return FoldModels(
         W, b, whole, lambda _: bounds, lambda _: errors, unfinished, steps, reasons
     )  # fmt: skip
 
@@ -196,10 +194,10 @@ class _Column:
         ridges = [spec.ridge(lam, total - weight) for weight in survey.weights]
         pad = (0, int(spec.fit_intercept)), (0, 0)
         lost = [np.pad(rows.lost(split), pad) for split in range(k)]
-        self.folds = Columns(~np.eye(k, dtype=bool), np.array(ridges), lost)
+        self.folds = PrimalColumns(~np.eye(k, dtype=bool), np.array(ridges), lost)
         nothing = [np.empty((self.form.size, 0))]
         ridge = np.array([spec.ridge(lam, total)])
-        self.all = Columns(np.ones((k, 1), dtype=bool), ridge, nothing)
+        self.all = PrimalColumns(np.ones((k, 1), dtype=bool), ridge, nothing)
 
     def solve(self, start: Array | None, refined: bool) -> tuple[Array, Array, Array, Array]:
         """theta of all rows, theta of the folds, bounds and steps of the folds."""

@@ -1,4 +1,4 @@
-"""The machines of all splits, ready to predict anywhere, from one fit.
+"""The models of all splits, ready to predict anywhere, from one fit.
 
 For the squared loss they are products with the inverse of the full sample (onefit.heldout.squared),
 for other losses the ends of Newton steps from the full solution (onefit.heldout.leave_out).
@@ -22,22 +22,22 @@ INVERSES_PER_EIGENDECOMPOSITION = 8
 
 
 def leave_out(problem: Problem, folds: Folds, lam: float) -> list[Solution]:
-    """The machines trained without the rows that each split removes, as columns, per target.
+    """The models trained without the rows that each split removes, as columns, per target.
 
     Weights must be positive. Uneven ones under mean scaling give every split a penalty of its own;
     where there are many, one eigendecomposition replaces their inverses.
     """
     if not problem.quadratic:
-        return Exact().prepare(problem, folds).machines(lam)
+        return Exact().prepare(problem, folds).models(lam)
     many = (
         len({problem.ridge(lam, train) for train in folds.train}) > INVERSES_PER_EIGENDECOMPOSITION
     )
-    return (Eigen() if many else Block()).prepare(problem, folds).machines(lam)
+    return (Eigen() if many else Block()).prepare(problem, folds).models(lam)
 
 
 def leave_out_features(problem: Problem, folds: Folds, lam: float) -> tuple[Array, Array]:
     """The same in feature space: weights (m, splits, q) and intercepts (splits, q)."""
     if not problem.quadratic:
-        return PrimalExact().prepare(problem, folds).machines(lam)
-    found = GramFolds().prepare(problem, folds).machines(lam)
+        return PrimalExact().prepare(problem, folds).models(lam)
+    found = GramFolds().prepare(problem, folds).models(lam)
     return np.stack([one.W[:, 0] for one in found], axis=1), np.stack([one.b[0] for one in found])

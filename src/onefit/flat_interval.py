@@ -1,0 +1,93 @@
+"""Intercepts that are equally good: where the objective of a model is flat in b.
+
+If no training row has curvature at the minimum, the minimising intercepts are an interval. Its
+middle depends on the data alone, not on the way there, so it is the intercept of the model. The
+interval ends where a row changes its piece of the loss; both ends are found by bisection.
+"""
+
+from __future__ import annotations
+
+from math import fsum
+
+import numpy as np
+
+from onefit._precise import EPSILON
+from onefit._types import Array
+from onefit.losses.base import Loss
+
+__all__ = ["from_middle", "piece_interval", "shift_to_middle"]
+
+#: halvings of the bracket of an end
+MAX_END_BISECTIONS = 60
+#: an interval that is this many times as wide as the data is open
+MAX_INTERVAL_IN_SPREADS = 1e6
+
+
+def shift_to_middle(loss: Loss, y: Array, u: Array, s: Array) -> float:
+    """Shift of b to the middle of the interval over which the objective is flat in b.
+
+    An interval that is open to one side gives its finite end.
+    """
+    level = 1e-12 * float(np.abs(s * loss.gradient(y, u)).sum())
+    reach = 1.0 + float(np.abs(y - u).max())
+
+    def flat(shift: float) -> bool:
+        moved = s * loss.gradient(y, u + shift)
+        return abs(float(moved.sum(dtype=np.float64))) <= level
+
+    def end(sign: float) -> float:
+        far = reach
+        while flat(sign * far):
+            far *= 2.0
+            if far > MAX_INTERVAL_IN_SPREADS * reach:
+                return np.inf
+        near = 0.0
+        for _ in range(MAX_END_BISECTIONS):
+            mid = 0.5 * (near + far)
+            near, far = (mid, far) if flat(sign * mid) else (near, mid)
+        return near
+
+    below, above = end(-1.0), end(1.0)
+    if np.isinf(below) and np.isinf(above):
+        return 0.0
+    if np.isinf(above):
+        return -below
+    return above if np.isinf(below) else 0.5 * (above - below)
+
+
+def from_middle(loss: Loss, y: Array, v: Array, s: Array) -> tuple[float, float]:
+    """Distance of the intercept from the middle of the flat interval, and the interval's width.
+
+    Both are infinite if the objective is not flat in b at predictions v.
+    """
+    train = s > 0.0
+    y, v, s = y[train], v[train], s[train]
+    if loss.curvature(y, v).any() or fsum(s * loss.gradient(y, v)) != 0.0:
+        return np.inf, np.inf
+    below, above = piece_interval(loss, y, v)
+    rounding = 8.0 * EPSILON * float((np.abs(y) + np.abs(v)).max() + 1.0)
+    if np.isinf(below) and np.isinf(above):
+        return np.inf, np.inf
+    if np.isinf(below) or np.isinf(above):
+        return min(below, above) + rounding, np.inf
+    return 0.5 * abs(above - below) + rounding, above + below
+
+
+def piece_interval(loss: Loss, y: Array, v: Array) -> tuple[float, float]:
+    """How far all predictions may be lowered, and raised, before one of them changes its piece."""
+    pieces = loss.piece(y, v)
+    most = MAX_INTERVAL_IN_SPREADS * (1.0 + float(np.abs(y).max(initial=0.0)))
+
+    def end(sign: float) -> float:
+        inside, outside = 0.0, float(1.0 + np.abs(y - v).max(initial=0.0))
+        while np.array_equal(loss.piece(y, v + sign * outside), pieces):
+            inside, outside = outside, 2.0 * outside
+            if outside > most:
+                return np.inf
+        for _ in range(MAX_END_BISECTIONS):
+            middle = 0.5 * (inside + outside)
+            same = np.array_equal(loss.piece(y, v + sign * middle), pieces)
+            inside, outside = (middle, outside) if same else (inside, middle)
+        return outside
+
+    return end(-1.0), end(1.0)
