@@ -144,7 +144,7 @@ def test_outliers_are_answered_with_features_too(late: None) -> None:
 def test_no_time_left_is_said() -> None:
     search = select(X, y, minutes=1e-9)
     assert search.fallback_.whole is None
-    assert "no time is left" in search.fallback_.told()
+    assert "no time is left" in search.fallback_.describe()
 
 
 def test_the_command_line_tells_both(late: None, tmp_path: Any) -> None:
@@ -154,16 +154,16 @@ def test_the_command_line_tells_both(late: None, tmp_path: Any) -> None:
 
     file = tmp_path / "rows.csv"
     np.savetxt(file, np.column_stack([X, y]), delimiter=",", header="a,b,y", comments="")
-    common = ["select", str(file), "--target", "y", "--folds", "3", "--kernel", "rbf"]
+    common = ["select", str(file), "--target", "y", "--cv", "3", "--kernels", "rbf"]
     table = CliRunner().invoke(app, [*common, "--minutes", "10"])
     assert table.exit_code == 0, table.stderr
     assert "takes 20 features" in table.stderr
-    assert "the whole kernel has root mean squared error" in " ".join(table.stdout.split())
+    assert "the whole kernel has R²" in " ".join(table.stdout.split())
     found = json.loads(
         CliRunner().invoke(app, [*common, "--minutes", "10", "--format", "json"]).stdout
     )["fallback"]
-    assert found["components"] == 20
-    assert found["whole"]["error"] > 0.0
+    assert found["n_components"] == 20
+    assert found["whole"]["score"] != found["whole"]["features"]
     without = json.loads(CliRunner().invoke(app, [*common, "--format", "json"]).stdout)
     assert without["fallback"] is None
     both = CliRunner().invoke(app, [*common, "--minutes", "1", "--approximation", "nystrom"])

@@ -28,7 +28,7 @@ from onefit.search_cv import KernelSearchCV
 
 Array = NDArray[Any]
 
-__all__ = ["part_far_away", "robust_search", "told"]
+__all__ = ["describe", "part_far_away", "robust_search"]
 
 #: residuals beyond this many scales are outliers, and this part of them calls for a robust loss
 FAR, PART = 5.0, 0.01
@@ -135,7 +135,7 @@ def _beside(values: Any, best: float, steps: int) -> list[float]:
     return ordered[max(0, place - steps) : place + steps + 1]
 
 
-def told(part: float, search: KernelSearchCV) -> str:
+def describe(part: float, search: KernelSearchCV) -> str:
     """What outliers changed, and what they did not, in a sentence."""
     error = float(search.cv_results_["criterion"][search.best_index_])
     return (
