@@ -64,8 +64,9 @@ class Truth:
 
     Attributes
     ----------
-    y : (N, q) array
+    y : (N, q) array, or (..., N, q)
         Targets of the test rows, one split after the other; class numbers in a single column.
+        Further axes in front go with those of the held-out values.
     starts : (k,) array
         Where each split begins.
     weights : (N,) array
@@ -83,13 +84,13 @@ class Truth:
     def variance(self) -> Array:
         """Of the targets of each split, (k, q): 0 exactly if constant, NaN for a single row."""
         w = self.weights[:, None]
-        sizes = np.diff([*self.starts, len(self.y)])
+        sizes = np.diff([*self.starts, self.y.shape[-2]])
         total = self.sums(w)
-        mean = np.repeat(self.sums(w * self.y) / total, sizes, axis=0)
+        mean = np.repeat(self.sums(w * self.y) / total, sizes, axis=-2)
         found = self.sums(w * np.square(self.y - mean)) / total
         weightless = w == 0.0
-        highest = np.maximum.reduceat(np.where(weightless, -np.inf, self.y), self.starts)
-        lowest = np.minimum.reduceat(np.where(weightless, np.inf, self.y), self.starts)
+        highest = np.maximum.reduceat(np.where(weightless, -np.inf, self.y), self.starts, axis=-2)
+        lowest = np.minimum.reduceat(np.where(weightless, np.inf, self.y), self.starts, axis=-2)
         found = np.where(highest == lowest, 0.0, found)
         return np.where(sizes[:, None] < 2, np.nan, found)
 
