@@ -3,10 +3,10 @@
 A grid of kernels and lams (Gaussian kernel, squared loss, 5 folds) on n rows of 8 columns.
 ``permutation_test`` tests the best score with 1,000 permutations. The contestants are
 scikit-learn's ``permutation_test_score`` with the same statistic (the best score of the search, on
-all rows) and, inside, a ``KernelSearchCV`` or a ``GridSearchCV`` over scikit-learn's ``KernelRidge``
-(without an intercept, so that its scores differ). They get a few permutations, and their time is
-extrapolated to 1,000. Contestants take turns, with one BLAS thread; the least time of several
-rounds counts. Columns:
+all rows) and, inside, a ``KernelSearchCV`` or a ``GridSearchCV`` over scikit-learn's
+``KernelRidge`` (without an intercept, so that its scores differ). They get a few permutations, and
+their time is extrapolated to 1,000. Contestants take turns, with one BLAS thread; the least time of
+several rounds counts. Columns:
 
 - seconds: of 1,000 permutations; those of the peers are extrapolated from their permutations;
 - search: seconds of one fit of the KernelSearchCV without its final fit;
