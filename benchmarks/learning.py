@@ -1,7 +1,7 @@
 """Learning curves: time against scikit-learn's ``learning_curve``.
 
 A regression on n rows of 8 columns: Gaussian kernel, ten training sizes, one test part of a fifth
-of the rows, five random orders of the training part. scikit-learn's function is called once per order
+of the rows, five random orders of the training part. scikit-learn's function is called once an order
 (``shuffle=True``), with onefit's ``KernelRegressor`` and with scikit-learn's ``KernelRidge``
 (without an intercept). "windows" is ``TimeSeriesSplit(20)``: ``heldout_windows`` against
 ``cross_val_predict`` fits of ``KernelRegressor``, and "one step ahead" the residuals of all rows
@@ -35,7 +35,7 @@ def draw(n: int):
 
 
 def best_of(rounds: int, actions: dict[str, Any]) -> tuple[dict[str, float], dict[str, Any]]:
-    best, found = {name: np.inf for name in actions}, {}
+    best, found = dict.fromkeys(actions, np.inf), {}
     for _ in range(rounds):
         for name, action in actions.items():
             start = perf_counter()

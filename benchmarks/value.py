@@ -151,7 +151,7 @@ def speed(n: int, rounds: int) -> Row:
         ),
         "one fit": lambda: model.fit(X[:part], y[:part]).predict(X[split[0][1]]),
     }
-    best = {name: np.inf for name in actions}
+    best = dict.fromkeys(actions, np.inf)
     for _ in range(rounds):
         for name, action in actions.items():
             best[name] = min(best[name], time_of(action))
