@@ -1,12 +1,14 @@
 """Learning curves: time against scikit-learn's ``learning_curve``.
 
 A regression on n rows of 8 columns: Gaussian kernel, ten training sizes, one test part of a fifth
-of the rows, five random orders of the training part. scikit-learn's function is called once an order
-(``shuffle=True``), with onefit's ``KernelRegressor`` and with scikit-learn's ``KernelRidge``
-(without an intercept). "windows" is ``TimeSeriesSplit(20)``: ``heldout_windows`` against
-``cross_val_predict`` fits of ``KernelRegressor``, and "one step ahead" the residuals of all rows
-(``expanding_window``) against the time of n fits, extrapolated from fits of mean size. Contestants
-take turns, with one BLAS thread; the least time of several rounds counts. Columns:
+of the rows, five random orders of the training part. scikit-learn's function is called once for
+each order (``shuffle=True``), with onefit's ``KernelRegressor`` and with scikit-learn's
+``KernelRidge`` (without an intercept). Refits of all ten sizes need three times the operations
+of the factor of the largest one, so that the operations alone give a ratio of 3. "windows" is
+``TimeSeriesSplit(20)``: ``heldout_windows`` against fits of ``KernelRegressor``, and "one step
+ahead" the residuals of all rows (``expanding_window``) against n fits, extrapolated from twelve of
+equally spaced sizes. Contestants take turns, with one BLAS thread; the least time of several
+rounds counts. Columns:
 
 - total, mean: seconds with scaling="total" (one factor per order) and with scaling="mean" (one per
   size);

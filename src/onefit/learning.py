@@ -13,6 +13,7 @@ The kernel is fixed on all rows, as in searches: ``gamma="scale"`` reads the who
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +29,9 @@ from onefit.folds import Folds
 from onefit.heldout import HeldOut
 from onefit.prefixes import Prefixes, squared_problem
 from onefit.problem import Problem
-from onefit.search.scorers import look_up
+from onefit.scoring import Truth
+from onefit.search.scorers import fast_metric, look_up
+from onefit.spec.coding import class_codes
 
 __all__ = [
     "ExpandingWindow",
@@ -123,51 +126,57 @@ def learning_curve(
     if n_permutations < 1:
         raise ValueError(f"n_permutations must be at least 1, got {n_permutations!r}")
     model, problem = squared_problem(estimator, X, y, "learning_curve")
-    scorer = check_scoring(model, scoring)
+    score = _scorer(model, scoring, X, y, problem.Y)
     folds = Folds.draw(cv, X, y, groups, classifier=is_classifier(model))
     sizes = _sizes(train_sizes, min(part.size for part in folds.train))
     random = check_random_state(random_state)
-    K, Y, columns = problem.K.matrix, problem.Y, []
+    K, columns = problem.K.matrix, []
     for _ in range(n_permutations):
         for train, test in folds:
             order = random.permutation(train)
             _check_classes(model, y, order[: sizes[0]])
-            M = linalg.submatrix(K, order, order)
-            across = linalg.submatrix(K, test, order)
-            models = _Models(M, Y[order], across, problem, model, int(sizes[-1]))
-            scores = []
-            for m in map(int, sizes):
-                rows = (order[:m], test)
-                scores.append(
-                    [
-                        scorer(look_up(model, u), select_rows(X, r), select_rows(y, r))
-                        for u, r in zip(models.values(m), rows, strict=True)
-                    ]
-                )
-            columns.append(scores)
+            order = order[: sizes[-1]]
+            M, across = linalg.submatrix(K, order, order), linalg.submatrix(K, test, order)
+            values = _values(model, problem, M, across, problem.Y[order], sizes.tolist())
+            columns.append(
+                [
+                    [score(u, order[:m]), score(u_test, test)]
+                    for m, (u, u_test) in zip(sizes, values, strict=True)
+                ]
+            )
     found = np.array(columns, dtype=float)
     return LearningCurve(sizes, found[:, :, 0].T, found[:, :, 1].T)
 
 
-class _Models:
-    """Values of the models of the first m rows of one order."""
+def _values(
+    model: Any, problem: Problem, M: Array, across: Array, Y: Array, sizes: list[int]
+) -> Iterator[tuple[Array, Array]]:
+    """Of the models of the first m rows: of these rows, u = y - c a, and of the test rows."""
+    spec, intercept = model.spec(), problem.fit_intercept
+    shared = model.scaling == "total"
+    for some in [sizes] if shared else [[m] for m in sizes]:
+        n = max(some)
+        ridge = spec.ridge(model.lam, float(n))
+        prefixes = Prefixes(M[:n, :n], Y[:n], ridge, intercept, overwrite=shared)
+        a = prefixes.coefficients(some)
+        tested = np.tensordot(across[:, :n], a, axes=1)
+        for place, m in enumerate(some):
+            yield Y[:m] - ridge * a[:m, place], tested[:, place] + prefixes.b[m - 1]
 
-    def __init__(
-        self, M: Array, Y: Array, across: Array, problem: Problem, model: Any, largest: int
-    ) -> None:
-        self.M, self.Y, self.across, self.problem, self.model = M, Y, across, problem, model
-        self.shared = self._factor(largest) if model.scaling == "total" else None
 
-    def _factor(self, m: int) -> Prefixes:
-        ridge = self.model.spec().ridge(self.model.lam, float(m))
-        return Prefixes(self.M[:m, :m], self.Y[:m], ridge, self.problem.fit_intercept)
+def _scorer(model: Any, scoring: Any, X: Any, y: Any, Y: Array) -> Callable[[Array, Array], float]:
+    """The score of decision values of some rows; row-wise metrics without scikit-learn's checks."""
+    scorer = check_scoring(model, scoring)
+    metric, sign = fast_metric(scorer, model)
+    if metric is None:
+        return lambda u, rows: scorer(look_up(model, u), select_rows(X, rows), select_rows(y, rows))
+    targets = class_codes(Y)[:, None] if is_classifier(model) else Y.astype(np.float64)
 
-    def values(self, m: int) -> tuple[Array, Array]:
-        """Of the m training rows, u = y - c a (stationarity), and of the test rows."""
-        prefixes = self.shared or self._factor(m)
-        a = prefixes.coefficients(m)
-        tested = self.across[:, :m] @ a + prefixes.b[m - 1]
-        return self.Y[:m] - prefixes.ridge * a, tested
+    def score(u: Array, rows: Array) -> float:
+        truth = Truth(targets[rows], np.zeros(1, dtype=np.intp), np.ones(rows.size))
+        return float(sign * metric.values(truth, u[None].astype(np.float64)).mean())
+
+    return score
 
 
 @dataclass(frozen=True)
@@ -262,7 +271,7 @@ def heldout_windows(estimator: Any, X: Any, y: Any, cv: Any) -> HeldOut:
             end = last if model.scaling == "mean" else problem.n
             ridge = model.spec().ridge(model.lam, float(m))
             shared = Prefixes(K[:end, :end], problem.Y[:end], ridge, problem.fit_intercept)
-        values.append(shared.later(m, test))
+        values.append(shared.later(m, slice(int(test.min()), last))[test - test.min()])
     unknown = np.full(len(folds), np.nan)
     zero, none = np.zeros(len(folds), dtype=np.intp), np.zeros(len(folds), dtype=bool)
     known = {"targets": y, **model.spec().coding.decoders}

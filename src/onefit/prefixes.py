@@ -31,6 +31,7 @@ c = lam m, and no factor of one size serves another.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -79,6 +80,8 @@ class Prefixes:
     ridge : float
         c.
     fit_intercept : bool
+    overwrite : bool, default=False
+        Whether M may be overwritten.
 
     Attributes
     ----------
@@ -89,9 +92,11 @@ class Prefixes:
         The intercepts b_1 to b_n.
     """
 
-    def __init__(self, M: Array, Y: Array, ridge: float, fit_intercept: bool) -> None:
+    def __init__(
+        self, M: Array, Y: Array, ridge: float, fit_intercept: bool, overwrite: bool = False
+    ) -> None:
         n = M.shape[0]
-        matrix = np.array(M, order="F")
+        matrix = M.T if overwrite and M.flags.c_contiguous else linalg.fortran(M)
         matrix[np.diag_indices(n)] += ridge
         self.ridge, self.fit_intercept = ridge, fit_intercept
         try:
@@ -109,17 +114,22 @@ class Prefixes:
             sums = np.cumsum(self.w[:, None] * self.v, axis=0)
             self.b = sums / np.cumsum(np.square(self.w))[:, None]
 
-    def coefficients(self, m: int) -> Array:
-        """a_m, (m, q)."""
-        return linalg.solve_upper(self.lower[:m, :m].T, self._right(m))
+    def coefficients(self, sizes: Sequence[int]) -> Array:
+        """a_m for some m, zero beyond the first m rows, (n, S, q), by one back substitution."""
+        right = np.zeros((len(self.w), len(sizes), self.v.shape[1]), dtype=self.v.dtype)
+        for place, m in enumerate(sizes):
+            right[:m, place] = self._right(m)
+        columns = np.asfortranarray(right.reshape(len(right), -1))
+        solved = linalg.solve_lower(self.lower, columns, transposed=True)
+        return np.asarray(solved.reshape(right.shape))
 
     def _right(self, m: int) -> Array:
         """v - b_m w, (m, q)."""
-        return np.asfortranarray(self.v[:m] - self.w[:m, None] * self.b[m - 1])
+        return np.asarray(self.v[:m] - self.w[:m, None] * self.b[m - 1])
 
-    def later(self, m: int, rows: Any) -> Array:
-        """u_m of rows of the sample that come after the first m, given by their places."""
-        return np.asarray(linalg.matmul(self.lower[rows, :m], self._right(m)) + self.b[m - 1])
+    def later(self, m: int, rows: slice) -> Array:
+        """u_m of rows of the sample that come after the first m."""
+        return np.asarray(self.lower[rows, :m] @ self._right(m) + self.b[m - 1])
 
     def halves(self, across: Array) -> Array:
         """h_x = L^-1 k_x as columns, (n, t), of rows with kernel values ``across`` (t, n)."""
