@@ -115,13 +115,15 @@ def test_shapley_values_of_classes_add_up_to_the_score(scoring):
     )
 
 
-def test_rows_beyond_the_truncation_add_nothing():
+def test_truncated_rows_add_nothing():
     options = {"cv": [(np.arange(20), np.arange(20, 30))], "n_permutations": 1, "random_state": 0}
     whole, part = (
-        shapley_values(REGRESSION, X, U, max_rows=rows, **options).values for rows in (None, 7)
+        shapley_values(REGRESSION, X, U, min_rows=least, max_rows=most, **options).values
+        for least, most in [(0, None), (3, 7)]
     )
     order = np.random.RandomState(0).permutation(20)
-    np.testing.assert_allclose(part[order[:7]], whole[order[:7]], atol=1e-12)
+    np.testing.assert_allclose(part[order[3:7]], whole[order[3:7]], atol=1e-12)
+    assert not part[order[:3]].any()
     assert not part[order[7:]].any()
 
 
@@ -157,7 +159,7 @@ def test_flipped_labels_have_the_least_values():
         (lambda: removal_values(REGRESSION, X, U, cv=[(np.arange(30), [0])]), "trains on"),
         (lambda: removal_values(CLASSES, X, LABELS, units=LABELS), "lacks a class"),
         (lambda: shapley_values(REGRESSION, X, U, n_permutations=0), "n_permutations"),
-        (lambda: shapley_values(REGRESSION, X, U, max_rows=0), "max_rows"),
+        (lambda: shapley_values(REGRESSION, X, U, min_rows=5, max_rows=5), "max_rows=5"),
         (lambda: shapley_values(KernelSearchCV(REGRESSION, {"lam": [1.0]}), X, U), "fitted search"),
     ],
 )

@@ -168,6 +168,7 @@ def shapley_values(
     units: Any = None,
     scoring: Any = None,
     n_permutations: int = 100,
+    min_rows: int = 0,
     max_rows: int | None = None,
     random_state: Any = None,
 ) -> RowValues:
@@ -181,6 +182,8 @@ def shapley_values(
     estimator, X, y, cv, groups, units, scoring : as of :func:`removal_values`
     n_permutations : int, default=100
         Random orders of each training part.
+    min_rows : int, default=0
+        Rows with which an order begins before it counts what rows add.
     max_rows : int, default=None
         Rows up to which an order is followed; the others add nothing. None follows it to its end.
     random_state : int, RandomState or None, default=None
@@ -204,8 +207,11 @@ def shapley_values(
     """
     if n_permutations < 1:
         raise ValueError(f"n_permutations must be at least 1, got {n_permutations!r}")
-    if max_rows is not None and max_rows < 1:
-        raise ValueError(f"max_rows must be at least 1 or None, got {max_rows!r}")
+    if min_rows < 0 or (max_rows is not None and max_rows <= min_rows):
+        raise ValueError(
+            f"min_rows={min_rows!r} must be at least 0, and max_rows={max_rows!r} larger than that "
+            "or None"
+        )
     model, problem = squared_problem(estimator, X, y, "shapley_values")
     folds = _folds(estimator, model, cv, X, y, groups)
     score, random = _Score.of(model, scoring), check_random_state(random_state)
@@ -218,7 +224,7 @@ def shapley_values(
         for one in found:
             order = np.concatenate([train[member[train] == u] for u in random.permutation(present)])
             order = order[:max_rows]
-            np.add.at(one, member[order], np.diff(prefixes(order, train)))
+            np.add.at(one, member[order[min_rows:]], np.diff(prefixes(order, train)[min_rows:]))
         whole.append(prefixes(train, train)[-1])
     found /= np.where(trained > 0, trained, np.nan)
     errors = np.full(labels.size, np.nan)
