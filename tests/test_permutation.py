@@ -116,7 +116,7 @@ def test_p_values_are_valid_without_a_relation_and_small_with_one():
     found = np.array(
         [
             permutation_test(one, X, random.permutation(ALL % 2), n_permutations=19).pvalue
-            for _ in range(80)
+            for _ in range(50)
         ]
     )
     assert 0.4 < found.mean() < 0.65
@@ -158,6 +158,12 @@ def test_refusals_say_what_to_do(one, options, message):
         (KernelClassifier("squared"), KFold(4), {"cv": 3}, "KFold"),
         (KernelClassifier("squared"), RepeatedStratifiedKFold(), {}, "StratifiedKFold"),
         (KernelClassifier("squared"), KFold(2), {"n_permutations": 200}, "no row of class"),
+        (
+            KernelClassifier("squared"),
+            KFold(2),
+            {"n_permutations": 99, "cv": KFold(9)},
+            "no row of class",
+        ),
     ],
 )
 def test_refusals_for_classes(model, cv, options, message):

@@ -47,7 +47,7 @@ from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.kernels import number_type
 from onefit.scoring import Truth
-from onefit.search.many_targets import Candidates, SharedKernels, check_classes
+from onefit.search.many_targets import ScoredCandidates, SharedKernels, check_classes
 from onefit.search_cv import KernelSearchCV
 
 __all__ = ["PermutationTest", "permutation_test"]
@@ -129,12 +129,14 @@ def permutation_test(
     n = n_rows(X)
     orders = np.array([np.arange(n), *(_shuffled(n, cells, random) for _ in range(n_permutations))])
     work = SharedKernels(n_jobs, verbose)
-    Y = _targets(search.estimator, X, y)[orders]
+    Y = _targets(search.estimator, X, y)
     if cv is None:
-        found = Candidates.of(search, X, y, groups).scores(Y, work).max(axis=0)
+        found = ScoredCandidates.of(search, X, y, groups).scores(Y, orders, work).max(axis=0)
     else:
         outer = Folds.draw(cv, X, y, groups, classifier=classifier)
-        found = np.mean([_nested(search, X, y, groups, Y, *split, work) for split in outer], axis=0)
+        found = np.mean(
+            [_nested(search, X, y, groups, Y, orders, *split, work) for split in outer], axis=0
+        )
     if not np.isfinite(found).all():
         raise ValueError(
             f"scoring={search.scoring!r} is undefined on a split; use larger test sets, or a "
@@ -232,16 +234,25 @@ def _follows_targets(cv: Any, X: Any, y: Any, groups: Any, classifier: bool) -> 
 
 
 def _nested(
-    search: Any, X: Any, y: Any, groups: Any, Y: Array, train: Indices, test: Indices, work: Any
+    search: Any,
+    X: Any,
+    y: Any,
+    groups: Any,
+    Y: Array,
+    orders: Indices,
+    train: Indices,
+    test: Indices,
+    work: SharedKernels,
 ) -> Array:
     """Scores on the test rows of an outer split, (B,), by the winners of a search inside."""
     X_own, y_own = split_rows(search.estimator, X, y, train, train)
-    inner = Candidates.of(search, X_own, y_own, select_rows(groups, train))
-    Y_own = Y[:, train]
-    check_classes(inner.machine, Y, [np.setdiff1d(np.arange(Y.shape[1]), train)])
-    winners = inner.scores(Y_own, work).argmax(axis=0)
+    inner = ScoredCandidates.of(search, X_own, y_own, select_rows(groups, train))
+    check_classes(inner.machine, Y, orders, [np.setdiff1d(np.arange(len(Y)), train)])
+    winners = inner.scores(Y, orders[:, train], work).argmax(axis=0)
     X_new, _ = split_rows(search.estimator, X, y, test, train)
-    u = inner.predicted(winners, Y_own, inner.machine._validate_X(X_new, reset=False))
-    whole = Truth(Y[0, test], np.zeros(1, dtype=np.intp), np.ones(test.size))
-    scores: Array = inner.measure(u, Y[:, test].astype(np.float64), whole)
+    rows = inner.machine._validate_X(X_new, reset=False)
+    u = inner.predicted(winners, Y, orders[:, train], rows)
+    tested = Y[orders[:, test]].astype(np.float64)
+    whole = Truth(tested, np.zeros(1, dtype=np.intp), np.ones(test.size))
+    scores: Array = inner.measure(u, tested, whole)
     return scores[:, 0]

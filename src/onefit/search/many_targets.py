@@ -34,7 +34,7 @@ from onefit.search.in_memory import RowsInMemory
 from onefit.search.inputs import choosing_metric, resolve_scorers
 from onefit.spec.coding import class_codes
 
-__all__ = ["Candidates", "SharedKernels", "check_classes"]
+__all__ = ["ScoredCandidates", "SharedKernels", "check_classes"]
 
 #: memory that held-out values of a block of targets may take, with what is made from them
 MAX_BLOCK_BYTES = 2**28
@@ -58,7 +58,7 @@ class SharedKernels(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Candidates:
+class ScoredCandidates:
     """The candidates of a search on some rows, and how they are scored.
 
     Attributes
@@ -84,7 +84,7 @@ class Candidates:
     how: str
 
     @classmethod
-    def of(cls, search: Any, X: Any, y: Any, groups: Any) -> Candidates:
+    def of(cls, search: Any, X: Any, y: Any, groups: Any) -> ScoredCandidates:
         """The candidates, with all checks of a search and those of the permutation test."""
         scorers, metric = resolve_scorers(search)
         params = {} if groups is None else {"groups": groups}
@@ -109,12 +109,15 @@ class Candidates:
         how = search.aggregate
         return cls(setup.jobs, setup.machine, checked, setup.folds, scored, sign, truth, how)
 
-    def scores(self, Y: Array, work: SharedKernels) -> Array:
-        """The score of every candidate for every target, (C, B), of Y (B, n, q)."""
-        check_classes(self.machine, Y, self.folds.removed)
+    def scores(self, Y: Array, orders: Indices, work: SharedKernels) -> Array:
+        """The score of every candidate, (C, B), for the targets Y[orders], (B, n, q).
+
+        Rows of ``orders`` (B, n) are numbers of rows of Y.
+        """
+        check_classes(self.machine, Y, orders, self.folds.removed)
         size = 1 + max(i for job in self.jobs for one in job.machines for i in one.indices)
-        found = np.full((size, Y.shape[0]), np.nan)
-        for outcomes in work(partial(self._of_kernel, Y), self.jobs):
+        found = np.full((size, len(orders)), np.nan)
+        for outcomes in work(partial(self._of_kernel, Y, orders), self.jobs):
             for indices, scores in outcomes:
                 found[list(indices)] = scores
         lost = np.isnan(found)
@@ -126,18 +129,20 @@ class Candidates:
             )
         return np.where(lost, -np.inf, found)
 
-    def _of_kernel(self, Y: Array, job: Job) -> list[tuple[tuple[int, ...], Array]]:
+    def _of_kernel(
+        self, Y: Array, orders: Indices, job: Job
+    ) -> list[tuple[tuple[int, ...], Array]]:
         """The scores of all candidates of a kernel."""
         K = job.kernel.matrix(Geometry(self.X, keep=False))
+        blocks = np.array_split(orders, min(len(orders), self._blocks(len(orders) * Y.shape[1])))
         return [
-            (one.indices, np.concatenate([self._of_block(K, job, one, some) for some in blocks], 1))
+            (one.indices, np.hstack([self._of_block(K, job, one, Y[some]) for some in blocks]))
             for one in job.machines
-            for blocks in [np.array_split(Y, self._blocks(Y, 1))]
         ]
 
-    def _blocks(self, Y: Array, lams: int) -> int:
-        """Into how many blocks permutations, or lams, are divided to bound the memory."""
-        size = lams * Y.shape[0] * Y.shape[2] * self.folds.rows.size * 8.0 * BLOCK_ARRAYS
+    def _blocks(self, columns: int) -> int:
+        """Into how many blocks so many columns are divided to bound the memory."""
+        size = 8.0 * columns * self.folds.rows.size * BLOCK_ARRAYS
         return max(1, int(np.ceil(size / MAX_BLOCK_BYTES)))
 
     def _of_block(self, K: Any, job: Job, one: Machine, Y: Array) -> Array:
@@ -156,7 +161,8 @@ class Candidates:
         plan.check_memory(work, chosen)
         prepared = METHODS[chosen.method]().prepare(problem, self.folds)
         assert isinstance(prepared, LeaveOut)
-        parts = np.array_split(lams, min(lams.size, self._blocks(Y, lams.size)))
+        columns = lams.size * problem.Y.shape[1]
+        parts = np.array_split(lams, min(lams.size, self._blocks(columns)))
         return np.concatenate([self._score(prepared, splits, part, Y) for part in parts])
 
     def _score(self, prepared: LeaveOut, splits: Splits, lams: Array, Y: Array) -> Array:
@@ -184,9 +190,9 @@ class Candidates:
         truth = Truth(targets, truth.starts, truth.weights)
         return np.asarray(self.sign * self.metric.values(truth, u).mean(axis=-1))
 
-    def predicted(self, winners: Indices, Y: Array, X_new: Any) -> Array:
+    def predicted(self, winners: Indices, Y: Array, orders: Indices, X_new: Any) -> Array:
         """Values (B, m, q) of new rows, each target by the fit of its own candidate."""
-        found = np.empty((Y.shape[0], X_new.shape[0], Y.shape[2]))
+        found = np.empty((len(orders), X_new.shape[0], Y.shape[1]))
         for job in self.jobs:
             if not np.isin(winners, [i for one in job.machines for i in one.indices]).any():
                 continue
@@ -196,9 +202,9 @@ class Candidates:
                 for lam, index in zip(one.lams, one.indices, strict=True):
                     mine = np.flatnonzero(winners == index)
                     if mine.size:
-                        problem = _problem(one, K, job, Y[mine])
+                        problem = _problem(one, K, job, Y[orders[mine]])
                         u = _fitted(Scaled(problem, self.folds), lam, K_new)
-                        found[mine] = u.reshape(-1, mine.size, Y.shape[2]).transpose(1, 0, 2)
+                        found[mine] = u.reshape(-1, mine.size, Y.shape[1]).transpose(1, 0, 2)
         return found
 
 
@@ -225,14 +231,15 @@ def _codes(Y: Array) -> Array:
     return class_codes(Y.reshape(-1, Y.shape[2])).reshape(*Y.shape[:2], 1)
 
 
-def check_classes(machine: Any, Y: Array, removed: Sequence[Indices]) -> None:
+def check_classes(machine: Any, Y: Array, orders: Indices, removed: Sequence[Indices]) -> None:
     """Refuse splits whose training part lacks a class for some permutation."""
     if not is_classifier(machine):
         return
-    codes = _codes(Y)[..., 0]
-    for k, rows in enumerate(removed):
-        for code, label in enumerate(machine.classes_):
-            if (np.count_nonzero(codes[:, rows] == code, axis=1) == (codes[0] == code).sum()).any():
+    codes = class_codes(Y)[orders]
+    for code, label in enumerate(machine.classes_):
+        members = codes == code
+        for k, rows in enumerate(removed):
+            if (members[:, rows].sum(axis=1) == members.sum(axis=1)).any():
                 raise ValueError(
                     f"for some permutation the training part of split {k} has no row of class "
                     f"{label.item()!r}; use more folds, or stratified ones"
