@@ -8,6 +8,8 @@ from sklearn.model_selection import (
     StratifiedKFold,
     permutation_test_score,
 )
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from onefit import Interval, KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.permutation import permutation_test
@@ -141,6 +143,7 @@ def test_processes_and_progress(capsys):
         (KernelSearchCV(KernelRegressor(), {"lam": Interval(1e-3, 1.0)}), {}, "intervals"),
         (search(KernelRegressor(approximation="nystrom", n_components=9)), {}, "approximation"),
         (search(KernelRegressor(), cv=[(ALL, ALL[:9])]), {}, "more than half"),
+        (KernelSearchCV(make_pipeline(StandardScaler(), KernelRegressor()), {}), {}, "Pipeline"),
         (search(KernelRegressor(), cv=[(ALL[:9], ALL[9:])]), {}, "more than half"),
         (search(KernelRegressor(), scoring="r2"), {"cv": KFold(48)}, "undefined"),
     ],

@@ -48,7 +48,9 @@ from onefit.folds import Folds
 from onefit.kernels import number_type
 from onefit.scoring import Truth
 from onefit.search.many_targets import ScoredCandidates, SharedKernels, check_classes
+from onefit.search.preprocess import is_wrapped
 from onefit.search_cv import KernelSearchCV
+from onefit.stream.open_rows import is_streamed
 
 __all__ = ["PermutationTest", "permutation_test"]
 
@@ -121,7 +123,7 @@ def permutation_test(
     """
     if n_permutations < 1:
         raise ValueError(f"n_permutations must be at least 1, got {n_permutations!r}")
-    _check_search(search)
+    _check_search(search, X)
     X, y, groups = indexable(X, y, groups)
     classifier = is_classifier(search.estimator)
     cells = _cells(search.cv, cv, X, y, groups, classifier)
@@ -149,8 +151,8 @@ def permutation_test(
     return PermutationTest(score, others, pvalue)
 
 
-def _check_search(search: Any) -> None:
-    """Refuse what is not a grid of candidates scored by cross-validation."""
+def _check_search(search: Any, X: Any) -> None:
+    """Refuse what is not a grid of candidates scored by cross-validation on rows in memory."""
     if not isinstance(search, KernelSearchCV):
         raise TypeError(
             f"permutation_test needs a KernelSearchCV, got {type(search).__name__}; for a single "
@@ -158,7 +160,8 @@ def _check_search(search: Any) -> None:
             "permutation_test_score"
         )
     refused = {
-        "a Pipeline": hasattr(search.estimator, "steps"),
+        f"estimator={type(search.estimator).__name__}": is_wrapped(search.estimator),
+        "rows that are streamed": is_streamed(X),
         f"criterion={search.criterion!r}": search.criterion != "cv",
         f"search={search.search!r}": search.search != "grid",
         "a refit that is a function": callable(search.refit),
