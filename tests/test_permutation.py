@@ -126,6 +126,14 @@ def test_p_values_are_valid_without_a_relation_and_small_with_one():
     assert permutation_test(one, X, X[:, 0] > 0, n_permutations=99).pvalue == 0.01
 
 
+def test_ties_count_against_the_search():
+    found = permutation_test(
+        search(KernelRegressor()), X, np.repeat(U[:16], 3), groups=ALL // 3, n_permutations=9
+    )
+    np.testing.assert_array_equal(found.permutation_scores, found.score)
+    assert found.pvalue == 1.0
+
+
 def test_processes_and_progress(capsys):
     one = search(KernelRegressor())
     alone = permutation_test(one, X, U, n_permutations=5, verbose=1)
