@@ -176,8 +176,8 @@ def _check_search(search: Any, X: Any) -> None:
 
 def _targets(estimator: Any, X: Any, y: Any) -> Array:
     """The matrix of targets of all rows."""
-    machine = clone(estimator)
-    return machine._code_targets(y, number_type(machine._validate_X(X)))  # type: ignore[no-any-return]
+    model = clone(estimator)
+    return model._code_targets(y, number_type(model._validate_X(X)))  # type: ignore[no-any-return]
 
 
 def _shuffled(n: int, cells: Array | None, random: Any) -> Indices:
@@ -250,10 +250,10 @@ def _nested(
     """Scores on the test rows of an outer split, (B,), by the winners of a search inside."""
     X_own, y_own = split_rows(search.estimator, X, y, train, train)
     inner = ScoredCandidates.of(search, X_own, y_own, select_rows(groups, train))
-    check_classes(inner.machine, Y, orders, [np.setdiff1d(np.arange(len(Y)), train)])
+    check_classes(inner.model, Y, orders, [np.setdiff1d(np.arange(len(Y)), train)])
     winners = inner.scores(Y, orders[:, train], work).argmax(axis=0)
     X_new, _ = split_rows(search.estimator, X, y, test, train)
-    rows = inner.machine._validate_X(X_new, reset=False)
+    rows = inner.model._validate_X(X_new, reset=False)
     u = inner.predicted(winners, Y, orders[:, train], rows)
     tested = Y[orders[:, test]].astype(np.float64)
     whole = Truth(tested, np.zeros(1, dtype=np.intp), np.ones(test.size))

@@ -64,7 +64,7 @@ class ScoredCandidates:
     Attributes
     ----------
     jobs : list of Job
-    machine : estimator
+    model : estimator
         Knows columns and classes.
     X : the rows, checked
     folds : Folds
@@ -75,7 +75,7 @@ class ScoredCandidates:
     """
 
     jobs: list[Job]
-    machine: Any
+    model: Any
     X: Any = field(repr=False)
     folds: Folds = field(repr=False)
     metric: Metric
@@ -114,7 +114,7 @@ class ScoredCandidates:
 
         Rows of ``orders`` (B, n) are numbers of rows of Y.
         """
-        check_classes(self.machine, Y, orders, self.folds.removed)
+        check_classes(self.model, Y, orders, self.folds.removed)
         size = 1 + max(i for job in self.jobs for one in job.machines for i in one.indices)
         found = np.full((size, len(orders)), np.nan)
         for outcomes in work(partial(self._of_kernel, Y, orders), self.jobs):
@@ -186,7 +186,7 @@ class ScoredCandidates:
 
     def measure(self, u: Array, Y: Array, truth: Truth) -> Array:
         """Scores of values (..., B, N, q) of rows with targets Y (B, N, q): (..., B, k)."""
-        targets = _codes(Y) if is_classifier(self.machine) else Y
+        targets = _codes(Y) if is_classifier(self.model) else Y
         truth = Truth(targets, truth.starts, truth.weights)
         return np.asarray(self.sign * self.metric.values(truth, u).mean(axis=-1))
 
@@ -231,12 +231,12 @@ def _codes(Y: Array) -> Array:
     return class_codes(Y.reshape(-1, Y.shape[2])).reshape(*Y.shape[:2], 1)
 
 
-def check_classes(machine: Any, Y: Array, orders: Indices, removed: Sequence[Indices]) -> None:
+def check_classes(model: Any, Y: Array, orders: Indices, removed: Sequence[Indices]) -> None:
     """Refuse splits whose training part lacks a class for some permutation."""
-    if not is_classifier(machine):
+    if not is_classifier(model):
         return
     codes = class_codes(Y)[orders]
-    for code, label in enumerate(machine.classes_):
+    for code, label in enumerate(model.classes_):
         members = codes == code
         for k, rows in enumerate(removed):
             if (members[:, rows].sum(axis=1) == members.sum(axis=1)).any():
