@@ -19,6 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.stack_weights import stack_weights
 from onefit.stacking import KernelStack, stack
 
 GRID = {"kernel": ["rbf", "laplacian"], "gamma": [0.05, 0.3], "lam": [1e-4, 1e-3, 1e-2]}
@@ -193,6 +194,33 @@ def test_huber_weights_of_rows(data):
     assert np.abs(KernelStack(plain_search()).fit(X, y).weights_ - wanted).max() > 0.05
 
 
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_only_the_best_candidates_by_the_weighted_error_get_weight(loss):
+    random = np.random.default_rng(0)
+    y, s = np.zeros(60), np.where(np.arange(60) < 30, 0.05, 1.0)
+    F = random.normal(size=(60, 1)) + 0.3 * random.normal(size=(60, 100))
+    F[:, 80:] = -1.2 * F[:, :20]  # complementary, but with larger errors in heavy rows
+    F[:30, :80] *= 3.0
+    power = 1 if loss == "huber" else 2
+    top = np.argsort(s @ np.abs(F) ** power, kind="stable")[:80]
+    rows = np.ones(60)
+    if loss == "huber":
+        best = np.abs(F[:, top[0]])
+        rows = np.minimum(1.0, 2 * 1.4826 * np.median(best) / best)
+    wanted = np.zeros(100)
+    wanted[top] = weights_of(F[:, top], y, s * rows)
+    assert stack_weights(F, s, loss) == pytest.approx(wanted, abs=1e-12)
+    assert np.abs(weights_of(F, y, s * rows) - wanted).sum() > 0.1
+
+
+def test_candidates_that_are_not_finite_have_no_weight():
+    F = np.random.default_rng(0).normal(size=(50, 3))
+    F[3, 1] = np.nan
+    assert stack_weights(F, np.ones(50))[1] == 0.0
+    with pytest.raises(FloatingPointError, match="no candidate"):
+        stack_weights(F[:, [1]], np.ones(50))
+
+
 def test_of_a_fitted_search(data):
     X, y = data
     search = plain_search().fit(X, y)
@@ -266,6 +294,9 @@ def test_refuses_other_targets_and_too_few_folds(data):
         KernelStack(plain_search(cv=KFold(2)), nested=True).fit(X, y)
     with pytest.raises(ValueError, match="loss"):
         stack(search, X, y, loss="absolute")
+
+
+POOLED = KernelSearchCV(KernelRegressor(), {"lam": [1e-3, 1e-1]}, aggregate="pooled")
 
 
 @parametrize_with_checks(

@@ -61,7 +61,7 @@ __all__ = ["KernelStack", "stack"]
 LOSSES = ("squared", "huber")
 
 
-class KernelStack(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class KernelStack(RegressorMixin, BaseEstimator):
     """Average the candidates of a search, with weights from their held-out predictions.
 
     For one target. The candidates may differ in kernel, lam and loss, except that levels of
@@ -194,9 +194,7 @@ class KernelStack(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> Array:
         """Predictions for the rows of X, the sum of those of ``estimators_``."""
         check_is_fitted(self)
-        total = self.estimators_[0].predict(X)
-        for one in self.estimators_[1:]:
-            total = total + one.predict(X)
+        total: Array = sum(one.predict(X) for one in self.estimators_)
         return total
 
 
@@ -320,10 +318,10 @@ class _Candidates:
                 method = Eigen() if problem.quadratic else Exact()
                 path = method.prepare(problem, double).predict(np.array(model.lams))
                 for place, (j, k) in enumerate(pairs):
-                    values = path.values[:, double.place(place), 0].T
-                    size = folds.test[j].size
-                    P[np.ix_([k], folds.test[j], model.indices)] = values[:size]
-                    P[np.ix_([j], folds.test[k], model.indices)] = values[size:]
+                    values, size = path.values[:, double.place(place), 0].T, folds.test[j].size
+                    columns = np.array(model.indices)
+                    P[k, folds.test[j][:, None], columns] = values[:size]
+                    P[j, folds.test[k][:, None], columns] = values[size:]
         return P
 
 
