@@ -189,13 +189,13 @@ class KernelStack(RegressorMixin, BaseEstimator):
         for k, test in enumerate(folds.test):
             others = _without(folds.n, test)
             found[test] = rows.predictions[test] @ self._learn(pairs[k], rows, others)
-        return found
+        return np.asarray(found)
 
     def predict(self, X: Any) -> Array:
         """Predictions for the rows of X, the sum of those of ``estimators_``."""
         check_is_fitted(self)
-        total: Array = sum(one.predict(X) for one in self.estimators_)
-        return total
+        total: Any = sum(one.predict(X) for one in self.estimators_)
+        return np.asarray(total)
 
 
 def stack(
