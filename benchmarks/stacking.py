@@ -133,11 +133,14 @@ def main() -> None:
                 runs.append(run(folder, name, split))
             print(runs[-1], flush=True)
     sets, stem = by_set(runs), harness.stem("stacking", args.quick)
-    harness.write_csv(args.out, stem, runs)
+    total = over_sets(sets)
+    harness.write_csv(args.out, stem, sets)
+    harness.write_csv(args.out, f"{stem}_over_sets", [total])
+    harness.write_csv(args.out, f"{stem}_runs", runs)
     about = (__doc__ or "").partition("\n\n")[2]
     parts = [
         ("Errors", f"{about}\n{harness.table(sets)}"),
-        ("Over the sets", harness.table([over_sets(sets)])),
+        ("Over the sets", harness.table([total])),
     ]
     path = harness.write_report(args.out, stem, "Stacks beside the winner of their search", parts)
     print(path.read_text())
