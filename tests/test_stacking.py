@@ -145,7 +145,7 @@ def test_nested_of_other_losses(data):
 def test_predictions_are_the_weighted_sum_of_the_members(data, fit_intercept):
     X, y = data
     y = y + np.where(np.arange(y.size) % 9, 0.0, 20.0)
-    huber = {"kernel": ["laplacian"], "gamma": [0.05, 0.3], "loss": ["huber"], "threshold": [0.5]}
+    huber = {"kernel": ["laplacian"], "gamma": [0.05, 0.3], "loss": ["huber"], "threshold": ["mad"]}
     base = KernelRegressor(fit_intercept=fit_intercept)
     model = KernelStack(KernelSearchCV(base, [GRID, huber], cv=CV)).fit(X, y)
     params = model.search_.cv_results_["params"]

@@ -31,7 +31,9 @@ a search is. Two estimates are not:
   than the squared one, Newton steps from the fits to all rows). No stack is refitted. The error is
   pessimistic by what the weights lose to models of fewer rows.
 
-The kernels are fixed on all rows, as in the search.
+Kernels and candidates are fixed on all rows, as in the search. A grid does not depend on the
+targets; the lams that refine an interval and the ends of a gradient search do, and neither estimate
+accounts for that.
 """
 
 from __future__ import annotations
@@ -76,7 +78,7 @@ class KernelStack(RegressorMixin, BaseEstimator):
     loss : {"squared", "huber"}, default="squared"
         What the weights minimise. "huber" gives rows with large residuals less weight.
     nested : bool, default=False
-        Whether to compute the nested error, which takes about as long as the search.
+        Whether to compute the nested error, which takes a few times as long as the search.
     random_state : int, default=0
         For the bootstrap samples from which the weights are learnt.
 
