@@ -29,8 +29,8 @@ CHARTS: dict[str, tuple[str, Tree]] = {
                     (
                         "a few wild values, or heavy tails",
                         [
-                            ("you know the usual error", 'loss="huber", threshold=1 to 3 times it'),
-                            ("you do not", 'loss="huber" (threshold="mad"), or robust_select'),
+                            ("you know the usual error", 'loss=Huber(1 to 3 times it)'),
+                            ("you do not", 'loss="huber" (from the data), or robust_select'),
                             ("you want no corner", 'loss="logistic", y scaled to errors near 1'),
                         ],
                     ),
@@ -41,8 +41,8 @@ CHARTS: dict[str, tuple[str, Tree]] = {
                             ("its square, quicker", 'loss="epsilon_quadratic"'),
                         ],
                     ),
-                    ("a quantile, or several", 'loss="quantile", level=[0.1, 0.5, 0.9]'),
-                    ("errors above cost more than below", 'loss="expectile", level=0.9'),
+                    ("a quantile, or several", 'loss=Quantile([0.1, 0.5, 0.9])'),
+                    ("errors above cost more than below", 'loss=Expectile(0.9)'),
                 ],
             ),
             (
@@ -53,7 +53,7 @@ CHARTS: dict[str, tuple[str, Tree]] = {
                     (
                         "you want a support vector machine",
                         [
-                            ("the hinge itself", 'loss="smoothed_hinge", delta=0.1 or 0.01'),
+                            ("the hinge itself", 'loss=SmoothedHinge(0.1 or 0.01)'),
                             ("its square, as in LinearSVC", 'loss="squared_hinge"'),
                         ],
                     ),
@@ -71,7 +71,7 @@ CHARTS: dict[str, tuple[str, Tree]] = {
                     ("smooth dependence, few or many columns", 'kernel="rbf"'),
                     ("kinks, or inputs that look like noise", 'kernel="laplacian" or "matern12"'),
                     ("in between", 'kernel="matern32" or "matern52"'),
-                    ("interactions of a known degree", 'kernel="poly", degree=2 or 3'),
+                    ("interactions of a known degree", 'kernel=Polynomial(degree=2 or 3)'),
                     ("many columns, sparse, little data", 'kernel="linear"'),
                     ("several kinds of columns", "a Bank of kernels on groups of columns"),
                 ],

@@ -5,6 +5,7 @@ from sklearn.model_selection import learning_curve as refitted
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.learning import learning_curve
+from onefit.losses import Huber
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 2))
@@ -48,7 +49,7 @@ def test_a_search_lends_its_winner_and_permutations_widen_the_band():
 @pytest.mark.parametrize(
     ("model", "options", "message"),
     [
-        (KernelRegressor(loss="huber", threshold=1.0), {}, "squared loss"),
+        (KernelRegressor(loss=Huber(1.0)), {}, "squared loss"),
         (KernelRegressor(), {"train_sizes": [1, 5]}, "train_sizes"),
         (KernelRegressor(approximation="nystrom"), {}, "approximation"),
         (KernelSearchCV(KernelRegressor(), {"lam": [1.0]}), {}, "fitted search"),

@@ -19,6 +19,7 @@ from sklearn.pipeline import Pipeline
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.folds import Folds
+from onefit.losses import EpsilonQuadratic, Expectile, Huber
 from onefit.uncertainty import nested_cv, predict_interval
 from onefit.uncertainty.fold_models import leave_out
 from onefit.uncertainty.ranked import Ranked
@@ -30,8 +31,8 @@ X_new = random.uniform(-2, 2, size=(7, 2))
 MACHINES = [
     KernelRegressor(gamma=0.5, lam=1e-3),
     KernelRegressor(gamma=0.5, lam=1e-2, fit_intercept=False, scaling="total"),
-    KernelRegressor(loss="huber", threshold=0.3, gamma=0.5, lam=1e-3),
-    KernelRegressor(loss="epsilon_quadratic", epsilon=0.2, gamma=0.5, lam=1e-3),
+    KernelRegressor(loss=Huber(0.3), gamma=0.5, lam=1e-3),
+    KernelRegressor(loss=EpsilonQuadratic(0.2), gamma=0.5, lam=1e-3),
     KernelRegressor(loss="logistic", gamma=0.5, lam=1e-3),
 ]
 
@@ -108,7 +109,7 @@ def test_a_weight_is_a_number_of_rows(machine):
     np.testing.assert_allclose(fewer.upper, alone.upper, rtol=1e-6)
 
 
-@pytest.mark.parametrize("options", [{}, {"loss": "huber", "threshold": 0.3}])
+@pytest.mark.parametrize("options", [{}, {"loss": Huber(0.3)}])
 def test_machines_of_every_split(options):
     """Coefficients and intercepts, splits that keep less than they remove among them."""
     machine = KernelRegressor(gamma=0.5, lam=1e-3, **options)
@@ -186,9 +187,7 @@ def test_coverage(method, alpha):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("options", "repetitions"), [({}, 1000), ({"loss": "huber", "threshold": 0.3}, 400)]
-)
+@pytest.mark.parametrize(("options", "repetitions"), [({}, 1000), ({"loss": Huber(0.3)}, 400)])
 def test_coverage_over_many_samples(options, repetitions):
     for method in ("cv+", "jackknife+"):
         found, error = coverage(method, 0.1, repetitions, n=99, options=options)
@@ -330,8 +329,8 @@ def counted(monkeypatch, owner, name):
 
 def test_nested_cv_fits_the_winner_of_each_part_and_nothing_else(monkeypatch):
     fits = counted(monkeypatch, KernelRegressor, "fit")
-    for loss in ("squared", "huber"):
-        machine = KernelRegressor(loss=loss, gamma=0.5, threshold=0.3)
+    for loss in ("squared", Huber(0.3)):
+        machine = KernelRegressor(loss=loss, gamma=0.5)
         search = KernelSearchCV(machine, {"lam": [1e-3, 1e-1]}, cv=3)
         fits.clear()
         nested_cv(search, X, y, cv=4, repeats=2)
@@ -465,7 +464,7 @@ def test_nested_cv_of_probabilities_and_of_levels():
         proba = clone(search).fit(X[train], BINARY[train]).predict_proba(X[test])
         errors.append(log_loss(BINARY[test], proba))
     np.testing.assert_allclose(found.outside[0], errors)
-    levels = KernelRegressor("expectile", level=[0.2, 0.8])
+    levels = KernelRegressor(Expectile([0.2, 0.8]))
     found = nested_cv(KernelSearchCV(levels, grid, cv=3), X, y, cv=3, repeats=1)
     assert found.loss == "expectile"
 

@@ -227,7 +227,7 @@ def test_kernels_are_values():
 
 
 def test_metrics_list_what_a_kernel_needs():
-    nested = WeightedSum([Linear(), WeightedSum([Matern32(1.0), Polynomial()], [1, 1])], [1, 1])
+    nested = WeightedSum([Linear(), WeightedSum([Matern32(1.0), Polynomial(1.0)], [1, 1])], [1, 1])
     assert nested.metrics == ("dot", "euclidean")
     assert Gaussian(1.0).metrics == ("sqeuclidean",)
     assert Precomputed().metrics == CallableKernel(product).metrics == ()

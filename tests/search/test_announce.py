@@ -107,9 +107,9 @@ def test_a_stored_classifier_keeps_the_rows_with_a_coefficient():
 
 
 def test_rows_beyond_a_day_are_refused():
-    from onefit.choose.size import check_rows
+    from onefit.auto.size import check_rows
 
-    with pytest.raises(MemoryError, match=r"2,000,000 rows .* days; .*--rows N"):
+    with pytest.raises(MemoryError, match=r"2,000,000 rows .* days; nothing was run: set minutes"):
         check_rows(2_000_000)
     check_rows(20_000, (2000,) * 10)
     assert plan.peak_bytes(plan.Workload(20_000, 13, (2000,) * 10, tiled=True), "iterative") < 2e9

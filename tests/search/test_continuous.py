@@ -16,6 +16,7 @@ from onefit.criteria import HatSpectrum
 from onefit.heldout import Eigen
 from onefit.inverse.spectrum import Spectrum
 from onefit.kernels import Gaussian
+from onefit.losses import Huber
 from onefit.scoring import one_standard_error
 from onefit.search import Interval, coarse_to_fine, explore, workers
 from onefit.search.continuous import brackets
@@ -66,7 +67,7 @@ def test_finds_the_best_of_a_dense_grid(options):
 
 @pytest.mark.parametrize("method", ["exact", "limit"])
 def test_other_losses(method):
-    machine = KernelRegressor(loss="huber", threshold=1.0, gamma=0.1)
+    machine = KernelRegressor(loss=Huber(1.0), gamma=0.1)
     found, dense = (
         KernelSearchCV(machine, {"lam": lam}, method=method).fit(X, y)
         for lam in (Interval(1e-5, 1e-1, points=5), np.geomspace(1e-5, 1e-1, 40))

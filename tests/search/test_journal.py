@@ -30,10 +30,12 @@ from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, _version
 from onefit._describe import describe
 from onefit.heldout import Block, Influence, Prepared
 from onefit.journal import JournalError
+from onefit.kernels import Gaussian, Polynomial
 from onefit.linalg import LinAlgError
 from onefit.losses import Huber
 from onefit.scoring import one_standard_error
 from onefit.search import Interval, coarse_to_fine, workers
+from onefit.stream import Nystrom
 
 X, y = make_friedman1(40, random_state=0)
 Z, labels = make_classification(60, random_state=0)
@@ -179,8 +181,13 @@ def test_workers_write_through_one_hand(tmp_path):
         ({"method": "block"}, "method was 'auto', is 'block'"),
         ({"scoring": "neg_max_error"}, "scoring was None, is 'neg_max_error'"),
         ({"aggregate": "median"}, "aggregate was mean, is median"),
-        ({"estimator": KernelRegressor(degree=4)}, "estimator.degree was 3, is 4"),
         ({"estimator": KernelRegressor("huber")}, "estimator.loss was Squared({}), is Huber("),
+        ({"estimator": KernelRegressor(Huber(2.0))}, "is Huber({threshold=2.0})"),
+        (
+            {"estimator": KernelRegressor(kernel=Polynomial(degree=4))},
+            "is Polynomial({gamma=None, coef0=1.0, degree=4})",
+        ),
+        ({"estimator": KernelRegressor(approximation=Nystrom(20))}, "n_components=20"),
     ],
 )
 def test_other_settings_are_refused_and_named(tmp_path, ran, change, named):
@@ -196,10 +203,10 @@ def test_other_settings_are_refused_and_named(tmp_path, ran, change, named):
 
 def test_settings_of_the_same_meaning_continue(tmp_path, ran):
     path = tmp_path / "journal"
-    named = KernelRegressor("huber", threshold=0.5)
+    named = KernelRegressor("huber").set_params(loss__threshold=0.5)
     make(path).set_params(estimator=named).fit(X, y)
     ran.clear()
-    make(path).set_params(estimator=KernelRegressor(Huber(0.5))).fit(X, y)
+    make(path).set_params(estimator=KernelRegressor(Huber(0.5), Gaussian())).fit(X, y)
     assert ran == []
     assert count(path) == 6
 

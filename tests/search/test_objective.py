@@ -187,7 +187,7 @@ def test_journalled_descents_are_not_repeated(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("grid", "options", "words"),
     [
-        ({"kernel": Bank(BANK), "gamma": Interval()}, {}, "'gamma' does nothing with a kernel"),
+        ({"kernel": Bank(BANK), "gamma": Interval()}, {}, "'gamma' does nothing with kernel=Bank"),
         ({"kernel": Bank(BANK)}, {"criterion": "gcv"}, "follows the cross-validated score or k-KS"),
         (
             {"kernel": Bank(BANK)},

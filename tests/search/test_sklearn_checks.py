@@ -3,12 +3,16 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit import KernelClassifier, KernelGradientSearchCV, KernelRegressor, KernelSearchCV
+from onefit.search import Interval
 
 GRID = {"lam": [1e-3, 1e-1]}
 SEARCHES = [
     KernelSearchCV(KernelRegressor(), GRID, cv=2),
     KernelSearchCV(KernelClassifier(), {"lam": [1e-1]}, cv=2),
+    KernelGradientSearchCV(
+        KernelRegressor(), {"gamma": Interval(1e-2, 1.0), "lam": [1e-3]}, cv=2, steps=2
+    ),
 ]
 
 

@@ -17,10 +17,11 @@ from sklearn.model_selection import KFold
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.decide import CalibratedKernelClassifier
 from onefit.journal import JournalError
+from onefit.losses import Expectile, Huber, Quantile
 from onefit.norms import target_scale
 from onefit.scoring import Metric, one_standard_error
 from onefit.search.continuous import Interval
-from onefit.stream import HashKFold, open_rows, run
+from onefit.stream import Fourier, HashKFold, Nystrom, open_rows, run
 from onefit.stream.by_column import spread_over
 from onefit.stream.ridge import Ridge
 from onefit.stream.survey import Survey
@@ -118,8 +119,8 @@ def cubed(y: Any, u: Any) -> Any:
 
 CUBED = Metric("cubed_error", "regression", cubed)
 GRID = {"gamma": ["scale", 0.5], "lam": [1e-4, 1e-2]}
-NYSTROM = {"approximation": "nystrom", "n_components": 30}
-QUANTILES = KernelRegressor(loss="quantile", level=(0.2, 0.8), delta=0.3, gamma=0.3, **NYSTROM)
+NYSTROM = {"approximation": Nystrom(30)}
+QUANTILES = KernelRegressor(loss=Quantile((0.2, 0.8), delta=0.3), gamma=0.3, **NYSTROM)
 CASES: dict[str, tuple[Any, dict[str, Any], Any, dict[str, Any]]] = {
     "ridge": (KernelRegressor(**NYSTROM), GRID, "y", {}),
     "total, without intercept, weighted": (
@@ -129,7 +130,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], Any, dict[str, Any]]] = {
         {"weight": "w", "scoring": "neg_mean_absolute_error", "aggregate": "pooled"},
     ),
     "two metrics, fourier": (
-        KernelRegressor(approximation="fourier", n_components=40),
+        KernelRegressor(approximation=Fourier(40)),
         GRID,
         "y",
         {
@@ -139,7 +140,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], Any, dict[str, Any]]] = {
         },
     ),
     "two targets": (
-        KernelRegressor(**NYSTROM, keep_landmarks=True),
+        KernelRegressor(approximation=Nystrom(30, keep_landmarks=True)),
         {"kernel": ["rbf", "linear"], "lam": [1e-3, 1e-1]},
         ["y", "z"],
         {"refit": one_standard_error, "weight": "w"},
@@ -183,7 +184,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], Any, dict[str, Any]]] = {
         {},
     ),
     "limit of Huber's loss": (
-        KernelRegressor(loss="huber", threshold=0.3, **NYSTROM),
+        KernelRegressor(loss=Huber(0.3), **NYSTROM),
         {"lam": [1e-3, 1e-1]},
         "y",
         {"method": "limit"},
@@ -202,7 +203,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], Any, dict[str, Any]]] = {
     ),
     "several levels": (QUANTILES, {"lam": [1e-1]}, "y", {}),
     "expectiles, pooled": (
-        KernelRegressor(loss="expectile", level=(0.1, 0.5, 0.9), gamma=0.3, **NYSTROM),
+        KernelRegressor(loss=Expectile((0.1, 0.5, 0.9)), gamma=0.3, **NYSTROM),
         {"lam": [1e-3, 1e-1]},
         "y",
         {"aggregate": "pooled", "weight": "w", "method": "limit"},
@@ -236,9 +237,9 @@ def test_fitted_attributes_are_those_in_memory(data: Data) -> None:
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_warnings_name_the_line_of_the_caller(data: Data, streamed: bool) -> None:
-    unused = KernelRegressor(kernel="rbf", degree=5, **NYSTROM)
+    unused = KernelRegressor(kernel="linear", gamma=5.0, **NYSTROM)
     rows = (data.source("y"),) if streamed else (data.X, data.frame["y"])
-    with pytest.warns(UserWarning, match="'degree' does nothing") as caught:
+    with pytest.warns(UserWarning, match="'gamma' does nothing") as caught:
         KernelSearchCV(unused, {"lam": [1e-2]}, cv=CV).fit(*rows)
     assert {one.filename for one in caught} == {__file__}
 
@@ -342,7 +343,7 @@ def test_a_lambda_that_fails_has_a_reason(data: Data, monkeypatch: pytest.Monkey
             "of one value per row",
         ),
         (
-            {"estimator": QUANTILES, "param_grid": {"level": [0.5, (0.2, 0.8)]}},
+            {"estimator": QUANTILES, "param_grid": {"loss__level": [0.5, (0.2, 0.8)]}},
             "y",
             "of different kinds",
         ),
@@ -416,7 +417,7 @@ def test_more_rows_than_there_is_room_for(data: Data, monkeypatch: pytest.Monkey
 
 
 def test_probabilities_of_streamed_rows(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = KernelClassifier(approximation="nystrom", n_components=20, gamma=0.3)
+    machine = KernelClassifier(approximation=Nystrom(20), gamma=0.3)
     search = KernelSearchCV(machine, {"lam": [1e-3]}, cv=CV).fit(data.source("two"))
     held = search.heldout_
     expected = CalibratedKernelClassifier.from_heldout(search.best_estimator_, held)

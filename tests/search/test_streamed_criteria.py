@@ -16,13 +16,14 @@ from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.criteria import CvHat, Gcv, InfluenceLoo, LeaveOneOut
 from onefit.criteria.streamed import CriterionSums
 from onefit.linalg import LinAlgError
-from onefit.stream import HashKFold, open_rows
+from onefit.losses import Huber
+from onefit.stream import Fourier, HashKFold, Nystrom, open_rows
 from onefit.stream.leave_one import HatBasis
 
 N = 400
 CV = HashKFold(3)
 GRID = {"gamma": [0.02, 0.5], "lam": [1e-5, 1e-3, 1e-1]}
-NYSTROM = {"approximation": "nystrom", "n_components": 40}
+NYSTROM = {"approximation": Nystrom(40)}
 #: how closely the candidates of GRID must agree: rows moved by one rounding error move the value of
 #: the first one, with a wide kernel and a small lam, by 5e-8, and so it has a bound of its own
 AGREE = np.array([1e-9, 1e-10, 1e-10, 1e-10, 1e-10, 1e-10])
@@ -58,15 +59,20 @@ CASES: dict[str, tuple[Any, Any, Any, str | None]] = {
         "y",
         "w",
     ),
-    "cv_hat": (KernelRegressor(**NYSTROM, keep_landmarks=True), CvHat(), ["y", "z"], "w"),
+    "cv_hat": (
+        KernelRegressor(approximation=Nystrom(40, keep_landmarks=True)),
+        CvHat(),
+        ["y", "z"],
+        "w",
+    ),
     "cv_hat, fourier": (
-        KernelRegressor(approximation="fourier", n_components=30, fit_intercept=False),
+        KernelRegressor(approximation=Fourier(30), fit_intercept=False),
         "cv_hat",
         "y",
         None,
     ),
     "loo": (KernelRegressor(**NYSTROM), "loo", "y", None),
-    "loo, kept": (KernelRegressor(**NYSTROM, keep_landmarks=True), "loo", "y", "w"),
+    "loo, kept": (KernelRegressor(approximation=Nystrom(40, keep_landmarks=True)), "loo", "y", "w"),
     "loo, total, weighted": (
         KernelRegressor(**NYSTROM, scaling="total", fit_intercept=False),
         LeaveOneOut(loss="absolute"),
@@ -194,11 +200,11 @@ class Mine:
         (KernelRegressor(**NYSTROM), "kernel_stability", "choose by 'loo', 'cv_hat', 'gcv'"),
         (KernelRegressor(**NYSTROM), Mine(), "needs all rows in memory"),
         (
-            KernelRegressor(loss="huber", threshold=1.0, **NYSTROM),
+            KernelRegressor(loss=Huber(1.0), **NYSTROM),
             "loo",
             "takes a system for every row",
         ),
-        (KernelRegressor(loss="huber", threshold=1.0, **NYSTROM), "gcv", "fits models with loss"),
+        (KernelRegressor(loss=Huber(1.0), **NYSTROM), "gcv", "fits models with loss"),
         (KernelRegressor(**NYSTROM), LeaveOneOut(loss="hinge"), "is for labels"),
         (KernelRegressor(**NYSTROM), InfluenceLoo(order=0), "order=0"),
     ],

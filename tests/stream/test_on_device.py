@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, linalg
 from onefit.kernels import Gaussian, Laplace
-from onefit.stream import HashKFold, open_rows, run
+from onefit.stream import HashKFold, Nystrom, open_rows, run
 from onefit.stream.features import nystrom_map
 from onefit.stream.fourier import fourier_map
 from onefit.stream.gram import Centre, MomentSums
@@ -112,7 +112,7 @@ def test_a_search(there: Any, Xy: Any, loss: str) -> None:
     X, y = Xy
     kind = KernelClassifier if loss == "log" else KernelRegressor
     y = np.sign(y) if loss == "log" else y
-    machine = kind(loss=loss, approximation="nystrom", n_components=25, gamma=0.3)
+    machine = kind(loss=loss, approximation=Nystrom(25), gamma=0.3)
     search = KernelSearchCV(machine, {"lam": [1e-3, 1e-1]}, cv=HashKFold(3))
     with dask.config.set(scheduler="synchronous"):
         found = clone(search).fit(in_blocks(X, there), y).cv_results_

@@ -120,7 +120,7 @@ def _setting(search: Any, found: list[dict[str, Any]], indices: list[int], prefi
     ]
     known = leaf.get_params(deep=True)
     for name in dict.fromkeys(name for one in own for name in one):
-        if name not in known:
+        if name not in known and name.partition("__")[0] not in known:
             raise ValueError(
                 f"param_grid names {prefix + '__' + name!r}, but {type(leaf).__name__} has no "
                 f"parameter {name!r}"
