@@ -19,8 +19,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.losses import Huber
 from onefit.stack_weights import stack_weights
 from onefit.stacking import KernelStack, stack
+from onefit.stream import Nystrom
 
 GRID = {"kernel": ["rbf", "laplacian"], "gamma": [0.05, 0.3], "lam": [1e-4, 1e-3, 1e-2]}
 CV = KFold(4, shuffle=True, random_state=0)
@@ -121,7 +123,7 @@ def test_nested_error_is_that_of_refits_without_two_folds(data, cv):
 
 def test_nested_of_other_losses(data):
     X, y = data
-    grid = [{"lam": [1e-3, 1e-2], "gamma": [0.3]}, {"loss": ["huber"], "threshold": [0.5]}]
+    grid = [{"lam": [1e-3, 1e-2], "gamma": [0.3]}, {"loss": [Huber(0.5)]}]
     search = KernelSearchCV(KernelRegressor(gamma=0.1), grid, cv=KFold(3))
     model = KernelStack(search, nested=True).fit(X, y)
     folds, found = [test for _, test in KFold(3).split(X)], np.empty_like(y)
@@ -145,7 +147,7 @@ def test_nested_of_other_losses(data):
 def test_predictions_are_the_weighted_sum_of_the_members(data, fit_intercept):
     X, y = data
     y = y + np.where(np.arange(y.size) % 9, 0.0, 20.0)
-    huber = {"kernel": ["laplacian"], "gamma": [0.05, 0.3], "loss": ["huber"], "threshold": ["mad"]}
+    huber = {"kernel": ["laplacian"], "gamma": [0.05, 0.3], "loss": ["huber"]}
     base = KernelRegressor(fit_intercept=fit_intercept)
     model = KernelStack(KernelSearchCV(base, [GRID, huber], cv=CV)).fit(X, y)
     params = model.search_.cv_results_["params"]
@@ -249,7 +251,7 @@ def test_in_cross_validation_of_scikit_learn(data):
 
 def test_candidates_without_exact_values_have_no_weight(data):
     X, y = data
-    grid = GRID | {"loss": ["huber"], "threshold": [0.5]}
+    grid = GRID | {"loss": [Huber(0.5)]}
     search = KernelSearchCV(KernelRegressor(), grid, cv=CV, method="limit").fit(X, y)
     exact = search.cv_results_["exact"]
     if exact.any():
@@ -271,7 +273,7 @@ def test_candidates_without_exact_values_have_no_weight(data):
         ),
         (KernelSearchCV(KernelRegressor(), {"loss": ["quantile"]}), ValueError, "not quantiles"),
         (
-            KernelSearchCV(KernelRegressor(approximation="nystrom", n_components=9), {}),
+            KernelSearchCV(KernelRegressor(approximation=Nystrom(9)), {}),
             ValueError,
             "approximation",
         ),
