@@ -61,7 +61,7 @@ def test_every_loss_is_tested():
 
 @pytest.mark.parametrize("weights", [np.ones(n), s], ids=["plain", "weighted"])
 @pytest.mark.parametrize("setting", SETTINGS, ids=repr)
-@pytest.mark.parametrize("model", regressors(), ids=lambda model: model.spec().loss.name)
+@pytest.mark.parametrize("model", list(regressors()), ids=lambda model: model.spec().loss.name)
 def test_regression_equals_retraining(model, setting, weights):
     model = clone(model).set_params(**setting).fit(X[:50], y[:50], sample_weight=weights[:50])
     model.add_rows(X[50:55], y[50:55], sample_weight=weights[50:55])
@@ -73,7 +73,7 @@ def test_regression_equals_retraining(model, setting, weights):
 
 
 @pytest.mark.parametrize("setting", [{}, {"multi_class": "ovo"}, {"class_weight": {"b": 3.0}}])
-@pytest.mark.parametrize("model", classifiers(), ids=lambda model: model.spec().loss.name)
+@pytest.mark.parametrize("model", list(classifiers()), ids=lambda model: model.spec().loss.name)
 def test_classification_equals_retraining(model, setting):
     model = clone(model).set_params(**setting).fit(X[:50], labels[:50], sample_weight=s[:50])
     model.add_rows(X[50:], labels[50:], sample_weight=s[50:]).remove_rows([1, 2])

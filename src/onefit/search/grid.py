@@ -41,6 +41,7 @@ CONVERSIONS = {
 
 __all__ = [
     "CandidateModel",
+    "Drawn",
     "Job",
     "PlannedSearch",
     "candidate_models",
@@ -88,6 +89,13 @@ class Job:
     kernel: Kernel
     models: tuple[CandidateModel, ...]
     tiled: bool = False
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A parameter grid whose candidates have been drawn and checked."""
+
+    candidates: list[dict[str, Any]]
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from onefit.search.continuous import apart, expand, listed
 from onefit.search.criterion import CriterionLike, get_criterion
 from onefit.search.grid import (
     CandidateModel,
+    Drawn,
     Job,
     PlannedSearch,
     candidate_models,
@@ -167,8 +168,11 @@ def set_up(
     The data are NumPy's; with a device the rows go there once, in the order of work. Of several
     ``devices``, of which ``device`` is the first, each worker moves them to its own.
     """
-    grid = listed(search.param_grid)
-    drawn = candidates(search.estimator, grid, search.n_iter, search.random_state)
+    if isinstance(search.param_grid, Drawn):
+        drawn = search.param_grid.candidates
+    else:
+        grid = listed(search.param_grid)
+        drawn = candidates(search.estimator, grid, search.n_iter, search.random_state)
     found, intervals = expand(_settled(drawn, search, X))
     # a race begins with the limit of every candidate
     chosen = Limit(keep_full=True) if racing(search.method) else make_method(search.method)
