@@ -9,6 +9,9 @@ import torch
 from _gpu import clocks, sample, timed
 from sklearn.model_selection import KFold
 
+from onefit.losses import Huber
+from onefit.stream import Nystrom
+
 CV = KFold(10, shuffle=True, random_state=0)
 
 
@@ -23,11 +26,10 @@ def _columns(n: int, seed: int = 0):
 def _machine(loss: str, components: int):
     from onefit import KernelClassifier, KernelRegressor
 
-    shared = {"approximation": "nystrom", "n_components": components, "gamma": 0.02, "loss": loss}
+    shared = {"approximation": Nystrom(components), "gamma": 0.02, "loss": loss}
     if loss == "squared":
         return KernelRegressor(**shared)
-    more = {"delta": 0.1} if loss == "smoothed_hinge" else {}
-    return KernelClassifier(**shared, **more)
+    return KernelClassifier(**shared)
 
 
 def _searched(loss: str, components: int, lams, X, y):
@@ -166,8 +168,8 @@ def criteria(flags) -> list[dict]:
 
         def run(rows, kind=kind, loss=loss, settings=settings, target=target):
             # the influence series expands around one loss, whose width has to be a number
-            width = {"threshold": 0.5} if loss == "huber" else {}
-            search = KernelSearchCV(kind(loss=loss, **width), grid, cv=CV, refit=False, **settings)
+            own = Huber(0.5) if loss == "huber" else loss
+            search = KernelSearchCV(kind(loss=own), grid, cv=CV, refit=False, **settings)
             return search.fit(rows, target)
 
         if not found:

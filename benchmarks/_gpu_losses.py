@@ -105,18 +105,31 @@ def losses(flags) -> list[dict]:
     """Every loss by method "exact" on the device and on the host, 3 lams x 10 folds."""
     from onefit.heldout import Exact
     from onefit.kernels import Gaussian
-    from onefit.losses import LOSSES
+    from onefit.losses import (
+        LOSSES,
+        EpsilonInsensitive,
+        EpsilonQuadratic,
+        Expectile,
+        Huber,
+        Quantile,
+    )
 
     n = 300 if flags.quick else 2000
     X, target = sample(n)
     there, folds, kernel = torch.tensor(X, device=flags.device), folds_of(n), Gaussian(0.1)
     lams, found = np.logspace(-4, -2, 3), []
-    values = {"threshold": 0.3, "epsilon": 0.1, "delta": 0.1, "level": 0.8}
-    for name, (kind, names) in LOSSES.items():
+    given = (
+        Huber(0.3),
+        EpsilonInsensitive(epsilon=0.1, delta=0.1),
+        EpsilonQuadratic(0.1),
+        Quantile(0.8, delta=0.1),
+        Expectile(0.8),
+    )
+    losses = {name: kind() for name, kind in LOSSES.items()} | {one.name: one for one in given}
+    for name, loss in losses.items():
         if time.perf_counter() - flags.start > flags.budget:
             found.append({"loss": name, "seconds": "not begun: time is up"})
             continue
-        loss = kind(*(values[one] for one in names))
         y = np.sign(target) if loss.task == "classification" else target
 
         def on_device(y=y, loss=loss):

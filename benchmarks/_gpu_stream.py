@@ -11,6 +11,8 @@ import numpy as np
 import torch
 from _gpu import timed
 
+from onefit.stream import Nystrom
+
 FOLDS, COLUMNS, GAMMA = 5, 20, 0.02
 LAMS = np.logspace(-6, 0, 20)
 #: rows of a block of a Dask collection
@@ -43,7 +45,7 @@ def searched(source, features: int, loss: str = "squared", criterion: str = "cv"
     from onefit.stream import HashKFold
 
     kind = KernelClassifier if loss == "log" else KernelRegressor
-    machine = kind(loss=loss, approximation="nystrom", n_components=features, gamma=GAMMA)
+    machine = kind(loss=loss, approximation=Nystrom(features), gamma=GAMMA)
     search = KernelSearchCV(machine, {"lam": lams}, cv=HashKFold(FOLDS), criterion=criterion)
     return search.fit(source)
 

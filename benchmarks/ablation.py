@@ -20,6 +20,8 @@ import numpy as np
 from _data import data_folder, friedman, load
 from _harness import Contestant, Outcome, Row
 
+from onefit.losses import Huber
+
 BASE = "as it is"
 
 
@@ -134,7 +136,7 @@ def classes_search(task: Row):
     costs = 2.0 ** np.linspace(-3.0, 11.0, 15)
     gammas = 2.0 ** np.linspace(-8.0, 3.0, task["gammas"])
     grid = {"gamma": gammas, "lam": 1.0 / (1.8 * len(y) * costs)}
-    machine = KernelClassifier(loss=task["loss"], **task["options"])
+    machine = KernelClassifier(loss=task["loss"])
     return KernelSearchCV(machine, grid, cv=10, method=task["method"], refit=False), X, y
 
 
@@ -145,7 +147,7 @@ def huber_search(task: Row):
     rows = np.random.default_rng(0).permutation(len(y))[: task["n"]]
     X, y = X[rows], (y[rows] - y[rows].mean()) / y[rows].std()
     grid = {"gamma": 2.0 ** np.linspace(-4.0, 6.0, task["gammas"]), "lam": np.logspace(-7, 0, 15)}
-    machine = KernelRegressor(loss="huber", threshold=0.5)
+    machine = KernelRegressor(loss=Huber(0.5))
     return KernelSearchCV(machine, grid, cv=10, method=task["method"], refit=False), X, y
 
 
@@ -163,10 +165,10 @@ def build(task: Row, name: str):
 
 
 def searches(flags) -> dict[str, Row]:
-    def classes(name: str, method: str, loss: str, **options: float) -> Row:
+    def classes(name: str, method: str, loss: str) -> Row:
         return {
             "set": name, "data": str(data_folder(flags.data)), "method": method, "loss": loss,
-            "options": options, "n": flags.rows, "gammas": flags.gammas,
+            "n": flags.rows, "gammas": flags.gammas,
         }  # fmt: skip
 
     tasks = {
@@ -179,7 +181,7 @@ def searches(flags) -> dict[str, Row]:
     for name in ("german.numer", "a2a"):
         for method in ("limit", "exact"):
             key = f"{name}, smoothed hinge, {method}"
-            tasks[key] = classes(name, method, "smoothed_hinge", delta=0.1)
+            tasks[key] = classes(name, method, "smoothed_hinge")
     tasks["german.numer, log, exact"] = classes("german.numer", "exact", "log")
     return {key: task for key, task in tasks.items() if re.search(flags.search, key)}
 

@@ -12,9 +12,11 @@ import numpy as np
 from _data import friedman, friedman_classes
 from _harness import Row
 
+from onefit.losses import EpsilonQuadratic, Huber, SmoothedHinge
+
 REGRESSION = ("squared", "huber", "epsilon_quadratic", "logistic")
 LOSSES = (*REGRESSION, "squared_hinge", "smoothed_hinge", "log")
-PARAMETERS = {"huber": {"threshold": 0.3}, "epsilon_quadratic": {"epsilon": 0.1}}
+PARAMETERS = {"huber": Huber(0.3), "epsilon_quadratic": EpsilonQuadratic(0.1)}
 ORDERS = (1, 2, 3, 5, 8)
 WAYS = (*(f"order {r}" for r in ORDERS), "tail", "limit", "exact")
 SMOOTH = ("logistic", "log")
@@ -29,9 +31,9 @@ def estimator(loss: str, lam: float, delta: float):
     from onefit import KernelClassifier, KernelRegressor
 
     if loss in REGRESSION:
-        options = PARAMETERS.get(loss, {})
-        return KernelRegressor(loss=loss, gamma=GAMMA, lam=lam, **options)
-    return KernelClassifier(loss=loss, gamma=GAMMA, lam=lam, delta=delta)
+        return KernelRegressor(loss=PARAMETERS.get(loss, loss), gamma=GAMMA, lam=lam)
+    own = SmoothedHinge(delta) if loss == "smoothed_hinge" else loss
+    return KernelClassifier(loss=own, gamma=GAMMA, lam=lam)
 
 
 def heldout(model, X, y, cv, way: str) -> np.ndarray:
@@ -43,7 +45,7 @@ def heldout(model, X, y, cv, way: str) -> np.ndarray:
     if way.startswith("order"):
         method = Influence(order=int(way.split()[1]))
     elif way == "tail":
-        method = Influence(order=tail_order(model.loss), tail=True)
+        method = Influence(order=tail_order(model.spec().loss.name), tail=True)
     return np.ravel(heldout_predict(model, X, y, cv=cv, method=method).predictions)
 
 

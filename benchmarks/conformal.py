@@ -26,6 +26,8 @@ import numpy as np
 from _harness import Row
 from threadpoolctl import threadpool_limits
 
+from onefit.losses import Quantile
+
 NEW, ALPHA, PENALTY = 500, 0.1, 1.0
 LAWS = {
     "friedman": "Friedman's function of 5 inputs, normal noise",
@@ -80,7 +82,7 @@ CONTESTANTS = {
     "cv+ local": ours("cv+", "local"),
     "jackknife+ local": ours("jackknife+", "local"),
     "full local": ours("full", "local"),
-    "quantiles": ours("cv+", loss="quantile", level=[0.05, 0.95], fit_intercept=True, lam=0.3),
+    "quantiles": ours("cv+", loss=Quantile([0.05, 0.95]), fit_intercept=True, lam=0.3),
 }
 
 

@@ -23,6 +23,8 @@ import numpy as np
 from _data import data_folder, forest, load
 from _harness import Contestant, Row
 
+from onefit.stream import Fourier, Nystrom
+
 LAMS = np.geomspace(1e-8, 1e0, 20)
 FOLDS = 10
 
@@ -44,7 +46,7 @@ def build_bare(task: Row):
 
     def run() -> Row:
         start, s = time.process_time(), np.ones(len(y))
-        rows = get_approximation("nystrom", task["m"]).expand(Gaussian(0.02), X, s)
+        rows = get_approximation(Nystrom(task["m"])).expand(Gaussian(0.02), X, s)
         m = rows.features.size
         G, r, room = np.zeros((m, m), order="F"), np.zeros((m, 1)), np.empty((rows.size, m))
         for first in range(0, len(y), rows.size):
@@ -63,7 +65,7 @@ def build_search(task: Row):
     from onefit import KernelRegressor, KernelSearchCV
 
     X, y = rows_of(task["n"])
-    machine = KernelRegressor(approximation="nystrom", n_components=task["m"], gamma=0.02)
+    machine = KernelRegressor(approximation=Nystrom(task["m"]), gamma=0.02)
     search = KernelSearchCV(
         machine, {"lam": LAMS}, cv=KFold(FOLDS, shuffle=True, random_state=0), refit=False,
         scoring="neg_mean_squared_error",
@@ -190,15 +192,15 @@ def accuracy(flags) -> tuple[str, list[Row]]:
         rows.append(first | {"seconds": seconds})
         print(harness.table(rows[-1:]), flush=True)
         for m in (50, 100, 200, 500, 1000, 2000)[: 2 if flags.quick else None]:
-            for approximation in ("nystrom", "fourier"):
-                machine = kind(approximation=approximation, n_components=m)
+            for approximation in (Nystrom(m), Fourier(m)):
+                machine = kind(approximation=approximation)
                 start = time.perf_counter()
                 score = find(machine).fit(X, y).cv_results_["mean_test_score"]
                 rows.append(
                     {
                         "set": name,
                         "n": n,
-                        "features": approximation,
+                        "features": type(approximation).__name__.lower(),
                         "m": m,
                         "best score": float(score.max()),
                         "error of the best score": float(abs(score.max() - whole[score.argmax()])),

@@ -31,6 +31,8 @@ import _harness as harness
 import numpy as np
 from _harness import Row
 
+from onefit.losses import EpsilonInsensitive, Huber, Quantile, SmoothedHinge
+
 DELTAS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 CS, GAMMAS = (1.0, 10.0, 100.0), (0.1, 0.5)
 FALLS = (3.0, 10.0, 30.0, 100.0)
@@ -69,21 +71,21 @@ def cases() -> list[Case]:
     common = {"scaling": "total"}
 
     def svr(delta: float, C: float) -> Any:
-        loss = {"loss": "epsilon_insensitive", "epsilon": EPSILON, "delta": delta}
+        loss = {"loss": EpsilonInsensitive(epsilon=EPSILON, delta=delta)}
         return KernelRegressor(lam=0.5 / C, **loss, **common)
 
     def quantile(level: float) -> Callable[[float, float], Any]:
         def make(delta: float, C: float) -> Any:
-            loss = {"loss": "quantile", "level": level, "delta": delta}
+            loss = {"loss": Quantile(level, delta=delta)}
             return KernelRegressor(lam=0.5 / C, **loss, **common)
 
         return make
 
     def huber(delta: float, C: float) -> Any:
-        return KernelRegressor(loss="huber", threshold=delta, lam=delta / C, **common)
+        return KernelRegressor(loss=Huber(delta), lam=delta / C, **common)
 
     def hinge(delta: float, C: float) -> Any:
-        return KernelClassifier(loss="smoothed_hinge", delta=delta, lam=0.5 / C, **common)
+        return KernelClassifier(loss=SmoothedHinge(delta), lam=0.5 / C, **common)
 
     def wide(delta: float, C: float) -> float:
         return delta / C

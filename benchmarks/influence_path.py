@@ -14,9 +14,11 @@ import numpy as np
 from _data import friedman, friedman_classes
 from _harness import Contestant, Outcome, Row
 
+from onefit.losses import EpsilonQuadratic, Huber, SmoothedHinge
+
 REGRESSION = ("huber", "epsilon_quadratic")
 LOSSES = (*REGRESSION, "squared_hinge", "smoothed_hinge")
-PARAMETERS = {"huber": {"threshold": 0.3}, "epsilon_quadratic": {"epsilon": 0.1}}
+PARAMETERS = {"huber": Huber(0.3), "epsilon_quadratic": EpsilonQuadratic(0.1)}
 GAMMA = 0.3
 PATH = "(a) full-sample path"
 LIMIT, EXACT, REFIT = "(b) limit", "(c) exact", "(d) refit"
@@ -30,8 +32,9 @@ def estimator(loss: str, delta: float):
     from onefit import KernelClassifier, KernelRegressor
 
     if loss in REGRESSION:
-        return KernelRegressor(loss=loss, gamma=GAMMA, **PARAMETERS[loss])
-    return KernelClassifier(loss=loss, gamma=GAMMA, delta=delta)
+        return KernelRegressor(loss=PARAMETERS[loss], gamma=GAMMA)
+    own = SmoothedHinge(delta) if loss == "smoothed_hinge" else loss
+    return KernelClassifier(loss=own, gamma=GAMMA)
 
 
 def full_path(model, X, y, lams) -> list[np.ndarray]:

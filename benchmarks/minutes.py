@@ -62,7 +62,7 @@ def measured(path: Path, minutes: float) -> Row:
         "allowed s": 60.0 * minutes,
         "seconds": seconds,
         "of the time": seconds / (60.0 * minutes),
-        "features": "whole kernel" if fallback is None else fallback["components"],
+        "features": "whole kernel" if fallback is None else fallback["n_components"],
         "loss": found["best"]["params"].get("loss", "squared"),
         "left out": "; ".join(left_out),
     }

@@ -70,7 +70,7 @@ def one(function: str, law: str, n: int, seed: int) -> tuple[bool, bool, float, 
     Z_test = found.pipeline_.named_steps["prepare"].transform(X_test)
     machines = (found.search_, squared)
     errors = [float(np.sqrt(np.mean((s.predict(Z_test) - f_test) ** 2))) for s in machines]
-    return bool(first), found.best_estimator_.loss == "huber", errors[0], errors[1]
+    return bool(first), found.best_params_.get("loss") == "huber", errors[0], errors[1]
 
 
 def row(function: str, law: str, n: int, sets: int) -> Row:

@@ -15,6 +15,8 @@ import numpy as np
 from _data import data_folder, load
 from _harness import Row
 
+from onefit.stream import Nystrom
+
 FOLDS = 10
 
 
@@ -28,15 +30,17 @@ def scores(X, y, fresh, gamma: float, lam: float, m: int) -> tuple[float, float,
     def r2(target, u) -> float:
         return float(1.0 - np.square(target - u).mean() / y.var())
 
-    machine = KernelRegressor(approximation="nystrom", gamma=gamma, lam=lam, n_components=m)
+    machine = KernelRegressor(approximation=Nystrom(m), gamma=gamma, lam=lam)
     cv = KFold(FOLDS, shuffle=True, random_state=0)
     found = []
     for keep in (True, False):
-        held = heldout_predict(clone(machine).set_params(keep_landmarks=keep), X, y, cv=cv)
+        held = heldout_predict(
+            clone(machine).set_params(approximation__keep_landmarks=keep), X, y, cv=cv
+        )
         found.append(r2(y, held.predictions))
     X_new, y_new = fresh
     # as many landmarks as a fold's machine has
-    fewer = clone(machine).set_params(n_components=max(1, m - m // FOLDS))
+    fewer = clone(machine).set_params(approximation=Nystrom(max(1, m - m // FOLDS)))
     parts = [fewer.fit(X[train], y[train]).predict(X_new) for train, _ in cv.split(X)]
     found.append(float(np.mean([r2(y_new, u) for u in parts])))
     return found[0], found[1], found[2]

@@ -23,6 +23,8 @@ import numpy as np
 from _data import data_folder, load
 from _harness import Row
 
+from onefit.losses import Quantile
+
 LEVELS = (0.1, 0.5, 0.9)
 GAMMAS = 2.0 ** np.linspace(-7, 1, 5)
 LANDMARKS = 100
@@ -36,7 +38,7 @@ NARROW = 0.01
 def onefit_quantiles(X, y, folds, delta="mad"):
     from onefit import KernelRegressor, KernelSearchCV
 
-    machine = KernelRegressor(loss="quantile", level=LEVELS, delta=delta)
+    machine = KernelRegressor(loss=Quantile(LEVELS, delta=delta))
     grid = {"gamma": GAMMAS, "lam": np.logspace(-5, -1, 9)}
     return KernelSearchCV(machine, grid, cv=folds).fit(X, y)
 

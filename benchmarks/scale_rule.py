@@ -23,6 +23,8 @@ import numpy as np
 from _harness import Row
 from sklearn.exceptions import ConvergenceWarning
 
+from onefit.losses import Huber, Quantile
+
 FUNCTIONS = ("friedman", "sine")
 #: R2 of the true function, and the laws of the noise
 SHARES, LAWS = (0.5, 0.9, 0.99), ("normal", "t3", "outliers 10 %")
@@ -67,22 +69,22 @@ def spread(y: np.ndarray) -> float:
     return 1.4826 * float(np.median(np.abs(y - np.median(y))))
 
 
-def search(X, y, **loss):
+def search(X, y, loss):
     from onefit import KernelRegressor, KernelSearchCV
 
-    scoring = None if loss["loss"] == "quantile" else "neg_mean_absolute_error"
+    scoring = None if isinstance(loss, Quantile) else "neg_mean_absolute_error"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return KernelSearchCV(KernelRegressor(**loss), GRID, cv=5, scoring=scoring).fit(X, y)
+        return KernelSearchCV(KernelRegressor(loss), GRID, cv=5, scoring=scoring).fit(X, y)
 
 
 def huber(function: str, share: float, law: str, seed: int) -> dict[str, float]:
     """Distance to the function, by threshold."""
     X, y, X_test, _, f = sample(function, share, law, seed)
-    squared = search(X, y, loss="squared")
+    squared = search(X, y, "squared")
     thresholds = {f"{c:g}": c * spread(y) for c in THRESHOLDS}
     thresholds["residuals"] = 1.345 * spread(y - squared.heldout_.predictions)
-    fits = {name: search(X, y, loss="huber", threshold=t) for name, t in thresholds.items()}
+    fits = {name: search(X, y, Huber(t)) for name, t in thresholds.items()}
     fits["squared"] = squared
     return {name: float(np.sqrt(np.mean((s.predict(X_test) - f) ** 2))) for name, s in fits.items()}
 
@@ -96,7 +98,7 @@ def quantile(
     X, y, X_test, y_test, _ = sample(function, share, law, seed)
     found = {}
     for c in WIDTHS:
-        one = search(X, y, loss="quantile", level=LEVELS, delta=c * spread(y))
+        one = search(X, y, Quantile(LEVELS, delta=c * spread(y)))
         u = one.predict(X_test)
         below = np.abs((y_test[:, None] <= u).mean(axis=0) - LEVELS).max()
         steps = one.best_estimator_.n_iter_

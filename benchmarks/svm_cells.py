@@ -18,6 +18,8 @@ from _data import forest
 from _harness import Contestant, Row
 from _peers import liquidsvm_import
 
+from onefit.stream import Nystrom
+
 ROWS, TEST, CELL = 50_000, 20_000, 2000
 
 
@@ -35,9 +37,7 @@ def build_onefit(task: Row, loss: str, features: int):
 
     X, y, X_test, y_test = parts(task)
     d = X.shape[1]
-    machine = KernelClassifier(
-        loss=loss, approximation="nystrom", n_components=features, random_state=0
-    )
+    machine = KernelClassifier(loss=loss, approximation=Nystrom(features), random_state=0)
     grid = {"gamma": np.geomspace(0.03, 3.0, 5) / d, "lam": np.geomspace(1e-7, 1e-2, 10)}
 
     def run() -> Row:

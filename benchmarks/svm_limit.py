@@ -15,6 +15,8 @@ import numpy as np
 from _data import data_folder, load
 from _harness import Row
 
+from onefit.losses import SmoothedHinge
+
 DELTAS = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 0.001)
 SETS = ("heart", "german.numer")
 
@@ -43,7 +45,7 @@ def rows_of(name: str, X, y, flags) -> list[Row]:
         svc = svc_values(X, y, folds, gamma, lam)
         row: Row = {"set": name, "lam": lam, "SVC error": float(np.mean((svc > 0) != (y > 0)))}
         for delta in DELTAS:
-            model = KernelClassifier("smoothed_hinge", gamma=gamma, lam=lam, delta=delta)
+            model = KernelClassifier(SmoothedHinge(delta), gamma=gamma, lam=lam)
             held = heldout_predict(model, X, y, cv=folds, method="exact")
             u = held.predictions
             assert held.exact.all(), (name, lam, delta)

@@ -17,6 +17,8 @@ from _data import data_folder, load
 from _harness import Contestant, Outcome, Row
 from _peers import liquidsvm_search, thundersvm_one_gamma
 
+from onefit.losses import SmoothedHinge
+
 WORKERS = 2
 METHODS = ("limit", "exact", "race")
 LIQUID_NAME = "liquidSVM"
@@ -33,7 +35,7 @@ def onefit_search(
     from onefit import KernelClassifier, KernelSearchCV
 
     return KernelSearchCV(
-        KernelClassifier(loss="smoothed_hinge", delta=delta, fit_intercept=intercept),
+        KernelClassifier(loss=SmoothedHinge(delta), fit_intercept=intercept),
         {"gamma": gammas, "lam": lams},
         cv=folds,
         scoring="accuracy",

@@ -15,6 +15,8 @@ import numpy as np
 from _data import data_folder, load
 from _harness import Contestant, Outcome, Row
 
+from onefit.losses import EpsilonInsensitive
+
 WORKERS = 2
 DELTAS = (0.1, 0.03)
 SVR_NAME = "scikit-learn GridSearchCV(SVR)"
@@ -33,7 +35,7 @@ def onefit_search(X, y, gammas, Cs, folds, epsilon: float, delta: float):
     from onefit import KernelRegressor, KernelSearchCV
 
     machine = KernelRegressor(
-        loss="epsilon_insensitive", epsilon=epsilon, delta=delta, scaling="total"
+        loss=EpsilonInsensitive(epsilon=epsilon, delta=delta), scaling="total"
     )
     grid = {"gamma": gammas, "lam": 1 / (2 * Cs)}
     search = KernelSearchCV(machine, grid, cv=folds, scoring=SCORE, n_jobs=WORKERS, refit=False)

@@ -20,6 +20,9 @@ from pathlib import Path
 import _harness as harness
 import numpy as np
 
+from onefit.losses import Huber
+from onefit.stream import Nystrom
+
 THREADS = (1, 2, 4)
 SIZES = (200, 1500)
 WORK = ("squared", "huber", "hinge", "nystrom", "search", "huber search")
@@ -49,8 +52,8 @@ def work(name: str, n: int):
         return search.predict(X_new), repr(search.best_params_)
     options = {
         "squared": {},
-        "huber": {"loss": "huber", "threshold": 0.3},
-        "nystrom": {"approximation": "nystrom", "n_components": 100},
+        "huber": {"loss": Huber(0.3)},
+        "nystrom": {"approximation": Nystrom(100)},
     }[name]
     return KernelRegressor(gamma=0.1, lam=1e-3, **options).fit(X, y).predict(X_new), ""
 

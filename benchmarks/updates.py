@@ -22,6 +22,8 @@ import numpy as np
 from _harness import Row
 from threadpoolctl import threadpool_limits
 
+from onefit.losses import Huber, Quantile, SmoothedHinge
+
 SIZES, CHANGES = (500, 1000, 2000), (1, 10)
 KERNEL = {"gamma": 0.1, "lam": 1e-3}
 
@@ -32,9 +34,9 @@ def models() -> dict[str, Any]:
     return {
         "squared": KernelRegressor(**KERNEL),
         "squared, scaling=total": KernelRegressor(gamma=0.1, lam=1.0, scaling="total"),
-        "huber": KernelRegressor("huber", threshold=0.5, **KERNEL),
-        "quantile": KernelRegressor("quantile", level=0.9, delta=0.1, **KERNEL),
-        "smoothed_hinge": KernelClassifier("smoothed_hinge", delta=0.1, **KERNEL),
+        "huber": KernelRegressor(Huber(0.5), **KERNEL),
+        "quantile": KernelRegressor(Quantile(0.9, delta=0.1), **KERNEL),
+        "smoothed_hinge": KernelClassifier(SmoothedHinge(0.1), **KERNEL),
         "log": KernelClassifier("log", **KERNEL),
     }
 

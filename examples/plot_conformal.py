@@ -16,6 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from onefit import KernelRegressor, predict_interval
+from onefit.losses import Quantile
 
 random = np.random.default_rng(0)
 
@@ -35,7 +36,7 @@ grid = np.linspace(0, 6, 241)[:, None]
 # Intervals
 # ---------
 ridge = KernelRegressor(gamma=2.0, lam=1e-3)
-quantiles = KernelRegressor(loss="quantile", level=[0.05, 0.5, 0.95], gamma=2.0, lam=1e-4)
+quantiles = KernelRegressor(loss=Quantile([0.05, 0.5, 0.95]), gamma=2.0, lam=1e-4)
 KINDS = {
     "CV+": (ridge, {}),
     "CV+, local widths": (ridge, {"width": "local"}),

@@ -15,6 +15,7 @@ from time import perf_counter
 import numpy as np
 
 from onefit import KernelRegressor
+from onefit.losses import Quantile
 
 random = np.random.default_rng(0)
 WINDOW, DAILY, DAYS = 2000, 10, 10
@@ -26,7 +27,7 @@ y = np.sin(2 * X[:, 0] + shift) + 0.5 * X[:, 1] + 0.1 * random.normal(size=n)
 # %%
 # Update, and retrain for comparison
 # ----------------------------------
-settings = {"loss": "quantile", "level": 0.9, "delta": 0.1, "gamma": 0.5, "lam": 1e-3}
+settings = {"loss": Quantile(0.9, delta=0.1), "gamma": 0.5, "lam": 1e-3}
 model = KernelRegressor(**settings).fit(X[:WINDOW], y[:WINDOW])
 updating = retraining = largest = 0.0
 for day in range(DAYS):

@@ -80,16 +80,16 @@ KERNELS = [
 #: constructor arguments of the estimators, every loss by its name
 REGRESSORS = [
     {"loss": "squared"},
-    {"loss": "huber", "threshold": 0.3},
-    {"loss": "epsilon_quadratic", "epsilon": 0.2},
-    {"loss": "epsilon_insensitive", "epsilon": 0.2, "delta": 0.1},
-    {"loss": "quantile", "level": 0.7, "delta": 0.2},
-    {"loss": "expectile", "level": 0.8},
+    {"loss": Huber(0.3)},
+    {"loss": EpsilonQuadratic(0.2)},
+    {"loss": EpsilonInsensitive(epsilon=0.2, delta=0.1)},
+    {"loss": Quantile(0.7, delta=0.2)},
+    {"loss": Expectile(0.8)},
     {"loss": "logistic"},
 ]
 CLASSIFIERS = [
     {"loss": "squared"},
-    {"loss": "smoothed_hinge", "delta": 0.1},
+    {"loss": SmoothedHinge(0.1)},
     {"loss": "squared_hinge"},
     {"loss": "log"},
 ]

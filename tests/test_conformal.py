@@ -9,6 +9,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import KFold, LeaveOneGroupOut, LeaveOneOut, TimeSeriesSplit
 
 from onefit import KernelRegressor, KernelSearchCV, predict_interval
+from onefit.losses import Expectile, Huber, Quantile
 
 random = np.random.default_rng(0)
 n = 24
@@ -128,7 +129,7 @@ def by_refits(model, splits, alpha, weights, unit, forward=False):
 
 @pytest.mark.parametrize("weights", [np.ones(n), s], ids=["plain", "weighted"])
 @pytest.mark.parametrize("setting", SETTINGS, ids=repr)
-@pytest.mark.parametrize("loss", [{}, {"loss": "huber", "threshold": 0.3}], ids=repr)
+@pytest.mark.parametrize("loss", [{}, {"loss": Huber(0.3)}], ids=repr)
 def test_local_widths_against_refits(loss, setting, weights):
     model = KernelRegressor(gamma=GAMMA, **setting, **loss)
     cv = KFold(5, shuffle=True, random_state=1)
@@ -163,9 +164,12 @@ def test_intervals_are_wider_where_rows_are_few():
         assert size[1] > 1.5 * size[0]
 
 
-@pytest.mark.parametrize("loss", ["quantile", "expectile"])
+LEVELS = [0.2, 0.5, 0.8]
+
+
+@pytest.mark.parametrize("loss", [Quantile(LEVELS, delta=0.05), Expectile(LEVELS)])
 def test_conformalised_quantiles_against_refits(loss):
-    model = KernelRegressor(loss, gamma=GAMMA, lam=1e-2, level=[0.2, 0.5, 0.8], delta=0.05)
+    model = KernelRegressor(loss, gamma=GAMMA, lam=1e-2)
     cv = KFold(4, shuffle=True, random_state=0)
     found = predict_interval(model, X, y, X_new, 0.2, cv=cv)
     low, high = [], []
@@ -200,7 +204,7 @@ def test_full_sets_cover_new_targets():
         ({}, {"method": "full", "groups": groups}, "groups contradict"),
         ({"kernel": "precomputed"}, {"width": "local"}, "precomputed"),
         ({"approximation": "nystrom"}, {"width": "local"}, "approximations"),
-        ({"loss": "quantile", "level": [0.1, 0.9]}, {"width": "local"}, "several levels"),
+        ({"loss": Quantile([0.1, 0.9])}, {"width": "local"}, "several levels"),
         ({}, {"width": "wide"}, "width"),
         ({}, {"method": "full", "alpha": 0.01}, "alpha"),
     ],

@@ -21,8 +21,10 @@ from onefit.criteria.stability import smoothed_stability
 from onefit.gram import DeviceGram
 from onefit.kernels import Gaussian
 from onefit.linalg import is_elsewhere, to_host
+from onefit.losses import Huber
 from onefit.search import Interval
 from onefit.search_gradient import KernelGradientSearchCV
+from onefit.stream import Fourier, Nystrom
 
 N = 32
 GRID = {"gamma": [0.2, 0.6], "lam": [1e-3, 1e-1]}
@@ -44,8 +46,8 @@ def bring(name):
 def searched(name, loss, fit_intercept=True, **settings):
     kind = KernelRegressor if loss in ("squared", "huber") else KernelClassifier
     criterion = InfluenceLoo(order=2) if (name, loss) == ("influence_loo", "log") else name
-    width = {"threshold": 0.5} if loss == "huber" else {}  # the influence series needs a number
-    machine = kind(loss=loss, fit_intercept=fit_intercept, **width)
+    own = Huber(0.5) if loss == "huber" else loss  # the influence series needs a number
+    machine = kind(loss=own, fit_intercept=fit_intercept)
     scoring = "neg_mean_squared_error" if kind is KernelRegressor else None
     return KernelSearchCV(
         machine, GRID, cv=3, scoring=scoring, criterion=criterion, refit=False, **settings
@@ -75,10 +77,10 @@ def test_every_criterion_is_that_of_numpy(case, library, fit_intercept):
 
 
 @pytest.mark.parametrize("name", [one for one in CRITERIA if one not in HINGES])
-@pytest.mark.parametrize("approximation", ["nystrom", "fourier"])
+@pytest.mark.parametrize("approximation", [Nystrom(14), Fourier(14)])
 def test_criteria_of_features(name, approximation):
     X, y, s = data()
-    machine = KernelRegressor(approximation=approximation, n_components=14)
+    machine = KernelRegressor(approximation=approximation)
     search = clone(searched(name, "squared")).set_params(estimator=machine)
     there = bring("torch")
     if name not in ("cv", "loo", "cv_hat", "gcv", "influence_loo"):

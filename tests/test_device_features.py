@@ -42,26 +42,26 @@ def there(request):
 
 
 FORMS = [
-    # features, kernel, landmarks that stay, intercept, scaling, weights, splitter
-    (Nystrom(), Gaussian(0.5), False, True, "mean", "ones", KFold(4, shuffle=True, random_state=0)),
-    (Fourier(), Laplace(0.4), False, False, "total", "random", KFold(3)),
-    (Nystrom("pivoted"), Polynomial(0.3, 1.0, 2), False, True, "total", "some zero", KFold(4)),
+    # features, kernel, intercept, scaling, weights, splitter
+    (Nystrom(SIZE), Gaussian(0.5), True, "mean", "ones", KFold(4, shuffle=True, random_state=0)),
+    (Fourier(SIZE), Laplace(0.4), False, "total", "random", KFold(3)),
+    (Nystrom(SIZE, "pivoted"), Polynomial(0.3, 1.0, 2), True, "total", "some zero", KFold(4)),
     (
-        Nystrom(), Gaussian(0.2), True, False, "mean", "random",
+        Nystrom(SIZE, keep_landmarks=True), Gaussian(0.2), False, "mean", "random",
         ShuffleSplit(3, test_size=0.4, random_state=0),
     ),
 ]  # fmt: skip
 
 
 def make(loss, task, form, bring=None):
-    kind, kernel, keep, fit_intercept, scaling, weights, cv = form
+    kind, kernel, fit_intercept, scaling, weights, cv = form
     X, y = sample(task, N)
     X[5] = X[6]  # a landmark that another one explains, perhaps
     s = np.ones(N) if weights == "ones" else np.random.default_rng(1).uniform(0.5, 2.0, size=N)
     if weights == "some zero":
         s[[4, 30]] = 0.0
     rows = X if bring is None else bring(X)
-    K = get_approximation(kind, SIZE, keep).expand(kernel, rows, s)
+    K = get_approximation(kind).expand(kernel, rows, s)
     folds = Folds.draw(cv, X, None, None, classifier=False)
     y = y.astype(np.float64)[:, None]
     return Problem(K, y, s, loss, fit_intercept, scaling, definite=True), folds
@@ -149,7 +149,8 @@ ESTIMATORS = [(KernelRegressor, one) for one in REGRESSORS] + [
 )
 def test_estimators_stay_where_the_data_are(kind, params, name, library):
     X, y = sample("regression" if kind is KernelRegressor else "classification", N)
-    machine = kind(gamma=0.5, lam=1e-2, approximation=name, n_components=SIZE, **params)
+    kinds = {"nystrom": Nystrom, "fourier": Fourier}
+    machine = kind(gamma=0.5, lam=1e-2, approximation=kinds[name](SIZE), **params)
     answer = "predict" if kind is KernelRegressor else "decision_function"
     wanted = getattr(machine.fit(X, y), answer)(X)
     weights, there = machine.coef_, bring(library)
@@ -163,7 +164,7 @@ def test_estimators_stay_where_the_data_are(kind, params, name, library):
 
 def test_single_precision_has_features_in_double(there):
     X, y = (one.astype(np.float32) for one in sample("regression", N))
-    machine = KernelRegressor(approximation="nystrom", n_components=SIZE, lam=1e-2)
+    machine = KernelRegressor(approximation=Nystrom(SIZE), lam=1e-2)
     wanted = machine.fit(X, y).predict(X)
     found = machine.fit(there(X), there(y)).predict(there(X))
     assert linalg.to_host(found).dtype == np.float32
@@ -178,7 +179,7 @@ def test_a_search_on_a_named_device_comes_home(loss):
     )  # fmt: skip
     X, y = sample(task, N)
     grid = {"gamma": [0.2, 0.6], "lam": [1e-3, 1e-1]}
-    machine = kind(loss=loss, approximation="nystrom", n_components=SIZE)
+    machine = kind(loss=loss, approximation=Nystrom(SIZE))
     scoring = "neg_mean_squared_error" if loss == "squared" else None
     wanted = KernelSearchCV(machine, grid, cv=3, scoring=scoring).fit(X, y)
     search = KernelSearchCV(machine, grid, cv=3, scoring=scoring)
@@ -204,7 +205,7 @@ def test_a_search_on_a_named_device_comes_home(loss):
 def test_what_needs_the_whole_matrix_is_refused_by_name():
     there = bring("torch")
     X, y = sample("regression", N)
-    machine = KernelRegressor(approximation="nystrom", n_components=SIZE)
+    machine = KernelRegressor(approximation=Nystrom(SIZE))
     with pytest.raises(ValueError, match="method='race' works on the whole kernel matrix"):
         KernelSearchCV(machine, {"lam": [1e-2]}, method="race").fit(there(X), y)
     with pytest.raises(ValueError, match="'eigen' works on the whole kernel matrix"):

@@ -116,7 +116,7 @@ def test_searches_by_gradient_and_over_intervals(grid):
 @pytest.mark.parametrize("method", ["auto", "limit", "race", "refit", "iterative"])
 def test_searches_of_a_support_vector_machine(method):
     X, y = data("classification")
-    machine = KernelClassifier(loss="smoothed_hinge", delta=0.1)
+    machine = KernelClassifier(loss=SmoothedHinge(0.1))
     wanted = KernelSearchCV(machine, GRID, cv=4, method=method).fit(X, y)
     with config_context(device="torch:cpu"):
         found = KernelSearchCV(machine, GRID, cv=4, method=method).fit(X, y)

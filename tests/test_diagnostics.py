@@ -11,7 +11,7 @@ from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, heldout_pr
 from onefit.diagnostics import asymptotic_variance, cv_loo_stability, influence
 from onefit.folds import leave_one_out
 from onefit.heldout import Influence
-from onefit.losses import MissingDerivativeError
+from onefit.losses import EpsilonInsensitive, Huber, MissingDerivativeError, get_loss
 
 N = 16
 LAM = 0.05
@@ -109,7 +109,7 @@ def test_jmlr_equation_8():
 def test_precomputed_kernels():
     X, y = sample("regression", n=N)
     at = sample("regression", n=6, seed=5)[0]
-    model = KernelRegressor(loss="huber", threshold=0.3, gamma=0.5, lam=LAM)
+    model = KernelRegressor(loss=Huber(0.3), gamma=0.5, lam=LAM)
     kernel = clone(model).fit(X, y).kernel_
     plain = clone(model).set_params(kernel="precomputed", gamma="scale")
     np.testing.assert_allclose(
@@ -124,7 +124,7 @@ def test_precomputed_kernels():
 def test_several_targets_are_each_their_own():
     X, y = sample("regression", n=N)
     Y = np.column_stack([y, np.roll(y, 4), X[:, 0]])
-    model = KernelRegressor(loss="huber", threshold=0.3, gamma=0.5, lam=LAM)
+    model = KernelRegressor(loss=Huber(0.3), gamma=0.5, lam=LAM)
     both = influence(model, X, Y, 2)
     assert both.shape == (N, N, 3)
     for j in range(3):
@@ -157,7 +157,7 @@ def test_an_outlier_stands_out_and_a_bounded_loss_holds_it_back():
     squared = np.abs(influence(KernelRegressor(gamma=1.0, lam=1e-2), X, y)).max(axis=1)
     assert squared.argmax() == 20
     assert squared[20] > 3.0 * np.delete(squared, 20).max()
-    huber = KernelRegressor(loss="huber", threshold=0.1, gamma=1.0, lam=1e-2)
+    huber = KernelRegressor(loss=Huber(0.1), gamma=1.0, lam=1e-2)
     held = np.abs(influence(huber, X, y)).max(axis=1)
     y[20] += 1000.0
     further = np.abs(influence(huber, X, y)).max(axis=1)
@@ -244,7 +244,7 @@ def test_asymptotic_variance_of_a_location():
     X = np.arange(80.0)[:, None]
     squared = asymptotic_variance(KernelRegressor(lam=1e10), X, y)
     np.testing.assert_allclose(squared, y.var(), rtol=1e-6)
-    huber = KernelRegressor(loss="huber", threshold=0.5, lam=1e10)
+    huber = KernelRegressor(loss=Huber(0.5), lam=1e10)
     psi = np.clip(y - clone(huber).fit(X, y).predict(X), -0.5, 0.5)
     slope = np.mean(np.abs(psi) < 0.5)
     expected = np.mean(psi**2) / slope**2
@@ -255,7 +255,7 @@ def test_asymptotic_variance_of_a_location():
 def spread_over_samples(loss, n, draws):
     """n times the variance over independent samples, in units of what is claimed, at 5 points."""
     random = np.random.default_rng(5)
-    model = KernelRegressor(loss=loss, gamma=0.5, lam=0.02, threshold=0.4)
+    model = KernelRegressor(loss=Huber(0.4) if loss == "huber" else loss, gamma=0.5, lam=0.02)
     at = np.linspace(-1.5, 1.5, 5)[:, None]
     values, claimed = [], []
     for i in range(draws):
@@ -313,11 +313,12 @@ def honest_stability(model, X, y, *losses, weight=None):
 def test_cv_loo_stability_by_refits(task, parameters):
     X, y = sample(task, n=N, seed=1)
     # every option occurs with half of the losses
-    plain = parameters["loss"] in ("squared", "epsilon_quadratic", "smoothed_hinge")
+    loss = get_loss(parameters["loss"], task).name
+    plain = loss in ("squared", "epsilon_quadratic", "smoothed_hinge")
     options = {} if plain else {"fit_intercept": False, "scaling": "total"}
     model = machine(task, parameters, **options)
-    margins = task == "classification" and parameters["loss"] != "squared"
-    level = parameters["loss"] in ("quantile", "expectile")
+    margins = task == "classification" and loss != "squared"
+    level = loss in ("quantile", "expectile")
     own = model._make_loss().value if margins or level else lambda y, u: abs(y - u)
     expected = honest_stability(model, X, y, own, lambda y, u: (y - u) ** 2)
     found = [cv_loo_stability(model, X, y), cv_loo_stability(model, X, y, loss="squared")]
@@ -333,11 +334,11 @@ def test_cv_loo_stability_with_weights():
 
 
 @pytest.mark.parametrize("order", [1, 5])
-@pytest.mark.parametrize("loss", ["squared", "huber"])
+@pytest.mark.parametrize("loss", ["squared", Huber(0.3)])
 def test_cv_loo_stability_from_influence_functions(loss, order):
     """The series with its tail, and near the exact value at a large lam."""
     X, y = sample("regression", n=N)
-    model = KernelRegressor(loss=loss, threshold=0.3, gamma=0.5, lam=LAM)
+    model = KernelRegressor(loss=loss, gamma=0.5, lam=LAM)
     found = cv_loo_stability(model, X, y, order=order)
     method = Influence(order, tail=True)
     u = heldout_predict(model, X, y, cv=list(leave_one_out(N)), method=method).predictions
@@ -419,9 +420,9 @@ def test_second_order_of_a_point_outside():
 def test_jmlr_figure_1():
     """Moving the target of a point away: the pull of squares grows with it, Huber's stays."""
     X, y = sample("regression", n=N)
-    for loss, bounded in (("squared", False), ("huber", True), ("epsilon_insensitive", True)):
-        options = {"huber": {"threshold": 0.3}, "epsilon_insensitive": {"delta": 0.3}}
-        model = KernelRegressor(loss, gamma=0.5, lam=LAM, **options.get(loss, {}))
+    tube = EpsilonInsensitive(delta=0.3)
+    for loss, bounded in (("squared", False), (Huber(0.3), True), (tube, True)):
+        model = KernelRegressor(loss, gamma=0.5, lam=LAM)
         near, far = (np.abs(influence(model, X, y, point=(OUTSIDE, t))).max() for t in (10.0, 1e4))
         assert far == pytest.approx(near, rel=1e-9) if bounded else far > 500.0 * near
 

@@ -20,6 +20,7 @@ from onefit import (
 from onefit.fallback import fall_back, measure_whole
 from onefit.plan import Deadline
 from onefit.search.setup import Setup
+from onefit.stream import Nystrom
 
 random = np.random.default_rng(0)
 n = 150
@@ -54,8 +55,8 @@ def test_too_little_time_takes_as_many_features_as_fit() -> None:
     search = KernelSearchCV(KernelRegressor(), GRID, method="eigen")
     fallen = fall_back(search, X, y, Deadline(1e-9))
     assert fallen is not None
-    assert (fallen.n_components, search.estimator.n_components) == (100, 100)
-    assert (search.estimator.approximation, search.method) == ("nystrom", "auto")
+    assert fallen.n_components == 100
+    assert (search.estimator.approximation, search.method) == (Nystrom(100), "auto")
     assert fallen.planned > fallen.allowed
     assert "even so" in fallen.begun()
 
@@ -68,7 +69,8 @@ def test_their_search_may_take_a_quarter_of_the_time(
 
     def planned(setup: Setup) -> tuple[float, str]:
         machine = setup.model
-        return (3600.0 if machine.approximation is None else 0.6 * machine.n_components), ""
+        whole = machine.approximation is None
+        return (3600.0 if whole else 0.6 * machine.approximation.n_components), ""
 
     monkeypatch.setattr(fallback, "planned_seconds", planned)
     fallen = fall_back(KernelSearchCV(KernelRegressor(), GRID), X, y, Deadline(minutes))
@@ -99,7 +101,7 @@ def test_the_whole_kernel_is_that_of_honest_refits(labels: bool, weight: Any) ->
     kind, target, metric = (
         (KernelClassifier, y > 0.0, accuracy_score) if labels else (KernelRegressor, y, r2_score)
     )
-    machine = kind(approximation="nystrom", n_components=15)
+    machine = kind(approximation=Nystrom(15))
     search = KernelSearchCV(machine, GRID, aggregate="pooled")
     search.fit(X, target, **({} if weight is None else {"sample_weight": weight}))
     whole, _ = measure_whole(search, X, target, Deadline(10.0), weight)
@@ -134,7 +136,7 @@ def test_outliers_are_answered_with_features_too(late: None) -> None:
     wild = y.copy()
     wild[::20] += 30.0
     search = select(X, wild, minutes=10.0, random_state=0)
-    assert search.best_estimator_.loss == "huber"
+    assert search.best_params_["loss"] == "huber"
     assert search.best_estimator_.landmarks_.shape == (20, 2)
     assert search.fallback_.whole is not None
 
@@ -142,7 +144,7 @@ def test_outliers_are_answered_with_features_too(late: None) -> None:
 def test_no_time_left_is_said() -> None:
     search = select(X, y, minutes=1e-9)
     assert search.fallback_.whole is None
-    assert "no time is left" in search.fallback_.told()
+    assert "no time is left" in search.fallback_.describe()
 
 
 def test_the_command_line_tells_both(late: None, tmp_path: Any) -> None:
@@ -152,16 +154,16 @@ def test_the_command_line_tells_both(late: None, tmp_path: Any) -> None:
 
     file = tmp_path / "rows.csv"
     np.savetxt(file, np.column_stack([X, y]), delimiter=",", header="a,b,y", comments="")
-    common = ["select", str(file), "--target", "y", "--folds", "3", "--kernel", "rbf"]
+    common = ["select", str(file), "--target", "y", "--cv", "3", "--kernels", "rbf"]
     table = CliRunner().invoke(app, [*common, "--minutes", "10"])
     assert table.exit_code == 0, table.stderr
     assert "takes 20 features" in table.stderr
-    assert "the whole kernel has root mean squared error" in " ".join(table.stdout.split())
+    assert "the whole kernel has R²" in " ".join(table.stdout.split())
     found = json.loads(
         CliRunner().invoke(app, [*common, "--minutes", "10", "--format", "json"]).stdout
     )["fallback"]
-    assert found["components"] == 20
-    assert found["whole"]["error"] > 0.0
+    assert found["n_components"] == 20
+    assert found["whole"]["score"] != found["whole"]["features"]
     without = json.loads(CliRunner().invoke(app, [*common, "--format", "json"]).stdout)
     assert without["fallback"] is None
     both = CliRunner().invoke(app, [*common, "--minutes", "1", "--approximation", "nystrom"])

@@ -64,7 +64,7 @@ def test_lams_in_units_of_the_kernel_and_the_scaling():
     (total,) = default_grid(X, scaling="total")
     np.testing.assert_allclose(total["lam"], 80 * np.sort(LAMS_JMLR))
     degrees = default_grid(X, kernel="poly")
-    assert [part["degree"] for part in degrees] == [[1], [2], [3]]
+    assert [part["kernel__degree"] for part in degrees] == [[1], [2], [3]]
     assert degrees[2]["lam"][0] > degrees[0]["lam"][0]
 
 

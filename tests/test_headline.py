@@ -22,6 +22,7 @@ from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, cross_val_pr
 from sklearn.preprocessing import scale
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, select
+from onefit.losses import Expectile, Huber, Quantile
 from onefit.quantiles import neg_pinball_loss, pinball_loss
 from onefit.scoring import one_standard_error
 from onefit.uncertainty.score_interval import inflation, range_of, score_interval
@@ -122,7 +123,7 @@ def test_the_lead_is_paired_by_rows():
     """Outliers that both miss by as much do not hide who is better."""
     wild = y + 3000.0 * (np.arange(y.size) % 25 == 0)
     search = searched(labels=wild, scoring="neg_mean_absolute_error", cv=KFold(5),
-                      machine=KernelRegressor(loss="huber", threshold=50.0))  # fmt: skip
+                      machine=KernelRegressor(loss=Huber(50.0)))  # fmt: skip
     found, held = search.headline_, search.heldout_.predictions
     dummy = cross_val_predict(DummyRegressor(strategy="median"), X, wild, cv=KFold(5))
     assert found.baseline_name == "always the median"
@@ -331,7 +332,7 @@ def test_pure_noise_does_not_beat_the_median():
     for seed in range(10):
         draw = np.random.default_rng(seed)
         rows, target = draw.normal(size=(80, 3)), np.exp(draw.normal(size=80))
-        for machine in (KernelRegressor(), KernelRegressor("huber", threshold=0.5)):
+        for machine in (KernelRegressor(), KernelRegressor(Huber(0.5))):
             search = KernelSearchCV(
                 machine, GRID, cv=KFold(10), scoring="neg_mean_absolute_error", aggregate="pooled"
             )
@@ -344,7 +345,7 @@ def test_pure_noise_does_not_beat_the_median():
 @pytest.mark.parametrize("scoring", [None, neg_pinball_loss])
 def test_several_levels_are_judged_by_the_scorer_of_the_search(scoring):
     levels = [0.1, 0.5, 0.9]
-    machine = KernelRegressor("quantile", level=levels)
+    machine = KernelRegressor(Quantile(levels))
     search = KernelSearchCV(machine, GRID, cv=KFold(5), scoring=scoring, aggregate="pooled")
     found = search.fit(X, y).headline_
     assert found.scoring == "neg_pinball_loss"
@@ -372,7 +373,7 @@ def test_pairs_of_classes_are_judged_by_their_votes():
 
 
 def test_several_expectiles_are_judged_by_their_loss():
-    search = searched(machine=KernelRegressor("expectile", level=[0.2, 0.8]), cv=KFold(5))
+    search = searched(machine=KernelRegressor(Expectile([0.2, 0.8])), cv=KFold(5))
     found = search.headline_
     assert found.scoring == "neg_expectile_loss"
     assert found.score == pytest.approx(search.best_score_)

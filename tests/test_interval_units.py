@@ -15,6 +15,8 @@ from sklearn.model_selection import (
 )
 
 from onefit import KernelRegressor, KernelSearchCV, predict_interval, select
+from onefit.losses import Huber
+from onefit.stream import Nystrom
 
 random = np.random.default_rng(0)
 X = random.uniform(-2, 2, size=(60, 2))
@@ -24,8 +26,8 @@ y = np.sin(2 * X[:, 0]) + 0.1 * random.normal(size=60) + random.normal(size=12)[
 X_new = random.uniform(-2, 2, size=(5, 2))
 MACHINES = [
     KernelRegressor(gamma=0.5, lam=1e-2),
-    KernelRegressor(loss="huber", threshold=0.3, gamma=0.5, lam=1e-2),
-    KernelRegressor(gamma=0.5, lam=1e-2, approximation="nystrom", keep_landmarks=True),
+    KernelRegressor(loss=Huber(0.3), gamma=0.5, lam=1e-2),
+    KernelRegressor(gamma=0.5, lam=1e-2, approximation=Nystrom(keep_landmarks=True)),
 ]
 
 
@@ -57,7 +59,7 @@ def by_hand(rows, residuals, centres, weights, alpha):
 def test_groups_are_the_units(machine):
     """After a grouped search: machines without whole groups, each group of weight one."""
     if machine.approximation:
-        machine = clone(machine).set_params(n_components=500)
+        machine = clone(machine).set_params(approximation__n_components=500)
     grid = {"lam": [machine.lam]}
     search = KernelSearchCV(machine, grid, cv=GroupKFold(4)).fit(X, y, groups=groups)
     found = predict_interval(search, X, y, X_new, 0.2)

@@ -1,10 +1,14 @@
 import numpy as np
 import pytest
-from sklearn.model_selection import KFold
+from scipy.stats import multivariate_normal
+from sklearn.base import clone
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import KFold, TimeSeriesSplit
 from sklearn.model_selection import learning_curve as refitted
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
-from onefit.learning import learning_curve
+from onefit.learning import expanding_window, heldout_windows, learning_curve
+from onefit.losses import Huber
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 2))
@@ -29,12 +33,101 @@ def test_regression_equals_refits(scaling, fit_intercept, scoring):
     np.testing.assert_allclose(curve.train_scores, train, atol=1e-8)
 
 
-def test_classification_equals_refits():
-    y = np.digitize(U, np.quantile(U, [0.4, 0.7]))
-    model = KernelClassifier(loss="squared", gamma=0.7, lam=0.05)
-    _, _, test = refitted(model, X, y, cv=4, train_sizes=[20, 45], shuffle=True, random_state=1)
-    curve = learning_curve(model, X, y, cv=4, train_sizes=[20, 45], random_state=1)
-    np.testing.assert_allclose(curve.test_scores, test, atol=1e-12)
+def decision_error(model, X, y):
+    """Of the decision values themselves, which accuracy hardly depends on."""
+    signs = np.where(np.asarray(y)[:, None] == model.classes_, 1.0, -1.0)
+    u = model.decision_function(X)
+    return -np.square(u - (signs if u.ndim > 1 else signs[:, 1])).mean()
+
+
+@pytest.mark.parametrize("cuts", [[0.45], [0.4, 0.7]])
+@pytest.mark.parametrize("scaling", ["mean", "total"])
+@pytest.mark.parametrize("scoring", [decision_error, None])
+def test_classification_equals_refits(cuts, scaling, scoring):
+    y = np.digitize(U, np.quantile(U, cuts))
+    model = KernelClassifier(loss="squared", gamma=0.7, lam=0.05, scaling=scaling)
+    options = {"cv": 4, "train_sizes": [20, 45], "scoring": scoring, "random_state": 1}
+    _, train, test = refitted(model, X, y, shuffle=True, **options)
+    curve = learning_curve(model, X, y, **options)
+    np.testing.assert_allclose(curve.test_scores, test, atol=1e-10)
+    np.testing.assert_allclose(curve.train_scores, train, atol=1e-10)
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+@pytest.mark.parametrize("targets", [U + 3.0, np.column_stack([U, X[:, 1] ** 2])])
+def test_one_step_ahead_residuals_are_those_of_refits(fit_intercept, targets):
+    model = KernelRegressor(gamma=0.7, lam=0.3, scaling="total", fit_intercept=fit_intercept)
+    found = expanding_window(model, X, targets).residuals
+    for m in (2, 3, 20, 59):  # a fit needs two rows
+        fitted = clone(model).fit(X[:m], targets[:m])
+        expected = targets[m] - fitted.predict(X[m : m + 1])[0]
+        np.testing.assert_allclose(found[m - 1], expected, atol=1e-10)
+
+
+def log_density(K, y, fit_intercept):
+    """Of y under a normal law with covariance s^2 K, the best s^2, and a flat prior on the mean.
+
+    The flat prior is that on the coordinate along the constants; what is left are contrasts.
+    """
+    m = y.size
+    if fit_intercept:
+        basis = np.linalg.qr(np.column_stack([np.ones(m), np.eye(m)[:, 1:]]))[0][:, 1:]
+        K, y = basis.T @ K @ basis, basis.T @ y
+    scale = y @ np.linalg.solve(K, y) / y.size
+    # the determinant of the contrasts is that of K times 1'K^-1 1 / m
+    constant = 0.5 * np.log(m) if fit_intercept else 0.0
+    return multivariate_normal(cov=scale * K).logpdf(y) - constant
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_evidence_is_the_density_of_the_targets(fit_intercept):
+    model = KernelRegressor(gamma=0.7, lam=0.3, scaling="total", fit_intercept=fit_intercept)
+    found = expanding_window(model, X, U + 3.0).log_evidence
+    K = rbf_kernel(X, gamma=0.7) + 0.3 * np.eye(60)
+    for m in (2, 15, 60):
+        expected = log_density(K[:m, :m], U[:m] + 3.0, fit_intercept)
+        np.testing.assert_allclose(found[m - 2], expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("scaling", ["mean", "total"])
+@pytest.mark.parametrize("gap", [0, 3])
+def test_windows_of_a_regression_equal_refits(scaling, gap):
+    model = KernelRegressor(gamma=0.7, lam=0.05, scaling=scaling)
+    cv = TimeSeriesSplit(4, gap=gap)
+    found = heldout_windows(model, X, U + 3.0, cv)
+    for mine, (train, test) in zip(found.by_fold, cv.split(X), strict=True):
+        expected = clone(model).fit(X[train], U[train] + 3.0).predict(X[test])
+        np.testing.assert_allclose(mine, expected, atol=1e-10)
+    assert found.tested[0] == 12
+
+
+def test_windows_of_a_classification_equal_refits():
+    y = np.array(["a", "b", "c"])[np.digitize(U, [-0.3, 0.5])]
+    model = KernelClassifier("squared", gamma=0.7, lam=0.05)
+    cv = TimeSeriesSplit(3)
+    found = heldout_windows(model, X, y, cv)
+    for mine, (train, test) in zip(found.by_fold, cv.split(X), strict=True):
+        fitted = clone(model).fit(X[train], y[train])
+        np.testing.assert_allclose(mine, fitted.decision_function(X[test]), atol=1e-10)
+        np.testing.assert_array_equal(found.labels[test], fitted.predict(X[test]))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: expanding_window(KernelRegressor(), X, U), "scaling='total'"),
+        (lambda: heldout_windows(KernelRegressor(), X, U, KFold(3)), "split 0"),
+        (lambda: heldout_windows(KernelRegressor(), X, U, TimeSeriesSplit(4, max_train_size=9)),
+         "max_train_size"),
+        (lambda: heldout_windows(KernelClassifier("squared"), X, np.arange(60) > 30,
+                                 TimeSeriesSplit(3)), "lack a class"),
+        (lambda: expanding_window(KernelRegressor(kernel="linear", lam=1e-300, scaling="total"),
+                                  np.ones((60, 2)), U), "raise lam"),
+    ],
+)  # fmt: skip
+def test_windows_refuse_what_they_cannot_serve(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
 def test_a_search_lends_its_winner_and_permutations_widen_the_band():
@@ -48,7 +141,7 @@ def test_a_search_lends_its_winner_and_permutations_widen_the_band():
 @pytest.mark.parametrize(
     ("model", "options", "message"),
     [
-        (KernelRegressor(loss="huber", threshold=1.0), {}, "squared loss"),
+        (KernelRegressor(loss=Huber(1.0)), {}, "squared loss"),
         (KernelRegressor(), {"train_sizes": [1, 5]}, "train_sizes"),
         (KernelRegressor(approximation="nystrom"), {}, "approximation"),
         (KernelSearchCV(KernelRegressor(), {"lam": [1.0]}), {}, "fitted search"),

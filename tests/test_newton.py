@@ -191,15 +191,20 @@ def test_single_precision_stays_single():
 # a step
 
 
+def after_full_steps(batch):
+    """A batch whose columns have taken so many steps in full that they continue by search."""
+    batch.steps = np.full_like(batch.steps, newton.MAX_FULL_STEPS)
+
+
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("weight", WEIGHTS)
 @each_piecewise
-def test_steps_are_as_long_as_the_objective_falls(monkeypatch, loss, task, weight, fit_intercept):
+def test_steps_are_as_long_as_the_objective_falls(loss, task, weight, fit_intercept):
     """In full where that brings enough; else to where, along the way, the objective is lowest."""
-    monkeypatch.setattr(newton, "MAX_FULL_STEPS", 0)
     problem, batch = batch_of(
         loss, task, lam=1e-4, at=somewhere, fit_intercept=fit_intercept, weight=weight
     )
+    after_full_steps(batch)
     columns, y = batch.columns, problem.Y
 
     def along(point, step, t):
@@ -234,14 +239,12 @@ def test_steps_are_as_long_as_the_objective_falls(monkeypatch, loss, task, weigh
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("weight", WEIGHTS)
 @each_piecewise
-def test_no_point_goes_further_than_to_the_next_piece(
-    monkeypatch, loss, task, weight, fit_intercept
-):
+def test_no_point_goes_further_than_to_the_next_piece(loss, task, weight, fit_intercept):
     """Its model is that of the piece; predictions stay those of the coefficients."""
-    monkeypatch.setattr(newton, "MAX_OBJECTIVE_RATIO", np.inf)
     problem, batch = batch_of(
         loss, task, lam=1e-4, at=somewhere, fit_intercept=fit_intercept, weight=weight
     )
+    batch.ceiling = np.full_like(batch.ceiling, np.inf)
     train, y, crossed = batch.columns.train, problem.Y, 0
     for _ in range(6):
         before = batch.pieces.astype(int)
@@ -276,9 +279,9 @@ def test_a_full_step_ends_at_the_minimum_of_the_model(loss, task, fit_intercept)
 
 
 @each_loss
-def test_a_step_lowers_the_objective(monkeypatch, loss, task):
-    monkeypatch.setattr(newton, "MAX_FULL_STEPS", 0)
+def test_a_step_lowers_the_objective(loss, task):
     _, batch = batch_of(loss, task, at=somewhere, weight="zeros")
+    after_full_steps(batch)
     before = batch.columns.objective(batch.at)
     for _ in range(4):
         batch.step()
@@ -310,10 +313,10 @@ def test_steps_from_piece_to_piece_do_not_climb_away(seed):
 
 
 @pytest.mark.parametrize("seed", [633, 2684, 91, 39, 5, 7, 11])
-def test_a_searched_step_never_raises_the_objective(monkeypatch, seed):
+def test_a_searched_step_never_raises_the_objective(seed):
     """Even where it is a straight line that ends in a wall, at a tiny Lambda."""
-    monkeypatch.setattr(newton, "MAX_FULL_STEPS", 0)
     batch = adverse_batch(seed)
+    after_full_steps(batch)
     columns = batch.columns
     before = columns.objective(batch.at)
     for _ in range(12):

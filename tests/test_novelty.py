@@ -9,6 +9,7 @@ from sklearn.model_selection import GroupKFold, KFold
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.kernels import Gaussian, Linear, OnColumns, PerFeature, Polynomial
+from onefit.stream import Nystrom
 from onefit.uncertainty import novelty
 
 random = np.random.default_rng(0)
@@ -43,7 +44,7 @@ def test_by_hand(kernel, apart):
 
 
 def test_other_kernels_by_their_images():
-    kernel = Polynomial(degree=2)
+    kernel = Polynomial(1.0, degree=2)
     found = novelty(KernelRegressor(kernel=kernel).fit(X, y), X_new)
     K = kernel(np.vstack([X_new, X]))
     d = np.diag(K)
@@ -61,7 +62,7 @@ def test_a_narrow_kernel_sees_how_far_far_is():
 def test_sparse_rows_classes_and_landmarks():
     for machine in (
         KernelClassifier(gamma=0.3),
-        KernelClassifier(approximation="nystrom", n_components=40, gamma=0.3),
+        KernelClassifier(approximation=Nystrom(40), gamma=0.3),
     ):
         found = novelty(machine.fit(csr_matrix(X), y > 0), csr_matrix(X_new))
         assert found.far.tolist() == [False, False, False, True, False]

@@ -36,8 +36,9 @@ def data(n=60, seed=0):
     return X, np.sin(2 * X[:, 0]) + (0.1 + 0.2 * np.abs(X[:, 0])) * random.normal(size=n)
 
 
-def machine(level, loss="quantile", **options):
-    return KernelRegressor(loss, level=level, gamma=1.0, lam=1e-3, **options)
+def machine(level, loss="quantile", delta="mad", **options):
+    own = Quantile(level, delta=delta) if loss == "quantile" else Expectile(level)
+    return KernelRegressor(own, gamma=1.0, lam=1e-3, **options)
 
 
 @pytest.mark.parametrize("loss", ["quantile", "expectile"])
@@ -66,7 +67,7 @@ def test_several_levels_are_one_at_a_time(loss):
 def test_a_share_of_the_targets_is_below():
     """With a bias the rounded slopes add up to nothing: shares are right but for the corner."""
     X, y = data(300)
-    P = KernelRegressor("quantile", level=LEVELS, delta=1e-3, lam=1e-2).fit(X, y).predict(X)
+    P = KernelRegressor(Quantile(LEVELS, delta=1e-3), lam=1e-2).fit(X, y).predict(X)
     assert (y[:, None] < P).mean(axis=0) == pytest.approx(LEVELS, abs=0.04)
 
 
@@ -76,7 +77,7 @@ def test_the_rounded_machine_is_within_half_of_delta_of_the_best_pinball_loss():
     lam = 1e-2
 
     def objective(delta):
-        model = KernelRegressor("quantile", level=0.8, delta=delta, gamma=1.0, lam=lam).fit(X, y)
+        model = KernelRegressor(Quantile(0.8, delta=delta), gamma=1.0, lam=lam).fit(X, y)
         a, K = model.dual_coef_, model.kernel_(X)
         return pinball_loss(y, model.predict(X), 0.8) + lam * a @ K @ a
 
@@ -145,7 +146,7 @@ def test_searches_choose_by_the_pinball_loss():
 
 def test_levels_and_widths_are_searched():
     X, y = data(30)
-    grid = {"level": [LEVELS, 0.5], "delta": [0.01, 0.1], "lam": [1e-3, 1e-2]}
+    grid = {"loss__level": [LEVELS, 0.5], "loss__delta": [0.01, 0.1], "lam": [1e-3, 1e-2]}
     base = KernelRegressor("quantile", gamma=1.0)
     search = KernelSearchCV(base, grid, cv=4, scoring=neg_pinball_loss)
     search.fit(X, y)
@@ -158,7 +159,7 @@ def test_levels_and_widths_are_searched():
 def test_the_gradient_follows_the_rounded_loss_of_the_levels():
     X, y = data(24)
     ranges = {"gamma": Interval(0.3, 1.0), "lam": Interval(1e-2, 1e-1)}
-    base = KernelRegressor("quantile", level=[0.2, 0.8], delta=0.2)
+    base = KernelRegressor(Quantile([0.2, 0.8], delta=0.2))
     search = KernelGradientSearchCV(base, ranges, cv=2).fit(X, y)
     assert search.descents_
     assert all(one.last <= one.first for one in search.descents_)
@@ -204,7 +205,7 @@ def test_levels_in_any_order():
 def test_sorting_never_harms():
     """Chernozhukov et al.: the mean pinball loss over levels does not rise."""
     X, y = data(30)
-    P = KernelRegressor("quantile", level=[0.4, 0.5, 0.6], gamma=50.0, lam=1e-5).fit(X[:15], y[:15])
+    P = KernelRegressor(Quantile([0.4, 0.5, 0.6]), gamma=50.0, lam=1e-5).fit(X[:15], y[:15])
     P = P.predict(X)
     assert crossings(P, [0.4, 0.5, 0.6]).share > 0
     mended = rearrange(P, [0.4, 0.5, 0.6])
@@ -244,7 +245,7 @@ def test_nested_cross_validation_tells_the_pinball_loss():
 def test_criteria_judge_a_quantile_by_its_level(criterion, delta):
     """By the pinball loss where widths differ from lambda to lambda, else by the rounded one."""
     X, y = data(30)
-    base = KernelRegressor("quantile", level=0.9, delta=delta, gamma=1.0)
+    base = KernelRegressor(Quantile(0.9, delta=delta), gamma=1.0)
     options = {"cv": LeaveOneOut(), "scoring": neg_pinball_loss}
     search = KernelSearchCV(base, {"lam": [1e-2, 1e-1]}, criterion=criterion, **options).fit(X, y)
     pinball = [pinball_loss(y, search.heldout(i).predictions, 0.9) for i in range(2)]

@@ -69,7 +69,7 @@ def test_the_five_steps():
     table = found.results
     assert len(table["params"]) == 4 * 16
     for i, params in enumerate(table["params"]):
-        problem = KernelRegressor(fit_intercept=False, **params)._prepare(X, y, None)
+        problem = KernelRegressor(fit_intercept=False).set_params(**params)._prepare(X, y, None)
         expected = influence_loo(problem, params["lam"], 5, "absolute")
         assert table["criterion"][i] == pytest.approx(expected, rel=1e-7)
     assert found.best_index == table["criterion"].argmin()
@@ -82,7 +82,7 @@ def test_the_five_steps():
         np.unique(table["threshold"]), [*(found.sigma_err * np.arange(1, 4)), np.inf]
     )
     assert found.params == table["params"][found.best_index]
-    winner = KernelRegressor(fit_intercept=False, **found.params).fit(X, y)
+    winner = KernelRegressor(fit_intercept=False).set_params(**found.params).fit(X, y)
     np.testing.assert_allclose(found.estimator.predict(X), winner.predict(X))
 
 
@@ -162,7 +162,10 @@ def test_half_of_the_residuals_equal():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"param_grid": {"threshold": [1.0]}}, "names 'threshold', which robust_select chooses"),
+        (
+            {"param_grid": {"loss__threshold": [1.0]}},
+            "names 'loss__threshold', which robust_select chooses",
+        ),
         ({"param_grid": [{"lam": [1.0], "loss": ["huber"]}]}, "names 'loss'"),
         ({"param_grid": {"gama": [1.0]}}, "did you mean 'gamma'"),
         ({"multiples": [0.0]}, "multiples must be a positive"),

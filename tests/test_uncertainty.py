@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, RegressorMixin, clone
@@ -19,6 +21,7 @@ from sklearn.pipeline import Pipeline
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.folds import Folds
+from onefit.losses import EpsilonQuadratic, Expectile, Huber
 from onefit.uncertainty import nested_cv, predict_interval
 from onefit.uncertainty.fold_models import leave_out
 from onefit.uncertainty.ranked import Ranked
@@ -30,8 +33,8 @@ X_new = random.uniform(-2, 2, size=(7, 2))
 MACHINES = [
     KernelRegressor(gamma=0.5, lam=1e-3),
     KernelRegressor(gamma=0.5, lam=1e-2, fit_intercept=False, scaling="total"),
-    KernelRegressor(loss="huber", threshold=0.3, gamma=0.5, lam=1e-3),
-    KernelRegressor(loss="epsilon_quadratic", epsilon=0.2, gamma=0.5, lam=1e-3),
+    KernelRegressor(loss=Huber(0.3), gamma=0.5, lam=1e-3),
+    KernelRegressor(loss=EpsilonQuadratic(0.2), gamma=0.5, lam=1e-3),
     KernelRegressor(loss="logistic", gamma=0.5, lam=1e-3),
 ]
 
@@ -108,7 +111,7 @@ def test_a_weight_is_a_number_of_rows(machine):
     np.testing.assert_allclose(fewer.upper, alone.upper, rtol=1e-6)
 
 
-@pytest.mark.parametrize("options", [{}, {"loss": "huber", "threshold": 0.3}])
+@pytest.mark.parametrize("options", [{}, {"loss": Huber(0.3)}])
 def test_machines_of_every_split(options):
     """Coefficients and intercepts, splits that keep less than they remove among them."""
     machine = KernelRegressor(gamma=0.5, lam=1e-3, **options)
@@ -186,9 +189,7 @@ def test_coverage(method, alpha):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("options", "repetitions"), [({}, 1000), ({"loss": "huber", "threshold": 0.3}, 400)]
-)
+@pytest.mark.parametrize(("options", "repetitions"), [({}, 1000), ({"loss": Huber(0.3)}, 400)])
 def test_coverage_over_many_samples(options, repetitions):
     for method in ("cv+", "jackknife+"):
         found, error = coverage(method, 0.1, repetitions, n=99, options=options)
@@ -316,32 +317,29 @@ def test_nested_cv_in_processes():
     assert one.interval == two.interval
 
 
-def counted(monkeypatch, owner, name):
-    """Rows that a method was given, as a list that grows."""
-    seen, method = [], getattr(owner, name)
+class Watched(KernelRegressor):
+    """Notes how many rows it is fitted to."""
 
-    def spy(self, X, *args, **options):
-        seen.append(len(X))
-        return method(self, X, *args, **options)
+    sizes: ClassVar[list[int]] = []
 
-    monkeypatch.setattr(owner, name, spy)
-    return seen
+    def fit(self, X, y, sample_weight=None):
+        Watched.sizes.append(len(X))
+        return super().fit(X, y, sample_weight)
 
 
-def test_nested_cv_fits_the_winner_of_each_part_and_nothing_else(monkeypatch):
-    fits = counted(monkeypatch, KernelRegressor, "fit")
-    for loss in ("squared", "huber"):
-        machine = KernelRegressor(loss=loss, gamma=0.5, threshold=0.3)
+def test_nested_cv_fits_the_winner_of_each_part_and_nothing_else():
+    for loss in ("squared", Huber(0.3)):
+        machine = Watched(loss=loss, gamma=0.5)
         search = KernelSearchCV(machine, {"lam": [1e-3, 1e-1]}, cv=3)
-        fits.clear()
+        Watched.sizes.clear()
         nested_cv(search, X, y, cv=4, repeats=2)
-        assert len(fits) == 2 * (4 + 6)
-        assert max(fits) < 41
+        assert len(Watched.sizes) == 2 * (4 + 6)
+        assert max(Watched.sizes) < 41
 
 
 @pytest.mark.parametrize("weights", [None, np.arange(41) % 4 + 0.5], ids=["even", "weighted"])
 @pytest.mark.parametrize("machine", MACHINES[:3], ids=repr)
-def test_nested_cv_of_a_machine_is_one_fit(monkeypatch, machine, weights):
+def test_nested_cv_of_a_machine_is_one_fit(machine, weights):
     class Plain(RegressorMixin, BaseEstimator):
         """The same machine, hidden from nested_cv."""
 
@@ -353,8 +351,11 @@ def test_nested_cv_of_a_machine_is_one_fit(monkeypatch, machine, weights):
             return self.machine_.predict(X)
 
     expected = nested_cv(Plain(), X, y, cv=4, repeats=2, sample_weight=weights)
-    monkeypatch.setattr(KernelRegressor, "fit", lambda *a, **b: 1 / 0)
-    found = nested_cv(machine, X, y, cv=4, repeats=2, sample_weight=weights)
+    Watched.sizes.clear()
+    found = nested_cv(
+        Watched(**machine.get_params(deep=False)), X, y, cv=4, repeats=2, sample_weight=weights
+    )
+    assert not Watched.sizes, "held-out values come from the formula"
     np.testing.assert_allclose(found.interval, expected.interval, rtol=1e-5)
     assert found.inside_error == pytest.approx(expected.inside_error, rel=1e-6)
 
@@ -465,7 +466,7 @@ def test_nested_cv_of_probabilities_and_of_levels():
         proba = clone(search).fit(X[train], BINARY[train]).predict_proba(X[test])
         errors.append(log_loss(BINARY[test], proba))
     np.testing.assert_allclose(found.outside[0], errors)
-    levels = KernelRegressor("expectile", level=[0.2, 0.8])
+    levels = KernelRegressor(Expectile([0.2, 0.8]))
     found = nested_cv(KernelSearchCV(levels, grid, cv=3), X, y, cv=3, repeats=1)
     assert found.loss == "expectile"
 

@@ -10,7 +10,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from onefit import KernelClassifier, KernelRegressor
-from onefit.losses import LOSSES
+from onefit.losses import LOSSES, EpsilonInsensitive, EpsilonQuadratic, Expectile, Huber, Quantile
 
 random = np.random.default_rng(0)
 n = 60
@@ -20,28 +20,27 @@ s = random.choice([0.5, 1.0, 2.0], size=n)
 labels = np.array(["a", "b", "c"])[np.digitize(y, np.quantile(y, [0.4, 0.7]))]
 X_new = random.uniform(-2, 2, size=(20, 3))
 REGRESSION = {
-    "squared": {},
-    "huber": {"threshold": 0.3},
-    "epsilon_insensitive": {"epsilon": 0.1, "delta": 0.05},
-    "epsilon_quadratic": {"epsilon": 0.1},
-    "quantile": {"level": 0.8, "delta": 0.05},
-    "expectile": {"level": 0.8},
+    "huber": Huber(0.3),
+    "epsilon_insensitive": EpsilonInsensitive(epsilon=0.1, delta=0.05),
+    "epsilon_quadratic": EpsilonQuadratic(0.1),
+    "quantile": Quantile(0.8, delta=0.05),
+    "expectile": Expectile(0.8),
 }
 SETTINGS = [{}, {"scaling": "total", "lam": 0.1}, {"fit_intercept": False}]
 
 
 def names_for(task):
-    return [name for name, (cls, _) in LOSSES.items() if cls.task in (task, "any")]
+    return [name for name, cls in LOSSES.items() if cls.task in (task, "any")]
 
 
 def regressors():
     for loss in names_for("regression"):
-        yield KernelRegressor(loss, gamma=0.5, lam=1e-2, **REGRESSION.get(loss, {}))
+        yield KernelRegressor(REGRESSION.get(loss, loss), gamma=0.5, lam=1e-2)
 
 
 def classifiers():
     for loss in names_for("classification"):
-        yield KernelClassifier(loss, gamma=0.5, lam=1e-2, delta=0.1)
+        yield KernelClassifier(loss, gamma=0.5, lam=1e-2)
 
 
 def check(model, retrained):
@@ -56,13 +55,13 @@ def check(model, retrained):
 
 
 def test_every_loss_is_tested():
-    assert {model.loss for model in regressors()} >= {"squared", "huber", "quantile"}
+    assert {model.spec().loss.name for model in regressors()} >= {"squared", "huber", "quantile"}
     assert len(list(classifiers())) >= 2
 
 
 @pytest.mark.parametrize("weights", [np.ones(n), s], ids=["plain", "weighted"])
 @pytest.mark.parametrize("setting", SETTINGS, ids=repr)
-@pytest.mark.parametrize("model", regressors(), ids=lambda model: model.loss)
+@pytest.mark.parametrize("model", list(regressors()), ids=lambda model: model.spec().loss.name)
 def test_regression_equals_retraining(model, setting, weights):
     model = clone(model).set_params(**setting).fit(X[:50], y[:50], sample_weight=weights[:50])
     model.add_rows(X[50:55], y[50:55], sample_weight=weights[50:55])
@@ -74,7 +73,7 @@ def test_regression_equals_retraining(model, setting, weights):
 
 
 @pytest.mark.parametrize("setting", [{}, {"multi_class": "ovo"}, {"class_weight": {"b": 3.0}}])
-@pytest.mark.parametrize("model", classifiers(), ids=lambda model: model.loss)
+@pytest.mark.parametrize("model", list(classifiers()), ids=lambda model: model.spec().loss.name)
 def test_classification_equals_retraining(model, setting):
     model = clone(model).set_params(**setting).fit(X[:50], labels[:50], sample_weight=s[:50])
     model.add_rows(X[50:], labels[50:], sample_weight=s[50:]).remove_rows([1, 2])
@@ -92,7 +91,7 @@ def test_two_classes_and_several_targets_and_levels():
     Y = np.column_stack([y, X[:, 2]])
     model = KernelRegressor(gamma=0.5).fit(X[:50], Y[:50])
     check(model.add_rows(X[50:], Y[50:]), clone(model).fit(X, Y))
-    model = KernelRegressor("quantile", gamma=0.5, level=[0.2, 0.8], delta=0.05).fit(X[:50], y[:50])
+    model = KernelRegressor(Quantile([0.2, 0.8], delta=0.05), gamma=0.5).fit(X[:50], y[:50])
     check(model.add_rows(X[50:], y[50:]), clone(model).fit(X, y))
 
 
@@ -101,7 +100,7 @@ def test_many_updates_stay_exact(model):
     """Rows go in and out until none of the first ones is left."""
     model = clone(model).set_params(lam=1e-3)
     if model.loss == "huber":
-        model.set_params(threshold=0.3)
+        model.set_params(loss__threshold=0.3)
     model.fit(X[:20], y[:20])
     for i in range(20, n):
         model.add_rows(X[[i]], y[[i]])
@@ -139,7 +138,7 @@ def test_settings_from_the_data_stay_as_they_were():
     gamma, threshold = model.kernel_.gamma, model.threshold_
     model.add_rows(10 * X[30:], 10 * y[30:])
     assert (model.kernel_.gamma, model.threshold_) == (gamma, threshold)
-    again = KernelRegressor("huber", gamma=gamma, threshold=threshold)
+    again = KernelRegressor(Huber(threshold), gamma=gamma)
     again.fit(np.vstack([X[:30], 10 * X[30:]]), np.append(y[:30], 10 * y[30:]))
     np.testing.assert_allclose(model.predict(X_new), again.predict(X_new), atol=1e-5)
     balanced = KernelClassifier("log", class_weight="balanced").fit(X[:30], labels[:30])

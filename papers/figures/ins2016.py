@@ -27,7 +27,7 @@ def approximation(out: Path) -> None:
     """Cross-validated error along lambda: epsilon-BIF, and exact with the same folds."""
     X, y = load_breast_cancer(return_X_y=True)
     X, y = MinMaxScaler((-1.0, 1.0)).fit_transform(X[:200]), y[:200]
-    model = KernelClassifier(loss="smoothed_hinge", gamma=0.5, delta=0.01, fit_intercept=False)
+    model = KernelClassifier(loss=SmoothedHinge(0.01), gamma=0.5, fit_intercept=False)
     figure, axes = plt.subplots(1, 3, figsize=(9.0, 2.6), sharey=True)
     for axis, accuracy, colour in zip(axes, ACCURACIES, COLOURS, strict=False):
         folds, order = granularity(accuracy, 1.0)

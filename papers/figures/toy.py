@@ -16,6 +16,7 @@ from onefit import KernelRegressor, KernelSearchCV, heldout_predict
 from onefit.criteria import CvHat, InfluenceLoo, LeaveOneOut
 from onefit.diagnostics import influence
 from onefit.heldout import Influence
+from onefit.losses import Huber
 from onefit.robust import robust_select
 
 LAM = 1e-3
@@ -117,7 +118,7 @@ def figure3(out: Path, X: Any, y: Any) -> None:
     axis.plot(X[:-1, 0], y[:-1], "o", ms=3, color=GREY)
     for options, style, name in (
         ({}, "--", "squared loss"),
-        ({"loss": "huber", "threshold": 0.2}, "-", "Huber, threshold 0.2"),
+        ({"loss": Huber(0.2)}, "-", "Huber, threshold 0.2"),
     ):
         axis.plot(AT, machine(**options).fit(X, y).predict(AT[:, None]), style, label=name)
     axis.set(title="an outlier at (4, 5)", xlabel="x", ylabel="y", ylim=(-2.0, 2.0))
@@ -127,7 +128,7 @@ def figure3(out: Path, X: Any, y: Any) -> None:
 
 def figure4(out: Path, X: Any, y: Any) -> None:
     """The width that each judge chooses for one and the same robust fit."""
-    huber = {"loss": "huber", "threshold": 0.2}
+    huber = {"loss": Huber(0.2)}
     figure, axes = plt.subplots(1, 3, figsize=(9.0, 2.8))
     chosen = {}
     for axis, judged in zip(axes, ("squared", "absolute"), strict=False):
@@ -163,7 +164,7 @@ def figure5(out: Path, clean: Any, spoilt: Any) -> None:
     ):
         for threshold, colour in zip((0.1, 0.2, 0.5, np.inf), COLOURS, strict=False):
             robust = np.isfinite(threshold)
-            options = {"loss": "huber", "threshold": threshold} if robust else {}
+            options = {"loss": Huber(threshold)} if robust else {}
             judged = InfluenceLoo(order=5, loss="absolute", guard=False)
             values = along(X, y, judged, SIGMAS, [LAM], **options)
             name = f"threshold {threshold:g}" if robust else "squared loss"
@@ -183,7 +184,7 @@ def one_call(out: Path, clean: Any, spoilt: Any) -> None:
     for name, (X, y) in (("clean", clean), ("with the outlier", spoilt)):
         found = robust_select(X, y, KernelRegressor(fit_intercept=False), grid)
         gap = np.sqrt(np.mean((found.estimator.predict(AT[:, None]) - np.sin(AT)) ** 2))
-        threshold = found.params.get("threshold")
+        threshold = found.params.get("loss__threshold")
         shown = "-" if threshold is None else f"{threshold:.2f}"
         lines.append(
             f"| {name} | {found.params['loss']} | {shown} | {found.sigma_err:.2f} | {gap:.2f} |"

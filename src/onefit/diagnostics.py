@@ -242,11 +242,12 @@ def cv_loo_stability(
     >>> import numpy as np
     >>> from onefit import KernelRegressor
     >>> from onefit.diagnostics import cv_loo_stability
+    >>> from onefit.losses import Huber
     >>> X = np.linspace(0, 5, 40)[:, None]
     >>> y = np.sin(X).ravel()
     >>> y[20] += 3
     >>> squared = KernelRegressor(gamma=1.0, lam=1e-2)
-    >>> robust = KernelRegressor(loss="huber", threshold=0.1, gamma=1.0, lam=1e-2)
+    >>> robust = KernelRegressor(loss=Huber(0.1), gamma=1.0, lam=1e-2)
     >>> cv_loo_stability(squared, X, y) > 5 * cv_loo_stability(robust, X, y)
     True
     """

@@ -1,17 +1,16 @@
-"""Features where the whole kernel takes longer than there is time for.
+"""Features that replace the kernel matrix when time or memory is short.
 
-The plan of a search says beforehand how long it will take (:mod:`onefit.plan`). Where that, with
-the final fit, is more than is left of the time, or needs more memory than there is, Nystrom
-features replace the kernel matrix (``approximation="nystrom"``), with the number of landmarks that
-a quarter of the time allows. The rest is for what follows a search. Where the first kernel shows
-that the plan was too hopeful on this machine, the same is done then.
+The plan of a search (:mod:`onefit.plan`) gives its time. If search and final fit take longer than
+the time that is left, or need more memory than there is, Nystrom features replace the kernel matrix
+(``approximation="nystrom"``), with as many landmarks as a quarter of the time allows; the rest is
+for what follows the search. If the first kernel shows that this computer is slower than the plan,
+the search changes to features then.
 
-Features choose a setting. How far they are from the whole kernel *there* is then measured, not
-bounded: one more cross-validation, on the same folds, of the machine with the whole kernel at the
-winner's kernel and lam, by the fastest exact method, which for many rows is the iteration of
-:mod:`onefit.heldout.iterative`. That is one kernel and one lam instead of the whole grid. It is
-done if its plan fits into the time and the memory that are left, and given up, between two steps of
-the iteration, once no time is left.
+How far the features are from the whole kernel is then measured at the winner: one more
+cross-validation, on the same folds, with the whole kernel at the winner's kernel and lam, by the
+fastest exact method (for many rows the iteration of :mod:`onefit.heldout.iterative`). It is run if
+its plan fits into the time and memory that are left, and stopped between two steps when the time is
+over.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ class Whole:
 
 @dataclass(frozen=True)
 class Fallback:
-    """A search that took features because the whole kernel did not fit.
+    """Why a search uses features, and how far they are from the whole kernel.
 
     Attributes
     ----------
@@ -94,16 +93,16 @@ class Fallback:
         return replace(self, whole=whole, reason=reason)
 
     def begun(self) -> str:
-        """What is about to be done, in a sentence."""
+        """Why features are used, in a sentence."""
         late = ""
         if self.expected > self.allowed:
             late = f"; even so {plan.duration(self.expected)} are expected"
         return (
             f"{self.why}: the search takes {self.n_components} features "
-            f"(approximation='nystrom') in place of the whole kernel{late}"
+            f"(approximation='nystrom') instead of the whole kernel{late}"
         )
 
-    def told(self, shown: Callable[[float], float] = float, name: str = "score") -> str:
+    def describe(self, shown: Callable[[float], float] = float, name: str = "score") -> str:
         """How far the winner is from the whole kernel, in a sentence.
 
         Parameters
@@ -158,7 +157,7 @@ def fall_back(
     search.set_params(estimator=estimator, method=search.method if known else "auto")
     with_features = np.inf
     for size in FEATURE_COUNTS:
-        search.set_params(estimator__n_components=size)
+        search.set_params(estimator__approximation__n_components=size)
         setup = set_up(search, X, y, *_given(params))
         with_features, full = planned_seconds(setup)
         deadline.reserve = _reserved(setup, deadline)
@@ -214,10 +213,7 @@ def measure_whole(
 def _winner_alone(search: KernelSearchCV) -> KernelSearchCV:
     """A search of the winner's setting alone, with the whole kernel, on its folds."""
     params = clone(search.best_params_, safe=False)
-    estimator = clone(search.estimator).set_params(**params)
-    whole = type(estimator)()  # the defaults say nothing of features
-    names = ("approximation", "n_components", "keep_landmarks")
-    estimator.set_params(**{name: getattr(whole, name) for name in names})
+    estimator = clone(search.estimator).set_params(**params).set_params(approximation=None)
     return KernelSearchCV(
         estimator,
         {"lam": [estimator.lam]},

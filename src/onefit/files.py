@@ -5,15 +5,10 @@ How large a file is is found out before it is read: it may be packed, and unpack
 
 from __future__ import annotations
 
-import codecs
 import csv
-import io
 import re
-import tempfile
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +28,6 @@ CheckRows = Callable[[int], None] | None
 __all__ = [
     "QUOTED",
     "CheckRows",
-    "CsvFormat",
     "DataError",
     "all_match",
     "columns_of",
@@ -52,8 +46,9 @@ __all__ = [
 CSV = (".csv", ".tsv", ".txt")
 PARQUET = (".parquet", ".pq")
 LIBSVM = (".libsvm", ".svmlight", ".svm")
-#: what a file that was read with the wrong delimiter shows in its header
-DELIMITERS = {";": ";", "\t": "\\t", "|": "|", ",": ","}
+#: what may separate values; of equally frequent ones the first counts
+DELIMITERS = (",", ";", "\t", "|")
+QUOTES = re.compile(r'"[^"]*"')
 #: what stands for a missing value beside pandas's own list
 GAPS = ["?"]
 DECIMAL_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")
@@ -63,24 +58,6 @@ LONGEST_NAME = 10_000
 QUOTED = 60
 #: name of an index that holds the lines of a file
 LINE = "line"
-
-
-@dataclass(frozen=True)
-class CsvFormat:
-    """How a CSV file is written.
-
-    Attributes
-    ----------
-    delimiter : str or None
-        None for a comma, or a tab in ``.tsv``.
-    encoding : str
-    header : bool
-        Whether the first line names the columns; else they are called 1, 2, 3 ...
-    """
-
-    delimiter: str | None = None
-    encoding: str = "utf-8"
-    header: bool = True
 
 
 def shown(value: Any) -> str:
@@ -162,7 +139,7 @@ def _check_file(path: Path) -> None:
         )
 
 
-def read_frame(path: Path, reading: CsvFormat, check_rows: CheckRows = None) -> pd.DataFrame:
+def read_frame(path: Path, check_rows: CheckRows = None) -> pd.DataFrame:
     """The table in a CSV or Parquet file; ``check_rows`` may refuse it for its number of rows."""
     _check_file(path)
     kind = _suffix(path)
@@ -171,47 +148,25 @@ def read_frame(path: Path, reading: CsvFormat, check_rows: CheckRows = None) -> 
     if kind not in CSV:
         known = ", ".join((*CSV, *PARQUET, *LIBSVM))
         raise DataError(f"{path.name} is none of the known kinds ({known}); rename or convert it")
-    delimiter = reading.delimiter
-    if delimiter is None:
-        delimiter = "\t" if kind == ".tsv" else ","
-    if len(delimiter) != 1:
-        raise DataError(f"--delimiter {shown(delimiter)} must be one character; '\\t' is a tab")
-    with _as_utf8(path, reading.encoding) as text:
-        found = _check_text(text, delimiter, "CSV", _csv_bytes, check_rows)
-        _check_header(found, text)
-        frame = _read_csv(text, delimiter, reading.header)
-        _number_lines(frame, text, delimiter, reading.header, found)
+    delimiter = _delimiter(path)
+    found = _check_text(path, delimiter, "CSV", _csv_bytes, check_rows)
+    _check_header(found, path)
+    frame = _read_csv(path, delimiter)
+    _number_lines(frame, path, delimiter, found)
     if found.quotes:
         _warn_of_open_quotes(frame)
     return frame if delimiter == "," else _with_decimal_commas(frame)
 
 
-@contextmanager
-def _as_utf8(path: Path, encoding: str) -> Iterator[Path]:
-    """A file as UTF-8: itself, or a copy under the same name that is removed afterwards."""
+def _delimiter(path: Path) -> str:
+    """What separates the names in the first line: the most frequent of comma, ; tab and |."""
     try:
-        known = codecs.lookup(encoding).name
-    except LookupError as error:
-        raise DataError(f"--encoding {shown(encoding)} is not known; try latin-1 or cp1252") from (
-            error
-        )
-    if known == "utf-8":
-        yield path
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        name = path.with_suffix("").name if path.suffix.lower() in PACKED else path.name
-        copy = Path(folder) / name
-        try:
-            with (
-                open_unpacked(path) as file,
-                io.TextIOWrapper(file, known, newline="") as lines,
-                copy.open("w", encoding="utf-8", newline="") as out,
-            ):
-                while piece := lines.read(READ_BYTES):
-                    out.write(piece)
-        except (UnicodeError, *BROKEN) as error:
-            raise DataError(f"{path.name} cannot be read as {encoding}: {error}") from error
-        yield copy
+        with open_unpacked(path) as file:
+            line = file.readline(READ_BYTES).decode("utf-8", "replace")
+    except BROKEN:
+        return ","  # reading it says what is wrong
+    outside = QUOTES.sub("", line)
+    return max(DELIMITERS, key=outside.count)
 
 
 def _check_header(found: Counts, path: Path) -> None:
@@ -225,25 +180,22 @@ def _check_header(found: Counts, path: Path) -> None:
         )
 
 
-def _read_csv(path: Path, delimiter: str, named: bool = True) -> pd.DataFrame:
+def _read_csv(path: Path, delimiter: str) -> pd.DataFrame:
     import pandas as pd
 
     options: dict[str, Any] = {"sep": delimiter, "skipinitialspace": True, "na_values": GAPS}
-    options["header"] = 0 if named else None
     try:
-        header = _header(path, delimiter) if named else []
+        header = _header(path, delimiter)
         with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
             frame = pd.read_csv(path, **options, low_memory=False, index_col=False)
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{path.name} is not UTF-8 text ({error.reason}); save it as UTF-8, or name "
-            "its --encoding (latin-1, say)"
+            f"{path.name} is not UTF-8 text ({error.reason}); save it as UTF-8"
         ) from error
     except pd.errors.ParserWarning as error:
-        hint = _other_delimiter(_first_line(path), delimiter) or "; name every column"
         raise DataError(
             f"the rows of {path.name} hold more values than its header has names"
-            f"{too_long(path, delimiter)}{hint}"
+            f"{too_long(path, delimiter)}; name every column"
         ) from error
     except pd.errors.EmptyDataError as error:
         raise DataError(f"{path.name} is empty; it needs a header and rows") from error
@@ -251,18 +203,12 @@ def _read_csv(path: Path, delimiter: str, named: bool = True) -> pd.DataFrame:
         reason = str(error).strip().removeprefix("Error tokenizing data. C error: ")
         if reason.startswith("Expected "):
             reason = too_long(path, delimiter).strip(" ()") or reason
-        hint = _other_delimiter(_first_line(path), delimiter)
+        hint = ""
         if isinstance(error, csv.Error):
             hint = "; close the quotes in its header, or shorten its names"
-        elif not hint and "line" in reason:
+        elif "line" in reason:
             hint = "; correct that line (a value that holds the delimiter needs quotes)"
         raise DataError(f"{path.name} cannot be read as CSV: {shortened(reason)}{hint}") from error
-    if not named:
-        frame.columns = pd.Index([str(i + 1) for i in range(frame.shape[1])])
-    if frame.shape[1] == 1:
-        hint = _other_delimiter(str(frame.columns[0]), delimiter)
-        if hint:
-            raise DataError(f"{path.name} has one column only, {shown(frame.columns[0])}{hint}")
     _check_names(pd.Series([name.strip() for name in header if name], dtype=object), path)
     # a copy has the columns of a kind in one array, which is faster by far if they are many
     joined: pd.DataFrame = frame.copy()
@@ -275,22 +221,20 @@ def _header(path: Path, delimiter: str) -> list[str]:
     return next((names for _, names in records(path, delimiter)), [])
 
 
-def _number_lines(
-    frame: pd.DataFrame, path: Path, delimiter: str, named: bool, found: Counts
-) -> None:
+def _number_lines(frame: pd.DataFrame, path: Path, delimiter: str, found: Counts) -> None:
     """Give the rows their lines of the file, where these can be told."""
     import pandas as pd
 
-    n, first = len(frame), 1 + named
-    if not found.quotes and found.blank == 0 and found.ended in (n + named, n + named - 1):
-        lines = list(range(first, first + n))
+    n = len(frame)
+    if not found.quotes and found.blank == 0 and found.ended in (n + 1, n):
+        lines = list(range(2, 2 + n))
     else:
         try:
             # as pandas, which passes over lines of blanks
             whole = [line for line, one in records(path, delimiter) if one != [""]]
         except csv.Error:  # a value that is too long for it
             return
-        lines = whole[int(named) :]
+        lines = whole[1:]
     if len(lines) == n:
         frame.index = pd.Index(lines, name=LINE)
 
@@ -370,22 +314,6 @@ def _with_decimal_commas(frame: pd.DataFrame) -> pd.DataFrame:
         if all_match(DECIMAL_COMMA, filled(frame[name])):
             frame[name] = frame[name].str.replace(",", ".").astype(float)
     return frame
-
-
-def _first_line(path: Path) -> str:
-    if path.suffix.lower() in PACKED:
-        return ""
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        return lines.readline(READ_BYTES)
-
-
-def _other_delimiter(header: str, delimiter: str) -> str:
-    """What to try when a header looks as if another delimiter separates it."""
-    counts = {one: header.count(one) for one in DELIMITERS if one != delimiter}
-    best = max(counts, key=lambda one: counts[one])
-    if counts[best] <= header.count(delimiter):
-        return ""
-    return f"; its header suggests another delimiter: --delimiter '{DELIMITERS[best]}'"
 
 
 def _read_parquet(path: Path, check_rows: CheckRows = None) -> pd.DataFrame:

@@ -30,7 +30,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import type_of_target
 
 from onefit._validation import check_choice
-from onefit.kernels import KERNELS, Geometry, kernel_parameters, resolve_kernel
+from onefit.kernels import KERNELS, Geometry, Polynomial, resolve_kernel, takes_gamma
 from onefit.kernels.distances import as_points
 
 Array = NDArray[Any]
@@ -143,20 +143,24 @@ def _lams(y: Any, style: str) -> Array:
 def _of_kernel(
     name: str, X: Any, lams: Array, style: str, random_state: Any
 ) -> list[dict[str, list[Any]]]:
-    if "degree" in kernel_parameters(name):
+    if KERNELS[name] is Polynomial:
         return [
-            {"kernel": [name], "degree": [degree], "lam": _scaled(lams, name, X, degree)}
+            {
+                "kernel": [name],
+                "kernel__degree": [degree],
+                "lam": _scaled(lams, Polynomial(degree=degree), X),
+            }
             for degree in _DEGREES
         ]
     grid: dict[str, list[Any]] = {"kernel": [name]}
-    if "gamma" in kernel_parameters(name):
+    if takes_gamma(name):
         grid["gamma"] = _gammas(KERNELS[name].metric, X, style, random_state)
     return [grid | {"lam": _scaled(lams, name, X)}]
 
 
-def _scaled(lams: Array, name: str, X: Any, degree: int = 1) -> list[float]:
+def _scaled(lams: Array, kernel: Any, X: Any) -> list[float]:
     """The lams in units of the mean of K(x, x)."""
-    size = float(np.mean(resolve_kernel(name, X, degree=degree).diag(X), dtype=np.float64))
+    size = float(np.mean(resolve_kernel(kernel, X).diag(X), dtype=np.float64))
     scaled: list[float] = (lams * (size if size > 0.0 else 1.0)).tolist()
     return scaled
 

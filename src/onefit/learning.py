@@ -1,42 +1,45 @@
-"""Learning curves of kernel ridge regression and LS-SVM without refits.
+"""Learning curves and expanding windows of kernel ridge regression and LS-SVM without refits.
 
-Put the training rows of a split in a fixed order and factor M = K + c I = L L' once. The leading
-block L_m of L factors the matrix of the first m rows, so every prefix is solved by one back
-substitution. With v = L^-1 y and w = L^-1 1, both computed once, the model of the first m rows is
+One Cholesky factor of the rows in an order solves every leading part of them
+(:mod:`onefit.prefixes`). In a learning curve the order is a random permutation of the training part
+of a split, in an expanding window it is time.
 
-    a = L_m^-T (v - b w)_{1..m},     b = sum_{j<=m} w_j v_j / sum_{j<=m} w_j^2
-
-(b = 0 without an intercept): the intercept is a second column. Training predictions follow from
-the stationarity condition, u = y - c a, and test predictions are K_test a + b.
-
-This needs a ridge c that does not depend on m: ``scaling="total"``. Under ``scaling="mean"`` the
-ridge is c = lam m, and no factor of one size serves another, so each size is factored by itself.
-Ten equal steps then cost 3 factors of the largest size instead of one; kernel values are still
-computed once for all splits and sizes.
+A ridge that does not depend on the number of rows is needed: ``scaling="total"``. Under
+``scaling="mean"`` each size is factored by itself. Ten equal steps then cost 3 factors of the
+largest size instead of one; kernel values are still computed once for all splits and sizes.
 
 The kernel is fixed on all rows, as in searches: ``gamma="scale"`` reads the whole X.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
-from sklearn.base import clone, is_classifier
+from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.utils import check_random_state
 
 from onefit import linalg
 from onefit._indexing import select_rows
 from onefit._types import Array
-from onefit.estimators.accepted import check_accepted, check_exact_kernel, unwrap
 from onefit.folds import Folds
-from onefit.search.scorers import look_up
+from onefit.heldout import HeldOut
+from onefit.prefixes import Prefixes, squared_problem
+from onefit.problem import Problem
+from onefit.scoring import Truth
+from onefit.search.scorers import fast_metric, look_up
+from onefit.spec.coding import class_codes
 
-__all__ = ["LearningCurve", "learning_curve"]
+__all__ = [
+    "ExpandingWindow",
+    "LearningCurve",
+    "expanding_window",
+    "heldout_windows",
+    "learning_curve",
+]
 
 
 @dataclass(frozen=True)
@@ -120,77 +123,159 @@ def learning_curve(
     >>> bool(curve.mean[-1] > curve.mean[0])
     True
     """
-    if hasattr(estimator, "param_grid") and not hasattr(estimator, "best_estimator_"):
-        raise ValueError("learning_curve needs a fitted search: fit it first, with refit=True")
-    model = clone(unwrap(getattr(estimator, "best_estimator_", estimator)))
-    check_accepted(model, "learning_curve")
-    check_exact_kernel(model, "learning_curve", "pass an estimator with approximation=None")
     if n_permutations < 1:
         raise ValueError(f"n_permutations must be at least 1, got {n_permutations!r}")
-    if issparse(X) or linalg.is_elsewhere(X) or model.spec().precomputed:
-        raise ValueError(
-            "learning_curve takes a dense X in host memory and no precomputed kernel; use "
-            "sklearn.model_selection.learning_curve"
-        )
-    problem = model._prepare(X, y, None)
-    if not problem.quadratic or not model.spec().coding.columns_are_targets:
-        raise ValueError(
-            "learning_curve is for the squared loss with one column per target or class; use "
-            "sklearn.model_selection.learning_curve"
-        )
-    if (problem.s != 1.0).any():
-        raise ValueError("learning_curve does not take class weights; set class_weight=None")
-    scorer = check_scoring(model, scoring)
+    model, problem = squared_problem(estimator, X, y, "learning_curve")
+    score = _scorer(model, scoring, X, y, problem.Y)
     folds = Folds.draw(cv, X, y, groups, classifier=is_classifier(model))
     sizes = _sizes(train_sizes, min(part.size for part in folds.train))
     random = check_random_state(random_state)
-    K, Y, columns = problem.K.matrix, problem.Y, []
+    K, columns = problem.K.matrix, []
     for _ in range(n_permutations):
         for train, test in folds:
             order = random.permutation(train)
             _check_classes(model, y, order[: sizes[0]])
-            M = linalg.submatrix(K, order, order)
-            across = linalg.submatrix(K, test, order)
-            prefixes = _Prefixes(M, Y[order], problem.fit_intercept, model, int(sizes[-1]))
-            scores = []
-            for m in map(int, sizes):
-                a, b, c = prefixes.solve(m)
-                values = (Y[order[:m]] - c * a, across[:, :m] @ a + b)
-                rows = (order[:m], test)
-                scores.append(
-                    [
-                        scorer(look_up(model, u), select_rows(X, r), select_rows(y, r))
-                        for u, r in zip(values, rows, strict=True)
-                    ]
-                )
-            columns.append(scores)
+            order = order[: sizes[-1]]
+            M, across = linalg.submatrix(K, order, order), linalg.submatrix(K, test, order)
+            values = _values(model, problem, M, across, problem.Y[order], sizes.tolist())
+            columns.append(
+                [
+                    [score(u, order[:m]), score(u_test, test)]
+                    for m, (u, u_test) in zip(sizes, values, strict=True)
+                ]
+            )
     found = np.array(columns, dtype=float)
     return LearningCurve(sizes, found[:, :, 0].T, found[:, :, 1].T)
 
 
-class _Prefixes:
-    """Models of the first m rows of one order."""
+def _values(
+    model: Any, problem: Problem, M: Array, across: Array, Y: Array, sizes: list[int]
+) -> Iterator[tuple[Array, Array]]:
+    """Of the models of the first m rows: of these rows, u = y - c a, and of the test rows."""
+    spec, intercept = model.spec(), problem.fit_intercept
+    shared = model.scaling == "total"
+    for some in [sizes] if shared else [[m] for m in sizes]:
+        n = max(some)
+        ridge = spec.ridge(model.lam, float(n))
+        prefixes = Prefixes(M[:n, :n], Y[:n], ridge, intercept, overwrite=shared)
+        a = prefixes.coefficients(some)
+        tested = np.tensordot(across[:, :n], a, axes=1)
+        for place, m in enumerate(some):
+            yield Y[:m] - ridge * a[:m, place], tested[:, place] + prefixes.b[m - 1]
 
-    def __init__(self, M: Array, Y: Array, fit_intercept: bool, model: Any, largest: int) -> None:
-        self.M, self.Y, self.fit_intercept = M, Y, fit_intercept
-        self.ridge: Callable[[int], float] = lambda m: model.spec().ridge(model.lam, float(m))
-        self.shared = self._factor(largest) if model.scaling == "total" else None
 
-    def _factor(self, m: int) -> tuple[Array, Array]:
-        """L, and L^-1 [y, 1]."""
-        M = np.array(self.M[:m, :m], order="F")
-        M[np.diag_indices(m)] += self.ridge(m)
-        lower = linalg.cholesky(M, overwrite=True)
-        right = np.column_stack([self.Y[:m], np.ones(m, dtype=self.Y.dtype)])
-        return lower, linalg.solve_lower(lower, np.asfortranarray(right))
+def _scorer(model: Any, scoring: Any, X: Any, y: Any, Y: Array) -> Callable[[Array, Array], float]:
+    """The score of decision values of some rows; row-wise metrics without scikit-learn's checks."""
+    scorer = check_scoring(model, scoring)
+    metric, sign = fast_metric(scorer, model)
+    if metric is None:
+        return lambda u, rows: scorer(look_up(model, u), select_rows(X, rows), select_rows(y, rows))
+    targets = class_codes(Y)[:, None] if is_classifier(model) else Y.astype(np.float64)
 
-    def solve(self, m: int) -> tuple[Array, Array, float]:
-        """Coefficients (m, q), intercepts (q,) and ridge."""
-        lower, solved = self.shared or self._factor(m)
-        v, w = solved[:m, :-1], solved[:m, -1]
-        b = (w @ v) / (w @ w) if self.fit_intercept else np.zeros(v.shape[1], dtype=v.dtype)
-        right = np.asfortranarray(v - w[:, None] * b)
-        return linalg.solve_upper(lower[:m, :m].T, right), b, self.ridge(m)
+    def score(u: Array, rows: Array) -> float:
+        truth = Truth(targets[rows], np.zeros(1, dtype=np.intp), np.ones(rows.size))
+        return float(sign * metric.values(truth, u[None].astype(np.float64)).mean())
+
+    return score
+
+
+@dataclass(frozen=True)
+class ExpandingWindow:
+    """One-step-ahead residuals of a model that is trained on all rows before.
+
+    Attributes
+    ----------
+    residuals : (n - 1,) or (n - 1, q) array
+        Target minus prediction, from the second row on; of a classifier for labels -1 and +1.
+    log_evidence : (n - 1,) or (n - 1, q) array
+        Logarithm of the density of the targets up to each row under the Gaussian process with this
+        kernel and ridge, its scale chosen best; see :mod:`onefit.prefixes`.
+    """
+
+    residuals: Array = field(repr=False)
+    log_evidence: Array = field(repr=False)
+
+
+def expanding_window(estimator: Any, X: Any, y: Any) -> ExpandingWindow:
+    """Predict each row by the model of all rows before it: n models from one factor.
+
+    Parameters
+    ----------
+    estimator : KernelRegressor or KernelClassifier with the squared loss and scaling="total"
+        Or a fitted search over one.
+    X, y : rows and targets in the order of time
+
+    Returns
+    -------
+    ExpandingWindow
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onefit import KernelRegressor
+    >>> X = np.linspace(0, 9, 50)[:, None]
+    >>> model = KernelRegressor(gamma=1.0, lam=0.1, scaling="total")
+    >>> expanding_window(model, X, np.sin(X[:, 0])).residuals.shape
+    (49,)
+    """
+    model, problem = squared_problem(estimator, X, y, "expanding_window")
+    if model.scaling != "total":
+        raise ValueError(
+            "expanding_window needs scaling='total': with scaling='mean' the ridge grows with the "
+            "number of rows and every row needs a factor of its own; pass "
+            "scaling='total', lam=lam * n, or use heldout_windows with fewer splits"
+        )
+    found = Prefixes(problem.K.matrix, problem.Y, float(model.lam), problem.fit_intercept)
+    pair = found.one_step, found.log_evidence
+    return ExpandingWindow(*(one[:, 0] if one.shape[1] == 1 else one for one in pair))
+
+
+def heldout_windows(estimator: Any, X: Any, y: Any, cv: Any) -> HeldOut:
+    """Held-out values of splits that train on all rows up to some row, without refits.
+
+    Parameters
+    ----------
+    estimator : KernelRegressor or KernelClassifier with the squared loss, or a fitted search
+        With ``scaling="total"`` one factor serves all splits, else each has its own.
+    X, y : rows and targets in the order of time
+    cv : splitter or iterable of splits
+        ``TimeSeriesSplit``, with or without a gap. Every training part must be the first m rows.
+
+    Returns
+    -------
+    HeldOut
+        Without error bounds.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.model_selection import TimeSeriesSplit
+    >>> from onefit import KernelRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> heldout_windows(KernelRegressor(), X, y, TimeSeriesSplit(4)).by_fold[0].shape
+    (88,)
+    """
+    model, problem = squared_problem(estimator, X, y, "heldout_windows")
+    folds = Folds.draw(cv, X, y, classifier=is_classifier(model))
+    for k, (train, test) in enumerate(folds):
+        if not np.array_equal(np.sort(train), np.arange(train.size)) or test.min() < train.size:
+            raise ValueError(
+                f"the training part of split {k} is not all rows up to some row before its test "
+                "rows; use TimeSeriesSplit without max_train_size, or heldout_predict"
+            )
+        _check_classes(model, y, train)
+    K, values, shared = problem.K.matrix, [], None
+    for train, test in folds:
+        m, last = train.size, int(test.max()) + 1
+        if shared is None or model.scaling == "mean":
+            end = last if model.scaling == "mean" else problem.n
+            ridge = model.spec().ridge(model.lam, float(m))
+            shared = Prefixes(K[:end, :end], problem.Y[:end], ridge, problem.fit_intercept)
+        values.append(shared.later(m, slice(int(test.min()), last))[test - test.min()])
+    unknown = np.full(len(folds), np.nan)
+    zero, none = np.zeros(len(folds), dtype=np.intp), np.zeros(len(folds), dtype=bool)
+    known = {"targets": y, **model.spec().coding.decoders}
+    return HeldOut(np.concatenate(values), folds, "prefixes", none, unknown, zero, zero, **known)
 
 
 def _sizes(wanted: Any, most: int) -> Array:
@@ -209,5 +294,5 @@ def _check_classes(model: Any, y: Any, rows: Array) -> None:
     """Refuse a smallest size whose rows lack a class, which no refit accepts either."""
     if is_classifier(model) and np.unique(np.asarray(y)[rows]).size < len(model.classes_):
         raise ValueError(
-            f"the first {rows.size} training rows lack a class; begin train_sizes with more rows"
+            f"the first {rows.size} training rows lack a class; begin with more training rows"
         )

@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from onefit.losses import named_loss
+
 Array = NDArray[Any]
 
 __all__ = [
@@ -54,8 +56,7 @@ class Crossings(NamedTuple):
 
 def levels_of(estimator: Any) -> tuple[float, ...]:
     """The levels of a machine: none, one or several."""
-    loss = getattr(estimator, "loss", None)
-    found = estimator.level if loss in ("quantile", "expectile") else getattr(loss, "level", ())
+    found = getattr(named_loss(getattr(estimator, "loss", None)), "level", ())
     return tuple(np.atleast_1d(np.asarray(found, dtype=float)).tolist())
 
 
@@ -140,9 +141,10 @@ def heldout_shift(held: Any, level: Any) -> Array:
     --------
     >>> import numpy as np
     >>> from onefit import KernelRegressor, heldout_predict
+    >>> from onefit.losses import Quantile
     >>> X = np.random.default_rng(0).uniform(size=(100, 3))
     >>> y = np.random.default_rng(1).normal(size=100)  # X says nothing, and a fit too much
-    >>> machine = KernelRegressor("quantile", level=[0.1, 0.9], gamma=3.0, lam=1e-4)
+    >>> machine = KernelRegressor(Quantile([0.1, 0.9]), gamma=3.0, lam=1e-4)
     >>> held = heldout_predict(machine, X, y)
     >>> moved = held.predictions + heldout_shift(held, [0.1, 0.9])
     >>> [round(float((y <= column + 1e-9).mean()), 2) for column in moved.T]

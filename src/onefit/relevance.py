@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from onefit._indexing import select_rows
 from onefit._types import Array
+from onefit.kernels import Gaussian, named_kernel
 
 __all__ = ["Relevance", "relevance"]
 
@@ -154,7 +155,7 @@ def _units(search: Any, X: Any) -> Array:
     dense = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
     spread = dense.std(axis=0)
     kernel = search.best_params_.get("kernel", search.estimator.kernel)
-    return np.asarray(spread**2 if kernel in ("rbf", "gaussian") else spread)
+    return np.asarray(spread**2 if isinstance(named_kernel(kernel), Gaussian) else spread)
 
 
 def _columns(X: Any) -> list[str]:

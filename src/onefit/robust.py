@@ -177,8 +177,8 @@ def robust_select(
 
 def _check_grid(grid: Any) -> None:
     for part in [grid] if isinstance(grid, dict) else grid:
-        for name in ("loss", "threshold", "epsilon"):
-            if name in part:
+        for name in part:
+            if name.partition("__")[0] == "loss":
                 raise ValueError(
                     f"param_grid names {name!r}, which robust_select chooses itself; leave it out "
                     "(multiples are the thresholds to try, in units of the scale)"
@@ -229,7 +229,7 @@ class _Table:
                     reasons[i] = remark
         chosen: dict[str, Any] = {"loss": "squared"}
         if np.isfinite(threshold):
-            chosen = {"loss": "huber", "threshold": threshold}
+            chosen = {"loss": "huber", "loss__threshold": threshold}
         self.params += [candidate | chosen for candidate in self.found]
         self.thresholds += [threshold] * size
         self.values += values.tolist()

@@ -21,6 +21,7 @@ from onefit.estimators.regressor import no_standard_deviation
 from onefit.heldout import HeldOut, HeldOutMethod
 from onefit.linalg import is_elsewhere
 from onefit.plan import Deadline, Explanation
+from onefit.search.all_rows import AllRows, all_rows_of
 from onefit.search.check import check_settings
 from onefit.search.criterion import CriterionLike
 from onefit.search.evaluation import Evaluated, NotKept, SearchRows
@@ -34,6 +35,7 @@ from onefit.search.results import tabulate, warn_of_failures
 from onefit.search.setup import set_up
 from onefit.search.streamed import StreamedRows
 from onefit.search.winner import find_winner
+from onefit.search_all_rows import RowsOnAllRows, explain_on_all_rows
 from onefit.search_pipeline import PipelineRows, as_kernel_search, explain_pipeline
 from onefit.stream.open_rows import is_streamed
 from onefit.uncertainty.judge import judge, pooled_errors, row_losses, warn_of_drift
@@ -96,6 +98,9 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         How held-out values are computed; "auto" asks the cost model, kernel by kernel. "race" takes
         the limit of every candidate and repairs those that can win, by an estimate or, with
         ``Race(proven=True)``, by proof: see :mod:`onefit.search.race`.
+        Of a Pipeline, "all_rows" fits the steps once, to all rows and without the target, which is
+        faster; ``optimism_`` says what the winner's score gains by it. ``AllRows("exact")`` of
+        :mod:`onefit.search.all_rows` also names the method for the transformed rows.
         What belongs to one method alone is given to its object: ``Influence(order=3)`` of
         :mod:`onefit.heldout`.
     n_iter : int, default=None
@@ -139,6 +144,9 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
     headline_ : Headline
         The winner's score on all held-out rows together, with an interval, beside that of a
         baseline that does not look at X.
+    optimism_ : Optimism
+        With ``method="all_rows"``: the winner's score beside that with its steps fitted in every
+        training part.
     plan_ : list of Choice
         The method taken for each machine, and its expected cost.
     n_splits_, scorer_, multimetric_ : as in scikit-learn
@@ -174,7 +182,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         cv: Any = 5,
         scoring: Any = None,
         criterion: str | CriterionLike = "cv",
-        method: str | HeldOutMethod | Race = "auto",
+        method: str | HeldOutMethod | Race | AllRows = "auto",
         n_iter: int | None = None,
         random_state: Any = None,
         refit: bool | str | Callable[..., int] = True,
@@ -234,6 +242,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         found = rows.evaluate(metric, context)
         fitted = self._conclude(found, rows.names, metric, multimetric)
         fitted["scorer_"] = getattr(scorers, "_scorers", scorers)
+        fitted |= found.compared(fitted, metric)
         if self.refit is not False:
             fitted |= found.refit(fitted, context)
         self._replace_fitted(fitted)  # all at once: an interrupted fit changes nothing
@@ -251,7 +260,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
     def _kind_of_rows(self, X: Any) -> Callable[..., SearchRows]:
         """Who knows where the rows are, and how candidates are evaluated there."""
         if is_wrapped(self.estimator):
-            return PipelineRows
+            return RowsOnAllRows if all_rows_of(self.method) else PipelineRows
         return StreamedRows if is_streamed(X) else RowsInMemory
 
     def _conclude(
@@ -318,6 +327,8 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         """
         check_settings(self)
         if is_wrapped(self.estimator):
+            if all_rows_of(self.method):
+                return explain_on_all_rows(self, X, y, groups, sample_weight)
             return explain_pipeline(self, X, y, groups)
         if is_streamed(X):
             raise ValueError("explain needs rows in memory; streamed ones take a few passes")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn import get_config
 from sklearn.base import clone
 from sklearn.utils import indexable
 
@@ -21,25 +22,33 @@ from onefit.folds import Folds
 from onefit.journal import Journal
 from onefit.kernels import as_rows
 from onefit.predict import check_training
+from onefit.search.all_rows import all_rows_of
 from onefit.search.evaluation import SearchRows
-from onefit.search.in_memory import EvaluatedInMemory, fit_winner, make_task
+from onefit.search.in_memory import EvaluatedInMemory, ended, fit_winner, make_task
 from onefit.search.inputs import FitInputs, route
-from onefit.search.pipeline import (
-    Found,
-    PipelineSetup,
-    Work,
-    outcomes_of,
-    run_units,
-    settings_of,
+from onefit.search.pipeline import PipelineSetup, settings_of
+from onefit.search.pipeline_scores import outcomes_of
+from onefit.search.pipeline_units import Found, Work, run_units
+from onefit.search.preprocess import (
+    kernel_estimator,
+    kernel_path,
+    metadata_of_fit,
+    weight_name,
 )
-from onefit.search.preprocess import kernel_estimator, kernel_path
 from onefit.search.rows import Sample
 from onefit.search.setup import _draw
 from onefit.search.workers import WorkerPlan
 
 Array = NDArray[Any]
 
-__all__ = ["PipelineRows", "as_kernel_search", "explain_pipeline"]
+__all__ = [
+    "PipelineRows",
+    "as_kernel_search",
+    "check_options",
+    "explain_pipeline",
+    "set_up_pipeline",
+    "works_of",
+]
 
 
 class PipelineRows(SearchRows):
@@ -54,12 +63,12 @@ class PipelineRows(SearchRows):
     def __init__(
         self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any, metric: Any
     ) -> None:
-        _check_options(search)
+        check_options(search)
         self.search, self.scorers = search, scorers
         self.X, self.y = indexable(X, y)
         self.routed = routed = route(search, scorers, params)
-        self.fit_params = _for_kernel(search, dict(routed.estimator.fit))
-        self.setup = _set_up(search, self.X, self.y, routed.splitter.split)
+        self.fit_params = metadata_of_fit(search.estimator, dict(routed.estimator.fit))
+        self.setup = set_up_pipeline(search, self.X, self.y, routed.splitter.split)
         score = routed.scorer.score
         self.task = make_task(search, self.setup, scorers, self.X, self.y, score, metric)
         self.names = self.task.scoring.names
@@ -67,7 +76,7 @@ class PipelineRows(SearchRows):
 
     def check(self, metric: Any) -> None:
         """Refuse what would not fit into memory."""
-        _check_memory(self.setup)
+        _check_memory(works_of(self.setup))
 
     def evaluate(self, metric: Any, context: Any) -> EvaluatedInMemory:
         """Fit the steps of every setting in every training part, and score the candidates."""
@@ -94,9 +103,10 @@ class PipelineRows(SearchRows):
 
 def explain_pipeline(search: Any, X: Any, y: Any, groups: Any) -> plan.Explanation:
     """What a fit would do: fits of the steps, kernel matrices and decompositions."""
-    _check_options(search)
+    check_options(search)
     X, y = indexable(X, y)
-    setup = _set_up(search, X, y, {"groups": groups})
+    setup = set_up_pipeline(search, X, y, {"groups": groups})
+    works = works_of(setup)
     k, steps = len(setup.folds), len(setup.settings)
     group = [one for setting in setup.settings for one in setting.machines]
     candidates = len(setup.candidates)
@@ -105,56 +115,48 @@ def explain_pipeline(search: Any, X: Any, y: Any, groups: Any) -> plan.Explanati
         f"{steps} settings of the preprocessing, fitted {steps * k} times\n"
         f"{len(group) * k} kernel matrices and decompositions or paths of solutions "
         f"(GridSearchCV: {candidates * k} fits)\n"
-        f"{setup.worker_plan.workers} workers"
+        f"{setup.worker_plan.workers} workers with {setup.worker_plan.threads} BLAS threads\n"
+        f"{plan.explain_splits(works)}"
     )
     try:
-        _check_memory(setup)
+        _check_memory(works)
     except MemoryError as error:
         return plan.Explanation(text, str(error))
     return plan.Explanation(text, "")
 
 
-def _check_options(search: Any) -> None:
+def check_options(search: Any) -> None:
     """Refuse what works on one full-sample fit, naming both sides."""
     name, device = type(search.estimator).__name__, onefit_config()["device"]
     refused = {
-        f"method={search.method!r}": search.method not in ("auto", "refit", "exact"),
+        f"method={search.method!r}": not (
+            search.method in ("auto", "refit", "exact") or all_rows_of(search.method)
+        ),
         f"criterion={search.criterion!r}": search.criterion != "cv",
         type(search).__name__: search._descent is not None,
         f"device={device!r}": device is not None,
     }
+    why = (
+        "method='all_rows' searches a grid by cross-validation"
+        if all_rows_of(search.method)
+        else "its steps are fitted in every training part, so that there is no single fit to all "
+        "rows to work on"
+    )
     for option, asked in refused.items():
         if asked:
             raise ValueError(
-                f"{option} does not work with a {name}: its steps are fitted in every training "
-                "part, so that there is no single fit to all rows to work on; leave it out, or "
-                "transform X first and search the kernel estimator alone"
+                f"{option} does not work with a {name}: {why}; leave it out, or transform X first "
+                "and search the kernel estimator alone"
             )
-
-
-def _for_kernel(search: Any, params: dict[str, Any]) -> dict[str, Any]:
-    """Metadata for the estimator's fit; plain sample weights are those of the kernel estimator."""
-    if get_config()["enable_metadata_routing"]:
-        return params
-    weight = params.pop("sample_weight", None)
-    if weight is not None:
-        params[_weight_name(search)] = weight
-    return {name: value for name, value in params.items() if value is not None}
-
-
-def _weight_name(search: Any) -> str:
-    """The name under which the estimator's fit hands sample weights to the kernel estimator."""
-    path = kernel_path(search.estimator) or ()
-    # a TransformedTargetRegressor hands on what it is given; a Pipeline wants the name of a step
-    return "__".join([name for name in path if name != "regressor"] + ["sample_weight"])
 
 
 def _weight(search: Any, params: dict[str, Any]) -> Any:
     """The sample weights that the kernel estimator is given."""
-    return params.get(_weight_name(search), params.get("sample_weight"))
+    return params.get(weight_name(search.estimator), params.get("sample_weight"))
 
 
-def _set_up(search: Any, X: Any, y: Any, split_params: Any) -> PipelineSetup:
+def set_up_pipeline(search: Any, X: Any, y: Any, split_params: Any) -> PipelineSetup:
+    """Draw the splits and check grid, targets and training parts, before any step is fitted."""
     candidates, group = settings_of(search)
     machine = clone(group[0].machines[0].estimator)
     Y = machine._code_targets(y, np.float64)
@@ -169,12 +171,31 @@ def _set_up(search: Any, X: Any, y: Any, split_params: Any) -> PipelineSetup:
     return PipelineSetup(candidates, machine, group, folds, Sample(rows, Y, s, folds), worker_plan)
 
 
-def _check_memory(setup: PipelineSetup) -> None:
-    """Refuse what would not fit into memory: a few matrices of all rows per worker."""
-    Y, s = setup.sample.Y, setup.sample.s
-    machines = [one for setting in setup.settings for one in setting.machines]
-    for load in {one.estimator._workload(Y, s) for one in machines}:
-        plan.check_fit(load)
+def works_of(setup: PipelineSetup) -> dict[plan.Workload, plan.Estimate]:
+    """The distinct workloads of all splits and kernel estimators, with what they will cost."""
+    folds, worker_plan, Y = setup.folds, setup.worker_plan, setup.sample.Y
+    tests = [test.size for test in folds.test]
+    rows = max(train.size + test.size for train, test in folds)
+    counts: Counter[plan.Workload] = Counter()
+    for setting in setup.settings:
+        for one in setting.machines:
+            load = replace(
+                one.estimator._workload(Y, setup.sample.s),
+                n=rows,
+                lams=len(one.lams),
+                removed=(max(tests),),
+                workers=worker_plan.workers,
+                threads=worker_plan.threads,
+            )
+            counts[load] += len(folds)
+    loads = [replace(load, kernels=count) for load, count in counts.items()]
+    return {load: plan.split_estimate(load) for load in loads}
+
+
+def _check_memory(works: dict[plan.Workload, plan.Estimate]) -> None:
+    """Refuse what would not fit into memory, with all workers busy."""
+    for load, estimate in works.items():
+        plan.check_memory(load, estimate)
 
 
 def _fingerprint(search: Any, work: Work) -> dict[str, str]:
@@ -206,11 +227,12 @@ def _run(
             f"preprocessing, {k} splits, {setup.worker_plan.workers} workers"
         )
     found: dict[tuple[int, int], Found] = {}
-    for i, split, one in run_units(work, setup.settings, setup.worker_plan, journal):
-        found[i, split] = one
-        tasks[i * k + split].call_on_fit_task_end(estimator=search)
-        if search.verbose > 1:
-            print(f"[{len(found)}/{total}] setting {i}, split {split}: {one.seconds:.2g} s")
+    with ended(run_units(work, setup.settings, setup.worker_plan, journal)) as units:
+        for i, split, one in units:
+            found[i, split] = one
+            tasks[i * k + split].call_on_fit_task_end(estimator=search)
+            if search.verbose > 1:
+                print(f"[{len(found)}/{total}] setting {i}, split {split}: {one.seconds:.2g} s")
     parent.call_on_fit_task_end(estimator=search)
     failures = [one.failed for one in found.values() if one.failed]
     if len(failures) == total:

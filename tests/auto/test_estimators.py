@@ -10,7 +10,15 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import TimeSeriesSplit, cross_val_score
 
-from onefit import AutoKernelClassifier, AutoKernelRegressor, KernelClassifier, predict_interval
+from onefit import (
+    AutoKernelClassifier,
+    AutoKernelRegressor,
+    KernelClassifier,
+    KernelRegressor,
+    KernelSearchCV,
+    predict_interval,
+    select,
+)
 from onefit.prepare import TablePreparer
 
 random = np.random.default_rng(0)
@@ -145,3 +153,53 @@ def test_rows_unlike_the_training_rows(fitted):
     notes = fitted.unfamiliar(odd)
     assert "unseen colour 'green'" in notes.notes[0]
     assert notes.notes[1] == ""
+
+
+def test_criteria_are_compared(fitted):
+    auto = clone(fitted).fit(TABLE, Y)
+    found = {one.name: one for one in auto.compare_criteria("gcv", "loo")}
+    assert list(found) == ["cv", "gcv", "loo"]
+    lost = auto.best_score_ - auto.cv_results_["pooled_test_score"][found["gcv"].pick]
+    assert found["gcv"].regret == pytest.approx(lost)
+    values = auto.cv_results_["criterion_gcv"]
+    assert found["gcv"].pick == values.argmin()
+    best = auto.search_.cv_results_["params"][found["gcv"].pick]
+    Z = auto.pipeline_.named_steps["prepare"].transform(TABLE)
+    again = KernelSearchCV(KernelRegressor(), auto.param_grid, criterion="gcv").fit(Z, Y)
+    assert again.best_params_ == best
+
+
+def test_time_splits_and_groups_exclude_each_other():
+    with pytest.raises(ValueError, match="cannot keep groups together"):
+        AutoKernelRegressor(cv=TimeSeriesSplit(3)).fit(TABLE, Y, groups=FLAG)
+
+
+def test_minutes_and_an_approximation_exclude_each_other():
+    auto = AutoKernelRegressor(minutes=1.0, approximation="nystrom")
+    with pytest.raises(ValueError, match="leave one of them out"):
+        auto.fit(TABLE, Y)
+
+
+def test_too_many_rows_are_refused_before_any_work(monkeypatch):
+    monkeypatch.setattr("onefit.auto.size.plan.available_memory", lambda: 1000.0)
+    with pytest.raises(MemoryError, match=r"60 rows need .* nothing was run"):
+        AutoKernelRegressor(prepare=Refusing()).fit(TABLE, Y)
+
+
+class Refusing(TablePreparer):
+    """Raises if it is fitted."""
+
+    def fit_read(self, X):
+        raise AssertionError("the table was prepared")
+
+
+def test_names_of_rows_are_noted():
+    table = TABLE.assign(row_id=np.arange(n) * 3)
+    with pytest.warns(UserWarning, match="column 'row_id' looks like a number of the row"):
+        found = AutoKernelRegressor(**SMALL).fit(table, Y)
+    assert any("'row_id'" in note for note in found.notes_)
+
+
+def test_parameters_for_classes_are_refused_for_a_regression():
+    with pytest.raises(ValueError, match="calibrate is for classes, and this is a regression"):
+        select(TABLE, Y, calibrate="sigmoid")

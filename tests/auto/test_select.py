@@ -123,7 +123,7 @@ def test_outliers_bring_hubers_loss(robust):
     assert search.reasons_[-1] in search.summary()
     assert {one["loss"] for one in search.cv_results_["params"]} == {"squared", "huber"}
     params = search.cv_results_["params"]
-    ratio = np.unique([one["threshold"] for one in params if "threshold" in one])
+    ratio = np.unique([one["loss__threshold"] for one in params if "loss__threshold" in one])
     np.testing.assert_allclose(ratio / ratio[0], [1.0, 2.0, 3.0])
     assert search.best_params_["kernel"] != "linear"
     assert np.abs(search.predict(X) - curve).mean() < 0.3
@@ -161,14 +161,14 @@ def test_the_metric_is_that_of_the_task_whatever_the_sample():
     draw = np.random.default_rng(3)
     Z = draw.normal(size=(400, 3))
     t = Z @ [1.0, 2.0, 3.0] + draw.standard_t(2.5, size=400)
-    tried = [select(Z[i::8], t[i::8], kernels="linear", cv=3, random_state=0) for i in range(8)]
+    tried = []
+    for i in range(8):
+        tried.append(select(Z[i::8], t[i::8], kernels="linear", cv=3, random_state=0))
+        tried[-1].given = t[i::8]
     assert 0 < sum("criterion" in one.cv_results_ for one in tried) < 8
     for one in tried:
         assert one.scoring_ == one.search_.scoring == "r2"
-        r2 = (
-            1.0
-            - np.mean((one._fitted_to[1] - one.heldout_.predictions) ** 2) / one._fitted_to[1].var()
-        )
+        r2 = 1.0 - np.mean((one.given - one.heldout_.predictions) ** 2) / one.given.var()
         assert [one.best_score_, one.headline_.score] == pytest.approx([r2, r2], abs=1e-6)
 
 
@@ -242,18 +242,19 @@ def test_equals_the_command_line(mixed, tmp_path, target):
     data, model = tmp_path / "data.csv", tmp_path / "m.skops"
     mixed.to_csv(data, index=False)
     other = "kind" if target == "price" else "price"
-    words = ["select", data, "--target", target, "--drop", other, "--folds", 3, "--model", model]
+    words = ["select", data, "--target", target, "--drop", other, "--cv", 3, "--model", model]
     done = CliRunner().invoke(app, [*map(str, words), "--format", "json"])
     assert done.exit_code == 0, done.stderr
     summary = json.loads(done.stdout)
     X, y = mixed.drop(columns=["price", "kind"]), mixed[target]
     found = select(X, y, cv=3)
     assert {k: pytest.approx(v) for k, v in found.best_params_.items()} == summary["best"]["params"]
+    assert summary["reasons"] == found.reasons_
     pipeline = load_model(model).pipeline
     np.testing.assert_allclose(pipeline[:-1].transform(X), found.pipeline_[:-1].transform(X))
     if target == "price":
         np.testing.assert_allclose(pipeline.predict(X), found.predict(X), rtol=1e-6)
-        assert summary["best"]["r2"] == pytest.approx(found.best_score_, abs=1e-9)
+        assert summary["best"]["score"] == pytest.approx(found.best_score_, abs=1e-9)
     else:
         np.testing.assert_array_equal(pipeline.predict(X), found.predict(X))
 

@@ -13,14 +13,12 @@ import pandas as pd
 import pytest
 from sklearn.datasets import dump_svmlight_file, make_classification
 from sklearn.model_selection import KFold
-from sklearn.preprocessing import StandardScaler
 
-from onefit import KernelRegressor, default_grid, heldout_predict
+from onefit import KernelRegressor, heldout_predict
 from onefit.cli.model import load_model
-from onefit.files import CsvFormat
 from onefit.tables import read_table
 
-SMALL = ("--kernel", "rbf", "--folds", 4)
+SMALL = ("--kernels", "rbf", "--cv", 4)
 
 
 def test_json_is_one_document_and_agrees_with_the_library(onefit, csv):
@@ -28,38 +26,37 @@ def test_json_is_one_document_and_agrees_with_the_library(onefit, csv):
     assert done.exit_code == 0, done.stderr
     found = json.loads(done.stdout)
     assert (found["task"], found["candidates"], found["splits"]) == ("regression", 252, 4)
-    data = {"file": "data.csv", "rows": 80, "columns": 4, "target": "price", "seed": 0}
+    data = {"file": "data.csv", "rows": 80, "columns": 4, "target": "price"}
     assert found["data"] == data
     assert [one["rank"] for one in found["ranking"]] == list(range(1, 11))
-    errors = [one["error"] for one in found["ranking"]]
-    assert errors == sorted(errors)
+    scores = [one["score"] for one in found["ranking"]]
+    assert scores == sorted(scores, reverse=True)
     best = found["best"]
-    assert best["interval"][0] < best["error"] < best["interval"][1]
+    assert best["interval"][0] < best["score"] < best["interval"][1]
     assert best["exact"]
-    assert found["speed_up"]["by"] == "cost model"
     assert found["speed_up"]["estimated_ratio"] > 1
 
 
 def test_the_error_is_that_of_honest_refits(onefit, csv, tmp_path):
     model = tmp_path / "m.skops"
-    options = ("--target", "price", "--drop", "kind", *SMALL, "--seed", 3, "--format", "json")
-    done = onefit("select", csv, *options, "--model", model)
+    columns = ("--target", "price", "--drop", "kind", "--format", "json", "--model", model)
+    done = onefit("select", csv, *columns, *SMALL, "--random-state", 3, "--scoring", "rmse")
     found = json.loads(done.stdout)
     table = read_table(csv, "price", drop=("kind",))
-    Z = load_model(model).encoder.transform(table.X)
+    Z = load_model(model).preparer.transform(table.X)
     cv = KFold(4, shuffle=True, random_state=3)
     estimator = KernelRegressor(**found["best"]["params"])
     held = heldout_predict(estimator, Z, table.y, cv=cv, method="refit").predictions
     squares = np.square(table.y - held)
     root, n = np.sqrt(squares.mean()), squares.size
-    assert found["best"]["error"] == pytest.approx(root, rel=1e-6)
+    assert found["best"]["score"] == pytest.approx(-root, rel=1e-6)
     left = np.sqrt((squares.sum() - squares) / (n - 1))
     error = np.sqrt((n - 1) * np.var(left))
     assert found["best"]["standard_error"] == pytest.approx(error, rel=1e-4)
     means = [table.y[train].mean() for train, _ in cv.split(Z)]
     tests = [table.y[test] for _, test in cv.split(Z)]
     far = np.concatenate([one - mean for one, mean in zip(tests, means, strict=True)])
-    assert found["best"]["baseline"] == pytest.approx(np.sqrt(np.mean(far**2)))
+    assert found["best"]["baseline"] == pytest.approx(-np.sqrt(np.mean(far**2)))
     assert found["best"]["r2"] == pytest.approx(1 - root**2 / table.y.var())
 
 
@@ -67,10 +64,10 @@ def test_the_table_says_what_was_chosen_and_why(onefit, csv):
     done = onefit("select", csv, "--target", "price", *SMALL)
     assert done.exit_code == 0, done.stderr
     for words in (
-        "regression: the target 'price' holds 80 different numbers",
+        "regression: the target holds 80 different numbers",
         "Best of 252 candidates",
-        "Chosen: gamma=",
-        "Expected root mean squared error",
+        "KernelRegressor, gamma=",
+        "Expected R²",
         "95% interval",
         "Baseline (always the mean)",
         "Exact: held-out predictions equal",
@@ -80,22 +77,10 @@ def test_the_table_says_what_was_chosen_and_why(onefit, csv):
         assert words in done.stdout
 
 
-def test_an_approximate_method_is_called_approximate(onefit, csv):
-    arguments = ("--method", "influence", "--loss", "squared", "--folds", 3, "--kernel", "linear")
-    done = onefit("select", csv, "--target", "kind", "--drop", "price", *arguments)
-    assert done.exit_code == 0, done.stderr
-    assert "Approximate: held-out predictions by 'influence'" in done.stdout
-    assert "error rate" in done.stdout
-
-
-def test_model_and_results_come_back(onefit, csv, frame, tmp_path):
-    model, results, report = (tmp_path / name for name in ("m.skops", "r.parquet", "r.json"))
+def test_models_come_back(onefit, csv, frame, tmp_path):
+    model = tmp_path / "m.skops"
     select = ("select", csv, "--target", "price", "--drop", "kind", *SMALL)
-    assert onefit(*select, "--model", model, "--results", results).exit_code == 0
-    assert len(pd.read_parquet(results)) == 252
-    assert onefit(*select, "--results", report).exit_code == 0
-    columns = {"param_lam", "mean_test_score", "exact", "method", "error"}
-    assert columns <= set(pd.read_parquet(results)) & set(pd.read_json(report))
+    assert onefit(*select, "--model", model).exit_code == 0
 
     new = tmp_path / "new.csv"
     frame.drop(columns=["price", "kind"]).iloc[::-1].to_csv(new, index=False)
@@ -128,7 +113,7 @@ def test_unknown_categories_and_gaps_are_predicted(onefit, csv, tmp_path):
 
 def test_probabilities_where_the_loss_gives_them(onefit, csv, tmp_path):
     model = tmp_path / "m.skops"
-    options = ("--kernel", "linear", "--folds", 3, "--loss", "log")
+    options = ("--kernels", "linear", "--cv", 3, "--loss", "log")
     onefit("select", csv, "--target", "kind", "--drop", "price", *options, "--model", model)
     listed = json.loads(onefit("predict", model, csv, "--format", "json").stdout)["predictions"]
     assert sum(listed[0][f"probability_{one}"] for one in ("cheap", "dear")) == pytest.approx(1)
@@ -137,7 +122,7 @@ def test_probabilities_where_the_loss_gives_them(onefit, csv, tmp_path):
 @pytest.mark.parametrize("how", ["sigmoid", "isotonic"])
 def test_probabilities_for_any_loss(onefit, csv, tmp_path, how):
     model = tmp_path / "m.skops"
-    options = ("--kernel", "linear", "--folds", 3, "--calibrate", how)
+    options = ("--kernels", "linear", "--cv", 3, "--calibrate", how)
     select = ("select", csv, "--target", "kind", "--drop", "price", *options)
     done = onefit(*select, "--model", model)
     assert done.exit_code == 0, done.stderr
@@ -146,14 +131,14 @@ def test_probabilities_for_any_loss(onefit, csv, tmp_path, how):
         said = {name: one[f"probability_{name}"] for name in ("cheap", "dear")}
         assert sum(said.values()) == pytest.approx(1)
         assert said[one["prediction"]] == max(said.values())
-    assert not hasattr(load_model(model).machine, "heldout_")
+    assert not hasattr(load_model(model).estimator, "heldout_")
 
 
 def test_calibration_that_makes_no_sense(onefit, csv):
     done = onefit("select", csv, "--target", "price", *SMALL, "--calibrate", "sigmoid")
     assert (done.exit_code, "this is a regression" in done.stderr) == (2, True)
     done = onefit("select", csv, "--target", "kind", *SMALL, "--calibrate", "platt")
-    assert (done.exit_code, "--calibrate='platt' is not known" in done.stderr) == (2, True)
+    assert (done.exit_code, "='platt' is not known" in done.stderr) == (2, True)
 
 
 def test_a_choice_that_does_not_beat_the_baseline_is_told(onefit, tmp_path):
@@ -182,60 +167,30 @@ def test_other_files(onefit, frame, tmp_path, kind):
     assert done.exit_code == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["task"] == "classification"
-    assert found["best"]["error"] < 0.25
+    assert found["best"]["score"] > 0.75
     assert onefit("predict", model, path).exit_code == 0
-
-
-def test_the_grid_is_the_librarys(onefit, frame, tmp_path):
-    csv, results = tmp_path / "data.csv", tmp_path / "r.parquet"
-    frame[["age", "price"]].dropna().to_csv(csv, index=False)
-    select = ("select", csv, "--target", "price", "--folds", 3, "--results", results)
-    assert onefit(*select).exit_code == 0
-    found = pd.read_parquet(results)
-    table = read_table(csv, "price")
-    grid = default_grid(StandardScaler().fit_transform(table.X), kernel=["rbf", "laplacian"])
-    for part in grid:
-        own = found[found["param_kernel"] == part["kernel"][0]]
-        for name in ("gamma", "lam"):  # and what was added to it
-            tried = np.array(sorted(set(own[f"param_{name}"])))
-            assert all(np.isclose(tried, one, rtol=1e-12).any() for one in part[name])
-
-
-def test_criteria_are_compared(onefit, csv, tmp_path):
-    select = ("select", csv, "--target", "price", "--drop", "kind", *SMALL)
-    results = tmp_path / "r.parquet"
-    names = ("--compare", "gcv, kernel_stability")
-    done = onefit(*select, *names, "--results", results, "--format", "json")
-    assert done.exit_code == 0, done.stderr
-    found = json.loads(done.stdout)["comparison"]
-    assert [one["criterion"] for one in found] == ["cv", "gcv", "kernel_stability"]
-    table = pd.read_parquet(results)
-    row = table.loc[table["criterion_gcv"].idxmin()]
-    assert found[1]["params"]["lam"] == row["param_lam"]
-    assert found[1]["error"] == pytest.approx(-row["pooled_test_score"])
-    lost = table["pooled_test_score"].max() - row["pooled_test_score"]
-    assert found[1]["regret"] == pytest.approx(lost, abs=1e-12)
-    text = onefit(*select, *names).stdout
-    assert "What other criteria would take" in text
-    assert "kernel_stability" in text
 
 
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
         (("--target", "price", "--drop", "kind"), ["cv", "loo", "gcv"]),
-        (("--target", "price", "--drop", "kind", "--compare", "none"), []),
+        (("--target", "price", "--drop", "kind", "--minutes", 5), []),
         (("--target", "kind", "--drop", "price", "--loss", "squared_hinge"),
          ["cv", "span", "sv_count"]),
-        (("--target", "kind", "--drop", "price", "--loss", "log"), ["cv", "kernel_stability"]),
+        (("--target", "kind", "--drop", "price", "--loss", "log"), []),
     ],
 )  # fmt: skip
 def test_a_report_compares_cheap_criteria(onefit, csv, tmp_path, options, expected):
     report = tmp_path / "r.html"
-    select = ("select", csv, *options, "--kernel", "linear", "--folds", 3, "--format", "json")
+    select = ("select", csv, *options, "--kernels", "linear", "--cv", 3, "--format", "json")
     done = onefit(*select, "--report", report)
     assert done.exit_code == 0, done.stderr
-    assert [one["criterion"] for one in json.loads(done.stdout)["comparison"]] == expected
+    found = json.loads(done.stdout)["comparison"]
+    assert [one["criterion"] for one in found] == expected
+    if expected:
+        assert found[0]["regret"] == 0.0
+        assert found[0]["score"] >= max(one["score"] for one in found)
     assert ('id="criteria"' in report.read_text(encoding="utf-8")) == bool(expected)
     assert json.loads(onefit(*select).stdout)["comparison"] == []
 
@@ -244,14 +199,14 @@ def test_decimal_commas_are_numbers(onefit, frame, tmp_path):
     path = tmp_path / "data.csv"
     plain = frame[["size", "age", "price"]]
     plain.to_csv(path, index=False, sep=";", decimal=",")
-    arguments = ("--target", "price", "--delimiter", ";", "--kernel", "linear", "--format", "json")
+    arguments = ("--target", "price", "--kernels", "linear", "--format", "json")
     model = tmp_path / "m.skops"
     found = json.loads(onefit("select", path, *arguments, "--model", model).stdout)
     assert found["task"] == "regression"
-    table = read_table(path, "price", CsvFormat(";"))
+    table = read_table(path, "price")
     np.testing.assert_allclose(table.X, plain[["size", "age"]], rtol=1e-12)
     np.testing.assert_allclose(table.y, plain["price"], rtol=1e-12)
-    assert onefit("predict", model, path).exit_code == 0  # which remembers the delimiter
+    assert onefit("predict", model, path).exit_code == 0
 
 
 def test_question_marks_and_blanks_around_names(tmp_path):
@@ -272,7 +227,7 @@ def test_parquet_with_decimals_categories_and_an_index(frame, tmp_path):
     data.to_parquet(path)
     table = read_table(path, "price")
     assert table.X["cost"].tolist() == [i / 4 for i in range(len(data))]
-    assert table.X["colour"].dtype == object
+    assert table.X["colour"].dtype == "category"
 
 
 @pytest.mark.parametrize("counts", [True, False])
@@ -282,7 +237,7 @@ def test_amounts_that_are_few_whole_numbers(onefit, tmp_path, counts):
     t = np.arange(30) % 15
     t[0] = 0 if counts else 99
     pd.DataFrame({"x": np.arange(30), "t": t}).to_csv(path, index=False)
-    select = ("select", path, "--target", "t", "--kernel", "linear", "--folds", 2)
+    select = ("select", path, "--target", "t", "--kernels", "linear", "--cv", 2)
     found = json.loads(onefit(*select, "--format", "json").stdout)
     assert found["task"] == ("classification" if counts else "regression")
 
@@ -297,11 +252,11 @@ def test_whole_numbers_are_classes_unless_said_otherwise(onefit, tmp_path):
 
 
 def test_thresholds_follow_the_spread_of_the_target(onefit, csv):
-    select = ("select", csv, "--target", "price", "--drop", "kind", "--kernel", "linear")
-    done = onefit(*select, "--loss", "huber", "--folds", 3, "--format", "json")
+    select = ("select", csv, "--target", "price", "--drop", "kind", "--kernels", "linear")
+    done = onefit(*select, "--loss", "huber", "--cv", 3, "--format", "json")
     found = json.loads(done.stdout)
     assert found["candidates"] == 39
-    assert found["best"]["params"]["threshold"] > 0.1
+    assert found["best"]["params"]["loss__threshold"] > 0.1
 
 
 def test_explain_runs_nothing(onefit, csv, monkeypatch):
@@ -313,16 +268,12 @@ def test_explain_runs_nothing(onefit, csv, monkeypatch):
     done = onefit(*explain)
     assert done.exit_code == 0, done.stderr
     assert "Plan: 37 kernels x 18 lambdas x 5 splits" in done.stdout
-    document = json.loads(onefit(*explain, "--format", "json").stdout)
-    assert document["candidates"] == 666
-    for one in document["plans"]:
-        assert one["chosen"] in {method["method"] for method in one["methods"]}
 
 
 def test_the_program_itself(csv):
     command = [sys.executable, "-m", "onefit.cli", "select", str(csv), "--target", "price"]
     done = subprocess.run(
-        [*command, "--kernel", "linear", "--format", "json"], capture_output=True, text=True
+        [*command, "--kernels", "linear", "--format", "json"], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["candidates"] == 18
@@ -334,7 +285,7 @@ def test_the_report_is_written(onefit, csv, tmp_path):
     done = onefit(*select, "--report", report)
     assert json.loads(done.stdout)["files"] == {"report": str(report)}
     text = report.read_text(encoding="utf-8")
-    for words in ("<h1>data.csv: price</h1>", 'id="heldout"', 'id="influence"'):
+    for words in ("<h1>data.csv: price</h1>", "typically off by", "Rows to check"):
         assert words in text
 
 
@@ -373,14 +324,6 @@ def test_a_journal_is_resumed(onefit, csv, tmp_path, monkeypatch):
         raise AssertionError("a finished job was run again")
 
     monkeypatch.setattr("onefit.search.workers.run_job", refuse)
-    done = onefit(*select, "--journal", journal, "--resume")
+    done = onefit(*select, "--journal", journal)
     assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout)["ranking"] == first["ranking"]
-
-
-def test_another_criterion_ranks(onefit, csv):
-    select = ("select", csv, "--target", "price", "--drop", "kind", *SMALL, "--format", "json")
-    found = json.loads(onefit(*select, "--criterion", "gcv").stdout)
-    values = [one["criterion"] for one in found["ranking"]]
-    assert values == sorted(values)
-    assert found["best"]["rank"] == 1

@@ -16,16 +16,16 @@ from onefit.cli.errors import BAD_DATA
 from onefit.files import DataError
 from onefit.prepare import TablePreparer
 from onefit.tables import ColumnReader
-from onefit.tables.dates import PYTHON, day_first, days
+from onefit.tables.dates import day_first, days
 
-LINEAR = ("--kernel", "linear", "--folds", 3, "--format", "json")
+LINEAR = ("--kernels", "linear", "--cv", 3, "--format", "json")
 #: the 1st to the 12th of the first months: day and month are open
 OPEN = [f"{i % 12 + 1:02}/{i % 7 + 1:02}/2021" for i in range(36)]
 
 
 def read(texts, asked=None):
     column = pd.Series(texts, dtype=object)
-    return days(column, day_first(column, asked, "column 'day'", PYTHON))
+    return days(column, day_first(column, asked, "column 'day'"))
 
 
 @pytest.mark.parametrize(
@@ -86,20 +86,18 @@ def table(tmp_path):
 def test_an_open_order_is_refused_with_both_readings(onefit, table):
     done = onefit("select", table, "--target", "t", *LINEAR)
     assert done.exit_code == BAD_DATA
-    for words in ("column 'day'", "'08/01/2021'", "8 January", "1 August", "--monthfirst"):
+    for words in ("column 'day'", "'08/01/2021'", "8 January", "1 August", "set dayfirst"):
         assert words in done.stderr
     done = onefit("select", table, "--target", "t", "--time", "day", *LINEAR)
-    assert (done.exit_code, "--dayfirst" in done.stderr) == (BAD_DATA, True)
+    assert (done.exit_code, "set dayfirst" in done.stderr) == (BAD_DATA, True)
 
 
 def test_a_model_remembers_the_order(onefit, table, tmp_path):
     model, new = tmp_path / "m.skops", tmp_path / "new.csv"
-    done = onefit(
-        "select", table, "--target", "t", "--monthfirst", *LINEAR, "--metric=r2", "--model", model
-    )
+    done = onefit("select", table, "--target", "t", "--no-dayfirst", *LINEAR, "--model", model)
     assert done.exit_code == 0, done.stderr
     assert "(01/01/2021, say, month first)" in done.stderr
-    assert json.loads(done.stdout)["best"]["r2"] > 0.99
+    assert json.loads(done.stdout)["best"]["score"] > 0.99
     new.write_text("day,x\n05/02/2021,0\n")
 
     def predicted(*words):
@@ -119,7 +117,7 @@ def test_a_model_remembers_the_order(onefit, table, tmp_path):
 def test_python_has_the_same_rule(table):
     frame = pd.read_csv(table)
     X, y = frame[["day", "x"]], frame["t"]
-    with pytest.raises(ValueError, match="dayfirst=True or dayfirst=False"):
+    with pytest.raises(ValueError, match="set dayfirst"):
         package.select(X, y)
     found = package.select(X, y, kernels="linear", prepare=TablePreparer(dayfirst=False))
     assert found.predict(pd.DataFrame({"day": ["05/02/2021"], "x": [0.0]})) == pytest.approx(

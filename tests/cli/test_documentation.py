@@ -60,7 +60,7 @@ def test_commands_print_what_the_page_says(run, tmp_path, monkeypatch):
     rankings = [json.loads(Path(name).read_text())["ranking"]
                 for name in ("first.json", "second.json")]  # fmt: skip
     assert rankings[0] == rankings[1]
-    for name in ("report.html", "model.skops", "results.parquet"):
+    for name in ("report.html", "model.skops"):
         assert Path(name).stat().st_size > 1000
 
 
@@ -74,8 +74,9 @@ def keys(value, path: str = "") -> set[str]:
     return {path}
 
 
-def test_the_schema_is_complete(onefit, csv):
-    select = ("select", csv, "--target", "price", "--kernel", "linear", "--compare", "gcv")
+def test_the_schema_is_complete(onefit, csv, tmp_path):
+    report = ("--report", tmp_path / "r.html")
+    select = ("select", csv, "--target", "price", "--kernels", "linear", *report)
     found = keys(json.loads(onefit(*select, "--format", "json").stdout)) - {"best", "data"}
     section = PAGE.partition("\n## JSON\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)

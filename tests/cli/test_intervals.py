@@ -11,7 +11,7 @@ from sklearn.model_selection import TimeSeriesSplit
 
 from onefit import select
 
-FLAGS = ("--kernel", "rbf", "--folds", 4)
+FLAGS = ("--kernels", "rbf", "--cv", 4)
 
 
 def made(seed=0, count=25, size=4):
@@ -50,9 +50,7 @@ def test_splits_of_the_model(onefit, tmp_path, kind):
     found, _ = predicted(onefit, model, new[["x"]], tmp_path, "--level", 0.8)
     groups = np.unique(frame["group"], return_inverse=True)[1] if kind == "groups" else None
     cv = {"groups": 4, "time": TimeSeriesSplit(4), "rows": 4}[kind]
-    selection = select(
-        frame[["x"]], frame["y"], kernels="rbf", cv=cv, groups=groups, scoring="rmse"
-    )
+    selection = select(frame[["x"]], frame["y"], kernels="rbf", cv=cv, groups=groups)
     expected = selection.predict_interval(new[["x"]], alpha=0.2)
     assert expected.method == ("forward" if kind == "time" else "cv+")
     assert expected.units == {"groups": pytest.approx(25), "time": 80, "rows": 100}[kind]
@@ -75,16 +73,10 @@ def test_weights_count_in_intervals(onefit, tmp_path):
     frame = made()
     frame["w"] = np.where(np.arange(len(frame)) < 50, 2.0, 0.5)
     drop = ("--drop", "group", "--drop", "day")
-    weighted = saved(onefit, frame, tmp_path, "--weights", "w", *drop)
+    weighted = saved(onefit, frame, tmp_path, "--sample-weight", "w", *drop)
     found, _ = predicted(onefit, weighted, made(1, 3)[["x"]], tmp_path)
     weight = frame["w"].to_numpy()
     expected = select(
-        frame[["x"]], frame["y"], kernels="rbf", cv=4, sample_weight=weight, scoring="rmse"
+        frame[["x"]], frame["y"], kernels="rbf", cv=4, sample_weight=weight
     ).predict_interval(made(1, 3)[["x"]])
     np.testing.assert_allclose(found["lower"], expected.lower, rtol=1e-6)
-
-
-def test_a_model_of_a_sample_has_splits_of_all_rows(onefit, tmp_path):
-    model = saved(onefit, made(), tmp_path, "--groups", "group", "--drop", "day", "--rows", 60)
-    found, _ = predicted(onefit, model, made(1, 3)[["x"]], tmp_path)
-    assert (found["lower"] < found["upper"]).all()

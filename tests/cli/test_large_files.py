@@ -14,13 +14,13 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from onefit.choose.encode import make_encoder
 from onefit.cli.errors import BAD_DATA, TOO_LARGE
 from onefit.files import shown
+from onefit.prepare import TablePreparer
 from onefit.scan import Counts, scan
 from onefit.tables import read_features, read_table
 
-SMALL = ("--kernel", "linear", "--folds", 3)
+SMALL = ("--kernels", "linear", "--cv", 3)
 LONG = "x" * 5_000_000
 MIB = 2**20
 
@@ -92,7 +92,7 @@ def test_a_file_larger_than_the_memory_is_refused(onefit, tmp_path, monkeypatch,
     monkeypatch.setattr("onefit.files.available_memory", lambda: 5.0 * MIB)
     if command == "select":
         target = () if "libsvm" in name else ("--target", "b")
-        done = onefit("select", path, *target, "--rows", 20)
+        done = onefit("select", path, *target, "--minutes", 1)
         code, message = done.exit_code, done.stderr
     else:
         with pytest.raises(MemoryError) as error:
@@ -110,7 +110,7 @@ def test_a_parquet_file_larger_than_the_memory_is_refused(onefit, tmp_path, monk
     parquet.write_table(pa.table({"a": column, "t": column}), path)
     assert path.stat().st_size < 100_000
     monkeypatch.setattr("onefit.files.available_memory", lambda: 10.0 * MIB)
-    done = onefit("select", path, "--target", "t", "--rows", 20)
+    done = onefit("select", path, "--target", "t", "--minutes", 1)
     assert done.exit_code == TOO_LARGE, done.output
     assert "2,000,000 rows and 2 columns" in done.stderr
 
@@ -183,30 +183,34 @@ def test_no_step_looks_at_the_columns_one_by_one(wide, monkeypatch):
         pd.DataFrame, "__getitem__", lambda self, key: looks.append(key) or look(self, key)
     )
     table = read_table(path, "t")
-    encoder = make_encoder(table.X)
-    encoder.fit_transform(table.X)
-    table.reader.transform(read_features(path, list(table.X.columns))[0])
+    preparer = TablePreparer()
+    preparer.fit_transform(table.X)
+    preparer.transform(read_features(path, list(table.X.columns))[0])
     assert len(looks) < 50
-    for _, _, places in encoder.transformers:  # by name, a time of columns squared is taken
+    for (
+        _,
+        _,
+        places,
+    ) in preparer.encoder_.transformers:
         assert places.dtype.kind == "i"
 
 
 def test_a_wide_table_is_what_it_was(wide):
     path, frame = wide
     table = read_table(path, "t")
-    X = table.X
+    preparer = TablePreparer()
+    X = preparer.fit_read(table.X)
     assert list(X.columns) == list(frame.columns)
     assert X["word"].tolist() == frame["word"].tolist()
     numbers = frame.drop(columns="word").astype(float)
     read = X.drop(columns="word").reset_index(drop=True)
     pd.testing.assert_frame_equal(read, numbers, check_names=False)
-    encoder = make_encoder(X)
-    Z = encoder.fit_transform(X)
-    new = table.reader.transform(read_features(path, list(X.columns))[0])
-    np.testing.assert_array_equal(encoder.transform(new), Z)
+    Z = preparer.encode(X)
+    new = read_features(path, list(X.columns))[0]
+    np.testing.assert_array_equal(preparer.transform(new), Z)
     assert Z.shape == (12, 3002 + 3)
     flipped = new[list(new.columns[::-1])]  # columns are found by their names
-    np.testing.assert_array_equal(encoder.transform(flipped), Z)
+    np.testing.assert_array_equal(preparer.transform(flipped), Z)
 
 
 def test_a_wide_table_is_selected_on(onefit, wide, tmp_path):

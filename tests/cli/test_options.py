@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import json
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.model_selection import TimeSeriesSplit
+from typer.main import get_command
 from typer.testing import CliRunner
 
 import onefit as onefit_package
@@ -15,31 +18,37 @@ from onefit.cli import arguments
 from onefit.cli.app import app
 from onefit.cli.errors import BAD_DATA, USAGE
 from onefit.cli.model import load_model
-from onefit.files import CsvFormat
 from onefit.tables import Roles, read_table
 from onefit.written import read_numbers
 
 #: columns that predictions end with
 NOTES = ("novelty", "unfamiliar")
 
-LINEAR = ("--kernel", "linear", "--folds", 3, "--format", "json")
+LINEAR = ("--kernels", "linear", "--cv", 3, "--format", "json")
 
 
 def test_help_lists_what_there_is():
-    from onefit.criteria import CRITERIA
-    from onefit.heldout import METHODS
     from onefit.kernels import KERNELS
     from onefit.losses import LOSSES
 
     def words(text: str) -> set[str]:
-        return set(text.replace(";", ",").replace(" for amounts", "").replace(
+        return set(text.replace(";", ",").replace(" for quantities", "").replace(
             " for classes", "").replace(" ", "").split(","))  # fmt: skip
 
     assert words(arguments.LOSSES) == set(LOSSES)
-    assert words(arguments.CRITERIA) == set(CRITERIA)
-    assert words(arguments.METHODS) == {"auto", "race", *METHODS}
     doubles = {"gaussian", "laplace", "polynomial", "precomputed"}
     assert words(arguments.KERNELS) == set(KERNELS) - doubles
+
+
+@pytest.mark.parametrize("name", ["select", "explain"])
+def test_there_are_few_options_and_they_are_those_of_python(name):
+    command = get_command(app).commands[name]
+    options = {one.name for one in command.params} - {"data"}
+    assert len(options) <= 20
+    python = set(inspect.signature(onefit_package.AutoKernelClassifier).parameters)
+    python |= set(inspect.signature(onefit_package.select).parameters)
+    of_files = {"target", "drop", "time", "dayfirst", "report", "model", "format_"}
+    assert options - of_files <= python
 
 
 def test_version(onefit):
@@ -87,27 +96,28 @@ def test_units_are_read_with_a_note_and_in_new_rows(onefit, tmp_path):
 def test_ids_are_spotted_and_kept(onefit, csv, frame, tmp_path):
     data, model = tmp_path / "ids.csv", tmp_path / "m.skops"
     frame.assign(customer_id=np.arange(80) * 7 + 3).to_csv(data, index=False)
-    select = ("select", data, "--target", "price", "--exclude", "kind", *LINEAR)
+    select = ("select", data, "--target", "price", "--drop", "kind", *LINEAR)
     assert "column 'customer_id' looks like a number of the row" in onefit(*select).stderr
-    done = onefit(*select, "--id", "customer_id", "--model", model)
+    done = onefit(*select, "--drop", "customer_id", "--model", model)
     assert (done.exit_code, done.stderr) == (0, "")
     assert json.loads(done.stdout)["data"]["columns"] == 4
-    done = onefit("predict", model, data, "--output", "-")
+    done = onefit("predict", model, data, "--id", "customer_id", "--output", "-")
     found = pd.read_csv(io.StringIO(done.stdout))
     assert list(found.columns) == ["customer_id", "prediction", "lower", "upper", *NOTES]
     assert found["customer_id"].tolist() == list(np.arange(80) * 7 + 3)
     assert "scored on the 80 rows" in done.stderr
     assert "scores" in json.loads(onefit("predict", model, data, "--format", "json").stdout)
-    assert onefit("predict", model, csv).exit_code == BAD_DATA
+    assert onefit("predict", model, csv, "--id", "customer_id").exit_code == BAD_DATA
 
 
 def test_metrics(onefit, csv):
     select = ("select", csv, "--target", "price", "--drop", "kind", *LINEAR)
-    assert json.loads(onefit(*select, "--metric", "mae").stdout)["metric"] == "mean absolute error"
-    done = onefit(*select, "--metric", "maee")
+    found = json.loads(onefit(*select, "--scoring", "mae").stdout)
+    assert found["scoring"] == "neg_mean_absolute_error"
+    done = onefit(*select, "--scoring", "maee")
     assert (done.exit_code, "did you mean 'mae'?" in done.stderr) == (USAGE, True)
-    done = onefit(*select, "--metric", "accuracy")
-    assert (done.exit_code, "judges classes" in done.stderr) == (USAGE, True)
+    done = onefit(*select, "--scoring", "accuracy")
+    assert (done.exit_code, "scores classes" in done.stderr) == (USAGE, True)
 
 
 @pytest.mark.parametrize("spoilt", [False, True], ids=["clean", "outliers"])
@@ -117,7 +127,7 @@ def test_outliers_do_not_change_the_metric(onefit, frame, tmp_path, spoilt):
         frame["price"] += 1e3 * frame["price"].std() * (np.arange(80) % 20 == 0)
     frame.to_csv(data, index=False)
     found = json.loads(onefit("select", data, "--target", "price", *LINEAR).stdout)
-    assert found["metric"] == "root mean squared error"
+    assert found["scoring"] == "r2"
     reasons = [one for one in found["reasons"] if "are outliers" in one]
     assert len(reasons) == spoilt
     assert all("the score is the same as without" in one for one in reasons)
@@ -129,9 +139,9 @@ def test_rare_classes_are_mentioned_and_do_not_change_the_metric(onefit, frame, 
     frame.drop(columns=["price", "kind"]).assign(t=rare).to_csv(data, index=False)
     select = ("select", data, "--target", "t", *LINEAR)
     found = json.loads(onefit(*select, "--class-weight", "balanced").stdout)
-    assert found["metric"] == "error rate"
+    assert found["scoring"] == "accuracy"
     (reason,) = [one for one in found["reasons"] if "10 of 80 rows" in one]
-    assert "--metric balanced_accuracy" in reason
+    assert "scoring balanced_accuracy gives classes equal weight" in reason
 
 
 @pytest.mark.parametrize("numeric", [False, True])
@@ -143,7 +153,7 @@ def test_weights_by_class(onefit, frame, tmp_path, numeric):
     select = ("select", data, "--target", "t", *LINEAR, "--class-weight")
     done = onefit(*select, f"{dear}=3, {cheap}=0.5", "--model", model)
     assert done.exit_code == 0, done.stderr
-    machine = load_model(model).machine
+    machine = load_model(model).estimator
     assert machine.class_weight == {dear: 3.0, cheap: 0.5}
     X, y = frame.drop(columns=["price", "kind"]), kind
     same = onefit_package.select(X, y, kernels="linear", cv=3, class_weight={dear: 3.0, cheap: 0.5})
@@ -174,69 +184,51 @@ def rows(frame, tmp_path):
 
 def test_groups_weights_and_time(onefit, rows):
     select = ("select", rows, "--target", "price", *LINEAR)
-    roles = ("--groups", "who", "--weights", "w", "--id", "day")
+    roles = ("--groups", "who", "--sample-weight", "w", "--drop", "day")
     done = onefit(*select, *roles)
     assert (done.exit_code, done.stderr) == (0, "")
     found = json.loads(done.stdout)
     assert any("each of the 8 groups" in one for one in found["reasons"])
-    table = read_table(rows, "price", roles=Roles("who", "w", None, "day"))
+    table = read_table(rows, "price", drop=("day",), roles=Roles("who", "w"))
     same = onefit_select(table)
     assert found["best"]["params"] == pytest.approx(same.best_params_)
-    assert found["best"]["r2"] == pytest.approx(same.best_score_)
+    assert found["best"]["score"] == pytest.approx(same.best_score_)
     for train, test in same.heldout_.folds:
         assert not set(table.groups[train]) & set(table.groups[test])
 
 
 def onefit_select(table):
     return onefit_package.select(
-        table.X, table.y, groups=table.groups, sample_weight=table.weights, cv=3, kernels="linear"
+        table.X,
+        table.y,
+        groups=table.groups,
+        sample_weight=table.sample_weight,
+        cv=3,
+        kernels="linear",
     )
 
 
 def test_time_splits_are_ordered(onefit, rows):
-    from onefit.choose.options import Options
-    from onefit.choose.recipe import make_recipe
-
     table = read_table(rows, "price", drop=("who", "w"), roles=Roles(time="day"))
-    cv = make_recipe(table, Options(folds=3, kernels=("linear",))).search.cv
-    for train, test in cv.split(table.X):
-        assert train.max() < test.min()
     raw = pd.read_csv(rows).sort_values("day")
     np.testing.assert_allclose(table.y, raw["price"])
     drops = ("--drop", "who", "--drop", "w")
     done = onefit("select", rows, "--target", "price", "--time", "day", *drops, *LINEAR)
     assert done.exit_code == 0, done.stderr
-    assert any("order of time" in one for one in json.loads(done.stdout)["reasons"])
+    found = json.loads(done.stdout)
+    assert any("order of time" in one for one in found["reasons"])
+    same = onefit_package.select(table.X, table.y, cv=TimeSeriesSplit(3), kernels="linear")
+    assert found["best"]["score"] == pytest.approx(same.best_score_)
+    done = onefit("select", rows, "--target", "price", "--time", "day", "--groups", "who")
+    assert (done.exit_code, "cannot keep groups together" in done.stderr) == (USAGE, True)
 
 
-def test_grids(onefit, csv, tmp_path):
-    select = ("select", csv, "--target", "price", "--drop", "kind", "--folds", 3)
-    values = ("--kernel", "rbf", "--gammas", "0.1,1", "--lams", "0.001,0.01,0.1")
-    found = json.loads(onefit(*select, *values, "--format", "json").stdout)
-    assert found["candidates"] == 6
-    grid = tmp_path / "grid.json"
-    grid.write_text('{"kernel": ["linear"], "lam": [0.1, 0.01]}')
-    found = json.loads(onefit(*select, "--grid", grid, "--format", "json").stdout)
-    assert found["candidates"] == 2
-    done = onefit(*select, "--lams", "a,b")
-    assert (done.exit_code, "numbers with commas between" in done.stderr) == (USAGE, True)
-    grid.write_text("[1]")
-    assert onefit(*select, "--grid", grid).exit_code == USAGE
-
-
-def test_encodings_and_files_without_header(onefit, frame, tmp_path):
-    data, model = tmp_path / "data.csv", tmp_path / "m.skops"
-    plain = frame[["size", "age", "price"]].dropna()
-    plain.to_csv(data, index=False, header=False, sep=";", encoding="utf-16")
-    how = ("--sep", ";", "--no-header", "--encoding", "utf-16")
-    done = onefit("select", data, "--target", 3, *how, *LINEAR, "--model", model)
-    assert (done.exit_code, done.stderr) == (0, "")
-    assert load_model(model).reading == CsvFormat(";", "utf-16", False)
-    done = onefit("predict", model, data)
-    assert done.exit_code == 0, done.stderr
-    assert "scored on the 79 rows" in done.stderr
-    done = onefit("select", data, "--target", 3, "--encoding", "no-such")
-    assert (done.exit_code, "is not known" in done.stderr) == (BAD_DATA, True)
+def test_kernels_are_separated_by_commas(onefit, csv):
+    select = ("select", csv, "--target", "price", "--drop", "kind", "--cv", 3, "--format", "json")
+    found = json.loads(onefit(*select, "--kernels", "linear, poly").stdout)
+    assert "kernels linear, poly, as given" in found["reasons"]
+    done = onefit(*select, "--kernels", "linear,ploy")
+    assert (done.exit_code, "did you mean 'poly'?" in done.stderr) == (USAGE, True)
 
 
 def test_standard_input(csv):
@@ -244,16 +236,6 @@ def test_standard_input(csv):
     done = CliRunner().invoke(app, words, input=csv.read_bytes())
     assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout)["data"]["rows"] == 80
-
-
-@pytest.mark.parametrize("only", [False, True])
-def test_a_winner_of_a_sample_is_fitted_to_all_rows(onefit, csv, tmp_path, only):
-    model = tmp_path / "m.skops"
-    select = ("select", csv, "--target", "price", "--drop", "kind", *LINEAR, "--rows", 40)
-    done = onefit(*select, "--model", model, *(["--rows-only"] if only else []))
-    assert done.exit_code == 0, done.stderr
-    assert load_model(model).machine.X_fit_.shape[0] == (40 if only else 80)
-    assert ("fitted again to all 80 rows" in done.stdout) != only
 
 
 def test_a_model_is_a_plain_pipeline(onefit, csv, frame, tmp_path):

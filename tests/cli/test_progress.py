@@ -7,7 +7,7 @@ import io
 import numpy as np
 
 from onefit import KernelRegressor, KernelSearchCV
-from onefit.cli.show import progress
+from onefit.cli.progress import progress
 
 
 class Terminal(io.StringIO):

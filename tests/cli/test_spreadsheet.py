@@ -1,4 +1,4 @@
-"""No text that onefit writes to a CSV file is a formula to a spreadsheet, unless it is asked to."""
+"""No text that onefit writes to a CSV file is a formula to a spreadsheet."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from onefit.cli.spreadsheet import write_csv
 #: columns that predictions end with
 NOTES = ("novelty", "unfamiliar")
 
-SMALL = ("--kernel", "linear", "--folds", 3)
+SMALL = ("--kernels", "linear", "--cv", 3)
 #: labels that are formulas, and what is written for them
 FORMULAS = {
     "=cmd|' /C calc'!A0": "'=cmd|' /C calc'!A0",
@@ -38,8 +38,6 @@ def test_what_begins_like_a_formula_is_marked(text):
     if text:
         assert found.columns.tolist() == ["prediction", written]
     assert found.iloc[:, 1].tolist() == ["-1.5", ""]
-    kept = pd.read_csv(io.StringIO(write_csv(frame, keep_formulas=True)), keep_default_na=False)
-    assert kept["prediction"].tolist() == [text, "other"]
     assert frame["prediction"].tolist() == [text, "other"]
 
 
@@ -52,34 +50,17 @@ def classes(tmp_path):
     return path, tmp_path / "m.skops"
 
 
-@pytest.mark.parametrize("kept", [(), ("--keep-formulas",)])
-def test_predictions(onefit, classes, tmp_path, kept):
+def test_predictions(onefit, classes, tmp_path):
     data, model = classes
     done = onefit("select", data, "--target", "t", *SMALL, "--loss", "log", "--model", model)
     assert done.exit_code == 0, done.stderr
     out = tmp_path / "p.csv"
-    assert onefit("predict", model, data, "--output", out, *kept).exit_code == 0
-    labels = {"=1+1", "-1+2"} if kept else {"'=1+1", "'-1+2"}
+    assert onefit("predict", model, data, "--output", out).exit_code == 0
     found = pd.read_csv(out)
-    assert set(found["prediction"]) == labels
+    assert set(found["prediction"]) == {"'=1+1", "'-1+2"}
     assert found.columns.tolist() == ["prediction", "probability_-1+2", "probability_=1+1", *NOTES]
-    assert onefit("predict", model, data, *kept).stdout == out.read_text()
+    assert onefit("predict", model, data).stdout == out.read_text()
     listed = json.loads(onefit("predict", model, data, "--format", "json").stdout)
     assert {one["prediction"] for one in listed["predictions"]} == {"=1+1", "-1+2"}
     onefit("predict", model, data, "--output", tmp_path / "p.parquet")
     assert set(pd.read_parquet(tmp_path / "p.parquet")["prediction"]) == {"=1+1", "-1+2"}
-
-
-@pytest.mark.parametrize("kept", [(), ("--keep-formulas",)])
-def test_results(onefit, classes, tmp_path, monkeypatch, kept):
-    """No name in a table of candidates comes from the data today; whatever does is marked."""
-    from onefit.cli import summary
-
-    plain = summary.results_frame
-    monkeypatch.setattr(summary, "results_frame", lambda search: plain(search).assign(note="=1"))
-    out = tmp_path / "r.csv"
-    done = onefit("select", classes[0], "--target", "t", *SMALL, "--results", out, *kept)
-    assert done.exit_code == 0, done.stderr
-    found = pd.read_csv(out)
-    assert set(found["note"]) == ({"=1"} if kept else {"'=1"})
-    assert found["mean_test_score"].dtype == float

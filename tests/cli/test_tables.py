@@ -15,7 +15,7 @@ from onefit.files import DataError
 from onefit.tables import ColumnReader
 
 pytestmark = pytest.mark.filterwarnings("ignore:column:UserWarning")
-LINEAR = ("--kernel", "linear", "--folds", 3)
+LINEAR = ("--kernels", "linear", "--cv", 3)
 
 
 def raw_table(n: int = 60) -> tuple[pd.DataFrame, np.ndarray]:
@@ -130,7 +130,7 @@ def test_gap_codes_do_not_change_the_choice(onefit, tmp_path):
         one.to_csv(path, index=False)
         done = onefit("select", path, "--target", "t", *LINEAR, "--format", "json")
         assert done.exit_code == 0, done.stderr
-        errors.append(json.loads(done.stdout)["best"]["error"])
+        errors.append(json.loads(done.stdout)["best"]["score"])
     assert errors[0] == pytest.approx(errors[1])
 
 

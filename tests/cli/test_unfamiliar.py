@@ -13,7 +13,7 @@ from sklearn.datasets import dump_svmlight_file
 from onefit import select
 from onefit.cli.errors import BAD_DATA
 
-SMALL = ("--kernel", "rbf", "--folds", 3)
+SMALL = ("--kernels", "rbf", "--cv", 3)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_rows_like_the_training_rows(onefit, made, rows):
 def test_categories_that_no_training_row_has(onefit, made, rows, target):
     done = predicted(onefit, made, rows.assign(colour="mauve"), target)
     told = "column 'colour' holds categories that no training row has, in every row"
-    assert f"warning: {told} ('mauve' in line 2, say)\n" in done.stderr
+    assert f"warning: {told} (for example 'mauve' in line 2)\n" in done.stderr
     found = pd.read_csv(io.StringIO(done.stdout))
     assert (found["unfamiliar"] == "unseen colour 'mauve'").all()
 

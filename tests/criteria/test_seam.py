@@ -169,7 +169,7 @@ def test_search_over_classes(make_problem):
     random = np.random.default_rng(0)
     X = random.normal(size=(45, 2))
     y = np.digitize(X[:, 0], [-0.5, 0.5])
-    machine = KernelClassifier(loss="smoothed_hinge", delta=0.3)
+    machine = KernelClassifier(loss=SmoothedHinge(0.3))
     search = KernelSearchCV(machine, {"lam": [1e-3, 1e-1]}, cv=3, criterion=CRITERIA["span"])
     found = search.fit(X, y).cv_results_["criterion"]
     problem = machine._prepare(X, y, None)

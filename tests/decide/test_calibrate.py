@@ -13,6 +13,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedKFold, TimeSeriesSplit
 from sklearn.preprocessing import scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from watched import Counted
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.decide import CalibratedKernelClassifier
@@ -48,13 +49,12 @@ def test_equal_to_scikit_learns_by_refits(loss, method, rows, labels, weight):
     assert (ours.predict(rows) == ours.classes_[expected.argmax(axis=1)]).mean() > 0.99
 
 
-@pytest.mark.parametrize(("shape", "classes"), [("ovr", 3), ("ovo", 4)])
-def test_pairs_of_classes_are_calibrated_by_their_votes(shape, classes):
+@pytest.mark.parametrize("classes", [3, 4])
+def test_pairs_of_classes_are_calibrated_by_their_votes(classes):
     labels = three if classes == 3 else np.where(np.arange(three.size) % 7 == 0, "d", three)
     machine = KernelClassifier(loss="squared_hinge", gamma=0.1, multi_class="ovo")
     theirs = CalibratedClassifierCV(machine, cv=CV, ensemble=False).fit(Z, labels)
-    shaped = clone(machine).set_params(decision_function_shape=shape)
-    ours = CalibratedKernelClassifier(shaped, cv=CV).fit(Z, labels)
+    ours = CalibratedKernelClassifier(machine, cv=CV).fit(Z, labels)
     np.testing.assert_allclose(ours.predict_proba(Z), theirs.predict_proba(Z), atol=1e-6)
     assert ours.heldout_.decision.shape == (three.size, classes)
     assert log_loss(labels, ours.heldout_proba_) < log_loss(labels, np.full((150, classes), 0.25))
@@ -76,18 +76,17 @@ def test_calibration_leaves_the_search_as_it_was(tmp_path):
 
 @pytest.fixture(scope="module")
 def search():
-    grid = {"gamma": [0.03, 0.1], "lam": [1e-3, 1e-2]}
+    grid = {"kernel": [Counted(0.03), Counted(0.1)], "lam": [1e-3, 1e-2]}
     return KernelSearchCV(KernelClassifier(loss="squared_hinge"), grid, cv=CV).fit(X, y)
 
 
 @pytest.mark.parametrize("method", ["sigmoid", "isotonic"])
-def test_of_a_winner_nothing_is_fitted_again(search, method, monkeypatch):
+def test_of_a_winner_nothing_is_fitted_again(search, method):
     best = search.best_estimator_
     theirs = CalibratedClassifierCV(clone(best), method=method, cv=CV, ensemble=False).fit(X, y)
-    with monkeypatch.context() as patch:
-        patch.setattr("onefit.estimators.KernelClassifier.fit", None)
-        patch.setattr("onefit.decide.calibrate.heldout_predict", None)
-        ours = search.calibrate(method)
+    Counted.matrices.clear()
+    ours = search.calibrate(method)
+    assert not Counted.matrices
     expected = theirs.predict_proba(X)
     np.testing.assert_allclose(ours.predict_proba(X), expected, atol=1e-6)
     np.testing.assert_array_equal(ours.predict(X), ours.classes_[expected.argmax(axis=1)])

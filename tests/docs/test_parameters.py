@@ -16,6 +16,8 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.kernels import Polynomial
+from onefit.losses import EpsilonInsensitive, EpsilonQuadratic, Huber, SmoothedHinge
 
 rng = np.random.default_rng(0)
 n = 50
@@ -84,9 +86,11 @@ def test_svc(scaling, size):
     """C = 1 / (2 Lambda), reached as delta falls."""
     lam = 0.5 / size
     theirs = SVC(gamma=0.5, C=1.0 / (2.0 * lam * size), tol=1e-10).fit(X, labels)
-    common = {"loss": "smoothed_hinge", "gamma": 0.5, "lam": lam, "scaling": scaling}
+    common = {"gamma": 0.5, "lam": lam, "scaling": scaling}
     gaps = [
-        np.abs(classifier(delta=delta, **common) - theirs.decision_function(new)).max()
+        np.abs(
+            classifier(loss=SmoothedHinge(delta), **common) - theirs.decision_function(new)
+        ).max()
         for delta in (1e-1, 1e-2, 1e-3, 1e-4)
     ]
     assert gaps == sorted(gaps, reverse=True)
@@ -110,16 +114,16 @@ def test_linear_machines(scaling, size):
         svr = LinearSVR(epsilon=0.2, loss="squared_epsilon_insensitive", **options).fit(X, y)
     ours = classifier(loss="squared_hinge", fit_intercept=False, **common)
     assert ours == pytest.approx(svc.decision_function(new), rel=1e-6, abs=1e-6)
-    ours = regressor(loss="epsilon_quadratic", epsilon=0.2, fit_intercept=False, **common)
+    ours = regressor(loss=EpsilonQuadratic(0.2), fit_intercept=False, **common)
     assert ours == pytest.approx(svr.predict(new), rel=1e-6, abs=1e-6)
 
 
 def test_svr_without_a_tube():
     """C = threshold / Lambda, reached as the threshold falls."""
     theirs = SVR(gamma=0.5, C=1.5, epsilon=0.0, tol=1e-10).fit(X, y).predict(new)
-    common = {"loss": "huber", "gamma": 0.5, "scaling": "total"}
+    common = {"gamma": 0.5, "scaling": "total"}
     gaps = [
-        np.abs(regressor(threshold=t, lam=t / 1.5, **common) - theirs).max()
+        np.abs(regressor(loss=Huber(t), lam=t / 1.5, **common) - theirs).max()
         for t in (1e-1, 1e-2, 1e-3, 1e-4)
     ]
     assert gaps == sorted(gaps, reverse=True)
@@ -130,9 +134,9 @@ def test_svr_without_a_tube():
 def test_svr(scaling, size):
     """C = 1 / (2 Lambda), reached as delta falls."""
     theirs = SVR(gamma=0.5, C=1.5, epsilon=0.1, tol=1e-10).fit(X, y).predict(new)
-    common = {"loss": "epsilon_insensitive", "epsilon": 0.1, "gamma": 0.5, "scaling": scaling}
+    common = {"gamma": 0.5, "lam": 1 / (3.0 * size), "scaling": scaling}
     gaps = [
-        np.abs(regressor(delta=delta, lam=1 / (3.0 * size), **common) - theirs).max()
+        np.abs(regressor(loss=EpsilonInsensitive(0.1, delta), **common) - theirs).max()
         for delta in (1e-1, 1e-2, 1e-3, 1e-4)
     ]
     assert gaps == sorted(gaps, reverse=True)
@@ -161,7 +165,7 @@ def test_the_papers_gaussians_and_mean_scaling(width, gamma):
 def test_the_papers_polynomials_and_coefficients():
     tau, p, lam = 1.5, 2, 0.1
     ours = KernelRegressor(
-        kernel="poly", coef0=tau, degree=p, gamma=1, lam=lam, fit_intercept=False
+        kernel=Polynomial(degree=p, coef0=tau), gamma=1, lam=lam, fit_intercept=False
     )
     ours.fit(X, y)
     K = (tau + X @ X.T) ** p

@@ -11,7 +11,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from onefit import KernelClassifier, KernelRegressor
 from onefit.fit import FitError
-from onefit.losses import Huber, Log
+from onefit.kernels import Polynomial
+from onefit.losses import EpsilonQuadratic, Huber, Log, SmoothedHinge
 
 BOTH = [(KernelRegressor, "regression"), (KernelClassifier, "classification")]
 both = pytest.mark.parametrize(("make", "task"), BOTH, ids=["regressor", "classifier"])
@@ -137,12 +138,12 @@ def test_b_is_the_intercept_and_no_parameter():
 def test_loss_parameters(value):
     X, y = sample("regression")
     with pytest.raises(ValueError, match="threshold must be a positive finite number"):
-        KernelRegressor("huber", threshold=value).fit(X, y)
+        KernelRegressor(Huber(value)).fit(X, y)
     with pytest.raises(ValueError, match="delta must be a positive finite number"):
-        KernelClassifier("smoothed_hinge", delta=value).fit(X, np.sign(y))
+        KernelClassifier(SmoothedHinge(value)).fit(X, np.sign(y))
     if value != 0.0:
         with pytest.raises(ValueError, match=r"epsilon must be a positive finite number.*or 0"):
-            KernelRegressor("epsilon_quadratic", epsilon=value).fit(X, y)
+            KernelRegressor(EpsilonQuadratic(value)).fit(X, y)
 
 
 @both
@@ -198,7 +199,7 @@ def test_prediction_before_the_fit_and_of_other_columns(make, task):
 def test_numbers_too_large_for_the_kernel(make, task):
     X, y = sample(task)
     with pytest.raises((ValueError, FloatingPointError), match=r"finite|infinite"):
-        make(kernel="poly", gamma=1.0, degree=9).fit(1e30 * X, y)
+        make(kernel=Polynomial(degree=9), gamma=1.0).fit(1e30 * X, y)
 
 
 def test_predictions_that_are_all_rounding_are_an_error():

@@ -18,7 +18,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import cross_val_score
 
 from onefit import KernelClassifier, KernelRegressor
-from onefit.kernels import Gaussian, Linear, Precomputed, WeightedSum
+from onefit.kernels import Gaussian, Linear, Polynomial, Precomputed, WeightedSum
 
 MODELS = [(KernelRegressor, "regression", parameters) for parameters in REGRESSORS] + [
     (KernelClassifier, "classification", parameters) for parameters in CLASSIFIERS
@@ -126,7 +126,7 @@ def test_uniform_weights_matter_under_total_scaling_only(make, task, parameters)
         assert outputs(heavy, X) == pytest.approx(outputs(plain, X), abs=1e-9)
 
 
-@pytest.mark.parametrize("parameters", REGRESSORS, ids=lambda p: p["loss"])
+@pytest.mark.parametrize("parameters", REGRESSORS, ids=lambda p: str(p["loss"]))
 def test_several_targets_are_one_at_a_time(parameters):
     X, y = sample("regression")
     Y = np.column_stack([y, 2.0 - y**2, X[:, 0]])
@@ -143,7 +143,7 @@ def test_several_targets_are_one_at_a_time(parameters):
     assert column.predict(X).shape == (30, 1)
 
 
-@pytest.mark.parametrize("parameters", CLASSIFIERS, ids=lambda p: p["loss"])
+@pytest.mark.parametrize("parameters", CLASSIFIERS, ids=lambda p: str(p["loss"]))
 @pytest.mark.parametrize(
     "labels",
     [
@@ -167,7 +167,7 @@ def test_labels_of_any_type(parameters, labels):
     assert named.score(X, labels[(y > 0).astype(int)]) > 0.7
 
 
-@pytest.mark.parametrize("parameters", CLASSIFIERS, ids=lambda p: p["loss"])
+@pytest.mark.parametrize("parameters", CLASSIFIERS, ids=lambda p: str(p["loss"]))
 def test_many_classes_are_one_against_the_rest(parameters):
     X, y = sample("classification", n=45, classes=3)
     names = np.array(["low", "middle", "top"])
@@ -209,7 +209,7 @@ def test_probabilities_of_many_classes():
 def test_probabilities_far_from_every_class_are_no_nan():
     """All one-against-rest probabilities underflow to zero there."""
     X, y = sample("classification", n=45, classes=3)
-    model = KernelClassifier("log", "poly", degree=2, lam=1e-6).fit(X, y)
+    model = KernelClassifier("log", Polynomial(degree=2), lam=1e-6).fit(X, y)
     p = model.predict_proba(1e4 * X)
     assert p.sum(axis=1) == pytest.approx(1.0)
     model.dual_coef_ = np.zeros_like(model.dual_coef_)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,10 +14,10 @@ from sklearn.preprocessing import scale
 from sklearn.svm import SVC, SVR
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
-from onefit.estimators import _base
 from onefit.fit import FitError
+from onefit.losses import EpsilonInsensitive, Huber, Quantile, SmoothedHinge
 from onefit.losses.widened import widened_loss
-from onefit.stream import newton
+from onefit.stream import Nystrom
 
 DELTAS = [1e-2, 1e-3, 1e-6]
 CS = [1.0, 100.0]
@@ -53,24 +54,22 @@ def rounded_svr(K, y, C, epsilon, delta):
 @pytest.mark.parametrize("C", CS)
 @pytest.mark.parametrize("delta", DELTAS)
 @pytest.mark.parametrize(
-    ("parts", "share"),
-    [
-        ({"loss": "epsilon_insensitive", "epsilon": 0.05}, 1.0),
-        ({"loss": "quantile", "level": 0.5}, 0.5),
-        ({"loss": "huber"}, 1.0),
-    ],
+    ("loss", "share"),
+    [(EpsilonInsensitive(epsilon=0.05), 1.0), (Quantile(0.5), 0.5), (Huber(), 1.0)],
     ids=["epsilon_insensitive", "quantile", "huber"],
 )
-def test_regression(diabetes, parts, share, delta, C):
+def test_regression(diabetes, loss, share, delta, C):
     X, y = diabetes
-    huber = parts["loss"] == "huber"
-    width = {"threshold": delta, "lam": delta / C} if huber else {"delta": delta, "lam": 0.5 / C}
-    model = KernelRegressor(gamma=0.5, scaling="total", **parts, **width)
+    huber = isinstance(loss, Huber)
+    own = Huber(delta) if huber else replace(loss, delta=delta)
+    lam = delta / C if huber else 0.5 / C
+    model = KernelRegressor(own, gamma=0.5, lam=lam, scaling="total")
     found = fitted(model, X, y)
     assert found.error_ <= 1e-6
     # half of |r|, rounded over delta, has half of the slope
-    wide = delta * share if parts["loss"] == "quantile" else delta
-    expected = rounded_svr(rbf_kernel(X, gamma=0.5), y, share * C, parts.get("epsilon", 0.0), wide)
+    wide = delta * share if isinstance(loss, Quantile) else delta
+    epsilon = getattr(loss, "epsilon", 0.0)
+    expected = rounded_svr(rbf_kernel(X, gamma=0.5), y, share * C, epsilon, wide)
     assert np.abs(found.predict(X) - expected).max() <= found.error_ + 1e-6
 
 
@@ -79,7 +78,7 @@ def test_regression(diabetes, parts, share, delta, C):
 def test_classification(cancer, delta, C):
     """Corners of the hinge end at 1 + delta: the machine with that margin."""
     X, y = cancer
-    model = KernelClassifier("smoothed_hinge", delta=delta, gamma=0.1, lam=0.5 / C, scaling="total")
+    model = KernelClassifier(SmoothedHinge(delta), gamma=0.1, lam=0.5 / C, scaling="total")
     found, K = fitted(model, X, y), rbf_kernel(X, gamma=0.1)
     margin, ridge = 1.0 + delta, 2.0 * delta / C * np.eye(y.size)
     other = SVC(kernel="precomputed", C=C / margin, tol=TOLERANCE).fit(K + ridge, y)
@@ -91,11 +90,11 @@ def test_classification(cancer, delta, C):
 def test_levels_of_quantiles_together(diabetes):
     """Columns with losses of their own, each to its minimiser."""
     X, y = diabetes
-    common = {"loss": "quantile", "delta": 1e-4, "gamma": 0.5, "lam": 0.05, "scaling": "total"}
-    found = fitted(KernelRegressor(level=[0.1, 0.5, 0.9], **common), X, y)
+    common = {"gamma": 0.5, "lam": 0.05, "scaling": "total"}
+    found = fitted(KernelRegressor(Quantile([0.1, 0.5, 0.9], delta=1e-4), **common), X, y)
     assert found.error_ <= 1e-6
     for j, level in enumerate((0.1, 0.5, 0.9)):
-        alone = fitted(KernelRegressor(level=level, **common), X, y)
+        alone = fitted(KernelRegressor(Quantile(level, delta=1e-4), **common), X, y)
         assert np.abs(found.predict(X)[:, j] - alone.predict(X)).max() <= 2e-6
         below = float((y < alone.predict(X) - 1e-4).mean())
         assert below <= level
@@ -103,7 +102,7 @@ def test_levels_of_quantiles_together(diabetes):
 
 def test_the_estimator_of_a_search_is_certified(diabetes):
     X, y = diabetes
-    model = KernelRegressor("epsilon_insensitive", epsilon=0.05, delta=1e-3, scaling="total")
+    model = KernelRegressor(EpsilonInsensitive(epsilon=0.05, delta=1e-3), scaling="total")
     grid = {"gamma": [0.5], "lam": [0.05]}
     best = fitted(KernelSearchCV(model, grid, cv=3), X, y).best_estimator_
     expected = rounded_svr(rbf_kernel(X, gamma=0.5), y, 10.0, 0.05, 1e-3)
@@ -111,39 +110,45 @@ def test_the_estimator_of_a_search_is_certified(diabetes):
     assert np.abs(best.predict(X) - expected).max() <= 2e-6
 
 
-def test_a_search_whose_last_fit_fails_has_its_scores(monkeypatch, diabetes):
-    """Candidates are scored by their folds, which have certificates of their own."""
-    X, y = diabetes[0][:60], diabetes[1][:60]
-    search = KernelSearchCV(KernelRegressor("quantile", delta=0.1), {"lam": [0.1]}, cv=3)
+class Failing(KernelRegressor):
+    """Never reaches its minimum."""
 
-    def failing(*_):
+    def fit(self, X, y, sample_weight=None):
         raise FitError("the fit did not reach its minimum")
 
-    monkeypatch.setattr(_base, "certified_fit", failing)
+
+def test_a_search_whose_last_fit_fails_has_its_scores(diabetes):
+    """Candidates are scored by their folds, which have certificates of their own."""
+    X, y = diabetes[0][:60], diabetes[1][:60]
+    search = KernelSearchCV(Failing(Quantile(delta=0.1)), {"lam": [0.1]}, cv=3)
     with pytest.raises(FitError, match="did not reach its minimum"):
         search.fit(X, y)
     search.set_params(refit=False).fit(X, y)
-    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    expected = KernelSearchCV(KernelRegressor(Quantile(delta=0.1)), {"lam": [0.1]}, cv=3)
+    np.testing.assert_array_equal(
+        search.cv_results_["mean_test_score"], expected.fit(X, y).cv_results_["mean_test_score"]
+    )
 
 
 @pytest.mark.parametrize("delta", [1e-2, 1e-4])
 def test_features_keep_the_promise(diabetes, delta):
     """All rows as landmarks are the kernel matrix."""
     X, y = diabetes[0][:120], diabetes[1][:120]
-    common = {"epsilon": 0.05, "delta": delta, "gamma": 0.1, "lam": 0.005, "scaling": "total"}
-    expected = fitted(KernelRegressor("epsilon_insensitive", **common), X, y)
-    features = {"approximation": "nystrom", "n_components": 120}
-    found = fitted(KernelRegressor("epsilon_insensitive", **common, **features), X, y)
+    loss = EpsilonInsensitive(epsilon=0.05, delta=delta)
+    common = {"loss": loss, "gamma": 0.1, "lam": 0.005, "scaling": "total"}
+    expected = fitted(KernelRegressor(**common), X, y)
+    features = {"approximation": Nystrom(120)}
+    found = fitted(KernelRegressor(**common, **features), X, y)
     gap = np.abs(found.predict(X) - expected.predict(X)).max()
     assert gap <= found.error_ + expected.error_ <= 1e-6
 
 
 def test_reweighting_converges_or_raises():
     X, y = sample("classification", n=30)
-    common = {"loss": "smoothed_hinge", "lam": 1e-3, "gamma": 0.5}
+    common = {"lam": 1e-3, "gamma": 0.5}
     for delta in (0.5, 1e-3):
-        expected = KernelClassifier(delta=delta, **common).fit(X, y)
-        other = KernelClassifier(delta=delta, solver="reweight", **common)
+        expected = KernelClassifier(SmoothedHinge(delta), **common).fit(X, y)
+        other = KernelClassifier(SmoothedHinge(delta), solver="reweight", **common)
         try:
             fitted(other, X, y)
         except FitError:
@@ -153,11 +158,10 @@ def test_reweighting_converges_or_raises():
         assert gap <= other.error_ + expected.error_ <= 2e-6
 
 
-def test_features_short_of_the_minimum_are_an_error(monkeypatch, diabetes):
-    """What was measured, and what to do."""
-    monkeypatch.setattr(newton, "MAX_PRIMAL_STEPS", 1)
+def test_features_short_of_the_minimum_are_an_error(diabetes):
+    """What was measured, and what to do: nearly no penalty, and a loss nearly sharp."""
     X, y = diabetes
-    model = KernelRegressor("quantile", delta=1e-3, approximation="nystrom", n_components=20)
+    model = KernelRegressor(Quantile(delta=1e-3), lam=1e-14, gamma=10.0, approximation=Nystrom(60))
     with pytest.raises(FitError, match=r"did not reach its minimum .* steps.*; raise lam"):
         model.fit(X, y)
 

@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import pairwise_kernels, rbf_kernel
 from sklearn.svm import SVC, SVR
 
 from onefit import KernelClassifier, KernelRegressor
-from onefit.losses import get_loss
+from onefit.losses import EpsilonInsensitive, Expectile, Quantile, SmoothedHinge, get_loss
 
 SHARED_KERNELS = [
     ("rbf", {"gamma": 0.7}),
@@ -38,9 +38,10 @@ def test_kernel_ridge(kernel, parameters, weighted, targets, lam):
     s = np.random.default_rng(2).uniform(0.1, 3.0, 40) if weighted else None
     if kernel == "precomputed":
         X, new = rbf_kernel(X), rbf_kernel(new, X)
-    ours = KernelRegressor(
-        kernel=kernel, lam=lam, fit_intercept=False, scaling="total", **parameters
-    ).fit(X, y, s)
+    own = {"gamma": parameters["gamma"]} if "gamma" in parameters else {}
+    shape = {f"kernel__{name}": one for name, one in parameters.items() if name != "gamma"}
+    ours = KernelRegressor(kernel=kernel, lam=lam, fit_intercept=False, scaling="total", **own)
+    ours.set_params(**shape).fit(X, y, s)
     theirs = KernelRidge(alpha=lam, kernel=NAMES.get(kernel, kernel), **parameters).fit(X, y, s)
     size = np.abs(theirs.dual_coef_).max()
     assert ours.dual_coef_.shape == theirs.dual_coef_.shape
@@ -90,7 +91,7 @@ def test_the_smoothed_hinge_is_within_half_delta_of_libsvm(lam, seed):
     a[svc.support_] = svc.dual_coef_[0]
     lowest = svm_risk(K, y, lam, a, svc.intercept_[0])
     for delta in (0.1, 1e-2, 1e-3):
-        model = KernelClassifier("smoothed_hinge", "precomputed", lam=lam, delta=delta).fit(K, y)
+        model = KernelClassifier(SmoothedHinge(delta), "precomputed", lam=lam).fit(K, y)
         reached = svm_risk(K, y, lam, model.dual_coef_[:, 0], model.intercept_[0])
         assert lowest - 1e-7 <= reached <= lowest + delta / 2
     assert (model.predict(K) == svc.predict(K)).mean() >= 0.98
@@ -109,13 +110,12 @@ def test_log_loss_is_logistic_regression_on_a_linear_kernel():
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])
-@pytest.mark.parametrize("parameters", [*REGRESSORS, *CLASSIFIERS], ids=lambda p: p["loss"])
+@pytest.mark.parametrize("parameters", [*REGRESSORS, *CLASSIFIERS], ids=lambda p: str(p["loss"]))
 def test_brute_force_finds_nothing_lower(parameters, fit_intercept):
     task = "regression" if parameters in REGRESSORS else "classification"
     make = KernelRegressor if task == "regression" else KernelClassifier
     X, y = sample(task, n=9)
-    widths = {name: value for name, value in parameters.items() if name != "loss"}
-    loss = get_loss(parameters["loss"], task, **widths)
+    loss = get_loss(parameters["loss"], task)
     model = make(**parameters, kernel="rbf", gamma=0.5, lam=0.05, fit_intercept=fit_intercept)
     a = model.fit(X, y).dual_coef_.ravel()
     K, s = rbf_kernel(X, gamma=0.5), np.ones(9)
@@ -161,7 +161,7 @@ def test_the_rounded_tube_is_within_half_delta_of_libsvm(lam, epsilon):
     lowest = svr_risk(K, y, lam, epsilon, a, svr.intercept_[0])
     for delta in (0.1, 1e-2, 1e-4):
         model = KernelRegressor(
-            "epsilon_insensitive", "precomputed", lam=lam, epsilon=epsilon, delta=delta
+            EpsilonInsensitive(epsilon=epsilon, delta=delta), "precomputed", lam=lam
         ).fit(K, y)
         reached = svr_risk(K, y, lam, epsilon, model.dual_coef_, model.intercept_)
         assert lowest - 1e-7 <= reached <= lowest + delta / 2
@@ -171,7 +171,7 @@ def test_the_rounded_tube_is_within_half_delta_of_libsvm(lam, epsilon):
 
 def test_an_expectile_of_one_half_is_kernel_ridge():
     X, y = sample("regression")
-    half = KernelRegressor("expectile", level=0.5, lam=0.01).fit(X, y)
+    half = KernelRegressor(Expectile(0.5), lam=0.01).fit(X, y)
     assert half.predict(X) == pytest.approx(KernelRegressor(lam=0.01).fit(X, y).predict(X))
 
 
@@ -180,6 +180,6 @@ def test_quantiles_of_a_linear_kernel_are_scikit_learns():
     X, y = sample("regression", n=80, d=2)
     for level in (0.2, 0.5, 0.9):
         theirs = QuantileRegressor(quantile=level, alpha=0.0).fit(X, y)
-        ours = KernelRegressor("quantile", "linear", level=level, delta=1e-5, lam=1e-7).fit(X, y)
+        ours = KernelRegressor(Quantile(level, delta=1e-5), "linear", lam=1e-7).fit(X, y)
         best, found = (mean_pinball_loss(y, m.predict(X), alpha=level) for m in (theirs, ours))
         assert best - 1e-9 <= found <= best + 1e-5

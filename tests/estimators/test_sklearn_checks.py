@@ -4,6 +4,7 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from onefit import KernelClassifier, KernelRegressor
+from onefit.losses import Expectile, Quantile
 
 #: what differs in the estimator's own code: one solve or Newton steps, a width from residuals,
 #: classes with and without probabilities, pairs and weights of classes
@@ -19,8 +20,8 @@ OTHERS = [
     KernelRegressor(loss="epsilon_quadratic", kernel="laplacian"),
     KernelRegressor(loss="logistic", fit_intercept=False),
     KernelRegressor(scaling="total", kernel="linear"),
-    KernelRegressor(loss="quantile", level=0.7),
-    KernelRegressor(loss="expectile", level=0.7),
+    KernelRegressor(loss=Quantile(0.7)),
+    KernelRegressor(loss=Expectile(0.7)),
     KernelClassifier(),
     KernelClassifier(loss="smoothed_hinge"),
     KernelClassifier(loss="squared_hinge", kernel="poly"),

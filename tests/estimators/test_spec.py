@@ -11,7 +11,8 @@ from sklearn.datasets import load_iris
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.fit import fit
-from onefit.losses import Huber
+from onefit.kernels import Gaussian
+from onefit.losses import Huber, Quantile
 from onefit.spec import Spec
 from onefit.stream import Nystrom, open_rows
 
@@ -21,8 +22,8 @@ Y = np.sin(X[:, 0]) + X[:, 3]
 S = np.linspace(0.5, 1.5, len(X))
 REGRESSORS = {
     "squared": KernelRegressor(lam=1e-2),
-    "total": KernelRegressor(loss="huber", threshold=0.3, scaling="total", fit_intercept=False),
-    "levels": KernelRegressor(loss="quantile", level=[0.2, 0.8], delta=0.1, lam=1e-2),
+    "total": KernelRegressor(loss=Huber(0.3), scaling="total", fit_intercept=False),
+    "levels": KernelRegressor(loss=Quantile([0.2, 0.8], delta=0.1), lam=1e-2),
 }
 CLASSIFIERS = {
     "rest": KernelClassifier(loss="log", lam=1e-2, class_weight="balanced"),
@@ -66,7 +67,7 @@ def test_it_decodes_decision_values_as_the_estimator_does(case):
 
 def test_it_cannot_be_changed_and_changes_nothing():
     state = np.random.RandomState(0)
-    model = KernelRegressor(approximation="nystrom", n_components=5, random_state=state)
+    model = KernelRegressor(approximation=Nystrom(5), random_state=state)
     before, drawn = dict(vars(model)), state.get_state()[1].copy()
     spec = model.spec()
     assert isinstance(spec, Spec)
@@ -87,10 +88,12 @@ def test_it_knows_classes_once_targets_were_seen():
 
 
 def test_words_are_of_meanings():
-    named = KernelRegressor(loss="huber", threshold=0.3, approximation="nystrom")
-    given = KernelRegressor(loss=Huber(0.3), approximation=Nystrom())
+    named = KernelRegressor(loss=Huber(0.3), approximation="nystrom")
+    given = KernelRegressor(Huber(0.3), Gaussian(), approximation=Nystrom())
     assert named.spec().words() == given.spec().words()
-    other = KernelRegressor(loss=Huber(0.4), approximation=Nystrom("pivoted")).spec().words()
+    other = (
+        KernelRegressor(loss=Huber(0.4), approximation=Nystrom(landmarks="pivoted")).spec().words()
+    )
     differ = {name for name, words in named.spec().words().items() if other[name] != words}
     assert differ == {"loss", "approximation"}
 
@@ -98,7 +101,7 @@ def test_words_are_of_meanings():
 @pytest.mark.parametrize("random_state", [None, np.random.RandomState(3)])
 def test_streamed_features_take_one_seed_of_a_random_state(random_state):
     """Machines of one random state share a sample, and the maps are made by the seed of it."""
-    model = KernelRegressor(approximation="nystrom", n_components=10, random_state=random_state)
+    model = KernelRegressor(approximation=Nystrom(10), random_state=random_state)
     search = KernelSearchCV(model, {"gamma": [0.1, 1.0], "lam": [1e-3, 1e-2]}, cv=3)
     search.fit(open_rows(X, Y, cv=3))
     best = search.best_estimator_

@@ -14,13 +14,14 @@ from onefit.linalg.threads import blas_threads
 from onefit.stream.expansion import FeatureGram
 from onefit.stream.features import nystrom_map
 
-N = 97
+#: rows of more than one tile
+N = tiled.TILE_ROWS + 37
 
 
 @pytest.fixture(autouse=True)
-def small_tiles(monkeypatch):
-    monkeypatch.setattr(tiled, "TILE_ROWS", 30)
-    monkeypatch.setattr(dense, "PANEL_ELEMENTS", 20 * N)
+def small_panels(monkeypatch):
+    """A panel of a matrix in memory has 2^27 numbers, more than a test may hold."""
+    monkeypatch.setattr(dense, "PANEL_ELEMENTS", 200 * N)
 
 
 def points(dtype=np.float64, seed=0):
@@ -70,7 +71,7 @@ def forms(X, dtype):
     return [as_gram(kernel(X)), as_gram(np.asfortranarray(kernel(X))), kernel.tiles(X)]
 
 
-@pytest.mark.parametrize("panel", [20 * N, N * N])
+@pytest.mark.parametrize("panel", [200 * N, N * N])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_all_forms_agree(dtype, panel, monkeypatch):
     monkeypatch.setattr(dense, "PANEL_ELEMENTS", panel)

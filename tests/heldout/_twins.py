@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 from hypothesis import strategies as st
@@ -23,7 +24,7 @@ from sklearn.model_selection import (
 
 from onefit.fit import fit
 from onefit.folds import Folds
-from onefit.losses import SmoothedHinge
+from onefit.losses import Huber, SmoothedHinge
 from onefit.losses.base import PiecewiseQuadratic
 from onefit.problem import Problem
 
@@ -39,6 +40,21 @@ FORMS = [
     (True, "mean", "zeros"),
     (False, "total", "zeros"),
 ]
+
+
+@dataclass(frozen=True)
+class FailsNear(Huber):
+    """Huber's loss, whose numerics fail where the predictions of a column have a given spread."""
+
+    spread: tuple[float, float] = (np.inf, np.inf)
+    reason: ClassVar[str] = "no factor"
+
+    def curvature(self, y, u):
+        low, high = self.spread
+        found = np.ptp(u, axis=0)
+        if ((low < found) & (found < high)).any():
+            raise np.linalg.LinAlgError(self.reason)
+        return super().curvature(y, u)
 
 
 def gaussian(X, gamma=0.7):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from heldout._twins import Expectile, make_problem, predict, splits
+from heldout._twins import Expectile, FailsNear, make_problem, predict, splits
 
 from onefit import linalg
+from onefit.fit import fit
 from onefit.folds import Folds
 from onefit.heldout import (
     METHODS,
@@ -17,9 +18,7 @@ from onefit.heldout import (
     HeldOutPath,
     Influence,
     Refit,
-    refit,
 )
-from onefit.heldout import path as path_module
 from onefit.heldout.refit import refit_fold
 from onefit.losses import Huber, Log, SmoothedHinge, Squared
 from onefit.problem import Problem
@@ -147,55 +146,52 @@ def test_an_influence_that_is_not_defined_has_a_reason_and_other_lambdas_values(
 
 
 @pytest.mark.parametrize("name", ["refit", "limit", "exact", "influence", "iterative"])
-def test_numerics_that_fail_at_one_lambda_spare_the_others(monkeypatch, name):
-    """No matrix is known whose factors fail in all of them: a fit or a refit is made to."""
-    problem = make_problem(Huber(0.3), "regression", N)
-    expected = make(name).prepare(problem, SPLITS["kfold"]).predict(LAMS)
-    where, what = (refit, "refit_fold") if name == "refit" else (path_module, "solve")
-    honest = getattr(where, what)
-
-    def failing(problem, lam, *args, **options):
-        if lam == 1e-2:
-            raise linalg.LinAlgError("no factor")
-        return honest(problem, lam, *args, **options)
-
-    monkeypatch.setattr(where, what, failing)
+def test_numerics_that_fail_at_one_lambda_spare_the_others(name):
+    """No matrix is known whose factors fail in all of them: a loss fails where u is nearly flat."""
+    lams = np.array([1e-1, 1e3, 1e-2, 1e-4])
+    expected = make(name).prepare(make_problem(Huber(0.3), "regression", N), SPLITS["kfold"])
+    expected = expected.predict(lams)
+    problem = make_problem(FailsNear(0.3, spread=(1e-6, 1e-3)), "regression", N)
     prepared = make(name).prepare(problem, SPLITS["kfold"])
-    path = prepared.predict(LAMS)
-    assert path.reasons == ["", "", "", "no factor", ""]
-    for i in (0, 1, 2, 4):
+    path = prepared.predict(lams)
+    assert path.reasons == ["", FailsNear.reason, "", ""]
+    assert np.isnan(path.values[1]).all()
+    assert expected.done.all()
+    for i in (0, 2, 3):
         np.testing.assert_allclose(path[i].values, expected[i].values, atol=1e-6)
     if name == "exact":
-        with pytest.raises(linalg.LinAlgError, match="no factor"):
-            prepared.models(1e-2)
+        with pytest.raises(linalg.LinAlgError, match=FailsNear.reason):
+            prepared.models(1e3)
 
 
 @pytest.mark.parametrize("name", ["limit", "exact", "influence"])
-def test_folds_that_fail_at_one_lambda_spare_the_others(monkeypatch, name):
-    """A split by refit fails beside those by formula."""
-    problem, folds = make_problem(Huber(0.3), "regression", N), SPLITS["time"]
-    honest = refit.refit_fold
-
-    def failing(problem, lam, *args, **options):
-        if lam == 3.0:
-            raise linalg.LinAlgError("no factor")
-        return honest(problem, lam, *args, **options)
-
-    monkeypatch.setattr(refit, "refit_fold", failing)
-    path = make(name).prepare(problem, folds).predict(LAMS)
-    assert path.reasons == ["", "", "no factor", "", ""]
-    assert np.isnan(path.values[2]).all()
-
-
-@pytest.mark.parametrize("name", ["limit", "exact", "influence"])
-def test_splits_by_refit_alone_need_no_full_solution(monkeypatch, name):
-    """Splits that keep less than they remove."""
+def test_folds_that_fail_at_one_lambda_spare_the_others(name):
+    """A split by refit fails beside those by formula, whose predictions have another spread."""
+    lams, folds = np.array([1e-1, 1e3, 1e-2]), SPLITS["time"]
     problem = make_problem(Huber(0.3), "regression", N)
+    train = folds.train[0]
+    alone = fit(problem.take(train), 1e3)
+    spread = float(np.ptp(problem.K.matrix[:, train] @ alone.a))
+    near = FailsNear(0.3, spread=(0.99 * spread, 1.01 * spread))
+    path = make(name).prepare(make_problem(near, "regression", N), folds).predict(lams)
+    assert path.reasons == ["", FailsNear.reason, ""]
+    assert np.isnan(path.values[1]).all()
+    assert np.isfinite(path.values[[0, 2]]).all()
+
+
+@pytest.mark.parametrize("name", ["limit", "exact", "influence"])
+def test_splits_by_refit_alone_need_no_full_solution(name):
+    """Splits that keep less than they remove: a loss that fails for all rows does not matter."""
     rows = np.arange(N)
     folds = Folds.from_pairs(N, [(rows[::3], rows[1::3]), (rows[1::3], rows[2::3])])
-    monkeypatch.setattr(path_module, "solve", lambda *_, **__: pytest.fail("solved"))
-    found = make(name).prepare(problem, folds).predict(LAMS)
-    expected = make("refit").prepare(problem, folds).predict(LAMS)
+    honest = make_problem(Huber(0.3), "regression", N)
+    spread = float(np.ptp(fit(honest, 1e3).u))
+    near = FailsNear(0.3, spread=(0.99 * spread, 1.01 * spread))
+    problem, lams = make_problem(near, "regression", N), np.array([1e3, 1e-1])
+    with pytest.raises(linalg.LinAlgError, match=FailsNear.reason):
+        fit(problem, 1e3)
+    found = make(name).prepare(problem, folds).predict(lams)
+    expected = make("refit").prepare(honest, folds).predict(lams)
     np.testing.assert_array_equal(found.values, expected.values)
     assert found.exact.all()
 

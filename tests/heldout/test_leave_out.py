@@ -22,11 +22,10 @@ from heldout._twins import (
 from hypothesis import given, settings
 from registries import LOSS_IDS, LOSSES
 
-from onefit import newton
 from onefit.certificate import EXACT_TOLERANCE
 from onefit.fit import fit
-from onefit.folds import Folds
-from onefit.heldout import Exact, Limit, Refit, driver, path
+from onefit.folds import Folds, leave_one_out
+from onefit.heldout import Exact, Limit, Refit, path
 from onefit.heldout.splits import Splits
 from onefit.losses import (
     EpsilonQuadratic,
@@ -38,7 +37,6 @@ from onefit.losses import (
     SquaredHinge,
 )
 from onefit.problem import Problem
-from onefit.systems import SharedFactor, float32_cg
 
 N = 26
 SPLITS = splits(N)
@@ -105,35 +103,37 @@ def test_a_path_of_lambdas_is_exact(loss, task):
     assert held.exact.all()
 
 
-def iterate_always(monkeypatch):
-    monkeypatch.setattr(float32_cg, "MIN_FLOAT32_CURVED_ROWS", 1)
-    monkeypatch.setattr(float32_cg, "FACTOR_STEPS_PER_ROW", 1e9)
-
-
-@pytest.mark.parametrize(("loss", "task"), USERS, ids=USER_IDS)
-def test_iterated_in_float32(monkeypatch, loss, task):
-    """All but the largest lambdas of the path, in blocks."""
-    iterate_always(monkeypatch)
-    fit_intercept, scaling, weight = FORMS[USERS.index((loss, task)) % len(FORMS)]
+@pytest.mark.parametrize("weight", ["none", "random"])
+@pytest.mark.parametrize(
+    ("loss", "task"),
+    [
+        (Huber(3.0), "regression"), (EpsilonQuadratic(0.0), "regression"),
+        (Expectile(0.8), "regression"), (Logistic(), "regression"), (Log(), "classification"),
+        (SquaredHinge(), "classification"), (SmoothedHinge(2.0), "classification"),
+    ],
+)  # fmt: skip
+def test_iterated_in_float32(loss, task, weight):
+    """A narrow kernel and enough rows with curvature; the smallest lambda has factors."""
     problem = make_problem(
-        loss, task, N, weight=weight, fit_intercept=fit_intercept, scaling=scaling,
-        kernel=lambda X: gaussian(X, 4.0),
+        loss, task, 400, weight=weight, fit_intercept=weight == "none",
+        kernel=lambda X: gaussian(X, 100.0),
     )  # fmt: skip
-    full = path.FullPath(Splits.sort(problem, SPLITS["kfold"]), follow=True)
-    lams = np.logspace(-3, 0, 4)
+    folds, lams = splits(400)["kfold"], np.array([1e-6, 1e-2, 1e-1])
+    full = path.FullPath(Splits.sort(problem, folds), follow=True)
     full.solutions(lams)
     assert any(full.iterated)
-    held = Exact().prepare(problem, SPLITS["kfold"]).predict(lams)
-    expected = Refit().prepare(problem, SPLITS["kfold"]).predict(lams)
+    held = Exact().prepare(problem, folds).predict(lams)
+    expected = Refit().prepare(problem, folds).predict(lams)
     scale = 1.0 + np.abs(expected.values).max(axis=(1, 2))
     assert (np.abs(held.values - expected.values).max(axis=(1, 2)) <= 1e-7 * scale).all()
     assert held.exact.all()
-    rough = Limit().prepare(problem, SPLITS["kfold"]).predict(lams)
-    assert (np.abs(rough.values - expected.values).max(axis=1) <= rough.bounds.max(axis=1)).all()
+    rough = Limit().prepare(problem, folds).predict(lams)
+    gap = np.abs(rough.values - expected.values).max(axis=1)
+    assert (gap <= rough.bounds.max(axis=1) + expected.bounds.max(axis=1)).all()
 
 
 @pytest.mark.parametrize(("loss", "task"), USERS, ids=USER_IDS)
-def test_full_solutions_that_are_known_are_not_computed_again(monkeypatch, loss, task):
+def test_full_solutions_that_are_known(loss, task):
     """What the limit keeps is what "exact" begins with; a wrong start is found out and left."""
     problem = make_problem(loss, task, N, q=2 if task == "regression" else 1)
     folds, lams = SPLITS["kfold"], np.logspace(-3, 0, 3)
@@ -141,13 +141,30 @@ def test_full_solutions_that_are_known_are_not_computed_again(monkeypatch, loss,
     expected = Exact().prepare(problem, folds).predict(lams)
     known = dict(zip(lams, full, strict=True))
     wrong = {lam: one + 1e-3 for lam, one in known.items()}
-    found = Exact(wrong).prepare(problem, folds).predict(lams)
-    np.testing.assert_allclose(found.values, expected.values, atol=1e-8)
-    monkeypatch.setattr(path, "solve", lambda *_, **__: pytest.fail("fitted again"))
-    monkeypatch.setattr(path.FullPath, "_along", lambda *_: pytest.fail("followed again"))
-    found = Exact(known).prepare(problem, folds).predict(lams)
-    np.testing.assert_allclose(found.values, expected.values, atol=1e-8)
-    assert found.exact.all()
+    for starts in (known, wrong):
+        found = Exact(starts).prepare(problem, folds).predict(lams)
+        np.testing.assert_allclose(found.values, expected.values, atol=1e-8)
+        assert found.exact.all()
+
+
+def test_full_solutions_that_are_known_are_not_computed_again():
+    """Counted by the loss."""
+
+    class Counted(Huber):
+        calls = 0
+
+        def curvature(self, y, u):
+            Counted.calls += 1
+            return super().curvature(y, u)
+
+    problem = make_problem(Counted(0.3), "regression", N)
+    folds, lams = SPLITS["kfold"], np.logspace(-3, 0, 3)
+    full = Limit(keep_full=True).prepare(problem, folds).predict(lams).full
+    Counted.calls = 0
+    Exact().prepare(problem, folds).predict(lams)
+    fresh, Counted.calls = Counted.calls, 0
+    Exact(dict(zip(lams, full, strict=True))).prepare(problem, folds).predict(lams)
+    assert Counted.calls < 0.75 * fresh
 
 
 def test_folds_that_hold_all_points_of_a_class():
@@ -295,87 +312,28 @@ def test_a_solution_far_along_the_path_costs_no_digits(loss):
 # the parts
 
 
-def test_updates_are_taken_where_they_cost_less(monkeypatch):
-    taken = []
-    honest = SharedFactor._worth_updating
-
-    def watched(self, changes):
-        columns = honest(self, changes)
-        taken.append((len(columns), len(changes)))
-        return columns
-
-    monkeypatch.setattr(SharedFactor, "_worth_updating", watched)
-    # leave-one-out of a loss with curvature nearly everywhere: small changes of a large factor
-    problem = make_problem(EpsilonQuadratic(0.05), "regression", 60)
-    assert_equals_refit(problem, splits(60)["loo"], 1e-2)
-    assert taken[0] == (60, 60)
-    # two folds of half the rows: a factor of their own is cheaper
-    taken.clear()
-    halves = Folds.draw(2, problem.K.matrix)
-    assert_equals_refit(problem, halves, 1e-2)
-    assert taken[0][0] == 0
+@pytest.mark.parametrize("method", [Exact, Limit])
+def test_many_splits_are_as_some_of_them(method):
+    """Leave-one-out of 330 rows is solved in parts (path.MAX_COLUMNS)."""
+    problem = make_problem(Huber(0.3), "regression", 330, q=2)
+    rows = np.arange(330)
+    assert rows.size > path.MAX_COLUMNS
+    whole = predict(method(), problem, leave_one_out(330), 1e-3)
+    for some in (rows[:20], rows[300:]):
+        pairs = [(np.delete(rows, i), [i]) for i in some]
+        held = predict(method(), problem, Folds.from_pairs(330, pairs), 1e-3)
+        mine = np.concatenate(held.by_fold)
+        np.testing.assert_allclose(whole.values[some], mine, rtol=1e-7, atol=1e-9)
+        np.testing.assert_array_equal(whole.moved[some], held.moved)
+        np.testing.assert_array_equal(whole.exact[some], held.exact)
 
 
-@pytest.mark.parametrize("width", [1, 3])
-def test_folds_in_parts(monkeypatch, width):
-    problem = make_problem(Huber(0.3), "regression", N, q=2, weight="zeros")
-    whole = {m.name: predict(m, problem, SPLITS["loo"], 1e-3) for m in (Exact(), Limit())}
-    monkeypatch.setattr(path, "MAX_COLUMNS", width)
-    for method in (Exact(), Limit()):
-        held = predict(method, problem, SPLITS["loo"], 1e-3)
-        np.testing.assert_allclose(held.values, whole[method.name].values, rtol=1e-7, atol=1e-9)
-        np.testing.assert_array_equal(held.moved, whole[method.name].moved)
-        np.testing.assert_array_equal(held.exact, whole[method.name].exact)
-
-
-def test_the_line_search_is_used_and_needed(monkeypatch):
-    searches = []
-    honest = newton.line_search
-
-    def watched(*args, **kwargs):
-        t = honest(*args, **kwargs)
-        searches.append(t)
-        return t
-
-    monkeypatch.setattr(newton, "line_search", watched)
-    monkeypatch.setattr(newton, "MAX_FULL_STEPS", 0)
-    problem = make_problem(
-        SmoothedHinge(0.01), "classification", 40, kernel=lambda X: gaussian(X, 3.0)
-    )
-    held = assert_equals_refit(problem, splits(40)["kfold"], 1e-4)
-    assert any(((t > 0) & (t < 1)).any() for t in searches)
-    assert held.steps.max() > 2
-    assert held.moved.max() > 0
-
-
-@pytest.fixture
-def refits(monkeypatch):
-    """The columns that were refitted."""
-    found, honest = [], driver._refit
-
-    def watched(batch, tested, some):
-        found.extend(some.tolist())
-        honest(batch, tested, some)
-
-    monkeypatch.setattr(driver, "_refit", watched)
-    return found
-
-
-def test_a_fold_that_does_not_settle_is_refitted(monkeypatch, refits):
-    monkeypatch.setattr(driver, "minimise", lambda batch: newton.minimise(batch, 1))
-    for loss, task in ((Huber(0.3), "regression"), (Log(), "classification")):
-        refits.clear()
-        assert_equals_refit(make_problem(loss, task, N), SPLITS["kfold"], 1e-3)
-        assert refits
-
-
-def test_smooth_losses_far_from_home_are_refitted(refits):
-    problem = make_problem(Log(), "classification", 40, kernel=lambda X: gaussian(X, 0.05))
-    assert_equals_refit(problem, splits(40)["kfold"], 1e-6)
-    assert refits
-    refits.clear()
-    assert_equals_refit(problem, splits(40)["loo"], 1.0)
-    assert not refits
+@pytest.mark.parametrize("gamma", [0.05, 0.02])
+def test_smooth_losses_far_from_the_full_solution(gamma):
+    problem = make_problem(Log(), "classification", 40, kernel=lambda X: gaussian(X, gamma))
+    for lam in (1e-6, 1e-8):
+        held = assert_equals_refit(problem, splits(40)["kfold"], lam)
+        assert held.steps.max() > 2
 
 
 def test_moved_counts_the_training_points_on_another_piece():

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from registries import SCALINGS
 from sklearn.model_selection import KFold
 
-from onefit import linalg
 from onefit.certificate import EXACT_TOLERANCE
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import Block, Eigen, Limit, Refit, refit
@@ -31,6 +30,12 @@ N = 24
 SPLITS = splits(N)
 FAST = [Block, Eigen]
 EPS = np.finfo(np.float64).eps
+#: rows of which four folds take more to refit than a certificate is worth; 40 of the single rows
+MANY_ROWS = 300
+MANY_ROWS_SPLITS = splits(MANY_ROWS)
+MANY_ROWS_SPLITS["loo"] = Folds.from_pairs(
+    MANY_ROWS, [(np.delete(np.arange(MANY_ROWS), i), [i]) for i in range(0, MANY_ROWS, 8)]
+)
 #: (ratio, gamma, split, fit_intercept): all pairs of the first two, and of any other two
 MANY = [
     (ratio, gamma, ("kfold", "loo", "repeated", "unequal")[(i + j) % 4], bool((i + j // 2) % 2))
@@ -41,7 +46,10 @@ MANY = [
 
 @pytest.fixture
 def formula_only(monkeypatch):
-    """Values as the formula gives them: small samples are refitted where its bound says little."""
+    """Values as the formula gives them: small samples are refitted where its bound says little.
+
+    Nine rows, whose exact values are known from rational arithmetic, would always be refitted.
+    """
     monkeypatch.setattr(refit, "cheap_to_refit", lambda *_: False)
 
 
@@ -85,17 +93,18 @@ def test_every_split(split, weight, fit_intercept, scaling):
         assert_equal_refits(problem, SPLITS[split], lam_for(problem, ratio))
 
 
-@pytest.mark.usefixtures("formula_only")
 @pytest.mark.parametrize(("ratio", "gamma", "split", "fit_intercept"), MANY)
 def test_every_lambda(ratio, gamma, split, fit_intercept):
+    """So many rows that folds are not refitted for the sake of their certificate."""
     problem = make_problem(
-        Squared(), "regression", N, kernel=lambda X: gaussian(X, gamma), weight="random",
+        Squared(), "regression", MANY_ROWS, kernel=lambda X: gaussian(X, gamma), weight="random",
         fit_intercept=fit_intercept,
     )  # fmt: skip
-    assert_equal_refits(problem, SPLITS[split], lam_for(problem, ratio))
+    folds = MANY_ROWS_SPLITS[split]
+    assert not refit.cheap_to_refit(MANY_ROWS, len(folds))
+    assert_equal_refits(problem, folds, lam_for(problem, ratio))
 
 
-@pytest.mark.usefixtures("formula_only")
 @pytest.mark.parametrize("ratio", [1.0, 1e-2, 1e-4])
 @pytest.mark.parametrize(
     ("split", "weight", "fit_intercept"),
@@ -106,10 +115,10 @@ def test_every_lambda(ratio, gamma, split, fit_intercept):
 )  # fmt: skip
 def test_single_precision(ratio, split, weight, fit_intercept):
     problem = make_problem(
-        Squared(), "regression", N, weight=weight, q=2, dtype=np.float32,
+        Squared(), "regression", MANY_ROWS, weight=weight, q=2, dtype=np.float32,
         fit_intercept=fit_intercept,
     )  # fmt: skip
-    assert_equal_refits(problem, SPLITS[split], lam_for(problem, ratio))
+    assert_equal_refits(problem, MANY_ROWS_SPLITS[split], lam_for(problem, ratio))
 
 
 @pytest.mark.parametrize(
@@ -306,39 +315,27 @@ def test_a_singular_matrix_is_refused_by_block_and_served_by_eigen():
         np.testing.assert_allclose(values, y[train].mean(), rtol=1e-12)
 
 
-def test_a_singular_block_fails_its_own_lambda_and_no_other(monkeypatch):
-    problem = make_problem(Squared(), "regression", N)
-    honest, calls = linalg.solve_spd, []
-
-    def singular(*args):
-        calls.append(args)
-        if len(calls) == 2:  # the first fold at the second lambda
-            raise linalg.LinAlgError("minor")
-        return honest(*args)
-
-    monkeypatch.setattr(linalg, "solve_spd", singular)
-    path = Eigen().prepare(problem, SPLITS["kfold"]).predict(np.array([1e-1, 1e-2, 1e-3]))
-    monkeypatch.undo()
-    assert path.done.tolist() == [True, False, True]
-    assert "a block of the inverse is singular" in path.reasons[1]
-    for i, lam in ((0, 1e-1), (2, 1e-3)):
-        expected = predict(Refit(), problem, SPLITS["kfold"], lam).values
-        np.testing.assert_allclose(path[i].values, expected, rtol=1e-8, atol=1e-9)
-
-
 @pytest.mark.parametrize("method", FAST)
-def test_rough_values_of_small_samples_are_refitted(method, monkeypatch):
+def test_rough_values_of_small_samples_are_refitted(method):
     K, y = tiny(0)
     problem = Problem(K, y[:, None], np.ones(9), Squared(), True, "total")
     folds, ridge = leave_one_out(9), 1e-12
     mended = predict(method(), problem, folds, ridge)
     assert mended.exact.all()
-    monkeypatch.setattr(refit, "cheap_to_refit", lambda *_: False)
-    rough = predict(method(), problem, folds, ridge)
-    assert not rough.exact.any()
     truth = exact_leave_one_out(K, y, ridge, True)
-    assert (np.abs(rough.values[:, 0] - truth) <= rough.error).all()
     assert (np.abs(mended.values[:, 0] - truth) <= mended.error).all()
+
+
+@pytest.mark.parametrize("method", FAST)
+def test_rough_values_of_many_rows_keep_their_bounds(method):
+    K, y = tiny(0, MANY_ROWS)
+    problem = Problem(K, y[:, None], np.ones(MANY_ROWS), Squared(), True, "total")
+    folds, ridge = MANY_ROWS_SPLITS["kfold"], 1e-9
+    rough, expected = (predict(m, problem, folds, ridge) for m in (method(), Refit()))
+    assert not rough.exact.any()
+    assert expected.exact.all()
+    gap = folds.largest(rough.values - expected.values)[:, 0]
+    assert (gap <= rough.error + expected.error).all()
 
 
 @given(

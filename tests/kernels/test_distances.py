@@ -133,20 +133,6 @@ def test_close_points_keep_the_digits_of_their_distance(gap, make):
     np.testing.assert_allclose(got, naive("sqeuclidean", X, Y).astype(float), rtol=2e-9)
 
 
-def test_only_close_pairs_are_evaluated_from_differences(monkeypatch):
-    rows = []
-    direct = module._squared_differences
-    monkeypatch.setattr(
-        module, "_squared_differences", lambda *args: (rows.append(args[1]), direct(*args))[1]
-    )
-    X = np.random.default_rng(6).normal(size=(300, 4))
-    Geometry(X).pairs("sqeuclidean")
-    assert rows == []
-    X[290] = X[7]
-    Geometry(X).pairs("sqeuclidean")
-    assert rows == [7]
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("d", [1, 37, 300])
 def test_matrices_of_one_set_of_points_are_exactly_symmetric(d, dtype):
@@ -166,37 +152,18 @@ def test_symmetry_does_not_rest_on_the_rounding_of_a_product():
     assert np.all(np.diag(got) == 0)
 
 
-def counted(monkeypatch):
-    calls = dict.fromkeys(module.METRICS, 0)
-
-    def counter(name, compute):
-        def count(geometry):
-            calls[name] += 1
-            return compute(geometry)
-
-        return count
-
-    for name, compute in list(module.METRICS.items()):
-        monkeypatch.setitem(module.METRICS, name, counter(name, compute))
-    return calls
-
-
-def test_every_metric_is_computed_once_for_all_kernels(monkeypatch):
-    calls = counted(monkeypatch)
+def test_every_metric_is_kept_for_all_kernels():
     geometry = Geometry(np.random.default_rng(3).normal(size=(6, 2)))
-    assert sum(calls.values()) == 0
+    assert geometry.nbytes == 0
     for gamma in (0.1, 1.0, 10.0):
         parts = [Gaussian(gamma), Matern32(gamma), Laplace(gamma), Polynomial(gamma), Linear()]
         for kernel in parts:
-            kernel.matrix(geometry)
+            np.testing.assert_allclose(kernel.matrix(geometry), kernel(geometry.X), rtol=1e-12)
         WeightedSum(parts, [1.0] * 5).matrix(geometry)
-    assert calls == {"sqeuclidean": 1, "manhattan": 1, "dot": 1}
-    WeightedSum([Gaussian(1.0), Matern32(1.0)], [1.0, 1.0])(geometry.X)
-    assert calls["sqeuclidean"] == 2
+    assert geometry.nbytes == 3 * 36 * 8, "squared distances, Manhattan distances, products"
 
 
-def test_drop_frees_the_cache_and_nbytes_tells_its_size(monkeypatch):
-    calls = counted(monkeypatch)
+def test_drop_frees_the_cache_and_nbytes_tells_its_size():
     geometry = Geometry(np.zeros((4, 2), np.float32), np.zeros((3, 2), np.float32))
     assert geometry.nbytes == 0
     geometry.take("euclidean")
@@ -207,7 +174,7 @@ def test_drop_frees_the_cache_and_nbytes_tells_its_size(monkeypatch):
     assert geometry.nbytes == 12 * 4
     geometry.take("sqeuclidean")
     geometry.take("manhattan")
-    assert calls == {"sqeuclidean": 2, "manhattan": 1, "dot": 0}
+    assert geometry.nbytes == 2 * 12 * 4
 
 
 @pytest.mark.parametrize("keep", [True, False])

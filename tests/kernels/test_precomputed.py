@@ -7,7 +7,6 @@ import pytest
 import scipy.sparse as sp
 
 from onefit.kernels import Gaussian, Geometry, Linear, Precomputed, check_precomputed
-from onefit.kernels import precomputed as module
 
 
 def test_matrix_is_the_given_matrix_itself():
@@ -87,16 +86,6 @@ def test_indefinite_error_tells_both_ends_of_the_spectrum():
         check_precomputed(K)
     with pytest.raises(ValueError, match=r"smallest eigenvalue is -1, its largest -1\."):
         check_precomputed(-np.eye(2))
-
-
-def test_eigenvalues_are_computed_only_when_cholesky_fails(monkeypatch):
-    calls = []
-    eigh = module.eigh
-    monkeypatch.setattr(module, "eigh", lambda *a, **k: (calls.append(1), eigh(*a, **k))[1])
-    check_precomputed(np.ones((4, 4)))
-    assert not calls
-    check_precomputed(np.zeros((4, 4)))
-    assert calls
 
 
 def test_asymmetry_error_tells_how_much_and_where():

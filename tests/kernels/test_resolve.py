@@ -14,10 +14,12 @@ from onefit.kernels import (
     Matern12,
     Matern32,
     Matern52,
+    PerFeature,
     Polynomial,
+    PowerExponential,
     Precomputed,
-    kernel_parameters,
     resolve_kernel,
+    takes_gamma,
 )
 
 X = np.random.default_rng(0).normal(2.0, 3.0, size=(20, 4))
@@ -44,7 +46,7 @@ def test_names_and_gamma_rules(name, scaled, auto):
     for points in (X, sp.csr_matrix(X), sp.csr_array(X)):
         got = resolve_kernel(name, points)
         assert type(got) is type(scaled) is KERNELS[name]
-        if "gamma" in kernel_parameters(name):
+        if takes_gamma(name):
             assert got.gamma == pytest.approx(scaled.gamma, rel=1e-12)
             assert type(got.gamma) is float
         assert resolve_kernel(name, points, gamma="auto") == auto
@@ -88,8 +90,8 @@ def test_scale_with_weights_is_that_of_repeated_rows(make):
 def test_numbers_are_passed_on():
     assert resolve_kernel("rbf", X, gamma=2) == Gaussian(2.0)
     assert resolve_kernel("rbf", X, gamma=np.float32(0.5)) == Gaussian(0.5)
-    assert resolve_kernel("poly", X, gamma=1.0, degree=5, coef0=0.5) == Polynomial(1.0, 0.5, 5)
-    assert resolve_kernel("linear", X, gamma=-1, degree=-1) == Linear()  # not used, not checked
+    assert resolve_kernel("poly", X, gamma=1.0) == Polynomial(1.0, 1.0, 3)
+    assert resolve_kernel("linear", X, gamma=-1) == Linear()  # not used, not checked
 
 
 def test_objects_and_callables():
@@ -100,14 +102,24 @@ def test_objects_and_callables():
     np.testing.assert_allclose(got(X), X @ X.T)
 
 
-def test_parameters_that_decide_whether_a_matrix_is_shared():
-    assert kernel_parameters("rbf") == kernel_parameters("laplace") == ("gamma",)
-    assert kernel_parameters("matern52") == ("gamma",)
-    assert set(kernel_parameters("poly")) == {"gamma", "coef0", "degree"}
-    assert kernel_parameters("linear") == kernel_parameters("precomputed") == ()
-    assert kernel_parameters(Gaussian(1.0)) == kernel_parameters(np.inner) == ()
-    with pytest.raises(ValueError, match="did you mean 'linear'"):
-        kernel_parameters("liner")
+def test_objects_without_a_gamma_take_that_of_the_estimator():
+    kernel = Polynomial(coef0=0.5, degree=5)
+    assert resolve_kernel(kernel, X, gamma=2) == Polynomial(2.0, 0.5, 5)
+    assert resolve_kernel(kernel, X) == Polynomial(resolve_kernel("poly", X).gamma, 0.5, 5)
+    assert resolve_kernel(Matern32(), X) == resolve_kernel("matern32", X)
+    gammas = np.arange(1.0, X.shape[1] + 1)
+    assert resolve_kernel(Gaussian(), X, gamma=gammas) == PerFeature(Gaussian, gammas.tolist())
+    for one in (kernel, PowerExponential(p=1, q=0.5)):
+        with pytest.raises(ValueError, match="takes a single gamma"):
+            resolve_kernel(one, X, gamma=gammas)
+        with pytest.raises(ValueError, match="has no gamma of its own; give it one"):
+            one(X)
+
+
+def test_kernels_that_take_the_gamma_of_the_estimator():
+    assert all(takes_gamma(one) for one in ("rbf", "matern52", "poly", Gaussian(), Polynomial()))
+    without = ("linear", "precomputed", "liner", Linear(), Gaussian(1.0), np.inner)
+    assert not any(takes_gamma(one) for one in without)
 
 
 @pytest.mark.parametrize(
@@ -123,8 +135,6 @@ def test_parameters_that_decide_whether_a_matrix_is_shared():
         ({"kernel": "laplace", "gamma": np.nan}, ValueError, "gamma must be .* got nan"),
         ({"kernel": "rbf", "gamma": "Scale"}, ValueError, "'scale' or 'auto', got 'Scale'"),
         ({"kernel": "rbf", "gamma": None}, TypeError, "gamma must be .* got None"),
-        ({"kernel": "poly", "degree": 0}, ValueError, "degree must be .* got 0"),
-        ({"kernel": "poly", "coef0": -1}, ValueError, "coef0 must be .* got -1"),
     ],
 )
 def test_errors_name_the_argument(arguments, error, message):

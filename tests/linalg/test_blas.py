@@ -66,19 +66,25 @@ def test_small_systems(dtype, order):
     assert close(linalg.solve_symmetric(A, b), expected, dtype)
 
 
-@forms
-@pytest.mark.parametrize("small", [1200, 0], ids=["syevd", "syevr"])
-def test_eigh(monkeypatch, dtype, order, small):
-    monkeypatch.setattr(
-        blas, "MAX_DIVIDE_AND_CONQUER_ROWS", small
-    )  # the other solver is for more than 1200 rows
-    A = positive(8, dtype, order) - 2 * np.eye(8, dtype=dtype)
+@pytest.mark.parametrize(
+    ("dtype", "order", "n"),
+    [
+        *((dtype, order, 8) for dtype in DTYPES for order in ORDERS),
+        (np.float32, "F", blas.MAX_DIVIDE_AND_CONQUER_ROWS + 1),
+        (np.float64, "C", blas.MAX_DIVIDE_AND_CONQUER_ROWS + 1),
+    ],
+)
+def test_eigh(dtype, order, n):
+    """Small and large matrices have solvers of their own."""
+    A = positive(n, dtype, order) - 2 * np.eye(n, dtype=dtype)
     kept = A.copy()
     values, vectors = linalg.eigh(A)
     assert np.array_equal(A, kept)
-    assert close(values, np.linalg.eigvalsh(A), dtype)
-    assert close((vectors * values) @ vectors.T, A, dtype)
-    assert close(vectors.T @ vectors, np.eye(8), dtype)
+    tolerance = 20 * n * float(np.finfo(dtype).eps)
+    size = tolerance * np.abs(values).max()
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(A.astype(float)), rtol=0, atol=size)
+    np.testing.assert_allclose((vectors * values) @ vectors.T, A, rtol=0, atol=size)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(n), rtol=0, atol=tolerance)
 
 
 @forms

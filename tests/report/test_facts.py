@@ -8,6 +8,7 @@ from scipy.stats import binomtest
 from sklearn.datasets import load_iris, make_friedman1
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.losses import Quantile
 from onefit.quantiles import neg_pinball_loss
 from onefit.report.facts import Facts, Scale
 from onefit.uncertainty.score_interval import score_interval
@@ -98,7 +99,7 @@ def test_scores_of_other_scorers_have_their_names():
 
     assert label(None, KernelRegressor()) == "R²"
     assert label(lambda *_: 0.0, KernelRegressor()) == "score"
-    levels = KernelRegressor("quantile", level=[0.2, 0.8])
+    levels = KernelRegressor(Quantile([0.2, 0.8]))
     assert label(None, levels) == label(neg_pinball_loss, levels) == "pinball loss"
 
 

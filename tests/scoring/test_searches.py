@@ -9,11 +9,11 @@ from sklearn.model_selection import cross_val_predict, cross_val_score
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.scoring import ROW_METRICS, Metric
-from onefit.stream import HashKFold, open_rows
+from onefit.stream import Fourier, HashKFold, open_rows
 
 CV = HashKFold(4, random_state=1)
 GRID = {"lam": [1e-3, 1e-1]}
-FEATURES = {"approximation": "fourier", "n_components": 20, "gamma": 0.3, "random_state": 0}
+FEATURES = {"approximation": Fourier(20), "gamma": 0.3, "random_state": 0}
 rng = np.random.default_rng(0)
 X = rng.normal(size=(150, 2))
 Y = np.column_stack([np.sin(X[:, 0]), X[:, 1] ** 2]) + 100.0 + 0.3 * rng.normal(size=(150, 2))

@@ -26,7 +26,13 @@ from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 N = 24
 GRID = [
     {"gamma": [0.3, 2.0], "lam": [1e-3, 1.0, 1e-1]},
-    {"kernel": ["poly"], "degree": [2], "gamma": [0.5], "lam": [1e-2], "fit_intercept": [False]},
+    {
+        "kernel": ["poly"],
+        "kernel__degree": [2],
+        "gamma": [0.5],
+        "lam": [1e-2],
+        "fit_intercept": [False],
+    },
 ]
 ERROR = "neg_mean_squared_error"
 

@@ -13,7 +13,6 @@ import pytest
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, plan
 from onefit.plan import text
-from onefit.search import workers
 from onefit.search.announce import announce
 
 X = np.random.default_rng(0).normal(size=(60, 2))
@@ -34,9 +33,10 @@ def test_a_short_search_is_not_announced(capsys):
         (KernelRegressor(), "eigen", "a random half of the rows"),
     ],
 )
-def test_a_long_one_is(capsys, monkeypatch, machine, method, words):
-    monkeypatch.setattr(text, "MIN_ANNOUNCED_SECONDS", 0.0)
-    announce(KernelSearchCV(machine, GRID, method=method), X, Y)
+def test_a_long_one_is(capsys, machine, method, words):
+    """So many rows that any machine takes minutes; nothing is computed."""
+    rows = np.random.default_rng(0).normal(size=(100_000, 2))
+    announce(KernelSearchCV(machine, GRID, method=method), rows, rows[:, 0])
     told = capsys.readouterr().err
     assert told.startswith("expected to take")
     assert f"by method {method!r}; faster: " in told
@@ -50,20 +50,6 @@ def test_a_long_one_is(capsys, monkeypatch, machine, method, words):
 )
 def test_times(seconds, shown):
     assert text.duration(seconds) == shown
-
-
-def test_a_single_worker_may_be_another_process(monkeypatch):
-    """The same outcomes, one job after the other."""
-    search = KernelSearchCV(KernelRegressor(), GRID, method="eigen", cv=3)
-    expected = search.fit(X, Y).cv_results_["mean_test_score"]
-    monkeypatch.setattr(workers, "MAX_UNINTERRUPTIBLE_ROWS", 10)
-    honest, seen = workers._in_turn, []
-    monkeypatch.setattr(workers, "_in_turn", lambda *args: seen.append(args) or honest(*args))
-    found = search.fit(X, Y).cv_results_["mean_test_score"]
-    np.testing.assert_allclose(found, expected, rtol=1e-10)
-    assert not seen
-    search.set_params(method="iterative").fit(X, Y)
-    assert seen
 
 
 STOPPED = """
@@ -107,9 +93,9 @@ def test_a_stored_classifier_keeps_the_rows_with_a_coefficient():
 
 
 def test_rows_beyond_a_day_are_refused():
-    from onefit.choose.size import check_rows
+    from onefit.auto.size import check_rows
 
-    with pytest.raises(MemoryError, match=r"2,000,000 rows .* days; .*--rows N"):
+    with pytest.raises(MemoryError, match=r"2,000,000 rows .* days; nothing was run: set minutes"):
         check_rows(2_000_000)
     check_rows(20_000, (2000,) * 10)
     assert plan.peak_bytes(plan.Workload(20_000, 13, (2000,) * 10, tiled=True), "iterative") < 2e9

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -10,14 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import make_classification, make_friedman1
 from sklearn.model_selection import KFold, LeaveOneOut
+from watched import Counted
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
-from onefit.criteria import HatSpectrum
-from onefit.heldout import Eigen
-from onefit.inverse.spectrum import Spectrum
-from onefit.kernels import Gaussian
+from onefit.heldout import Eigen, Prepared
+from onefit.losses import Huber
 from onefit.scoring import one_standard_error
-from onefit.search import Interval, coarse_to_fine, explore, workers
+from onefit.search import Interval, coarse_to_fine
 from onefit.search.continuous import brackets
 
 X, y = make_friedman1(60, noise=1.0, random_state=0)
@@ -66,7 +66,7 @@ def test_finds_the_best_of_a_dense_grid(options):
 
 @pytest.mark.parametrize("method", ["exact", "limit"])
 def test_other_losses(method):
-    machine = KernelRegressor(loss="huber", threshold=1.0, gamma=0.1)
+    machine = KernelRegressor(loss=Huber(1.0), gamma=0.1)
     found, dense = (
         KernelSearchCV(machine, {"lam": lam}, method=method).fit(X, y)
         for lam in (Interval(1e-5, 1e-1, points=5), np.geomspace(1e-5, 1e-1, 40))
@@ -112,29 +112,52 @@ def test_refined_candidates_are_ordinary_candidates():
     np.testing.assert_allclose(found.heldout_.values, again.heldout_.values, rtol=1e-5)
 
 
-def counted(monkeypatch, owner, name):
-    """How often a method is called, as a list that grows."""
-    count, method = [], getattr(owner, name)
-    monkeypatch.setattr(owner, name, lambda *a, **b: count.append(0) or method(*a, **b))
-    return count
+@dataclass
+class Watched(Eigen):
+    """Counts decompositions and notes the lams asked for; can stop after so many of the latter."""
+
+    prepared: ClassVar[int] = 0
+    lams: ClassVar[list[float]] = []
+    room: ClassVar[float] = np.inf
+
+    @classmethod
+    def clear(cls, room=np.inf):
+        cls.prepared, cls.room = 0, room
+        cls.lams.clear()
+
+    def prepare(self, problem, folds):
+        Watched.prepared += 1
+        return WatchedPath(super().prepare(problem, folds))
 
 
-def test_one_decomposition_for_all_evaluations(monkeypatch):
-    decomposed = counted(monkeypatch, Eigen, "prepare")
-    built = counted(monkeypatch, Gaussian, "matrix")
-    found = make(method="eigen").fit(X, y)
+@dataclass
+class WatchedPath(Prepared):
+    inner: Prepared
+
+    def predict(self, lams):
+        Watched.lams.extend(np.ravel(lams).tolist())
+        if len(Watched.lams) > Watched.room:
+            raise ZeroDivisionError
+        return self.inner.predict(lams)
+
+
+def test_one_decomposition_for_all_evaluations():
+    Watched.clear()
+    Counted.matrices.clear()
+    grid = {"kernel": [Counted(0.1), Counted(1.0)], "lam": SPAN}
+    found = KernelSearchCV(KernelRegressor(), grid, method=Watched()).fit(X, y)
     assert len(found.cv_results_["params"]) > 2 * 24 + 10
-    assert len(decomposed) == 2  # one per kernel
-    assert len(built) == 2 + 1  # and the winner's fit
+    assert Watched.prepared == 2  # one per kernel
+    assert len(Counted.matrices) == 2 + 1  # and the winner's fit
 
 
-def test_leave_one_out_is_decomposed_once(monkeypatch):
-    decomposed = counted(monkeypatch, Spectrum, "__init__")
+def test_leave_one_out_is_decomposed_once():
+    Watched.clear()
     options = {"cv": LeaveOneOut(), "scoring": MSE}
-    found = make(Interval(1e-6, 1.0, 5), method="eigen", **options).fit(X, y)
+    found = make(Interval(1e-6, 1.0, 5), method=Watched(), **options).fit(X, y)
     table = found.cv_results_
     assert len(table["params"]) > 2 * 5 + 10
-    assert len(decomposed) == 2
+    assert Watched.prepared == 2
     assert table["exact"].all()
     some = [0, 9, found.best_index_]
     grid = [{name: [value] for name, value in table["params"][i].items()} for i in some]
@@ -163,11 +186,12 @@ def test_weights_of_leave_one_out(scaling, zeros):
 
 
 @pytest.mark.parametrize("criterion", ["gcv", "cv_hat", "loo", "bayes_loo", "influence_loo"])
-def test_criteria_are_decomposed_once(monkeypatch, criterion):
-    decomposed = counted(monkeypatch, HatSpectrum, "__init__")
-    found = make(Interval(1e-6, 1.0, 5), criterion=criterion).fit(X, y)
+def test_criteria_share_a_kernel_matrix(criterion):
+    Counted.matrices.clear()
+    grid = {"kernel": [Counted(0.1), Counted(1.0)], "lam": Interval(1e-6, 1.0, 5)}
+    found = KernelSearchCV(KernelRegressor(), grid, criterion=criterion).fit(X, y)
     assert len(found.cv_results_["params"]) > 2 * 5 + 4
-    assert len(decomposed) == 2
+    assert len(Counted.matrices) == 2 + 1  # and the winner's fit
     assert found.cv_results_["criterion"][found.best_index_] == np.min(
         found.cv_results_["criterion"]
     )
@@ -243,25 +267,26 @@ def test_mixes_with_lists_and_classifiers():
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_journal_keeps_the_coarse_grid(tmp_path, monkeypatch, n_jobs):
-    plain = make().fit(X, y)
-    first = make(journal=tmp_path / "j", n_jobs=n_jobs).fit(X, y)
-    ran = counted(monkeypatch, workers, "run_model")
-    second = make(journal=tmp_path / "j").fit(X, y)
+def test_journal_keeps_the_coarse_grid(tmp_path, n_jobs):
+    plain = make(method=Watched()).fit(X, y)
+    first = make(journal=tmp_path / "j", n_jobs=n_jobs, method=Watched()).fit(X, y)
+    Watched.clear()
+    second = make(journal=tmp_path / "j", method=Watched()).fit(X, y)
     for found in (first, second):
         assert found.best_params_ == plain.best_params_
         assert found.best_score_ == pytest.approx(plain.best_score_, rel=1e-12)
-    assert len(ran) == 2  # the preparation of each kernel's refinement, not its grid
+    assert not set(Watched.lams) & set(SPAN.coarse())
 
 
-def test_a_journal_that_was_cut_short(tmp_path, monkeypatch):
-    plain = make().fit(X, y)
-    refined = explore._refine
-    monkeypatch.setattr(explore, "_refine", lambda *a: 1 / 0)
+def test_a_journal_that_was_cut_short(tmp_path):
+    Watched.clear()
+    plain = make(method=Watched()).fit(X, y)
+    Watched.clear(room=len(Watched.lams) - 5)
     with pytest.raises(ZeroDivisionError):
-        make(journal=tmp_path / "j").fit(X, y)
-    monkeypatch.setattr(explore, "_refine", refined)
-    assert make(journal=tmp_path / "j").fit(X, y).best_params_ == plain.best_params_
+        make(journal=tmp_path / "j", method=Watched()).fit(X, y)
+    Watched.clear()
+    again = make(journal=tmp_path / "j", method=Watched()).fit(X, y)
+    assert again.best_params_ == plain.best_params_
 
 
 def test_machines_on_one_kernel_are_refined_each():

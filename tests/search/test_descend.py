@@ -120,7 +120,7 @@ def test_a_journal_goes_on(tmp_path, one):
         ({"gamma": GAMMA}, {"steps": 2.5}, "steps must be a whole number of at least 1"),
         ({"gamma": GAMMA}, {"steps": None}, "steps must be a whole number of at least 1"),
         ({"lam": EACH}, {}, "one lam for all features"),
-        ({"degree": GAMMA}, {}, "has an Interval for 'degree'"),
+        ({"kernel__degree": GAMMA}, {}, "has an Interval for 'kernel__degree'"),
         ({"gamma": GAMMA, "kernel": ["linear"]}, {}, "does nothing with kernel='linear'"),
         ({"gamma": EACH, "kernel": ["poly"]}, {}, "takes a single gamma"),
         (

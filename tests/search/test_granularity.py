@@ -12,12 +12,13 @@ from sklearn.model_selection import KFold
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.criteria import granularity
 from onefit.heldout import Influence
-from onefit.kernels import Gaussian
+from onefit.kernels import Gaussian, Polynomial
+from onefit.losses import SmoothedHinge
 from onefit.search import Interval
 from onefit.search.granularity import search_granularity
 
 X, y = sample("classification", n=60)
-MACHINE = KernelClassifier(loss="smoothed_hinge", delta=0.01, gamma=1.0, fit_intercept=False)
+MACHINE = KernelClassifier(loss=SmoothedHinge(0.01), gamma=1.0, fit_intercept=False)
 
 
 def found_for(grid, machine=MACHINE, accuracy=0.1, X=X, **options):
@@ -45,16 +46,19 @@ def test_the_smallest_lam(grid):
 
 def test_the_largest_kernel_of_the_rows():
     kappa = ((X**2).sum(axis=1) + 1.0).max() ** 2
-    machine = MACHINE.__class__(**MACHINE.get_params() | {"kernel": "poly", "degree": 2})
+    machine = MACHINE.__class__(**MACHINE.get_params(deep=False) | {"kernel": Polynomial(degree=2)})
     found = found_for({"lam": [50.0, 70.0]}, machine)
     assert (found.folds, found.order) == granularity(0.1, 50.0, kappa=kappa)
-    mixed = [{"kernel": ["rbf"], "lam": [50.0]}, {"kernel": ["poly"], "degree": [2], "lam": [60.0]}]
+    mixed = [
+        {"kernel": ["rbf"], "lam": [50.0]},
+        {"kernel": ["poly"], "kernel__degree": [2], "lam": [60.0]},
+    ]
     assert found_for(mixed).lam == 60.0
 
 
 def test_total_scaling_and_weights():
     weight = np.where(np.arange(60) % 3 == 0, 0.0, 2.0)
-    total = KernelClassifier(**MACHINE.get_params() | {"scaling": "total"})
+    total = KernelClassifier(**MACHINE.get_params(deep=False) | {"scaling": "total"})
     found = found_for({"lam": [2.4, 8.0]}, total, sample_weight=weight)
     assert found.lam == pytest.approx(2.4 / 80)
     assert (found.folds, found.order) == granularity(0.1, 0.03)
@@ -66,7 +70,7 @@ def test_total_scaling_and_weights():
 
 def test_the_widest_corner():
     """A wide corner spends more of the accuracy: its lam decides though it is not the smallest."""
-    grid = [{"delta": [0.19], "lam": [0.2]}, {"delta": [0.01], "lam": [0.1]}]
+    grid = [{"loss__delta": [0.19], "lam": [0.2]}, {"loss__delta": [0.01], "lam": [0.1]}]
     found = found_for(grid)
     assert found.lam == 0.2
     assert (found.folds, found.order) == granularity(0.1, 0.2, 0.19)
@@ -74,7 +78,9 @@ def test_the_widest_corner():
 
 def test_precomputed():
     K = Gaussian(1.0)(X) * 2.0
-    machine = KernelClassifier(**MACHINE.get_params() | {"kernel": "precomputed", "gamma": "scale"})
+    machine = KernelClassifier(
+        **MACHINE.get_params(deep=False) | {"kernel": "precomputed", "gamma": "scale"}
+    )
     found = found_for({"lam": [0.1]}, machine, X=K)
     assert (found.folds, found.order) == granularity(0.1, 0.1, kappa=2.0)
 
@@ -95,6 +101,6 @@ def test_bad_input():
     with pytest.raises(ValueError, match=r"loss='smoothed_hinge'.*Squared"):
         search_granularity(KernelSearchCV(KernelRegressor(), {}), X, y.astype(float))
     with pytest.raises(ValueError, match="not above delta/2"):
-        found_for({"delta": [0.01, 0.3]})
+        found_for({"loss__delta": [0.01, 0.3]})
     with pytest.raises(ValueError, match="accuracy must be a positive"):
         found_for({"lam": [1.0]}, accuracy=0.0)

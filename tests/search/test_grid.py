@@ -7,7 +7,8 @@ import pytest
 from sklearn.model_selection import ParameterGrid
 
 from onefit import KernelRegressor
-from onefit.kernels import Gaussian, Linear, WeightedSum
+from onefit.kernels import Gaussian, Linear, Polynomial, WeightedSum
+from onefit.losses import Huber, Quantile
 from onefit.search.grid import candidate_models, candidates, jobs
 
 X = np.random.default_rng(0).normal(size=(8, 2))
@@ -27,7 +28,12 @@ def test_candidates_come_in_the_order_of_scikit_learn():
 
 
 def test_every_candidate_is_in_one_machine_and_lams_descend():
-    grid = {"gamma": [0.1, 1.0], "threshold": [1.0, 2.0], "loss": ["huber"], "lam": [1.0, 3.0, 2.0]}
+    grid = {
+        "gamma": [0.1, 1.0],
+        "loss__threshold": [1.0, 2.0],
+        "loss": ["huber"],
+        "lam": [1.0, 3.0, 2.0],
+    }
     found = candidates(KernelRegressor(), grid)
     work = group(grid)
     assert len(work) == 2
@@ -38,7 +44,7 @@ def test_every_candidate_is_in_one_machine_and_lams_descend():
         for lam, index in zip(machine.lams, machine.indices, strict=True):
             expected = found[index]
             assert lam == expected["lam"]
-            assert machine.estimator.threshold == expected["threshold"]
+            assert machine.estimator.loss == Huber(expected["loss__threshold"])
             seen.append(index)
     assert sorted(seen) == list(range(len(found)))
 
@@ -51,7 +57,8 @@ def test_every_candidate_is_in_one_machine_and_lams_descend():
         ({"kernel": ["rbf"], "gamma": ["auto", 0.5]}, 1),
         ({"kernel": ["rbf"], "gamma": [1, 1.0, np.float64(1)]}, 1),
         ({"kernel": ["rbf", "laplacian"], "gamma": [1.0]}, 2),
-        ({"kernel": ["poly"], "degree": [2, 3], "coef0": [0, 1]}, 4),
+        ({"kernel": ["poly"], "kernel__degree": [2, 3], "kernel__coef0": [0, 1]}, 4),
+        ({"kernel": [Polynomial(degree=2), "poly", Polynomial(degree=3)]}, 2),
         ({"kernel": [Gaussian(1.0), Gaussian(1.0), Linear()]}, 2),
         ({"kernel": [WeightedSum([Linear(), Gaussian(1.0)], [1.0, 2.0])], "lam": [1, 2]}, 1),
     ],
@@ -80,7 +87,18 @@ def test_an_empty_grid_is_refused():
     [
         ({"lam": [1.0, -1.0]}, "lam must be a positive"),
         ({"scaling": ["meen"]}, "did you mean 'mean'"),
-        ({"loss": ["huber"], "threshold": [0.0]}, "threshold must be"),
+        ({"loss": ["huber"], "loss__threshold": [0.0]}, "threshold must be"),
+        (
+            {"loss__level": [0.5]},
+            "'loss__level' is not a parameter of loss='squared', which has none",
+        ),
+        (
+            {"loss": ["huber"], "loss__level": [0.5]},
+            "'loss__level' is not a parameter of loss='huber', which has only 'loss__threshold'",
+        ),
+        ({"loss": [Quantile()], "loss__levels": [0.5]}, r"did you mean 'loss__level'\?"),
+        ({"approximation__n_components": [5]}, "parameter of approximation=None, which has none"),
+        ({"kernel": ["rbf"], "kernel__degree": [5]}, "which has only 'kernel__gamma'"),
     ],
 )
 def test_bad_values_are_refused(grid, message):

@@ -11,13 +11,14 @@ from onefit import KernelClassifier, KernelSearchCV, heldout_predict
 from onefit.criteria import granularity
 from onefit.heldout import Influence
 from onefit.journal import JournalError
+from onefit.losses import SmoothedHinge
 
 X, y = make_classification(80, n_features=5, flip_y=0.2, random_state=0)
 GRID = {"gamma": [0.1, 1.0], "lam": [0.125, 1.0, 8.0]}
 
 
 def make(order=3, **options):
-    machine = KernelClassifier(loss="smoothed_hinge", delta=0.01, fit_intercept=False)
+    machine = KernelClassifier(loss=SmoothedHinge(0.01), fit_intercept=False)
     return KernelSearchCV(machine, GRID, method=Influence(order=order), **options)
 
 
@@ -80,7 +81,7 @@ Z = np.random.default_rng(0).normal(size=(60, 2)) + EVEN[:, None]
 
 
 def test_no_row_in_the_corner_is_one_candidates_failure():
-    machine = KernelClassifier(loss="smoothed_hinge", delta=0.01)
+    machine = KernelClassifier(loss=SmoothedHinge(0.01))
     grid = {"gamma": [0.1, 1.0], "lam": [1e-3, 1.0, 100.0]}
     search = KernelSearchCV(machine, grid, method="influence")
     with pytest.warns(UserWarning, match="4 of 6 candidates have no score"):
@@ -101,7 +102,7 @@ def test_no_row_in_the_corner_is_one_candidates_failure():
 
 
 def test_all_candidates_without_curvature_are_an_error():
-    machine = KernelClassifier(loss="smoothed_hinge", delta=0.01)
+    machine = KernelClassifier(loss=SmoothedHinge(0.01))
     with pytest.raises(FloatingPointError, match="no point has curvature"):
         KernelSearchCV(machine, {"lam": [1.0, 100.0]}, method="influence").fit(Z, EVEN)
 
@@ -109,7 +110,7 @@ def test_all_candidates_without_curvature_are_an_error():
 @pytest.mark.parametrize("criterion", ["kernel_stability", "influence_loo", "span"])
 def test_criteria_refuse_candidates_without_curvature(criterion):
     """With +inf, as the near-identity guard does."""
-    machine = KernelClassifier(loss="smoothed_hinge", delta=0.01)
+    machine = KernelClassifier(loss=SmoothedHinge(0.01))
     search = KernelSearchCV(machine, {"lam": [1e-3, 1.0]}, method="influence", criterion=criterion)
     with pytest.warns(UserWarning, match="1 of 2"):
         search.fit(Z, EVEN)

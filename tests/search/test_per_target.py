@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.losses import Quantile
 from onefit.search import Interval
 
 X, y = make_friedman1(50, random_state=0)
@@ -67,7 +68,7 @@ def test_one_metric_of_several_and_refined_lams():
     ("machine", "options", "words"),
     [
         (KernelRegressor(), {"scoring": "explained_variance"}, r"a metric .*r2_score"),
-        (KernelRegressor("quantile", level=[0.2, 0.8]), {}, "not several levels"),
+        (KernelRegressor(Quantile([0.2, 0.8])), {}, "not several levels"),
         (KernelRegressor(approximation="nystrom"), {}, "looks at the whole kernel matrix"),
         (KernelClassifier(), {}, "is for regressors"),
     ],

@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler, TargetEncoder
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, nested_cv
+from onefit.stream import Fourier
 
 rng = np.random.default_rng(0)
 N = 60
@@ -158,7 +159,7 @@ def test_steps_may_be_replaced():
 
 
 def test_several_metrics_and_approximation():
-    kernel = KernelRegressor(approximation="fourier", n_components=20)
+    kernel = KernelRegressor(approximation=Fourier(20))
     model = make_pipeline(StandardScaler(), kernel)
     scoring = ["r2", "neg_mean_absolute_error"]
     compare(model, {"kernelregressor__lam": LAMS[:2]}, cv=3, scoring=scoring, refit="r2")

@@ -7,24 +7,16 @@ import pytest
 from sklearn.datasets import make_classification, make_friedman1
 from sklearn.metrics import check_scoring, get_scorer_names, make_scorer, mean_squared_error
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
+from watched import Refused
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
-from onefit.kernels import Gaussian
 from onefit.search.scorers import fast_metric
 
 X, y = make_friedman1(40, random_state=0)
 Z, labels = make_classification(40, random_state=0)
 GRID = {"gamma": [0.3], "lam": [1e-3, 1e-1]}
-
-
-@pytest.fixture
-def no_work(monkeypatch):
-    """Fail if a kernel matrix is built."""
-
-    def refuse(*args, **kwargs):
-        raise AssertionError("heavy work before the error")
-
-    monkeypatch.setattr(Gaussian, "matrix", refuse)
+#: a search that fails when it begins to work
+REFUSED = {"kernel": [Refused(0.3)], "lam": [1e-3, 1e-1]}
 
 
 def both(estimator, data, **options):
@@ -89,9 +81,9 @@ def test_several_metrics_without_refit_have_no_winner():
     assert "rank_test_r2" in search.cv_results_
 
 
-def test_refit_must_be_named_for_several_metrics(no_work):
+def test_refit_must_be_named_for_several_metrics():
     with pytest.raises(ValueError, match="multi-metric"):
-        KernelSearchCV(KernelRegressor(), GRID, scoring=["r2", "neg_max_error"]).fit(X, y)
+        KernelSearchCV(KernelRegressor(), REFUSED, scoring=["r2", "neg_max_error"]).fit(X, y)
 
 
 def test_refit_by_a_function():
@@ -119,36 +111,36 @@ def test_every_named_scorer_of_a_classifier_agrees_or_is_refused_as_there(loss):
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9, err_msg=name)
 
 
-def test_probabilities_are_refused_where_the_loss_has_none(no_work):
-    search = KernelSearchCV(KernelClassifier(), GRID, scoring="neg_log_loss")
+def test_probabilities_are_refused_where_the_loss_has_none():
+    search = KernelSearchCV(KernelClassifier(), REFUSED, scoring="neg_log_loss")
     with pytest.raises(ValueError, match="cannot be computed from held-out decision values"):
         search.fit(Z, labels)
 
 
-def test_a_callable_that_needs_a_fit_is_refused(no_work):
+def test_a_callable_that_needs_a_fit_is_refused():
     def size(estimator, rows, target):
         return np.abs(estimator.dual_coef_).sum()
 
     with pytest.raises(ValueError, match=r"cannot be computed.*dual_coef_"):
-        KernelSearchCV(KernelRegressor(), GRID, scoring=size).fit(X, y)
+        KernelSearchCV(KernelRegressor(), REFUSED, scoring=size).fit(X, y)
 
 
-def test_a_callable_may_not_ask_for_other_rows(no_work):
+def test_a_callable_may_not_ask_for_other_rows():
     def half(estimator, rows, target):
         return estimator.predict(rows[:2]).sum()
 
     with pytest.raises(ValueError, match="asked for predictions of 2 rows"):
-        KernelSearchCV(KernelRegressor(), GRID, scoring=half).fit(X, y)
+        KernelSearchCV(KernelRegressor(), REFUSED, scoring=half).fit(X, y)
 
 
-def test_a_score_must_be_a_number(no_work):
+def test_a_score_must_be_a_number():
     with pytest.raises(ValueError, match="must return a number"):
-        KernelSearchCV(KernelRegressor(), GRID, scoring=lambda e, a, b: "good").fit(X, y)
+        KernelSearchCV(KernelRegressor(), REFUSED, scoring=lambda e, a, b: "good").fit(X, y)
 
 
-def test_unknown_scoring_is_refused_with_the_nearest(no_work):
+def test_unknown_scoring_is_refused_with_the_nearest():
     with pytest.raises(ValueError, match=r"did you mean 'neg_mean_squared_error'\?"):
-        KernelSearchCV(KernelRegressor(), GRID, scoring="neg_mean_square_error").fit(X, y)
+        KernelSearchCV(KernelRegressor(), REFUSED, scoring="neg_mean_square_error").fit(X, y)
 
 
 def test_a_score_method_of_a_subclass_is_used():

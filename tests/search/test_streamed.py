@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,18 +10,20 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from rows_everywhere import forget_pages
 from sklearn.base import is_classifier
 from sklearn.model_selection import KFold
+from watched import unread
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.decide import CalibratedKernelClassifier
 from onefit.journal import JournalError
+from onefit.losses import Expectile, Huber, Quantile
 from onefit.norms import target_scale
 from onefit.scoring import Metric, one_standard_error
 from onefit.search.continuous import Interval
-from onefit.stream import HashKFold, open_rows, run
+from onefit.stream import Fourier, HashKFold, Nystrom, open_rows, run
 from onefit.stream.by_column import spread_over
-from onefit.stream.ridge import Ridge
 from onefit.stream.survey import Survey
 
 N = 900
@@ -118,8 +119,8 @@ def cubed(y: Any, u: Any) -> Any:
 
 CUBED = Metric("cubed_error", "regression", cubed)
 GRID = {"gamma": ["scale", 0.5], "lam": [1e-4, 1e-2]}
-NYSTROM = {"approximation": "nystrom", "n_components": 30}
-QUANTILES = KernelRegressor(loss="quantile", level=(0.2, 0.8), delta=0.3, gamma=0.3, **NYSTROM)
+NYSTROM = {"approximation": Nystrom(30)}
+QUANTILES = KernelRegressor(loss=Quantile((0.2, 0.8), delta=0.3), gamma=0.3, **NYSTROM)
 CASES: dict[str, tuple[Any, dict[str, Any], Any, dict[str, Any]]] = {
     "ridge": (KernelRegressor(**NYSTROM), GRID, "y", {}),
     "total, without intercept, weighted": (
@@ -129,7 +130,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], Any, dict[str, Any]]] = {
         {"weight": "w", "scoring": "neg_mean_absolute_error", "aggregate": "pooled"},
     ),
     "two metrics, fourier": (
-        KernelRegressor(approximation="fourier", n_components=40),
+        KernelRegressor(approximation=Fourier(40)),
         GRID,
         "y",
         {
@@ -139,7 +140,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], Any, dict[str, Any]]] = {
         },
     ),
     "two targets": (
-        KernelRegressor(**NYSTROM, keep_landmarks=True),
+        KernelRegressor(approximation=Nystrom(30, keep_landmarks=True)),
         {"kernel": ["rbf", "linear"], "lam": [1e-3, 1e-1]},
         ["y", "z"],
         {"refit": one_standard_error, "weight": "w"},
@@ -183,7 +184,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], Any, dict[str, Any]]] = {
         {},
     ),
     "limit of Huber's loss": (
-        KernelRegressor(loss="huber", threshold=0.3, **NYSTROM),
+        KernelRegressor(loss=Huber(0.3), **NYSTROM),
         {"lam": [1e-3, 1e-1]},
         "y",
         {"method": "limit"},
@@ -202,7 +203,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], Any, dict[str, Any]]] = {
     ),
     "several levels": (QUANTILES, {"lam": [1e-1]}, "y", {}),
     "expectiles, pooled": (
-        KernelRegressor(loss="expectile", level=(0.1, 0.5, 0.9), gamma=0.3, **NYSTROM),
+        KernelRegressor(loss=Expectile((0.1, 0.5, 0.9)), gamma=0.3, **NYSTROM),
         {"lam": [1e-3, 1e-1]},
         "y",
         {"aggregate": "pooled", "weight": "w", "method": "limit"},
@@ -236,9 +237,9 @@ def test_fitted_attributes_are_those_in_memory(data: Data) -> None:
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_warnings_name_the_line_of_the_caller(data: Data, streamed: bool) -> None:
-    unused = KernelRegressor(kernel="rbf", degree=5, **NYSTROM)
+    unused = KernelRegressor(kernel="linear", gamma=5.0, **NYSTROM)
     rows = (data.source("y"),) if streamed else (data.X, data.frame["y"])
-    with pytest.warns(UserWarning, match="'degree' does nothing") as caught:
+    with pytest.warns(UserWarning, match="'gamma' does nothing") as caught:
         KernelSearchCV(unused, {"lam": [1e-2]}, cv=CV).fit(*rows)
     assert {one.filename for one in caught} == {__file__}
 
@@ -275,18 +276,19 @@ def test_every_source_gives_it(
     assert_alike(in_memory, search, data.X)
 
 
-def test_finished_passes_are_kept(
-    data: Data, in_memory: KernelSearchCV, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_finished_passes_are_kept(data: Data, in_memory: KernelSearchCV, tmp_path: Path) -> None:
     columns = data.frame[["a", "b", "c", "y", "g"]]
     columns.to_parquet(tmp_path / "rows.parquet")
     kept = tmp_path / "kept"
     search = KernelSearchCV(KernelRegressor(**NYSTROM), GRID, cv=CV, journal=kept)
     search.fit(tmp_path / "rows.parquet", "y", groups="g")
     assert len(list(kept.glob("*.entry"))) == 4  # survey, moments, scores, values
-    monkeypatch.setattr("onefit.stream.parquet.ParquetPiece.blocks", None)  # nothing is read again
+    forget_pages(tmp_path / "rows.parquet")  # nothing is read again
     again = KernelSearchCV(KernelRegressor(**NYSTROM), GRID, cv=CV, journal=kept)
     assert_alike(in_memory, again.fit(tmp_path / "rows.parquet", "y", groups="g"), data.X)
+    with pytest.raises(ValueError, match=r"rows\.parquet"):
+        again.set_params(journal=None).fit(tmp_path / "rows.parquet", "y", groups="g")
+    again.set_params(journal=kept)
     other = KernelSearchCV(KernelRegressor(**NYSTROM), GRID, cv=3, journal=kept)
     with pytest.raises(JournalError, match="cv was"):
         other.fit(tmp_path / "rows.parquet", "y", groups="g")
@@ -311,18 +313,17 @@ def test_damaged_passes_are_computed_again(
         assert file.read_bytes() != entry
 
 
-def test_a_lambda_that_fails_has_a_reason(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(self: Ridge, lams: Any) -> Any:
-        found = machines(self, lams)
-        return replace(found, reasons=["too small" if lam < 1e-3 else "" for lam in lams])
-
-    machines = Ridge.models
-    monkeypatch.setattr(Ridge, "models", fail)
-    search = KernelSearchCV(KernelRegressor(**NYSTROM), {"lam": [1e-4, 1e-2]}, cv=CV)
+def test_a_lambda_that_fails_has_a_reason(data: Data) -> None:
+    """As many landmarks as rows, and a lam below what rounding leaves of their sums."""
+    machine = KernelRegressor(gamma=5.0, approximation=Nystrom(40))
+    search = KernelSearchCV(machine, {"lam": [1e-300, 1e-2]}, cv=HashKFold(3))
     with pytest.warns(UserWarning, match="1 of 2 candidates have no score"):
-        search.fit(data.source("y"))
+        search.fit(open_rows(data.X[:40], data.frame["y"].to_numpy()[:40]))
     assert search.best_params_ == {"lam": 1e-2}
-    assert list(search.cv_results_["reason"]) == ["too small", ""]
+    first, second = search.cv_results_["reason"]
+    assert "lam=1e-300 is below the rounding" in first
+    assert second == ""
+    assert np.isnan(search.cv_results_["mean_test_score"][0])
 
 
 @pytest.mark.parametrize(
@@ -342,7 +343,7 @@ def test_a_lambda_that_fails_has_a_reason(data: Data, monkeypatch: pytest.Monkey
             "of one value per row",
         ),
         (
-            {"estimator": QUANTILES, "param_grid": {"level": [0.5, (0.2, 0.8)]}},
+            {"estimator": QUANTILES, "param_grid": {"loss__level": [0.5, (0.2, 0.8)]}},
             "y",
             "of different kinds",
         ),
@@ -363,12 +364,9 @@ def test_what_streamed_rows_cannot_serve_is_refused(
         KernelSearchCV(**given).fit(data.source(target))
 
 
-def test_levels_of_two_targets_are_refused_before_any_pass(
-    data: Data, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("onefit.stream.survey.Survey.update", None)
+def test_levels_of_two_targets_are_refused_before_any_pass(data: Data) -> None:
     with pytest.raises(ValueError, match="several levels are for one target"):
-        KernelSearchCV(QUANTILES, {"lam": [1e-2]}, cv=CV).fit(data.source(["y", "z"]))
+        KernelSearchCV(QUANTILES, {"lam": [1e-2]}, cv=CV).fit(unread(data.source(["y", "z"])))
 
 
 @pytest.mark.parametrize("target", ["y", "three"])
@@ -416,13 +414,13 @@ def test_more_rows_than_there_is_room_for(data: Data, monkeypatch: pytest.Monkey
 
 
 def test_probabilities_of_streamed_rows(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    machine = KernelClassifier(approximation="nystrom", n_components=20, gamma=0.3)
+    machine = KernelClassifier(approximation=Nystrom(20), gamma=0.3)
     search = KernelSearchCV(machine, {"lam": [1e-3]}, cv=CV).fit(data.source("two"))
     held = search.heldout_
     expected = CalibratedKernelClassifier.from_heldout(search.best_estimator_, held)
     found = search.calibrate("sigmoid").predict_proba(data.X)
     np.testing.assert_array_equal(found, expected.predict_proba(data.X))
-    monkeypatch.setattr("onefit.search.streamed.ROOM", 10)
+    monkeypatch.setattr("onefit.search.streamed.MAX_KEPT_ELEMENTS", 10)
     with pytest.raises(AttributeError, match="'heldout_': held-out values of 900"):
         search.fit(data.source("two")).calibrate()
 
@@ -458,5 +456,8 @@ def test_passes_are_watched(data: Data) -> None:
 def test_a_report_of_streamed_rows(data: Data, tmp_path: Path) -> None:
     search = KernelSearchCV(KernelClassifier(**NYSTROM), GRID, cv=CV).fit(data.source("two"))
     search.report(tmp_path / "r.html", y=search.heldout_.targets)
-    assert "Expected error rate" in (tmp_path / "r.html").read_text()
+    assert (
+        "of the rows get the right label while they are held out"
+        in (tmp_path / "r.html").read_text()
+    )
     assert set(search.calibrate("sigmoid").classes_) == {"no", "yes"}

@@ -11,18 +11,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from rows_everywhere import in_blocks
+from watched import unread
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.criteria import CvHat, Gcv, InfluenceLoo, LeaveOneOut
-from onefit.criteria.streamed import CriterionSums
-from onefit.linalg import LinAlgError
-from onefit.stream import HashKFold, open_rows
-from onefit.stream.leave_one import HatBasis
+from onefit.losses import Huber
+from onefit.stream import Fourier, HashKFold, Nystrom, open_rows
 
 N = 400
 CV = HashKFold(3)
 GRID = {"gamma": [0.02, 0.5], "lam": [1e-5, 1e-3, 1e-1]}
-NYSTROM = {"approximation": "nystrom", "n_components": 40}
+NYSTROM = {"approximation": Nystrom(40)}
 #: how closely the candidates of GRID must agree: rows moved by one rounding error move the value of
 #: the first one, with a wide kernel and a small lam, by 5e-8, and so it has a bound of its own
 AGREE = np.array([1e-9, 1e-10, 1e-10, 1e-10, 1e-10, 1e-10])
@@ -58,15 +57,20 @@ CASES: dict[str, tuple[Any, Any, Any, str | None]] = {
         "y",
         "w",
     ),
-    "cv_hat": (KernelRegressor(**NYSTROM, keep_landmarks=True), CvHat(), ["y", "z"], "w"),
+    "cv_hat": (
+        KernelRegressor(approximation=Nystrom(40, keep_landmarks=True)),
+        CvHat(),
+        ["y", "z"],
+        "w",
+    ),
     "cv_hat, fourier": (
-        KernelRegressor(approximation="fourier", n_components=30, fit_intercept=False),
+        KernelRegressor(approximation=Fourier(30), fit_intercept=False),
         "cv_hat",
         "y",
         None,
     ),
     "loo": (KernelRegressor(**NYSTROM), "loo", "y", None),
-    "loo, kept": (KernelRegressor(**NYSTROM, keep_landmarks=True), "loo", "y", "w"),
+    "loo, kept": (KernelRegressor(approximation=Nystrom(40, keep_landmarks=True)), "loo", "y", "w"),
     "loo, total, weighted": (
         KernelRegressor(**NYSTROM, scaling="total", fit_intercept=False),
         LeaveOneOut(loss="absolute"),
@@ -85,17 +89,15 @@ CASES: dict[str, tuple[Any, Any, Any, str | None]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_criteria_are_those_in_memory(
-    frame: pd.DataFrame, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("onefit.stream.arrays.PIECE_ROWS", 150)  # so that there are several chunks
+def test_criteria_are_those_in_memory(frame: pd.DataFrame, name: str) -> None:
     machine, criterion, target, weight = CASES[name]
     y, s = frame[target].to_numpy(), None if weight is None else frame[weight].to_numpy()
     grid = GRID if machine.scaling == "mean" else GRID | {"lam": [N * lam for lam in GRID["lam"]]}
     search = KernelSearchCV(machine, grid, cv=CV, criterion=criterion)
     search.fit(rows_of(frame), y, sample_weight=s)
     expected, best = search.cv_results_["criterion"], search.best_params_
-    search.fit(open_rows(rows_of(frame), y, sample_weight=s))
+    chunks = da.from_array(rows_of(frame), chunks=(150, -1))
+    search.fit(open_rows(chunks, y, sample_weight=s))
     assert_same(search.cv_results_["criterion"], expected)
     assert search.best_params_ == best
     np.testing.assert_array_equal(search.cv_results_["rank_criterion"].argmin(), expected.argmin())
@@ -157,28 +159,17 @@ def test_no_row_is_counted_twice(frame: pd.DataFrame, monkeypatch: pytest.Monkey
     np.testing.assert_array_equal(search.fit(rows).cv_results_["criterion"], together)
 
 
-def test_where_numerics_fail_there_is_a_reason(
-    frame: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = open_rows(rows_of(frame), frame["y"].to_numpy())
-    search = KernelSearchCV(KernelRegressor(**NYSTROM), GRID, cv=CV, criterion="gcv")
-
-    def finish(self: CriterionSums, state: Any) -> Any:
-        return np.where(self.lams < 1e-4, np.nan, state.mean(axis=1))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(CriterionSums, "finish", finish)
-        table = search.fit(rows).cv_results_
-    small = table["param_lam"].astype(float) < 1e-4
-    np.testing.assert_array_equal(np.isinf(table["criterion"]), small)
-    assert "criterion 'gcv' is not finite at lam=1e-05" in table["reason"][small.argmax()]
-
-    def fail(*_: Any) -> Any:
-        raise LinAlgError("no eigenvalues")
-
-    monkeypatch.setattr(HatBasis, "of", fail)
-    with pytest.raises(ValueError, match="refused every candidate: no eigenvalues"):
-        search.fit(rows)
+def test_where_numerics_fail_there_is_a_reason(frame: pd.DataFrame) -> None:
+    """As many landmarks as rows, and a lam below what rounding leaves of their sums."""
+    rows = open_rows(rows_of(frame)[:40], frame["y"].to_numpy()[:40])
+    machine = KernelRegressor(gamma=5.0, **NYSTROM)
+    search = KernelSearchCV(machine, {"lam": [1e-300, 1e-2]}, cv=CV, criterion="gcv")
+    table = search.fit(rows).cv_results_
+    np.testing.assert_array_equal(np.isinf(table["criterion"]), [True, False])
+    assert "lam=1e-300 is below the rounding" in table["reason"][0]
+    assert table["reason"][1] == ""
+    with pytest.raises(FloatingPointError, match=r"no candidate .* lam=1e-300 is below the round"):
+        search.set_params(param_grid={"lam": [1e-300]}).fit(rows)
 
 
 class Mine:
@@ -188,25 +179,32 @@ class Mine:
         raise AssertionError("not to be asked")
 
 
+def test_a_criterion_of_labels_is_refused_for_numbers(frame: pd.DataFrame) -> None:
+    criterion = LeaveOneOut(loss="hinge")
+    search = KernelSearchCV(KernelRegressor(**NYSTROM), {"lam": [1e-2]}, cv=CV, criterion=criterion)
+    with pytest.raises(ValueError, match="is for labels"):
+        search.fit(open_rows(rows_of(frame), frame["y"].to_numpy()))
+
+
 @pytest.mark.parametrize(
     ("machine", "criterion", "words"),
     [
         (KernelRegressor(**NYSTROM), "kernel_stability", "choose by 'loo', 'cv_hat', 'gcv'"),
         (KernelRegressor(**NYSTROM), Mine(), "needs all rows in memory"),
         (
-            KernelRegressor(loss="huber", threshold=1.0, **NYSTROM),
+            KernelRegressor(loss=Huber(1.0), **NYSTROM),
             "loo",
             "takes a system for every row",
         ),
-        (KernelRegressor(loss="huber", threshold=1.0, **NYSTROM), "gcv", "fits models with loss"),
-        (KernelRegressor(**NYSTROM), LeaveOneOut(loss="hinge"), "is for labels"),
+        (KernelRegressor(loss=Huber(1.0), **NYSTROM), "gcv", "fits models with loss"),
         (KernelRegressor(**NYSTROM), InfluenceLoo(order=0), "order=0"),
     ],
 )
 def test_what_streamed_rows_do_not_give_is_refused(
-    frame: pd.DataFrame, machine: Any, criterion: Any, words: str, monkeypatch: pytest.MonkeyPatch
+    frame: pd.DataFrame, machine: Any, criterion: Any, words: str
 ) -> None:
-    monkeypatch.setattr("onefit.stream.gram.MomentSums.update", None)  # before any work
+    """Before any work: the rows cannot be read."""
+    rows = unread(open_rows(rows_of(frame), frame["y"].to_numpy()))
     search = KernelSearchCV(machine, {"lam": [1e-2]}, cv=CV, criterion=criterion)
     with pytest.raises(ValueError, match=words):
-        search.fit(open_rows(rows_of(frame), frame["y"].to_numpy()))
+        search.fit(rows)

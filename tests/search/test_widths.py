@@ -15,13 +15,15 @@ from sklearn.preprocessing import StandardScaler
 from onefit import KernelGradientSearchCV, KernelRegressor, KernelSearchCV, predict_interval
 from onefit.criteria import InfluenceLoo, KernelStability
 from onefit.diagnostics import cv_loo_stability, influence
+from onefit.losses import EpsilonInsensitive, Huber, Quantile
 from onefit.search import Interval
+from onefit.stream import Fourier
 
 N = 60
 HUBER, TUBE, QUANTILE = (
     {"loss": "huber"},
-    {"loss": "epsilon_insensitive", "epsilon": 0.3},
-    {"loss": "quantile", "level": 0.8},
+    {"loss": EpsilonInsensitive(epsilon=0.3)},
+    {"loss": Quantile(0.8)},
 )
 WEIGHTS = np.random.default_rng(2).uniform(0.2, 3.0, N) * (np.arange(N) % 6 > 0)
 
@@ -88,24 +90,24 @@ def test_exact_means_equal_to_grid_search(method, loss, data):
     ],
     ids=["no intercept", "total", "total, weights", "time", "repeated, weights", "one row"],
 )
-@pytest.mark.parametrize("loss", [HUBER, QUANTILE], ids=lambda one: one["loss"])
+@pytest.mark.parametrize("loss", [HUBER, QUANTILE], ids=lambda one: str(one["loss"]))
 def test_intercepts_scalings_weights_and_splits(loss, options, cv, weights):
     machine = KernelRegressor(gamma=0.05, **loss, **options)
     assert_exact_is_equal(machine, spoilt(), cv, "exact", weights)
 
 
 def test_several_levels_have_a_width_for_each_split():
-    machine = KernelRegressor(loss="quantile", level=(0.2, 0.7), gamma=0.05)
+    machine = KernelRegressor(loss=Quantile((0.2, 0.7)), gamma=0.05)
     search, ours, theirs = searched(machine, spoilt(), KFold(5), "exact", error=None)
     assert np.array([search.heldout(i).exact for i in range(2)]).all()
     np.testing.assert_allclose(ours, theirs, atol=2e-6)
 
 
 @pytest.mark.parametrize("method", ["limit", "exact"])
-@pytest.mark.parametrize("loss", [HUBER, QUANTILE], ids=lambda one: one["loss"])
+@pytest.mark.parametrize("loss", [HUBER, QUANTILE], ids=lambda one: str(one["loss"]))
 def test_features(loss, method):
     """Of fixed frequencies, so that both searches have the same ones."""
-    features = {"approximation": "fourier", "n_components": 40, "random_state": 0}
+    features = {"approximation": Fourier(40), "random_state": 0}
     machine = KernelRegressor(gamma=0.05, **loss, **features)
     assert_exact_is_equal(machine, spoilt(), KFold(5), method)
 
@@ -125,7 +127,7 @@ def test_held_out_targets_change_nothing():
         np.testing.assert_allclose(*values, rtol=1e-12)
 
 
-@pytest.mark.parametrize("loss", [HUBER, QUANTILE], ids=lambda one: one["loss"])
+@pytest.mark.parametrize("loss", [HUBER, QUANTILE], ids=lambda one: str(one["loss"]))
 def test_the_criterion_loo_is_that_of_honest_fits(loss):
     X, y = (one[:20] for one in diabetes())
     machine = KernelRegressor(gamma=0.05, lam=1e-2, **loss)
@@ -136,7 +138,7 @@ def test_the_criterion_loo_is_that_of_honest_fits(loss):
     assert search.cv_results_["criterion"][0] == pytest.approx(expected.mean(), abs=1e-6)
 
 
-@pytest.mark.parametrize("loss", [HUBER, QUANTILE], ids=lambda one: one["loss"])
+@pytest.mark.parametrize("loss", [HUBER, QUANTILE], ids=lambda one: str(one["loss"]))
 def test_kernel_stability_by_gradient(loss):
     X, y = diabetes()
     ranges = {"gamma": Interval(0.02, 0.2), "lam": Interval(1e-2, 1e-1)}
@@ -147,7 +149,7 @@ def test_kernel_stability_by_gradient(loss):
 
 def test_the_influence_series_refuses_a_width_that_changes_with_the_split():
     X, y = diabetes()
-    machine, fixed = KernelRegressor(loss="huber"), KernelRegressor(loss="huber", threshold=0.4)
+    machine, fixed = KernelRegressor(loss="huber"), KernelRegressor(loss=Huber(0.4))
     for options in ({"method": "influence"}, {"criterion": "influence_loo"}):
         with pytest.raises(ValueError, match=r"takes its width from the targets trained on"):
             KernelSearchCV(machine, {"lam": [1e-2]}, **options).fit(X, y)
@@ -157,7 +159,7 @@ def test_the_influence_series_refuses_a_width_that_changes_with_the_split():
     assert cv_loo_stability(machine, X, y) > 0.0
     # the influence of a row on one fit, whose width counts as given
     threshold = machine.fit(X, y).threshold_
-    given = KernelRegressor(loss="huber", threshold=threshold)
+    given = KernelRegressor(loss=Huber(threshold))
     np.testing.assert_allclose(influence(machine, X, y), influence(given, X, y))
 
 

@@ -119,7 +119,8 @@ def test_kinds_of_landmarks(landmarks):
     X = np.random.default_rng(0).normal(size=(400, 2))
     s = np.ones(400)
     s[::2] = 0.0
-    rows = get_approximation(Nystrom(landmarks), 25, True).expand(Gaussian(1.0), X, s)
+    kind = Nystrom(25, landmarks, keep_landmarks=True)
+    rows = get_approximation(kind).expand(Gaussian(1.0), X, s)
     assert rows.features.size == 25
     if landmarks == "kmeans":
         assert rows.landmarks is None
@@ -133,7 +134,7 @@ def test_pivots_leave_no_row_as_far_out_as_uniform_landmarks_do():
     X = np.random.default_rng(0).normal(size=(600, 2))
 
     def left(landmarks):
-        rows = get_approximation(Nystrom(landmarks), 40).expand(Gaussian(1.0), X, np.ones(600))
+        rows = get_approximation(Nystrom(40, landmarks)).expand(Gaussian(1.0), X, np.ones(600))
         return 1.0 - np.square(rows.kept[0]).sum(axis=1).min()
 
     assert left("pivoted") < 0.5 * left("uniform")
@@ -142,46 +143,54 @@ def test_pivots_leave_no_row_as_far_out_as_uniform_landmarks_do():
 @pytest.mark.parametrize("tolerance", [1e-1, 1e-3])
 def test_auto_reaches_the_tolerance(tolerance):
     X = np.random.default_rng(0).normal(size=(500, 2))
-    kind = get_approximation(Nystrom(tolerance=tolerance), "auto")
+    kind = get_approximation(Nystrom("auto", tolerance=tolerance))
     rows = kind.expand(Gaussian(1.0), X, np.ones(500))
     left = 500 - np.square(rows.kept[0]).sum()
     assert left <= tolerance * 500
-    kind = get_approximation(Nystrom("pivoted"), rows.features.size - 1)
+    kind = get_approximation(Nystrom(rows.features.size - 1, "pivoted"))
     fewer = kind.expand(Gaussian(1.0), X, np.ones(500))
     assert 500 - np.square(fewer.kept[0]).sum() > tolerance * 500
 
 
 def test_sparse_rows_have_the_same_features():
     X = np.random.default_rng(0).normal(size=(50, 4)) * (np.arange(4) != 2)
-    for kind in (Nystrom(), Fourier()):
-        approximation = get_approximation(kind, 20)
+    for kind in (Nystrom(20), Fourier(20)):
+        approximation = get_approximation(kind)
         dense = approximation.expand(Gaussian(0.3), X, np.ones(50))
         sparse = approximation.expand(Gaussian(0.3), csr_array(X), np.ones(50))
         np.testing.assert_allclose(dense.kept[0], sparse.kept[0], atol=1e-10)
 
 
 @pytest.mark.parametrize(
-    ("approximation", "size", "message"),
-    [
-        ("nistrom", 10, "did you mean 'nystrom'"),
-        (3, 10, "approximation must be None"),
-        ("nystrom", 0, "n_components must be a whole number"),
-        ("nystrom", 2.5, "n_components must be a whole number"),
-        ("nystrom", True, "n_components must be a whole number"),
-        ("fourier", "auto", "approximation='fourier' has none"),
-        (Nystrom("kmeans"), 10, "look at all rows"),
-        (Nystrom("leverage"), 10, "look at all rows"),
-    ],
+    ("approximation", "message"),
+    [("nistrom", "did you mean 'nystrom'"), (3, "approximation must be None")],
 )
-def test_bad_settings(approximation, size, message):
+def test_bad_approximations(approximation, message):
     with pytest.raises(ValueError, match=message):
-        get_approximation(approximation, size, False)
+        get_approximation(approximation)
+
+
+@pytest.mark.parametrize("size", [0, 2.5, True, "all", None])
+@pytest.mark.parametrize("kind", [Nystrom, Fourier])
+def test_bad_sizes(kind, size):
+    with pytest.raises(ValueError, match="n_components must be a whole number"):
+        kind(size)
+
+
+def test_a_size_is_a_plain_integer():
+    assert type(Nystrom(np.int64(5)).n_components) is int
+    assert Nystrom(np.int64(5)) == Nystrom(5)
 
 
 def test_bad_parameters_of_landmarks():
     with pytest.raises(ValueError, match="landmarks='pivots' is not known"):
-        Nystrom("pivots")
+        Nystrom(landmarks="pivots")
     with pytest.raises(ValueError, match="tolerance must be a positive"):
         Nystrom(tolerance=0)
     with pytest.raises(ValueError, match="chooses landmarks by pivots"):
-        get_approximation(Nystrom("kmeans"), "auto", True)
+        Nystrom("auto", "kmeans", keep_landmarks=True)
+    with pytest.raises(ValueError, match="Fourier features have none"):
+        Fourier("auto")
+    for landmarks in ("kmeans", "leverage"):
+        with pytest.raises(ValueError, match="look at all rows"):
+            Nystrom(landmarks=landmarks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import dask
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, linalg
 from onefit.kernels import Gaussian, Laplace
-from onefit.stream import HashKFold, open_rows, run
+from onefit.stream import HashKFold, Nystrom, open_rows, run
 from onefit.stream.features import nystrom_map
 from onefit.stream.fourier import fourier_map
 from onefit.stream.gram import Centre, MomentSums
@@ -75,6 +75,19 @@ def test_sums_are_kept_on_the_device_and_come_home_in_the_end(there: Any, Xy: An
         np.testing.assert_allclose(found.folds[k].B, sums.B, atol=1e-9)
 
 
+class Stopping(MomentSums):
+    """Notes how many rows it is given, and stops at a chunk as Ctrl-C would."""
+
+    seen: ClassVar[list[int]] = []
+    stop: ClassVar[int] = -1
+
+    def update(self, state: Any, chunk: Any) -> Any:
+        Stopping.seen.append(chunk.row.size)
+        if len(Stopping.seen) == Stopping.stop:
+            raise KeyboardInterrupt
+        return super().update(state, chunk)
+
+
 def test_rows_that_are_brought_to_a_device(
     there: Any, Xy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -83,24 +96,15 @@ def test_rows_that_are_brought_to_a_device(
     monkeypatch.setattr("onefit.stream.arrays.PIECE_ROWS", 100)
     monkeypatch.setattr("onefit.stream.progress.PAUSE_SECONDS", -1.0)
     features = nystrom_map(Gaussian(0.3), X[:40])
-    gram = MomentSums(features, Centre.of(features, X[:50], y[:50, None]))
+    gram = Stopping(features, Centre.of(features, X[:50], y[:50, None]))
     rows = open_rows(X, y, cv=K)
-    source, update = rows.transformed(there, P), MomentSums.update
-    seen: list[int] = []
-
-    def counted(self: MomentSums, state: Any, chunk: Any) -> Any:
-        seen.append(chunk.row.size)
-        if len(seen) == 4:
-            raise KeyboardInterrupt
-        return update(self, state, chunk)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(MomentSums, "update", counted)
-        with pytest.raises(KeyboardInterrupt):
-            run(gram, source, journal=tmp_path / "kept", chunk_rows=60)
-        seen[:] = [0] * 4
-        found = run(gram, source, journal=tmp_path / "kept", chunk_rows=60)
-        assert sum(seen) == N - 100  # one piece of two chunks was kept
+    source = rows.transformed(there, P)
+    Stopping.seen, Stopping.stop = [], 4
+    with pytest.raises(KeyboardInterrupt):
+        run(gram, source, journal=tmp_path / "kept", chunk_rows=60)
+    Stopping.seen, Stopping.stop = [], -1
+    found = run(gram, source, journal=tmp_path / "kept", chunk_rows=60)
+    assert sum(Stopping.seen) == N - 100  # one piece of two chunks was kept
     for k, sums in run(gram, rows).folds.items():
         assert isinstance(found.folds[k].G, np.ndarray)
         assert found.folds[k].rows == sums.rows
@@ -112,7 +116,7 @@ def test_a_search(there: Any, Xy: Any, loss: str) -> None:
     X, y = Xy
     kind = KernelClassifier if loss == "log" else KernelRegressor
     y = np.sign(y) if loss == "log" else y
-    machine = kind(loss=loss, approximation="nystrom", n_components=25, gamma=0.3)
+    machine = kind(loss=loss, approximation=Nystrom(25), gamma=0.3)
     search = KernelSearchCV(machine, {"lam": [1e-3, 1e-1]}, cv=HashKFold(3))
     with dask.config.set(scheduler="synchronous"):
         found = clone(search).fit(in_blocks(X, there), y).cv_results_

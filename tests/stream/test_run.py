@@ -221,9 +221,9 @@ def test_ten_million_rows_in_two_gigabytes(tmp_path: Path, n_jobs: int) -> None:
 SEARCHED = """
 import numpy as np
 from onefit import KernelRegressor, KernelSearchCV
-from onefit.stream import HashKFold
+from onefit.stream import HashKFold, Nystrom
 
-machine = KernelRegressor(approximation="nystrom", n_components={features}, gamma=0.02)
+machine = KernelRegressor(approximation=Nystrom({features}), gamma=0.02)
 grid = {{"lam": np.geomspace(1e-6, 1e0, 5)}}
 search = KernelSearchCV(machine, grid, cv=HashKFold(5))
 y = np.random.default_rng(1).normal(size={n})

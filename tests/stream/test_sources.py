@@ -20,7 +20,7 @@ from sums import FoldSums
 
 from onefit import KernelRegressor, KernelSearchCV
 from onefit._validation import DataError
-from onefit.stream import HashKFold, needs, open_rows, run
+from onefit.stream import HashKFold, Nystrom, needs, open_rows, run
 from onefit.stream.arrays import PIECE_ROWS
 
 
@@ -174,7 +174,7 @@ def test_folders_and_lists_and_searches_by_fsspec(rows: Rows) -> None:
     found = opened("memory://years", "y", features=["a"], filter=[("year", "==", 2001)])
     assert sum(piece.rows for piece in found.pieces) == 3500
     assert found.pieces[0].start == 1000
-    machine = KernelRegressor(approximation="nystrom", n_components=20, gamma=0.3)
+    machine = KernelRegressor(approximation=Nystrom(20), gamma=0.3)
     search = KernelSearchCV(machine, {"lam": [1e-3, 1e-1]}, cv=HashKFold(3))
     source = open_rows("memory://years", "y", features=["a", "b", "c"])
     streamed = clone(search).fit(source).cv_results_["mean_test_score"]

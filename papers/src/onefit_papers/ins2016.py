@@ -161,7 +161,7 @@ def _base(unit: Unit) -> Row:
 def _kernels(unit: Unit) -> list[Kernel]:
     if unit["kind"] == "gaussian":
         return [Gaussian(0.5 / 2.0**i) for i in range(unit["sigma"][0], unit["sigma"][1] + 1)]
-    plain = [Polynomial(degree=d) for d in range(unit["degree"][0], unit["degree"][1] + 1)]
+    plain = [Polynomial(1.0, degree=d) for d in range(unit["degree"][0], unit["degree"][1] + 1)]
     return [Normalized(kernel) for kernel in plain] if unit["normalised"] else [*plain]
 
 

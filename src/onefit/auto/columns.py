@@ -23,7 +23,8 @@ def find_relevance(auto: Any) -> Relevance:
             "relevance follows the gradient of the whole kernel, and the model has an "
             "approximation; raise minutes, or use fewer rows"
         )
-    search, (Z, y, params) = auto.search_, auto._fitted_to
+    search, done = auto.search_, auto._planned
+    Z, y, params = done.Z, done.y, done.params
     best, labels = search.best_params_, is_classifier(search.estimator)
     kernel = "rbf" if best["kernel"] == "linear" else best["kernel"]
     seed = auto.random_state if isinstance(auto.random_state, int) else 0
@@ -34,7 +35,7 @@ def find_relevance(auto: Any) -> Relevance:
         "lam": Interval(min(lams), max(lams), points=8),
         "kernel": [kernel],
     }
-    loss = {name: [best[name]] for name in ("loss", "threshold") if name in best}
+    loss = {name: [best[name]] for name in ("loss", "loss__threshold") if name in best}
     cv, _ = rules.choose_splits(5, len(y), auto._task, params.get("groups"), seed)
     # outliers made it choose by absolute errors
     scoring = search.scoring if search.criterion == "cv" else "neg_mean_absolute_error"

@@ -1,4 +1,4 @@
-"""Data that make cross-validation lie: rows that are there twice, columns that tell the target.
+"""Data that make cross-validation too optimistic: copies of rows, columns that leak the target.
 
 A copy of a held-out row in the training part, or a column that is the target in another unit, makes
 held-out errors smaller than those of new rows. Both are looked for before the search. Copies are
@@ -72,16 +72,16 @@ class Copies:
         row = int(np.flatnonzero(self.first != np.arange(n))[0])
         places = [place_of(X, i) for i in (row, int(self.first[row]))]
         but = f" but {listed(self.left_out)}" if self.left_out else ""
-        said = (
+        text = (
             f"{k} of {n} rows {'is a copy' if k == 1 else 'are copies'} of an earlier row, equal "
-            f"in the target and all columns{but} ({places[0]} equals {places[1]}, say)"
+            f"in the target and all columns{but} (for example {places[0]} equals {places[1]})"
         )
         if why_apart:
             return (
-                f"{said}; {why_apart}, so that copies are in training and test parts, and the "
+                f"{text}; {why_apart}, so that copies are in training and test parts, and the "
                 "errors are too small unless new rows are copies too; remove them, or give groups"
             )
-        return f"{said}; copies are kept on one side of every split"
+        return f"{text}; copies are kept on one side of every split"
 
 
 def find_copies(X: Any, y: Array) -> Copies:
@@ -152,7 +152,7 @@ def together(copies: Copies, given: Any, y: Array, task: str, cv: Any) -> tuple[
 
 
 def warn_of_columns(strong: list[tuple[Any, float]], search: Any, y: Array, task: str) -> list[str]:
-    """A note, and a warning, for each column that tells the target by itself."""
+    """A note, and a warning, for each column that alone explains the target."""
     whole = explained(search, y, task)
     beside = "" if np.isnan(whole) else f", {whole:.4f} with all columns"
     notes = [

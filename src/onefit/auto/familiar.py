@@ -47,14 +47,14 @@ class Familiar:
     units: int
 
     @classmethod
-    def of(cls, model: Any, preparer: Any, folds: Folds, groups: Any = None) -> Familiar:
+    def of(cls, model: Any, preparer: Any, folds: Folds | None, groups: Any = None) -> Familiar:
         """The training rows of a fitted model, as the splits of its search compare them.
 
         New rows are compared with the rows that a classifier has coefficients for, with the
         landmarks of an approximation, and with all rows of others.
         """
         model = unwrap(model)
-        if model.approximation is not None:
+        if model.approximation is not None or folds is None:
             return cls.of_landmarks(model, preparer)
         units = folds.n if groups is None else np.unique(np.asarray(groups)).size
         rows = np.asarray(model.support_) if is_classifier(model) else None
@@ -164,14 +164,14 @@ class Unfamiliar:
         return ratio, np.array(texts, dtype=object)
 
     @property
-    def told(self) -> list[str]:
+    def sentences(self) -> list[str]:
         """A sentence for whatever was found."""
         found = []
         for (name, what), (count, example) in self._columns.items():
             how = "in every row" if count == self.rows else f"in {count} of {self.rows} rows"
             text = f"is empty {how} (the first is {example}), and was filled in all training rows"
             if what == "unseen":
-                text = f"holds categories that no training row has, {how} ({example}, say)"
+                text = f"holds categories that no training row has, {how} (for example {example})"
             found.append(f"column {shown(name)} {text}")
         if self._far:
             count = sum(one[0] for one in self._far)
@@ -186,7 +186,7 @@ class Unfamiliar:
     @property
     def document(self) -> dict[str, Any]:
         """For JSON."""
-        return {"rows": self.odd, "notes": self.told}
+        return {"rows": self.odd, "notes": self.sentences}
 
 
 def _joined(notes: list[str]) -> str:

@@ -28,7 +28,7 @@ from onefit.search_cv import KernelSearchCV
 
 Array = NDArray[Any]
 
-__all__ = ["part_far_away", "robust_search", "told"]
+__all__ = ["describe", "part_far_away", "robust_search"]
 
 #: residuals beyond this many scales are outliers, and this part of them calls for a robust loss
 FAR, PART = 5.0, 0.01
@@ -78,7 +78,7 @@ def robust_search(
     scale = mad(_residuals(least, y))
     if scale == 0.0:
         return least, ""
-    huber = {"loss": ["huber"], "threshold": [c * scale for c in MULTIPLES]}
+    huber = {"loss": ["huber"], "loss__threshold": [c * scale for c in MULTIPLES]}
     method = "limit" if least.estimator.approximation is not None else "auto"
     for gammas, lams in NEIGHBOURS:
         grid = _near(least, gammas, lams)
@@ -115,7 +115,13 @@ def _fitted(search: Any, X: Any, y: Array, params: Any, deadline: Deadline | Non
 def _near(least: KernelSearchCV, gammas: int, lams: int) -> dict[str, Any]:
     """The grid of the winning kernel, with the bandwidths and lams next to the winner's."""
     best = least.best_params_
-    (grid,) = [part for part in least.param_grid if part["kernel"] == [best["kernel"]]]
+    (grid,) = [
+        part
+        for part in least.param_grid
+        if all(
+            part[name] == [best.get(name)] for name in ("kernel", "kernel__degree") if name in part
+        )
+    ]
     near = {"lam": _beside(grid["lam"], best["lam"], lams)}
     if "gamma" in best:
         near["gamma"] = _beside(grid["gamma"], best["gamma"], gammas)
@@ -129,7 +135,7 @@ def _beside(values: Any, best: float, steps: int) -> list[float]:
     return ordered[max(0, place - steps) : place + steps + 1]
 
 
-def told(part: float, search: KernelSearchCV) -> str:
+def describe(part: float, search: KernelSearchCV) -> str:
     """What outliers changed, and what they did not, in a sentence."""
     error = float(search.cv_results_["criterion"][search.best_index_])
     return (

@@ -42,7 +42,6 @@ __all__ = [
     "choose_splits",
     "choose_task",
     "is_count",
-    "with_further_lams",
 ]
 
 TASKS = ("auto", "regression", "classification")
@@ -192,6 +191,11 @@ def choose_splits(cv: Any, n: int, task: str, groups: Any, seed: int) -> tuple[A
     """Shuffled folds: stratified for classes, groups kept together; or the splitter given."""
     if not is_count(cv):
         if isinstance(cv, TimeSeriesSplit):
+            if groups is not None:
+                raise ValueError(
+                    "splits in order of time cannot keep groups together as well; leave out groups "
+                    "or time"
+                )
             k = cv.get_n_splits()
             return cv, f"{k} splits in order of time: each tests later rows"
         return cv, "splits as given"
@@ -224,9 +228,12 @@ def choose_kernels(kernels: Any, Z: Any) -> tuple[tuple[str, ...], str]:
 
 
 def choose_grid(
-    kernels: tuple[str, ...], loss: str, Z: Any, y: Array, task: str, seed: int
+    kernels: tuple[str, ...], loss: str, Z: Any, y: Array, task: str, seed: int, further: bool
 ) -> list[dict[str, Any]]:
-    """:func:`onefit.default_grid` for the kernels, with thresholds of the loss."""
+    """:func:`onefit.default_grid` for the kernels, with thresholds of the loss.
+
+    ``further`` adds :data:`FURTHER_LAMS` for a regression.
+    """
     labels = task == "classification"
     try:
         grids = default_grid(Z, y if labels else None, kernels, random_state=seed)
@@ -240,10 +247,10 @@ def choose_grid(
     if labels:
         return grids
     thresholds = _thresholds(loss, y)
-    return [with_further_lams(grid) | thresholds for grid in grids]
+    return [(_with_further_lams(grid) if further else grid) | thresholds for grid in grids]
 
 
-def with_further_lams(grid: dict[str, Any]) -> dict[str, Any]:
+def _with_further_lams(grid: dict[str, Any]) -> dict[str, Any]:
     """A default grid with :data:`FURTHER_LAMS`."""
     unit = max(grid["lam"]) / max(LAMS_JMLR)
     return dict(grid, lam=sorted([*grid["lam"], *(unit * lam for lam in FURTHER_LAMS)]))
@@ -253,7 +260,7 @@ def _thresholds(loss: str, y: Array) -> dict[str, Any]:
     """Values of threshold or epsilon in units of a robust scale of y."""
     scale = mad(np.ravel(y)) or float(y.std())
     if loss == "huber":
-        return {"threshold": scale * np.array([0.3, 1.0, 3.0])}
+        return {"loss__threshold": scale * np.array([0.3, 1.0, 3.0])}
     if loss in ("epsilon_quadratic", "epsilon_insensitive"):
-        return {"epsilon": scale * np.array([0.03, 0.1, 0.3])}
+        return {"loss__epsilon": scale * np.array([0.03, 0.1, 0.3])}
     return {}

@@ -57,6 +57,10 @@ class Planned:
         For the sample of rows that narrows the candidates.
     calibrate : str or None
         How the winner is calibrated after the search.
+    preparer : transformer or "passthrough"
+        Fitted; makes Z from rows as given.
+    missing : int
+        Number of missing values in the rows as given.
     """
 
     search: KernelSearchCV
@@ -73,6 +77,8 @@ class Planned:
     growing: tuple[str, ...] = ()
     seed: int = 0
     calibrate: str | None = None
+    preparer: Any = None
+    missing: int = 0
 
     @property
     def weights(self) -> Any:
@@ -163,7 +169,7 @@ class Planned:
         if self.deadline is not None and self.deadline.cut:
             self.reasons.append(f"with Huber's loss {self.deadline.cut}")
         if not late:
-            self.reasons.append(outliers.told(part, search))
+            self.reasons.append(outliers.describe(part, search))
         self.search = search
 
     def _measure_features(self) -> None:

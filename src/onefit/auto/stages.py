@@ -61,7 +61,7 @@ def _huber(planned: Planned) -> float:
     near = {name: list(values) for name, values in first.items()}
     if "gamma" in near:
         near["gamma"] = near["gamma"][: 2 * NEIGHBOURS[0][0] + 1]
-    huber = {"loss": ["huber"], "threshold": list(MULTIPLES)}
+    huber = {"loss": ["huber"], "loss__threshold": list(MULTIPLES)}
     method = "limit" if planned.fallback is not None else "race"
     search.set_params(param_grid=[near | {"loss": ["squared"]}, near | huber], method=method)
     setup = set_up(

@@ -19,6 +19,7 @@ __all__ = [
     "UNEXPECTED",
     "USAGE",
     "clear_errors",
+    "raise_errors",
 ]
 
 UNEXPECTED, USAGE, BAD_DATA, TOO_LARGE, OTHER_JOURNAL = 1, 2, 3, 4, 5
@@ -27,9 +28,21 @@ UNEXPECTED, USAGE, BAD_DATA, TOO_LARGE, OTHER_JOURNAL = 1, 2, 3, 4, 5
 LONGEST = 1500
 
 
+_raised = False
+
+
+def raise_errors(raised: bool) -> None:
+    """Whether errors of the commands are raised, for ``onefit --traceback``."""
+    global _raised
+    _raised = raised
+
+
 @contextmanager
-def clear_errors(traceback: bool) -> Iterator[None]:
-    """Turn an error into a sentence on stderr and an exit code; warnings become sentences too."""
+def clear_errors() -> Iterator[None]:
+    """Turn an error into a sentence on stderr and an exit code; warnings become sentences too.
+
+    After :func:`raise_errors` they are raised as they are.
+    """
     with warnings.catch_warnings():
         warnings.showwarning = _say_warning
         try:
@@ -37,7 +50,7 @@ def clear_errors(traceback: bool) -> Iterator[None]:
         except (typer.Exit, typer.Abort, typer.BadParameter):
             raise
         except BaseException as error:
-            if traceback:
+            if _raised:
                 raise
             code = _code(error)
             typer.echo(f"onefit: {_sentence(error, code)}", err=True)

@@ -13,10 +13,9 @@ import typer
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from onefit.choose.familiar import Unfamiliar
-from onefit.cli.arguments import Text
+from onefit.auto.familiar import Unfamiliar
 from onefit.cli.document import as_json
-from onefit.cli.model import Model, Training, load_model
+from onefit.cli.model import Model, load_model
 from onefit.cli.scores import Amounts, Labels
 from onefit.cli.spreadsheet import write_csv
 from onefit.cli.standard import check_place
@@ -26,6 +25,7 @@ from onefit.tables import read_features
 Array = NDArray[Any]
 
 __all__ = [
+    "New",
     "Predicted",
     "check_level",
     "check_output",
@@ -37,6 +37,32 @@ __all__ = [
     "show_unfamiliar",
     "tally_of",
 ]
+
+
+@dataclass(frozen=True)
+class New:
+    """New rows, and what is asked for them.
+
+    Attributes
+    ----------
+    data : Path
+    id : str or None
+        Column that names the rows, which predictions keep.
+    level : float
+        Of the intervals; 0 for none.
+    dayfirst : bool or None
+        For dates in another order than those of the training rows.
+    """
+
+    data: Path
+    id: str | None = None
+    level: float = 0.9
+    dayfirst: bool | None = None
+
+    def check_id(self, names: Any) -> None:
+        """Refuse an id that the file does not have."""
+        if self.id is not None and self.id not in names:
+            raise DataError(f"{self.data.name} has no column {self.id!r}; name another with --id")
 
 
 @dataclass(frozen=True)
@@ -56,11 +82,11 @@ class Predicted:
     tally: Amounts | Labels
     unfamiliar: Unfamiliar
 
-    def write(self, output: Path | None, as_document: bool, keep_formulas: bool) -> None:
+    def write(self, output: Path | None, as_document: bool) -> None:
         """To a file or stdout; how good they are goes to stderr."""
         frame, scores = self.frame, self.tally.scores
         if output is not None:
-            write_predictions(frame, output, keep_formulas)
+            write_predictions(frame, output)
             typer.echo(f"{len(frame)} predictions written to {output}", err=True)
         elif as_document:
             found = {"predictions": frame.to_dict(orient="records")}
@@ -68,14 +94,14 @@ class Predicted:
             document = found | ({"scores": scores} if scores else {})
             typer.echo(json.dumps(as_json(document), indent=2, allow_nan=False, ensure_ascii=False))
         else:
-            typer.echo(write_csv(frame, keep_formulas=keep_formulas), nl=False)
+            typer.echo(write_csv(frame), nl=False)
         show_unfamiliar(self.unfamiliar)
         show_scores(self.tally)
 
 
 def show_unfamiliar(found: Unfamiliar) -> None:
     """On stderr, a sentence for whatever is unlike the training rows."""
-    for sentence in found.told:
+    for sentence in found.sentences:
         typer.echo(f"warning: {sentence}", err=True)
 
 
@@ -86,38 +112,29 @@ def show_scores(tally: Amounts | Labels) -> None:
         typer.echo(f"scored on the {tally.known} rows that have the target: {said}", err=True)
 
 
-def predict_rows(model: Path, data: Path, text: Text, level: float = 0.9) -> Predicted:
+def predict_rows(model: Path, new: New) -> Predicted:
     """Predictions for the rows of a file.
 
-    The id of the row, where the model knows which column that is; the column ``prediction``; for
-    amounts the ends of an interval of this level, ``lower`` and ``upper``, unless it is 0; for
-    classes a decision value, or a probability where the loss gives one, for each; ``novelty``, the
-    distance to the training rows (above 1 further than any of these from the others), and
-    ``unfamiliar``, what is odd about the row, which is empty for most.
-
-    Parameters
-    ----------
-    model, data : Path
-    text : Text
-        How the file is written; what is not said there is as in the model's own file.
-    level : float, default=0.9
+    The id of the row, if one is asked for; the column ``prediction``; for quantities the ends of an
+    interval, ``lower`` and ``upper``; for classes a decision value, or a probability where the
+    model gives one, for each; ``novelty``, the distance to the training rows (above 1 further than
+    any of these from the others), and ``unfamiliar``, what is odd about the row, empty for most.
     """
     found = load_model(model)
-    others = tuple(one for one in (found.target, found.id) if one is not None)
-    X, beside = read_features(data, found.columns, text.reading(found.reading), others)
+    others = tuple(one for one in (found.target, new.id) if one is not None)
+    X, beside = read_features(new.data, found.columns, others)
     if X.shape[0] == 0:
-        raise DataError(f"{data.name} has no row to predict")
-    check_level(found, level)
-    rows = found.read(X, text.dayfirst)
-    frame, unfamiliar = predictions(found, rows, level), Unfamiliar(found.familiar)
+        raise DataError(f"{new.data.name} has no row to predict")
+    new.check_id(beside)
+    check_level(found, new.level)
+    rows = found.preparer.read(X, new.dayfirst)
+    frame, unfamiliar = predictions(found, rows, new.level), Unfamiliar(found.familiar)
     put_notes(frame, unfamiliar, rows)
     tally = tally_of(found)
     if found.target in beside:
         tally.add(beside[found.target], frame["prediction"].to_numpy())
-    if found.id is not None:
-        if found.id not in beside:
-            raise DataError(f"{data.name} has no column {found.id!r}, the id of the rows; add it")
-        put_ids(frame, found.id, beside[found.id])
+    if new.id is not None:
+        put_ids(frame, new.id, beside[new.id])
     return Predicted(frame, tally, unfamiliar)
 
 
@@ -136,56 +153,57 @@ def put_notes(frame: Any, unfamiliar: Unfamiliar, X: Any) -> None:
 
 def tally_of(model: Model) -> Amounts | Labels:
     """What the predictions of a model are scored by."""
-    return Labels() if is_classifier(model.machine) else Amounts()
+    return Labels() if is_classifier(model.estimator) else Amounts()
 
 
 def check_level(model: Model, level: float) -> None:
     """Say where there are no intervals because the model holds no training rows."""
-    if level > 0 and model.training is None and not is_classifier(model.machine):
+    if level > 0 and model.training is None and not is_classifier(model.estimator):
         warnings.warn(
-            "the model holds landmarks in place of training rows, so there are no intervals; "
-            "--level 0 says so",
+            "the model holds features, no training rows, so there are no intervals; --level 0 "
+            "asks for none",
             stacklevel=2,
         )
 
 
-def predictions(model: Model, X: Any, level: float) -> Any:
-    """Predictions for rows that :meth:`Model.read` gave, see :func:`predict_rows`."""
+def predictions(model: Model, rows: Any, level: float) -> Any:
+    """Predictions for rows that the preparer has read, see :func:`predict_rows`."""
     import pandas as pd
 
-    Z = model.encoder.transform(X)
-    columns: dict[str, Any] = {"prediction": model.machine.predict(Z)}
-    if is_classifier(model.machine):
-        classes = model.machine.classes_
-        if hasattr(model.machine, "predict_proba"):
-            word, values = "probability", model.machine.predict_proba(Z)
+    Z, estimator = model.preparer.encode(rows), model.estimator
+    columns: dict[str, Any] = {"prediction": estimator.predict(Z)}
+    if is_classifier(estimator):
+        classes = estimator.classes_
+        if hasattr(estimator, "predict_proba"):
+            word, values = "probability", estimator.predict_proba(Z)
         else:
-            word, values = "decision", model.machine.decision_function(Z)
+            word, values = "decision", estimator.decision_function(Z)
             classes = classes[1:] if values.ndim == 1 else classes
-        values = np.asarray(values).reshape(X.shape[0], -1)
+        values = np.asarray(values).reshape(rows.shape[0], -1)
         columns |= {f"{word}_{one}": values[:, i] for i, one in enumerate(classes)}
     elif level > 0 and model.training is not None:
-        columns |= _interval(model, model.training, Z, level)
+        columns |= _interval(model, Z, level)
     return pd.DataFrame(columns)
 
 
-def _interval(model: Model, known: Training, Z: Any, level: float) -> dict[str, Any]:
+def _interval(model: Model, Z: Any, level: float) -> dict[str, Any]:
     """Ends of the intervals; none, and a warning, where there are too few groups for the level."""
     from onefit.uncertainty import predict_interval
 
-    if known.groups is not None and 1.0 - level < 1.0 / (known.groups.max() + 2):
-        most = np.floor(1e3 - 1e3 / (known.groups.max() + 2)) / 1e3
+    assert model.training is not None
+    groups = model.training["groups"]
+    count = None if groups is None else int(groups.max()) + 1
+    if count is not None and 1.0 - level < 1.0 / (count + 1):
+        most = np.floor(1e3 - 1e3 / (count + 1)) / 1e3
         warnings.warn(
-            "there are no intervals: new rows are taken to be of new groups, and the "
-            f"{known.groups.max() + 1} groups of the training rows allow for a --level of "
-            f"{most:g} at most",
+            f"there are no intervals: new rows are taken to be of new groups, and the {count} "
+            f"groups of the training rows allow for a --level of {most:g} at most",
             stacklevel=2,
         )
         return {}
-    machine = model.machine
     found = predict_interval(
-        machine, machine.X_fit_, known.y, Z, alpha=1.0 - level,
-        cv=known.folds, sample_weight=known.weights, groups=known.groups,
+        model.estimator, model.estimator.X_fit_, model.training["y"], Z, alpha=1.0 - level,
+        cv=model.folds, sample_weight=model.training["sample_weight"], groups=groups,
     )  # fmt: skip
     return {"lower": found.lower, "upper": found.upper}
 
@@ -199,9 +217,9 @@ def check_output(path: Path | None) -> None:
     check_place(path)
 
 
-def write_predictions(frame: Any, path: Path, keep_formulas: bool = False) -> None:
+def write_predictions(frame: Any, path: Path) -> None:
     """Write predictions as CSV or Parquet, by the file's name."""
     if path.suffix.lower() == ".csv":
-        write_csv(frame, path, keep_formulas)
+        write_csv(frame, path)
     else:
         frame.to_parquet(path, index=False)

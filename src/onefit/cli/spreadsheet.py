@@ -23,23 +23,13 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
-def write_csv(frame: Any, path: Path | None = None, keep_formulas: bool = False) -> str | None:
-    """Write a data frame to a file, or return it as text where there is none.
-
-    Parameters
-    ----------
-    frame : DataFrame
-    path : Path, default=None
-    keep_formulas : bool, default=False
-        Whether texts are written as they are, formulas too.
-    """
+def write_csv(frame: Any, path: Path | None = None) -> str | None:
+    """Write a data frame to a file, or return it as text where there is none."""
     texts = [name for name, column in frame.items() if column.dtype.kind not in "fiub"]
     # a carriage return alone ends a line for spreadsheets, but would not be quoted
     broken = any("\r" in str(one) for name in texts for one in (name, *frame[name]))
     quoting = csv.QUOTE_NONNUMERIC if broken else csv.QUOTE_MINIMAL
-    if not keep_formulas:
-        frame = _without_formulas(frame, texts)
-    text: str | None = frame.to_csv(path, index=False, quoting=quoting)
+    text: str | None = _without_formulas(frame, texts).to_csv(path, index=False, quoting=quoting)
     return text
 
 

@@ -2,39 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from onefit.files import CsvFormat
-    from onefit.tables import Table
-
-__all__ = ["Source", "as_file", "check_place"]
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a table comes from.
-
-    Attributes
-    ----------
-    name : str
-        Of the file.
-    reading : CsvFormat or None
-        How it was read.
-    whole : Table or None
-        All rows, where the choice is made on a sample and the model is to be fitted to all.
-    """
-
-    name: str
-    reading: CsvFormat | None = None
-    whole: Table | None = None
+__all__ = ["as_file", "check_place"]
 
 
 @contextmanager
@@ -43,6 +16,9 @@ def as_file(data: Path) -> Iterator[Path]:
     if str(data) != "-":
         yield data
         return
+    import shutil
+    import tempfile
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "stdin.csv"
         with path.open("wb") as file:

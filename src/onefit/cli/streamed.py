@@ -7,7 +7,7 @@ rows themselves as they are read. A category that the sample has not met counts 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -16,30 +16,27 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit.choose.data_checks import about_notes, warn_of_columns
-from onefit.choose.encode import describe
-from onefit.choose.familiar import Familiar, columns_with_gaps
-from onefit.choose.options import Options
-from onefit.choose.recipe import Recipe, make_recipe
-from onefit.cli.arguments import Columns, Text
-from onefit.cli.model import make_model, save_model
-from onefit.cli.run import JournalOption, Outputs
-from onefit.cli.show import progress
-from onefit.cli.summary import summarise, write_results
+from onefit.auto.data_checks import warn_of_columns
+from onefit.auto.estimator import make_auto
+from onefit.auto.run import Planned
+from onefit.cli.arguments import Columns
+from onefit.cli.model import save_model
+from onefit.cli.progress import progress
+from onefit.cli.run import Outputs, Selected, with_labels
 from onefit.files import DataError, is_parquet, shown
-from onefit.report import write_report
+from onefit.prepare import TablePreparer
 from onefit.stream import Chunk, HashKFold, open_rows, run
 from onefit.stream.parquet import open_dataset
 from onefit.stream.sample import row_hash
 from onefit.stream.source import Source
-from onefit.tables import ColumnReader, Table, as_frame, check_target
+from onefit.tables import as_frame, check_target
 
 Array = NDArray[Any]
 
 __all__ = ["is_streamed", "select_streamed"]
 
 #: rows that columns are encoded by
-SAMPLE = 20_000
+SAMPLE_ROWS = 20_000
 
 
 def is_streamed(path: Path, approximation: str | None) -> bool:
@@ -98,113 +95,79 @@ class FrameSample:
 
 
 def select_streamed(
-    path: Path,
-    columns: Columns,
-    text: Text,
-    options: Options,
-    outputs: Outputs,
-    journal: JournalOption,
-) -> dict[str, Any]:
-    """Select on the rows of Parquet files, write the files asked for, and return the summary."""
-    journal.check()
-    outputs.check()
-    target = str(columns.target)
-    _check(options, columns, path)
-    start = perf_counter()
-    gaps, filter = _gaps(path, target)
-    cv = HashKFold(options.folds, random_state=options.seed)
-    drop = (*columns.left_out, *([] if columns.id is None else [columns.id]))
+    path: Path, columns: Columns, parameters: dict[str, Any], outputs: Outputs
+) -> Selected:
+    """Select on the rows of Parquet files, and write the files asked for."""
+    _check(columns, parameters, path)
+    start, target, seed = perf_counter(), str(columns.target), parameters["random_state"]
+    gaps, filter, notes = _gaps(path, target)
+    cv = HashKFold(parameters["cv"], random_state=seed)
     source = open_rows(
-        path, target, sample_weight=columns.weights, groups=columns.groups, drop=drop, cv=cv,
-        filter=filter, numeric=False,
+        path, target, sample_weight=columns.sample_weight, groups=columns.groups,
+        drop=tuple(columns.drop or ()), cv=cv, filter=filter, numeric=False,
     )  # fmt: skip
     used = source.n_rows - gaps
-    table = _sample(source, target, options.seed, text)
-    recipe = make_recipe(table, replace(options, folds=cv))
-    recipe.search.set_params(journal=journal.path)
-    rows = _encoded(source, recipe)
-    with journal.on_interrupt(), progress(recipe.search):
-        recipe.search.fit(rows)
-    recipe.notes.extend(warn_of_columns(recipe.strong, recipe.search, recipe.y, recipe.task))
+    drawn = run(FrameSample(SAMPLE_ROWS, seed), source.raw)
+    y = check_target(drawn.Y[:, 0], target)
+    given = parameters | {"cv": cv, "prepare": TablePreparer(dayfirst=columns.dayfirst)}
+    auto, y = make_auto(y, **with_labels(given, y))
+    planned = auto._plan(drawn.frame, y, None, None)
+    with outputs.on_interrupt(), progress(planned.search):
+        planned.search.fit(_encoded(source, planned))
+    planned.notes[:0] = notes
+    planned.notes += warn_of_columns(planned.strong, planned.search, planned.y, planned.task)
+    planned.reasons.append(_about(used, len(y)))
+    auto._keep(planned)
     seconds = perf_counter() - start
-    recipe.reasons.append(_about(used, len(table.y)))
-    data = {"file": path.name, "rows": used, "columns": len(source.names or ())}
-    data |= {"target": target, "seed": options.seed}
-    summary = summarise(recipe, data, seconds)
-    _write_files(recipe, replace(table, id=columns.id), path.name, outputs)
-    return summary
-
-
-def _write_files(recipe: Recipe, table: Table, source: str, outputs: Outputs) -> None:
-    search = recipe.search
-    if outputs.results is not None:
-        write_results(search, outputs.results, outputs.keep_formulas)
     if outputs.model is not None:
-        machine, gaps = recipe.model, columns_with_gaps(table.X)
-        familiar = Familiar.of_landmarks(machine, recipe.encoder, gaps)
-        model = make_model(recipe.encoder, machine, table, familiar, None, id=table.id)
-        save_model(model, outputs.model)
+        save_model(auto, outputs.model, target)
     if outputs.report is not None:
-        held = getattr(search, "heldout_", None)
-        y = None if held is None else held.targets
-        title = f"{source}: {table.target}"
-        about = {"preprocessing": describe(recipe.encoder), "task": recipe.task}
-        about |= about_notes(recipe.notes)
-        write_report(
-            search, outputs.report, y=y, title=title, target=table.target, about=about,
+        held = getattr(planned.search, "heldout_", None)
+        auto.report(
+            outputs.report,
+            y=None if held is None else held.targets,
+            title=f"{path.name}: {target}",
+            target=target,
             command=outputs.command,
-        )  # fmt: skip
+        )
+    width = len(source.names or ())
+    return Selected(auto, path.name, target, used, width, seconds, outputs.written)
 
 
-def _check(options: Options, columns: Columns, path: Path) -> None:
+def _check(columns: Columns, parameters: dict[str, Any], path: Path) -> None:
     if columns.time is not None:
         raise ValueError(
-            "--time puts rows in order in memory, and these are streamed; use --rows N, or leave "
-            "--time out"
+            "--time puts rows in order in memory, and these are streamed; leave it out"
         )
     if columns.target is None:
         raise DataError(f"{path.name} has no target yet; name the column to predict with --target")
-    if options.compare:
+    if "minutes" in parameters:
         raise ValueError(
-            "--compare evaluates criteria on rows in memory, and these are streamed; use --rows N "
-            "to compare on a random sample of N rows, or leave --compare out"
-        )
-    if options.minutes is not None:
-        raise ValueError(
-            "--minutes is for rows in memory; streamed rows have features already: leave it out"
+            "minutes is for rows in memory; streamed rows have features already: leave it out"
         )
 
 
-def _gaps(path: Path, target: str) -> tuple[int, Any]:
-    """How many rows have no target, which is said, and a filter that leaves them out."""
+def _gaps(path: Path, target: str) -> tuple[int, Any, list[str]]:
+    """How many rows have no target, a filter that leaves them out, and a note."""
     from pyarrow import compute
 
     dataset, _ = open_dataset(path)
     if target not in dataset.schema.names:
-        return 0, None  # which is refused with the other names
+        return 0, None, []  # which is refused with the other names
     empty = compute.field(target).is_null(nan_is_null=True)
     gaps, rows = dataset.count_rows(filter=empty), dataset.count_rows()
     if gaps == 0:
-        return 0, None
+        return 0, None, []
     if gaps == rows:
         raise DataError(
             f"the target {shown(target)} has no value in any row; name another with --target"
         )
-    warnings.warn(
+    note = (
         f"{gaps} of {rows} rows are left out, because they have no value of the target "
-        f"{shown(target)}",
-        stacklevel=2,
+        f"{shown(target)}"
     )
-    return gaps, ~empty
-
-
-def _sample(source: Source, target: str, seed: int, text: Text) -> Table:
-    drawn = run(FrameSample(SAMPLE, seed), source.raw)
-    reader = ColumnReader(text.dayfirst, "command")
-    X, y = reader.fit_transform(drawn.frame), check_target(drawn.Y[:, 0], target)
-    for note in reader.notes_:
-        warnings.warn(note, stacklevel=2)
-    return Table(X, y, target, reader=reader, notes=tuple(reader.notes_))
+    warnings.warn(note, stacklevel=2)
+    return gaps, ~empty, [note]
 
 
 def _about(used: int, rows: int) -> str:
@@ -216,16 +179,15 @@ def _about(used: int, rows: int) -> str:
     )
 
 
-def _encoded(source: Source, recipe: Recipe) -> Source:
-    """The rows as the encoder makes them, targets of the type that the sample has."""
-    clean = partial(_cleaned, recipe.y.dtype.kind)
-    numbers = partial(_numbers, recipe.reader, recipe.encoder)
-    return source.transformed(numbers, recipe.Z.shape[1], clean)
+def _encoded(source: Source, planned: Planned) -> Source:
+    """The rows as the preparer makes them, targets of the type that the sample has."""
+    clean = partial(_cleaned, planned.y.dtype.kind)
+    numbers = partial(_numbers, planned.preparer)
+    return source.transformed(numbers, planned.Z.shape[1], clean)
 
 
-def _numbers(reader: Any, encoder: Any, X: Any) -> Array:
-    rows = reader.transform(as_frame(X))
-    return np.ascontiguousarray(encoder.transform(rows), dtype=np.float64)
+def _numbers(preparer: Any, X: Any) -> Array:
+    return np.ascontiguousarray(preparer.transform(as_frame(X)), dtype=np.float64)
 
 
 def _cleaned(kind: str, y: Any) -> Array:

@@ -12,6 +12,7 @@ from onefit.decide.cost import MinimumCostClassifier
 from onefit.decide.threshold import THRESHOLD_AGGREGATES, neyman_pearson, tune_threshold
 from onefit.estimators.accepted import unwrap
 from onefit.heldout import HeldOut
+from onefit.search.preprocess import kernel_estimator
 
 __all__ = ["Decisions"]
 
@@ -97,8 +98,8 @@ class Decisions:
         winner = self._winner_and_heldout()[0]
         if calibration is None and not hasattr(winner, "predict_proba"):
             raise ValueError(
-                f"loss={winner.loss!r} gives no probabilities; use calibration='sigmoid' or "
-                "'isotonic'"
+                f"loss={kernel_estimator(winner).loss!r} gives no probabilities; "
+                "use calibration='sigmoid' or 'isotonic'"
             )
         machine = winner if calibration is None else self.calibrate(calibration)
         return MinimumCostClassifier.from_fitted(machine, costs)

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import (
     check_consistent_length,
@@ -21,6 +21,7 @@ from sklearn.utils.validation import (
 from onefit import linalg, plan
 from onefit._types import Indices
 from onefit._validation import check_choice, check_positive, check_weights, first_not_finite
+from onefit.estimators.components import NestedParams
 from onefit.estimators.device import check_place, model_to_device, to_host
 from onefit.estimators.unused import warn_of_unused
 from onefit.fit import SOLVERS, FitError, certified_fit, solve
@@ -57,7 +58,7 @@ HELD = 5
 DATA_ATTRIBUTES = ("n_features_in_", "feature_names_in_", "classes_", "_y_ndim")
 
 
-class KernelEstimator(UpdatesRows, BaseEstimator):
+class KernelEstimator(UpdatesRows, NestedParams):
     """Base of the estimators: kernel, problem, prediction. Subclasses have targets and loss.
 
     The rest of the package reads :meth:`spec`. Of the private methods it uses those that change an
@@ -75,15 +76,11 @@ class KernelEstimator(UpdatesRows, BaseEstimator):
     error_: float
     kernel: Any
     gamma: Any
-    degree: Any
-    coef0: Any
     lam: Any
     fit_intercept: Any
     scaling: Any
-    solver: Any
     approximation: Any
-    n_components: Any
-    keep_landmarks: Any
+    solver: Any
     random_state: Any
 
     def __sklearn_tags__(self) -> Any:
@@ -106,8 +103,6 @@ class KernelEstimator(UpdatesRows, BaseEstimator):
         return Spec(
             self.kernel,
             self.gamma,
-            self.degree,
-            self.coef0,
             self._make_loss(),
             self.lam,
             self.fit_intercept,
@@ -119,9 +114,7 @@ class KernelEstimator(UpdatesRows, BaseEstimator):
 
     def _approximation(self) -> Approximation | None:
         """What replaces the kernel matrix; None if nothing does."""
-        return get_approximation(
-            self.approximation, self.n_components, self.keep_landmarks, self.random_state
-        )
+        return get_approximation(self.approximation, self.random_state)
 
     def _with_params(self, **params: Any) -> Self:
         """An unfitted copy with other parameters, for the same rows and targets."""

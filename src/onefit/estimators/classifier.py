@@ -48,14 +48,15 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     Parameters
     ----------
     loss : {"squared", "smoothed_hinge", "squared_hinge", "log"} or loss object, default="squared"
-        "squared" is the LS-SVM; "smoothed_hinge" rounds the corner of the SVM's hinge over a width
-        ``delta`` and tends to the SVM with ``C = 1 / (2 n lam)`` as delta falls; "squared_hinge" is
-        the L2-SVM; "log" is kernel logistic regression, which gives probabilities.
-    kernel, gamma, degree, coef0 : as in :class:`KernelRegressor`
+        "squared" is the LS-SVM; "smoothed_hinge" rounds the corner of the SVM's hinge over half a
+        width delta and tends to the SVM with ``C = 1 / (2 n lam)`` as delta falls;
+        ``SmoothedHinge(delta=0.1)`` of :mod:`onefit.losses` has another width, whose name in grids
+        is ``loss__delta``; "squared_hinge" is the L2-SVM; "log" is kernel logistic regression,
+        which gives probabilities.
+    kernel, gamma : as in :class:`KernelRegressor`
     lam : float, default=1e-3
         Weight of the penalty ``||f||^2``.
-    delta : float, default=0.1
-        Half width of the rounded corner of "smoothed_hinge".
+    fit_intercept : bool, default=True
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, which multiply the sample weights; "balanced" is n / (classes times
         rows of the class), rows counted as their weights say. They are fixed on all rows, as
@@ -63,13 +64,8 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     multi_class : {"ovr", "ovo"}, default="ovr"
         Several classes: one machine for each against the rest, or one for each pair, which vote,
         as in SVC. All pairs have one penalty, ``C = 1 / (2 n lam)`` with n all training rows.
-    decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        With ``multi_class="ovo"``: whether ``decision_function`` has a column for each class, of
-        votes and confidences, or for each pair, as in SVC.
-    fit_intercept : bool, default=True
-    scaling : {"mean", "total"}, default="mean"
-    solver : {"auto", "newton", "reweight", "iterative"}, default="auto"
-    approximation, n_components, keep_landmarks, random_state : as in :class:`KernelRegressor`
+        The decision values of the pairs are ``kernel_(X, X_fit_) @ dual_coef_ + intercept_``.
+    scaling, approximation, solver, random_state : as in :class:`KernelRegressor`
 
     Attributes
     ----------
@@ -104,37 +100,25 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         loss: str | Loss = "squared",
         kernel: Any = "rbf",
         gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 1,
         lam: float = 1e-3,
-        delta: float = 0.1,
+        fit_intercept: bool = True,
         class_weight: Mapping[Any, float] | str | None = None,
         multi_class: str = "ovr",
-        decision_function_shape: str = "ovr",
-        fit_intercept: bool = True,
         scaling: str = "mean",
-        solver: str = "auto",
         approximation: Any = None,
-        n_components: int | str = 2000,
-        keep_landmarks: bool = False,
+        solver: str = "auto",
         random_state: Any = 0,
     ) -> None:
         self.loss = loss
         self.kernel = kernel
         self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
         self.lam = lam
-        self.delta = delta
+        self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.multi_class = multi_class
-        self.decision_function_shape = decision_function_shape
-        self.fit_intercept = fit_intercept
         self.scaling = scaling
-        self.solver = solver
         self.approximation = approximation
-        self.n_components = n_components
-        self.keep_landmarks = keep_landmarks
+        self.solver = solver
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelClassifier:
@@ -159,26 +143,23 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
 
     def _coding(self) -> LabelCoding:
         return LabelCoding(
-            get_loss(self.loss, "classification", delta=self.delta),
+            get_loss(self.loss, "classification"),
             getattr(self, "classes_", np.empty(0)),
             self.multi_class,
-            self.decision_function_shape,
             self.class_weight,
         )
 
     def decision_function(self, X: Any) -> Array:
         """f(x) + b: one value a row for two classes (positive for the second), else one a class.
 
-        With ``decision_function_shape="ovo"`` one a pair, positive for the first class of the pair,
-        as in SVC.
+        With ``multi_class="ovo"`` these are votes of the pairs and their confidences, as in SVC.
         """
         values, coding = self._decision(X), self._coding()
         if len(self.classes_) == 2:
             return values[:, 0]
         if coding.in_pairs:
             values = arrays_of(values).host(values)
-            pairs = self.decision_function_shape == "ovo"
-            return self._like(-values if pairs else coding.by_class(values), X)  # type: ignore[no-any-return]
+            return self._like(coding.by_class(values), X)  # type: ignore[no-any-return]
         return values
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -214,7 +195,6 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("multi_class", self.multi_class, ("ovr", "ovo"))
-        check_choice("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
         if isinstance(self.class_weight, str):
             check_choice("class_weight", self.class_weight, ("balanced",))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -39,61 +38,46 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
     ----------
     loss : {"squared", "huber", "epsilon_insensitive", "epsilon_quadratic", "quantile", \
 "expectile", "logistic"} or loss object, default="squared"
-        "squared" is kernel ridge regression (LS-SVM regression with the intercept), "huber" is
-        straight beyond ``threshold``; "epsilon_insensitive", the SVR, is zero within ``epsilon``,
-        straight beyond, its corners rounded over ``delta``; "epsilon_quadratic" is the square of
-        what exceeds ``epsilon``; "quantile" fits the quantile of ``level``, its corner rounded over
-        ``delta``, and "expectile" the expectile of ``level``; "logistic" is the smooth robust loss
-        of Debruyne et al. (2008). An object: see :class:`onefit.losses.Loss`.
+        "squared" is kernel ridge regression (LS-SVM regression with the intercept). "huber" is
+        linear beyond a threshold; "epsilon_insensitive", the SVR, is zero within epsilon, linear
+        beyond, its corners rounded over a width delta; "epsilon_quadratic" is the square of what
+        exceeds epsilon; "quantile" fits the quantile of a level, its corner rounded over a width
+        delta, and "expectile" the expectile of a level; "logistic" is the smooth robust loss of
+        Debruyne et al. (2008). A name is the object with its defaults. Objects have parameters:
+        ``Huber(threshold="mad")``, ``EpsilonInsensitive(epsilon=0.1, delta="mad")``,
+        ``EpsilonQuadratic(epsilon=0.1)``, ``Quantile(level=0.5, delta="mad")``,
+        ``Expectile(level=0.5)`` of :mod:`onefit.losses`, or your own (:class:`onefit.losses.Loss`).
+        Grids and ``set_params`` name them ``loss__threshold``, ``loss__level`` and so on.
+
+        Widths "mad" come from the spread of the targets trained on: cross-validation takes them
+        from each training part. Several levels are fitted side by side to one target, and
+        predictions have a column for each (see :mod:`onefit.quantiles`).
     kernel : str, Kernel or callable, default="rbf"
         "rbf", "laplacian", "matern12", "matern32", "matern52", "poly", "linear", "precomputed"; a
-        kernel object such as :class:`onefit.kernels.WeightedSum`; or a function ``k(X, Y)`` that
+        kernel object such as ``Polynomial(degree=2)`` or :class:`onefit.kernels.WeightedSum`, with
+        nested parameters such as ``kernel__degree``; or a function ``k(X, Y)`` that
         returns the kernel matrix, or, as for KernelRidge, ``k(x, y)`` of two rows that returns a
         number (slower). A function may compare rows of any kind, strings or graphs:
         what is no table of numbers reaches it as an array of objects.
     gamma : float, "scale", "auto" or array of shape (d,), default="scale"
         Inverse scale of the kernel; ``exp(-gamma ||x - y||^2)`` for "rbf". An array has one for
-        each column of X, for "rbf", "laplacian" and the Matern kernels.
-    degree : int, default=3
-        Degree of the polynomial kernel.
-    coef0 : float, default=1
-        Constant of the polynomial kernel.
+        each column of X, for "rbf", "laplacian" and the Matern kernels. A kernel object with a
+        gamma of its own does without it.
     lam : float, default=1e-3
         Weight of the penalty ``||f||^2``.
-    threshold : float or "mad", default="mad"
-        Where "huber" stops squaring residuals, in units of y. "mad" is half the spread of the
-        targets trained on: their median absolute deviation, scaled to be the standard deviation of
-        a normal law. Cross-validation takes it from each training part. Where residuals are much
-        smaller than targets, search a few smaller values.
-    epsilon : float, default=0.1
-        Half width of the tube of "epsilon_insensitive" and "epsilon_quadratic", in units of y.
-    level : float or list of float, default=0.5
-        Of "quantile" and "expectile", between 0 and 1. Several levels are fitted side by side to
-        one target, and predictions have a column for each (:mod:`onefit.quantiles` tells where they
-        cross, and sorts them).
-    delta : float or "mad", default="mad"
-        Width of the rounded corners of "epsilon_insensitive" and "quantile", in units of y. "mad"
-        is 0.03 times the spread of the targets trained on, as above. Cross-validation takes it from
-        each training part.
     fit_intercept : bool, default=True
         Whether to add the unpenalised constant b.
     scaling : {"mean", "total"}, default="mean"
         ``w_i = 1/n`` (the papers') or ``w_i = 1``, so that with the squared loss and no intercept
         ``lam`` is the ``alpha`` of scikit-learn's KernelRidge. Sample weights multiply w.
+    approximation : None, "nystrom", "fourier" or object, default=None
+        Features that replace the kernel matrix, for many rows: of landmarks, or of random
+        frequencies (rbf, laplacian and Matern kernels). A name has 2,000 features;
+        ``Nystrom(n_components=...)`` and ``Fourier(n_components=...)`` of :mod:`onefit.stream`
+        have as many as you choose. The nested parameter is ``approximation__n_components``.
     solver : {"auto", "newton", "reweight", "iterative"}, default="auto"
         "auto" factors once for the squared loss and takes Newton steps otherwise; "reweight" is the
         iteration of Debruyne et al. (2008), section 4.3.
-    approximation : None, "nystrom", "fourier" or object, default=None
-        Features in place of the kernel matrix, for many rows: of landmarks, or of random
-        frequencies (rbf, laplacian and Matern kernels). An object says more, see
-        :class:`onefit.stream.Nystrom` and :class:`onefit.stream.Fourier`.
-    n_components : int or "auto", default=2000
-        How many landmarks, or features of random frequencies; "auto" takes as many landmarks as the
-        tolerance of :class:`onefit.stream.Nystrom` asks for.
-    keep_landmarks : bool, default=False
-        Whether a fold's machine may use landmarks that lie in the fold, when machines are
-        cross-validated. That is what a pipeline does whose landmarks were drawn beforehand. Their
-        scores are not those of machines that never saw the fold (benchmarks/peeking.py).
     random_state : int, RandomState or None, default=0
         For landmarks and frequencies.
 
@@ -129,7 +113,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
     See Also
     --------
-    KernelSearchCV : chooses kernel, lam and threshold by cross-validation.
+    KernelSearchCV : chooses kernel, loss and lam by cross-validation.
 
     Examples
     --------
@@ -146,37 +130,21 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         loss: str | Loss = "squared",
         kernel: Any = "rbf",
         gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 1,
         lam: float = 1e-3,
-        threshold: float | str = "mad",
-        epsilon: float = 0.1,
-        level: float | Sequence[float] = 0.5,
-        delta: float | str = "mad",
         fit_intercept: bool = True,
         scaling: str = "mean",
-        solver: str = "auto",
         approximation: Any = None,
-        n_components: int | str = 2000,
-        keep_landmarks: bool = False,
+        solver: str = "auto",
         random_state: Any = 0,
     ) -> None:
         self.loss = loss
         self.kernel = kernel
         self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
         self.lam = lam
-        self.threshold = threshold
-        self.epsilon = epsilon
-        self.level = level
-        self.delta = delta
         self.fit_intercept = fit_intercept
         self.scaling = scaling
-        self.solver = solver
         self.approximation = approximation
-        self.n_components = n_components
-        self.keep_landmarks = keep_landmarks
+        self.solver = solver
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRegressor:
@@ -233,14 +201,14 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         if len(levels) <= 1:
             return float(RegressorMixin.score(model, X, y, sample_weight))
         u = model.predict(X)
-        if self.loss == "quantile" or isinstance(self.loss, Quantile):
+        loss = self._make_loss()
+        if isinstance(loss, Quantile):
             return -pinball_loss(y, u, levels, sample_weight)
-        value = self._make_loss().value(np.asarray(y, dtype=float).reshape(-1, 1), u)
+        value = loss.value(np.asarray(y, dtype=float).reshape(-1, 1), u)
         return -float(np.average(value.mean(axis=1), weights=sample_weight))
 
     def _make_loss(self) -> Loss:
-        widths = {name: getattr(self, name) for name in ("threshold", "epsilon", "level", "delta")}
-        return get_loss(self.loss, "regression", **widths)
+        return get_loss(self.loss, "regression")
 
     def _code_targets(self, y: Any, dtype: Any) -> Array:
         if y is None:

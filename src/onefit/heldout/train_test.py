@@ -3,8 +3,8 @@
 Where preprocessing is fitted in every training part, each split has its own kernel matrix, and no
 full-sample fit serves several splits. What the lambdas of a split still share is
 
-- for the squared loss, one decomposition of the training block R K R (onefit.inverse.spectrum): at
-  every c = Lambda the coefficients are a = R P R y, and since K a + c a / s + b = y on every
+- for the squared loss, one tridiagonal form of the training block R K R (onefit.inverse.shifted):
+  at every c = Lambda the coefficients are a = R P R y, and since K a + c a / s + b = y on every
   training row, b is the weighted mean of y - K a;
 - for any other loss, one path of solutions from the largest lambda down (onefit.heldout.path).
 
@@ -28,13 +28,13 @@ from onefit.heldout.path import FullPath
 from onefit.heldout.refit import cheap_to_refit, refit_fold
 from onefit.heldout.scaled import scaled_matrix
 from onefit.heldout.splits import Splits
-from onefit.inverse.spectrum import Spectrum
+from onefit.inverse.shifted import solve_shifted
 from onefit.problem import Problem, Solution
 
 __all__ = ["TestValues", "predict_test"]
 
-#: lambdas from which one decomposition costs less than a factor for each
-MIN_LAMS = 6
+#: lambdas from which one tridiagonal form costs less than a factor for each
+MIN_LAMS = 5
 
 
 @dataclass(frozen=True)
@@ -106,34 +106,33 @@ def predict_test(problem: Problem, lams: Array) -> TestValues:
     lams = np.asarray(lams, dtype=np.float64)
     found = TestValues.empty(lams.size, test.size, problem.Y.shape[1])
     if problem.quadratic and lams.size >= MIN_LAMS:
-        _by_spectrum(found, problem, lams, train, test)
+        _by_shifts(found, problem, lams, train, test)
     else:
         _by_path(found, problem, lams, train, test)
     return found
 
 
-def _by_spectrum(
+def _by_shifts(
     found: TestValues, problem: Problem, lams: Array, train: Indices, test: Indices
 ) -> None:
-    """All lambdas of the squared loss from one decomposition, with bounds on the rounding."""
+    """All lambdas of the squared loss from one tridiagonal form, with bounds on the rounding."""
     inner = problem.take(train)
     root = np.sqrt(inner.s).astype(inner.Y.dtype)
     targets = np.asfortranarray(root[:, None] * inner.Y)
-    spectrum = Spectrum(scaled_matrix(inner.K, root), root, targets, inner.fit_intercept)
     ridges = np.array([inner.ridge(lam) for lam in lams])
-    shifts = spectrum.at(ridges)
-    alpha, _ = shifts.solved(np.arange(train.size))
-    L, n, q = alpha.shape
-    a = np.asfortranarray((root[:, None] * alpha).transpose(1, 0, 2).reshape(n, L * q))
-    matrix = problem.K.hold().matrix
-    u = linalg.matmul(np.ascontiguousarray(matrix[np.ix_(test, train)]), a)
+    matrix = scaled_matrix(inner.K, root)
+    solved = solve_shifted(matrix, root, targets, inner.fit_intercept, ridges)
+    L, n, q = solved.x.shape
+    a = np.asfortranarray((root[:, None] * solved.x).transpose(1, 0, 2).reshape(n, L * q))
+    across = problem.K.hold().matrix[np.ix_(test, train)]
+    u = linalg.matmul(np.ascontiguousarray(across), a)
     if inner.fit_intercept:
         missed = np.tile(inner.Y, (1, L)) - inner.K.matmul(a)
         u = u + np.average(missed, axis=0, weights=inner.s)
     found.values[:] = u.reshape(test.size, L, q).transpose(1, 0, 2)
     epsilon = float(np.finfo(inner.Y.dtype).eps)
-    changed = 8.0 * epsilon * (spectrum.rounded + ridges) + 4.0 * shifts.changed
-    relative = changed * shifts.norm + epsilon * (64.0 + n)
+    changed = 8.0 * epsilon * (solved.rounded + ridges) + 4.0 * solved.changed
+    relative = changed * solved.norm + epsilon * (64.0 + n)
     size = np.abs(inner.Y).max(axis=0) + np.abs(found.values).max(axis=1)
     bounds = (relative * float(root.max() / root.min()))[:, None] * size
     for i, lam in enumerate(lams.tolist()):

@@ -12,9 +12,11 @@ from onefit.kernels.precomputed import Precomputed, check_precomputed
 from onefit.kernels.resolve import (
     KERNELS,
     is_precomputed,
-    kernel_parameters,
+    named_kernel,
     needs_vectors,
     resolve_kernel,
+    takes_gamma,
+    takes_gammas,
 )
 from onefit.kernels.rows import as_rows, is_objects, is_table, number_type
 from onefit.kernels.stationary import (
@@ -51,8 +53,10 @@ __all__ = [
     "is_objects",
     "is_precomputed",
     "is_table",
-    "kernel_parameters",
+    "named_kernel",
     "needs_vectors",
     "number_type",
     "resolve_kernel",
+    "takes_gamma",
+    "takes_gammas",
 ]

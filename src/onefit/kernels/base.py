@@ -258,6 +258,16 @@ def require_finite(K: Array, name: str, advice: str) -> None:
         raise ValueError(f"{name} gave NaN or infinite values. {advice}")
 
 
+def require_gamma(kernel: Any) -> float:
+    """The gamma of a kernel; an error where it is None, that of an estimator."""
+    if kernel.gamma is None:
+        raise ValueError(
+            f"{kernel!r} has no gamma of its own; give it one, such as gamma=1.0 (the gamma of an "
+            "estimator is for its kernel itself, not for the parts of a sum)."
+        )
+    return float(kernel.gamma)
+
+
 def require_number(value: Any, name: str, *, positive: bool) -> float:
     """`value` as a float, or an error that names the parameter."""
     needed = "a positive finite number" if positive else "a non-negative finite number"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from onefit.kernels.base import Kernel, require_finite, require_number
+from onefit.kernels.base import Kernel, require_finite, require_gamma, require_number
 from onefit.kernels.distances import Array, Geometry, Points, as_points, row_blocks, squared_norms
 from onefit.linalg import Arrays, arrays_of
 
@@ -44,19 +44,21 @@ class Polynomial(Kernel):
 
     Parameters
     ----------
-    gamma : float, default=1.0
+    gamma : float or None, default=None
+        Positive; None is the ``gamma`` of the estimator that has the kernel.
     coef0 : float, default=1.0
     degree : int, default=3
     """
 
     metric = "dot"
 
-    gamma: float = 1.0
+    gamma: Any = None
     coef0: float = 1.0
     degree: int = 3
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gamma", require_number(self.gamma, "gamma", positive=True))
+        if self.gamma is not None:
+            object.__setattr__(self, "gamma", require_number(self.gamma, "gamma", positive=True))
         object.__setattr__(self, "coef0", require_number(self.coef0, "coef0", positive=False))
         degree = require_number(self.degree, "degree", positive=True)
         if not degree.is_integer():
@@ -64,7 +66,7 @@ class Polynomial(Kernel):
         object.__setattr__(self, "degree", int(degree))
 
     def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
-        out = geometry.take("dot", out, scale=self.gamma)
+        out = geometry.take("dot", out, scale=require_gamma(self))
         xp, largest = geometry.arrays, 0.0
         if geometry.symmetric and out.shape[0]:
             largest = self.gamma * float(xp.lib.max(squared_norms(geometry.X)))
@@ -78,14 +80,14 @@ class Polynomial(Kernel):
         return out
 
     def diag(self, X: Points) -> Array:
-        values = self.gamma * squared_norms(as_points(X, "X"))
+        values = require_gamma(self) * squared_norms(as_points(X, "X"))
         self._map(values, arrays_of(values))
         return values
 
     def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
         xp, gamma, coef0 = arrays_of(X), 0.0, 0.0
         points = xp.astype(as_points(X, "X"), np.float64)
-        dots = Geometry(points, keep=False).take("dot", scale=self.gamma)
+        dots = Geometry(points, keep=False).take("dot", scale=require_gamma(self))
         left, right = xp.asarray(left), xp.asarray(right)
         for rows in row_blocks(dots.shape, xp):
             slope = self.degree * (dots[rows, :] + self.coef0) ** (self.degree - 1)

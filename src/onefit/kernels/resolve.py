@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from difflib import get_close_matches
 from typing import Any
 
@@ -44,8 +44,6 @@ def resolve_kernel(
     kernel: str | Kernel | Callable[..., Any],
     X: Points,
     gamma: Any = "scale",
-    degree: int = 3,
-    coef0: float = 1,
     sample_weight: Array | None = None,
 ) -> Kernel:
     """The kernel object that an estimator's parameters mean.
@@ -53,51 +51,71 @@ def resolve_kernel(
     Parameters
     ----------
     kernel : str, Kernel or callable
-        A name in `KERNELS`; a kernel object, returned as it is; or a function of two matrices of
-        rows that returns the kernel matrix, or of two rows that returns a number.
+        A name in `KERNELS`, which is the object with its defaults; a kernel object, returned as it
+        is unless its gamma is None; or a function of two matrices of rows that returns the kernel
+        matrix, or of two rows that returns a number.
     X : array or sparse matrix of shape (n, d)
         The training points; only gamma="scale" and "auto" look at them.
     gamma : float, "scale", "auto" or array of shape (d,), default="scale"
-        An array has a value for each column (stationary kernels only).
-        "auto" is 1/d. "scale" fits the unit of the kernel's distance: with v the variance of all
-        entries of X, 1/(d v) for the Gaussian and polynomial kernels (as scikit-learn's SVC),
-        1/(d sqrt(v)) for Laplace and 1/sqrt(d v) for Matern; 1 if v is zero.
-    degree, coef0 : of the polynomial kernel
+        For a kernel whose own gamma is None. An array has a value for each column (stationary
+        kernels only). "auto" is 1/d. "scale" fits the unit of the kernel's distance: with v the
+        variance of all entries of X, 1/(d v) for the Gaussian and polynomial kernels (as
+        scikit-learn's SVC), 1/(d sqrt(v)) for Laplace and 1/sqrt(d v) for Matern; 1 if v is zero.
     sample_weight : array of shape (n,), default=None
         How often each row counts in the variance.
 
     Returns
     -------
     Kernel
+
+    Examples
+    --------
+    >>> from onefit.kernels import Polynomial
+    >>> resolve_kernel(Polynomial(degree=2), [[0.0], [1.0]], gamma=0.5)
+    Polynomial(gamma=0.5, coef0=1.0, degree=2)
     """
+    found = _get_kernel(kernel)
+    if not takes_gamma(found):
+        return found
+    value = _resolve_gamma(gamma, found, X, sample_weight)
+    if not isinstance(value, tuple):
+        return replace(found, gamma=value)  # type: ignore[type-var]
+    if not takes_gammas(found):
+        raise ValueError(
+            f"kernel {kernel!r} takes a single gamma; one per column is for rbf, laplacian and "
+            "the Matern kernels."
+        )
+    return PerFeature(type(found), value)  # type: ignore[arg-type]
+
+
+def named_kernel(kernel: Any) -> Any:
+    """The object that a known name is; anything else itself."""
+    return KERNELS[kernel]() if isinstance(kernel, str) and kernel in KERNELS else kernel
+
+
+def takes_gamma(kernel: Any) -> bool:
+    """Whether a kernel, by name or itself, has the gamma of the estimator: its own is None."""
+    found = named_kernel(kernel)
+    return isinstance(found, Kernel) and getattr(found, "gamma", 0.0) is None
+
+
+def takes_gammas(kernel: Any) -> bool:
+    """Whether that gamma may have a value for each column."""
+    found = named_kernel(kernel)
+    return takes_gamma(found) and isinstance(found, Stationary) and len(fields(found)) == 1
+
+
+def _get_kernel(kernel: Any) -> Kernel:
+    """The kernel that a name, an object or a function is."""
+    if isinstance(kernel, str):
+        return _lookup(kernel)()
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, type) and issubclass(kernel, Kernel):
         raise TypeError(f"kernel must be an object, got the class {kernel.__name__}: call it.")
-    if not isinstance(kernel, str):
-        if callable(kernel):
-            return CallableKernel(kernel)
-        raise TypeError(f"kernel must be a name, a Kernel object or a callable, got {kernel!r}.")
-    kernel_class = _lookup(kernel)
-    given = {"gamma": gamma, "degree": degree, "coef0": coef0}
-    used = {name: given[name] for name in kernel_parameters(kernel)}
-    if "gamma" in used:
-        used["gamma"] = _resolve_gamma(gamma, kernel_class, X, sample_weight)
-    if isinstance(used.get("gamma"), tuple):
-        if not issubclass(kernel_class, Stationary):
-            raise ValueError(
-                f"kernel {kernel!r} takes a single gamma; one per column is for rbf, laplacian and "
-                "the Matern kernels."
-            )
-        return PerFeature(kernel_class, used["gamma"])
-    return kernel_class(**used)
-
-
-def kernel_parameters(kernel: str | Kernel | Callable[..., Any]) -> tuple[str, ...]:
-    """Which of gamma, coef0 and degree `kernel` depends on; candidates equal in these share it."""
-    if not isinstance(kernel, str):
-        return ()
-    return tuple(parameter.name for parameter in fields(_lookup(kernel)))  # type: ignore[arg-type]
+    if callable(kernel):
+        return CallableKernel(kernel)
+    raise TypeError(f"kernel must be a name, a Kernel object or a callable, got {kernel!r}.")
 
 
 def is_precomputed(kernel: Any) -> bool:
@@ -119,7 +137,7 @@ def _lookup(name: str) -> type[Kernel]:
 
 
 def _resolve_gamma(
-    gamma: Any, kernel_class: Any, X: Points, sample_weight: Array | None
+    gamma: Any, kernel: Any, X: Points, sample_weight: Array | None
 ) -> float | tuple[float, ...]:
     if np.ndim(gamma) == 1:
         found = tuple(np.asarray(gamma, dtype=np.float64).tolist())
@@ -137,7 +155,7 @@ def _resolve_gamma(
     if gamma == "auto":
         return 1.0 / int(points.shape[1])
     variance = _variance(points, sample_weight)
-    return float(kernel_class.scale_gamma(points.shape[1], variance)) if variance > 0 else 1.0
+    return float(kernel.scale_gamma(points.shape[1], variance)) if variance > 0 else 1.0
 
 
 def _variance(X: Points, sample_weight: Array | None) -> float:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from math import sqrt
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from onefit.kernels.base import Kernel, require_number
+from onefit.kernels.base import Kernel, require_gamma, require_number
 from onefit.kernels.distances import (
     Array,
     Geometry,
@@ -31,18 +31,20 @@ class Stationary(Kernel):
 
     Parameters
     ----------
-    gamma : float
-        Positive.
+    gamma : float or None, default=None
+        Positive; None is the ``gamma`` of the estimator that has the kernel.
     """
 
-    gamma: float
+    gamma: Any = None
     rate: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
+        if self.gamma is None:
+            return
         object.__setattr__(self, "gamma", require_number(self.gamma, "gamma", positive=True))
 
     def matrix(self, geometry: Geometry, out: Array | None = None) -> Array:
-        out = geometry.take(self.metric, out, scale=-self.rate * self.gamma)
+        out = geometry.take(self.metric, out, scale=-self.rate * require_gamma(self))
         arrays = geometry.arrays
         if not arrays.on_host:
             self._map(out, arrays)
@@ -68,7 +70,7 @@ class Stationary(Kernel):
     def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
         points, xp = as_points(X, "X"), arrays_of(X)
         distances = Geometry(xp.astype(points, np.float64), keep=False).take(self.metric)
-        distances *= -self.rate * self.gamma
+        distances *= -self.rate * require_gamma(self)
         left, right, total = xp.asarray(left), xp.asarray(right), 0.0
         for rows in row_blocks(distances.shape, xp):
             t = distances[rows, :]
@@ -180,8 +182,8 @@ class PowerExponential(Stationary):
 
     Parameters
     ----------
-    gamma : float
-        Positive.
+    gamma : float or None, default=None
+        Positive; None is the ``gamma`` of the estimator that has the kernel.
     p : {1, 2}, default=2
         Of the norm.
     q : float, default=1
@@ -224,7 +226,7 @@ class PowerExponential(Stationary):
         """With s = gamma ||x - y||: dK / d log gamma = -q s^q K, dK / d log q = -q s^q log(s) K."""
         points, xp = as_points(X, "X"), arrays_of(X)
         lib, s = xp.lib, Geometry(xp.astype(points, np.float64), keep=False).take(self.metric)
-        s *= self.gamma
+        s *= require_gamma(self)
         left, right, by_gamma, by_q = xp.asarray(left), xp.asarray(right), 0.0, 0.0
         for rows in row_blocks(s.shape, xp):
             near = s[rows, :] == 0.0

@@ -204,9 +204,11 @@ def solve_symmetric(a: Array, b: Array) -> Array:
     return np.asarray(x)
 
 
-def solve_lower(lower: Array, b: Array) -> Array:
-    """Solve L x = b for a lower triangular L; overwrites ``b``."""
-    x, info = lapack_routine("trtrs", lower)(lower, b, lower=1, overwrite_b=1)
+def solve_lower(lower: Array, b: Array, transposed: bool = False) -> Array:
+    """Solve L x = b, or L' x = b, for a lower triangular L; overwrites ``b``."""
+    x, info = lapack_routine("trtrs", lower)(
+        lower, b, lower=1, trans=int(transposed), overwrite_b=1
+    )
     if info > 0:
         raise LinAlgError(f"diagonal element {info} of a triangular factor is zero")
     return np.asarray(x)

@@ -33,11 +33,11 @@ class Tridiagonal:
     def solve(self, ridges: Array, r: Array) -> tuple[Array, Mask]:
         """(A + c)^-1 r at every c, (k, L q), and which of these there are."""
         (k, q), L = r.shape, ridges.size
-        V, found = np.zeros((k, L, q)), np.ones(L, dtype=bool)
+        V, found = np.zeros((k, L, q), dtype=r.dtype), np.ones(L, dtype=bool)
         z = self.H.coordinates(r)
         for i, c in enumerate(ridges):
             try:
-                V[:, i] = blas.solve_tridiagonal(self.diagonal + c, self.beside, z)
+                V[:, i] = blas.solve_tridiagonal(self.diagonal + r.dtype.type(c), self.beside, z)
             except blas.LinAlgError:
                 found[i] = False
         return self.H.times(np.asfortranarray(V.reshape(k, L * q)), 0), found

@@ -27,37 +27,37 @@ __all__ = [
     "Squared",
     "SquaredHinge",
     "get_loss",
-    "loss_parameters",
+    "named_loss",
     "require",
 ]
 
-#: name -> (class, the parameters it takes from the estimator)
-LOSSES: dict[str, tuple[type, tuple[str, ...]]] = {
-    "squared": (Squared, ()),
-    "huber": (Huber, ("threshold",)),
-    "epsilon_insensitive": (EpsilonInsensitive, ("epsilon", "delta")),
-    "epsilon_quadratic": (EpsilonQuadratic, ("epsilon",)),
-    "quantile": (Quantile, ("level", "delta")),
-    "expectile": (Expectile, ("level",)),
-    "logistic": (Logistic, ()),
-    "smoothed_hinge": (SmoothedHinge, ("delta",)),
-    "squared_hinge": (SquaredHinge, ()),
-    "log": (Log, ()),
+#: name -> class; a name is the object with its defaults
+LOSSES: dict[str, Any] = {
+    "squared": Squared,
+    "huber": Huber,
+    "epsilon_insensitive": EpsilonInsensitive,
+    "epsilon_quadratic": EpsilonQuadratic,
+    "quantile": Quantile,
+    "expectile": Expectile,
+    "logistic": Logistic,
+    "smoothed_hinge": SmoothedHinge,
+    "squared_hinge": SquaredHinge,
+    "log": Log,
 }
 
 
-def loss_parameters(loss: Any) -> tuple[str, ...]:
-    """Which of an estimator's parameters a loss, by its name or itself, is made of."""
-    return LOSSES[loss][1] if isinstance(loss, str) and loss in LOSSES else ()
+def named_loss(loss: Any) -> Any:
+    """The object that a known name is; anything else itself."""
+    return LOSSES[loss]() if isinstance(loss, str) and loss in LOSSES else loss
 
 
-def get_loss(loss: str | Loss, task: str, **parameters: Any) -> Loss:
+def get_loss(loss: str | Loss, task: str) -> Loss:
     """Turn an estimator's ``loss`` (a name or an object) into a loss for ``task``.
 
     Examples
     --------
-    >>> get_loss("huber", "regression", threshold=0.5)
-    Huber(threshold=0.5)
+    >>> get_loss("huber", "regression")
+    Huber(threshold='mad')
     >>> get_loss("hubber", "regression")
     Traceback (most recent call last):
         ...
@@ -66,14 +66,13 @@ def get_loss(loss: str | Loss, task: str, **parameters: Any) -> Loss:
     """
     if not isinstance(loss, str):
         return _check_object(loss, task)
-    fitting = [n for n, (cls, _) in LOSSES.items() if cls.task in (task, "any")]  # type: ignore[attr-defined]
+    fitting = [name for name, kind in LOSSES.items() if kind.task in (task, "any")]
     if loss not in fitting:
         known = ", ".join(repr(name) for name in fitting)
         raise ValueError(
             f"loss={loss!r} is not known{suggest(loss, fitting)} Known for {task}: {known}"
         )
-    cls, names = LOSSES[loss]
-    made: Loss = cls(*(parameters[name] for name in names))
+    made: Loss = LOSSES[loss]()
     return made
 
 

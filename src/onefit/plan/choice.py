@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from onefit._validation import check_choice
-from onefit.plan.cost import COSTS, FEATURE_COSTS
+from onefit.plan.cost import COSTS, FEATURE_COSTS, train_test
 from onefit.plan.matrices import device_bytes, peak_bytes
 from onefit.plan.memory import available_memory
 from onefit.plan.rates import HOST_RATES, Rates
 from onefit.plan.workload import Estimate, Workload
 from onefit.stream.methods import feature_method
 
-__all__ = ["candidates", "choose", "estimate", "fit_estimate"]
+__all__ = ["candidates", "choose", "estimate", "fit_estimate", "split_estimate"]
 
 #: what "auto" chooses from, for the squared loss and for any other
 AUTO_METHODS = {True: ("block", "eigen", "iterative"), False: ("exact",)}
@@ -57,6 +57,21 @@ def estimate(work: Workload, method: str, rates: Rates = HOST_RATES) -> Estimate
         seconds=work.rounds * cost.seconds,
         tiled=work.tiled and not work.features,
     )
+
+
+def split_estimate(work: Workload, rates: Rates = HOST_RATES) -> Estimate:
+    """Expected cost of splits with a kernel matrix each, counted as kernels of the workload.
+
+    Their ``n`` rows are those that a split trains on and those that it tests, ``removed``.
+    """
+    if work.features or work.given:
+        one = fit_estimate(work, rates)
+        seconds, nbytes = work.rounds * work.lams * one.seconds, peak_bytes(work, "fit")
+        flops = work.kernels * work.lams * one.flops
+        return replace(one, flops=flops, seconds=seconds, nbytes=work.busy * nbytes)
+    cost = train_test(work, rates.at(work.threads, work.itemsize))
+    nbytes = work.busy * peak_bytes(work, "train_test")
+    return Estimate("train_test", work.kernels * cost.flops, nbytes, work.rounds * cost.seconds)
 
 
 def fit_estimate(work: Workload, rates: Rates = HOST_RATES) -> Estimate:

@@ -25,11 +25,21 @@ from onefit.plan.rates import Cost, Rates
 from onefit.plan.workload import Workload
 from onefit.stream.expansion import MAX_HELD_ELEMENTS
 
-__all__ = ["COSTS", "FEATURE_COSTS", "active_share", "factorisation_ratio", "landmarks"]
+__all__ = [
+    "COSTS",
+    "FEATURE_COSTS",
+    "active_share",
+    "factorisation_ratio",
+    "landmarks",
+    "train_test",
+]
 
 #: what Python and NumPy take beside the primitives, in calls of a tiny solve
 CALLS_PER_KERNEL, CALLS_PER_LAYOUT, CALLS_PER_LAMBDA = 120.0, 3.0, 40.0
 CALLS_PER_FOLD, CALLS_PER_ROW, CALLS_PER_NEWTON_STEP = 16.0, 0.3, 350.0
+
+#: a tridiagonal form, in eigendecompositions
+TRIDIAGONAL_PER_EIGENDECOMPOSITION = 0.4
 
 #: steps assumed of Newton's method and of the repair of a leave-out, orders of an influence series
 NEWTON_STEPS, REPAIR_STEPS, INFLUENCE_ORDERS = 10, 3, 3
@@ -102,6 +112,20 @@ def refit(work: Workload, rates: Rates) -> Cost:
     """A fit per split and lambda."""
     each = _refits(work, work.by_formula + work.by_refit, rates) + rates.calls(CALLS_PER_LAMBDA)
     return _kernel(work, rates) + work.lams * each
+
+
+def train_test(work: Workload, rates: Rates) -> Cost:
+    """Predictions of one test set at all lambdas: a tridiagonal form, or a fit per lambda."""
+    m = max(work.removed, default=0)
+    rest = work.n - m
+    shared = rates.gathers(rest * rest) + rates.passes(rest * rest, 2)
+    predicted = rates.product(m, rest, work.lams * work.targets) + rates.calls(CALLS_PER_LAMBDA)
+    if not work.quadratic:
+        fits = work.lams * _fit(rest, work, rates)
+    else:
+        fits = TRIDIAGONAL_PER_EIGENDECOMPOSITION * rates.eigendecomposition(rest)
+        fits += rates.product(rest, rest, work.lams * work.targets)
+    return _kernel(work, rates) + shared + fits + predicted
 
 
 def influence(work: Workload, rates: Rates) -> Cost:

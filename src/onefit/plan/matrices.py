@@ -124,6 +124,17 @@ def _fit_alone(work: Workload) -> float:
     return 1.0 + each * ((work.n - min(work.removed)) / work.n) ** 2
 
 
+def _train_test(work: Workload) -> float:
+    """K of training and test rows, the training block twice, and a Newton step where it takes one.
+
+    Every worker keeps the distances of its split.
+    """
+    part = (work.n - min(work.removed, default=0)) / work.n
+    kept = 1.0 if work.kernels > 1 and work.busy > 1 else 0.0
+    steps = 0.0 if work.quadratic else _fit(work) * part**2
+    return kept + 1.0 + 2.0 * part**2 + part * (1.0 - part) + steps
+
+
 def _iterative(work: Workload) -> float:
     """K where it is held, the landmarks' columns twice, and a dozen arrays of the iteration."""
     columns = min(work.columns, max(MAX_COLUMN_ELEMENTS // work.n, work.lams * work.targets))
@@ -147,5 +158,6 @@ _MATRICES: dict[str, Callable[[Workload], float]] = {
     "eigen": _eigen,
     "refit": _refit,
     "iterative": _iterative,
+    "train_test": _train_test,
     **{method: _columns(method) for method in MATRICES_PER_FOLD_COLUMN},
 }

@@ -12,7 +12,7 @@ from onefit.plan.memory import GIB
 from onefit.plan.rates import HOST_RATES, Rates
 from onefit.plan.workload import Estimate, Workload
 
-__all__ = ["Explanation", "announce", "duration", "explain"]
+__all__ = ["Explanation", "announce", "duration", "explain", "explain_splits"]
 
 #: seconds from which an estimate is told before the work begins
 MIN_ANNOUNCED_SECONDS = 60.0
@@ -77,6 +77,17 @@ def explain(
     if not work.quadratic:
         lines.append("The number of Newton steps depends on the data: these are rough estimates.")
     return "\n".join(lines)
+
+
+def explain_splits(works: Mapping[Workload, Estimate]) -> str:
+    """Time and memory of splits with a kernel matrix each, beside those of a fit per candidate."""
+    seconds = sum(one.seconds for one in works.values())
+    nbytes = max(one.nbytes for one in works.values())
+    refits = sum(estimate(work, "refit").seconds for work in works)
+    return (
+        f"expected to take {duration(seconds)} and {_memory(nbytes)}; a fit per candidate and "
+        f"split, as GridSearchCV does it: {duration(refits)}, without its kernel matrices"
+    )
 
 
 def announce(works: Mapping[Workload, Estimate]) -> str:

@@ -1,7 +1,7 @@
-"""What a finished search says, as numbers: the one place that reads its table.
+"""A fitted search as numbers: the only reader of its table.
 
-Everything is drawn from the fitted attributes of a :class:`onefit.KernelSearchCV`; nothing is
-computed anew but means, standard errors and the cost model's estimates.
+Everything comes from the fitted attributes of a :class:`onefit.KernelSearchCV`; only means,
+standard errors and the cost model's estimates are computed here.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 
 from onefit import plan
+from onefit.estimators.accepted import unwrap
+from onefit.report.numbers import number
 from onefit.scoring.row_losses import optimism_of_splits
 from onefit.search.scorers import name_of
 from onefit.uncertainty.headline import OPTIMISM_SEED, Headline
@@ -22,22 +24,22 @@ from onefit.uncertainty.score_interval import inflation, range_of, score_interva
 
 Array = NDArray[Any]
 
-__all__ = ["Facts", "Family", "SpeedUp"]
+__all__ = ["Facts", "Family", "Scale", "SpeedUp"]
 
-#: methods that no other loss has
+#: methods for the squared loss only
 OF_SQUARED_LOSS = ("block", "eigen")
 WORDS = {"r2": "R²", "accuracy": "error rate", "balanced_accuracy": "balanced accuracy"}
 
 
 @dataclass(frozen=True)
 class Scale:
-    """From a score, the larger the better, to the number a reader expects: offset + sign * score.
+    """From a score (larger is better) to the number that is shown: offset + sign * score.
 
     Attributes
     ----------
     label : str
     sign, offset : float
-        An error, the smaller the better, has sign -1.
+        Errors, for which smaller is better, have sign -1.
     """
 
     label: str
@@ -59,16 +61,16 @@ class Scale:
 
 @dataclass(frozen=True)
 class Family:
-    """Candidates that differ in lam and gamma alone, as a grid.
+    """Candidates that differ in lam and gamma only, as a grid.
 
     Attributes
     ----------
     fixed : dict
         The parameters they share.
     lams, gammas : lists
-        Ascending; gammas is [None] where there is none.
+        Ascending; gammas is [None] without a gamma.
     index : (len(gammas), len(lams)) int array
-        The candidate of each cell, -1 where there is none.
+        The candidate of each cell, -1 for empty cells.
     """
 
     fixed: dict[str, Any]
@@ -79,13 +81,21 @@ class Family:
     @property
     def name(self) -> str:
         """The shared parameters in words."""
-        values = [str(v) if k == "kernel" else f"{k}={_short(v)}" for k, v in self.fixed.items()]
+        values = [
+            str(v) if k == "kernel" else f"{_own(k)}={number(v)}" for k, v in self.fixed.items()
+        ]
         return ", ".join(values) or "all candidates"
+
+    def row(self, candidate: int) -> tuple[Array, list[int]]:
+        """The lams and candidates that share the gamma of a candidate."""
+        cells = self.index[np.argwhere(self.index == candidate)[0, 0]]
+        lams = [lam for lam, i in zip(self.lams, cells, strict=True) if i >= 0]
+        return np.array(lams, dtype=float), [int(i) for i in cells if i >= 0]
 
 
 @dataclass(frozen=True)
 class SpeedUp:
-    """Estimates of the cost model, in seconds: the method taken, and refitting every split."""
+    """Estimates of the cost model, in seconds: the methods used, and refitting every split."""
 
     chosen: float
     refit: float
@@ -98,12 +108,12 @@ class SpeedUp:
 
 @dataclass(frozen=True)
 class Facts:
-    """A reading of a fitted search.
+    """The results of a fitted search.
 
     Parameters
     ----------
     search : KernelSearchCV
-        Fitted, with one metric or with ``refit`` naming the one that counts.
+        Fitted, with one metric or with ``refit`` naming the metric that chooses.
     """
 
     search: Any
@@ -149,12 +159,11 @@ class Facts:
     @cached_property
     def scores(self) -> Array:
         """The score of every candidate, by the search's aggregate."""
-        name = f"{self.search.aggregate}_test_{self.metric}"
-        return np.asarray(self.table[name])
+        return np.asarray(self.table[f"{self.search.aggregate}_test_{self.metric}"])
 
     @cached_property
     def errors(self) -> Array:
-        """Standard error of every candidate's score: rows, or splits, taken as independent."""
+        """Standard error of every candidate's score, for independent rows or splits."""
         return np.asarray(self.table[f"se_test_{self.metric}"])
 
     @property
@@ -162,9 +171,24 @@ class Facts:
         """The winner."""
         return int(self.search.best_index_)
 
+    @property
+    def is_classification(self) -> bool:
+        """Whether the targets are labels."""
+        return bool(is_classifier(self.search.estimator))
+
+    @cached_property
+    def model(self) -> Any:
+        """The winner, fitted if the search refits it."""
+        best = unwrap(getattr(self.search, "best_estimator_", None))
+        if best is not None:
+            return best
+        known = self.search.estimator.get_params()
+        params = {k: v for k, v in self.search.best_params_.items() if k in known}
+        return clone(self.search.estimator).set_params(**params)
+
     @cached_property
     def order(self) -> Array:
-        """Candidates, the best first: by the criterion if the search had one."""
+        """Candidates, the best first; by the criterion if the search has one."""
         ranks = self.table.get("rank_criterion", self.table[f"rank_test_{self.metric}"])
         return np.argsort(ranks, kind="stable")
 
@@ -179,7 +203,7 @@ class Facts:
 
     @property
     def headline(self) -> Headline | None:
-        """Pooled score, interval and baseline; None where a function chose, or lams per target."""
+        """Pooled score, interval and baseline; None if a function chose."""
         return getattr(self.search, "headline_", None)
 
     @property
@@ -190,7 +214,7 @@ class Facts:
 
     @property
     def baseline(self) -> float:
-        """The baseline's score, as shown; NaN where it is not known."""
+        """The baseline's score, as shown; NaN if unknown."""
         return np.nan if self.headline is None else float(self.scale(self.headline.baseline))
 
     @property
@@ -202,10 +226,10 @@ class Facts:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """An interval of level 0.95 for the winner's expected error, as shown.
+        """A 95 % interval of the winner's expected error, as shown.
 
-        That of :mod:`onefit.uncertainty.score_interval`. Where there is no headline, its standard
-        error and optimism are those of the splits.
+        See :mod:`onefit.uncertainty.score_interval`. Without a headline, standard error and
+        optimism are those of the splits.
         """
         ends = self._interval_of_splits if self.headline is None else self.headline.interval
         low, high = sorted(float(self.scale(end)) for end in ends)
@@ -217,13 +241,9 @@ class Facts:
         score, k = float(self.scores[self.best]), splits.size
         by_score = score >= np.nanmax(self.scores)  # else a function chose
         random = np.random.default_rng(OPTIMISM_SEED)
-        ends = range_of(
-            scorer[self.metric] if isinstance(scorer, dict) else scorer,
-            self.search.estimator,
-            is_classifier(self.search.estimator),
-        )
+        scorer = scorer[self.metric] if isinstance(scorer, dict) else scorer
         return score_interval(
-            ends,
+            range_of(scorer, self.search.estimator, self.is_classification),
             score,
             score + (splits.mean() - splits) / max(k - 1, 1),  # the mean without each split
             optimism=optimism_of_splits(self.splits, random) if by_score else 0.0,
@@ -241,18 +261,27 @@ class Facts:
         ranked = sorted(groups.values(), key=lambda g: (self.best not in g, -scores[g].max()))
         return [self._family(group) for group in ranked]
 
+    def family_of(self, candidate: int) -> Family:
+        """The family of a candidate."""
+        return next(family for family in self.families if candidate in family.index)
+
     @cached_property
-    def edges(self) -> list[str]:
-        """Where the winner is the last of its grid, in words: better ones may lie beyond."""
+    def edge_sides(self) -> dict[str, str]:
+        """The parameters, "gamma" or "lam", whose "smallest" or "largest" value was chosen."""
         family = self.families[0]
         row, column = np.argwhere(family.index == self.best)[0]
-        found = []
+        found = {}
         for name, values, place in (("gamma", family.gammas, row), ("lam", family.lams, column)):
             if len(values) > 2 and not any(isinstance(value, str) for value in values):
                 ends = {0: "smallest", len(values) - 1: "largest"}
                 if place in ends:
-                    found.append(f"{name} is the {ends[int(place)]} tried")
+                    found[name] = ends[int(place)]
         return found
+
+    @property
+    def edges(self) -> list[str]:
+        """The same in words."""
+        return [f"{name} is the {side} tried" for name, side in self.edge_sides.items()]
 
     def _family(self, group: list[int]) -> Family:
         params = self.table["params"]
@@ -269,10 +298,7 @@ class Facts:
 
     @cached_property
     def speed_up(self) -> SpeedUp | None:
-        """What the cost model expects of the methods taken and of refitting.
-
-        None where it does not know a method.
-        """
+        """Estimates for the methods used and for refitting; None if the model lacks a method."""
         works = self._works()
         if works is None:
             return None
@@ -282,20 +308,15 @@ class Facts:
                 totals[place] += share * plan.estimate(work, name).seconds
         return SpeedUp(*totals)
 
-    @property
-    def _approximate(self) -> bool:
-        """Whether any candidate has features in place of its kernel matrix."""
-        tried = [params.get("approximation") for params in self.table["params"]]
-        return self.search.estimator.approximation is not None or any(tried)
-
     def _works(self) -> list[tuple[plan.Workload, str, float]] | None:
         """The distinct workloads with their methods, and the share of the kernels with each."""
         held = getattr(self.search, "heldout_", None)
         choices = self.search.plan_
         if held is None or not choices or any(choice.estimate is None for choice in choices):
             return None
-        if self._approximate:
-            return None  # a refit of every split would be another one: of features
+        tried = [params.get("approximation") for params in self.table["params"]]
+        if self.search.estimator.approximation is not None or any(tried):
+            return None  # a refit of every split would draw other features
         base = plan.Workload(
             n=held.folds.n,
             lams=1,
@@ -309,19 +330,12 @@ class Facts:
         counts: dict[tuple[int, str], int] = {}
         for choice in choices:
             counts[choice.lams, choice.method] = counts.get((choice.lams, choice.method), 0) + 1
-        return [
-            (
-                replace(
-                    base,
-                    lams=lams,
-                    loss=loss.name,
-                    quadratic=method in OF_SQUARED_LOSS or (squared and method == "iterative"),
-                ),
-                method,
-                count / len(choices),
-            )
-            for (lams, method), count in counts.items()
-        ]
+        found = []
+        for (lams, method), count in counts.items():
+            quadratic = method in OF_SQUARED_LOSS or (squared and method == "iterative")
+            work = replace(base, lams=lams, loss=loss.name, quadratic=quadratic)
+            found.append((work, method, count / len(choices)))
+        return found
 
 
 def _named(gamma: Any, candidate: int) -> Any:
@@ -336,5 +350,6 @@ def _ascending(value: Any) -> tuple[int, float, str]:
     return 1, 0.0, str(value)
 
 
-def _short(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, (float, np.floating)) else str(value)
+def _own(name: str) -> str:
+    """The name of a nested parameter without its object: threshold for loss__threshold."""
+    return name.rpartition("__")[2]

@@ -1,103 +1,199 @@
-"""The sentences of a report: its headline, and a paragraph on methods that a paper could cite."""
+"""A fitted search in plain words: how good the choice is, and how sure that is."""
 
 from __future__ import annotations
 
-import numpy as np
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
-from onefit import _version
+import numpy as np
+from numpy.typing import NDArray
+
+from onefit.quantiles import levels_of
 from onefit.report.facts import Facts
-from onefit.report.figures import settings
-from onefit.scoring.careful import is_one_standard_error
+from onefit.report.numbers import number, percent, settings
 from onefit.uncertainty.headline import Headline
 
-__all__ = ["beside", "headline", "methods", "shares"]
+Array = NDArray[Any]
+
+__all__ = ["Truth", "expected", "headline", "merit"]
 
 #: classes whose shares are listed
-SHOWN = 6
-
-EXACT = (
-    "which equal those of refitting every split up to rounding (largest bound on the error of a "
-    "held-out value: {bound:.1g})"
-)
-APPROXIMATE = (
-    "which are certified to equal those of refitting every split for {share:.0%} of the "
-    "candidates; the others are approximations"
-)
-METHODS = {
-    "block": "closed-form leave-out formulas on a Cholesky factor of the full sample's matrix "
-    "(An, Liu and Venkatesh 2007)",
-    "eigen": "closed-form leave-out formulas on an eigendecomposition of the full sample's "
-    "matrix (Tanaka and Imai 2019)",
-    "exact": "leave-out Newton steps from the fit to the full sample, repaired until exact",
-    "limit": "one leave-out Newton step from the fit to the full sample",
-    "influence": "a series of influence functions at the fit to the full sample "
-    "(Debruyne, Hubert and Suykens, JMLR 2008)",
-    "refit": "refitting every split",
-}
+MAX_CLASSES = 6
+#: from this ratio of errors on, an improvement is a factor; below, a percentage
+MIN_FACTOR = 1.5
+LEVEL = "95\N{NO-BREAK SPACE}%"
 
 
-def headline(facts: Facts) -> str:
-    """The choice, its error beside the baseline's, and how sure it is."""
-    low, high = facts.interval
-    edge = f" The {' and the '.join(facts.edges)}: better ones may lie beyond the grid."
-    return (
-        f"Chosen: {settings(facts.search.best_params_)}. Expected {facts.scale.label} "
-        f"{facts.expected:.4g}, 95% interval {low:.4g} to {high:.4g}, from "
-        f"{facts.search.n_splits_} splits; {beside(facts)}{int(facts.near.sum())} of "
-        f"{facts.scores.size} candidates are within one standard error of the best."
-        f"{edge if facts.edges else ''}"
+@dataclass(frozen=True)
+class Truth:
+    """Held-out predictions of the winner beside the targets, for the rows that a split tests.
+
+    Attributes
+    ----------
+    n : int
+        All rows, tested or not.
+    rows : (m,) int array
+    y, held : (m,) or (m, q) arrays
+        Targets, and predictions or labels. Targets of quantiles are (m,), predictions (m, levels).
+    levels : tuple of float
+        Of quantiles.
+    proba : (m, K) array or None
+        Of a classifier that has probabilities: those of the loss, or calibrated on other rows.
+    """
+
+    n: int
+    rows: Array
+    y: Array = field(repr=False)
+    held: Array = field(repr=False)
+    levels: tuple[float, ...] = ()
+    proba: Array | None = field(repr=False, default=None)
+
+    @classmethod
+    def of(cls, facts: Facts, y: Any = None, calibrated: Any = None) -> Truth | None:
+        """None where the search kept no held-out values or no targets."""
+        held = getattr(facts.search, "heldout_", None)
+        y = getattr(held, "targets", None) if y is None else y
+        if held is None or y is None:
+            return None
+        rows, y = held.tested, np.asarray(y)
+        if not facts.is_classification:
+            y = y.reshape(len(y), -1).astype(float)
+            y = y[:, 0] if y.shape[1] == 1 else y
+            is_quantile = facts.model.spec().loss.name == "quantile"
+            levels = levels_of(facts.model) if is_quantile else ()
+            return cls(len(y), rows, y[rows], held.predictions[rows], levels)
+        known = held.as_probabilities is not None
+        proba = held.proba if known else getattr(calibrated, "heldout_proba_", None)
+        proba = None if proba is None else np.asarray(proba)[rows]
+        return cls(len(y), rows, np.ravel(y)[rows], np.asarray(held.labels)[rows], proba=proba)
+
+    @cached_property
+    def missed(self) -> Array:
+        """The size of the errors."""
+        return np.asarray(np.abs(self.y - self.held))
+
+    @cached_property
+    def below(self) -> Array:
+        """The share of targets below each quantile."""
+        return np.asarray((self.y[:, None] <= self.held.reshape(self.y.size, -1)).mean(axis=0))
+
+
+@dataclass(frozen=True)
+class Merit:
+    """How good the winner is: a sentence or two, and up to three numbers with their meaning."""
+
+    sentence: str
+    numbers: list[tuple[str, str]]
+
+
+def merit(facts: Facts, truth: Truth | None, target: str = "target") -> Merit:
+    """In plain words."""
+    meaning = f"{facts.scale.label}: share of the variance explained"
+    own = [(number(facts.expected), meaning if facts.scale.label == "R²" else facts.scale.label)]
+    if not np.isnan(facts.baseline):
+        own.append((number(facts.baseline), _constant(facts)))
+    if truth is None or (not truth.levels and truth.held.ndim > 1):
+        return Merit(_better(facts), own)
+    if facts.is_classification:
+        return _of_labels(facts, truth, own)
+    if truth.levels:
+        pairs = list(zip(truth.levels, truth.below, strict=True))
+        said = "; ".join(f"{percent(b)} are below the predicted {level:g} quantile"
+                         for level, b in pairs)  # fmt: skip
+        found = [(percent(b), f"below the {level:g} quantile") for level, b in pairs]
+        return Merit(
+            f"Of the held-out rows, {said}. {_better(facts)}", [found[0], *found[1:][-1:], own[0]]
+        )
+    half, most = (number(float(np.quantile(truth.missed, share))) for share in (0.5, 0.9))
+    said = f"Predictions of {target} are typically off by {half}; 9 of 10 rows are within {most}."
+    found = [
+        (half, "typical error: half of the rows are closer"),
+        (most, "9 of 10 rows are within"),
+    ]
+    return Merit(f"{said} {_better(facts)}", [*found, own[0]])
+
+
+def _of_labels(facts: Facts, truth: Truth, own: list[tuple[str, str]]) -> Merit:
+    right = truth.held == truth.y
+    classes, counts = np.unique(truth.y, return_counts=True)
+    most = counts.max() / counts.sum()
+    said = (
+        f"{percent(right.mean())} of the rows get the right label while they are held out; always "
+        f"predicting the most frequent class ({classes[counts.argmax()]}) is right for "
+        f"{percent(most)}."
     )
+    recall = float(np.mean([right[truth.y == one].mean() for one in classes]))
+    third = (percent(recall), "balanced accuracy: mean over classes")
+    third = third if facts.scale.label == "error rate" else own[0]
+    found = [(percent(right.mean()), "right labels"), (percent(most), "most frequent class"), third]
+    better = "" if facts.scale.label == "error rate" else _better(facts)
+    return Merit(f"{said} {better}".strip(), found)
 
 
-def beside(facts: Facts) -> str:
-    """The baseline, and R^2 or the shares of the classes."""
-    found = facts.headline
-    if found is None:
+def _better(facts: Facts) -> str:
+    """The error beside that of the baseline, as a factor; empty if it is not clearly smaller."""
+    if facts.headline is None or not facts.headline.beats_baseline:
         return ""
-    parts = [] if np.isnan(found.baseline) else [f"{found.baseline_name}: {facts.baseline:.4g}"]
-    if found.r2 is not None and facts.scale.label != "R²":
-        parts.append(f"R² {found.r2:.3f}")
-    if found.shares:
-        parts.append(f"shares of the classes {shares(found)}")
-    return f"{'; '.join(parts)}; " if parts else ""
+    label, ratio = facts.scale.label, np.nan
+    if label == "R²" and facts.expected < 1.0:
+        label = "root mean squared error"
+        ratio = float(np.sqrt((1.0 - facts.baseline) / (1.0 - facts.expected)))
+    elif facts.scale.sign < 0 and facts.expected > 0.0:
+        ratio = facts.baseline / facts.expected
+    if np.isnan(ratio):
+        return f"The {label} is {number(facts.expected)}; {_constant(facts)}: " \
+               f"{number(facts.baseline)}."  # fmt: skip
+    by = f"{number(ratio, 2)} times" if ratio >= MIN_FACTOR else percent(1.0 - 1.0 / ratio)
+    return f"By {label}, this is {by} better than {_constant(facts)}."
 
 
-def shares(found: Headline) -> str:
-    """The shares of the classes in words, the largest first."""
+def _constant(facts: Facts) -> str:
+    """The baseline: 'always predicting the mean'."""
+    name = "" if facts.headline is None else facts.headline.baseline_name
+    return name.replace("always ", "always predicting ", 1) or "the baseline"
+
+
+def expected(facts: Facts) -> list[tuple[str, str]]:
+    """Names and values: the expected error with its interval, the baseline, R² or the shares."""
+    (low, high), found = facts.interval, facts.headline
+    rows = [
+        (f"{facts.scale.label}, all held-out rows", number(facts.expected, 4)),
+        (f"{LEVEL} interval of the expected {_noun(facts)}", f"{number(low)} to {number(high)}"),
+    ]
+    if found is not None and not np.isnan(found.baseline):
+        rows.append((f"baseline: {found.baseline_name}", number(facts.baseline)))
+    elif found is not None and found.reason:
+        rows.append(("baseline", f"none: {found.reason}"))
+    if found is not None and found.r2 is not None and facts.scale.label != "R²":
+        rows.append(("R²", number(found.r2)))
+    if found is not None and found.shares:
+        rows.append(("shares of the classes", _shares(found)))
+    return rows
+
+
+def _noun(facts: Facts) -> str:
+    return "error" if facts.scale.sign < 0 else facts.scale.label
+
+
+def headline(facts: Facts, y: Any = None, target: str = "target") -> list[str]:
+    """The same as lines: how good, the expected error, the choice, and how sure it is."""
+    sentence = merit(facts, Truth.of(facts, y), target).sentence
+    near, count = int(facts.near.sum()), facts.scores.size
+    lines = [
+        sentence,
+        "; ".join(f"{name}: {value}" for name, value in expected(facts)),
+        f"Chosen: {settings(facts.search.best_params_)}",
+        f"{near} of {count} candidates are within one standard error of the best",
+    ]
+    if facts.edges:
+        lines[-1] += f"; {' and '.join(facts.edges)}: better values may lie beyond the grid"
+    return [line for line in lines if line]
+
+
+def _shares(found: Headline) -> str:
+    """The shares of the classes, the largest first."""
     ranked = sorted(found.shares.items(), key=lambda one: -one[1])
-    text = ", ".join(f"{name} ({share:.1%})" for name, share in ranked[:SHOWN])
-    return text if len(ranked) <= SHOWN else f"{text} and {len(ranked) - SHOWN} more"
-
-
-def methods(facts: Facts) -> str:
-    """How the choice was made, in the words of a methods section."""
-    search, table = facts.search, facts.table
-    used = list(dict.fromkeys(table["method"]))
-    by = " and ".join(METHODS.get(name, f"the method {name}") for name in used)
-    exact = np.asarray(table["exact"])
-    trust = EXACT.format(bound=np.nanmax(table["error"])) if exact.all() else (
-        APPROXIMATE.format(share=exact.mean())
-    )  # fmt: skip
-    name = getattr(search.criterion, "name", search.criterion)
-    chosen = "the cross-validated score" if name == "cv" else f"the criterion {name}"
-    rule = ", by the one-standard-error rule" if is_one_standard_error(search.refit) else ""
-    machine = type(search.estimator).__name__
-    how = "pooled" if search.aggregate == "pooled" else f"{search.aggregate} over the splits"
-    splitter = repr(search.cv) if len(repr(search.cv)) < 100 else "given one by one"
-    found = facts.headline
-    interval = (
-        "The interval is Student's, from the scores of the splits, and somewhat too hopeful."
-        if found is None
-        else f"The expected {facts.scale.label} is that of all {found.rows} held-out rows. "
-        "Its interval is made for rows like these: the optimism of choosing among the candidates "
-        f"({abs(found.optimism):.2g}, by bootstrap; Tsamardinos et al. 2018) is taken off its "
-        "middle, and the variance enlarged for the overlap of training parts (Nadeau and Bengio "
-        f"2003). The baseline is {found.baseline_name or 'not known'}."
-    )
-    return (
-        f"{machine}s ({search.estimator.spec().loss!r}) were compared by cross-validation over "
-        f"{facts.scores.size} candidates and {search.n_splits_} splits ({splitter}) with onefit "
-        f"{_version.__version__}. Held-out predictions were computed by {by}, {trust}. The kernel "
-        f"was fixed on all rows. The candidate was chosen by {chosen}{rule} "
-        f"({facts.scale.label}, {how}) and fitted to all rows. {interval}"
-    )
+    text = ", ".join(f"{name} ({percent(share)})" for name, share in ranked[:MAX_CLASSES])
+    rest = len(ranked) - MAX_CLASSES
+    return text if rest <= 0 else f"{text} and {rest} more"

@@ -64,11 +64,12 @@ class Truth:
 
     Attributes
     ----------
-    y : (N, q) array
+    y : (N, q) array, or (..., N, q)
         Targets of the test rows, one split after the other; class numbers in a single column.
+        Further axes in front go with those of the held-out values.
     starts : (k,) array
         Where each split begins.
-    weights : (N,) array
+    weights : (N,) array, or (..., N)
     """
 
     y: Array = field(repr=False)
@@ -82,14 +83,14 @@ class Truth:
     @cached_property
     def variance(self) -> Array:
         """Of the targets of each split, (k, q): 0 exactly if constant, NaN for a single row."""
-        w = self.weights[:, None]
-        sizes = np.diff([*self.starts, len(self.y)])
+        w = self.weights[..., None]
+        sizes = np.diff([*self.starts, self.y.shape[-2]])
         total = self.sums(w)
-        mean = np.repeat(self.sums(w * self.y) / total, sizes, axis=0)
+        mean = np.repeat(self.sums(w * self.y) / total, sizes, axis=-2)
         found = self.sums(w * np.square(self.y - mean)) / total
         weightless = w == 0.0
-        highest = np.maximum.reduceat(np.where(weightless, -np.inf, self.y), self.starts)
-        lowest = np.minimum.reduceat(np.where(weightless, np.inf, self.y), self.starts)
+        highest = np.maximum.reduceat(np.where(weightless, -np.inf, self.y), self.starts, axis=-2)
+        lowest = np.minimum.reduceat(np.where(weightless, np.inf, self.y), self.starts, axis=-2)
         found = np.where(highest == lowest, 0.0, found)
         return np.where(sizes[:, None] < 2, np.nan, found)
 
@@ -170,7 +171,7 @@ class Metric:
 
     def shares(self, y: Array, weights: Array, q: int) -> Array:
         """The weight of each row in each mean, (N, c) or (N, 1), for values with q columns."""
-        own = weights[:, None]
+        own = weights[..., None]
         return own if self.members is None else own * self.members(y, q)
 
     def values(self, truth: Truth, u: Array) -> Array:
@@ -180,7 +181,7 @@ class Metric:
     def interval(self, truth: Truth, u: Array, e: Array) -> tuple[Array, Array]:
         """The least and the largest of these, for values within ``e``, (L, N, 1)."""
         assert self.ends is not None
-        e = np.where(truth.weights[:, None] > 0.0, e, 0.0)
+        e = np.where(truth.weights[..., None] > 0.0, e, 0.0)
         with np.errstate(over="ignore", invalid="ignore"):
             ends = self.ends(truth.y, u, e)
             low, high = (self._of(truth, u.shape[-1], one) for one in ends)

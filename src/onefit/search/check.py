@@ -10,6 +10,7 @@ from onefit._validation import check_choice, suggest
 from onefit.estimators.accepted import check_accepted
 from onefit.scoring.aggregate import AGGREGATES
 from onefit.scoring.careful import is_one_standard_error, one_standard_error
+from onefit.search.all_rows import all_rows_of
 from onefit.search.criterion import get_criterion
 from onefit.search.preprocess import is_wrapped
 from onefit.search.race import racing
@@ -22,6 +23,11 @@ def check_settings(search: Any) -> None:
     _ = search._descent  # checks its own settings
     if not is_wrapped(search.estimator):
         check_accepted(search.estimator, "KernelSearchCV")
+        if all_rows_of(search.method):
+            raise ValueError(
+                "method='all_rows' is for a Pipeline, and says where its steps are fitted; "
+                f"{type(search.estimator).__name__} has no steps, leave it out"
+            )
     check_choice("aggregate", search.aggregate, AGGREGATES)
     get_criterion(search.criterion)
     _check_scoring(search.scoring)

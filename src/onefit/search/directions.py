@@ -20,7 +20,7 @@ import numpy as np
 from onefit import plan
 from onefit._types import Array
 from onefit.gram import Gram, as_gram
-from onefit.kernels import Bank, Kernel
+from onefit.kernels import Bank, Gaussian, Kernel, named_kernel
 from onefit.linalg import arrays_of
 from onefit.search.continuous import Interval
 from onefit.search.rows import Sample
@@ -95,7 +95,7 @@ class Bandwidths:
         X = self.sample.X
         dense = X.toarray() if hasattr(X, "toarray") else arrays_of(X).host(X)
         variance = np.var(dense, axis=0, dtype=np.float64) if self.each else np.var(dense)
-        power = 2.0 if self.estimator.kernel in ("rbf", "gaussian") else 1.0
+        power = 2.0 if isinstance(named_kernel(self.estimator.kernel), Gaussian) else 1.0
         return np.asarray(np.maximum(np.atleast_1d(variance), np.finfo(float).tiny) ** power)
 
 

@@ -98,6 +98,10 @@ class Evaluated(ABC):
     def judged_by(self, index: int, held: HeldOut) -> tuple[FitInputs, Scoring]:
         """What a headline of held-out values is made from."""
 
+    def compared(self, fitted: dict[str, Any], metric: Any) -> dict[str, Any]:
+        """The winner beside a stricter evaluation of it, as fitted attributes."""
+        return {}
+
     @abstractmethod
     def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
         """The winner fitted to all rows, as fitted attributes."""

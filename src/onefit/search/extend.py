@@ -18,6 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from onefit.kernels import resolve_kernel
 from onefit.linalg.arrays import to_host
@@ -94,10 +95,8 @@ def extended_grid(
 def lam_limits(search: Any, X: Any) -> tuple[float, float]:
     """The lams between rounding and a constant prediction, for the kernel of the winner."""
     best, estimator = search.best_params_, search.estimator
-    shape = {name: best.get(name, getattr(estimator, name)) for name in ("degree", "coef0")}
-    kernel = resolve_kernel(
-        best.get("kernel", estimator.kernel), X, best.get("gamma", estimator.gamma), **shape
-    )
+    winner = clone(estimator).set_params(**best)
+    kernel = resolve_kernel(winner.kernel, X, winner.gamma)
     size = float(np.mean(to_host(kernel.diag(X)), dtype=np.float64))
     size = (size if size > 0.0 else 1.0) * (X.shape[0] if estimator.scaling == "total" else 1)
     rounding = float(np.finfo(np.float64).eps)

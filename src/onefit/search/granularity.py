@@ -49,8 +49,9 @@ def search_granularity(
     >>> from sklearn.model_selection import KFold
     >>> from onefit import KernelClassifier, KernelSearchCV
     >>> from onefit.heldout import Influence
+    >>> from onefit.losses import SmoothedHinge
     >>> X, y = make_classification(60, random_state=0)
-    >>> model = KernelClassifier(loss="smoothed_hinge", delta=0.01, fit_intercept=False)
+    >>> model = KernelClassifier(loss=SmoothedHinge(0.01), fit_intercept=False)
     >>> search = KernelSearchCV(model, {"gamma": [0.01, 0.1], "lam": [0.125, 0.5, 2.0]})
     >>> found = search_granularity(search, X, y, accuracy=0.1)
     >>> found.folds, found.order, found.lam, found.capped

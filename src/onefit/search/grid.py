@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from onefit._validation import suggest
-from onefit.estimators.unused import DECIDING, decisions_of, useless, warn_of_unused
+from onefit.estimators.components import NAMED
+from onefit.estimators.unused import unused_gamma, warn_of_unused
 from onefit.heldout import HeldOutMethod
 from onefit.kernels import Kernel
 from onefit.search.random import parts, settings
@@ -40,6 +41,7 @@ CONVERSIONS = {
 
 __all__ = [
     "CandidateModel",
+    "Drawn",
     "Job",
     "PlannedSearch",
     "candidate_models",
@@ -87,6 +89,13 @@ class Job:
     kernel: Kernel
     models: tuple[CandidateModel, ...]
     tiled: bool = False
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A parameter grid whose candidates have been drawn and checked."""
+
+    candidates: list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -163,8 +172,9 @@ def candidates(
     if not found:
         raise ValueError(f"param_grid={param_grid!r} holds no candidate at all; use {{}} for one")
     known = estimator.get_params(deep=True)
+    nested = tuple(f"{name}__" for name in NAMED if name in known)  # checked with its object
     for name in dict.fromkeys(name for candidate in found for name in candidate):
-        if name not in known:
+        if name not in known and not name.startswith(nested):
             hint = CONVERSIONS.get(name) or suggest(name, known)
             raise ValueError(
                 f"param_grid names {name!r}, which {type(estimator).__name__} does not have{hint}"
@@ -175,19 +185,18 @@ def candidates(
 
 
 def _check_useful(estimator: Any, part: Mapping[str, Any]) -> None:
-    """Refuse a parameter that does nothing with any kernel, loss, ... of a part of the grid."""
-    choices = decisions_of(estimator)
-    choices |= {name: part[name] for name in DECIDING if name in part}
-    if not all(isinstance(one, (list, tuple, np.ndarray)) for one in choices.values()):
-        return  # drawn from something that is no list
-    for name in part:
-        why = useless(name, choices)
-        if why:
-            raise ValueError(f"param_grid names {name!r}, but {why}; take it out of the grid")
-    fixed = copy(estimator)
-    for name in part:  # what the grid sets is not at the mercy of the estimator
-        vars(fixed).pop(name, None)
-    warn_of_unused(fixed, choices, level=8)
+    """Refuse or warn of a gamma that does nothing with any kernel of a part of the grid."""
+    given = part.get("kernel", [estimator.kernel])
+    nested = any(name.startswith("kernel__") for name in part)
+    if nested or not isinstance(given, (list, tuple, np.ndarray)):
+        return  # not known yet
+    kernels = list(given)
+    if "gamma" not in part:
+        warn_of_unused(estimator, kernels, level=8)
+        return
+    why = unused_gamma(kernels)
+    if why:
+        raise ValueError(f"param_grid names 'gamma', but {why}; take it out of the grid")
 
 
 def candidate_models(estimator: Any, found: Sequence[dict[str, Any]]) -> list[CandidateModel]:
@@ -214,9 +223,9 @@ def _model(fresh: Any, found: Sequence[dict[str, Any]], indices: list[int]) -> C
 
 def _set(fresh: Any, params: dict[str, Any]) -> Any:
     """A model with these parameters, whose names are known."""
-    if any("__" in name for name in params):
-        return clone(fresh).set_params(**params)
     model = copy(fresh)
+    if any("__" in name for name in params):
+        return model.set_params(**params)
     for name, value in params.items():
         setattr(model, name, value)
     return model

@@ -38,7 +38,7 @@ from onefit.search.setup import Setup, set_up
 from onefit.search.winner import values_of
 from onefit.search.workers import Outcome, Task
 
-__all__ = ["EvaluatedInMemory", "RowsInMemory", "fit_winner", "make_task"]
+__all__ = ["EvaluatedInMemory", "RowsInMemory", "ended", "fit_winner", "make_task"]
 
 
 class RowsInMemory(SearchRows):
@@ -196,7 +196,7 @@ def _run(search: Any, setup: Setup, run: Run, context: Any) -> list[Outcome]:
             f"{setup.worker_plan.workers} workers with {setup.worker_plan.threads} threads"
         )
     outcomes: list[Outcome] = []
-    with _ended(run(jobs)) as found_so_far:
+    with ended(run(jobs)) as found_so_far:
         for done, (place, found) in enumerate(found_so_far, start=1):
             outcomes += found
             tasks[place].call_on_fit_task_end(estimator=search)
@@ -210,7 +210,7 @@ def _run(search: Any, setup: Setup, run: Run, context: Any) -> list[Outcome]:
 
 
 @contextmanager
-def _ended(runs: Iterator[Any]) -> Iterator[Iterator[Any]]:
+def ended(runs: Iterator[Any]) -> Iterator[Iterator[Any]]:
     """Jobs that are ended with the context; of tasks cancelled for that, joblib need not warn."""
     try:
         yield runs

@@ -95,8 +95,9 @@ def _pointwise(task: Task, metric: str, model: CandidateModel) -> Pointwise:
         return known[task.scoring.fast[metric][0].loss]
     if is_classifier(model.estimator):
         return Log()
-    if model.estimator.loss == "quantile":
-        return Quantile(model.estimator.level, corner)
+    own = model.estimator.spec().loss
+    if isinstance(own, Quantile):
+        return Quantile(own.level, corner)
     return Squared()
 
 

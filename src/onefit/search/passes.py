@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from onefit.callbacks import callbacks_of
 from onefit.criteria.streamed import CriterionSums
 from onefit.fit import FitError
-from onefit.kernels import KERNELS, Kernel, kernel_parameters
+from onefit.kernels import Kernel, named_kernel, takes_gamma
 from onefit.linalg import LinAlgError
 from onefit.scoring import Metric, RowSums
 from onefit.search.criterion import get_criterion
@@ -115,9 +115,9 @@ def _resolve(survey: Surveyed, some: DrawnRows, spec: Spec) -> Kernel:
     """A kernel for all rows: gamma="scale" is a function of the variance of their entries."""
     variance, d = float(survey.entries.variance[0]), some.X.shape[1]
     by_scale = isinstance(spec.gamma, str) and spec.gamma == "scale"
-    if by_scale and "gamma" in kernel_parameters(spec.kernel):
-        kind: Any = KERNELS[spec.kernel]
-        spec = replace(spec, gamma=float(kind.scale_gamma(d, variance)) if variance > 0 else 1.0)
+    if by_scale and takes_gamma(spec.kernel):
+        kernel = named_kernel(spec.kernel)
+        spec = replace(spec, gamma=float(kernel.scale_gamma(d, variance)) if variance > 0 else 1.0)
     return spec.resolve_kernel(some.X, np.ones(some.row.size))
 
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from sklearn import get_config
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.compose import TransformedTargetRegressor
 from sklearn.pipeline import Pipeline
@@ -30,7 +31,10 @@ __all__ = [
     "is_wrapped",
     "kernel_estimator",
     "kernel_path",
+    "metadata_of_fit",
     "preprocess",
+    "preprocess_all",
+    "weight_name",
     "with_stand_in",
 ]
 
@@ -70,6 +74,24 @@ def kernel_estimator(estimator: Any) -> Any:
     """The innermost estimator: the kernel estimator, or what stands in for it."""
     inner = _inner(estimator)
     return estimator if inner is None else kernel_estimator(inner[1])
+
+
+def weight_name(estimator: Any) -> str:
+    """The name under which a fit passes sample weights on to the kernel estimator."""
+    path = kernel_path(estimator) or ()
+    # a TransformedTargetRegressor passes on what it is given; a Pipeline needs the name of a step
+    return "__".join([name for name in path if name != "regressor"] + ["sample_weight"])
+
+
+def metadata_of_fit(estimator: Any, params: dict[str, Any]) -> dict[str, Any]:
+    """Metadata for the fit of an estimator; plain sample weights go to the kernel estimator."""
+    if get_config()["enable_metadata_routing"]:
+        return params
+    weight = params.get("sample_weight")
+    found = {name: value for name, value in params.items() if name != "sample_weight"}
+    if weight is not None:
+        found[weight_name(estimator)] = weight
+    return {name: value for name, value in found.items() if value is not None}
 
 
 class StandIn(BaseEstimator):
@@ -180,23 +202,59 @@ def preprocess(
             f"{type(error).__name__}: {error}"
         ) from error
     found = Preprocessed(node.rows_, node.targets_, node.weights_, rows, wrappers)
-    for part, wanted, rows in (
-        ("training", train.size, found.X),
-        ("test", test.size, found.X_test),
-    ):
-        if n_rows(rows) != wanted:
-            name = _culprit(estimator, X_train, y_train, X_test) or "a step"
-            raise StepError(
-                f"{name} changes the number of rows: the {part} part of split {split} has {wanted} "
-                f"rows, and {n_rows(rows)} after it; a step may change columns only"
-            )
-        if not _finite(rows):
-            name = _culprit(estimator, X_train, y_train, X_test) or "X, or a step,"
-            raise StepError(
-                f"{name} has NaN or infinite values in the {part} part of split {split}; add a "
-                "SimpleImputer before it, or look for columns that are constant in this split"
-            )
+    parts = ("training", train.size, found.X), ("test", test.size, found.X_test)
+    for part, wanted, rows in parts:
+        problem = _problem_of(rows, wanted, f"the {part} part of split {split}")
+        if problem:
+            name = _culprit(estimator, X_train, y_train, X_test)
+            raise StepError(f"{name or 'X, or a step,'} {problem}")
     return found
+
+
+def preprocess_all(estimator: Any, X: Any, params: dict[str, Any]) -> tuple[Any, Any]:
+    """Fit the steps to all rows, without the targets; returns their rows, and sample weights.
+
+    Parameters
+    ----------
+    estimator : made by :func:`with_stand_in`, without a TransformedTargetRegressor
+    X : all rows
+    params : metadata of the fit
+
+    Raises
+    ------
+    StepError
+        Names the step that fails without the targets, or whose result cannot be used.
+    """
+    model = clone(estimator)
+    try:
+        model.fit(X, None, **params)
+    except Exception as error:
+        raise StepError(
+            f"{_culprit(estimator, X, None, X) or 'the preprocessing'} cannot be fitted to all "
+            f"rows without the target ({type(error).__name__}: {error}). A step that uses the "
+            "target must be fitted in every training part: use method='auto'"
+        ) from error
+    node = kernel_estimator(model)
+    problem = _problem_of(node.rows_, n_rows(X), "all rows")
+    if problem:
+        name = _culprit(estimator, X, None, X)
+        raise StepError(f"{name or 'X, or a step,'} {problem}")
+    return node.rows_, node.weights_
+
+
+def _problem_of(rows: Any, wanted: int, where: str) -> str:
+    """Why transformed rows cannot be used; empty if they can."""
+    if n_rows(rows) != wanted:
+        return (
+            f"changes the number of rows: {where} has {wanted} rows, and {n_rows(rows)} after it; "
+            "a step may change columns only"
+        )
+    if not _finite(rows):
+        return (
+            f"has NaN or infinite values in {where}; add a SimpleImputer before it, or look for "
+            "columns that are constant there"
+        )
+    return ""
 
 
 def _finite(rows: Any) -> bool:

@@ -22,7 +22,7 @@ from onefit.criteria.base import Criterion as Own
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import METHODS, HeldOutMethod, Iterative, Limit
 from onefit.inverse.krylov import Watch
-from onefit.kernels import Bank, Kernel, check_precomputed, kernel_parameters, number_type
+from onefit.kernels import Bank, Kernel, check_precomputed, number_type, takes_gamma, takes_gammas
 from onefit.linalg import HOST
 from onefit.linalg.device import Device
 from onefit.predict import check_training, make_method, make_planned, ridge_weights
@@ -31,6 +31,7 @@ from onefit.search.continuous import apart, expand, listed
 from onefit.search.criterion import CriterionLike, get_criterion
 from onefit.search.grid import (
     CandidateModel,
+    Drawn,
     Job,
     PlannedSearch,
     candidate_models,
@@ -167,8 +168,11 @@ def set_up(
     The data are NumPy's; with a device the rows go there once, in the order of work. Of several
     ``devices``, of which ``device`` is the first, each worker moves them to its own.
     """
-    grid = listed(search.param_grid)
-    drawn = candidates(search.estimator, grid, search.n_iter, search.random_state)
+    if isinstance(search.param_grid, Drawn):
+        drawn = search.param_grid.candidates
+    else:
+        grid = listed(search.param_grid)
+        drawn = candidates(search.estimator, grid, search.n_iter, search.random_state)
     found, intervals = expand(_settled(drawn, search, X))
     # a race begins with the limit of every candidate
     chosen = Limit(keep_full=True) if racing(search.method) else make_method(search.method)
@@ -288,12 +292,12 @@ def _check_gamma(model: CandidateModel, ranges: dict[int, dict[str, Any]], s: Ar
     if "kernel" in own[0]:
         return
     kernel, interval = model.estimator.kernel, own[0]["gamma"]
-    if "gamma" not in kernel_parameters(kernel):
+    if not takes_gamma(kernel):
         raise ValueError(
             f"param_grid has an Interval for gamma, which kernel={kernel!r} does not take; search "
             "it apart, or give one of rbf, laplacian, matern12, matern32, matern52 and poly"
         )
-    if interval.per_feature and kernel in ("poly", "polynomial"):
+    if interval.per_feature and not takes_gammas(kernel):
         raise ValueError(
             f"kernel {kernel!r} takes a single gamma; per_feature=True is for rbf, laplacian and "
             "the Matern kernels"

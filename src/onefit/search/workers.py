@@ -49,7 +49,16 @@ MAX_UNINTERRUPTIBLE_ROWS = 3000
 #: rows up to which a worker keeps distances, a few megabytes, from job to job
 MAX_CACHED_DISTANCE_ROWS = 600
 
-__all__ = ["Outcome", "Task", "WorkerPlan", "run_job", "run_jobs", "run_model"]
+__all__ = [
+    "MAX_UNINTERRUPTIBLE_ROWS",
+    "Outcome",
+    "Task",
+    "WorkerPlan",
+    "limited",
+    "run_job",
+    "run_jobs",
+    "run_model",
+]
 
 
 @dataclass(frozen=True)
@@ -269,6 +278,12 @@ class WorkerPlan:
         few = workers == 1 and n is not None and n <= MAX_SINGLE_THREAD_ROWS
         return cls(workers, 1 if few else _threads_each(workers), shared)
 
+    @property
+    def streams(self) -> bool:
+        """Whether joblib's active backend yields results as they are done."""
+        backend, _ = get_active_backend()
+        return bool(getattr(backend, "supports_return_generator", False))
+
     @classmethod
     def on_devices(cls, devices: tuple[Any, ...], jobs: int) -> WorkerPlan:
         """A worker for each device; one alone is this process."""
@@ -290,7 +305,8 @@ def _threads_each(workers: int) -> int:
     return max(1, min(int(cpu_count()) // workers, max(pools, default=1)))
 
 
-def _limited(threads: int | None) -> AbstractContextManager[Any]:
+def limited(threads: int | None) -> AbstractContextManager[Any]:
+    """A context with so many BLAS threads; None leaves them as they are."""
     if threads is None:
         return nullcontext()
     limit: AbstractContextManager[Any] = _threads().limit(limits=threads)
@@ -317,7 +333,7 @@ def _distances(search: str, X: Any) -> Geometry:
 def _work(
     task: Task, job: Job, place: int, search: str, threads: int | None
 ) -> tuple[int, list[Outcome]]:
-    with _limited(threads):
+    with limited(threads):
         return place, run_job(task, job, _distances(search, task.sample.X))
 
 
@@ -330,22 +346,20 @@ def run_jobs(
         return
     alone = worker_plan.workers == 1
     if alone and not _uninterruptible(task, jobs):
-        with _limited(worker_plan.threads):
+        with limited(worker_plan.threads):
             yield from _in_turn(task, jobs)
         return
-    backend, _ = get_active_backend()
-    streams = bool(getattr(backend, "supports_return_generator", False))
     parallel = Parallel(
         # one job at a time needs a second worker, without which joblib stays in this process
         n_jobs=max(2, worker_plan.workers),
         pre_dispatch=1 if alone else "2 * n_jobs",
-        return_as="generator_unordered" if streams else "list",
+        return_as="generator_unordered" if worker_plan.streams else "list",
         batch_size=1,
     )
     search = uuid4().hex
     inside = None if worker_plan.shared else worker_plan.threads
     try:
-        with _limited(worker_plan.threads if worker_plan.shared else None):
+        with limited(worker_plan.threads if worker_plan.shared else None):
             yield from parallel(
                 delayed(_work)(task, job, i, search, inside) for i, job in enumerate(jobs)
             )
@@ -382,7 +396,7 @@ def _on_free_device(
         device = named_device(name)
         assert device is not None
         sample = replace(task.sample, X=device.asarray(task.sample.X))
-        with _limited(threads):
+        with limited(threads):
             return place, run_job(replace(task, sample=sample), job)
     finally:
         free.put(name)

@@ -13,7 +13,7 @@ from typing import Any
 
 from onefit._describe import describe
 from onefit._types import Array
-from onefit.kernels import Kernel, is_precomputed, needs_vectors, resolve_kernel
+from onefit.kernels import Kernel, is_precomputed, named_kernel, needs_vectors, resolve_kernel
 from onefit.losses import Loss
 from onefit.problem import Problem
 from onefit.spec.coding import LabelCoding, TargetCoding
@@ -27,7 +27,7 @@ class Spec:
 
     Attributes
     ----------
-    kernel, gamma, degree, coef0
+    kernel, gamma
         The parameters; :meth:`resolve_kernel` makes a kernel of them.
     loss : Loss
         Of the columns: with pairs of classes, that of rows of these classes alone.
@@ -43,15 +43,14 @@ class Spec:
     Examples
     --------
     >>> from onefit import KernelRegressor
-    >>> spec = KernelRegressor(loss="huber", threshold=1.0).spec()
+    >>> from onefit.losses import Huber
+    >>> spec = KernelRegressor(loss=Huber(1.0)).spec()
     >>> spec.loss, spec.lam, spec.coding.columns_are_targets
     (Huber(threshold=1.0), 0.001, True)
     """
 
     kernel: Any
     gamma: Any
-    degree: Any
-    coef0: Any
     loss: Loss
     lam: Any
     fit_intercept: bool
@@ -82,7 +81,7 @@ class Spec:
     def resolve_kernel(self, X: Any, s: Array) -> Kernel:
         """The kernel on rows X; gamma="scale" counts every row by its weight."""
         weights = s if (s != s[0]).any() else None
-        return resolve_kernel(self.kernel, X, self.gamma, self.degree, self.coef0, weights)
+        return resolve_kernel(self.kernel, X, self.gamma, weights)
 
     def problem(self, K: Any, Y: Array, s: Array, **options: Any) -> Problem:
         """The problem on a kernel matrix.
@@ -109,6 +108,7 @@ class Spec:
         Words are the same in another process; settings of the coding stand among the others.
         """
         found = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "coding"}
+        found["kernel"] = named_kernel(self.kernel)
         found |= {one.name: getattr(self.coding, one.name) for one in fields(self.coding)}
         return {name: describe(value) for name, value in found.items()}
 

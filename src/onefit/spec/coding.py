@@ -97,14 +97,13 @@ class LabelCoding:
         Of two classes; gives probabilities if it can.
     classes : array of shape (n_classes,)
         Empty before targets were seen.
-    multi_class, decision_function_shape : {"ovr", "ovo"}
+    multi_class : {"ovr", "ovo"}
     class_weight : dict, "balanced" or None
     """
 
     margin_loss: Loss
     classes: Array = field(default_factory=lambda: np.empty(0), repr=False)
     multi_class: str = "ovr"
-    decision_function_shape: str = "ovr"
     class_weight: Any = None
 
     @property

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -32,7 +32,14 @@ from onefit.stream.features import FeatureMap, nystrom_map
 from onefit.stream.fourier import fourier_map
 from onefit.stream.sample import DrawnRows, RowSampler
 
-__all__ = ["APPROXIMATIONS", "Approximation", "Fourier", "Nystrom", "get_approximation"]
+__all__ = [
+    "APPROXIMATIONS",
+    "Approximation",
+    "Fourier",
+    "Nystrom",
+    "get_approximation",
+    "named_approximation",
+]
 
 LANDMARKS = ("uniform", "pivoted", "kmeans", "leverage")
 #: rows in which landmarks that are not uniform are looked for: at most, at least, and for each
@@ -49,38 +56,45 @@ class Nystrom:
 
     Parameters
     ----------
+    n_components : int or "auto", default=2000
+        How many landmarks; "auto" takes as many as ``tolerance`` asks for.
     landmarks : {"uniform", "pivoted", "kmeans", "leverage"}, default="uniform"
         The last two look at all rows at once and need ``keep_landmarks=True``.
     tolerance : float, default=1e-3
         For ``n_components="auto"``: the part of the kernel's trace that the features may leave out,
         on a sample of the rows.
+    keep_landmarks : bool, default=False
+        Whether the model of a fold may use landmarks that lie in the fold, in a cross-validation. A
+        pipeline does whose landmarks were drawn beforehand. Its scores are not those of models that
+        never saw the fold (benchmarks/peeking.py).
     """
 
+    n_components: int | str = 2000
     landmarks: str = "uniform"
     tolerance: float = 1e-3
+    keep_landmarks: bool = False
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "n_components", _check_size(self.n_components))
         check_choice("landmarks", self.landmarks, LANDMARKS)
         check_positive("tolerance", self.tolerance, "a part of the trace, such as 1e-3")
-
-    def check(self, size: int | str, keep_landmarks: bool) -> None:
-        """Refuse what cannot be had, before any work."""
-        if self.landmarks in ("kmeans", "leverage") and not keep_landmarks:
+        if self.landmarks in ("kmeans", "leverage") and not self.keep_landmarks:
             raise ValueError(
                 f"landmarks={self.landmarks!r} look at all rows, those of held-out folds among "
                 "them; pass keep_landmarks=True to accept that, or use 'uniform' or 'pivoted'"
             )
-        if size == "auto" and self.landmarks in ("kmeans", "leverage"):
+        if self.n_components == "auto" and self.landmarks in ("kmeans", "leverage"):
             raise ValueError(
                 f"n_components='auto' chooses landmarks by pivots; use landmarks='pivoted', not "
                 f"{self.landmarks!r}, or give n_components a number"
             )
 
-    def wanted(self, size: int | str) -> int:
+    @property
+    def sample_rows(self) -> int:
         """Rows to draw at first."""
-        if size == "auto":
+        size = self.n_components
+        if isinstance(size, str):
             return MAX_CANDIDATE_ROWS
-        assert isinstance(size, int)
         if self.landmarks == "uniform":
             return size
         return max(
@@ -89,9 +103,10 @@ class Nystrom:
         )
 
     def features(
-        self, kernel: Kernel, drawn: DrawnRows, size: int | str, seed: int
+        self, kernel: Kernel, drawn: DrawnRows, seed: int
     ) -> tuple[FeatureMap, Indices | None, DrawnRows]:
         """The map, the row numbers of its landmarks, and the landmarks themselves."""
+        size = self.n_components
         if self.landmarks == "kmeans":
             return nystrom_map(kernel, _centres(drawn.X, int(size), seed)), None, drawn
         chosen = drawn
@@ -108,52 +123,56 @@ class Fourier:
 
     Parameters
     ----------
+    n_components : int, default=2000
+        How many features.
     orthogonal : bool, default=True
         Whether frequencies of the Gaussian kernel are orthogonal, in groups.
     """
 
+    n_components: int = 2000
     orthogonal: bool = True
+    keep_landmarks: ClassVar[bool] = False
+    #: one row tells the number of columns
+    sample_rows: ClassVar[int] = 1
 
-    def check(self, size: int | str, keep_landmarks: bool) -> None:
-        """Refuse what cannot be had, before any work."""
-        if size == "auto":
+    def __post_init__(self) -> None:
+        size = _check_size(self.n_components)
+        if isinstance(size, str):
             raise ValueError(
-                "n_components='auto' chooses landmarks; approximation='fourier' has none: give "
+                "n_components='auto' chooses landmarks, and Fourier features have none: give "
                 "n_components a number, or use approximation='nystrom'"
             )
-
-    def wanted(self, size: int | str) -> int:
-        """One row tells the number of columns."""
-        return 1
+        object.__setattr__(self, "n_components", size)
 
     def features(
-        self, kernel: Kernel, drawn: DrawnRows, size: int | str, seed: int
+        self, kernel: Kernel, drawn: DrawnRows, seed: int
     ) -> tuple[FeatureMap, None, DrawnRows]:
         """The map, which has no landmarks."""
-        found = fourier_map(kernel, drawn.X.shape[1], int(size), seed, self.orthogonal)
+        found = fourier_map(kernel, drawn.X.shape[1], self.n_components, seed, self.orthogonal)
         return found, None, drawn
 
 
-#: name -> what an estimator's ``approximation`` means
-APPROXIMATIONS: dict[str, Any] = {"nystrom": Nystrom(), "fourier": Fourier()}
+#: name -> class; a name is the object with its defaults
+APPROXIMATIONS: dict[str, Any] = {"nystrom": Nystrom, "fourier": Fourier}
 
 
 @dataclass(frozen=True)
 class Approximation:
-    """Features that replace a kernel matrix, as the parameters of an estimator define them.
+    """Features that replace a kernel matrix, and the source of their randomness.
 
     Attributes
     ----------
     features : Nystrom or Fourier
-    n_components : int or "auto"
-    keep_landmarks : bool
     random_state : int, RandomState or None
     """
 
     features: Nystrom | Fourier
-    n_components: int | str
-    keep_landmarks: bool = False
     random_state: Any = 0
+
+    @property
+    def keep_landmarks(self) -> bool:
+        """Whether the model of a fold may use landmarks in the fold."""
+        return self.features.keep_landmarks
 
     @property
     def randomness(self) -> Hashable:
@@ -164,7 +183,7 @@ class Approximation:
     @property
     def key(self) -> Hashable:
         """Estimators of one kernel with equal keys have equal features."""
-        return self.features, self.n_components, self.randomness, self.keep_landmarks
+        return self.features, self.randomness
 
     def draw_seed(self) -> int:
         """A seed for hashes and frequencies: an int is itself, other states give a new one."""
@@ -175,19 +194,18 @@ class Approximation:
     @property
     def sample_rows(self) -> int:
         """Rows to draw at first."""
-        return self.features.wanted(self.n_components)
+        return self.features.sample_rows
 
     def n_features(self, rows: int) -> int:
         """Largest number of features of so many rows."""
-        return min(
-            rows, MAX_AUTO_LANDMARKS if isinstance(self.n_components, str) else self.n_components
-        )
+        size = self.features.n_components
+        return min(rows, MAX_AUTO_LANDMARKS if isinstance(size, str) else size)
 
     def make_map(
         self, kernel: Kernel, drawn: DrawnRows, seed: int
     ) -> tuple[FeatureMap, Indices | None, DrawnRows]:
         """The map from a sample of rows, the row numbers of its landmarks, and the landmarks."""
-        return self.features.features(kernel, drawn, self.n_components, seed)
+        return self.features.features(kernel, drawn, seed)
 
     def expand(self, kernel: Kernel, X: Any, s: Array) -> FeatureGram:
         """Features of rows in memory."""
@@ -199,27 +217,32 @@ class Approximation:
         return FeatureGram(X, features, landmarks, self.keep_landmarks)
 
 
-def get_approximation(
-    approximation: Any, size: Any, keep_landmarks: bool = False, random_state: Any = 0
-) -> Approximation | None:
+def named_approximation(approximation: Any) -> Any:
+    """The object that a known name is; anything else itself."""
+    known = isinstance(approximation, str) and approximation in APPROXIMATIONS
+    return APPROXIMATIONS[approximation]() if known else approximation
+
+
+def get_approximation(approximation: Any, random_state: Any = 0) -> Approximation | None:
     """What the parameters of an estimator mean, checked; None for the whole kernel matrix."""
     if approximation is None:
         return None
-    found = approximation
     if isinstance(approximation, str):
         check_choice("approximation", approximation, APPROXIMATIONS)
-        found = APPROXIMATIONS[approximation]
+    found = named_approximation(approximation)
     if not isinstance(found, (Nystrom, Fourier)):
         raise ValueError(
             f"approximation must be None, 'nystrom', 'fourier', or an object Nystrom(...) or "
             f"Fourier(...) of onefit.stream, got {approximation!r}"
         )
+    return Approximation(found, random_state)
+
+
+def _check_size(size: Any) -> int | str:
     whole = isinstance(size, (int, np.integer)) and not isinstance(size, bool) and size >= 1
     if not whole and not (isinstance(size, str) and size == "auto"):
         raise ValueError(f"n_components must be a whole number from 1 on, or 'auto', got {size!r}")
-    found.check(size, keep_landmarks)
-    size = size if isinstance(size, str) else int(size)
-    return Approximation(found, size, bool(keep_landmarks), random_state)
+    return size if isinstance(size, str) else int(size)
 
 
 def _pivots(kernel: Kernel, X: Any, size: int | str, tolerance: float) -> Indices:

@@ -204,8 +204,9 @@ class FeatureHat:
         return np.asarray(hat.residual / hat.slack[:, None])
 
     def generalized(self, lam: float) -> Array:
-        """(y_i - u_i) over the mean of 1 - H_ii."""
-        return np.asarray(self.residual(lam) / self.basis.mean_slack(self.problem.ridge(lam)))
+        """(y_i - u_i) over the mean of 1 - H_ii; not finite where rounding leaves none of it."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(self.residual(lam) / self.basis.mean_slack(self.problem.ridge(lam)))
 
     def power_diagonal(self, lam: float, power: int) -> Array:
         """The diagonal of H^power, power >= 1."""

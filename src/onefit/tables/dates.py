@@ -10,7 +10,7 @@ made from a column that settled it. A month that is named in English leaves noth
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-__all__ = ["COMMAND", "MONTH_NAME", "PYTHON", "WORDS", "Words", "day_first", "days", "is_dated"]
+__all__ = ["MONTH_NAME", "day_first", "days", "is_dated"]
 
 YEAR_FIRST = re.compile(r"(\d{4})([-/])(\d{1,2})\2(\d{1,2})([ T]\d.*)?")
 YEAR_LAST = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4})([ T]\d.*)?")
@@ -45,19 +45,7 @@ MONTHS = len(MONTH_NAMES)
 DAY = 86400.0
 
 
-class Words(NamedTuple):
-    """What to do about a column, in the words of the caller; {} stands for the column's name."""
-
-    leave_out: str
-    which: str
-
-
-COMMAND = Words("leave it out with --drop {}", "--dayfirst or --monthfirst")
-PYTHON = Words("leave that column out", "dayfirst=True or dayfirst=False")
-WORDS = {"command": COMMAND, "python": PYTHON}
-
-
-def day_first(column: pd.Series, asked: bool | None, what: str, words: Words) -> bool | None:
+def day_first(column: pd.Series, asked: bool | None, what: str) -> bool | None:
     """Whether the day stands first in dates that end in the year; None where that is no question.
 
     ``asked`` counts where the column leaves it open; None refuses such a column.
@@ -78,7 +66,7 @@ def day_first(column: pd.Series, asked: bool | None, what: str, words: Words) ->
     if with_day or with_month or dates[0][2] == ".":
         return not with_month
     if asked is None:
-        raise DataError(f"{what} {_open(dates)}; say which with {words.which}")
+        raise DataError(f"{what} {_open(dates)}; set dayfirst to say which")
     return asked
 
 

@@ -1,4 +1,4 @@
-"""Columns that are used as they stand, and were hardly meant so: each gets a note."""
+"""Columns that are used, and probably should not be: each gets a note."""
 
 from __future__ import annotations
 
@@ -24,21 +24,20 @@ COUNTED = 50
 
 
 def mistakes(X: pd.DataFrame) -> list[str]:
-    """What is used as it stands, but was hardly meant so, a sentence each."""
+    """Columns that are used, and probably should not be: a sentence for each."""
     notes = [
-        f"a column without a name is used as {name!r}; if it numbers the rows, leave it out with "
-        f"--drop {name!r}"
+        f"a column without a name is used as {name!r}; drop it if it numbers the rows"
         for name in X.columns
         if str(name).startswith("Unnamed: ")
     ]
     notes += [
-        f"column {shown(name)} looks like a number of the row, which says nothing of new ones, and "
-        f"is used; if it is one, leave it out with --id {shown(name)}"
+        f"column {shown(name)} looks like a number of the row, which says nothing about new rows, "
+        "and is used; drop it if it is one"
         for name in _counting(X)
     ]
     return notes + [
-        f"column {shown(name)} holds another text in every row, which says nothing of new ones; "
-        f"leave it out with --drop {shown(name)}, or --id if it names the rows"
+        f"column {shown(name)} holds another text in every row, which says nothing about new rows; "
+        "drop it"
         for name in _different(X)
     ]
 

@@ -13,7 +13,6 @@ from onefit._validation import suggest
 from onefit.files import (
     QUOTED,
     CheckRows,
-    CsvFormat,
     DataError,
     is_libsvm,
     listed,
@@ -22,9 +21,7 @@ from onefit.files import (
     read_libsvm,
     shown,
 )
-from onefit.tables.dates import COMMAND, day_first, days
-from onefit.tables.mistakes import mistakes
-from onefit.tables.reader import ColumnReader
+from onefit.tables.dates import day_first, days
 from onefit.tables.table import Roles, Table
 from onefit.tables.target import check_target
 from onefit.tables.values import holds_numbers
@@ -41,7 +38,6 @@ __all__ = ["read_features", "read_table"]
 def read_table(
     path: Path,
     target: str | None,
-    reading: CsvFormat = CsvFormat(),  # noqa: B008
     drop: tuple[str, ...] = (),
     check_rows: CheckRows = None,
     roles: Roles = Roles(),  # noqa: B008
@@ -56,16 +52,14 @@ def read_table(
         all but Parquet may be packed (``.gz``, ``.bz2``).
     target : str or None
         The column to predict; None for LIBSVM.
-    reading : CsvFormat
-        Delimiter, encoding and header of a CSV file.
     drop : tuple of str
         Columns to leave out.
     check_rows : callable, default=None
         Given the number of rows, or fewer, before they are read; raises where that is too many.
     roles : Roles
-        Columns with groups, weights, times or ids, none of which is a feature.
+        Columns with groups, weights or times, none of which is a feature.
     dayfirst : bool, default=None
-        Of dates such as 01/02/2021, where the column does not settle it; None refuses these.
+        For the column of times, see :class:`ColumnReader`.
     """
     if is_libsvm(path):
         if drop or roles.names or target not in (None, "label"):
@@ -78,7 +72,7 @@ def read_table(
         return Table(X, check_target(y, "label"), "label")
     if target is None:
         raise DataError(f"{path.name} has no target yet; name the column to predict with --target")
-    frame = read_frame(path, reading, check_rows)
+    frame = read_frame(path, check_rows)
     for name in (target, *drop, *roles.names.values()):
         _check_column(frame, name, path)
     for flag, name in [*(("--drop", one) for one in drop), *roles.names.items()]:
@@ -96,12 +90,7 @@ def read_table(
             f"{path.name} has no column beside the target {shown(target)} to predict it by"
         )
     _check_filled(features)
-    reader = ColumnReader(dayfirst, "command")
-    X = reader.fit_transform(features)
-    found = [*reader.notes_, *mistakes(X)]
-    for note in found:
-        warnings.warn(note, stacklevel=2)
-    return Table(X, y, target, **_roles(frame, roles), reader=reader, notes=(*notes, *found))
+    return Table(features, y, target, **_roles(frame, roles), notes=notes)
 
 
 def _check_column(frame: pd.DataFrame, name: str, path: Path) -> None:
@@ -158,7 +147,7 @@ def _in_order(frame: pd.DataFrame, time: str | None, dayfirst: bool | None) -> p
         return frame
     moments: Any = frame[time]
     if not holds_numbers(moments.dtype):
-        order = day_first(moments, dayfirst, f"column {shown(time)}", COMMAND)
+        order = day_first(moments, dayfirst, f"column {shown(time)}")
         found = days(moments, order)
         if found is None:
             raise DataError(
@@ -174,19 +163,17 @@ def _in_order(frame: pd.DataFrame, time: str | None, dayfirst: bool | None) -> p
 
 
 def _roles(frame: pd.DataFrame, roles: Roles) -> dict[str, Any]:
-    """Groups, weights and ids of the rows."""
-    found: dict[str, Any] = {"ordered": roles.time is not None, "id": roles.id}
-    if roles.id is not None:
-        found["ids"] = frame[roles.id].to_numpy()
+    """Groups and weights of the rows."""
+    found: dict[str, Any] = {"ordered": roles.time is not None}
     if roles.groups is not None:
         found["groups"] = _labels(_complete(frame, roles.groups, "--groups"))
-    if roles.weights is not None:
-        weights = _complete(frame, roles.weights, "--weights")
+    if roles.sample_weight is not None:
+        weights = _complete(frame, roles.sample_weight, "--sample-weight")
         if not holds_numbers(weights.dtype) or bool((weights < 0).any()):
             raise DataError(
-                f"--weights {shown(roles.weights)} must hold numbers of at least 0, and does not"
+                f"--sample-weight {shown(roles.sample_weight)} must hold numbers of at least 0"
             )
-        found["weights"] = weights.to_numpy(dtype=float)
+        found["sample_weight"] = weights.to_numpy(dtype=float)
     return found
 
 
@@ -206,7 +193,6 @@ def _labels(column: pd.Series) -> Array:
 def read_features(
     path: Path,
     columns: list[str] | int,
-    reading: CsvFormat = CsvFormat(),  # noqa: B008
     others: tuple[str, ...] = (),
 ) -> tuple[Any, dict[str, Array]]:
     """The named columns of a file as they stand, or the LIBSVM matrix with so many columns.
@@ -215,7 +201,6 @@ def read_features(
     ----------
     path : Path
     columns : list of str, or int
-    reading : CsvFormat
     others : tuple of str
         Further columns, which are returned by their names where the file has them.
     """
@@ -224,7 +209,7 @@ def read_features(
             raise DataError(f"the model was made from LIBSVM data; {path.name} must be LIBSVM too")
         X, y = read_libsvm(path, columns)
         return X, {"label": y} if "label" in others else {}
-    frame = read_frame(path, reading)
+    frame = read_frame(path)
     missing = [name for name in columns if name not in frame.columns]
     if missing:
         raise DataError(

@@ -17,7 +17,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from onefit.files import DataError, all_match, columns_of, place_of, shown
-from onefit.tables.dates import WORDS, Words, day_first, days, is_dated
+from onefit.tables.dates import day_first, days, is_dated
 from onefit.tables.frames import as_frame, is_frame
 from onefit.tables.values import (
     DATE,
@@ -43,6 +43,7 @@ __all__ = ["ColumnReader"]
 
 PLAIN: How = {"kind": "number", "comma": None, "unit": ""}
 TEXT: How = {"kind": "text"}
+REMEDY = ", or drop that column"
 
 
 class ColumnReader(TransformerMixin, BaseEstimator):
@@ -58,8 +59,6 @@ class ColumnReader(TransformerMixin, BaseEstimator):
     ----------
     dayfirst : bool, default=None
         Of dates such as 01/02/2021, where the column does not settle it; None refuses these.
-    words : {"python", "command"}, default="python"
-        Whose options messages name.
 
     Attributes
     ----------
@@ -82,9 +81,8 @@ class ColumnReader(TransformerMixin, BaseEstimator):
     {'kind': 'text'}
     """
 
-    def __init__(self, dayfirst: bool | None = None, words: str = "python") -> None:
+    def __init__(self, dayfirst: bool | None = None) -> None:
         self.dayfirst = dayfirst
-        self.words = words
 
     def fit(self, X: Any, y: Any = None) -> ColumnReader:
         """Learn how the columns of a table are written."""
@@ -94,14 +92,13 @@ class ColumnReader(TransformerMixin, BaseEstimator):
     def fit_transform(self, X: Any, y: Any = None) -> pd.DataFrame:
         """Learn how the columns of a table are written, and read them."""
         frame = as_frame(X)
-        words = WORDS[self.words]
         how: dict[Any, How] = {}
         found: dict[Any, Array] = {}
         notes: list[str] = []
         numeric = columns_of(frame, holds_numbers)
         for place in np.flatnonzero(~numeric).tolist():
             name, column = frame.columns[place], frame.iloc[:, place]
-            learnt = _Column(column, f"column {shown(name)}", words, notes)
+            learnt = _Column(column, f"column {shown(name)}", notes)
             how[name], found[name] = learnt.learn(self.dayfirst)
         self.columns_, self.how_, self.notes_ = list(frame.columns), how, notes
         self.n_features_in_ = len(self.columns_)
@@ -114,14 +111,14 @@ class ColumnReader(TransformerMixin, BaseEstimator):
     def read(self, X: Any, dayfirst: bool | None = None) -> pd.DataFrame:
         """As :meth:`transform`; ``dayfirst`` is for dates that are written in another order."""
         check_is_fitted(self, "how_")
-        frame, words = self._as_learnt(X), WORDS[self.words]
+        frame = self._as_learnt(X)
         numeric = columns_of(frame, holds_numbers)
         numeric &= np.array([name not in self.how_ for name in self.columns_], dtype=bool)
         found: dict[Any, Array] = {}
         notes: list[str] = []
         for place in np.flatnonzero(~numeric).tolist():
             name, column = frame.columns[place], frame.iloc[:, place]
-            known = _Column(column, f"column {shown(name)}", words, notes)
+            known = _Column(column, f"column {shown(name)}", notes)
             found[name] = known.apply(self.how_.get(name, PLAIN), dayfirst)
         for note in notes:
             warnings.warn(note, stacklevel=2)
@@ -188,19 +185,17 @@ class _Column:
         Their places.
     """
 
-    def __init__(self, column: pd.Series, what: str, words: Words, notes: list[str]) -> None:
-        self.column, self.what, self.words, self.notes = column, what, words, notes
+    def __init__(self, column: pd.Series, what: str, notes: list[str]) -> None:
+        self.column, self.what, self.notes = column, what, notes
         self.rows = np.flatnonzero(column.notna().to_numpy())
         values = column.to_numpy(dtype=object)[self.rows]
-        remedy = f", or {words.leave_out.format(what.removeprefix('column '))}"
-        refuse_nested(values, what, remedy)
-        self.remedy = remedy
+        refuse_nested(values, what, REMEDY)
         self.texts = np.array([_text(one) for one in values], dtype=object)
 
     def learn(self, asked: bool | None) -> tuple[How, Array]:
         """How it is written, and what it holds."""
         if self.column.dtype.kind == "m":
-            raise DataError(f"{self.what} {DATES}{self.remedy}")
+            raise DataError(f"{self.what} {DATES}{REMEDY}")
         if str(self.column.dtype) == "category":
             return TEXT, self._as_text()
         gaps = np.array([is_gap(one) for one in self.texts], dtype=bool)
@@ -211,7 +206,7 @@ class _Column:
                 return found
         self._refuse_odd(gaps)
         if all_match(DATE, self.texts[~gaps]):
-            raise DataError(f"{self.what} {DATES}{self.remedy}")
+            raise DataError(f"{self.what} {DATES}{REMEDY}")
         return TEXT, self._as_text()
 
     def apply(self, how: How, dayfirst: bool | None) -> Array:
@@ -236,7 +231,7 @@ class _Column:
 
     def _learn_dates(self, gaps: Array, asked: bool | None) -> tuple[How, Array] | None:
         rest = self._without(gaps)
-        order = day_first(rest, asked, self.what, self.words)
+        order = day_first(rest, asked, self.what)
         found = days(rest, order)
         if found is None:
             return None
@@ -271,7 +266,7 @@ class _Column:
     def _dates(self, gaps: Array, how: How, dayfirst: bool | None) -> Array:
         rest, order = self._without(gaps), how["dayfirst"]
         if dayfirst is not None or order is None:
-            order = day_first(rest, dayfirst, self.what, self.words)
+            order = day_first(rest, dayfirst, self.what)
         dated = is_dated(rest, order)[self.rows]
         bad = np.flatnonzero(~dated & ~gaps)
         if bad.size:
@@ -295,7 +290,7 @@ class _Column:
         kind = "dates" if DATE.fullmatch(np.delete(self.texts[places], odd)[0]) else "numbers"
         said = f"{self.what} holds {kind} but for {self._cells(places[odd])}"
         if len(set(np.delete(self.texts[places], odd))) > LABELS:
-            raise DataError(f"{said}; correct it, or leave it empty{self.remedy}")
+            raise DataError(f"{said}; correct it, or leave it empty{REMEDY}")
         self.notes.append(f"{said}, so it is used as text; correct it, or leave it empty")
 
     def _cells(self, places: Array) -> str:

@@ -99,11 +99,13 @@ from onefit.folds import Folds, leave_one_out
 from onefit.kernels import Geometry
 from onefit.problem import Problem
 from onefit.quantiles import levels_of
+from onefit.search.preprocess import is_wrapped
 from onefit.stream.expansion import FeatureGram
 from onefit.stream.fit import fit_features
 from onefit.uncertainty.conformal import LocalWidths, conformal_sets, hull, local_widths
 from onefit.uncertainty.fold_models import leave_out, leave_out_features
 from onefit.uncertainty.ranked import Ranked, choose_folds, group_codes
+from onefit.uncertainty.refitted import PipelineSample, by_refits, check_pipeline
 
 Array = NDArray[Any]
 
@@ -174,14 +176,16 @@ def predict_interval(
     groups: Any = None,
     width: str = "constant",
 ) -> PredictionInterval:
-    """Intervals that hold new targets with probability about 1 - alpha, without refits.
+    """Intervals that hold new targets with probability about 1 - alpha.
+
+    Kernel estimators need no refits. A pipeline is fitted once per split and once to all rows.
 
     A fitted search lends its splits and its groups: after a grouped search the intervals are for
     rows of new groups, after one with time-ordered splits for later rows.
 
     Parameters
     ----------
-    estimator : KernelRegressor, or a fitted search over it
+    estimator : KernelRegressor, a pipeline that ends in one, or a fitted search over either
         Its parameters are used; it is not changed. A search must have been fitted to the rows of
         X_train. Its ``best_estimator_`` stands for the parameters alone, without splits and groups.
     X_train, y_train : training rows and targets
@@ -223,9 +227,18 @@ def predict_interval(
     check_choice("method", method, ("cv+", "jackknife+", "full"))
     check_choice("width", width, ("constant", "local"))
     machine = _machine(estimator)
-    _check_width(machine, method, width)
     X_train, y_train = indexable(X_train, y_train)
-    problem = machine._prepare(X_train, y_train, sample_weight)
+    whole: Any = machine
+    by_splits: Any = by_refits
+    if is_wrapped(machine):
+        check_pipeline(machine, method, width)
+        problem: Any = PipelineSample.of(machine, X_train, y_train, sample_weight)
+        machine = problem.leaf
+    else:
+        _check_width(machine, method, width)
+        problem = machine._prepare(X_train, y_train, sample_weight)
+        X_new = machine._validate_X(X_new, reset=False)
+        by_splits = _by_kernel if machine.approximation is None else _by_features
     codes = _groups(estimator, groups, problem.n)
     cv = _splits_of(estimator, method, problem.n) if cv is None else cv
     if method == "full":
@@ -233,7 +246,6 @@ def predict_interval(
         folds = leave_one_out(problem.n)
     else:
         folds = choose_folds(method, cv, X_train, y_train, codes, random_state)
-    X_new = machine._validate_X(X_new, reset=False)
     rows = np.flatnonzero(problem.s)
     if rows.size < problem.n:
         folds = folds.among(rows)
@@ -242,8 +254,7 @@ def predict_interval(
     alpha = ranked.check(alpha)
     if method == "full":
         return _full(machine, problem, rows, X_new, width, ranked, alpha)
-    inner = _by_features if machine.approximation is not None else _by_kernel
-    full, parts, widths = inner(machine, problem, rows, folds, X_new, method, width == "local")
+    full, parts, widths = by_splits(whole, problem, rows, folds, X_new, method, width == "local")
     if folds.is_forward:
         method, parts = "forward", [(own, full[:, [j]]) for j, (own, _) in enumerate(parts)]
         widths = None if widths is None else widths._replace(new=widths.full)
@@ -361,7 +372,8 @@ def _machine(estimator: Any) -> Any:
                 "refit=True"
             )
         estimator = estimator.best_estimator_
-    check_accepted(estimator, "predict_interval")
+    if not is_wrapped(estimator):
+        check_accepted(estimator, "predict_interval")
     if is_classifier(estimator):
         raise ValueError(
             "predict_interval is for regressors: classes have no intervals; use loss='log' and "

@@ -1,0 +1,310 @@
+"""What :class:`AutoKernelRegressor` and :class:`AutoKernelClassifier` share."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from copy import copy
+from functools import partial
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
+from sklearn.metrics import get_scorer
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from onefit import plan
+from onefit.auto.familiar import Familiar, RowNotes, Unfamiliar
+from onefit.auto.planning import plan_search
+from onefit.auto.run import Planned
+from onefit.callbacks import callbacks_of
+from onefit.kernels import is_table
+from onefit.prepare import TablePreparer, named_alike
+from onefit.search.setup import set_up
+from onefit.tables import as_frame, is_frame
+
+Array = NDArray[Any]
+
+__all__ = ["AutoKernel"]
+
+#: rows up to which a report compares the criteria that cost no more than the search
+MAX_ROWS_COMPARED = 1000
+CHEAP_CRITERIA = {
+    "squared": ("loo", "gcv"),
+    "smoothed_hinge": ("gacv", "span", "sv_count"),
+    "squared_hinge": ("span", "sv_count"),
+}
+
+
+def _of_search(name: str, text: str) -> Any:
+    """A fitted attribute of the search."""
+    return property(lambda auto: getattr(auto.search_, name), doc=text)
+
+
+class AutoKernel(BaseEstimator):
+    """Base of the automatic estimators, which define ``_task``, ``_checked_y`` and parameters."""
+
+    _task: str
+    _why: str | None = None
+
+    best_params_ = _of_search("best_params_", "Kernel, lam and whatever else was chosen.")
+    best_score_ = _of_search("best_score_", "The score of all held-out rows together.")
+    cv_results_ = _of_search("cv_results_", "All candidates.")
+    heldout_ = _of_search("heldout_", "Held-out predictions of the chosen model.")
+    headline_ = _of_search("headline_", "The expected score, its interval, and a baseline's.")
+    n_splits_ = _of_search("n_splits_", "Number of splits.")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.prepare is None or isinstance(self.prepare, TablePreparer)
+        tags.input_tags.string = tags.input_tags.allow_nan
+        return tags
+
+    @property
+    def best_estimator_(self) -> Any:
+        """The chosen model, calibrated if asked; it takes prepared rows (see ``pipeline_``)."""
+        return self.pipeline_.named_steps["model"]
+
+    def set_callbacks(self, *callbacks: Any) -> Any:
+        """Set the callbacks that the searches of a fit notify; no argument removes them."""
+        self._skl_callbacks = list(callbacks)
+        return self
+
+    def fit(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> Any:
+        """Choose a model, and fit it to all rows.
+
+        Parameters
+        ----------
+        X : DataFrame, array or sparse matrix of shape (n, d)
+            A data frame of pandas or Polars, or a table of PyArrow.
+        y : array of shape (n,); (n, q) for a regression of several targets
+        groups : array of shape (n,), default=None
+            Rows of one group stay on one side of every split.
+        sample_weight : array of shape (n,), default=None
+            For fits and scores; the test for outliers counts rows equally.
+
+        Returns
+        -------
+        self
+        """
+        planned = self._plan(X, y, groups, sample_weight)
+        planned.search.set_callbacks(*callbacks_of(self))
+        try:
+            planned.run()
+        finally:
+            planned.search.set_callbacks()
+        self._keep(planned)
+        if planned.fallback is not None:
+            from onefit.report.facts import Facts
+
+            scale = Facts(self.search_).scale
+            print(planned.fallback.describe(scale, scale.label), file=sys.stderr, flush=True)
+        verdict = self.search_.headline_.verdict()
+        if verdict:
+            warnings.warn(f"{verdict}; see headline_", stacklevel=2)
+        return self
+
+    def _keep(self, planned: Planned) -> None:
+        """Fitted attributes, from a search that is done."""
+        self.search_ = planned.search
+        self.scoring_ = planned.search.scoring
+        self.reasons_, self.notes_ = planned.reasons, planned.notes
+        self.fallback_ = planned.fallback
+        self._planned = planned
+        how = planned.calibrate
+        model = planned.search.best_estimator_ if how is None else planned.search.calibrate(how)
+        self.pipeline_ = Pipeline([("prepare", planned.preparer), ("model", model)])
+        self.__dict__.pop("_familiar_rows", None)
+
+    def explain(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> str:
+        """What :meth:`fit` would do and how long it would take, by the plan; nothing is fitted."""
+        from onefit.auto.stages import plan_stages, show_stages
+
+        planned = copy(self)._plan(X, y, groups, sample_weight)
+        planned.narrow()
+        planned.fit_in_time()
+        setup = set_up(
+            planned.search, planned.Z, planned.y, planned.weights, {"groups": planned.groups}
+        )
+        texts = [plan.explain(load, best) for load, best in setup.works.items()]
+        stages = show_stages(plan_stages(planned, setup, np.shape(X)))
+        return "\n".join([*planned.reasons, "", "\n\n".join([*texts, stages])])
+
+    def _plan(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> Planned:
+        """Check the data and apply the rules: a search with its data, ready to be run."""
+        if y is None:
+            raise ValueError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None"
+            )
+        X = self._checked_X(X, reset=True)
+        y, n = self._checked_y(y), X.shape[0]
+        if len(y) != n:
+            raise ValueError(f"X has {n} rows and y has {len(y)}; they must have the same length")
+        given = {"groups": groups, "sample_weight": sample_weight}
+        params = {name: np.asarray(one) for name, one in given.items() if one is not None}
+        return plan_search(self, X, y, params)
+
+    @property
+    def _why_task(self) -> str:
+        return self._why or f"{self._task}: {type(self).__name__}"
+
+    def _may_be_robust(self, y: Array) -> bool:
+        return False
+
+    def _checked_y(self, y: Any) -> Array:
+        raise NotImplementedError
+
+    def _checked_X(self, X: Any, reset: bool = False) -> Any:
+        """Data frames of pandas; arrays of numbers; sparse matrices by rows."""
+        if is_frame(X):
+            X = named_alike(as_frame(X))
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            if X.shape[0] == 0 or (reset and X.shape[0] < 2):
+                raise ValueError(f"X has {X.shape[0]} rows (samples), too few")
+            return X.reset_index(drop=True) if reset and X.index.name is None else X
+        if not issparse(X) and np.asarray(X).ndim < 2 and not is_table(X):
+            raise ValueError(
+                "the rows of X are not vectors of numbers (Reshape your data?); encode them as "
+                "numbers, pass a DataFrame with a column for each text, or use KernelSearchCV with "
+                "a function as kernel"
+            )
+        return validate_data(
+            self, X, reset=reset, dtype=np.float64, accept_sparse="csr",
+            ensure_all_finite=True if issparse(X) else "allow-nan",
+            ensure_min_samples=2 if reset else 1,
+        )  # fmt: skip
+
+    def predict(self, X: Any) -> Array:
+        """Predictions for rows with the columns of the fitted table."""
+        check_is_fitted(self, "pipeline_")
+        found: Array = self.pipeline_.predict(self._checked_X(X))
+        return found
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The score of predictions for new rows, by ``scoring_``."""
+        check_is_fitted(self, "pipeline_")
+        scorer = get_scorer(self.scoring_) if isinstance(self.scoring_, str) else self.scoring_
+        weight = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return float(scorer(self, X, y, **weight))
+
+    def unfamiliar(self, X: Any) -> RowNotes:
+        """Rows unlike the training rows: far from them, of unknown categories, or with new gaps.
+
+        See :mod:`onefit.uncertainty.novelty`.
+        """
+        check_is_fitted(self, "pipeline_")
+        found = Unfamiliar(self.familiar_)
+        rows = self._checked_X(X)
+        read = getattr(self.pipeline_.named_steps["prepare"], "read", None)
+        novelty, notes = found.add(rows if read is None else read(rows))
+        return RowNotes(novelty, notes, found.sentences)
+
+    @property
+    def familiar_(self) -> Familiar:
+        """What rows like the training rows look like."""
+        if not hasattr(self, "_familiar_rows"):
+            preparer, search = self.pipeline_.named_steps["prepare"], self.search_
+            folds = getattr(search, "folds_", None)
+            self._familiar_rows = Familiar.of(
+                search.best_estimator_, preparer, folds, self._planned.groups
+            )
+        return self._familiar_rows
+
+    def relevance(self) -> Any:
+        """Find the columns that matter, see :func:`onefit.relevance`; the choice itself stays.
+
+        A second search with the chosen kernel (the Gaussian if that is linear) and one gamma per
+        prepared column follows the gradient, and is repeated without each of five parts of the
+        rows. The report shows the result.
+        """
+        from onefit.auto.columns import find_relevance
+
+        check_is_fitted(self, "pipeline_")
+        self.search_.relevance_ = find_relevance(self)
+        return self.search_.relevance_
+
+    def compare_criteria(self, *names: Any) -> Any:
+        """Evaluate further criteria on all candidates, see :mod:`onefit.criteria`.
+
+        Parameters
+        ----------
+        *names : str or criterion
+            Without any: those that cost no more than the search, if there are at most 1000 rows,
+            no time limit and no approximation.
+
+        Returns
+        -------
+        list of Verdict
+            For each criterion the candidate that it would choose and what that costs in held-out
+            score; :meth:`report` shows them.
+        """
+        from onefit.report import compare_criteria
+        from onefit.report.criteria import verdicts
+        from onefit.report.facts import Facts
+
+        check_is_fitted(self, "pipeline_")
+        done = self._planned
+        names = names or self._cheap_criteria()
+        compare_criteria(self.search_, done.Z, done.y, names, done.weights)
+        return verdicts(Facts(self.search_))
+
+    def _cheap_criteria(self) -> tuple[str, ...]:
+        search, done = self.search_, self._planned
+        losses = {one.get("loss", search.estimator.loss) for one in self.cv_results_["params"]}
+        streamed = not hasattr(search, "folds_")
+        if streamed or search.estimator.approximation is not None or self.minutes is not None:
+            return ()
+        if len(done.y) > MAX_ROWS_COMPARED or done.y.ndim > 1 or len(losses) > 1:
+            return ()
+        return CHEAP_CRITERIA.get(losses.pop(), ())
+
+    def report(self, path: Any, **options: Any) -> Any:
+        """Write the report as one HTML file; for options see :func:`onefit.report.write_report`.
+
+        It compares the criteria of :meth:`compare_criteria`.
+        """
+        from onefit.report import write_report
+
+        self.compare_criteria()
+        done = self._planned
+        about: dict[str, str] = {
+            "features": f"{self.n_features_in_} columns, {done.Z.shape[1]} after encoding",
+        }
+        describe = getattr(done.preparer, "describe", None)
+        if describe is not None:
+            about["preprocessing"] = describe()
+        about["task"] = self._task
+        options["about"] = about | dict(options.get("about") or {})
+        found: dict[str, Any] = {"y": done.y, "notes": self.notes_, "reasons": self.reasons_}
+        found["calibrated"] = self.best_estimator_
+        return write_report(self.search_, path, **(found | options))
+
+    def summary(self) -> str:
+        """The choice, its score beside the baseline, reasons and notes, a line each."""
+        from onefit.auto.findings import findings
+
+        check_is_fitted(self, "pipeline_")
+        notes = (f"Note: {note}" for note in self.notes_)
+        return "\n".join([*findings(self), *self.reasons_, *notes])
+
+    @property
+    def _repr_html_(self) -> Any:
+        """For a notebook: the summary and the search after a fit, else the parameters."""
+        shown_before = super()._repr_html_  # an AttributeError where scikit-learn shows text
+        return partial(self._fitted_html, shown_before) if hasattr(self, "pipeline_") else (
+            shown_before
+        )  # fmt: skip
+
+    def _fitted_html(self, _: Any) -> str:
+        first, *others = (escape(line) for line in self.summary().splitlines())
+        items = "".join(f"<li>{line}</li>" for line in others)
+        return f"<div><strong>{first}</strong><ul>{items}</ul>{self.search_._repr_html_()}</div>"
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        return bundle | ({"text/html": self._repr_html_()} if "text/html" in bundle else {})

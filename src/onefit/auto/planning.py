@@ -1,0 +1,171 @@
+"""Apply the rules of automatic selection: from data and parameters to a search that can be run.
+
+:func:`make_model` and :func:`make_search` are the only places that construct the model and the
+search; everything else works with what they return.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import clone
+from sklearn.model_selection import TimeSeriesSplit
+from sklearn.utils import check_random_state
+
+from onefit._validation import check_choice
+from onefit.auto import rules
+from onefit.auto.data_checks import find_copies, strong_columns, together
+from onefit.auto.run import Planned
+from onefit.auto.size import check_rows
+from onefit.decide.calibrate import CALIBRATIONS
+from onefit.estimators import KernelClassifier, KernelRegressor
+from onefit.plan import Deadline
+from onefit.prepare import TablePreparer
+from onefit.search_cv import KernelSearchCV
+from onefit.tables import is_frame
+from onefit.tables.mistakes import mistakes
+
+Array = NDArray[Any]
+
+__all__ = ["make_model", "make_search", "plan_search", "seed_of"]
+
+
+def make_model(auto: Any) -> Any:
+    """The kernel model of an automatic estimator, not fitted."""
+    given: dict[str, Any] = {"loss": auto.loss or "squared"}
+    if auto.approximation is not None:
+        given |= {"approximation": auto.approximation, "random_state": seed_of(auto.random_state)}
+    if auto._task == "classification":
+        return KernelClassifier(class_weight=auto.class_weight, **given)
+    return KernelRegressor(**given)
+
+
+def make_search(auto: Any, grid: Any, splits: Any, scoring: Any) -> KernelSearchCV:
+    """The search of an automatic estimator, not fitted."""
+    return KernelSearchCV(
+        make_model(auto),
+        grid,
+        cv=splits,
+        scoring=scoring,
+        aggregate="pooled",
+        n_jobs=auto.n_jobs,
+        journal=auto.journal,
+    )
+
+
+def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Planned:
+    """The search of an automatic estimator, with its data, reasons and notes.
+
+    Parameters
+    ----------
+    auto : AutoKernelRegressor or AutoKernelClassifier
+        Not changed.
+    X, y : data, checked
+    params : dict
+        ``groups`` and ``sample_weight``, as far as they are given.
+    """
+    calibrate = getattr(auto, "calibrate", None)
+    if calibrate is not None:
+        check_choice("calibrate", calibrate, CALIBRATIONS)
+    deadline = None if auto.minutes is None else Deadline(auto.minutes)
+    if deadline is not None and auto.approximation is not None:
+        raise ValueError(
+            f"minutes replaces the kernel matrix by features where time is short, and "
+            f"approximation={auto.approximation!r} always does; leave one of them out"
+        )
+    scoring, why_scoring = rules.choose_scoring(auto.scoring, y, auto._task)
+    if auto.param_grid is None and auto.minutes is None and auto.approximation is None:
+        check_rows(X.shape[0], squared=auto.loss in (None, "squared"))
+    seed = seed_of(auto.random_state)
+    preparer, rows, Z = _prepare(auto.prepare, X)
+    notes = list(getattr(preparer, "notes_", ()))
+    notes += mistakes(rows) if is_frame(rows) else []
+    splits, why_splits, params, copied = _choose_splits(auto, rows, y, params, seed)
+    notes += copied
+    for note in notes:
+        warnings.warn(note, stacklevel=4)
+    grid, why_grid = _choose_grid(auto, Z, y, seed)
+    why_loss = f"{auto.loss} loss, as given" if auto.loss else (
+        "squared loss: its held-out predictions are exact and cheapest (change with loss)"
+    )  # fmt: skip
+    reasons = [auto._why_task, why_scoring, why_splits, why_loss, why_grid]
+    strong = strong_columns(
+        rows, y, auto._task, params.get("groups"), isinstance(splits, TimeSeriesSplit)
+    )
+    return Planned(
+        make_search(auto, grid, splits, scoring),
+        Z,
+        y,
+        params,
+        auto._task,
+        auto._may_be_robust(y),
+        strong,
+        [one for one in reasons if one],
+        notes,
+        deadline,
+        growing=() if auto.param_grid is not None or auto.approximation else ("gamma", "lam"),
+        seed=seed,
+        calibrate=calibrate,
+        preparer=preparer,
+        missing=_count_missing(rows),
+    )
+
+
+def _prepare(prepare: Any, X: Any) -> tuple[Any, Any, Any]:
+    """The fitted preparer; rows as the checks of the data take them, and as the kernel does."""
+    preparer = TablePreparer() if prepare is None else prepare
+    if preparer == "passthrough":
+        Z = X
+    else:
+        preparer = clone(preparer)
+        if isinstance(preparer, TablePreparer):
+            rows = preparer.fit_read(X)
+            return preparer, rows, preparer.encode(rows)
+        Z = preparer.fit_transform(X)
+    Z = Z if issparse(Z) else np.ascontiguousarray(Z, dtype=np.float64)
+    return preparer, Z, Z
+
+
+def _choose_splits(
+    auto: Any, rows: Any, y: Array, params: dict[str, Any], seed: int
+) -> tuple[Any, str, dict[str, Any], list[str]]:
+    """Splits that keep copies of a row together, the reason, their groups, and notes."""
+    groups, notes = params.get("groups"), []
+    copies = find_copies(rows, y)
+    if copies.count:
+        groups, why_apart = together(copies, groups, y, auto._task, auto.cv)
+        notes.append(copies.note(rows, why_apart))
+    splits, why = rules.choose_splits(auto.cv, len(y), auto._task, groups, seed)
+    if groups is not None:
+        why, params = why if "groups" in params else "", params | {"groups": groups}
+    return splits, why, params, notes
+
+
+def _choose_grid(auto: Any, Z: Any, y: Array, seed: int) -> tuple[list[dict[str, Any]], str]:
+    """Candidates, and the reason."""
+    if auto.param_grid is not None:
+        grid = auto.param_grid
+        return grid if isinstance(grid, list) else [grid], "grid, as given"
+    kernels, why = rules.choose_kernels(auto.kernels, Z)
+    further = auto.approximation is None and auto.loss in (None, "squared")
+    loss = auto.loss or "squared"
+    return rules.choose_grid(kernels, loss, Z, y, auto._task, seed, further), why
+
+
+def _count_missing(rows: Any) -> int:
+    """Missing values of rows, as they were read."""
+    if issparse(rows):
+        return 0
+    missing = rows.isna().to_numpy() if is_frame(rows) else np.isnan(rows)
+    return int(missing.sum())
+
+
+def seed_of(random_state: Any) -> int:
+    """A seed, drawn from a RandomState where it is one."""
+    if isinstance(random_state, (int, np.integer)):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))

@@ -1,0 +1,261 @@
+r"""Permutation test of a whole search, tuning included, from one preparation per kernel.
+
+**The test.** Under the null hypothesis that rows and targets are independent, targets can be
+exchanged among the rows. The statistic T(y) is what the search finds: with ``cv=None`` the score of
+its best candidate, ``best_score_``, so that every permutation has its own best candidate; with an
+outer ``cv`` the mean score, over the outer splits, of the winner that a search inside the training
+part chooses and fits (nested cross-validation, the value of scikit-learn's
+``permutation_test_score`` with the search inside). With B random permutations
+
+    p = (1 + #{b : T(y_b) >= T(y)}) / (B + 1)
+
+is a valid p-value (Ojala and Garriga 2010, "Permutation tests for studying classifier
+performance"). Choosing the best of many candidates raises T(y) and all T(y_b) alike, which is why
+the tuning is accounted for.
+
+**The cost.** For the squared loss the held-out residuals of a split that removes the rows S are
+
+    y_S - u_S = (P_SS)^-1 (P y)_S                              (onefit.heldout.squared),
+
+linear in y, and P depends on the rows, the kernel and lam alone. So B + 1 targets are columns of
+one problem: kernel matrix and factors are computed once, and a candidate costs 2 n^2 (B + 1)
+operations. A search of its own for every permutation would compute them B times.
+
+**Folds that depend on the targets.** Stratified folds F(y) are drawn from y. T(y_b) with the folds
+of y would compare a target whose classes are balanced over the folds with targets whose classes are
+not, and the p-value would be too small. Rows are exchangeable given y under the null hypothesis,
+so that any permutation of rows may be used while y and F(y) stay as they are; permutations that
+map every fold onto itself are the same as permutations of the targets within the folds, for which
+the folds stay what they are. So with stratified folds targets are permuted within the folds.
+
+**Groups.** Targets are permuted within groups, as scikit-learn does, and the splitter gets the
+groups too. Groups that are constant in y leave nothing to permute.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_random_state, indexable
+
+from onefit._indexing import n_rows, select_rows, split_rows
+from onefit._types import Array, Indices
+from onefit.folds import Folds
+from onefit.kernels import number_type
+from onefit.scoring import Truth
+from onefit.search.many_targets import ScoredCandidates, SharedKernels, check_classes
+from onefit.search.preprocess import is_wrapped
+from onefit.search_cv import KernelSearchCV
+from onefit.stream.open_rows import is_streamed
+
+__all__ = ["PermutationTest", "permutation_test"]
+
+
+class PermutationTest(NamedTuple):
+    """What scikit-learn's ``permutation_test_score`` returns.
+
+    Attributes
+    ----------
+    score : float
+        Of the given targets.
+    permutation_scores : (n_permutations,) array
+    pvalue : float
+    """
+
+    score: float
+    permutation_scores: Array
+    pvalue: float
+
+
+def permutation_test(
+    search: KernelSearchCV,
+    X: Any,
+    y: Any,
+    *,
+    groups: Any = None,
+    cv: Any = None,
+    n_permutations: int = 1000,
+    n_jobs: int | None = None,
+    random_state: Any = 0,
+    verbose: int = 0,
+) -> PermutationTest:
+    """p-value of a search, its choice of parameters included.
+
+    Parameters
+    ----------
+    search : KernelSearchCV
+        Over estimators with the squared loss; left as it is, and need not be fitted. For a single
+        model pass an empty grid. ``scoring`` must be one of accuracy, balanced accuracy, R^2, and
+        mean squared, root mean squared or mean absolute error.
+    X, y : rows and targets
+    groups : array of shape (n,), default=None
+        Targets are permuted within groups; splitters get the groups as well.
+    cv : int, splitter or iterable of splits, default=None
+        Outer splits for nested cross-validation; None tests ``best_score_``.
+    n_permutations : int, default=1000
+    n_jobs : int, default=None
+        Processes that share the kernels.
+    random_state : int, RandomState or None, default=0
+        The permutations are those of scikit-learn's ``permutation_test_score``.
+    verbose : int, default=0
+        1 prints a line when a kernel is done.
+
+    Returns
+    -------
+    PermutationTest
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import KFold
+    >>> from onefit import KernelClassifier, KernelSearchCV
+    >>> X, y = load_iris(return_X_y=True)
+    >>> folds = KFold(5, shuffle=True, random_state=0)
+    >>> model = KernelClassifier("squared")
+    >>> search = KernelSearchCV(model, {"lam": [1e-3, 1e-1]}, cv=folds)
+    >>> score, permutation_scores, pvalue = permutation_test(search, X, y, n_permutations=99)
+    >>> round(pvalue, 2)
+    0.01
+    """
+    if n_permutations < 1:
+        raise ValueError(f"n_permutations must be at least 1, got {n_permutations!r}")
+    _check_search(search, X)
+    X, y, groups = indexable(X, y, groups)
+    classifier = is_classifier(search.estimator)
+    cells = _cells(search.cv, cv, X, y, groups, classifier)
+    random = check_random_state(random_state)
+    n = n_rows(X)
+    orders = np.array([np.arange(n), *(_shuffled(n, cells, random) for _ in range(n_permutations))])
+    work = SharedKernels(n_jobs, verbose)
+    Y = _targets(search.estimator, X, y)
+    if cv is None:
+        found = ScoredCandidates.of(search, X, y, groups).scores(Y, orders, work).max(axis=0)
+    else:
+        outer = Folds.draw(cv, X, y, groups, classifier=classifier)
+        found = np.mean(
+            [_nested(search, X, y, groups, Y, orders, *split, work) for split in outer], axis=0
+        )
+    if not np.isfinite(found).all():
+        raise ValueError(
+            f"scoring={search.scoring!r} is undefined on a split; use larger test sets, or a "
+            "metric that is defined there"
+        )
+    score, others = float(found[0]), found[1:]
+    # means of the same numbers in another order differ by rounding
+    ties = score - 16.0 * np.finfo(float).eps * max(1.0, abs(score))
+    pvalue = float((1 + np.count_nonzero(others >= ties)) / (1 + n_permutations))
+    return PermutationTest(score, others, pvalue)
+
+
+def _check_search(search: Any, X: Any) -> None:
+    """Refuse what is not a grid of candidates scored by cross-validation on rows in memory."""
+    if not isinstance(search, KernelSearchCV):
+        raise TypeError(
+            f"permutation_test needs a KernelSearchCV, got {type(search).__name__}; for a single "
+            "model pass KernelSearchCV(model, {}), for others use scikit-learn's "
+            "permutation_test_score"
+        )
+    refused = {
+        f"estimator={type(search.estimator).__name__}": is_wrapped(search.estimator),
+        "rows that are streamed": is_streamed(X),
+        f"criterion={search.criterion!r}": search.criterion != "cv",
+        f"{type(search).__name__}": search._descent is not None,
+        "a refit that is a function": callable(search.refit),
+    }
+    for what, given in refused.items():
+        if given:
+            raise ValueError(
+                f"permutation_test does not support {what}; use scikit-learn's "
+                "permutation_test_score with the search inside"
+            )
+
+
+def _targets(estimator: Any, X: Any, y: Any) -> Array:
+    """The matrix of targets of all rows."""
+    model = clone(estimator)
+    return model._code_targets(y, number_type(model._validate_X(X)))  # type: ignore[no-any-return]
+
+
+def _shuffled(n: int, cells: Array | None, random: Any) -> Indices:
+    """A permutation, within cells; the random numbers are used as scikit-learn does."""
+    if cells is None:
+        return np.asarray(random.permutation(n))
+    order = np.arange(n)
+    for cell in np.unique(cells):
+        rows = np.flatnonzero(cells == cell)
+        order[rows] = random.permutation(rows)
+    return order
+
+
+def _cells(inner: Any, outer: Any, X: Any, y: Any, groups: Any, classifier: bool) -> Array | None:
+    """Sets of rows within which targets are permuted; None for all rows."""
+    dependent = [
+        name
+        for name, cv in (("cv of the search", inner), ("cv", outer))
+        if cv is not None and _follows_targets(cv, X, y, groups, classifier)
+    ]
+    if not dependent:
+        return None if groups is None else np.asarray(groups)
+    if outer is not None:
+        raise ValueError(
+            f"the {dependent[0]} draws its splits from the targets, which the permutations of a "
+            "nested test change; pass splitters that do not, such as "
+            "KFold(5, shuffle=True, random_state=0), both to the search and as cv"
+        )
+    folds = Folds.draw(inner, X, y, groups, classifier=classifier)
+    if not folds.is_partition:
+        raise ValueError(
+            "cv of the search draws splits from the targets that overlap, and too few permutations "
+            "keep them; use StratifiedKFold, or a splitter that does not look at the targets"
+        )
+    number = np.empty(folds.n, dtype=np.intp)
+    number[folds.rows] = np.repeat(np.arange(len(folds)), np.diff(folds.offsets))
+    if groups is None:
+        return number
+    both = np.column_stack([np.unique(groups, return_inverse=True)[1], number])
+    return np.asarray(np.unique(both, axis=0, return_inverse=True)[1]).ravel()
+
+
+def _follows_targets(cv: Any, X: Any, y: Any, groups: Any, classifier: bool) -> bool:
+    """Whether permuted targets give other splits."""
+    splitter = check_cv(cv, y, classifier=classifier)
+
+    def drawn(order: Indices) -> list[Any]:
+        same = deepcopy(splitter)
+        if getattr(same, "random_state", 0) is None:
+            same.random_state = 0
+        return [test for _, test in same.split(X, select_rows(y, order), groups)]
+
+    n = n_rows(X)
+    orders = np.arange(n), np.arange(n)[::-1], np.random.RandomState(0).permutation(n)
+    first, *others = [drawn(order) for order in orders]
+    return any(not all(map(np.array_equal, first, other)) for other in others)
+
+
+def _nested(
+    search: Any,
+    X: Any,
+    y: Any,
+    groups: Any,
+    Y: Array,
+    orders: Indices,
+    train: Indices,
+    test: Indices,
+    work: SharedKernels,
+) -> Array:
+    """Scores on the test rows of an outer split, (B,), by the winners of a search inside."""
+    X_own, y_own = split_rows(search.estimator, X, y, train, train)
+    inner = ScoredCandidates.of(search, X_own, y_own, select_rows(groups, train))
+    check_classes(inner.model, Y, orders, [np.setdiff1d(np.arange(len(Y)), train)])
+    winners = inner.scores(Y, orders[:, train], work).argmax(axis=0)
+    X_new, _ = split_rows(search.estimator, X, y, test, train)
+    rows = inner.model._validate_X(X_new, reset=False)
+    u = inner.predicted(winners, Y, orders[:, train], rows)
+    tested = Y[orders[:, test]].astype(np.float64)
+    whole = Truth(tested, np.zeros(1, dtype=np.intp), np.ones(test.size))
+    scores: Array = inner.measure(u, tested, whole)
+    return scores[:, 0]

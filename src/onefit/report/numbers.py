@@ -1,0 +1,75 @@
+"""Numbers, dates and parameters as a reader expects them: the formatter of all output."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["cell", "labels", "number", "percent", "settings", "shorten"]
+
+#: integers in tables of the user's data have separators from here on; years have none
+MIN_SEPARATED = 10_000
+MISSING = ("None", "nan", "NaT", "<NA>")
+#: letters of a text in a table
+MAX_CELL = 60
+#: numbers outside have an exponent
+MIN_PLAIN, MAX_PLAIN = 1e-4, 1e9
+
+
+def number(value: Any, digits: int = 3) -> str:
+    """A number in a few digits, with thousands separators; other values as text.
+
+    Examples
+    --------
+    >>> number(17634.2), number(0.04642), number(1e-5), number(1234567), number(float("nan"))
+    ('17,600', '0.0464', '1e-05', '1,234,567', '–')
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
+        return "–" if value is None else str(value)
+    if isinstance(value, (int, np.integer)):
+        return f"{value:,}"
+    if not np.isfinite(value):
+        return "–" if np.isnan(value) else str(float(value))
+    short = f"{value:.{digits}g}"
+    size = abs(float(short))
+    if size >= MAX_PLAIN or 0.0 < size < MIN_PLAIN:
+        return short
+    return f"{float(short):,.0f}" if size >= 10.0 ** (digits - 1) else short
+
+
+def percent(share: float) -> str:
+    """A share of one as a percentage, 96.0 %, that no line break divides."""
+    return f"{100.0 * share:.1f}\N{NO-BREAK SPACE}%"
+
+
+def settings(params: Mapping[str, Any]) -> str:
+    """Parameters in words: 'kernel=rbf, lam=0.01'."""
+    return ", ".join(f"{name}={shorten(number(v), MAX_CELL)}" for name, v in params.items())
+
+
+def labels(values: Sequence[Any]) -> list[str]:
+    """Labels of values, in enough digits to differ."""
+    short = [number(value) for value in values]
+    return short if len(set(short)) == len(short) else [str(value) for value in values]
+
+
+def shorten(text: Any, most: int = 24) -> str:
+    """The beginning of a text."""
+    text = str(text)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def cell(value: Any, plain: bool = False) -> str:
+    """A value of the user's table: dates without an empty time, ids (``plain``) as they are."""
+    if str(value) in MISSING:
+        return "–"
+    if hasattr(value, "isoformat") or isinstance(value, np.datetime64):
+        return str(value).replace("T", " ").removesuffix(" 00:00:00")
+    if isinstance(value, (float, np.floating)):
+        whole = float(value).is_integer() and abs(float(value)) < MAX_PLAIN
+        return cell(int(value), plain) if whole else number(value, 4)
+    if isinstance(value, (int, np.integer)) and (plain or abs(int(value)) < MIN_SEPARATED):
+        return str(value)
+    return shorten(number(value), MAX_CELL)

@@ -1,0 +1,431 @@
+"""One self-contained HTML file about a finished search: no script, and no request to any server.
+
+The page goes from what everybody wants to know to what specialists want to know: how good the
+choice is, what the data look like, which columns matter, the candidates, and, folded, criteria,
+plan, exactness and how to run it again.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.calibration import calibration_curve
+from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+
+from onefit import _version
+from onefit.diagnostics import influence
+from onefit.report import figures
+from onefit.report.criteria import verdicts
+from onefit.report.facts import Facts
+from onefit.report.figures import as_svg
+from onefit.report.numbers import cell, number, percent, settings, shorten
+from onefit.report.words import Truth, expected, merit
+
+Array = NDArray[Any]
+
+__all__ = ["write_report"]
+
+#: candidates in the table that is open, and in the folded one
+MAX_OPEN, MAX_LISTED = 10, 500
+#: heat maps, columns of the data, and columns with their relevance
+MAX_FAMILIES, MAX_COLUMNS, MAX_RELEVANT = 4, 100, 30
+#: rows to check, columns beside them, and rows up to which their influence is computed
+MAX_CHECKED, MAX_BESIDE, MAX_INFLUENCE_ROWS = 10, 6, 1500
+#: points of a reliability curve, and classes that have one
+CALIBRATION_BINS, MAX_CURVES = 10, 6
+PACKAGES = ("numpy", "scipy", "scikit-learn")
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure of the page: SVG, and what it shows in words."""
+
+    svg: str = field(repr=False)
+    alt: str
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A table of the page; folded ones open on a click."""
+
+    title: str
+    head: list[str]
+    rows: list[list[str]] = field(repr=False)
+    folded: bool = False
+
+    @property
+    def numeric(self) -> list[bool]:
+        """Which columns hold numbers, and are aligned to the right."""
+        number = re.compile(r"[-+–]?[\d.,]*(e[-+]\d+)?(\s%| ± .*)?")
+        columns = zip(*self.rows, strict=True)
+        return [all(number.fullmatch(one) for one in column) for column in columns]
+
+
+def write_report(
+    search: Any,
+    path: str | Path,
+    *,
+    y: Any = None,
+    title: str = "Model selection",
+    target: str = "target",
+    rows: Any = None,
+    about: Mapping[str, str] | None = None,
+    notes: Sequence[str] = (),
+    reasons: Sequence[str] = (),
+    command: str | None = None,
+    calibrated: Any = None,
+) -> Path:
+    """Write the report of a fitted search as one HTML file.
+
+    Parameters
+    ----------
+    search : KernelSearchCV
+        Fitted, with a winner. Criteria that :func:`compare_criteria` added are compared.
+    path : str or Path
+    y : array of shape (n,) or (n, q), default=None
+        The targets of the fit; by default those that the search kept with its held-out values.
+    title, target : str
+        Names of the data and of the target.
+    rows : DataFrame of n rows, default=None
+        The features before any preparation. The report then describes the columns, counts gaps and
+        copies, and shows unusual rows by index and values.
+    about : dict of str, default=None
+        Further facts about the data: preprocessing, task, ...
+    notes, reasons : sequences of str, default=()
+        What a user should know about the data, and why settings were chosen.
+    command : str, default=None
+        The command that repeats the search.
+    calibrated : CalibratedKernelClassifier, default=None
+        The calibrated winner, for the reliability of its probabilities.
+
+    Returns
+    -------
+    Path
+    """
+    import jinja2
+
+    facts = Facts(search)
+    if rows is not None and not hasattr(rows, "iloc"):
+        raise TypeError(f"rows must be a pandas DataFrame, got {type(rows).__name__}")
+    truth = Truth.of(facts, y, calibrated)
+    n = None if truth is None else truth.n
+    if rows is not None and n is not None and len(rows) != n:
+        raise ValueError(f"rows has {len(rows)} rows and y has {n}; they must have the same length")
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    template = files("onefit.report").joinpath("page.html").read_text(encoding="utf-8")
+    page = environment.from_string(template).render(
+        title=title,
+        merit=merit(facts, truth, target),
+        expected=expected(facts),
+        chosen=settings(search.best_params_),
+        warning=facts.verdict,
+        compared=_compared(facts, truth, target),
+        data=_data(facts, truth, rows, n) | dict(about or {}),
+        notes=[_sentence(one) for one in notes],
+        reasons=[_sentence(one) for one in reasons],
+        columns=_columns(rows),
+        checked=_checked(facts, truth, rows, target),
+        relevance=_relevance(facts),
+        candidates=_candidates(facts),
+        near=int(facts.near.sum()),
+        count=facts.scores.size,
+        edges=facts.edges,
+        criteria=_criteria(facts),
+        plan=_plan(facts),
+        again=_again(facts, command),
+        made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+    )
+    path = Path(path)
+    path.write_text(page, encoding="utf-8", errors="replace")
+    return path
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
+
+
+def _compared(facts: Facts, truth: Truth | None, target: str) -> list[Drawing | Listing]:
+    """Held-out values beside the truth: a scatter for each target, or how labels are confused."""
+    if truth is None:
+        return []
+    if facts.is_classification:
+        return _labels(truth)
+    if len(truth.levels) > 1:
+        curve = [("quantiles", np.array(truth.levels), truth.below)]
+        alt = "Share of held-out rows below each predicted quantile, against its level."
+        svg = as_svg(figures.draw_reliability, curve, "share", name="levels")
+        return [Drawing(svg, alt)]
+    found: list[Drawing | Listing] = []
+    columns = truth.held.reshape(truth.rows.size, -1)
+    targets = np.broadcast_to(truth.y.reshape(truth.rows.size, -1), columns.shape)
+    for place, (y, held) in enumerate(zip(targets.T, columns.T, strict=True)):
+        name = target if truth.held.ndim == 1 else f"{target} {place + 1}"
+        alt = (
+            f"{name} against its held-out prediction for {y.size:,} rows. Each prediction is by a "
+            "model that was fitted without the row"
+        )
+        alt += f"; {percent(truth.below[0])} of the rows are below the line." if truth.levels else (
+            "; on the dashed line it is right."
+        )  # fmt: skip
+        svg = as_svg(figures.draw_heldout, y, held, name, name=f"heldout{place}")
+        found.append(Drawing(svg, alt))
+    return found
+
+
+def _labels(truth: Truth) -> list[Drawing | Listing]:
+    classes = np.unique(truth.y)
+    counts = confusion_matrix(truth.y, truth.held, labels=classes)
+    right = int(np.trace(counts))
+    alt = (
+        f"Confusion matrix: {right:,} of {truth.y.size:,} rows get the right label from a model "
+        "that was fitted without them."
+    )
+    names = [str(one) for one in classes]
+    found: list[Drawing | Listing] = [
+        Drawing(as_svg(figures.draw_confusion, counts, names, name="confusion"), alt)
+    ]
+    if truth.proba is not None:
+        frequent = np.argsort(-counts.sum(axis=1), kind="stable")[:MAX_CURVES]
+        curves = []
+        for k in [1] if len(classes) == 2 else frequent:
+            observed, predicted = calibration_curve(
+                truth.y == classes[k], truth.proba[:, k], n_bins=CALIBRATION_BINS,
+                strategy="quantile",
+            )  # fmt: skip
+            curves.append((names[k], predicted, observed))
+        svg = as_svg(figures.draw_reliability, curves, "probability", name="reliability")
+        alt = (
+            "Reliability: how often a class occurred, against its predicted probability, in tenths "
+            "of the held-out rows. Below the dashed line, probabilities are too high."
+        )
+        found.append(Drawing(svg, alt))
+    scores = precision_recall_fscore_support(truth.y, truth.held, labels=classes, zero_division=0.0)
+    rows = [
+        [name, *(percent(v) for v in values[:2]), number(values[2]), f"{int(values[3]):,}"]
+        for name, *values in zip(names, *scores, strict=True)
+    ]
+    head = ["class", "precision", "recall", "F1", "rows"]
+    return [*found, Listing("Class by class", head, rows, folded=True)]
+
+
+def _data(facts: Facts, truth: Truth | None, rows: Any, n: int | None) -> dict[str, str]:
+    """Size, gaps and copies."""
+    found = {} if n is None else {"rows": f"{n:,}"}
+    if rows is not None:
+        gaps = rows.isna().to_numpy()
+        found["columns"] = f"{rows.shape[1]:,}"
+        found["missing values"] = "none" if not gaps.any() else (
+            f"{int(gaps.sum()):,} ({percent(gaps.mean())} of all cells); columns with gaps: "
+            f"{int(gaps.any(axis=0).sum()):,}, rows with gaps: {int(gaps.any(axis=1).sum()):,}"
+        )  # fmt: skip
+        try:
+            copies = int(rows.duplicated().sum())
+        except TypeError:  # cells that have no hash
+            copies = int(rows.astype(str).duplicated().sum())
+        found["copies"] = "none" if copies == 0 else f"{copies:,} rows equal an earlier row"
+    else:
+        features = getattr(facts.search, "n_features_in_", None)
+        found |= {} if features is None else {"columns": f"{features:,}"}
+    if truth is not None and not facts.is_classification and truth.y.ndim == 1:
+        low, middle, high = (number(float(one), 4) for one in np.quantile(truth.y, (0, 0.5, 1)))
+        found["target"] = f"{low} to {high}, median {middle}"
+    return found
+
+
+def _columns(rows: Any) -> Listing | None:
+    """Type, gaps, distinct values and range of each column."""
+    if rows is None:
+        return None
+    found = []
+    for place in range(min(rows.shape[1], MAX_COLUMNS)):
+        column = rows.iloc[:, place]
+        known = column.dropna()
+        if known.dtype.kind in "fiuM" and len(known):
+            kind = "date" if known.dtype.kind == "M" else "number"
+            distinct = known.nunique()
+            values = " to ".join(cell(end, _is_id(known)) for end in (known.min(), known.max()))
+        else:
+            kind = "yes or no" if known.dtype.kind == "b" else "text"
+            most = known.astype(str).value_counts().index
+            distinct, values = len(most), ", ".join(shorten(one) for one in most[:3])
+        missing = percent(1.0 - len(known) / max(len(column), 1))
+        found.append([str(rows.columns[place]), kind, missing, f"{distinct:,}", values])
+    head = ["column", "type", "missing", "distinct", "range, or most frequent"]
+    return Listing("Columns", head, found, folded=True)
+
+
+def _checked(facts: Facts, truth: Truth | None, rows: Any, target: str) -> Listing | None:
+    """The rows with most influence on the predictions, or else with the largest errors."""
+    if truth is None or truth.held.ndim > 1:
+        return None
+    pull, what = _influence(facts, truth), "influence"
+    if pull is None and facts.is_classification:
+        return None
+    if pull is None:
+        pull, what = truth.missed, "error"
+    top = np.argsort(-pull, kind="stable")[:MAX_CHECKED]
+    names = range(truth.n) if rows is None else rows.index
+    beside = range(0 if rows is None else min(rows.shape[1], MAX_BESIDE))
+    columns = [(j, _is_id(rows.iloc[:, j])) for j in beside]
+    found = [
+        [str(names[truth.rows[i]]).removesuffix(" 00:00:00"), cell(truth.y[i]), cell(truth.held[i]),
+         number(pull[i]), *(cell(rows.iloc[truth.rows[i], j], plain) for j, plain in columns)]
+        for i in top
+    ]  # fmt: skip
+    index = getattr(names, "name", None) or ("row" if rows is not None else "row, from 0")
+    head = [str(index), shorten(target), "held-out prediction", what]
+    return Listing(
+        f"Rows with the largest {what}",
+        [*head, *(str(rows.columns[j]) for j in beside)],
+        found,
+    )
+
+
+def _is_id(column: Any) -> bool:
+    """Whether a column holds whole numbers that name the rows."""
+    return column.dtype.kind in "iu" and bool(column.is_unique)
+
+
+def _influence(facts: Facts, truth: Truth) -> Array | None:
+    """By how much all predictions change (root mean square) if a row is there once more."""
+    model, n = facts.model, truth.n
+    if n > MAX_INFLUENCE_ROWS or not hasattr(model, "X_fit_") or truth.rows.size < n:
+        return None
+    if hasattr(facts.search, "best_lam_") or truth.levels:
+        return None
+    pull = influence(model, model.X_fit_, truth.y).reshape(n, n, -1)
+    return np.asarray(np.sqrt(np.square(pull).mean(axis=(1, 2))) / n)
+
+
+def _relevance(facts: Facts) -> list[Drawing | Listing]:
+    """The columns that matter, if :func:`onefit.relevance` was called."""
+    found = getattr(facts.search, "relevance_", None)
+    if found is None:
+        return []
+    top = found.order[:MAX_RELEVANT]
+    rows = [
+        [str(found.names[f]), percent(found.values[f]),
+         f"{percent(found.low[f])} to {percent(found.high[f])}"]
+        for f in top
+    ]  # fmt: skip
+    size = (5.0, 1.0 + 0.25 * top.size)
+    svg = as_svg(figures.draw_relevance, found, top, name="relevance", size=size)
+    alt = f"Relevance of {top.size} columns; {found.names[top[0]]} has the largest."
+    return [Drawing(svg, alt), Listing("Relevance", ["column", "relevance", "range"], rows)]
+
+
+def _candidates(facts: Facts) -> list[Drawing | Listing]:
+    """The best candidates, heat maps of the score, and its curve."""
+    names = [name.removeprefix("param_") for name in facts.table if name.startswith("param_")]
+    criterion = ["criterion"] if "criterion" in facts.table else []
+    rows = []
+    for place, i in enumerate(facts.order[:MAX_LISTED], start=1):
+        params = facts.table["params"][i]
+        row = [str(place), number(facts.scale(facts.scores[i]), 4), number(facts.errors[i], 2)]
+        row += [number(facts.table[name][i], 4) for name in criterion]
+        row += [shorten(number(params.get(name))) for name in names]
+        row += [str(facts.table["method"][i]), "yes" if facts.table["exact"][i] else "no"]
+        rows.append(row)
+    head = ["rank", facts.scale.label, "standard error", *criterion, *names, "method", "exact"]
+    found: list[Drawing | Listing] = [Listing("Best candidates", head, rows[:MAX_OPEN])]
+    for place, family in enumerate(facts.families[:MAX_FAMILIES]):
+        scores = facts.scores[family.index[family.index >= 0]]
+        if not np.isfinite(scores).any():
+            continue
+        if min(family.index.shape) > 1:
+            svg = as_svg(figures.draw_surface, facts, family, name=f"surface{place}")
+            low, high = sorted(facts.scale(np.array([np.nanmin(scores), np.nanmax(scores)])))
+            alt = (
+                f"{family.name}: {facts.scale.label} over gamma and lam, from {number(low)} to "
+                f"{number(high)}. Bright is good; SE: standard error of the best score."
+            )
+            found.append(Drawing(svg, alt))
+        if place == 0 or min(family.index.shape) == 1:
+            svg = as_svg(figures.draw_curve, facts, family, name=f"curve{place}")
+            alt = f"{family.name}: {facts.scale.label} over lam at the best gamma."
+            found.append(Drawing(svg, alt))
+    if len(rows) > MAX_OPEN:
+        count = facts.scores.size
+        title = f"All {count:,} candidates" if count <= MAX_LISTED else (
+            f"The best {MAX_LISTED} of {count:,} candidates"
+        )  # fmt: skip
+        found.append(Listing(title, head, rows, folded=True))
+    return found
+
+
+def _criteria(facts: Facts) -> Listing | None:
+    """What each criterion chooses; None if the score is the only one."""
+    found = verdicts(facts)
+    if not found:
+        return None
+    rows = [
+        [one.name, settings(facts.table["params"][one.pick]), number(one.values[one.pick], 4),
+         f"{number(one.error, 4)} ± {number(one.standard_error, 2)}",
+         f"{number(one.regret, 2)} ± {number(one.regret_error, 2)}"]
+        for one in found
+    ]  # fmt: skip
+    head = ["criterion", "chooses", "its value", facts.scale.label, "regret"]
+    return Listing("Criteria", head, rows)
+
+
+def _plan(facts: Facts) -> list[str | Listing]:
+    """Exactness of the held-out values, time, and the method of each kernel."""
+    table, exact = facts.table, np.asarray(facts.table["exact"])
+    bound = number(float(table["error"][facts.best]), 2)
+    trust = (
+        "All held-out predictions equal those of refitting, up to rounding"
+        if exact.all()
+        else f"{int((~exact).sum())} of {exact.size} candidates have held-out predictions that are "
+        "not certified to equal those of refitting"
+    )
+    spent = (
+        float((table["mean_fit_time"] + table["mean_score_time"]).sum()) * facts.search.n_splits_
+    )
+    text = f"Held-out predictions and scores took {number(spent, 2)} s of work"
+    if hasattr(facts.search, "refit_time_"):
+        text += f", the final fit {number(float(facts.search.refit_time_), 2)} s"
+    if facts.speed_up is not None:
+        text += (
+            f". Refitting every split is estimated to take {number(facts.speed_up.ratio, 2)} times "
+            "as long (cost model, not measured)"
+        )
+    counts = Counter(
+        (type(one.kernel).__name__, one.method, one.lams, one.estimate)
+        for one in facts.search.plan_
+    )
+    rows = []
+    for (kernel, method, lams, cost), count in counts.items():
+        work = ["–", "–"] if cost is None else [f"{cost.flops:.1e}", number(cost.nbytes / 2**20, 2)]
+        rows.append([kernel, str(count), str(lams), method, *work])
+    head = ["kernel", "number", "lams each", "method", "flops, all kernels", "MiB"]
+    found = [f"{trust}; the bound on the error of the choice is {bound}.", f"{text}."]
+    return [*found, Listing("Plan", head, rows)] if rows else [*found]
+
+
+def _again(facts: Facts, command: str | None) -> list[tuple[str, str]]:
+    """The command or the call, the splits with their seed, and the versions."""
+    search = facts.search
+    splits, grid = repr(search.cv), repr(search.param_grid)
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES)
+    return [
+        *([] if command is None else [("command", command)]),
+        ("estimator", repr(search.estimator)),
+        ("grid", grid if len(grid) < 2000 else f"{facts.scores.size:,} candidates"),
+        ("splits", splits if len(splits) < 200 else "given one by one"),
+        ("scoring", f"{search.scoring}, aggregate {search.aggregate!r}"),
+        ("versions", f"onefit {_version.__version__}, {versions}, Python "
+                     f"{platform.python_version()}"),
+    ]  # fmt: skip

@@ -1,0 +1,66 @@
+"""Steps of a pipeline fitted once, to all rows: the choice, and what it does to the score.
+
+A scaler or an imputer that is fitted to all rows knows a little of the held-out ones. In return a
+kernel has one matrix for all splits, and their held-out predictions come from one fit to all rows.
+How much the score gains by it is measured: the winner is evaluated once more with its steps fitted
+in every training part, and :class:`Optimism` holds both scores. That is the gain of one candidate.
+It does not bound that of the others, and the honest score of the winner is still that of a winner.
+
+Steps that use the target gain too much for that (selecting columns of noise, encoding a column of
+many values by the mean target), and are refused: the steps are fitted without the target.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from onefit.heldout import HeldOut
+
+__all__ = ["AllRows", "Optimism", "all_rows_of"]
+
+
+@dataclass(frozen=True)
+class AllRows:
+    """``KernelSearchCV(method=AllRows())``: the steps of a pipeline are fitted once, to all rows.
+
+    Parameters
+    ----------
+    method : str or object, default="auto"
+        How held-out values of the transformed rows are computed, as for a kernel estimator alone.
+    """
+
+    method: Any = "auto"
+
+
+@dataclass(frozen=True)
+class Optimism:
+    """What the score of the winner gains by steps that are fitted to all rows.
+
+    Attributes
+    ----------
+    metric : str
+    all_rows : float
+        Score with the steps fitted once, to all rows: ``best_score_``.
+    in_folds : float
+        Score of the same candidate with the steps fitted in every training part.
+    heldout : HeldOut
+        Held-out values of the winner with the steps fitted in every training part.
+    """
+
+    metric: str
+    all_rows: float
+    in_folds: float
+    heldout: HeldOut = field(repr=False)
+
+    @property
+    def difference(self) -> float:
+        """The score with steps fitted to all rows, less that with steps fitted in the folds."""
+        return self.all_rows - self.in_folds
+
+
+def all_rows_of(method: Any) -> AllRows | None:
+    """The choice of a search's method to fit steps to all rows, if it is that."""
+    if isinstance(method, AllRows):
+        return method
+    return AllRows() if isinstance(method, str) and method == "all_rows" else None

@@ -1,0 +1,264 @@
+"""Scores of all candidates of a search for many targets of the same rows.
+
+For the squared loss held-out residuals are linear in the targets, y_S - u_S = (P_SS)^-1 (P y)_S
+(onefit.heldout.squared), and P depends on rows, kernel and lam alone: B targets are columns of one
+problem, and a candidate costs 2 n^2 B operations beside one factorisation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import is_classifier
+
+from onefit import plan
+from onefit._types import Array, Indices
+from onefit.folds import Folds
+from onefit.heldout import METHODS
+from onefit.heldout.leave_out_formula import LeaveOut
+from onefit.heldout.scaled import Scaled
+from onefit.heldout.splits import Splits
+from onefit.heldout.squared import factored
+from onefit.kernels import Geometry
+from onefit.linalg import is_elsewhere, matmul
+from onefit.problem import Problem
+from onefit.scoring import Metric, Truth
+from onefit.scoring.aggregate import aggregate
+from onefit.search.grid import CandidateModel, Job
+from onefit.search.in_memory import RowsInMemory
+from onefit.search.inputs import choosing_metric, resolve_scorers
+from onefit.spec.coding import class_codes
+
+__all__ = ["ScoredCandidates", "SharedKernels", "check_classes"]
+
+#: memory that held-out values of a block of targets may take, with what is made from them
+MAX_BLOCK_BYTES = 2**28
+#: arrays of the size of these values that exist at a time
+BLOCK_ARRAYS = 6
+
+
+class SharedKernels(NamedTuple):
+    """How kernels are shared among processes, and whether a line is printed when one is done."""
+
+    n_jobs: int | None
+    verbose: int
+
+    def __call__(self, function: Callable[[Job], Any], jobs: list[Job]) -> Iterator[Any]:
+        calls = (delayed(function)(job) for job in jobs)
+        found = Parallel(n_jobs=self.n_jobs, return_as="generator")(calls)
+        for done, (job, one) in enumerate(zip(jobs, found, strict=True), start=1):
+            if self.verbose > 0:
+                print(f"[{done}/{len(jobs)}] {job.kernel}")
+            yield one
+
+
+@dataclass(frozen=True)
+class ScoredCandidates:
+    """The candidates of a search on some rows, and how they are scored.
+
+    Attributes
+    ----------
+    jobs : list of Job
+    model : estimator
+        Knows columns and classes.
+    X : the rows, checked
+    folds : Folds
+        Of these rows.
+    metric, sign, truth : of the score
+    how : str
+        The aggregate.
+    """
+
+    jobs: list[Job]
+    model: Any
+    X: Any = field(repr=False)
+    folds: Folds = field(repr=False)
+    metric: Metric
+    sign: int
+    truth: Truth = field(repr=False)
+    how: str
+
+    @classmethod
+    def of(cls, search: Any, X: Any, y: Any, groups: Any) -> ScoredCandidates:
+        """The candidates, with all checks of a search and those of the permutation test."""
+        scorers, metric = resolve_scorers(search)
+        params = {} if groups is None else {"groups": groups}
+        rows = RowsInMemory(search, X, y, params, scorers, metric)
+        multimetric = hasattr(scorers, "_scorers") or rows.names != ["score"]
+        metric = choosing_metric(search, rows.names, metric, multimetric)
+        rows.check(metric)
+        setup, scoring = rows.setup, rows.task.pooled or rows.task.scoring
+        if metric not in scoring.fast:
+            raise ValueError(
+                f"permutation_test does not support scoring={search.scoring!r}; use accuracy, "
+                "balanced_accuracy, r2, neg_mean_squared_error, neg_root_mean_squared_error or "
+                "neg_mean_absolute_error"
+            )
+        if setup.continuous or setup.ranges:
+            raise ValueError("permutation_test needs lists of values in param_grid, not intervals")
+        for job in setup.jobs:
+            for one in job.models:
+                _check_model(one, is_elsewhere(rows.X))
+        scored, sign, truth = scoring.fast[metric]
+        checked = setup.model._validate_X(rows.X, reset=False)
+        how = search.aggregate
+        return cls(setup.jobs, setup.model, checked, setup.folds, scored, sign, truth, how)
+
+    def scores(self, Y: Array, orders: Indices, work: SharedKernels) -> Array:
+        """The score of every candidate, (C, B), for the targets Y[orders], (B, n, q).
+
+        Rows of ``orders`` (B, n) are numbers of rows of Y.
+        """
+        check_classes(self.model, Y, orders, self.folds.removed)
+        size = 1 + max(i for job in self.jobs for one in job.models for i in one.indices)
+        found = np.full((size, len(orders)), np.nan)
+        for outcomes in work(partial(self._of_kernel, Y, orders), self.jobs):
+            for indices, scores in outcomes:
+                found[list(indices)] = scores
+        lost = np.isnan(found)
+        if lost.all(axis=0).any():
+            raise ValueError(
+                "no candidate has a score for some permutation: kernel matrices are singular to "
+                "working precision, or the metric is undefined on a split; raise lam, or choose "
+                "another metric"
+            )
+        return np.where(lost, -np.inf, found)
+
+    def _of_kernel(
+        self, Y: Array, orders: Indices, job: Job
+    ) -> list[tuple[tuple[int, ...], Array]]:
+        """The scores of all candidates of a kernel."""
+        K = job.kernel.matrix(Geometry(self.X, keep=False))
+        blocks = np.array_split(orders, min(len(orders), self._blocks(len(orders) * Y.shape[1])))
+        return [
+            (one.indices, np.hstack([self._of_block(K, job, one, Y[some]) for some in blocks]))
+            for one in job.models
+        ]
+
+    def _blocks(self, columns: int) -> int:
+        """Into how many blocks so many columns are divided to bound the memory."""
+        size = 8.0 * columns * self.folds.rows.size * BLOCK_ARRAYS
+        return max(1, int(np.ceil(size / MAX_BLOCK_BYTES)))
+
+    def _of_block(self, K: Any, job: Job, one: CandidateModel, Y: Array) -> Array:
+        """Scores of some permutations, (L, b)."""
+        problem = _problem(one, K, job, Y)
+        splits, lams = Splits.sort(problem, self.folds), np.array(one.lams)
+        if splits.by_refit.size:
+            raise ValueError(
+                f"split {splits.by_refit[0]} removes more than half of the rows from training, or "
+                "tests rows that it trains on; permutation_test needs other splits"
+            )
+        removed = tuple(rows.size for rows in splits.removed)
+        work = plan.Workload(problem.n, lams.size, removed, targets=problem.Y.shape[1])
+        estimates = [plan.estimate(work, name) for name in ("block", "eigen")]
+        chosen = min(estimates, key=lambda estimate: estimate.seconds)
+        plan.check_memory(work, chosen)
+        prepared = METHODS[chosen.method]().prepare(problem, self.folds)
+        assert isinstance(prepared, LeaveOut)
+        columns = lams.size * problem.Y.shape[1]
+        parts = np.array_split(lams, min(lams.size, self._blocks(columns)))
+        return np.concatenate([self._score(prepared, splits, part, Y) for part in parts])
+
+    def _score(self, prepared: LeaveOut, splits: Splits, lams: Array, Y: Array) -> Array:
+        """Scores at some lams, NaN where the numerics fail."""
+        B, _, q = Y.shape
+        values = np.empty((lams.size, self.folds.rows.size, B, q))
+        for weight, members in splits.groups:
+            found = prepared.formula(lams * weight, [splits.removed[k] for k in members])
+            for k, residuals in zip(members, found.residuals, strict=True):
+                test = self.folds.test[k]
+                missed = residuals[:, np.searchsorted(splits.removed[k], test)]
+                values[:, self.folds.place(k)] = missed.reshape(lams.size, test.size, B, q)
+            values[[bool(reason) for reason in found.reasons]] = np.nan
+        tested = Y[:, self.folds.rows].astype(np.float64)
+        u = tested - values.transpose(0, 2, 1, 3)
+        by_split = self.measure(u, tested, self.truth)
+        pooled = by_split[..., 0] if self.how == "pooled" else None
+        scores = aggregate(self.how, by_split, np.diff(self.folds.offsets), pooled)
+        scores[np.isnan(u).any(axis=(1, 2, 3))] = np.nan
+        return scores
+
+    def measure(self, u: Array, Y: Array, truth: Truth) -> Array:
+        """Scores of values (..., B, N, q) of rows with targets Y (B, N, q): (..., B, k)."""
+        targets = _codes(Y) if is_classifier(self.model) else Y
+        truth = Truth(targets, truth.starts, truth.weights)
+        return np.asarray(self.sign * self.metric.values(truth, u).mean(axis=-1))
+
+    def predicted(self, winners: Indices, Y: Array, orders: Indices, X_new: Any) -> Array:
+        """Values (B, m, q) of new rows, each target by the fit of its own candidate."""
+        found = np.empty((len(orders), X_new.shape[0], Y.shape[1]))
+        for job in self.jobs:
+            if not np.isin(winners, [i for one in job.models for i in one.indices]).any():
+                continue
+            K = job.kernel.matrix(Geometry(self.X, keep=False))
+            K_new = job.kernel.matrix(Geometry(X_new, self.X, keep=False))
+            for one in job.models:
+                for lam, index in zip(one.lams, one.indices, strict=True):
+                    mine = np.flatnonzero(winners == index)
+                    if mine.size:
+                        problem = _problem(one, K, job, Y[orders[mine]])
+                        u = _fitted(Scaled(problem, self.folds), lam, K_new)
+                        found[mine] = u.reshape(-1, mine.size, Y.shape[1]).transpose(1, 0, 2)
+        return found
+
+
+def _problem(one: CandidateModel, K: Any, job: Job, Y: Array) -> Problem:
+    """All targets (B, n, q) as columns of one problem."""
+    columns = np.asfortranarray(Y.transpose(1, 0, 2).reshape(Y.shape[1], -1))
+    ones = np.ones(Y.shape[1], dtype=Y.dtype)
+    return one.spec.coded_problem(K, columns, ones, definite=job.kernel.definite)
+
+
+def _fitted(scaled: Scaled, lam: float, K_new: Array) -> Array:
+    """Predictions of new rows by a fit to all rows."""
+    problem = scaled.problem
+    inverse = factored(scaled, problem.ridge(lam))
+    values = matmul(K_new, inverse.solve(problem.Y))
+    if problem.fit_intercept:
+        w = inverse.apply(np.ones(problem.n, dtype=problem.Y.dtype))
+        values = values + (w @ problem.Y) / w.sum()
+    return np.asarray(values)
+
+
+def _codes(Y: Array) -> Array:
+    """Numbers of the classes, (B, N, 1), from targets of -1 and +1."""
+    return class_codes(Y.reshape(-1, Y.shape[2])).reshape(*Y.shape[:2], 1)
+
+
+def check_classes(model: Any, Y: Array, orders: Indices, removed: Sequence[Indices]) -> None:
+    """Refuse splits whose training part lacks a class for some permutation."""
+    if not is_classifier(model):
+        return
+    codes = class_codes(Y)[orders]
+    for code, label in enumerate(model.classes_):
+        members = codes == code
+        for k, rows in enumerate(removed):
+            if (members[:, rows].sum(axis=1) == members.sum(axis=1)).any():
+                raise ValueError(
+                    f"for some permutation the training part of split {k} has no row of class "
+                    f"{label.item()!r}; use more folds, or stratified ones"
+                )
+
+
+def _check_model(one: CandidateModel, elsewhere: bool) -> None:
+    """Refuse what is not linear in the targets, or not computed here."""
+    spec = one.spec
+    refused = {
+        f"loss={one.estimator.loss!r} (held-out values must be linear in the targets, use "
+        "loss='squared')": not spec.quadratic or not spec.coding.columns_are_targets,
+        "class_weight (weights would follow the permuted classes)": spec.coding.class_weight,
+        f"approximation={one.estimator.approximation!r}": spec.approximation is not None,
+        "rows on a device": elsewhere,
+    }
+    for what, given in refused.items():
+        if given:
+            raise ValueError(
+                f"permutation_test does not support {what}; scikit-learn's permutation_test_score "
+                "takes any search"
+            )

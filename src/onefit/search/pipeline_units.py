@@ -1,0 +1,280 @@
+"""One unit of work of a search over pipelines: a setting of the preprocessing on one split.
+
+The steps are fitted once, to the training rows. Kernel estimators of the setting share distances
+between training and test rows, and lams share a decomposition or a path of solutions
+(:func:`onefit.heldout.train_test.predict_test`). A finished unit is kept in the journal.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.parallel import Parallel, delayed
+
+from onefit._validation import check_weights
+from onefit.certificate import EXACT_TOLERANCE
+from onefit.estimators.unused import UnusedParameterWarning
+from onefit.folds import Folds
+from onefit.heldout.train_test import TestValues, predict_test
+from onefit.journal import Journal
+from onefit.kernels import Geometry, is_objects, number_type
+from onefit.linalg import LinAlgError
+from onefit.search.grid import CandidateModel, jobs
+from onefit.search.pipeline import Setting
+from onefit.search.preprocess import Preprocessed, StepError, preprocess
+from onefit.search.workers import MAX_UNINTERRUPTIBLE_ROWS, WorkerPlan, limited
+
+Array = NDArray[Any]
+
+__all__ = ["Found", "Work", "run_unit", "run_units"]
+
+#: rows up to which the distances of a split are kept for all of its kernels
+MAX_ROWS_KEPT = 6000
+
+
+@dataclass(frozen=True)
+class Work:
+    """What every unit needs.
+
+    Attributes
+    ----------
+    X, y : all rows
+    params : metadata of the fits
+    folds : Folds
+    error_score : "raise" or a number
+    """
+
+    X: Any = field(repr=False)
+    y: Any = field(repr=False)
+    params: dict[str, Any] = field(repr=False)
+    folds: Folds
+    error_score: Any = "raise"
+
+
+@dataclass(frozen=True)
+class Found:
+    """Values of one split by the machines of one setting.
+
+    Attributes
+    ----------
+    values : list of TestValues, one per machine
+    weighted : bool
+        Whether the kernel estimator was given sample weights.
+    failed : str
+        Why the steps could not be fitted; empty if they could.
+    seconds : float
+    """
+
+    values: list[TestValues]
+    weighted: bool
+    failed: str
+    seconds: float
+
+
+def run_unit(work: Work, setting: Setting, split: int) -> Found:
+    """Fit the steps to the training part of a split, and predict its test rows."""
+    start = perf_counter()
+    train, test = work.folds.train[split], work.folds.test[split]
+    try:
+        data = preprocess(setting.estimator, work.X, work.y, work.params, train, test, split)
+        with warnings.catch_warnings():
+            # a grid may pair a kernel with parameters of another
+            warnings.simplefilter("ignore", UnusedParameterWarning)
+            values = _evaluate(setting, data, split)
+    except StepError as error:
+        if isinstance(work.error_score, str):
+            raise
+        empty = [TestValues.empty(len(one.lams), test.size, 1) for one in setting.machines]
+        return Found(empty, False, str(error), perf_counter() - start)
+    return Found(values, data.sample_weight is not None, "", perf_counter() - start)
+
+
+def _evaluate(setting: Setting, data: Preprocessed, split: int) -> list[TestValues]:
+    first = clone(setting.machines[0].estimator)
+    try:
+        rows = first._validate_X(data.X, ensure_min_samples=2)
+        Y = first._code_targets(data.y, number_type(rows))
+        s = check_weights(data.sample_weight, rows)
+        test = first._validate_X(data.X_test, reset=False)
+    except ValueError as error:
+        raise StepError(
+            f"{type(first).__name__} cannot use what the steps return on split {split}: {error}"
+        ) from error
+    found: dict[tuple[int, ...], TestValues] = {}
+    ready = []
+    for machine in setting.machines:
+        one = replace(machine, estimator=clone(machine.estimator))
+        one.estimator._copy_data_attributes(first)
+        if one.spec.precomputed or one.spec.approximation is not None or is_objects(rows):
+            found[one.indices] = _by_fits(one, data)
+        else:
+            ready.append(one)
+    if ready:
+        found |= _on_kernels(ready, rows, test, Y, s)
+    values = [found[machine.indices] for machine in setting.machines]
+    return [_back(data, one) for one in values] if data.wrappers else values
+
+
+def _on_kernels(
+    ready: list[CandidateModel], rows: Any, test: Any, Y: Array, s: Array
+) -> dict[tuple[int, ...], TestValues]:
+    """Values of machines with a kernel matrix, one for all that share a kernel."""
+    work = sorted(jobs(ready, rows, Y, s), key=lambda job: job.kernel.metrics)
+    m = test.shape[0]
+    sparse = sp.issparse(rows) or sp.issparse(test)
+    both = sp.csr_array(sp.vstack([rows, test])) if sparse else np.concatenate([rows, test])
+    geometry = Geometry(both, keep=len(work) > 1 and both.shape[0] <= MAX_ROWS_KEPT)
+    # targets of test rows are not used
+    Y = np.asfortranarray(np.concatenate([Y, np.repeat(Y[:1], m, axis=0)]))
+    s = np.concatenate([s, np.zeros(m, dtype=s.dtype)])
+    found = {}
+    for job in work:
+        K = job.kernel.matrix(geometry)
+        for machine in job.models:
+            problem = machine.spec.problem(K, Y, s, definite=job.kernel.definite)
+            values = predict_test(problem, np.array(machine.lams))
+            # training rows of weight zero come before the test rows
+            found[machine.indices] = replace(values, values=values.values[:, -m:])
+        del K, problem  # before the next one takes their memory
+    return found
+
+
+def _by_fits(machine: CandidateModel, data: Preprocessed) -> TestValues:
+    """A fit per lam, where there is no kernel matrix of the test rows."""
+    parts: list[tuple[Array | None, float, bool, int, str]] = []
+    found = None
+    for lam in machine.lams:
+        model = clone(machine.estimator).set_params(lam=lam)
+        try:
+            model.fit(data.X, data.y, sample_weight=data.sample_weight)
+            values = np.asarray(model._decision(data.X_test), dtype=np.float64)
+        except (LinAlgError, FloatingPointError) as error:
+            parts.append((None, np.nan, False, 0, str(error)))
+            continue
+        scale = (
+            max(float(np.std(np.asarray(data.y, dtype=float))), 1e-300) if _numbers(data.y) else 1.0
+        )
+        exact = bool(model.error_ <= EXACT_TOLERANCE * scale)
+        parts.append((values, float(model.error_), exact, int(np.max(model.n_iter_)), ""))
+        found = values
+    shape = (1, 1) if found is None else found.shape
+    none = np.full(shape, np.nan)
+    return TestValues(
+        np.stack([none if one[0] is None else one[0] for one in parts]),
+        np.array([one[1] for one in parts]),
+        np.array([one[2] for one in parts]),
+        np.array([one[3] for one in parts], dtype=np.intp),
+        [one[4] for one in parts],
+    )
+
+
+def _numbers(y: Any) -> bool:
+    return np.asarray(y).dtype.kind in "fiu"
+
+
+def _back(data: Preprocessed, found: TestValues) -> TestValues:
+    """Values in the units of the targets that the search was given.
+
+    The bound goes through a monotone inverse: the ends of a value's interval are transformed too.
+    """
+    values: list[Array | None] = []
+    error = found.error.copy()
+    for i, (u, reason) in enumerate(zip(found.values, found.reasons, strict=True)):
+        if reason:
+            values.append(None)
+            continue
+        at = data.back(u)
+        if np.isfinite(error[i]):
+            with np.errstate(all="ignore"):
+                ends = [np.abs(data.back(u + e) - at).max() for e in (-error[i], error[i])]
+            error[i] = float(np.max(ends))
+        values.append(at)
+    shape = next((one.shape for one in values if one is not None), found.values.shape[1:])
+    none = np.full(shape, np.nan)
+    stacked = np.stack([none if one is None else one for one in values])
+    return replace(found, values=stacked, error=error)
+
+
+def run_units(
+    work: Work, group: list[Setting], worker_plan: WorkerPlan, journal: Journal | None
+) -> Iterator[tuple[int, int, Found]]:
+    """Yield (setting, split, values) of every unit, those of the journal first."""
+    left: list[tuple[int, int]] = []
+    for i, setting in enumerate(group):
+        for split in range(len(work.folds)):
+            known = None if journal is None else _recall(journal, setting, split)
+            if known is None:
+                left.append((i, split))
+            else:
+                yield i, split, known
+    if not left:
+        return
+    if journal is not None:
+        journal.check_writable()
+    for i, split, found in _run(work, group, left, worker_plan):
+        if journal is not None and not found.failed:
+            for machine, values in zip(group[i].machines, found.values, strict=True):
+                lams = list(machine.lams)
+                entry = lams, values, found.weighted
+                journal.write(_key(group[i], machine, split), entry, part=json.dumps(lams))
+        yield i, split, found
+
+
+def _run(
+    work: Work, group: list[Setting], left: list[tuple[int, int]], worker_plan: WorkerPlan
+) -> Iterator[tuple[int, int, Found]]:
+    """Units one after the other in this process, or in workers.
+
+    A LAPACK call cannot be interrupted, so a single worker is another process where such a call
+    may take long.
+    """
+    alone = worker_plan.workers == 1
+    if alone and work.folds.n <= MAX_UNINTERRUPTIBLE_ROWS:
+        yield from (_work(work, group[i], i, split, worker_plan.threads) for i, split in left)
+        return
+    parallel = Parallel(
+        # one unit at a time needs a second worker, without which joblib stays in this process
+        n_jobs=max(2, worker_plan.workers),
+        pre_dispatch=1 if alone else "2 * n_jobs",
+        return_as="generator_unordered" if worker_plan.streams else "list",
+        batch_size=1,
+    )
+    inside = None if worker_plan.shared else worker_plan.threads
+    with limited(worker_plan.threads if worker_plan.shared else None):
+        yield from parallel(delayed(_work)(work, group[i], i, split, inside) for i, split in left)
+
+
+def _work(
+    work: Work, setting: Setting, i: int, split: int, threads: int | None
+) -> tuple[int, int, Found]:
+    with limited(threads):
+        return i, split, run_unit(work, setting, split)
+
+
+def _key(setting: Setting, machine: CandidateModel, split: int) -> str:
+    words = machine.spec.words()
+    del words["lam"]
+    return json.dumps([setting.words, split, words])
+
+
+def _recall(journal: Journal, setting: Setting, split: int) -> Found | None:
+    """A unit from the journal, if it has all of its lams."""
+    values, weighted = [], False
+    for machine in setting.machines:
+        parts: dict[float, TestValues] = {}
+        for lams, known, with_weights in journal.read(_key(setting, machine, split)):
+            weighted |= bool(with_weights)
+            parts |= {lam: known.take([i]) for i, lam in enumerate(lams)}
+        if not all(lam in parts for lam in machine.lams):
+            return None
+        values.append(TestValues.stack([parts[lam] for lam in machine.lams]))
+    return Found(values, weighted, "", 0.0)

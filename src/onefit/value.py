@@ -1,0 +1,397 @@
+r"""What training rows are worth: removal from the data, and Shapley values, without refits.
+
+The score is a mean over held-out rows: by default minus the squared error of held-out values (of a
+classifier, of decision values beside labels -1 and +1), else one of the metrics that searches
+compute row by row.
+
+**Removal.** The value of a row, or of a unit of rows such as a patient, is the cross-validated
+score with it minus the score without it, at the same kernel and lam and with the same folds: rows G
+leave both the training parts and the test rows. A split that tests S then trains on all rows
+but S and G. With P the projected inverse at the ridge of that training part and alpha = P y
+(onefit.heldout.squared), its held-out residuals are those of leaving out both sets,
+
+    [ P_SS  P_SG ] [ t_S ]   [ alpha_S ]
+    [ P_GS  P_GG ] [ t_G ] = [ alpha_G ].
+
+Eliminating S once per split, with Z = P_SS^-1 P_S. and z = P_SS^-1 alpha_S,
+
+    (P_GG - P_GS Z_G) t_G = alpha_G - P_GS z,         t_S = z - Z_G t_G,
+
+costs n^2 |S| operations per split, and n^2 |S| more for all rows G = {i} together. Under mean
+scaling the ridge is lam times the number of training rows: each number has an inverse of its own,
+two for single rows and equal folds.
+
+**Shapley values** (Ghorbani and Zou 2019, "Data Shapley") average, over random orders of the
+training rows, what a row adds to the score of the rows before it. One Cholesky factor per order
+solves all leading parts, and the predictions of all of them are cumulative sums
+(:mod:`onefit.prefixes`): n^3 / 3 operations for n models. The orders are independent, so that their
+standard deviation gives a standard error. Nothing is left out: the values of all rows of a training
+part add up to the score of its model less that of no rows, whose prediction is the mean of
+the targets (0 without an intercept). ``max_rows`` truncates: it follows each order up to so many
+rows, and rows after that add 0, which is nearly true where the score has stopped to change.
+
+All subsets have one ridge, that of the whole training part. Under ``scaling="mean"`` that is lam
+times its rows; a ridge that grew with the subset would need a factor for each.
+
+**Mislabelled rows** lower the score: they are among the rows of least value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.metrics import check_scoring
+from sklearn.utils import check_random_state
+
+from onefit import linalg
+from onefit._types import Array, Indices
+from onefit.folds import Folds
+from onefit.inverse import DenseInverse
+from onefit.prefixes import Prefixes, squared_problem
+from onefit.problem import Problem
+from onefit.scoring import Metric, Truth
+from onefit.search.scorers import fast_metric
+from onefit.spec.coding import class_codes
+
+__all__ = ["RowValues", "removal_values", "shapley_values"]
+
+#: held-out values kept at a time, in numbers
+MAX_ELEMENTS = 2**24
+
+
+@dataclass(frozen=True)
+class RowValues:
+    """The value of each unit, the larger the better; that of a harmful unit is negative.
+
+    Attributes
+    ----------
+    units : (U,) array
+        Numbers of the rows, or the labels of the units, sorted.
+    values : (U,) array
+    standard_errors : (U,) array
+        NaN with a single order; 0 for removal, which draws nothing.
+    score : float
+        With all rows.
+    """
+
+    units: Array = field(repr=False)
+    values: Array = field(repr=False)
+    standard_errors: Array = field(repr=False)
+    score: float
+
+    @property
+    def worst(self) -> Array:
+        """The units from the least value to the largest."""
+        return np.asarray(self.units[np.argsort(self.values, kind="stable")])
+
+
+def removal_values(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    cv: Any = None,
+    groups: Any = None,
+    units: Any = None,
+    scoring: Any = None,
+) -> RowValues:
+    """How much the cross-validated score loses when a row or a unit is removed from the data.
+
+    Parameters
+    ----------
+    estimator : KernelRegressor or KernelClassifier with the squared loss, or a fitted search
+        Of a search, the parameters of the winner are used; they are not tuned again.
+    X, y : rows and targets
+    cv : int, splitter or iterable of splits, default=None
+        None means the splits of the search, or five folds. The score is the mean over the splits
+        that have test rows left.
+    groups : array of shape (n,), default=None
+        For the splitter.
+    units : array of shape (n,), default=None
+        Labels of rows that are removed together; None removes each row by itself.
+    scoring : str, callable or None, default=None
+        None is minus the mean squared error of held-out values.
+
+    Returns
+    -------
+    RowValues
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onefit import KernelRegressor
+    >>> X = np.linspace(0, 5, 40)[:, None]
+    >>> y = np.sin(X[:, 0])
+    >>> y[20] += 3
+    >>> found = removal_values(KernelRegressor(gamma=1.0, lam=1e-2), X, y)
+    >>> int(found.worst[0])
+    20
+    """
+    model, problem = squared_problem(estimator, X, y, "removal_values")
+    folds = _folds(estimator, model, cv, X, y, groups)
+    score = _Score.of(model, scoring)
+    labels, member = _units(units, problem.n)
+    everything = [
+        np.empty(0, dtype=np.intp),
+        *(np.flatnonzero(member == u) for u in range(labels.size)),
+    ]
+    ridges = _ridges(problem, float(model.lam), folds, everything, model)
+    scores = np.full((len(folds), len(everything)), np.nan)
+    for ridge in np.unique(ridges):
+        inverse = _projected(problem, float(ridge))
+        for k, (removed, test) in enumerate(zip(folds.removed, folds.test, strict=True)):
+            some = np.flatnonzero(ridges[k] == ridge)
+            split = _Split.of(*inverse, removed, test)
+            size = max(1, MAX_ELEMENTS // (test.size * problem.Y.shape[1]))
+            for first in range(0, some.size, size):
+                mine = some[first : first + size]
+                sets = [everything[u] for u in mine]
+                left = np.array([~np.isin(test, rows) for rows in sets], dtype=float)
+                kept = left.any(axis=1)
+                u = problem.Y[test] - split.residuals(sets)
+                scores[k, mine[kept]] = score(u[kept], problem.Y[test], left[kept])
+    mean = np.nanmean(scores, axis=0)
+    value = mean[0] - mean[1:]
+    return RowValues(labels, value, np.zeros(value.size), float(mean[0]))
+
+
+def shapley_values(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    cv: Any = None,
+    groups: Any = None,
+    units: Any = None,
+    scoring: Any = None,
+    n_permutations: int = 100,
+    min_rows: int = 0,
+    max_rows: int | None = None,
+    random_state: Any = None,
+) -> RowValues:
+    """Shapley values of training rows or units for the cross-validated score.
+
+    The value is the mean over the splits that train on a row. For values on a given test set, stack
+    it below the training rows and pass ``cv=[(training rows, test rows)]``.
+
+    Parameters
+    ----------
+    estimator, X, y, cv, groups, units, scoring : as of :func:`removal_values`
+    n_permutations : int, default=100
+        Random orders of each training part.
+    min_rows : int, default=0
+        Rows with which an order begins before it counts what rows add.
+    max_rows : int, default=None
+        Rows up to which an order is followed; the others add nothing. None follows it to its end.
+    random_state : int, RandomState or None, default=None
+
+    Returns
+    -------
+    RowValues
+        NaN for rows that no split trains on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onefit import KernelRegressor
+    >>> X = np.linspace(0, 5, 40)[:, None]
+    >>> y = np.sin(X[:, 0])
+    >>> y[20] += 3
+    >>> model = KernelRegressor(gamma=1.0, lam=1e-2)
+    >>> found = shapley_values(model, X, y, cv=5, n_permutations=50, random_state=0)
+    >>> int(found.worst[0])
+    20
+    """
+    if n_permutations < 1:
+        raise ValueError(f"n_permutations must be at least 1, got {n_permutations!r}")
+    if min_rows < 0 or (max_rows is not None and max_rows <= min_rows):
+        raise ValueError(
+            f"min_rows={min_rows!r} must be at least 0, and max_rows={max_rows!r} larger than that "
+            "or None"
+        )
+    model, problem = squared_problem(estimator, X, y, "shapley_values")
+    folds = _folds(estimator, model, cv, X, y, groups)
+    score, random = _Score.of(model, scoring), check_random_state(random_state)
+    labels, member = _units(units, problem.n)
+    found, whole, trained = np.zeros((n_permutations, labels.size)), [], np.zeros(labels.size)
+    for train, test in folds:
+        present = np.unique(member[train])
+        trained[present] += 1
+        prefixes = _PrefixScores(problem, problem.ridge(float(model.lam), train), test, score)
+        for one in found:
+            order = np.concatenate([train[member[train] == u] for u in random.permutation(present)])
+            order = order[:max_rows]
+            np.add.at(one, member[order[min_rows:]], np.diff(prefixes(order, train)[min_rows:]))
+        whole.append(prefixes(train, train)[-1])
+    found /= np.where(trained > 0, trained, np.nan)
+    errors = np.full(labels.size, np.nan)
+    if n_permutations > 1:
+        errors = found.std(axis=0, ddof=1) / np.sqrt(n_permutations)
+    return RowValues(labels, found.mean(axis=0), errors, float(np.mean(whole)))
+
+
+@dataclass(frozen=True)
+class _PrefixScores:
+    """Scores on some test rows of the models of all leading parts of an order."""
+
+    problem: Problem
+    ridge: float
+    test: Indices
+    score: _Score
+
+    def __call__(self, order: Indices, train: Indices) -> Array:
+        """With no row, with the first, with the first two and so on, (m + 1,)."""
+        K, Y = self.problem.K.matrix, self.problem.Y
+        M, across = linalg.submatrix(K, order, order), linalg.submatrix(K, self.test, order)
+        prefixes = Prefixes(M, Y[order], self.ridge, self.problem.fit_intercept)
+        none = Y[train].mean(axis=0) if self.problem.fit_intercept else np.zeros(Y.shape[1])
+        first = np.broadcast_to(none, (1, self.test.size, Y.shape[1]))
+        size = max(1, MAX_ELEMENTS // (order.size * Y.shape[1]))
+        parts = np.array_split(np.arange(self.test.size), -(-self.test.size // size))
+        u = np.concatenate([prefixes.all_predictions(across[some]) for some in parts], axis=1)
+        return self.score(np.concatenate([first, u]), Y[self.test])
+
+
+@dataclass(frozen=True)
+class _Split:
+    """A split at one ridge: the rows S that it removes, once eliminated.
+
+    Attributes
+    ----------
+    P, alpha : the projected inverse, and P y
+    rows : S
+    place : where the test rows are in S
+    Z, z : P_SS^-1 P_S. and P_SS^-1 alpha_S
+    """
+
+    P: Array = field(repr=False)
+    alpha: Array = field(repr=False)
+    rows: Indices
+    place: Indices
+    Z: Array = field(repr=False)
+    z: Array = field(repr=False)
+
+    @classmethod
+    def of(cls, P: Array, alpha: Array, rows: Indices, test: Indices) -> _Split:
+        right = np.asfortranarray(np.column_stack([P[rows], alpha[rows]]))
+        block = np.array(P[np.ix_(rows, rows)], order="F")
+        solved = linalg.solve_spd(block, right, overwrite=True)
+        n = P.shape[0]
+        return cls(P, alpha, rows, np.searchsorted(rows, test), solved[:, :n], solved[:, n:])
+
+    def residuals(self, sets: list[Indices]) -> Array:
+        """Of the test rows, (b, t, q), where each of the sets leaves the training part as well."""
+        outside = [np.setdiff1d(rows, self.rows, assume_unique=True) for rows in sets]
+        Z, z = self.Z[self.place], self.z[self.place]
+        if all(rows.size == 1 for rows in outside):  # the same formula, all sets together
+            H = np.concatenate(outside)
+            cross = self.P[np.ix_(H, self.rows)]
+            below = self.P[H, H] - np.einsum("hs,sh->h", cross, self.Z[:, H])
+            t = (self.alpha[H] - cross @ self.z) / below[:, None]
+            return np.asarray(z - Z[:, H].T[:, :, None] * t[:, None, :])
+        found = np.empty((len(sets), *z.shape))
+        for one, H in zip(found, outside, strict=True):
+            cross = self.P[np.ix_(H, self.rows)]
+            block = self.P[np.ix_(H, H)] - cross @ self.Z[:, H]
+            t = np.linalg.solve(block, self.alpha[H] - cross @ self.z)
+            one[:] = z - Z[:, H] @ t
+        return found
+
+
+def _projected(problem: Problem, ridge: float) -> tuple[Array, Array]:
+    """P and P y at one ridge."""
+    M = np.array(problem.K.matrix, dtype=np.float64, order="F")
+    M[np.diag_indices(problem.n)] += ridge
+    try:
+        inverse = DenseInverse(M, np.ones(problem.n), problem.fit_intercept)
+    except linalg.LinAlgError as error:
+        raise ValueError(
+            f"the kernel matrix plus its ridge ({ridge:.1e}) is not positive definite to working "
+            "precision; raise lam"
+        ) from error
+    alpha = inverse.solve(problem.Y)
+    return inverse.matrix - np.outer(inverse.border, inverse.border), alpha
+
+
+def _ridges(problem: Problem, lam: float, folds: Folds, sets: list[Indices], model: Any) -> Array:
+    """Lambda of every split without every set, (k, U + 1); refuses what cannot be fitted."""
+    found = np.empty((len(folds), len(sets)))
+    codes = class_codes(problem.Y) if is_classifier(model) else np.zeros(problem.n, dtype=int)
+    for k, (train, disjoint) in enumerate(zip(folds.train, folds.disjoint, strict=True)):
+        if not disjoint:
+            raise ValueError(f"split {k} tests rows that it trains on; use another splitter")
+        trained = np.zeros(problem.n, dtype=bool)
+        trained[train] = True
+        counts = np.bincount(codes[train], minlength=codes.max() + 1)
+        for u, rows in enumerate(sets):
+            gone = np.bincount(codes[rows[trained[rows]]], minlength=counts.size)
+            if (gone == counts).any() or (counts - gone).sum() < 2:
+                raise ValueError(
+                    f"without the unit of row {rows[0] if rows.size else 0} the training part of "
+                    f"split {k} lacks a class or has fewer than two rows; use smaller units or "
+                    "more folds"
+                )
+            left = float((counts - gone).sum())
+            found[k, u] = lam if problem.scaling == "total" else lam * left
+    return found
+
+
+def _folds(estimator: Any, model: Any, cv: Any, X: Any, y: Any, groups: Any) -> Folds:
+    """The given splits, those of a search, or five folds."""
+    if cv is None:
+        cv = getattr(estimator, "folds_", 5)
+    return Folds.draw(cv, X, y, groups, classifier=is_classifier(model))
+
+
+def _units(units: Any, n: int) -> tuple[Array, Indices]:
+    """Labels of the units, and the number of that of each row."""
+    if units is None:
+        return np.arange(n), np.arange(n)
+    if len(units) != n:
+        raise ValueError(f"units has {len(units)} labels, but X has {n} rows")
+    labels, member = np.unique(np.asarray(units), return_inverse=True)
+    return labels, member
+
+
+def _squared(y: Array, u: Array) -> Array:
+    """(y - u)^2."""
+    return np.asarray(np.square(y - u))
+
+
+@dataclass(frozen=True)
+class _Score:
+    """A score of many sets of held-out values of the same rows.
+
+    Attributes
+    ----------
+    metric, sign : the metric, and what makes it a score
+    of_classes : bool
+        Whether it compares with class numbers.
+    """
+
+    metric: Metric
+    sign: int
+    of_classes: bool
+
+    @classmethod
+    def of(cls, model: Any, scoring: Any) -> _Score:
+        if scoring is None:
+            return cls(Metric("squared_error", "regression", _squared), -1, False)
+        metric, sign = fast_metric(check_scoring(model, scoring), model)
+        if metric is None:
+            raise ValueError(
+                f"scoring={scoring!r} is not supported; use None, accuracy, balanced_accuracy, r2, "
+                "neg_mean_squared_error, neg_root_mean_squared_error or neg_mean_absolute_error"
+            )
+        return cls(metric, sign, metric.task == "classification")
+
+    def __call__(self, u: Array, Y: Array, weights: Array | None = None) -> Array:
+        """The scores (b,) of values (b, t, q) of rows with targets Y (t, q)."""
+        y = class_codes(Y)[:, None] if self.of_classes else Y.astype(np.float64)
+        weights = np.ones(len(Y)) if weights is None else weights
+        truth = Truth(y, np.zeros(1, dtype=np.intp), weights)
+        found = self.metric.values(truth, u.astype(np.float64, copy=False))
+        return np.asarray(self.sign * found.mean(axis=-1)[..., 0])

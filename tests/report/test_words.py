@@ -1,0 +1,87 @@
+"""Numbers and sentences."""
+
+from __future__ import annotations
+
+import datetime
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_friedman1
+
+from onefit import KernelRegressor, KernelSearchCV
+from onefit.report.facts import Facts
+from onefit.report.numbers import cell, labels, number, settings
+from onefit.report.words import Truth, headline, merit
+
+X, y = make_friedman1(60, noise=0.1, random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (17634.2, "17,600"), (1234567, "1,234,567"), (0.046415, "0.0464"), (1e-5, "1e-05"),
+        (999.6, "1,000"), (0.0, "0"), (np.float32(0.1), "0.1"), (2.5e12, "2.5e+12"),
+        (float("nan"), "–"), (-np.inf, "-inf"), (None, "–"), (True, "True"), ("rbf", "rbf"),
+        (-17634.2, "-17,600"), (np.int64(12), "12"),
+    ],
+)  # fmt: skip
+def test_numbers(value, text):
+    assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1998, "1998"), (1998.0, "1998"), (123456, "123,456"), (0.12345, "0.1235"),
+        (np.datetime64("2021-03-05"), "2021-03-05"),
+        (datetime.datetime(2021, 3, 5), "2021-03-05"),
+        (datetime.datetime(2021, 3, 5, 10, 30), "2021-03-05 10:30:00"),
+        ("Gent", "Gent"), (None, "–"), (np.datetime64("NaT"), "–"), ("x" * 99, "x" * 59 + "…"),
+    ],
+)  # fmt: skip
+def test_cells(value, text):
+    assert cell(value) == text
+    assert cell(123456, plain=True) == "123456"
+
+
+def test_labels_differ_and_settings_are_short():
+    assert labels([0.1, 0.1 + 1e-9]) == ["0.1", "0.100000001"]
+    assert settings({"kernel": "rbf", "lam": 0.0123456}) == "kernel=rbf, lam=0.0123"
+
+
+@pytest.mark.parametrize(
+    ("scoring", "shown"),
+    [(None, "root mean squared error"), ("neg_mean_absolute_error", "mean absolute error")],
+)
+def test_the_factor_is_that_of_the_errors(scoring, shown):
+    search = KernelSearchCV(KernelRegressor(), {"gamma": [0.1], "lam": [1e-4]}, scoring=scoring)
+    facts = Facts(search.fit(X, y))
+    held = search.heldout_.predictions
+    if scoring is None:
+        means = np.empty(60)
+        for train, test in zip(search.folds_.train, search.folds_.test, strict=True):
+            means[test] = y[train].mean()
+        ratio = np.sqrt(np.square(y - means).mean() / np.square(y - held).mean())
+    else:
+        ratio = search.headline_.baseline / search.headline_.score
+    said = merit(facts, Truth.of(facts)).sentence
+    assert ratio > 1.5
+    assert f"By {shown}, this is {ratio:.2g} times better than always predicting the me" in said
+
+
+def test_no_factor_where_the_baseline_is_not_beaten():
+    noise = np.random.default_rng(0).normal(size=60)
+    search = KernelSearchCV(KernelRegressor(), {"lam": [1e-3, 1.0]}, cv=5).fit(X, noise)
+    facts = Facts(search)
+    assert facts.verdict
+    assert "better" not in merit(facts, Truth.of(facts)).sentence
+
+
+def test_the_headline_has_the_same_numbers():
+    search = KernelSearchCV(KernelRegressor(), {"lam": [1e-5, 1e-3, 1.0]}, cv=5).fit(X, y)
+    facts = Facts(search)
+    lines = headline(facts, target="yield")
+    assert lines[0] == merit(facts, Truth.of(facts), "yield").sentence
+    assert f"R², all held-out rows: {number(search.best_score_, 4)}" in lines[1] or facts.headline
+    assert lines[2] == f"Chosen: {settings(search.best_params_)}"
+    assert f"{facts.near.sum()} of 3 candidates" in lines[3]

@@ -1,0 +1,191 @@
+import numpy as np
+import pytest
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    RepeatedStratifiedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    permutation_test_score,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.losses import Huber
+from onefit.permutation import permutation_test
+from onefit.search import Interval
+from onefit.stream import Nystrom
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(48, 3))
+U = np.sin(2 * X[:, 0]) + 0.7 * X[:, 1] + RNG.normal(size=48)
+CLASSES = np.array(["a", "b", "c"])[np.digitize(U, [-0.6, 0.6])]
+GRID = {"gamma": [0.1, 1.0], "lam": [1e-3, 1e-1, 1.0]}
+ALL = np.arange(48)
+
+
+def search(model, cv=None, **options):
+    return KernelSearchCV(model, GRID, cv=KFold(4) if cv is None else cv, **options)
+
+
+def best_score(fitted, X, y):
+    """What the test with cv=None is of, as a scorer."""
+    return fitted.best_score_
+
+
+def check(found, expected):
+    np.testing.assert_allclose(found.score, expected[0], atol=1e-9)
+    np.testing.assert_allclose(found.permutation_scores, expected[1], atol=1e-9)
+    assert found.pvalue == expected[2]
+
+
+@pytest.mark.parametrize(
+    ("model", "y", "options"),
+    [
+        (KernelRegressor(), U, {}),
+        (KernelRegressor(fit_intercept=False, scaling="total"), U, {"aggregate": "median"}),
+        (KernelRegressor(), U, {"scoring": "neg_root_mean_squared_error", "aggregate": "pooled"}),
+        (KernelRegressor(), np.column_stack([U, X[:, 2] ** 2]), {"cv": KFold(5)}),
+        (KernelRegressor(), U, {"cv": ShuffleSplit(3, test_size=0.3, random_state=0)}),
+        (KernelClassifier("squared"), CLASSES, {"scoring": "balanced_accuracy"}),
+        (KernelClassifier("squared"), U > 0, {}),
+    ],
+)
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_best_score_is_that_of_a_search_per_permutation(model, y, options, grouped):
+    one = search(model, **options)
+    groups = ALL % 3 if grouped else None
+    found = permutation_test(one, X, y, groups=groups, n_permutations=9, random_state=1)
+    check(
+        found,
+        permutation_test_score(
+            one, X, y, groups=groups, cv=[(ALL, ALL)], scoring=best_score, n_permutations=9,
+            random_state=1,
+        ),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("model", "y", "cv", "groups"),
+    [
+        (KernelRegressor(), U, KFold(3), None),
+        (KernelRegressor(), np.column_stack([U, X[:, 2]]), KFold(3), ALL % 2),
+        (KernelRegressor(scaling="total", fit_intercept=False), U, GroupKFold(3), ALL // 6),
+        (KernelClassifier("squared"), CLASSES, KFold(3), None),
+        (KernelClassifier("squared"), U > 0, KFold(4, shuffle=True, random_state=0), None),
+    ],
+)
+def test_nested_scores_are_those_of_scikit_learn(model, y, cv, groups):
+    one = search(model)
+    options = {"groups": groups, "cv": cv, "n_permutations": 6, "random_state": 2}
+    check(permutation_test(one, X, y, **options), permutation_test_score(one, X, y, **options))
+
+
+@pytest.mark.parametrize("groups", [None, ALL % 2])
+def test_with_stratified_folds_labels_are_permuted_within_the_folds(groups):
+    y = U > 0.2
+    folds = StratifiedKFold(4, shuffle=True, random_state=0)
+    found = permutation_test(
+        search(KernelClassifier("squared"), cv=folds), X, y, groups=groups, n_permutations=9
+    )
+    drawn = list(folds.split(X, y))
+    number = np.empty(48, dtype=int)
+    for k, (_, test) in enumerate(drawn):
+        number[test] = k
+    cells = number if groups is None else 4 * groups + number
+    check(
+        found,
+        permutation_test_score(
+            search(KernelClassifier("squared"), cv=drawn), X, y, groups=cells, cv=[(ALL, ALL)],
+            scoring=best_score, n_permutations=9, random_state=0,
+        ),
+    )  # fmt: skip
+
+
+def test_a_precomputed_kernel_and_blocks_of_permutations(monkeypatch):
+    K = X @ X.T
+    one = KernelSearchCV(KernelRegressor("squared", kernel="precomputed"), {"lam": [0.1, 1.0, 9.0]})
+    whole = permutation_test(one, K, U, n_permutations=20, cv=KFold(3))
+    monkeypatch.setattr("onefit.search.many_targets.MAX_BLOCK_BYTES", 2**14)
+    check(permutation_test(one, K, U, n_permutations=20, cv=KFold(3)), whole)
+    linear = KernelSearchCV(KernelRegressor(kernel="linear"), {"lam": [0.1, 1.0, 9.0]})
+    check(permutation_test(linear, X, U, n_permutations=20, cv=KFold(3)), whole)
+
+
+def test_p_values_are_valid_without_a_relation_and_small_with_one():
+    random = np.random.default_rng(1)
+    one = KernelSearchCV(
+        KernelClassifier("squared"), {"gamma": [0.1, 1.0], "lam": [0.01, 1.0]}, cv=4
+    )
+    found = np.array(
+        [
+            permutation_test(one, X, random.permutation(ALL % 2), n_permutations=19).pvalue
+            for _ in range(50)
+        ]
+    )
+    assert 0.4 < found.mean() < 0.65
+    assert (found <= 0.2).mean() < 0.34
+    assert permutation_test(one, X, X[:, 0] > 0, n_permutations=99).pvalue == 0.01
+
+
+def test_ties_count_against_the_search():
+    found = permutation_test(
+        search(KernelRegressor()), X, np.repeat(U[:16], 3), groups=ALL // 3, n_permutations=9
+    )
+    np.testing.assert_array_equal(found.permutation_scores, found.score)
+    assert found.pvalue == 1.0
+
+
+def test_processes_and_progress(capsys):
+    one = search(KernelRegressor())
+    alone = permutation_test(one, X, U, n_permutations=5, verbose=1)
+    assert capsys.readouterr().out.startswith("[1/2] ")
+    check(permutation_test(one, X, U, n_permutations=5, n_jobs=2), alone)
+
+
+@pytest.mark.parametrize(
+    ("one", "options", "message"),
+    [
+        (search(KernelRegressor(Huber(1.0))), {}, "linear in the targets"),
+        (search(KernelRegressor(), scoring="neg_max_error"), {}, "neg_max_error"),
+        (search(KernelRegressor()), {"n_permutations": 0}, "n_permutations"),
+        (search(KernelRegressor(), criterion="gcv"), {}, "criterion"),
+        (KernelSearchCV(KernelRegressor(), {"lam": Interval(1e-3, 1.0)}), {}, "intervals"),
+        (search(KernelRegressor(approximation=Nystrom(9))), {}, "approximation"),
+        (search(KernelRegressor(), cv=[(ALL, ALL[:9])]), {}, "more than half"),
+        (KernelSearchCV(make_pipeline(StandardScaler(), KernelRegressor()), {}), {}, "Pipeline"),
+        (search(KernelRegressor(), cv=[(ALL[:9], ALL[9:])]), {}, "more than half"),
+        (search(KernelRegressor(), scoring="r2"), {"cv": KFold(48)}, "undefined"),
+    ],
+)
+def test_refusals_say_what_to_do(one, options, message):
+    with pytest.raises(ValueError, match=message):
+        permutation_test(one, X, U, **{"n_permutations": 3, **options})
+
+
+@pytest.mark.parametrize(
+    ("model", "cv", "options", "message"),
+    [
+        (KernelClassifier("squared", class_weight="balanced"), 4, {}, "class_weight"),
+        (KernelClassifier("squared"), 4, {"cv": KFold(3)}, "KFold"),
+        (KernelClassifier("squared"), KFold(4), {"cv": 3}, "KFold"),
+        (KernelClassifier("squared"), RepeatedStratifiedKFold(), {}, "StratifiedKFold"),
+        (KernelClassifier("squared"), KFold(2), {"n_permutations": 200}, "no row of class"),
+        (
+            KernelClassifier("squared"),
+            KFold(2),
+            {"n_permutations": 99, "cv": KFold(9)},
+            "no row of class",
+        ),
+    ],
+)
+def test_refusals_for_classes(model, cv, options, message):
+    y = np.arange(48) % 12 == 0
+    with pytest.raises(ValueError, match=message):
+        permutation_test(search(model, cv=cv), X, y, **options)
+
+
+def test_only_a_search_is_tested():
+    with pytest.raises(TypeError, match=r"KernelSearchCV\(model, \{\}\)"):
+        permutation_test(KernelRegressor(), X, U)
