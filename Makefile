@@ -64,7 +64,7 @@ papers: $(VENV)/.papers  ## docs/papers.md, from the committed results of the pa
 	$(BIN)/python papers/page/write.py
 
 docs: $(VENV)/.with-docs $(FIGURES)  ## the documentation with its figures, into site/; a broken link is an error
-	$(ONE_THREAD) $(BIN)/sphinx-build --quiet --fail-on-warning -b html docs site
+	$(ONE_THREAD) $(BIN)/sphinx-build --quiet --fail-on-warning --fresh-env -b html docs site
 	@! grep -rE --include='*.html' '<(script|link|img)[^>]*(src|href)="https?:' site || { echo "pages load files from other hosts"; exit 1; }
 
 # The figures of a page, drawn again when the package, the script or a result that it reads changes.
