@@ -39,10 +39,12 @@ SCRIPTS = (
     "dask_designs",
     "startup",
     "bakeoff",
+    "stacking",
 )
 NEED_DATA = (
     "svm_search", "svm_rows", "ablation", "iterative", "gradient", "svr_search", "quantiles",
     "features", "peeking", "fallback", "minutes", "bakeoff", "data_checks",
+    "stacking",
 )  # fmt: skip
 
 

@@ -21,15 +21,15 @@ import torch
 from sklearn.model_selection import KFold
 
 from benchmarks.literature import RESULTS, load
-from onefit import KernelRegressor, KernelSearchCV, default_grid
-from onefit.auto.rules import with_further_lams
+from onefit import KernelRegressor, KernelSearchCV
+from onefit.auto.rules import choose_grid
 from onefit.search.extend import fit_growing
 
 SETS = ("power20", "kin8nm20", "pol10", "bike10", "elevators10", "protein10")
 KERNELS = ("laplacian", "matern32", "rbf")
 
 
-def run(name, split, device, rows):
+def run(name, split, device, rows, kernels=KERNELS):
     X, y, masks = load(name)
     test = masks[:, split]
     X = (X - X[~test].mean(axis=0)) / np.where(X[~test].std(axis=0) > 0, X[~test].std(axis=0), 1.0)
@@ -37,8 +37,8 @@ def run(name, split, device, rows):
     train = train[np.random.default_rng(0).permutation(train.size)[: rows or train.size]]
     there = {"X": torch.tensor(X[train], device=device), "y": torch.tensor(y[train], device=device)}
     found = []
-    for kernel in KERNELS:
-        (grid,) = [with_further_lams(one) for one in default_grid(X[train], kernel=kernel)]
+    for kernel in kernels:
+        (grid,) = choose_grid((kernel,), "squared", X[train], y[train], "regression", 0, True)
         cv = KFold(5, shuffle=True, random_state=0)
         scoring = "neg_root_mean_squared_error"
         search = KernelSearchCV(KernelRegressor(), grid, cv=cv, scoring=scoring, aggregate="pooled")
@@ -59,7 +59,7 @@ def run(name, split, device, rows):
                 "cv rmse / sd": -float(search.best_score_) / y.std(),
                 "test rmse": rmse,
                 "test rmse / sd": rmse / y.std(),
-                "gamma": best["gamma"],
+                "gamma": best.get("gamma"),
                 "lam": best["lam"],
                 "candidates": len(search.cv_results_["params"]),
                 "exact": float(np.mean(search.cv_results_["exact"])),
@@ -75,6 +75,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--splits", type=int, nargs="*", default=[0])
     parser.add_argument("--sets", nargs="*", default=SETS)
+    parser.add_argument("--kernels", nargs="*", default=KERNELS)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--rows", type=int, default=0, help="use only so many rows (0: all)")
     parser.add_argument("--out", type=Path, default=RESULTS)
@@ -83,7 +84,7 @@ def main():
     for name in options.sets:
         for split in options.splits:
             try:
-                rows += run(name, split, options.device, options.rows)
+                rows += run(name, split, options.device, options.rows, options.kernels)
             except Exception as error:  # the other sets are still of interest
                 print(name, split, repr(error), flush=True)
                 continue

@@ -13,6 +13,7 @@ from . import (
     report,
     scoring,
     search,
+    stacking,
     stream,
     uncertainty,
 )
@@ -54,6 +55,7 @@ __all__ = [
     "scoring",
     "search",
     "select",
+    "stacking",
     "stream",
     "uncertainty",
 ]

@@ -15,15 +15,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from onefit import (
-    Interval,
     KernelClassifier,
+    KernelGradientSearchCV,
     KernelRegressor,
     KernelSearchCV,
     default_grid,
-    relevance,
 )
 from onefit.kernels import KERNELS, Gaussian, Matern32, Normalized, Polynomial
 from onefit.losses import LOSSES, EpsilonInsensitive, Huber, Quantile, SmoothedHinge, Squared
+from onefit.relevance import relevance
+from onefit.search import Interval
 from onefit.stream import Fourier, Nystrom
 
 X, y = sample("regression", n=40, d=3)
@@ -251,9 +252,8 @@ def test_the_width_of_the_hinge():
 
 def test_searches_by_gradient_know_a_kernel_by_name_or_itself():
     ranges = {"gamma": Interval(0.01, 1.0, per_feature=True), "lam": Interval(1e-3, 1e-1)}
-    options = {"cv": 3, "search": "gradient"}
     searches = [
-        KernelSearchCV(KernelRegressor(kernel=kernel), ranges, **options).fit(X, y)
+        KernelGradientSearchCV(KernelRegressor(kernel=kernel), ranges, cv=3).fit(X, y)
         for kernel in ("rbf", Gaussian(), "matern32", Matern32())
     ]
     for named, given in (searches[:2], searches[2:]):
@@ -262,4 +262,4 @@ def test_searches_by_gradient_know_a_kernel_by_name_or_itself():
         share = found.best_params_["gamma"] * X.std(axis=0) ** units
         np.testing.assert_allclose(relevance(found, X, y, cv=3).values, share / share.sum())
     with pytest.raises(ValueError, match="takes a single gamma; per_feature=True is for"):
-        KernelSearchCV(KernelRegressor(kernel=Polynomial()), ranges, **options).fit(X, y)
+        KernelGradientSearchCV(KernelRegressor(kernel=Polynomial()), ranges, cv=3).fit(X, y)

@@ -1,0 +1,113 @@
+r"""Weights of an average of models, from their held-out residuals: bagged forward selection.
+
+**What is minimised.** R is the (n, C) matrix of residuals of C models, and s holds the weights of
+the rows. Weights w of the models that add up to 1 give an average whose residuals are R w, and its
+squared error is
+
+    E(w) = sum_i s_i (R w)_i^2 = w' G w,     G = R' diag(s) R.
+
+Everything below needs G alone. Minimising E over all w >= 0 overfits: the best weights on n rows
+are not the best on new rows, the more so as neighbours in a grid have nearly equal residuals.
+
+**Forward selection with replacement** (Caruana, Niculescu-Mizil, Crew and Ksikes 2004, "Ensemble
+selection from libraries of models"). Let c count how often each model was taken in r - 1 steps.
+Taking model j next gives the average with weights (c + e_j) / r and the error
+
+    E_j = (c'Gc + 2 (Gc)_j + G_jj) / r^2.
+
+Each step takes the j with the smallest error. With own = c'Gc and cross = Gc kept up to date, a
+step costs O(C). The weights are those of the step with the smallest error; the first step is the
+best single model, so the average is never worse than it on these rows. At most `MAX_STEPS` steps
+keep the weights coarse (multiples of 1 / r), which is a regularisation.
+
+**Bagging.** The selection depends on the rows. It is repeated on `BAGS` bootstrap samples of the
+rows (multinomial counts times s), and the weights are averaged. Only the `MAX_CANDIDATES` models
+with the smallest error enter; weights below `MIN_WEIGHT` are set to zero, since every model of the
+average has to be fitted and evaluated.
+
+**Outliers.** With the Huber option, the rows have Huber's weights min(1, t / |r_i|), where r are
+the residuals of the model with the smallest mean absolute error and t is twice their scale,
+1.4826 median |r|. That is one step of iteratively reweighted least squares from the best model.
+Models are then ranked by the mean absolute error.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onefit._types import Array
+
+__all__ = ["stack_weights"]
+
+MAX_CANDIDATES = 80
+BAGS = 15
+MAX_STEPS = 25
+MIN_WEIGHT = 0.02
+#: of Huber's weights, in scales of the residuals
+HUBER_SCALES = 2.0
+#: from the median of the absolute values to the standard deviation of a normal distribution
+MEDIAN_TO_DEVIATION = 1.4826
+
+
+def stack_weights(
+    residuals: Array, sample_weight: Array, loss: str = "squared", random_state: int = 0
+) -> Array:
+    """The weight of every model, (C,); they add up to 1.
+
+    Parameters
+    ----------
+    residuals : (n, C) array
+        A model with a value that is not finite has weight zero.
+    sample_weight : (n,) array
+    loss : {"squared", "huber"}, default="squared"
+    random_state : int, default=0
+        For the bootstrap samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> noise = np.random.default_rng(0).normal(size=(500, 2))
+    >>> bool(np.abs(stack_weights(noise, np.ones(500)) - 0.5).max() < 0.1)
+    True
+    """
+    weights = np.zeros(residuals.shape[1])
+    finite = np.flatnonzero(np.isfinite(residuals).all(axis=0))
+    if not finite.size:
+        raise FloatingPointError("no candidate has finite held-out predictions in every row")
+    sizes = np.abs(residuals[:, finite])
+    errors = sample_weight @ (sizes if loss == "huber" else sizes**2)
+    order = np.argsort(errors, kind="stable")[:MAX_CANDIDATES]
+    best = finite[order]
+    s = sample_weight
+    if loss == "huber":
+        s = s * _huber_weights(sizes[:, order[0]], sample_weight)
+    R, random = residuals[:, best], np.random.default_rng(random_state)
+    for _ in range(BAGS):
+        counts = random.multinomial(len(R), np.full(len(R), 1.0 / len(R)))
+        weights[best] += _forward_selection((R * (s * counts)[:, None]).T @ R)
+    weights /= weights.sum()
+    kept = np.where(weights < min(MIN_WEIGHT, weights.max()), 0.0, weights)
+    return np.asarray(kept / kept.sum())
+
+
+def _forward_selection(G: Array) -> Array:
+    """Weights of the best of the first `MAX_STEPS` averages."""
+    counts, cross, own = np.zeros(len(G)), np.zeros(len(G)), 0.0
+    smallest, found = np.inf, counts
+    for step in range(1, MAX_STEPS + 1):
+        sums = own + 2.0 * cross + np.diagonal(G)
+        j = int(np.argmin(sums))
+        own, cross = float(sums[j]), cross + G[:, j]
+        counts[j] += 1.0
+        if own / step**2 < smallest:
+            smallest, found = own / step**2, counts / step
+    return found
+
+
+def _huber_weights(sizes: Array, sample_weight: Array) -> Array:
+    """Huber's weights of rows with these absolute residuals; ones where most of them are zero."""
+    median = float(np.median(sizes[sample_weight > 0.0]))
+    if median == 0.0:
+        return np.ones_like(sizes)
+    threshold = HUBER_SCALES * MEDIAN_TO_DEVIATION * median
+    return np.asarray(threshold / np.maximum(sizes, threshold))
