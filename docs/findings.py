@@ -1,12 +1,23 @@
 """Pieces of pages made from committed results: verdicts on the papers, ratios of the benchmarks.
 
-No number of these pages is typed by hand; a file that is not committed is said not to be.
+========================================  =======================================================
+on a page                                 becomes
+========================================  =======================================================
+``<!-- headlines -->``                    the ratios that matter, from the benchmarks
+``<!-- coverage -->``                     how often intervals contained the truth
+``<!-- verdicts -->``                     how many claims of each paper held
+``<!-- claims: PAPER -->``                the claims of a paper, with verdicts and evidence
+``<!-- table: NAME: a, b -->``            columns of a committed table
+========================================  =======================================================
+
+No number of these pieces is typed by hand; a file that is not committed is named as such.
 """
 
 from __future__ import annotations
 
 import csv
 import importlib.util
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,8 +26,20 @@ ROOT = Path(__file__).resolve().parent.parent
 EXPERIMENTS = ROOT / "papers" / "experiments"
 RESULTS = ROOT / "benchmarks" / "results"
 PAPERS = ("jmlr2008", "icml2014", "ecml2014", "ins2016", "ieice2019")
+#: pages of the gallery whose figures scripts of ``papers/figures`` draw
+DRAWN = ("toy", *PAPERS)
 VERDICTS = ("held", "not held", "not testable")
 Row = dict[str, str]
+
+
+def piece(mark: re.Match[str]) -> str:
+    """What replaces a mark: a name, and after a colon what it is about."""
+    name, about = mark[1], mark[2]
+    if name == "table":
+        data, _, wanted = about.partition(": ")
+        return columns(data, wanted.split(", "))
+    makers = {"headlines": headlines, "coverage": coverage, "verdicts": verdicts}
+    return claims(about) if name == "claims" else makers[name]()
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

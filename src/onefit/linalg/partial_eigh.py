@@ -2,7 +2,7 @@ r"""A partial eigendecomposition: inverses at many shifts for less than the pric
 
 An eigendecomposition of A gives (A + c)^-1 at every c, but it gives more than that, and part of its
 price is for the difference: the eigenvectors of a tridiagonal matrix and their way back. Here that
-matrix T = H'AH is torn at a few of its off-diagonal elements t_j (Cuppen 1981),
+matrix T = H'AH is torn at a few of its off-diagonal elements t_j [1]_,
 
     T = diag(T_1, ..., T_k) - sum_j |t_j| u_j u_j',          u_j = e_i - sign(t_j) e_{i+1},
 

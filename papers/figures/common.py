@@ -1,6 +1,6 @@
 """What the figures of the gallery share: a style, a paper's committed results, its own numbers.
 
-A script of this folder is run as ``python SCRIPT OUT`` while the documentation is built. Every SVG
+``make docs`` runs a script of this folder as ``python SCRIPT OUT``. Every SVG
 file that it writes to the folder OUT can be shown by the page of the same name, and every Markdown
 file inserted there.
 """
@@ -20,7 +20,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.figure import Figure
 
-PAPERS = Path(__file__).resolve().parents[3] / "papers"
+PAPERS = Path(__file__).resolve().parents[1]
 #: the reading that is compared with the paper
 MAIN = "main"
 #: told apart by most eyes

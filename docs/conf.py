@@ -1,0 +1,105 @@
+"""Configuration of Sphinx for the documentation: ``make docs`` builds it into ``site/``.
+
+The pages show committed results: the result files are copied beside the pages that link to them,
+and :mod:`findings` replaces the marks of the pages by numbers from these files.
+"""
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).resolve().parent
+ROOT = DOCS.parent
+sys.path[:0] = [str(DOCS), str(ROOT / "src")]
+
+import findings  # noqa: E402
+
+import onefit  # noqa: E402
+
+project = "onefit"
+release = version = onefit.__version__
+html_title = f"onefit {release}"
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "sphinx_copybutton",
+    "sphinx_gallery.gen_gallery",
+    "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",
+]
+#: what pages include is no page
+exclude_patterns = ["examples/*.ipynb", *(f"gallery/{name}/*.md" for name in findings.DRAWN)]
+default_role = "code"
+
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 4
+
+mathjax_path = "mathjax/tex-chtml.js"
+
+#: methods that scikit-learn adds for the routing of metadata
+ROUTED = ("fit", "predict", "score", "split")
+ROUTING = ("get_metadata_routing", *(f"set_{name}_request" for name in ROUTED))
+autodoc_default_options = {"member-order": "bysource", "exclude-members": ",".join(ROUTING)}
+autodoc_typehints = "none"
+autosummary_generate = False
+numpydoc_show_class_members = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": str(ROOT / "examples"),
+    "gallery_dirs": "examples",
+    "download_all_examples": False,
+    "show_memory": False,
+    "write_computation_times": False,
+}
+
+html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["onefit.css"]
+html_show_copyright = False
+html_show_sourcelink = False
+html_copy_source = False
+
+
+def copy_results() -> None:
+    """Copy the committed results into the folders ``results`` of the documentation."""
+    pages = [path for path in findings.RESULTS.glob("*.*") if path.suffix in (".md", ".png")]
+    copies = {DOCS / "results" / path.name: path for path in pages if "_quick" not in path.stem}
+    for path in findings.EXPERIMENTS.glob("*/results.md"):
+        copies[DOCS / "gallery" / "results" / f"{path.parent.name}.md"] = path
+    for target, path in copies.items():
+        target.parent.mkdir(exist_ok=True)
+        if not target.exists() or target.read_bytes() != path.read_bytes():
+            shutil.copy(path, target)
+
+
+def fill_in(_app, _page: str, source: list[str]) -> None:
+    """Replace the marks of a page."""
+    source[0] = re.sub(r"<!-- (\w+)(?:: (.+?))? -->", findings.piece, source[0])
+
+
+def plain_formulas(_app, what, _name, _object, _options, lines: list[str]) -> None:
+    """Escape |a_i| and w_ in the plain formulas of docstrings, which have a meaning in Sphinx."""
+    if what == "module":  # a section of a page cannot begin in the middle of a directive
+        text = re.sub(r"^(\w[\w ]*)\n-{3,}$", r".. rubric:: \1\n", "\n".join(lines), flags=re.M)
+        lines[:] = text.split("\n")
+    literal = -1  # indentation of the paragraph that announced a literal block
+    for i, line in enumerate(lines):
+        indent = len(line) - len(line.lstrip())
+        if literal >= 0 and (not line.strip() or indent > literal):
+            continue
+        literal = indent if line.rstrip().endswith("::") else -1
+        if not line.lstrip().startswith((":", "..", ">>>")):
+            parts = re.split(r"(`+[^`]*`+_?)", line)
+            parts[::2] = [re.sub(r"\||(?<=\w)_(?!\w)", r"\\\g<0>", part) for part in parts[::2]]
+            lines[i] = "".join(parts)
+
+
+def setup(app) -> None:
+    """Copy the results once, fill in each page as it is read."""
+    app.connect("builder-inited", lambda _: copy_results())
+    app.connect("source-read", fill_in)
+    app.connect("autodoc-process-docstring", plain_formulas, priority=600)  # after numpydoc
