@@ -21,8 +21,8 @@ import torch
 from sklearn.model_selection import KFold
 
 from benchmarks.literature import RESULTS, load
-from onefit import KernelRegressor, KernelSearchCV, default_grid
-from onefit.auto.rules import with_further_lams
+from onefit import KernelRegressor, KernelSearchCV
+from onefit.auto.rules import choose_grid
 from onefit.search.extend import fit_growing
 
 SETS = ("power20", "kin8nm20", "pol10", "bike10", "elevators10", "protein10")
@@ -38,14 +38,14 @@ def run(name, split, device, rows):
     there = {"X": torch.tensor(X[train], device=device), "y": torch.tensor(y[train], device=device)}
     found = []
     for kernel in KERNELS:
-        (grid,) = [with_further_lams(one) for one in default_grid(X[train], kernel=kernel)]
+        (grid,) = choose_grid((kernel,), "squared", X[train], y[train], "regression", 0, True)
         cv = KFold(5, shuffle=True, random_state=0)
         scoring = "neg_root_mean_squared_error"
         search = KernelSearchCV(KernelRegressor(), grid, cv=cv, scoring=scoring, aggregate="pooled")
         start = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            told = fit_growing(search, there["X"], there["y"], {})
+            reasons = fit_growing(search, there["X"], there["y"], {})
         seconds = time.perf_counter() - start
         predicted = search.predict(torch.tensor(X[test], device=device)).cpu().numpy()
         rmse = float(np.sqrt(np.mean((predicted - y[test]) ** 2)))
@@ -64,7 +64,7 @@ def run(name, split, device, rows):
                 "candidates": len(search.cv_results_["params"]),
                 "exact": float(np.mean(search.cv_results_["exact"])),
                 "seconds": seconds,
-                "edges": "; ".join(told),
+                "edges": "; ".join(reasons),
             }
         )
         print(found[-1], flush=True)
