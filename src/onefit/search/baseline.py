@@ -5,7 +5,7 @@ median for absolute errors, the quantile of its level for the pinball loss (each
 rows); the shares of the classes for scores of probabilities; one label for metrics of labels, the
 best of them by the metric: the most frequent class for the accuracy, the positive one for F1.
 
-**Learned from which rows.** Where the metric is a mean over rows that moves little with the constant
+**Learned from which rows.** Where the metric is a mean over rows that moves little with a constant
 (squared, absolute and pinball losses, R^2, log loss, Brier score), from each training part,
 as the model is: the constant then pays for being estimated, by a part of the order 1/n. The mean
 squared error of leave-one-out means, for example, is (n / (n-1))^2 times the variance.
