@@ -41,10 +41,11 @@ test-matrix:  ## tests on every Python from 3.11 to 3.14 that is installed
 	  fi; \
 	done
 
-lint: $(VENV)/.with-dev  ## style, without changing anything
+lint: $(VENV)/.with-dev  ## style and wording, without changing anything
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(BIN)/python tools/check_language.py
 
 format: $(VENV)/.with-dev  ## mend style
 	$(BIN)/ruff check --fix .

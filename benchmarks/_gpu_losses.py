@@ -87,7 +87,7 @@ def svm(flags) -> list[dict]:
 def _phases():
     """Where the time of method "exact" may go."""
     from onefit.gram import DeviceGram
-    from onefit.heldout import leave_out
+    from onefit.heldout import driver
     from onefit.newton import Batch
     from onefit.systems.cholesky import Cholesky, CurvedFactor
 
@@ -95,9 +95,9 @@ def _phases():
         (Batch, "step", "Newton steps, all of them"),
         (Cholesky, "solve", "their systems"),
         (CurvedFactor, "__init__", "parts of K, and factors"),
-        (CurvedFactor, "apply", "triangular solves"),
+        (CurvedFactor, "solve", "triangular solves"),
         (DeviceGram, "matmul", "products with K"),
-        (leave_out, "certify", "certificates of folds"),
+        (driver, "certify", "certificates of folds"),
     ]
 
 

@@ -33,7 +33,7 @@ def profile(flags) -> list[dict]:
         (Ridged, "prepare", "small matrices, decompositions among them"),
         (Decomposed, "of", "decompositions"),
         (Ridged, "precondition", "preconditioner"),
-        (method._Machines, "certify", "residuals and bounds"),
+        (method._SquaredModels, "certify", "residuals and bounds"),
         (method, "conjugate_gradients", "conjugate gradients, all of it"),
     ]
     with clocks(phases, spent):

@@ -45,7 +45,7 @@ def run(name, split, device, rows, kernels=KERNELS):
         start = time.perf_counter()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            told = fit_growing(search, there["X"], there["y"], {})
+            reasons = fit_growing(search, there["X"], there["y"], {})
         seconds = time.perf_counter() - start
         predicted = search.predict(torch.tensor(X[test], device=device)).cpu().numpy()
         rmse = float(np.sqrt(np.mean((predicted - y[test]) ** 2)))
@@ -64,7 +64,7 @@ def run(name, split, device, rows, kernels=KERNELS):
                 "candidates": len(search.cv_results_["params"]),
                 "exact": float(np.mean(search.cv_results_["exact"])),
                 "seconds": seconds,
-                "edges": "; ".join(told),
+                "edges": "; ".join(reasons),
             }
         )
         print(found[-1], flush=True)

@@ -1,7 +1,7 @@
 """When to gather the rows of K that a product needs, and when to read all of them.
 
 Processor milliseconds of K V by both, for columns V in which only a part of the rows is not zero.
-It set ``_MAX_GATHERED_SHARE`` and ``_MAX_GATHERED_SHARE_OF_ONE`` of onefit.linalg.blas. One
+It sets ``_MAX_GATHERED_SHARE`` and ``_MAX_GATHERED_SHARE_OF_ONE`` of onefit.linalg.blas. One
 thread, best of five runs.
 """
 

@@ -170,7 +170,7 @@ def test_scores_of_one_prediction_a_row_are_refused(scoring):
     X, y = data()
     with pytest.raises(ValueError, match=r"onefit.quantiles.neg_pinball_loss, for several levels"):
         KernelSearchCV(machine(LEVELS), {"lam": [0.1]}, scoring=scoring).fit(X, y)
-    with pytest.raises(ValueError, match="neg_pinball_loss needs a machine with levels"):
+    with pytest.raises(ValueError, match="neg_pinball_loss needs a model with levels"):
         neg_pinball_loss(KernelRegressor().fit(X, y), X, y)
 
 

@@ -79,7 +79,7 @@ def _describe_object(value: Any, inside: Callable[[Any], str]) -> str:
         return text
     try:
         state = value.__getstate__()
-    except (TypeError, NotImplementedError):  # no state that could be told
+    except (TypeError, NotImplementedError):  # no state to describe
         state = None
     return text if state is None else f"{text}{inside(state)}"
 

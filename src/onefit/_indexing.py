@@ -34,10 +34,10 @@ def select_rows(X: Any, rows: Array) -> Any:
 
 
 def split_rows(
-    machine: Any, X: Any, y: Any, rows: Array, train: Array | None = None
+    model: Any, X: Any, y: Any, rows: Array, train: Array | None = None
 ) -> tuple[Any, Any]:
     """Some rows of X and y; of a precomputed kernel also the columns of the training rows."""
-    if not get_tags(machine).input_tags.pairwise:
+    if not get_tags(model).input_tags.pairwise:
         return select_rows(X, rows), select_rows(y, rows)
     if not hasattr(X, "shape") or X.shape[0] != X.shape[1]:
         raise ValueError("X must be a square array of kernel values")

@@ -1,7 +1,7 @@
-"""Influence functions of a kernel machine: what each training point does to each prediction.
+"""Influence functions of a kernel model: what each training point does to each prediction.
 
 The influence function of order k at the point z_i is the k-th derivative, at eps = 0, of the
-machine trained on (1 - eps) P_n + eps Delta_{z_i} (Debruyne, Hubert and Suykens, JMLR 2008,
+model trained on (1 - eps) P_n + eps Delta_{z_i} (Debruyne, Hubert and Suykens, JMLR 2008,
 definitions 1 and 2; their Proposition 5 for k = 1). Its value at x is the pull, per unit of
 mass, of one more copy of z_i on the prediction at x: large values mark leverage points and,
 with a loss of unbounded derivative, outliers. The point need not be in the sample: a row of weight
@@ -12,7 +12,7 @@ IF(z_i; T, P) + ... makes sqrt(n) (T(P_n) - T(P)) asymptotically normal with var
 
     ASV(T, P) = integral IF(z; T, P)^2 dP(z),
 
-and a machine is CV_loo-stable for a loss L (Poggio et al. 2004; equation 2) if
+and a model is CV_loo-stable for a loss L (Poggio et al. 2004; equation 2) if
 
     sup_i |L(y_i - T(P_n)(x_i)) - L(y_i - T(P_n^-i)(x_i))|
 
@@ -95,8 +95,8 @@ def influence(
     >>> influence(KernelRegressor(lam=1e-2), X, y, point=([2.5], 10.0)).shape
     (40,)
     """
-    model = _machine(estimator)
-    check_exact_kernel(model, "influence", "pass a machine with approximation=None")
+    model = _model_of(estimator)
+    check_exact_kernel(model, "influence", "pass a model with approximation=None")
     if point is None:
         problem = model._prepare(X, y, sample_weight)
         rows = np.arange(problem.n)
@@ -119,8 +119,8 @@ def influence(
     return values[0] if len(values) == 1 else np.stack(values, axis=-1)
 
 
-def _machine(estimator: Any) -> Any:
-    """A fresh machine with the parameters of ``estimator``, or of a search's winner."""
+def _model_of(estimator: Any) -> Any:
+    """A fresh model with the parameters of ``estimator``, or of a search's winner."""
     if hasattr(estimator, "param_grid") and not hasattr(estimator, "best_estimator_"):
         raise ValueError(
             "influence needs the winner of a search: fit the search first, with refit=True"
@@ -180,7 +180,7 @@ def asymptotic_variance(
 
     sqrt(n) times the difference between the prediction of n rows and that of all rows there are
     tends to a normal variable of this variance, hence ``np.sqrt(asymptotic_variance(...) / n)`` is
-    a standard error. Both machines have the kernel and the lam of the estimator (in mean scaling):
+    a standard error. Both models have the kernel and the lam of the estimator (in mean scaling):
     how far the penalty holds them from the truth is not in it. The integral is taken over the
     sample itself, P = P_n, weighted where it is.
 
@@ -207,7 +207,7 @@ def asymptotic_variance(
     array([4.666667])
     """
     squares = influence(estimator, X, y, at=at, sample_weight=sample_weight) ** 2
-    _, _, s = _machine(estimator)._check_data(X, y, sample_weight)
+    _, _, s = _model_of(estimator)._check_data(X, y, sample_weight)
     return np.asarray(np.tensordot(s / s.sum(), squares, axes=1))
 
 
@@ -221,7 +221,7 @@ def cv_loo_stability(
 ) -> float:
     """The largest change of any row's loss when that row is left out: equation 2 at this n.
 
-    A machine is CV_loo-stable if it vanishes as n grows, with lam as it is (in mean scaling).
+    A model is CV_loo-stable if it vanishes as n grows, with lam as it is (in mean scaling).
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ def cv_loo_stability(
     X, y : training rows and targets
     loss : str, callable or None, default=None
         "squared", "absolute", "zero_one", "negative_margin" or "hinge". None is the absolute value,
-        or the machine's own loss if that is one of margins or of a level.
+        or the model's own loss if that is one of margins or of a level.
     order : int, default=None
         Number of terms of the influence series, with its tail, that leave-one-out is taken from;
         None leaves rows out exactly.
@@ -251,7 +251,7 @@ def cv_loo_stability(
     >>> cv_loo_stability(squared, X, y) > 5 * cv_loo_stability(robust, X, y)
     True
     """
-    model = _machine(estimator)
+    model = _model_of(estimator)
     problem = positive(model._prepare(X, y, sample_weight))
     if problem.n < 3:
         raise ValueError(

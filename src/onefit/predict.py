@@ -38,7 +38,7 @@ def heldout_predict(
     sample_weight: Any = None,
     method: str | HeldOutMethod = "auto",
 ) -> HeldOut:
-    """Predict every row by the machine trained without it, at the price of about one fit.
+    """Predict every row by the model trained without it, at the price of about one fit.
 
     The kernel is fixed on all rows: ``gamma="scale"`` looks at the whole X, not at each training
     part. Targets never leak.
@@ -77,20 +77,20 @@ def heldout_predict(
     start = perf_counter()
     check_accepted(estimator, "heldout_predict")
     chosen = make_method(method)
-    machine = clone(estimator)
-    rows, Y, s = machine._check_data(X, y, sample_weight)
+    model = clone(estimator)
+    rows, Y, s = model._check_data(X, y, sample_weight)
     X, y = indexable(*(to_host(value, None, "") for value in (X, y)))
-    folds = Folds.draw(cv, X, y, groups, classifier=is_classifier(machine))
-    check_training(folds, s, y, getattr(machine, "classes_", None))
+    folds = Folds.draw(cv, X, y, groups, classifier=is_classifier(model))
+    check_training(folds, s, y, getattr(model, "classes_", None))
     device = arrays_of(rows)
     if isinstance(device, Device):
-        chosen, tiled = _on_device(chosen, machine, Y, s, folds, device)
+        chosen, tiled = _on_device(chosen, model, Y, s, folds, device)
     else:
-        chosen, tiled = _within_memory(chosen, machine, Y, s, folds)
+        chosen, tiled = _within_memory(chosen, model, Y, s, folds)
     form = ("tiles" if tiled else "held") if chosen.products_only else "matrix"
-    problem, lam = machine._make_problem(rows, Y, s, form), float(machine.lam)
+    problem, lam = model._make_problem(rows, Y, s, form), float(model.lam)
     held = chosen.prepare(problem, folds).predict(np.array([lam]))[0]
-    known = {"targets": y, "sample_weight": sample_weight, **machine.spec().coding.decoders}
+    known = {"targets": y, "sample_weight": sample_weight, **model.spec().coding.decoders}
     return replace(held, seconds=perf_counter() - start, **known)
 
 
@@ -113,7 +113,7 @@ def make_planned(work: plan.Workload, estimate: plan.Estimate) -> HeldOutMethod:
 
 
 def check_training(folds: Folds, s: Array, y: Any, classes: Array | None) -> None:
-    """Refuse splits on whose training part no machine could be fitted."""
+    """Refuse splits on whose training part no model could be fitted."""
     positive = folds.without(np.flatnonzero(s == 0))
     for k, removed in enumerate(positive.removed):
         left = folds.n - removed.size
@@ -152,13 +152,13 @@ def ridge_weights(folds: Folds, s: Array, scaling: str) -> int:
 
 
 def _within_memory(
-    method: HeldOutMethod | None, machine: Any, Y: Array, s: Array, folds: Folds
+    method: HeldOutMethod | None, model: Any, Y: Array, s: Array, folds: Folds
 ) -> tuple[HeldOutMethod, bool]:
     """The method, or the cheapest one for None, and whether K is not to be held.
 
     Refused if it needs more memory than there is.
     """
-    work = _work(machine, Y, s, folds)
+    work = _work(model, Y, s, folds)
     if work.features:
         planned = plan.choose(work, "auto" if method is None else method.name)
         plan.check_memory(work, planned)
@@ -171,22 +171,22 @@ def _within_memory(
     return method or make_planned(work, cheapest), cheapest.tiled
 
 
-def _work(machine: KernelEstimator, Y: Array, s: Array, folds: Folds) -> plan.Workload:
+def _work(model: KernelEstimator, Y: Array, s: Array, folds: Folds) -> plan.Workload:
     return replace(
-        machine._workload(Y, s),
+        model._workload(Y, s),
         removed=tuple(rows.size for rows in folds.removed),
-        ridges=ridge_weights(folds, s, machine.scaling),
+        ridges=ridge_weights(folds, s, model.scaling),
     )
 
 
 def _on_device(
-    method: HeldOutMethod | None, machine: Any, Y: Array, s: Array, folds: Folds, device: Device
+    method: HeldOutMethod | None, model: Any, Y: Array, s: Array, folds: Folds, device: Device
 ) -> tuple[HeldOutMethod, bool]:
     """The same on a device."""
-    work, room = _work(machine, Y, s, folds), device.room()
+    work, room = _work(model, Y, s, folds), device.room()
     if not work.features:
         (method or METHODS["exact"]()).check(
-            Problem(device.empty((0, 0), Y.dtype), Y, s, machine.spec().loss)
+            Problem(device.empty((0, 0), Y.dtype), Y, s, model.spec().loss)
         )
     name = "auto" if method is None else method.name
     best = plan.choose(work, name, plan.backend_rates(device), room)

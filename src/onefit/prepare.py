@@ -1,4 +1,4 @@
-"""Prepare tables for a kernel machine: one transformer from raw columns to float64.
+"""Prepare tables for a kernel model: one transformer from raw columns to float64.
 
 :class:`TablePreparer` is the first step of every pipeline that :class:`onefit.AutoKernelRegressor`
 and :class:`onefit.AutoKernelClassifier` make, so a saved pipeline takes the table it was made from.
@@ -171,7 +171,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         }
         parts = [(kind, len(places)) for kind, _, places in self.encoder_.transformers]
         done = "; ".join(words[kind].format(count) for kind, count in parts)
-        return f"{done}; learnt from all rows, without the target"
+        return f"{done}; learned from all rows, without the target"
 
     def _numbers(self, X: Any, reset: bool) -> Any:
         if is_frame(X):

@@ -1,13 +1,13 @@
 """Several quantiles of one target: how good they are, and where they cross.
 
-Machines for several levels are fitted one by one, and nothing keeps a lower quantile below a higher
+Models for several levels are fitted one by one, and nothing keeps a lower quantile below a higher
 one where data are few. Sorting the predictions of every row mends that, and brings them nearer to
 the true quantiles, never farther away (Chernozhukov, Fernandez-Val and Galichon, Econometrica
 2010, proposition 4).
 
 **What lies between two of them.** A flexible curve for a level far from 0.5 is drawn by the few
 rows beyond it, and bends towards them: of new rows, more lie beyond it than the level says, however
-narrow the rounded corner is (``benchmarks/quantiles.py`` has the numbers, of other machines too).
+narrow the rounded corner is (``benchmarks/quantiles.py`` has the numbers, of other models too).
 Held-out rows tell by how much. :func:`heldout_shift` moves every curve by a constant, so that the
 share of held-out targets below it is its level: the quantile of that level of the held-out
 residuals, which is also the constant with the least pinball loss on these rows.
@@ -55,7 +55,7 @@ class Crossings(NamedTuple):
 
 
 def levels_of(estimator: Any) -> tuple[float, ...]:
-    """The levels of a machine: none, one or several."""
+    """The levels of a model: none, one or several."""
     found = getattr(named_loss(getattr(estimator, "loss", None)), "level", ())
     return tuple(np.atleast_1d(np.asarray(found, dtype=float)).tolist())
 
@@ -130,7 +130,7 @@ def heldout_shift(held: Any, level: Any) -> Array:
     Parameters
     ----------
     held : HeldOut
-        Of a machine with these levels, such as ``heldout_`` of a search.
+        Of a model with these levels, such as ``heldout_`` of a search.
     level : float or sequence of float
 
     Returns
@@ -144,8 +144,8 @@ def heldout_shift(held: Any, level: Any) -> Array:
     >>> from onefit.losses import Quantile
     >>> X = np.random.default_rng(0).uniform(size=(100, 3))
     >>> y = np.random.default_rng(1).normal(size=100)  # X says nothing, and a fit too much
-    >>> machine = KernelRegressor(Quantile([0.1, 0.9]), gamma=3.0, lam=1e-4)
-    >>> held = heldout_predict(machine, X, y)
+    >>> model = KernelRegressor(Quantile([0.1, 0.9]), gamma=3.0, lam=1e-4)
+    >>> held = heldout_predict(model, X, y)
     >>> moved = held.predictions + heldout_shift(held, [0.1, 0.9])
     >>> [round(float((y <= column + 1e-9).mean()), 2) for column in moved.T]
     [0.1, 0.9]
@@ -170,14 +170,14 @@ def heldout_shift(held: Any, level: Any) -> Array:
 
 
 def neg_pinball_loss(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-    """A scorer: minus the pinball loss at the machine's own levels.
+    """A scorer: minus the pinball loss at the model's own levels.
 
-    ``KernelSearchCV(..., scoring=neg_pinball_loss)`` chooses a machine of loss "quantile" by it.
+    ``KernelSearchCV(..., scoring=neg_pinball_loss)`` chooses a model of loss "quantile" by it.
     """
     levels = levels_of(estimator)
     if not levels:
         raise ValueError(
-            f"neg_pinball_loss needs a machine with levels, such as loss='quantile', not "
+            f"neg_pinball_loss needs a model with levels, such as loss='quantile', not "
             f"loss={getattr(estimator, 'loss', None)!r}"
         )
     return -pinball_loss(y, estimator.predict(X), levels, sample_weight)

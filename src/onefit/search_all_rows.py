@@ -115,9 +115,9 @@ class RowsOnAllRows(SearchRows):
         """Score and held-out values of one candidate with its steps fitted in the folds."""
         setup = self.setup
         setting = next(one for one in setup.settings if index in one.indices)
-        machine = setup.group_of(index)
-        lam = machine.lams[machine.indices.index(index)]
-        alone = replace(setting, machines=[replace(machine, lams=(lam,), indices=(0,))])
+        candidate = setup.group_of(index)
+        lam = candidate.lams[candidate.indices.index(index)]
+        alone = replace(setting, models=[replace(candidate, lams=(lam,), indices=(0,))])
         work = Work(self.X, self.y, self.fit_params, setup.folds)
         found = {(0, k): run_unit(work, alone, k) for k in range(len(setup.folds))}
         outcomes = outcomes_of(self.task, [alone], found, np.nan)
@@ -137,7 +137,7 @@ class _TransformedRows(RowsInMemory):
         search, y = copy(whole.search), whole.y
         how = all_rows_of(search.method)
         assert how is not None
-        search.estimator, search.method = clone(setting.machines[0].estimator), how.method
+        search.estimator, search.method = clone(setting.models[0].estimator), how.method
         search.param_grid = Drawn(setting.own)
         search.cv = whole.setup.folds
         if search.journal is not None:

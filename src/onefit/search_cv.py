@@ -56,7 +56,7 @@ def _can_predict(search: Any) -> bool:
 
 
 class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
-    """Choose a kernel machine's parameters by cross-validation, without refitting the splits.
+    """Choose the parameters of a kernel estimator by cross-validation, from one fit per candidate.
 
     A drop-in for :class:`sklearn.model_selection.GridSearchCV` over :class:`KernelRegressor` and
     :class:`KernelClassifier`: the same grids, splitters, scorers and results, but every split's
@@ -148,7 +148,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         With ``method="all_rows"``: the winner's score beside that with its steps fitted in every
         training part.
     plan_ : list of Choice
-        The method taken for each machine, and its expected cost.
+        The method taken for each model, and its expected cost.
     n_splits_, scorer_, multimetric_ : as in scikit-learn
     folds_, groups_ : Folds; array of shape (n,) or None
         The splits, and the groups that they were drawn with, which :func:`predict_interval` takes

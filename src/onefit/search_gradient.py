@@ -26,7 +26,7 @@ class KernelGradientSearchCV(KernelSearchCV):
     param_grid : dict or list of dict
         With an :class:`onefit.search.Interval` for ``gamma``, of one value or, with
         ``per_feature=True``, of one per column; or a :class:`onefit.kernels.Bank` for ``kernel``,
-        whose weights are learnt. ``lam`` takes an interval as well; all else is a list of values.
+        whose weights are learned. ``lam`` takes an interval as well; all else is a list of values.
     starts : int, default=None
         Descents for each kind of kernel; None is 3 for many parameters and 1 for one gamma.
     steps : int, default=60

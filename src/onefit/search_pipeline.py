@@ -108,7 +108,7 @@ def explain_pipeline(search: Any, X: Any, y: Any, groups: Any) -> plan.Explanati
     setup = set_up_pipeline(search, X, y, {"groups": groups})
     works = works_of(setup)
     k, steps = len(setup.folds), len(setup.settings)
-    group = [one for setting in setup.settings for one in setting.machines]
+    group = [one for setting in setup.settings for one in setting.models]
     candidates = len(setup.candidates)
     text = (
         f"{candidates} candidates, {k} splits: preprocessing is fitted in every training part\n"
@@ -158,17 +158,17 @@ def _weight(search: Any, params: dict[str, Any]) -> Any:
 def set_up_pipeline(search: Any, X: Any, y: Any, split_params: Any) -> PipelineSetup:
     """Draw the splits and check grid, targets and training parts, before any step is fitted."""
     candidates, group = settings_of(search)
-    machine = clone(group[0].machines[0].estimator)
-    Y = machine._code_targets(y, np.float64)
-    folds: Folds = _draw(search.cv, machine, X, y, split_params)
+    model = clone(group[0].models[0].estimator)
+    Y = model._code_targets(y, np.float64)
+    folds: Folds = _draw(search.cv, model, X, y, split_params)
     s = np.ones(n_rows(X))
-    check_training(folds, s, y, getattr(machine, "classes_", None))
+    check_training(folds, s, y, getattr(model, "classes_", None))
     for setting in group:
-        for one in setting.machines:
-            one.estimator._copy_data_attributes(machine)
+        for one in setting.models:
+            one.estimator._copy_data_attributes(model)
     worker_plan = WorkerPlan.from_n_jobs(search.n_jobs, len(group) * len(folds), n_rows(X))
     rows = np.zeros((n_rows(X), 1))  # kernels see the rows of a split only
-    return PipelineSetup(candidates, machine, group, folds, Sample(rows, Y, s, folds), worker_plan)
+    return PipelineSetup(candidates, model, group, folds, Sample(rows, Y, s, folds), worker_plan)
 
 
 def works_of(setup: PipelineSetup) -> dict[plan.Workload, plan.Estimate]:
@@ -178,7 +178,7 @@ def works_of(setup: PipelineSetup) -> dict[plan.Workload, plan.Estimate]:
     rows = max(train.size + test.size for train, test in folds)
     counts: Counter[plan.Workload] = Counter()
     for setting in setup.settings:
-        for one in setting.machines:
+        for one in setting.models:
             load = replace(
                 one.estimator._workload(Y, setup.sample.s),
                 n=rows,

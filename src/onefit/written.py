@@ -19,7 +19,7 @@ Array = NDArray[Any]
 
 __all__ = ["Read", "is_gap", "number_parts", "read_as", "read_numbers", "units"]
 
-#: what people write in place of a number or a date that is missing, in lower case
+#: what people write instead of a number or a date that is missing, in lower case
 GAP_CODES = frozenset({
     "", "-", "--", "---", "\u2013", "\u2014", ".", "..", "...", "?", "??", "*", "na", "n/a", "n.a.",
     "n.a", "n. a.", "#n/a", "#na", "<na>", "nan", "null", "none", "nil", "nd", "n/d", "n.d.",

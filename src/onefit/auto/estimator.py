@@ -37,7 +37,7 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
 
     1. **Columns.** Numbers, currencies, percentages and dates are read from the text of data
        frames; numbers are standardised and gaps filled with the median, text is one-hot encoded
-       (:class:`onefit.prepare.TablePreparer`). This is learnt from all rows, without the targets,
+       (:class:`onefit.prepare.TablePreparer`). This is learned from all rows, without the targets,
        and is the first step of ``pipeline_``, which takes the table as it is.
     2. **Score.** R^2 of all held-out rows together.
     3. **Splits.** An int ``cv`` is that number of shuffled folds; with ``groups``, no group is on

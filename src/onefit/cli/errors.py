@@ -80,8 +80,8 @@ def _code(error: BaseException) -> int:
 
 def _sentence(error: BaseException, code: int) -> str:
     if code == INTERRUPTED:
-        told = error.args if isinstance(error, KeyboardInterrupt) else ()
-        return "interrupted" + "".join(map(str, told))
+        notes = error.args if isinstance(error, KeyboardInterrupt) else ()
+        return "interrupted" + "".join(map(str, notes))
     text = _one_line(error)
     if code == UNEXPECTED:
         return f"{type(error).__name__}: {text} (unexpected; --traceback shows where)"

@@ -108,8 +108,8 @@ def show_unfamiliar(found: Unfamiliar) -> None:
 def show_scores(tally: Amounts | Labels) -> None:
     """On stderr, where the truth is known."""
     if tally.scores:
-        said = ", ".join(f"{name} {value:.4g}" for name, value in tally.scores.items())
-        typer.echo(f"scored on the {tally.known} rows that have the target: {said}", err=True)
+        text = ", ".join(f"{name} {value:.4g}" for name, value in tally.scores.items())
+        typer.echo(f"scored on the {tally.known} rows that have the target: {text}", err=True)
 
 
 def predict_rows(model: Path, new: New) -> Predicted:

@@ -87,12 +87,12 @@ class Labels:
         """By name; none if no truth is known."""
         if self.known == 0:
             return {}
-        right, said = (list(one) for one in zip(*self._pairs, strict=True))
+        right, predicted = (list(one) for one in zip(*self._pairs, strict=True))
         times = list(self._pairs.values())
         # labels may be predicted that the truth has not
         with warnings.catch_warnings(action="ignore"):
-            balanced = metrics.balanced_accuracy_score(right, said, sample_weight=times)
-        share = metrics.accuracy_score(right, said, sample_weight=times)
+            balanced = metrics.balanced_accuracy_score(right, predicted, sample_weight=times)
+        share = metrics.accuracy_score(right, predicted, sample_weight=times)
         return {"accuracy": float(share), "balanced accuracy": float(balanced)}
 
 

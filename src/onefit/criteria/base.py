@@ -37,7 +37,7 @@ class Criterion(ABC):
     losses : tuple of str, or None
         Names of the only losses it fits.
     features : {"any", "squared", ""}
-        Losses for which it can be had from features in place of the kernel matrix.
+        Losses for which it can be had from features instead of the kernel matrix.
     """
 
     guard: bool = True
@@ -50,7 +50,7 @@ class Criterion(ABC):
         check_loss(problem, self.name, self.losses)
 
     def check_features(self, problem: Problem) -> None:
-        """Refuse, before any work, what features in place of the kernel matrix do not give."""
+        """Refuse, before any work, what features instead of the kernel matrix do not give."""
         if self.features == "any" or (self.features == "squared" and problem.quadratic):
             return
         why = (

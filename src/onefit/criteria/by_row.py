@@ -1,6 +1,6 @@
 """Criteria that are means over rows of what hat matrices say of each row.
 
-With features in place of the kernel matrix a hat matrix is known from sums over all rows
+With features instead of the kernel matrix a hat matrix is known from sums over all rows
 (onefit.stream.leave_one). Each row is then judged by itself, in memory or as it is streamed
 (onefit.criteria.streamed).
 """

@@ -129,7 +129,7 @@ def _checked(
 
 
 def check_sizes(lam: Any, delta: Any, kappa: Any) -> tuple[float, float, float]:
-    """Positive numbers, each with a word of what it is where it is none."""
+    """The numbers as floats; an error explains each that is not positive."""
     return (
         check_positive("lam", lam, "it is the weight of the penalty"),
         check_positive("delta", delta, "it is the half width of the hinge's corner"),

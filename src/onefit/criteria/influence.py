@@ -1,7 +1,7 @@
 """C_IF^k, leave-one-out from influence functions: JMLR 2008, definition 8.
 
 The leave-one-out prediction of point i is the sum of the influence series T_1 + T_2 + ... at i
-(see onefit.heldout.series), cut at k, with the last term divided by 1 - H_ii in place of all
+(see onefit.heldout.series), cut at k, with the last term divided by 1 - H_ii instead of all
 that follow:
 
     C_IF^k = (1/n) sum_i ell(y_i - u_i - T_1 - ... - T_{k-1} - T_k / (1 - H_ii)).

@@ -18,7 +18,7 @@ where the weight C_0 of the losses in (1/2) ||f||^2 + C_0 mean(loss) must stand,
 1 / (2 lam) in the paper's objective: as printed the bound would vanish with lam, just where the
 model is least stable, and the tests show it violated.
 
-**What they are worth.** They are diagnostics: the first two grow like lam^-6, vacuous at the
+**How to use them.** They are diagnostics: the first two grow like lam^-6, vacuous at the
 lambdas one uses. Theorem 2 moreover bounds the inverse of the bordered (indefinite) matrix by 1 /
 (m lam), which holds for its part P but not for its corner, so it is no more than a rule of thumb.
 beta is estimated on the sample, where the definition asks for all samples.

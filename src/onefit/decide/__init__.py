@@ -1,7 +1,7 @@
 """From held-out decision values to probabilities, thresholds and decisions, without refits.
 
 ===================================  =========================================================
-:class:`CalibratedKernelClassifier`  probabilities for a machine of any loss
+:class:`CalibratedKernelClassifier`  probabilities for a model of any loss
 :class:`MinimumCostClassifier`       the decision of the least expected cost
 :func:`tune_threshold`               a threshold by any metric
 :func:`neyman_pearson`               a threshold that bounds the rate of false alarms

@@ -1,19 +1,19 @@
 """Probabilities from held-out decision values.
 
 Platt's sigmoid and isotonic regression turn a decision value into a probability. They have to be
-fitted to values of rows that the machine had not seen, or they learn how well it knows its own
+fitted to values of rows that the model had not seen, or they learn how well it knows its own
 training rows. scikit-learn's ``CalibratedClassifierCV(ensemble=False)`` refits every split for
 them; here they come from one fit (:func:`onefit.heldout_predict`), and a search has those of its
 winner at hand. The calibrators are scikit-learn's own, and so are the probabilities of several
-classes: one against the rest, scaled to sum to one. Machines of pairs of classes have a value per
+classes: one against the rest, scaled to sum to one. Models of pairs of classes have a value per
 class too: their votes.
 
-**How far to trust them.** The map is fitted to values of machines that lack a fold, and used on
-those of the machine that has all rows, whose values are a little more extreme. And where the
-machine was chosen by a search on the same rows, it was chosen for doing well on them: its held-out
+**How far to trust them.** The map is fitted to values of models that lack a fold, and used on
+those of the model that has all rows, whose values are a little more extreme. And where the
+model was chosen by a search on the same rows, it was chosen for doing well on them: its held-out
 values are somewhat too good, and the probabilities somewhat too sure. Both are small where there
 are many rows; new rows tell. ``heldout_proba_`` has, for every row, the probabilities by a map
-fitted without it: the calibration is then honest, the choice of the machine is not.
+fitted without it: the calibration is then honest, the choice of the model is not.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def calibration_map(method: str, values: Array, y: Array, sample_weight: Any = N
     ----------
     method : {"sigmoid", "isotonic"}
     values : (m, q) array
-        Decision values of rows that the machine had not seen.
+        Decision values of rows that the model had not seen.
     y : (m,) array
         Their labels.
     sample_weight : (m,) array, default=None
@@ -116,13 +116,13 @@ def heldout_probabilities(held: HeldOut, method: str = "sigmoid") -> Array:
 
 
 class CalibratedKernelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """A kernel machine of any loss, with probabilities.
+    """A kernel model of any loss, with probabilities.
 
     The same as scikit-learn's ``CalibratedClassifierCV(estimator, method=..., cv=...,
     ensemble=False)``, without refitting the splits. :meth:`onefit.KernelSearchCV.calibrate` makes
     one of a search's winner, at no further cost.
 
-    Probabilities are calibrated on held-out decision values. Of a machine that was chosen on the
+    Probabilities are calibrated on held-out decision values. Of a model that was chosen on the
     same rows they are somewhat too sure: see the head of :mod:`onefit.decide.calibrate`.
 
     Parameters
@@ -153,8 +153,8 @@ class CalibratedKernelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     >>> from onefit import KernelClassifier
     >>> from onefit.decide import CalibratedKernelClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> machine = KernelClassifier(loss="squared_hinge", kernel="linear", lam=100.0)
-    >>> found = CalibratedKernelClassifier(machine).fit(X, y)
+    >>> model = KernelClassifier(loss="squared_hinge", kernel="linear", lam=100.0)
+    >>> found = CalibratedKernelClassifier(model).fit(X, y)
     >>> found.predict_proba(X[:3]).round(1)
     array([[1., 0.],
            [1., 0.],
@@ -173,22 +173,22 @@ class CalibratedKernelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
 
     @classmethod
     def from_heldout(
-        cls, machine: Any, held: HeldOut, method: str = "sigmoid"
+        cls, model: Any, held: HeldOut, method: str = "sigmoid"
     ) -> CalibratedKernelClassifier:
-        """Calibrate a fitted machine by held-out values that are known."""
-        return cls(clone(machine), method, list(held.folds))._calibrate(machine, held)
+        """Calibrate a fitted model by held-out values that are known."""
+        return cls(clone(model), method, list(held.folds))._calibrate(model, held)
 
     def fit(
         self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None
     ) -> CalibratedKernelClassifier:
-        """Fit the machine to all rows, and the calibration to its held-out decision values.
+        """Fit the model to all rows, and the calibration to its held-out decision values.
 
         Parameters
         ----------
         X : array or sparse matrix of shape (n, d), or (n, n) when precomputed
         y : array of shape (n,)
         sample_weight : array of shape (n,), default=None
-            For machine and calibration.
+            For model and calibration.
         groups : array of shape (n,), default=None
             For the splitter.
 
@@ -203,17 +203,17 @@ class CalibratedKernelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
                 f"{type(self.estimator).__name__}; predict_interval is for regressors"
             )
         check_choice("method", self.method, CALIBRATIONS)
-        machine = clone(self.estimator).fit(X, y, sample_weight=sample_weight)
-        held = heldout_predict(machine, X, y, self.cv, groups, sample_weight)
-        return self._calibrate(machine, held)
+        model = clone(self.estimator).fit(X, y, sample_weight=sample_weight)
+        held = heldout_predict(model, X, y, self.cv, groups, sample_weight)
+        return self._calibrate(model, held)
 
-    def _calibrate(self, machine: Any, held: HeldOut) -> CalibratedKernelClassifier:
+    def _calibrate(self, model: Any, held: HeldOut) -> CalibratedKernelClassifier:
         self.__dict__.pop("heldout_proba_", None)
-        self.estimator_, self.heldout_, self.classes_ = machine, held, machine.classes_
+        self.estimator_, self.heldout_, self.classes_ = model, held, model.classes_
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
-            if hasattr(machine, name):
-                setattr(self, name, getattr(machine, name))
+            if hasattr(model, name):
+                setattr(self, name, getattr(model, name))
         self.map_ = calibration_map(self.method, *_known(held))
         return self
 
@@ -233,6 +233,6 @@ class CalibratedKernelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
         return np.asarray(self.map_.predict_proba(values))
 
     def predict(self, X: Any) -> Array:
-        """The most probable class; it may differ from that of the machine itself."""
+        """The most probable class; it may differ from that of the model itself."""
         codes = self.predict_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[codes])

@@ -87,9 +87,9 @@ class MinimumCostClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     >>> from onefit import KernelClassifier
     >>> from onefit.decide import MinimumCostClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> machine = KernelClassifier(loss="log", lam=1e-2)
+    >>> model = KernelClassifier(loss="log", lam=1e-2)
     >>> even, wary = (
-    ...     MinimumCostClassifier(machine, {(0, 1): cost, (1, 0): 1}).fit(X, y) for cost in (1, 20)
+    ...     MinimumCostClassifier(model, {(0, 1): cost, (1, 0): 1}).fit(X, y) for cost in (1, 20)
     ... )
     >>> bool((wary.predict(X) == 0).sum() > (even.predict(X) == 0).sum())
     True

@@ -71,12 +71,12 @@ class Decisions:
         TunedThresholdClassifierCV, or FixedThresholdClassifier for "neyman_pearson"
             Fitted, around the winner.
         """
-        machine, held = self._winner_and_heldout()
+        model, held = self._winner_and_heldout()
         if isinstance(scoring, str) and scoring == "neyman_pearson":
-            return neyman_pearson(machine, held, max_rate, confidence)
+            return neyman_pearson(model, held, max_rate, confidence)
         own = getattr(self, "aggregate", "mean")
         chosen = aggregate or (own if own in THRESHOLD_AGGREGATES else "mean")
-        return tune_threshold(machine, held, scoring, thresholds, chosen)
+        return tune_threshold(model, held, scoring, thresholds, chosen)
 
     def minimise_cost(
         self, costs: Any, calibration: str | None = "sigmoid"
@@ -101,8 +101,8 @@ class Decisions:
                 f"loss={kernel_estimator(winner).loss!r} gives no probabilities; "
                 "use calibration='sigmoid' or 'isotonic'"
             )
-        machine = winner if calibration is None else self.calibrate(calibration)
-        return MinimumCostClassifier.from_fitted(machine, costs)
+        model = winner if calibration is None else self.calibrate(calibration)
+        return MinimumCostClassifier.from_fitted(model, costs)
 
     def _winner_and_heldout(self) -> tuple[Any, HeldOut]:
         check_is_fitted(self)

@@ -17,8 +17,8 @@ s_(k) has a true rate above alpha with probability at most
 whatever the distribution (Tong, Feng and Li, Science Advances 4, 2018: the umbrella algorithm). The
 smallest k for which that is at most 1 - confidence is taken. With ``confidence=None`` it is the
 smallest k whose share of the m rows is right, m - floor(alpha m): on new rows the rate is then
-above alpha as often as below. Both take held-out values for independent ones of the machine that is
-used; they are those of machines without a fold, of a winner that was chosen on these rows. Rates
+above alpha as often as below. Both take held-out values for independent ones of the model that is
+used; they are those of models without a fold, of a winner that was chosen on these rows. Rates
 count rows: sample weights are for the fit alone.
 """
 
@@ -48,17 +48,17 @@ THRESHOLD_AGGREGATES = ("mean", "pooled")
 
 
 def tune_threshold(
-    machine: Any,
+    model: Any,
     held: HeldOut,
     scoring: Any = "balanced_accuracy",
     thresholds: Any = 100,
     aggregate: str = "mean",
 ) -> TunedThresholdClassifierCV:
-    """The machine with the threshold that does best on its held-out decision values.
+    """The model with the threshold that does best on its held-out decision values.
 
     Parameters
     ----------
-    machine : KernelClassifier
+    model : KernelClassifier
         Fitted, of two classes.
     held : HeldOut
         Its held-out decision values.
@@ -76,7 +76,7 @@ def tune_threshold(
         comes to the same threshold.
     """
     check_choice("aggregate", aggregate, THRESHOLD_AGGREGATES)
-    _check_two(machine)
+    _check_two(model)
     folds, everything = held.folds, np.arange(held.values.shape[0])
     y = np.ravel(np.asarray(held.targets))[folds.rows]
     places = [np.arange(*folds.place(k).indices(everything.size)) for k in range(len(folds))]
@@ -98,9 +98,9 @@ def tune_threshold(
         _fit_weighted(found, held.values, y, held.sample_weight, folds.rows)
     except ValueError as error:
         raise _clearer(error, aggregate) from error
-    found.set_params(estimator=clone(machine), cv=list(folds), scoring=scoring)
-    found.estimator_ = machine
-    return _described(found, machine)
+    found.set_params(estimator=clone(model), cv=list(folds), scoring=scoring)
+    found.estimator_ = model
+    return _described(found, model)
 
 
 def _fit_weighted(found: Any, values: Array, y: Array, weight: Any, rows: Array) -> None:
@@ -128,15 +128,15 @@ def _clearer(error: ValueError, aggregate: str) -> ValueError:
 
 
 def neyman_pearson(
-    machine: Any, held: HeldOut, max_rate: float = 0.05, confidence: float | None = 0.95
+    model: Any, held: HeldOut, max_rate: float = 0.05, confidence: float | None = 0.95
 ) -> FixedThresholdClassifier:
-    """The machine with the smallest threshold whose rate of false alarms is bounded.
+    """The model with the smallest threshold whose rate of false alarms is bounded.
 
     A false alarm is a row of the first class that is labelled as of the second.
 
     Parameters
     ----------
-    machine : KernelClassifier
+    model : KernelClassifier
         Fitted, of two classes.
     held : HeldOut
         Its held-out decision values.
@@ -149,18 +149,18 @@ def neyman_pearson(
     -------
     FixedThresholdClassifier
     """
-    _check_two(machine)
+    _check_two(model)
     y, rows = np.ravel(np.asarray(held.targets)), held.tested
-    rows = rows[y[rows] == machine.classes_[0]]
+    rows = rows[y[rows] == model.classes_[0]]
     scores = np.sort(held.predictions[rows])
     k = _rank(scores.size, _share("max_rate", max_rate), confidence)
     threshold = float(np.nextafter(scores[k - 1], np.inf))
     found = FixedThresholdClassifier(
-        FrozenEstimator(machine), threshold=threshold, response_method="decision_function"
+        FrozenEstimator(model), threshold=threshold, response_method="decision_function"
     )
     with config_context(enable_metadata_routing=False):
-        found.fit(np.zeros((2, 1)), machine.classes_)
-    return _described(found, machine)
+        found.fit(np.zeros((2, 1)), model.classes_)
+    return _described(found, model)
 
 
 def _rank(m: int, alpha: float, confidence: float | None) -> int:
@@ -186,8 +186,8 @@ def _share(name: str, value: Any) -> float:
     return float(value)
 
 
-def _check_two(machine: Any) -> None:
-    classes = machine.classes_.tolist()
+def _check_two(model: Any) -> None:
+    classes = model.classes_.tolist()
     if len(classes) != 2:
         raise ValueError(
             f"a threshold parts two classes, and there are {len(classes)} ({classes}); use "
@@ -195,9 +195,9 @@ def _check_two(machine: Any) -> None:
         )
 
 
-def _described(found: Any, machine: Any) -> Any:
+def _described(found: Any, model: Any) -> Any:
     for name in ("n_features_in_", "feature_names_in_"):
         vars(found).pop(name, None)
-        if hasattr(machine, name):
-            setattr(found, name, getattr(machine, name))
+        if hasattr(model, name):
+            setattr(found, name, getattr(model, name))
     return found

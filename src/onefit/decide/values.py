@@ -27,7 +27,7 @@ class DecisionValues(ClassifierMixin, BaseEstimator):
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> DecisionValues:
-        """Nothing is learnt but the names of the classes."""
+        """Nothing is learned but the names of the classes."""
         self.classes_ = np.unique(y)
         return self
 

@@ -1,4 +1,4 @@
-"""Kernel classification with any of the margin losses, one machine a class or a pair of classes."""
+"""Kernel classification with any of the margin losses, one model a class or a pair of classes."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         rows of the class), rows counted as their weights say. They are fixed on all rows, as
         ``gamma="scale"`` is: the parts of a cross-validation do not change them.
     multi_class : {"ovr", "ovo"}, default="ovr"
-        Several classes: one machine for each against the rest, or one for each pair, which vote,
+        Several classes: one model for each against the rest, or one for each pair, which vote,
         as in SVC. All pairs have one penalty, ``C = 1 / (2 n lam)`` with n all training rows.
         The decision values of the pairs are ``kernel_(X, X_fit_) @ dual_coef_ + intercept_``.
     scaling, approximation, solver, random_state : as in :class:`KernelRegressor`

@@ -135,12 +135,12 @@ def check_place(X: Any, fitted: Any) -> None:
     """Refuse rows that are not on the device of the fitted arrays."""
     if is_elsewhere(X) and not is_elsewhere(fitted):
         raise ValueError(
-            f"X is on {arrays_of(X)!r}, but the machine was fitted with NumPy arrays: "
+            f"X is on {arrays_of(X)!r}, but the model was fitted with NumPy arrays: "
             "pass X as one, or fit it there"
         )
     if is_elsewhere(fitted) and not is_elsewhere(X):
         raise ValueError(
-            f"the machine was fitted on {arrays_of(fitted)!r}, but X is no array of that "
+            f"the model was fitted on {arrays_of(fitted)!r}, but X is no array of that "
             "device: move X there"
         )
 

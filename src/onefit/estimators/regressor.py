@@ -24,7 +24,7 @@ __all__ = ["KernelRegressor"]
 def no_standard_deviation() -> TypeError:
     """What to say to those who ask for one."""
     return TypeError(
-        "a kernel machine has no standard deviation of its predictions; onefit.predict_interval "
+        "a kernel model has no standard deviation of its predictions; onefit.predict_interval "
         "gives intervals that hold with a probability you choose"
     )
 

@@ -32,22 +32,22 @@ def unused_gamma(kernels: Sequence[Any]) -> str:
     return f"'gamma' does nothing with {' and '.join(dict.fromkeys(words))}"
 
 
-def warn_of_unused(machine: Any, kernels: Sequence[Any] | None = None, level: int = 5) -> None:
+def warn_of_unused(model: Any, kernels: Sequence[Any] | None = None, level: int = 5) -> None:
     """Warn of a gamma that is not at its default and has no effect.
 
     Parameters
     ----------
-    machine : KernelEstimator
+    model : KernelEstimator
     kernels : sequence, default=None
         Those that it may come to have; its own by default.
     level : int, default=5
         Stack level of the warning.
     """
-    default = signature(type(machine)).parameters["gamma"].default
-    value = getattr(machine, "gamma", default)
+    default = signature(type(model)).parameters["gamma"].default
+    value = getattr(model, "gamma", default)
     if value is default or (np.ndim(value) == 0 and value == default):
         return
-    why = unused_gamma([machine.kernel] if kernels is None else kernels)
+    why = unused_gamma([model.kernel] if kernels is None else kernels)
     if why:
         warnings.warn(
             f"gamma={value!r} was set, but {why}; leave it at its default",

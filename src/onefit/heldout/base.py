@@ -1,4 +1,4 @@
-"""What a held-out method is, and what it gives back.
+"""What a held-out method is, and what it returns.
 
 A method predicts every test row of every split by the model trained without the rows that the
 split removes. It declares what it needs of the loss, and works in two phases:

@@ -1,4 +1,4 @@
-"""A bank of kernels, of which a weighted sum is to be learnt: multiple kernel learning.
+"""A bank of kernels, of which a weighted sum is to be learned: multiple kernel learning.
 
 K_mu = sum_m mu_m K_m / d_m with mu >= 0 and ||mu||_p = 1 (ECML 2014, Remark 1). Every kernel is
 divided by d_m, the mean of its diagonal over the rows of the fit, so that their scales compare:

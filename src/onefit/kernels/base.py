@@ -27,7 +27,7 @@ class Kernel(ABC):
     Attributes
     ----------
     metric : the pair quantity that the kernel maps, see `onefit.kernels.distances`; empty if none
-    definite : whether it is known to be positive semi-definite, and not only said to be
+    definite : whether it is known to be positive semi-definite, and not only declared so
     vectors : whether its points must be vectors of numbers
     """
 
@@ -78,7 +78,7 @@ class Kernel(ABC):
     def pullback(self, X: Points, left: Array, right: Array) -> dict[str, Array]:
         """The gradient of sum_k left_k' K right_k in the logarithms of the kernel's parameters.
 
-        Whatever is differentiated of a machine or of its cross-validation comes as such a sum, with
+        Whatever is differentiated of a model or of its cross-validation comes as such a sum, with
         few columns (onefit.gradient); a kernel only adds what its own matrix does.
 
         Parameters

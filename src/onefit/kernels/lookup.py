@@ -36,8 +36,8 @@ class Lookup(Kernel):
     >>> from onefit.kernels import Gaussian, Lookup
     >>> Z = np.linspace(0.0, 1.0, 6)[:, None]
     >>> rows = np.arange(6)[:, None]
-    >>> machine = KernelRegressor(kernel=Lookup(Gaussian(1.0)(Z))).fit(rows[:4], Z[:4, 0])
-    >>> machine.predict(rows[4:]).shape
+    >>> model = KernelRegressor(kernel=Lookup(Gaussian(1.0)(Z))).fit(rows[:4], Z[:4, 0])
+    >>> model.predict(rows[4:]).shape
     (2,)
     """
 

@@ -57,7 +57,7 @@ class CuPy(Device):
         return x[self.index(rows)[:, None], self.index(columns)]
 
     def cholesky(self, a: Any) -> Any:
-        """CuPy does not look whether there is a factor, unless it is told to."""
+        """Raise LinAlgError where there is no factor; by default CuPy does not check."""
         with cupyx.errstate(linalg="raise"):
             return super().cholesky(a)
 

@@ -75,7 +75,7 @@ class Device(Arrays):
         """Until it has done what it was given."""
 
     def release(self) -> None:
-        """Give back what the library keeps for later."""
+        """Free the memory that the library caches."""
 
     @contextmanager
     def within_memory(self, what: str) -> Iterator[None]:

@@ -34,7 +34,7 @@ from onefit.linalg.blas import LinAlgError, fortran, matmul, solve_spd
 
 __all__ = ["Ball", "enclosing_ball"]
 
-#: a gap of this part of R^2 is none
+#: a gap below this share of R^2 counts as zero
 GAP_TOLERANCE = 1e-10
 
 

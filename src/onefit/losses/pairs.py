@@ -1,6 +1,6 @@
 """A loss for targets that concern some of the rows only: one class against another.
 
-One machine for every pair of classes sees the rows of the two, labelled -1 and +1, and no others.
+One model for every pair of classes sees the rows of the two, labelled -1 and +1, and no others.
 With the label 0 for those, a loss that is zero where the label is leaves them out of the fit, of
 its gradient and of its curvature: all pairs are then targets of one problem, columns of the same
 kernel matrix and the same folds, and no weight or mask is needed.

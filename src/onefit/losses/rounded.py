@@ -19,7 +19,7 @@ quantile, level l    c (r - delta c / 2)                         -c,
                                                                  c = clip(r/delta, l - 1, l)
 ===================  ==========================================  ==========================
 
-The curvature is 1 / delta on the rounded corners and zero elsewhere. As delta falls the machines
+The curvature is 1 / delta on the rounded corners and zero elsewhere. As delta falls the models
 tend to those of V_0 (libsvm's epsilon-SVR with C = 1 / (2 Lambda); a kernel quantile regression),
 and the mean of V_0 plus the penalty is within delta / 2 of its minimum: V_0 of the minimiser of V
 is at most V + delta / 2, and V of any other is at most its V_0.

@@ -26,7 +26,7 @@ SHOWN_METHODS = {
     True: ("block", "eigen", "iterative", "refit"),
     False: ("exact", "limit", "influence", "iterative", "refit"),
 }
-#: the same with features in place of the kernel matrix
+#: the same with features instead of the kernel matrix
 SHOWN_WITH_FEATURES = {True: ("gram", "refit"), False: ("exact", "limit", "refit")}
 
 
@@ -134,7 +134,7 @@ def _iterated(work: Workload) -> bool:
 def _fitting(
     work: Workload, method: str, rates: Rates, available: float, products: bool = True
 ) -> Estimate:
-    """The estimate, with tiles in place of a matrix that does not fit, where there is a choice."""
+    """The estimate, with tiles instead of a matrix that does not fit, where there is a choice."""
     found = estimate(work, method, rates)
     may_tile = method == "iterative" and products and not work.given and not work.features
     if may_tile and found.nbytes > available:

@@ -215,7 +215,7 @@ def _refits(work: Workload, splits: Counter[int], rates: Rates) -> Cost:
 
 
 def _fit(n: int, work: Workload, rates: Rates) -> Cost:
-    """One machine at one lambda: a direct solution, or Newton steps on the active points."""
+    """One model at one lambda: a direct solution, or Newton steps on the active points."""
     if work.quadratic:
         solved = 2 * rates.triangular_solves(n, work.targets + 1)
         checked = rates.product(n, n, work.targets)
@@ -300,7 +300,7 @@ def _newton_by_passes(work: Workload, rates: Rates, passes: int) -> Cost:
     return _features(work, rates) + work.lams * work.targets * each
 
 
-#: method -> cost of one kernel, with features in place of the kernel matrix
+#: method -> cost of one kernel, with features instead of the kernel matrix
 FEATURE_COSTS: dict[str, Callable[[Workload, Rates], Cost]] = {
     "gram": gram_of_features,
     "limit": lambda work, rates: _newton_by_passes(work, rates, LIMIT_PASSES),

@@ -180,7 +180,7 @@ def _room_upwards(mount: Path, path: str, names: tuple[str, str, str]) -> float:
 
 def _room(group: Path, names: tuple[str, str, str]) -> float:
     limit, usage, cached = names
-    # a missing file, or "max" in place of a number: no limit
+    # a missing file, or "max" instead of a number: no limit
     with contextlib.suppress(OSError, ValueError):
         left = int((group / limit).read_text()) - int((group / usage).read_text())
         return float(left + _statistic(group / "memory.stat", cached))

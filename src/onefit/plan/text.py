@@ -14,7 +14,7 @@ from onefit.plan.workload import Estimate, Workload
 
 __all__ = ["Explanation", "announce", "duration", "explain", "explain_splits"]
 
-#: seconds from which an estimate is told before the work begins
+#: seconds from which an estimate is printed before the work begins
 MIN_ANNOUNCED_SECONDS = 60.0
 #: methods that do not give what a refit gives
 APPROXIMATE = ("limit", "influence")

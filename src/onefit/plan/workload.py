@@ -41,7 +41,7 @@ class Workload:
     tiled : bool
         Whether the kernel matrix is formed anew for every product, not held.
     features : int
-        Features that stand in place of the kernel matrix; 0 for none.
+        Features that replace the kernel matrix; 0 for none.
 
     Examples
     --------

@@ -99,26 +99,26 @@ def merit(facts: Facts, truth: Truth | None, target: str = "target") -> Merit:
         return _of_labels(facts, truth, own)
     if truth.levels:
         pairs = list(zip(truth.levels, truth.below, strict=True))
-        said = "; ".join(f"{percent(b)} are below the predicted {level:g} quantile"
+        text = "; ".join(f"{percent(b)} are below the predicted {level:g} quantile"
                          for level, b in pairs)  # fmt: skip
         found = [(percent(b), f"below the {level:g} quantile") for level, b in pairs]
         return Merit(
-            f"Of the held-out rows, {said}. {_better(facts)}", [found[0], *found[1:][-1:], own[0]]
+            f"Of the held-out rows, {text}. {_better(facts)}", [found[0], *found[1:][-1:], own[0]]
         )
     half, most = (number(float(np.quantile(truth.missed, share))) for share in (0.5, 0.9))
-    said = f"Predictions of {target} are typically off by {half}; 9 of 10 rows are within {most}."
+    text = f"Predictions of {target} are typically off by {half}; 9 of 10 rows are within {most}."
     found = [
         (half, "typical error: half of the rows are closer"),
         (most, "9 of 10 rows are within"),
     ]
-    return Merit(f"{said} {_better(facts)}", [*found, own[0]])
+    return Merit(f"{text} {_better(facts)}", [*found, own[0]])
 
 
 def _of_labels(facts: Facts, truth: Truth, own: list[tuple[str, str]]) -> Merit:
     right = truth.held == truth.y
     classes, counts = np.unique(truth.y, return_counts=True)
     most = counts.max() / counts.sum()
-    said = (
+    text = (
         f"{percent(right.mean())} of the rows get the right label while they are held out; always "
         f"predicting the most frequent class ({classes[counts.argmax()]}) is right for "
         f"{percent(most)}."
@@ -128,7 +128,7 @@ def _of_labels(facts: Facts, truth: Truth, own: list[tuple[str, str]]) -> Merit:
     third = third if facts.scale.label == "error rate" else own[0]
     found = [(percent(right.mean()), "right labels"), (percent(most), "most frequent class"), third]
     better = "" if facts.scale.label == "error rate" else _better(facts)
-    return Merit(f"{said} {better}".strip(), found)
+    return Merit(f"{text} {better}".strip(), found)
 
 
 def _better(facts: Facts) -> str:

@@ -91,7 +91,7 @@ def loss_statistic(y: Array, u: Array, loss: Any) -> Array:
 
 
 def loss_metric(name: str, loss: Any) -> Metric:
-    """The mean loss of a machine with several columns for one target: levels of quantiles."""
+    """The mean loss of a model with several columns for one target: levels of quantiles."""
     return Metric(name, "regression", partial(loss_statistic, loss=loss))
 
 

@@ -5,8 +5,8 @@ median for absolute errors, the quantile of its level for the pinball loss (each
 rows); the shares of the classes for scores of probabilities; one label for metrics of labels, the
 best of them by the metric: the most frequent class for the accuracy, the positive one for F1.
 
-**Learnt from which rows.** Where the metric is a mean over rows that moves little when the constant
-does (squared, absolute and pinball losses, R^2, log loss, Brier score), from each training part,
+**Learned from which rows.** Where the metric is a mean over rows that moves little with a constant
+(squared, absolute and pinball losses, R^2, log loss, Brier score), from each training part,
 as the model is: the constant then pays for being estimated, by a part of the order 1/n. The mean
 squared error of leave-one-out means, for example, is (n / (n-1))^2 times the variance.
 
@@ -14,7 +14,7 @@ Metrics of ranks or labels do not forgive this. The share of a class among the o
 smaller the more of its rows are held out, so constants of training parts rank the held-out rows in
 the wrong order: by leave-one-out their area under the ROC curve is 0 on any data, and with as many
 rows in each of two classes the most frequent class of the others is always wrong. For these, and
-for scorers that are not known, the baseline is one constant for all rows, learnt from all rows:
+for scorers that are not known, the baseline is one constant for all rows, learned from all rows:
 the area is 0.5, the average precision the share of the positive class, the balanced accuracy one
 over the number of classes.
 """
@@ -43,7 +43,7 @@ Constant = Callable[[Array, Array, Sequence[Array]], Array]
 
 __all__ = ["Baseline", "Shares", "baselines_of", "training_means", "training_quantiles"]
 
-#: means over rows of a loss that is flat at its best constant: learnt from training parts
+#: means over rows of a loss that is flat at its best constant: learned from training parts
 OF_MEANS = (
     metrics.d2_tweedie_score,
     metrics.explained_variance_score,
@@ -191,11 +191,11 @@ def baselines_of(model: Any, scorer: Any, y: Any, s: Array, folds: Folds) -> lis
     if len(constants) == 1:
         constants = constants * Y.shape[1]
 
-    def learnt(removed: Sequence[Array]) -> Array:
+    def constants_of(removed: Sequence[Array]) -> Array:
         pairs = zip(constants, Y.T, strict=True)
         return np.column_stack([constant(column, s, removed) for constant, column in pairs])
 
-    values = _repeated(learnt, folds, by_part)
+    values = _repeated(constants_of, folds, by_part)
     return [Baseline(name, look_up(model, values), values)]
 
 
@@ -223,11 +223,11 @@ def _as_decision(shares: Array) -> Array:
     return np.asarray(shares[:, 1:] - shares[:, :1] if shares.shape[1] == 2 else shares)
 
 
-def _repeated(learnt: Callable[..., Array], folds: Folds, by_part: bool) -> Array:
-    """What is learnt from each training part, or from all rows, for every test row."""
+def _repeated(estimate: Callable[..., Array], folds: Folds, by_part: bool) -> Array:
+    """What is learned from each training part, or from all rows, for every test row."""
     if by_part:
-        return np.repeat(learnt(folds.removed), np.diff(folds.offsets), axis=0)
-    return np.repeat(learnt([np.empty(0, dtype=np.intp)]), folds.rows.size, axis=0)
+        return np.repeat(estimate(folds.removed), np.diff(folds.offsets), axis=0)
+    return np.repeat(estimate([np.empty(0, dtype=np.intp)]), folds.rows.size, axis=0)
 
 
 def _constants(model: Any, scorer: Any) -> tuple[str, list[Constant], bool]:

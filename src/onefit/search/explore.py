@@ -87,7 +87,7 @@ class Explorer:
         for place, outcomes in self.run(live):
             path = _refine(self.task, live[place], outcomes[0], self.metric)
             self.paths[outcomes[0].indices] = path
-            live[place] = jobs[place]  # lets go of the kernel matrix
+            live[place] = jobs[place]  # releases the kernel matrix
             yield place, outcomes
 
     def extend(self, setup: Setup, outcomes: list[Outcome]) -> tuple[Setup, list[Outcome]]:

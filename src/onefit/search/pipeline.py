@@ -39,7 +39,7 @@ class Setting:
     Attributes
     ----------
     estimator : the whole estimator, with a stand-in for the kernel estimator
-    machines : list of CandidateModel, whose indices are those of the candidates of the search
+    models : list of CandidateModel, whose indices are those of the candidates of the search
     indices : list of int
         The candidates, in the order of the search.
     own : list of dict
@@ -49,7 +49,7 @@ class Setting:
     """
 
     estimator: Any
-    machines: list[CandidateModel]
+    models: list[CandidateModel]
     words: str
     indices: list[int]
     own: list[dict[str, Any]]
@@ -138,13 +138,13 @@ class PipelineSetup:
 
     def group_of(self, index: int) -> CandidateModel:
         """The candidates that differ from this one in lam alone."""
-        group = (one for setting in self.settings for one in setting.machines)
+        group = (one for setting in self.settings for one in setting.models)
         return next(one for one in group if index in one.indices)
 
     @property
     def plain(self) -> bool:
         """Whether held-out values have the columns of the targets."""
-        group = [one for setting in self.settings for one in setting.machines]
+        group = [one for setting in self.settings for one in setting.models]
         return all(one.spec.coding.columns_are_targets for one in group)
 
     def model_of(self, index: int) -> Any:

@@ -27,15 +27,15 @@ def outcomes_of(
     for i, setting in enumerate(group):
         units = [found[i, k] for k in range(len(folds))]
         seconds = sum(unit.seconds for unit in units)
-        lams = sum(len(machine.lams) for machine in setting.machines)
-        for place, machine in enumerate(setting.machines):
-            outcomes.append(_outcome(task, machine, units, place, seconds / lams, error_score))
+        lams = sum(len(candidate.lams) for candidate in setting.models)
+        for place, candidate in enumerate(setting.models):
+            outcomes.append(_outcome(task, candidate, units, place, seconds / lams, error_score))
     return sorted(outcomes, key=lambda one: min(one.indices))
 
 
 def _outcome(
     task: Task,
-    machine: CandidateModel,
+    candidate: CandidateModel,
     units: list[Found],
     place: int,
     seconds: float,
@@ -46,7 +46,7 @@ def _outcome(
     values = _side_by_side(parts, units)
     lost = np.stack([np.isnan(one.values).any(axis=(1, 2)) for one in parts], axis=1)
     failed = np.array([bool(unit.failed) for unit in units])
-    reasons = [_reason(i, parts, units) for i in range(len(machine.lams))]
+    reasons = [_reason(i, parts, units) for i in range(len(candidate.lams))]
     done = np.array([not reason for reason in reasons])
     scores: dict[str, Array] = {}
     pooled: dict[str, Array] = {}
@@ -56,19 +56,19 @@ def _outcome(
         # the splits that failed are scored too, and get error_score afterwards
         some = np.ones_like(done) if failed.any() else done
         shown = np.where(np.isnan(values), 0.0, values)[some]
-        for name, one in task.scoring.score(machine.estimator, shown).items():
+        for name, one in task.scoring.score(candidate.estimator, shown).items():
             scores[name] = np.full((some.size, one.shape[1]), np.nan)
             scores[name][some] = one
             scores[name][lost] = np.nan
             if failed.any():
                 scores[name][:, failed] = error_score
     if task.pooled is not None and done.any():
-        for name, one in task.pooled.score(machine.estimator, values[done]).items():
+        for name, one in task.pooled.score(candidate.estimator, values[done]).items():
             pooled[name] = np.full(done.size, np.nan)
             pooled[name][done] = one[:, 0]
     steps = np.stack([one.steps for one in parts], axis=1)
     return Outcome(
-        indices=machine.indices,
+        indices=candidate.indices,
         method="train_test",
         scores=scores,
         pooled=pooled,
@@ -81,7 +81,7 @@ def _outcome(
         reasons=reasons,
         criterion=None,
         fit_seconds=seconds,
-        score_seconds=(perf_counter() - start) / len(machine.lams),
+        score_seconds=(perf_counter() - start) / len(candidate.lams),
     )
 
 

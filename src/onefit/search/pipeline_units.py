@@ -62,11 +62,11 @@ class Work:
 
 @dataclass(frozen=True)
 class Found:
-    """Values of one split by the machines of one setting.
+    """Values of one split by the models of one setting.
 
     Attributes
     ----------
-    values : list of TestValues, one per machine
+    values : list of TestValues, one per candidate
     weighted : bool
         Whether the kernel estimator was given sample weights.
     failed : str
@@ -93,13 +93,13 @@ def run_unit(work: Work, setting: Setting, split: int) -> Found:
     except StepError as error:
         if isinstance(work.error_score, str):
             raise
-        empty = [TestValues.empty(len(one.lams), test.size, 1) for one in setting.machines]
+        empty = [TestValues.empty(len(one.lams), test.size, 1) for one in setting.models]
         return Found(empty, False, str(error), perf_counter() - start)
     return Found(values, data.sample_weight is not None, "", perf_counter() - start)
 
 
 def _evaluate(setting: Setting, data: Preprocessed, split: int) -> list[TestValues]:
-    first = clone(setting.machines[0].estimator)
+    first = clone(setting.models[0].estimator)
     try:
         rows = first._validate_X(data.X, ensure_min_samples=2)
         Y = first._code_targets(data.y, number_type(rows))
@@ -111,8 +111,8 @@ def _evaluate(setting: Setting, data: Preprocessed, split: int) -> list[TestValu
         ) from error
     found: dict[tuple[int, ...], TestValues] = {}
     ready = []
-    for machine in setting.machines:
-        one = replace(machine, estimator=clone(machine.estimator))
+    for candidate in setting.models:
+        one = replace(candidate, estimator=clone(candidate.estimator))
         one.estimator._copy_data_attributes(first)
         if one.spec.precomputed or one.spec.approximation is not None or is_objects(rows):
             found[one.indices] = _by_fits(one, data)
@@ -120,14 +120,14 @@ def _evaluate(setting: Setting, data: Preprocessed, split: int) -> list[TestValu
             ready.append(one)
     if ready:
         found |= _on_kernels(ready, rows, test, Y, s)
-    values = [found[machine.indices] for machine in setting.machines]
+    values = [found[candidate.indices] for candidate in setting.models]
     return [_back(data, one) for one in values] if data.wrappers else values
 
 
 def _on_kernels(
     ready: list[CandidateModel], rows: Any, test: Any, Y: Array, s: Array
 ) -> dict[tuple[int, ...], TestValues]:
-    """Values of machines with a kernel matrix, one for all that share a kernel."""
+    """Values of models with a kernel matrix, one for all that share a kernel."""
     work = sorted(jobs(ready, rows, Y, s), key=lambda job: job.kernel.metrics)
     m = test.shape[0]
     sparse = sp.issparse(rows) or sp.issparse(test)
@@ -139,21 +139,21 @@ def _on_kernels(
     found = {}
     for job in work:
         K = job.kernel.matrix(geometry)
-        for machine in job.models:
-            problem = machine.spec.problem(K, Y, s, definite=job.kernel.definite)
-            values = predict_test(problem, np.array(machine.lams))
+        for candidate in job.models:
+            problem = candidate.spec.problem(K, Y, s, definite=job.kernel.definite)
+            values = predict_test(problem, np.array(candidate.lams))
             # training rows of weight zero come before the test rows
-            found[machine.indices] = replace(values, values=values.values[:, -m:])
+            found[candidate.indices] = replace(values, values=values.values[:, -m:])
         del K, problem  # before the next one takes their memory
     return found
 
 
-def _by_fits(machine: CandidateModel, data: Preprocessed) -> TestValues:
+def _by_fits(candidate: CandidateModel, data: Preprocessed) -> TestValues:
     """A fit per lam, where there is no kernel matrix of the test rows."""
     parts: list[tuple[Array | None, float, bool, int, str]] = []
     found = None
-    for lam in machine.lams:
-        model = clone(machine.estimator).set_params(lam=lam)
+    for lam in candidate.lams:
+        model = clone(candidate.estimator).set_params(lam=lam)
         try:
             model.fit(data.X, data.y, sample_weight=data.sample_weight)
             values = np.asarray(model._decision(data.X_test), dtype=np.float64)
@@ -222,10 +222,10 @@ def run_units(
         journal.check_writable()
     for i, split, found in _run(work, group, left, worker_plan):
         if journal is not None and not found.failed:
-            for machine, values in zip(group[i].machines, found.values, strict=True):
-                lams = list(machine.lams)
+            for candidate, values in zip(group[i].models, found.values, strict=True):
+                lams = list(candidate.lams)
                 entry = lams, values, found.weighted
-                journal.write(_key(group[i], machine, split), entry, part=json.dumps(lams))
+                journal.write(_key(group[i], candidate, split), entry, part=json.dumps(lams))
         yield i, split, found
 
 
@@ -260,8 +260,8 @@ def _work(
         return i, split, run_unit(work, setting, split)
 
 
-def _key(setting: Setting, machine: CandidateModel, split: int) -> str:
-    words = machine.spec.words()
+def _key(setting: Setting, candidate: CandidateModel, split: int) -> str:
+    words = candidate.spec.words()
     del words["lam"]
     return json.dumps([setting.words, split, words])
 
@@ -269,12 +269,12 @@ def _key(setting: Setting, machine: CandidateModel, split: int) -> str:
 def _recall(journal: Journal, setting: Setting, split: int) -> Found | None:
     """A unit from the journal, if it has all of its lams."""
     values, weighted = [], False
-    for machine in setting.machines:
+    for candidate in setting.models:
         parts: dict[float, TestValues] = {}
-        for lams, known, with_weights in journal.read(_key(setting, machine, split)):
+        for lams, known, with_weights in journal.read(_key(setting, candidate, split)):
             weighted |= bool(with_weights)
             parts |= {lam: known.take([i]) for i, lam in enumerate(lams)}
-        if not all(lam in parts for lam in machine.lams):
+        if not all(lam in parts for lam in candidate.lams):
             return None
-        values.append(TestValues.stack([parts[lam] for lam in machine.lams]))
+        values.append(TestValues.stack([parts[lam] for lam in candidate.lams]))
     return Found(values, weighted, "", 0.0)

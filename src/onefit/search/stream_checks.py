@@ -1,4 +1,4 @@
-"""What streamed rows cannot serve is refused here, and metrics are told apart by model."""
+"""Refuse what streamed rows do not support, and name metrics by their model."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Spec:
         return bool(getattr(self.loss, "quadratic", False))
 
     def n_features(self, rows: int) -> int:
-        """Largest number of features in place of the kernel matrix; 0 without an approximation."""
+        """Largest number of features instead of the kernel matrix; 0 without an approximation."""
         return 0 if self.approximation is None else int(self.approximation.n_features(rows))
 
     def resolve_kernel(self, X: Any, s: Array) -> Kernel:

@@ -1,6 +1,6 @@
 """From probabilities of pairs of classes to those of all of them.
 
-A machine for each pair of classes tells r_ij, the probability of class i where it is i or j. No
+A model for each pair of classes gives r_ij, the probability of class i where it is i or j. No
 probabilities p of the K classes need give all of them, p_i / (p_i + p_j) = r_ij. Those that come
 nearest minimise
 

@@ -25,7 +25,7 @@ PIECE_ROWS = 131_072
 
 @dataclass(frozen=True)
 class Mapped:
-    """An array in a file, which is opened where it is read and let go of at once."""
+    """An array in a file, which is opened for each read and closed at once."""
 
     path: str
     dtype: Any

@@ -124,7 +124,7 @@ class NystromMap:
         return self.apply(X)
 
     def evaluate(self, X: Any, coefficients: Array) -> Array:
-        """Kernel values of a tile are multiplied by the thread that made them, and let go of."""
+        """Kernel values of a tile are multiplied by the thread that made them, and freed."""
         if not linalg.arrays_of(X).on_host:
             return product(self._kernels(X), coefficients)
         out = np.empty((X.shape[0], coefficients.shape[1]))
@@ -190,7 +190,7 @@ class NystromMap:
         return {}
 
     def forget(self) -> None:
-        """Let go of what was sent to devices."""
+        """Release what was sent to devices."""
         self._sent.clear()
 
     def __getstate__(self) -> dict[str, Any]:

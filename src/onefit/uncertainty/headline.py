@@ -1,4 +1,4 @@
-"""The numbers a search is judged by: the winner's score, what it is worth, and how sure it is.
+"""The numbers a search is judged by: the winner's score, its gain over a baseline, its error.
 
 - **Pooled.** The metric of all held-out rows at once. The mean over splits that scikit-learn takes
   is another number for every metric that is not a mean over rows (root mean squared error, R^2, the
@@ -54,7 +54,7 @@ class Headline:
     optimism : float
         By how much the score flatters the winner for having been chosen by it.
     baseline : float
-        The best score, on the same rows, of a constant that is learnt without looking at X; NaN,
+        The best score, on the same rows, of a constant that is learned without looking at X; NaN,
         with a reason, where the scorer does not take it or is not defined for it.
     lead : (float, float)
         An interval, like the other, for what the score is above the baseline's. Both are of the
@@ -139,7 +139,7 @@ class HeadlineInputs:
     Attributes
     ----------
     scorers, metric : the scorers, and the name of the one that counts
-    machine : the winner, as far as scorers need it
+    model : the winner, as far as scorers need it
     X, y, params : the caller's data, and the metadata of the scorers
     s : (n,) array
         Weights of the rows in the fits.
@@ -158,7 +158,7 @@ class HeadlineInputs:
 
     scorers: Any
     metric: str
-    machine: Any
+    model: Any
     X: Any = field(repr=False)
     y: Any = field(repr=False)
     params: Mapping[str, Any] = field(repr=False)
@@ -185,10 +185,10 @@ class HeadlineInputs:
         """Scores of the winner on each of some sets of rows, given its values there."""
         one = only(self.scorers, self.metric)
         scoring = build_scoring(
-            one, self.machine, self.X, self.y, self.params, folds, undefined=True,
-            plain=self.machine.spec().coding.columns_are_targets,
+            one, self.model, self.X, self.y, self.params, folds, undefined=True,
+            plain=self.model.spec().coding.columns_are_targets,
         )  # fmt: skip
-        return np.asarray(scoring.score(self.machine, values[None])[self.metric][0])
+        return np.asarray(scoring.score(self.model, values[None])[self.metric][0])
 
 
 def make_headline(judged: HeadlineInputs) -> Headline:
@@ -201,13 +201,13 @@ def make_headline(judged: HeadlineInputs) -> Headline:
         optimism = judged.rivals.optimism(rows, random)
     else:
         optimism = optimism_of_splits(judged.splits, random)
-    classifier = is_classifier(judged.machine)
+    classifier = is_classifier(judged.model)
     tested = held.tested
     train = float(np.mean([part.size for part in held.folds.train]))
     shares = _shares(judged.y, tested) if classifier else {}
     factor = inflation(tested.size, train)
     interval = score_interval(
-        range_of(judged.scorer, judged.machine, classifier),
+        range_of(judged.scorer, judged.model, classifier),
         score,
         left,
         optimism=optimism,
@@ -220,7 +220,7 @@ def make_headline(judged: HeadlineInputs) -> Headline:
         ends, gap = (-np.inf, np.inf), score - rival.score
         lead = score_interval(ends, gap, ahead, optimism=optimism, factor=factor)
     return Headline(
-        scoring=name_of(judged.scorer, judged.machine),
+        scoring=name_of(judged.scorer, judged.model),
         score=score,
         interval=interval,
         standard_error=error,
@@ -262,19 +262,19 @@ def _score_and_left(judged: HeadlineInputs) -> tuple[float, Array, Array | None]
         return judged.pooled(sets, np.concatenate([values[part] for part in parts]))
 
     scores, baseline = scored(values), judged.rival.baseline
-    if baseline is None or is_classifier(judged.machine):
+    if baseline is None or is_classifier(judged.model):
         return float(scores[0]), scores[1:], None
     return float(scores[0]), scores[1:], scores[1:] - scored(baseline.values)[1:]
 
 
 def rival_of(
-    scorers: Any, metric: str, machine: Any, data: tuple[Any, Any, Any], s: Array, folds: Folds
+    scorers: Any, metric: str, model: Any, data: tuple[Any, Any, Any], s: Array, folds: Folds
 ) -> Rival:
     """The baseline that scores best; NaN and the reason where the scorer does not take it."""
     X, y, params = data
     best = Rival(None, np.nan, "the metric is not defined for a constant")
     try:
-        for one in baselines_of(machine, _scorer(scorers, metric), y, s, folds):
+        for one in baselines_of(model, _scorer(scorers, metric), y, s, folds):
             found = call_pooled(only(scorers, metric), X, y, params, folds, one.estimator)
             score = found.get(metric, np.nan)
             if score > best.score or best.baseline is None:

@@ -1,8 +1,8 @@
 """Prediction intervals from held-out residuals, without refits.
 
-Let u^(k) be the machine of split k, trained without the rows that it tests, and R_ki = |y_i -
+Let u^(k) be the model of split k, trained without the rows that it tests, and R_ki = |y_i -
 u^(k)(x_i)| the residual of a row i that it tests. The refits that make such intervals dear
-elsewhere are not needed: the machines of all splits come from one fit
+elsewhere are not needed: the models of all splits come from one fit
 (onefit.uncertainty.fold_models), exact for the squared loss and, by Newton steps, for the others.
 What the interval may claim depends on what a new row is exchangeable with; the splits say that.
 
@@ -29,7 +29,7 @@ probability close to 1 - alpha. A row that several splits test shares its weight
 
 **Groups.** Rows of a group resemble each other, and a new row comes from a new group. Then the
 groups are exchangeable, not the rows. Splits keep each group on one side, so that a residual is
-that of a group which its machine has not seen. For one split that tests G groups of sizes n_g, a
+that of a group which its model has not seen. For one split that tests G groups of sizes n_g, a
 new row is a random row of a random one of G + 1 groups, so that R is a draw from the mixture
 
     1/(G + 1) sum over the G + 1 groups of the residuals of group g, each with weight 1/n_g.
@@ -41,14 +41,14 @@ and n in the ranks above is the number of groups; the means of p-values are take
 G groups no alpha below 1/(G + 1) can be had, however many rows there are: that is refused.
 
 **Time** (splits that train only on rows before those they test, as TimeSeriesSplit does). Future
-rows are exchangeable with no past ones, and machines of the distant past are poor centres. The
-interval is centred at the machine of all rows,
+rows are exchangeable with no past ones, and models of the distant past are poor centres. The
+interval is centred at the model of all rows,
 
     u(x) -/+ the ceil((1 - alpha) (N + 1))-th smallest of the N forward residuals R_ki.
 
 If the errors of forecasts are stationary and depend weakly on those long past, the share of past
 forward residuals below a bound tends to the probability that the next one is, and the coverage to
-1 - alpha. Machines of the past knew fewer rows, so their errors are rather larger than the next.
+1 - alpha. Models of the past knew fewer rows, so their errors are rather larger than the next.
 There is no guarantee for finite samples.
 
 **Quantiles.** An estimator with several levels (loss "quantile" or "expectile") has a lower curve
@@ -226,19 +226,19 @@ def predict_interval(
     """
     check_choice("method", method, ("cv+", "jackknife+", "full"))
     check_choice("width", width, ("constant", "local"))
-    machine = _machine(estimator)
+    model = _model_of(estimator)
     X_train, y_train = indexable(X_train, y_train)
-    whole: Any = machine
+    whole: Any = model
     by_splits: Any = by_refits
-    if is_wrapped(machine):
-        check_pipeline(machine, method, width)
-        problem: Any = PipelineSample.of(machine, X_train, y_train, sample_weight)
-        machine = problem.leaf
+    if is_wrapped(model):
+        check_pipeline(model, method, width)
+        problem: Any = PipelineSample.of(model, X_train, y_train, sample_weight)
+        model = problem.leaf
     else:
-        _check_width(machine, method, width)
-        problem = machine._prepare(X_train, y_train, sample_weight)
-        X_new = machine._validate_X(X_new, reset=False)
-        by_splits = _by_kernel if machine.approximation is None else _by_features
+        _check_width(model, method, width)
+        problem = model._prepare(X_train, y_train, sample_weight)
+        X_new = model._validate_X(X_new, reset=False)
+        by_splits = _by_kernel if model.approximation is None else _by_features
     codes = _groups(estimator, groups, problem.n)
     cv = _splits_of(estimator, method, problem.n) if cv is None else cv
     if method == "full":
@@ -253,12 +253,12 @@ def predict_interval(
     ranked = Ranked.of(folds, problem.s[rows], codes)
     alpha = ranked.check(alpha)
     if method == "full":
-        return _full(machine, problem, rows, X_new, width, ranked, alpha)
+        return _full(model, problem, rows, X_new, width, ranked, alpha)
     full, parts, widths = by_splits(whole, problem, rows, folds, X_new, method, width == "local")
     if folds.is_forward:
         method, parts = "forward", [(own, full[:, [j]]) for j, (own, _) in enumerate(parts)]
         widths = None if widths is None else widths._replace(new=widths.full)
-    if len(levels_of(machine)) > 1:
+    if len(levels_of(model)) > 1:
         width, y = "quantiles", problem.Y[rows, 0]
         lower, upper = _around_quantiles(ranked, y, parts, alpha)
         full = np.median(full, axis=1)
@@ -266,7 +266,7 @@ def predict_interval(
         targets = zip(problem.Y[rows].T, parts, strict=True)
         ends = [_around(ranked, y, own, new, alpha, widths) for y, (own, new) in targets]
         lower, upper = (np.stack(side, axis=1) for side in zip(*ends, strict=True))
-        if machine.spec().coding.one_column:
+        if model.spec().coding.one_column:
             full, lower, upper = full[:, 0], lower[:, 0], upper[:, 0]
     return PredictionInterval(full, lower, upper, alpha, method, ranked.unit, ranked.units, width)
 
@@ -294,16 +294,16 @@ def _around_quantiles(ranked: Ranked, y: Array, parts: Parts, alpha: float) -> t
 
 
 def _full(
-    machine: Any, problem: Problem, rows: Array, X_new: Any, width: str, ranked: Ranked,
+    model: Any, problem: Problem, rows: Array, X_new: Any, width: str, ranked: Ranked,
     alpha: float,
 ) -> PredictionInterval:  # fmt: skip
     """Full conformal sets, their ends, and the predictions of the estimator of all rows."""
-    problem, K_new = _new_rows(machine, problem, rows, X_new)
-    lam, diagonal = float(machine.lam), machine.kernel_.diag(X_new)
+    problem, K_new = _new_rows(model, problem, rows, X_new)
+    lam, diagonal = float(model.lam), model.kernel_.diag(X_new)
     sets: list[Any] = conformal_sets(problem, lam, K_new, diagonal, alpha, width == "local")
     (lower, upper), found = hull(sets), fit(problem, lam)
     prediction = linalg.matmul(K_new, found.a) + found.b
-    if machine.spec().coding.one_column:
+    if model.spec().coding.one_column:
         prediction, lower, upper, sets = prediction[:, 0], lower[:, 0], upper[:, 0], sets[0]
     about = (alpha, "full", ranked.unit, ranked.units)
     return PredictionInterval(prediction, lower, upper, *about, width, sets)
@@ -313,21 +313,21 @@ def _full(
 Parts = list[tuple[Array, Array]]
 
 
-def _new_rows(machine: Any, problem: Problem, rows: Array, X_new: Any) -> tuple[Problem, Array]:
+def _new_rows(model: Any, problem: Problem, rows: Array, X_new: Any) -> tuple[Problem, Array]:
     """The problem on rows of positive weight, and kernel values of new rows against these."""
-    K_new = np.ascontiguousarray(machine.kernel_.matrix(Geometry(X_new, machine.X_fit_)))
+    K_new = np.ascontiguousarray(model.kernel_.matrix(Geometry(X_new, model.X_fit_)))
     return (problem, K_new) if rows.size == problem.n else (problem.take(rows), K_new[:, rows])
 
 
 def _by_kernel(
-    machine: Any, problem: Problem, rows: Array, folds: Folds, X_new: Any, _: str, local: bool
+    model: Any, problem: Problem, rows: Array, folds: Folds, X_new: Any, _: str, local: bool
 ) -> tuple[Array, Parts, LocalWidths | None]:
     """Predictions (m, q) of the estimator of all rows, those of the splits, and local widths."""
-    problem, K_new = _new_rows(machine, problem, rows, X_new)
-    lam = float(machine.lam)
+    problem, K_new = _new_rows(model, problem, rows, X_new)
+    lam = float(model.lam)
     widths = None
     if local:
-        widths = local_widths(problem, folds, lam, K_new, machine.kernel_.diag(X_new))
+        widths = local_widths(problem, folds, lam, K_new, model.kernel_.diag(X_new))
     left = leave_out(problem, folds, lam)
     parts = [(one.u, linalg.matmul(K_new, one.a.astype(K_new.dtype)) + one.b) for one in left]
     full = fit(problem, lam)
@@ -335,17 +335,17 @@ def _by_kernel(
 
 
 def _by_features(
-    machine: Any, problem: Problem, rows: Array, folds: Folds, X_new: Any, method: str, local: bool
+    model: Any, problem: Problem, rows: Array, folds: Folds, X_new: Any, method: str, local: bool
 ) -> tuple[Array, Parts, None]:
     """The same for an estimator with features instead of a kernel matrix."""
     assert not local
     if method == "jackknife+":
         raise ValueError(
-            "method='jackknife+' makes a machine for every row, which is too many for an "
+            "method='jackknife+' makes a model for every row, which is too many for an "
             "approximation; use method='cv+'"
         )
     problem = problem.take(rows) if rows.size < problem.n else problem
-    lam = float(machine.lam)
+    lam = float(model.lam)
     W, b = leave_out_features(problem, folds, lam)
     new, every = FeatureGram(X_new, problem.K.features), np.arange(X_new.shape[0])
     parts = []
@@ -358,7 +358,7 @@ def _by_features(
     return new.values(every, full.W) + full.b, parts, None
 
 
-def _machine(estimator: Any) -> Any:
+def _model_of(estimator: Any) -> Any:
     """A fresh regressor with the parameters of ``estimator``, or of a search's winner."""
     if hasattr(estimator, "pipeline_"):
         raise TypeError(
@@ -382,22 +382,22 @@ def _machine(estimator: Any) -> Any:
     return clone(estimator)
 
 
-def _check_width(machine: Any, method: str, width: str) -> None:
+def _check_width(model: Any, method: str, width: str) -> None:
     """Refuse combinations that have no formula."""
-    spec, what = machine.spec(), "method='full'" if method == "full" else "width='local'"
+    spec, what = model.spec(), "method='full'" if method == "full" else "width='local'"
     if method == "full" and not spec.quadratic:
         raise ValueError(
-            f"method='full' is for loss='squared', got loss={machine.loss!r}: other residuals are "
+            f"method='full' is for loss='squared', got loss={model.loss!r}: other residuals are "
             "not affine in the new target; use method='cv+' or 'jackknife+'"
         )
     if method != "full" and width == "constant":
         return
-    if len(levels_of(machine)) > 1:
+    if len(levels_of(model)) > 1:
         raise ValueError(
             "width='local' is for one curve, and an estimator with several levels has widths of "
             "its own; use width='constant'"
         )
-    if spec.precomputed or machine.approximation is not None:
+    if spec.precomputed or model.approximation is not None:
         raise ValueError(
             f"{what} needs the kernel matrix and K(x, x) of new rows, which kernel='precomputed' "
             "and approximations do not give; use method='cv+' with width='constant'"

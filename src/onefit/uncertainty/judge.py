@@ -48,7 +48,7 @@ def judge(
     scoring: Scoring,
     results: Results,
     rivals: RowLosses | None,
-    machine: Any,
+    model: Any,
     metric: str,
     best: int,
     held: HeldOut,
@@ -57,14 +57,14 @@ def judge(
     losses = None
     weight = np.ones(held.folds.n) if given.weight is None else np.asarray(given.weight)
     data = given.X, given.y, given.params
-    rival = rival_of(given.scorers, metric, machine, data, weight, held.folds)
+    rival = rival_of(given.scorers, metric, model, data, weight, held.folds)
     if metric in scoring.fast and rival.baseline is not None:
         both = [([0], held.values[None]), ([1], rival.baseline.values[None])]
         losses = RowLosses.of(*scoring.fast[metric], both, 2)
     judged = HeadlineInputs(
         scorers=given.scorers,
         metric=metric,
-        machine=machine,
+        model=model,
         X=given.X,
         y=given.y,
         params=given.params,

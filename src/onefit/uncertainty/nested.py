@@ -238,24 +238,24 @@ def _rounds(
 
 
 def _predicted(search: Any, data: _Data, part: list[Array], response: str) -> list[Array]:
-    """Predictions for each of the folds by a machine trained without all of them."""
+    """Predictions for each of the folds by a model trained without all of them."""
     train = data.without(np.concatenate(part))
-    machine = clone(search)
-    X, y = split_rows(machine, data.X, data.y, train)
-    machine.fit(X, y, **data.fit_params(search, train))
-    tests = (split_rows(machine, data.X, data.y, rows, train)[0] for rows in part)
-    return [getattr(machine, response)(test) for test in tests]
+    model = clone(search)
+    X, y = split_rows(model, data.X, data.y, train)
+    model.fit(X, y, **data.fit_params(search, train))
+    tests = (split_rows(model, data.X, data.y, rows, train)[0] for rows in part)
+    return [getattr(model, response)(test) for test in tests]
 
 
-def _from_one_fit(machine: KernelEstimator, data: _Data, parts: list[list[Array]]) -> Any:
-    """The same for a machine whose parameters are given: every part is a split of the sample."""
+def _from_one_fit(model: KernelEstimator, data: _Data, parts: list[list[Array]]) -> Any:
+    """The same for a model whose parameters are given: every part is a split of the sample."""
     tests = [np.concatenate(part) for part in parts]
     splits = [(data.without(rows), rows) for rows in tests]
-    held = heldout_predict(machine, data.X, data.y, cv=splits, sample_weight=data.sample_weight)
-    named = clone(machine)
+    held = heldout_predict(model, data.X, data.y, cv=splits, sample_weight=data.sample_weight)
+    named = clone(model)
     named._code_targets(data.y, np.float64)  # its classes
     for part, values in zip(parts, np.split(held.values, held.folds.offsets[1:-1]), strict=True):
-        found = named.spec().coding.labels(values) if is_classifier(machine) else values
+        found = named.spec().coding.labels(values) if is_classifier(model) else values
         if named.spec().coding.columns_are_targets:
             found = found.reshape(len(values), *np.shape(data.y)[1:])
         yield np.split(found, np.cumsum([rows.size for rows in part])[:-1])

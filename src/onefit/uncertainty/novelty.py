@@ -1,6 +1,6 @@
 """How far new rows are from the training rows, in the geometry of the kernel.
 
-A machine f = sum_j a_j K(x_j, .) + b changes between two points by at most
+A model f = sum_j a_j K(x_j, .) + b changes between two points by at most
 
     |f(x) - f(z)| <= ||f|| d(x, z),    d(x, z)^2 = K(x, x) - 2 K(x, z) + K(z, z),
 
@@ -95,29 +95,29 @@ def novelty(estimator: Any, X_new: Any) -> Novelty:
     >>> found.far
     array([False,  True])
     """
-    machine = unwrap(getattr(estimator, "best_estimator_", estimator))
-    check_accepted(machine, "novelty")
-    known, folds = _training_rows(machine), getattr(estimator, "folds_", None)
-    kernel, n = machine.kernel_, known.shape[0]
+    model = unwrap(getattr(estimator, "best_estimator_", estimator))
+    check_accepted(model, "novelty")
+    known, folds = _training_rows(model), getattr(estimator, "folds_", None)
+    kernel, n = model.kernel_, known.shape[0]
     if folds is not None and (folds.n != n or not all(folds.disjoint)):
         folds = None  # landmarks are some of the rows
     reach = find_reach(kernel, known, folds)
-    X_new = machine._validate_X(X_new, reset=False)
+    X_new = model._validate_X(X_new, reset=False)
     groups = getattr(estimator, "groups_", None)
     units = n if groups is None or folds is None else np.unique(np.asarray(groups)).size
     return Novelty(nearest(kernel, X_new, known), reach, units)
 
 
-def _training_rows(machine: Any) -> Any:
-    if machine.spec().precomputed:
+def _training_rows(model: Any) -> Any:
+    if model.spec().precomputed:
         raise ValueError(
             "novelty needs the rows themselves, and kernel='precomputed' has their kernel values "
             "only; use a named kernel or a function as kernel"
         )
-    known = getattr(machine, "landmarks_" if machine.approximation is not None else "X_fit_", None)
+    known = getattr(model, "landmarks_" if model.approximation is not None else "X_fit_", None)
     if known is None:
         raise ValueError(
-            f"{type(machine).__name__} holds no training row to compare with: fit it first, and "
+            f"{type(model).__name__} holds no training row to compare with: fit it first, and "
             "not with approximation='fourier'"
         )
     return known

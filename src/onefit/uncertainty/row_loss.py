@@ -104,10 +104,10 @@ def _scoring_of(search: Any) -> Any:
 
 
 def _of_scoring(scorer: Any, search: Any, y: Any) -> RowLoss | None:
-    machine = getattr(search, "estimator", search)
-    levels = levels_of(machine)
-    if scorer is None and len(levels) > 1 and machine.spec().loss.name != "quantile":
-        loss = machine.spec().loss
+    model = getattr(search, "estimator", search)
+    levels = levels_of(model)
+    if scorer is None and len(levels) > 1 and model.spec().loss.name != "quantile":
+        loss = model.spec().loss
         return RowLoss(loss.name, lambda y, u: loss.value(y.reshape(-1, 1), u))
     if scorer is neg_pinball_loss or (scorer is None and len(levels) > 1):
         return RowLoss("pinball", partial(pinball_losses, level=levels))

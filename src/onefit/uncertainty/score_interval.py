@@ -86,13 +86,13 @@ RANGES: dict[Any, Range] = {
 }
 
 
-def range_of(scorer: Any, machine: Any, classifier: bool) -> Range:
+def range_of(scorer: Any, model: Any, classifier: bool) -> Range:
     """The worst and the best score that there can be; infinite where that is not known."""
     func, negative = getattr(scorer, "_score_func", None), getattr(scorer, "_sign", 1) < 0
     if func is None and hasattr(scorer, "_estimator"):  # the estimator's own score
         if classifier:
             return 0.0, 1.0
-        return -np.inf, 0.0 if len(levels_of(machine)) > 1 else 1.0
+        return -np.inf, 0.0 if len(levels_of(model)) > 1 else 1.0
     if scorer is neg_pinball_loss:
         return -np.inf, 0.0
     if isinstance(scorer, Metric):
