@@ -31,7 +31,7 @@ from onefit.kernels import (
     Polynomial,
     WeightedSum,
 )
-from onefit.linalg import HOST, arrays_of, device
+from onefit.linalg import HOST, arrays_of
 from onefit.losses import Squared
 from onefit.problem import Problem
 
@@ -231,12 +231,12 @@ def test_splits_that_the_formula_does_not_serve_are_refitted(there, method):
     assert found.exact.all()
 
 
-def test_triangular_inverse_by_halves_and_other_matrices(there, monkeypatch):
-    monkeypatch.setattr(device, "INVERTED_BLOCK_ROWS", 8)
+@pytest.mark.parametrize("n", [50, 1100], ids=["whole", "halves"])
+def test_triangular_inverse_and_other_matrices(there, n):
     random = np.random.default_rng(0)
-    A = random.normal(size=(50, 50))
-    A = A @ A.T + 50.0 * np.eye(50)
-    xp, b = arrays_of(there(A)), random.normal(size=(50, 2))
+    A = random.normal(size=(n, n))
+    A = A @ A.T + n * np.eye(n)
+    xp, b = arrays_of(there(A)), random.normal(size=(n, 2))
     L = np.linalg.cholesky(A)
     assert np.allclose(home(xp.triangular_inverse(there(L))), np.linalg.inv(L), atol=1e-13)
     assert np.allclose(home(xp.inverse_spd(there(A))), np.linalg.inv(A), atol=1e-13)
@@ -244,7 +244,7 @@ def test_triangular_inverse_by_halves_and_other_matrices(there, monkeypatch):
     largest = np.linalg.eigvalsh(A)[-1]
     assert largest <= xp.norm_of_gram(there(L.T.copy())) <= 2.01 * largest
     with pytest.raises(np.linalg.LinAlgError):
-        xp.cholesky(there(A - 200.0 * np.eye(50)))
+        xp.cholesky(there(A - 4.0 * n * np.eye(n)))
 
 
 def test_no_rows_have_a_factor_of_no_rows(there):
@@ -253,13 +253,12 @@ def test_no_rows_have_a_factor_of_no_rows(there):
     assert xp.cholesky(there(np.empty((0, 0)))).shape == (0, 0)
 
 
-def test_city_block_distances_of_some_rows_at_a_time(monkeypatch):
+def test_city_block_distances_of_some_rows_at_a_time():
     """The way of a GPU, on a CPU."""
     torch = pytest.importorskip("torch")
     from onefit.linalg import torch_arrays
 
-    monkeypatch.setattr(torch_arrays, "MAX_DIFFERENCE_ELEMENTS", 1000)
-    X, Y = (torch.randn(n, 3, dtype=torch.float64) for n in (57, 40))
+    X, Y = (torch.randn(n, 3, dtype=torch.float64) for n in (3000, 2500))
     found = torch_arrays.summed_gaps(X, Y)
     assert torch.equal(found, torch.cdist(X, Y, p=1.0))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -79,19 +80,24 @@ def test_their_search_may_take_a_quarter_of_the_time(
 
 
 def test_too_little_memory_does_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    def check(setup: Setup) -> None:
-        if setup.choices[0].method != "gram":
-            raise MemoryError("it needs 9 GiB, but 1 GiB are available; take less")
-
-    monkeypatch.setattr(Setup, "check_memory", check)
-    search = KernelSearchCV(KernelRegressor(), GRID)
-    fallen = fall_back(search, X, y, Deadline(60.0))
+    """There are 12 MiB; the kernel matrix alone takes 17."""
+    for module in ("memory", "choice"):
+        monkeypatch.setattr(
+            f"onefit.plan.{module}.available_memory", lambda processes=1: 12.0 * 1024**2
+        )
+    rows = random.normal(size=(1500, 2))
+    target = np.sin(2.0 * rows[:, 0])
+    search = KernelSearchCV(KernelRegressor(), GRID, cv=3)
+    fallen = fall_back(search, rows, target, Deadline(60.0))
     assert fallen is not None
-    assert fallen.why == "it needs 9 GiB, but 1 GiB are available"
-    assert fallen.n_components == 2000
-    whole, reason = measure_whole(search.fit(X, y), X, y, Deadline(1.0))
+    refused = (
+        r"method '.*' on n=1500 rows needs .* GiB beyond the data, but 0.0117 GiB are available"
+    )
+    assert re.fullmatch(refused, fallen.why)
+    assert fallen.n_components == 200
+    whole, reason = measure_whole(search.fit(rows, target), rows, target, Deadline(1.0))
     assert whole is None
-    assert reason == "it needs 9 GiB, but 1 GiB are available"
+    assert re.fullmatch(refused, reason)
 
 
 @pytest.mark.filterwarnings("error::onefit.estimators.unused.UnusedParameterWarning")

@@ -103,14 +103,24 @@ def test_with_stratified_folds_labels_are_permuted_within_the_folds(groups):
     )  # fmt: skip
 
 
-def test_a_precomputed_kernel_and_blocks_of_permutations(monkeypatch):
+def test_a_precomputed_kernel_is_that_of_the_rows():
     K = X @ X.T
     one = KernelSearchCV(KernelRegressor("squared", kernel="precomputed"), {"lam": [0.1, 1.0, 9.0]})
     whole = permutation_test(one, K, U, n_permutations=20, cv=KFold(3))
-    monkeypatch.setattr("onefit.search.many_targets.MAX_BLOCK_BYTES", 2**14)
-    check(permutation_test(one, K, U, n_permutations=20, cv=KFold(3)), whole)
     linear = KernelSearchCV(KernelRegressor(kernel="linear"), {"lam": [0.1, 1.0, 9.0]})
     check(permutation_test(linear, X, U, n_permutations=20, cv=KFold(3)), whole)
+
+
+def test_permutations_that_take_more_than_one_block():
+    """20,000 permutations of 300 rows exceed 256 MiB and are halved; 15,000 do not."""
+    random = np.random.default_rng(0)
+    rows, target = random.normal(size=(300, 2)), random.normal(size=300)
+    one = KernelSearchCV(KernelRegressor(), {"lam": [0.1]}, cv=3)
+    few, many = (permutation_test(one, rows, target, n_permutations=n) for n in (15000, 20000))
+    assert many.permutation_scores.size == 20000
+    np.testing.assert_allclose(
+        many.permutation_scores[:15000], few.permutation_scores, rtol=0, atol=1e-9
+    )
 
 
 def test_p_values_are_valid_without_a_relation_and_small_with_one():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -310,19 +311,21 @@ def test_new_rows_unlike_the_old(onefit, csv, tmp_path):
 @pytest.mark.parametrize(
     ("error", "code"), [(KeyboardInterrupt(), INTERRUPTED), (RuntimeError("odd"), UNEXPECTED)]
 )
-def test_other_errors(onefit, csv, monkeypatch, error, code):
+def test_other_errors(onefit, monkeypatch, error, code):
+    """While standard input is copied."""
+
     def fail(*args, **kwargs):
         raise error
 
-    monkeypatch.setattr("onefit.cli.run.make_auto", fail)
-    check(onefit("select", csv, "--target", "price"), code)
-    with_traceback = onefit("--traceback", "select", csv, "--target", "price")
+    monkeypatch.setattr(shutil, "copyfileobj", fail)
+    check(onefit("select", "-", "--target", "price"), code)
+    with_traceback = onefit("--traceback", "select", "-", "--target", "price")
     assert with_traceback.exit_code != 0
     if isinstance(error, RuntimeError):
         assert with_traceback.exception is error
 
 
-def test_journals(onefit, csv, tmp_path, monkeypatch):
+def test_journals(onefit, csv, tmp_path):
     journal = tmp_path / "journal"
     select = ("select", csv, "--target", "price", *SMALL)
     check(onefit(*select, "--journal", tmp_path / "no" / "one"), USAGE, "there is no folder")
@@ -331,10 +334,3 @@ def test_journals(onefit, csv, tmp_path, monkeypatch):
     assert onefit(*select, "--journal", journal).exit_code == 0
     done = onefit(*select, "--drop", "age", "--journal", journal)
     check(done, OTHER_JOURNAL, "other data or settings", "X was float64 array of shape (80, 9)")
-
-    def interrupt(*args, **kwargs):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("onefit.KernelSearchCV.fit", interrupt)
-    done = onefit(*select, "--journal", journal)
-    check(done, INTERRUPTED, "finished work is in", "run the same command to resume")

@@ -15,6 +15,7 @@ from sklearn.svm import SVC, SVR
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.fit import FitError
+from onefit.linalg import LinAlgError
 from onefit.losses import EpsilonInsensitive, Huber, Quantile, SmoothedHinge
 from onefit.losses.widened import widened_loss
 from onefit.stream import Nystrom
@@ -163,6 +164,14 @@ def test_features_short_of_the_minimum_are_an_error(diabetes):
     X, y = diabetes
     model = KernelRegressor(Quantile(delta=1e-3), lam=1e-14, gamma=10.0, approximation=Nystrom(60))
     with pytest.raises(FitError, match=r"did not reach its minimum .* steps.*; raise lam"):
+        model.fit(X, y)
+
+
+def test_a_singular_hessian_of_features_is_an_error_with_advice(diabetes):
+    X, y = diabetes
+    model = KernelRegressor(Quantile(delta=1e-9), lam=1e-14, gamma=10.0, approximation=Nystrom(60))
+    advice = r"Hessian .* singular .* raise lam or the loss's delta, or lower n_components"
+    with pytest.raises(LinAlgError, match=advice):
         model.fit(X, y)
 
 

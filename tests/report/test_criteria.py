@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris, make_friedman1
+from watched import Counted
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.criteria import Gcv
@@ -93,12 +94,17 @@ def test_what_is_there_already_is_not_computed_again(search):
     assert [one.name for one in verdicts(Facts(own))] == ["cv", "gcv", "loo"]
 
 
-def test_what_does_not_fit_is_refused_before_any_work(search, monkeypatch):
-    monkeypatch.setattr("onefit.criteria.Gcv.evaluate", None)
+def test_what_does_not_fit_is_refused_before_any_work():
+    machine, grid = KernelRegressor(kernel=Counted(1.0)), {"lam": [1e-2, 1.0]}
+    search = KernelSearchCV(machine, grid, cv=4).fit(X, y)
+    Counted.matrices.clear()
     with pytest.raises(ValueError, match="'span' fits models with loss"):
         compare_criteria(search, X, y, ["gcv", "span"])
     with pytest.raises(ValueError, match="criterion='gvc' is not known"):
         compare_criteria(search, X, y, ["gvc"])
+    assert Counted.matrices == []
+    compare_criteria(search, X, y, ["gcv"])
+    assert Counted.matrices != []
 
 
 def test_a_kernel_that_does_not_fit_is_left_out_with_a_warning(search):

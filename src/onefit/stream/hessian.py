@@ -67,7 +67,14 @@ class HessianFactor:
         self.H = xp.add_on_diagonal(H, penalty(form, np.array([ridge]))[:, 0])
         self.complement: Any = xp.complement(lost) if lost.shape[1] else None
         inner = xp.fortran_copy(H) if self.complement is None else self.complement.congruent(H)
-        self.lower = xp.cholesky(inner)
+        try:
+            self.lower = xp.cholesky(inner)
+        except linalg.LinAlgError as error:
+            raise linalg.LinAlgError(
+                f"the Hessian of the features is singular to working precision ({error}): beside "
+                f"its largest entries, the penalty of {2.0 * ridge:.3g} is lost; raise lam or "
+                "the loss's delta, or lower n_components"
+            ) from error
 
     def times(self, v: Array) -> Array:
         """H v for some columns."""
