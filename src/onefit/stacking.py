@@ -6,7 +6,7 @@ generalization"; Breiman 1996, "Stacked regressions"), and its held-out predicti
 F is the (n, C) matrix of the candidates' held-out predictions, row by row; the model w'f, which
 averages the candidates with fixed weights w, has the held-out predictions F w, without a refit.
 
-**Weights** are learnt from the residuals F - y, see :mod:`onefit.stack_weights`.
+**Weights** are learned from the residuals F - y, see :mod:`onefit.stack_weights`.
 
 **One coefficient vector for each kernel.** Candidate c = (g, l), with kernel g and parameters l
 (lam, a loss), predicts k_g(x, X) a_c + b_c. So
@@ -16,7 +16,7 @@ averages the candidates with fixed weights w, has the held-out predictions F w, 
 and a prediction costs what its kernels cost, however many lams and losses there are. Only the
 candidates with positive weight are fitted to all rows.
 
-**Errors.** The error of F w on the rows that w was learnt from is optimistic, as the best score of
+**Errors.** The error of F w on the rows that w was learned from is optimistic, as the best score of
 a search is. Two estimates are not:
 
 - Cross-fitting. For every fold k learn w^(k) from the rows outside the fold, and predict the fold
@@ -80,7 +80,7 @@ class KernelStack(RegressorMixin, BaseEstimator):
     nested : bool, default=False
         Whether to compute the nested error, which takes a few times as long as the search.
     random_state : int, default=0
-        For the bootstrap samples from which the weights are learnt.
+        For the bootstrap samples from which the weights are learned.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class KernelStack(RegressorMixin, BaseEstimator):
         One for each kernel; their predictions add up to those of the stack. Their parameter
         ``lam`` is not used.
     heldout_predictions_ : array of shape (n,)
-        Held-out predictions of the stack with its weights, which were learnt from these rows.
+        Held-out predictions of the stack with its weights, which were learned from these rows.
     crossfit_predictions_, crossfit_error_ : array of shape (n,); float
         Every row predicted with weights from the other folds, and the root mean squared error.
     nested_predictions_, nested_error_ : array of shape (n,); float
