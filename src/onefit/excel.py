@@ -60,7 +60,7 @@ def read_sheet(path: Path, gaps: list[str], index: str) -> tuple[pd.DataFrame, s
         raise DataError(f"sheet {first!r} of {path.name} is empty; it needs a header and rows")
     names = cells.iloc[0]
     if names.isna().any():
-        number = int(cells.columns[np.argmax(names.isna())]) + 1
+        number = int(cells.columns[int(np.argmax(names.isna()))]) + 1
         raise DataError(
             f"row {cells.index[0]} of sheet {first!r} of {path.name} has no name for column "
             f"{number}; its first row must name every column"
