@@ -1,10 +1,11 @@
-"""Files as they are: CSV, Parquet and LIBSVM, read or refused with one sentence that says why.
+"""Files as they are: CSV, Excel, Parquet and LIBSVM, read, or refused with the reason.
 
 How large a file is is found out before it is read: it may be packed, and unpack to anything.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
 import warnings
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onefit import excel
 from onefit._validation import DataError, suggest
 from onefit.plan.memory import GIB, available_memory
 from onefit.scan import BROKEN, PACKED, READ_BYTES, Counts, open_unpacked, records, scan, too_long
@@ -44,8 +46,19 @@ __all__ = [
 ]
 
 CSV = (".csv", ".tsv", ".txt")
+EXCEL = (".xlsx",)
 PARQUET = (".parquet", ".pq")
 LIBSVM = (".libsvm", ".svmlight", ".svm")
+#: byte order marks and the encoding that each stands for; that of UTF-16 begins that of UTF-32
+MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+#: for text that has no mark and is not UTF-8; it reads Latin-1 too
+WESTERN = "cp1252"
 #: what may separate values; of equally frequent ones the first counts
 DELIMITERS = (",", ";", "\t", "|")
 QUOTES = re.compile(r'"[^"]*"')
@@ -140,33 +153,76 @@ def _check_file(path: Path) -> None:
 
 
 def read_frame(path: Path, check_rows: CheckRows = None) -> pd.DataFrame:
-    """The table in a CSV or Parquet file; ``check_rows`` may refuse it for its number of rows."""
+    """The table in a CSV, Excel or Parquet file; ``check_rows`` may refuse its number of rows.
+
+    What was assumed about the file is a warning, and in ``attrs["notes"]`` of the table.
+    """
     _check_file(path)
     kind = _suffix(path)
     if kind in PARQUET:
         return _read_parquet(path, check_rows)
+    if kind in EXCEL:
+        return _read_excel(path, check_rows)
     if kind not in CSV:
-        known = ", ".join((*CSV, *PARQUET, *LIBSVM))
-        raise DataError(f"{path.name} is none of the known kinds ({known}); rename or convert it")
-    delimiter = _delimiter(path)
-    found = _check_text(path, delimiter, "CSV", _csv_bytes, check_rows)
+        known = ", ".join((*CSV, *EXCEL, *PARQUET, *LIBSVM))
+        raise DataError(
+            f"{path.name} has none of the known endings ({known}); rename or convert it"
+        )
+    encoding = _encoding(path)
+    delimiter = _delimiter(path, encoding)
+    found = _check_text(path, delimiter, "CSV", _csv_bytes, check_rows, encoding)
     _check_header(found, path)
-    frame = _read_csv(path, delimiter)
-    _number_lines(frame, path, delimiter, found)
+    try:
+        frame = _read_csv(path, delimiter, encoding)
+    except UnicodeDecodeError:
+        encoding, frame = WESTERN, _read_western(path, delimiter)
+    _number_lines(frame, path, delimiter, found, encoding)
     if found.quotes:
         _warn_of_open_quotes(frame)
     return frame if delimiter == "," else _with_decimal_commas(frame)
 
 
-def _delimiter(path: Path) -> str:
-    """What separates the names in the first line: the most frequent of comma, ; tab and |."""
+def _encoding(path: Path) -> str:
+    """The encoding that the first bytes of a file say; UTF-8 without a byte order mark."""
     try:
         with open_unpacked(path) as file:
-            line = file.readline(READ_BYTES).decode("utf-8", "replace")
+            begin = file.read(4)
     except BROKEN:
+        return "utf-8"  # reading it says what is wrong
+    return next((name for mark, name in MARKS.items() if begin.startswith(mark)), "utf-8")
+
+
+def _delimiter(path: Path, encoding: str) -> str:
+    """What separates the names in the first line: the most frequent of comma, ; tab and |."""
+    try:
+        with open_unpacked(path, encoding) as file:
+            line = file.read(READ_BYTES).decode("utf-8", "replace").lstrip("\r\n")
+    except (UnicodeError, *BROKEN):
         return ","  # reading it says what is wrong
-    outside = QUOTES.sub("", line)
+    outside = QUOTES.sub("", line.splitlines()[0] if line else "")
     return max(DELIMITERS, key=outside.count)
+
+
+def _read_western(path: Path, delimiter: str) -> pd.DataFrame:
+    """The table in a CSV file that is not UTF-8 text."""
+    try:
+        frame = _read_csv(path, delimiter, WESTERN)
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{path.name} is text in an unknown encoding, not UTF-8, UTF-16 or UTF-32 with a byte "
+            "order mark, or Windows-1252; save it as UTF-8"
+        ) from error
+    return _with_note(
+        frame,
+        f"{path.name} is not UTF-8 text and was read as Windows-1252 (Western European, which "
+        "includes Latin-1); if letters with accents look wrong, save it as UTF-8",
+    )
+
+
+def _with_note(frame: pd.DataFrame, note: str) -> pd.DataFrame:
+    warnings.warn(note, stacklevel=5)
+    frame.attrs["notes"] = (*frame.attrs.get("notes", ()), note)
+    return frame
 
 
 def _check_header(found: Counts, path: Path) -> None:
@@ -180,29 +236,28 @@ def _check_header(found: Counts, path: Path) -> None:
         )
 
 
-def _read_csv(path: Path, delimiter: str) -> pd.DataFrame:
+def _read_csv(path: Path, delimiter: str, encoding: str) -> pd.DataFrame:
     import pandas as pd
 
     options: dict[str, Any] = {"sep": delimiter, "skipinitialspace": True, "na_values": GAPS}
+    options["encoding"] = encoding
     try:
-        header = _header(path, delimiter)
+        header = _header(path, delimiter, encoding)
         with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
             frame = pd.read_csv(path, **options, low_memory=False, index_col=False)
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path.name} is not UTF-8 text ({error.reason}); save it as UTF-8"
-        ) from error
+    except UnicodeDecodeError:
+        raise
     except pd.errors.ParserWarning as error:
         raise DataError(
             f"the rows of {path.name} hold more values than its header has names"
-            f"{too_long(path, delimiter)}; name every column"
+            f"{too_long(path, delimiter, encoding)}; name every column"
         ) from error
     except pd.errors.EmptyDataError as error:
         raise DataError(f"{path.name} is empty; it needs a header and rows") from error
     except (pd.errors.ParserError, csv.Error, ValueError, *BROKEN) as error:
         reason = str(error).strip().removeprefix("Error tokenizing data. C error: ")
         if reason.startswith("Expected "):
-            reason = too_long(path, delimiter).strip(" ()") or reason
+            reason = too_long(path, delimiter, encoding).strip(" ()") or reason
         hint = ""
         if isinstance(error, csv.Error):
             hint = "; close the quotes in its header, or shorten its names"
@@ -216,12 +271,14 @@ def _read_csv(path: Path, delimiter: str) -> pd.DataFrame:
     return joined
 
 
-def _header(path: Path, delimiter: str) -> list[str]:
+def _header(path: Path, delimiter: str, encoding: str) -> list[str]:
     """The names of the columns as they stand in the file: pandas would tell equal ones apart."""
-    return next((names for _, names in records(path, delimiter)), [])
+    return next((names for _, names in records(path, delimiter, encoding)), [])
 
 
-def _number_lines(frame: pd.DataFrame, path: Path, delimiter: str, found: Counts) -> None:
+def _number_lines(
+    frame: pd.DataFrame, path: Path, delimiter: str, found: Counts, encoding: str
+) -> None:
     """Give the rows their lines of the file, where these can be told."""
     import pandas as pd
 
@@ -231,7 +288,7 @@ def _number_lines(frame: pd.DataFrame, path: Path, delimiter: str, found: Counts
     else:
         try:
             # as pandas, which passes over lines of blanks
-            whole = [line for line, one in records(path, delimiter) if one != [""]]
+            whole = [line for line, one in records(path, delimiter, encoding) if one != [""]]
         except csv.Error:  # a value that is too long for it
             return
         lines = whole[1:]
@@ -245,12 +302,13 @@ def _check_text(
     kind: str,
     cost: Callable[[Counts], float],
     check_rows: CheckRows = None,
+    encoding: str = "utf-8",
 ) -> Counts:
     """Refuse a file that is too large to be read, or holds NUL bytes, where a value would end."""
     room = available_memory()
     try:
-        found = scan(path, separator, cost, room)
-    except BROKEN as error:
+        found = scan(path, separator, cost, room, encoding)
+    except (UnicodeError, *BROKEN) as error:
         raise DataError(f"{path.name} cannot be read as {kind}: {shortened(str(error))}") from error
     if found.nul is not None:
         raise DataError(
@@ -314,6 +372,22 @@ def _with_decimal_commas(frame: pd.DataFrame) -> pd.DataFrame:
         if all_match(DECIMAL_COMMA, filled(frame[name])):
             frame[name] = frame[name].str.replace(",", ".").astype(float)
     return frame
+
+
+def _read_excel(path: Path, check_rows: CheckRows = None) -> pd.DataFrame:
+    nbytes = excel.unpacked_bytes(path)
+    _check_room(path, f"unpacks to {nbytes / 2**20:,.0f} MiB", nbytes, available_memory())
+    frame, first, others = excel.read_sheet(path, GAPS, LINE)
+    if check_rows is not None:
+        check_rows(len(frame))
+    _check_names(frame.columns.to_series(), path)
+    frame = _with_decimal_commas(frame)
+    if not others:
+        return frame
+    return _with_note(
+        frame,
+        f"the first sheet of {path.name}, {shown(first)}, was read; not read: {listed(others)}",
+    )
 
 
 def _read_parquet(path: Path, check_rows: CheckRows = None) -> pd.DataFrame:

@@ -7,6 +7,7 @@ that. Counting takes no memory to speak of, and ends as soon as a file is too la
 from __future__ import annotations
 
 import bz2
+import codecs
 import csv
 import gzip
 import io
@@ -103,15 +104,22 @@ class Counts:
         self.quotes |= b'"' in piece
 
 
-def open_unpacked(path: Path) -> Any:
-    """A file's bytes, unpacked by its name."""
-    return PACKED.get(path.suffix.lower(), open)(path, "rb")
+def open_unpacked(path: Path, encoding: str = "utf-8") -> Any:
+    """A file's bytes, unpacked by its name; those of text in another encoding as UTF-8."""
+    file = PACKED.get(path.suffix.lower(), open)(path, "rb")
+    return file if encoding == "utf-8" else codecs.EncodedFile(file, "utf-8", encoding)
 
 
-def scan(path: Path, separator: str, cost: Callable[[Counts], float], room: float) -> Counts:
+def scan(
+    path: Path,
+    separator: str,
+    cost: Callable[[Counts], float],
+    room: float,
+    encoding: str = "utf-8",
+) -> Counts:
     """Count what a file holds, and stop once it costs more bytes to read than there is room for."""
     found, last = Counts(), b"\n"
-    with open_unpacked(path) as file:
+    with open_unpacked(path, encoding) as file:
         while whole := file.read(READ_BYTES):
             before, nul, _ = whole.partition(b"\0")
             piece = before.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -125,9 +133,10 @@ def scan(path: Path, separator: str, cost: Callable[[Counts], float], room: floa
     return found
 
 
-def records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def records(path: Path, delimiter: str, encoding: str = "utf-8") -> Iterator[tuple[int, list[str]]]:
     """The values of each row of a CSV file, header included, and the line where it begins."""
-    with open_unpacked(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="") as text:
+    codec = "utf-8-sig" if encoding == "utf-8" else encoding
+    with open_unpacked(path) as file, io.TextIOWrapper(file, codec, newline="") as text:
         lines = csv.reader(text, delimiter=delimiter, skipinitialspace=delimiter != " ")
         begins = 1
         for values in lines:
@@ -136,10 +145,10 @@ def records(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             begins = lines.line_num + 1
 
 
-def too_long(path: Path, delimiter: str) -> str:
+def too_long(path: Path, delimiter: str, encoding: str = "utf-8") -> str:
     """The first row with more values than the header, in brackets."""
     try:
-        rows = records(path, delimiter)
+        rows = records(path, delimiter, encoding)
         _, header = next(rows)
         for line, values in rows:
             if len(values) > len(header):

@@ -25,6 +25,7 @@ from onefit.callbacks import callbacks_of
 from onefit.kernels import is_table
 from onefit.prepare import TablePreparer, named_alike
 from onefit.search.setup import set_up
+from onefit.search_pipeline import as_kernel_search
 from onefit.tables import as_frame, is_frame
 
 Array = NDArray[Any]
@@ -68,7 +69,23 @@ class AutoKernel(BaseEstimator):
     @property
     def best_estimator_(self) -> Any:
         """The chosen model, calibrated if asked; it takes prepared rows (see ``pipeline_``)."""
-        return self.pipeline_.named_steps["model"]
+        if hasattr(self.pipeline_, "named_steps"):
+            return self.pipeline_.named_steps["model"]
+        return self.pipeline_  # a calibrated pipeline, which takes rows as they are given
+
+    @property
+    def _steps(self) -> Any:
+        """The fitted steps, those within a calibrated pipeline too."""
+        done = self._planned
+        return (self.search_.best_estimator_ if done.in_folds else self.pipeline_).named_steps
+
+    def _refuse_in_folds(self, what: str) -> None:
+        if self._planned.in_folds:
+            raise ValueError(
+                f"{what} needs prepared rows that are the same in all splits, and the preparation "
+                "was fitted in every training part; use one that does not need the target, and "
+                "prepare_in_folds=False"
+            )
 
     def set_callbacks(self, *callbacks: Any) -> Any:
         """Set the callbacks that the searches of a fit notify; no argument removes them."""
@@ -118,7 +135,10 @@ class AutoKernel(BaseEstimator):
         self._planned = planned
         how = planned.calibrate
         model = planned.search.best_estimator_ if how is None else planned.search.calibrate(how)
-        self.pipeline_ = Pipeline([("prepare", planned.preparer), ("model", model)])
+        self.pipeline_ = (
+            model if planned.in_folds
+            else Pipeline([("prepare", planned.preparer), ("model", model)])
+        )  # fmt: skip
         self.__dict__.pop("_familiar_rows", None)
 
     def explain(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> str:
@@ -126,6 +146,9 @@ class AutoKernel(BaseEstimator):
         from onefit.auto.stages import plan_stages, show_stages
 
         planned = copy(self)._plan(X, y, groups, sample_weight)
+        if planned.in_folds:
+            text = planned.search.explain(planned.Z, planned.y, groups=planned.groups)
+            return "\n".join([*planned.reasons, "", str(text)])
         planned.narrow()
         planned.fit_in_time()
         setup = set_up(
@@ -200,7 +223,7 @@ class AutoKernel(BaseEstimator):
         check_is_fitted(self, "pipeline_")
         found = Unfamiliar(self.familiar_)
         rows = self._checked_X(X)
-        read = getattr(self.pipeline_.named_steps["prepare"], "read", None)
+        read = getattr(self._steps["prepare"], "read", None)
         novelty, notes = found.add(rows if read is None else read(rows))
         return RowNotes(novelty, notes, found.sentences)
 
@@ -208,11 +231,10 @@ class AutoKernel(BaseEstimator):
     def familiar_(self) -> Familiar:
         """What rows like the training rows look like."""
         if not hasattr(self, "_familiar_rows"):
-            preparer, search = self.pipeline_.named_steps["prepare"], self.search_
+            preparer, search = self._steps["prepare"], self.search_
             folds = getattr(search, "folds_", None)
-            self._familiar_rows = Familiar.of(
-                search.best_estimator_, preparer, folds, self._planned.groups
-            )
+            model = self._steps["model"]
+            self._familiar_rows = Familiar.of(model, preparer, folds, self._planned.groups)
         return self._familiar_rows
 
     def relevance(self) -> Any:
@@ -225,6 +247,7 @@ class AutoKernel(BaseEstimator):
         from onefit.auto.columns import find_relevance
 
         check_is_fitted(self, "pipeline_")
+        self._refuse_in_folds("relevance")
         self.search_.relevance_ = find_relevance(self)
         return self.search_.relevance_
 
@@ -249,12 +272,18 @@ class AutoKernel(BaseEstimator):
 
         check_is_fitted(self, "pipeline_")
         done = self._planned
+        if names:
+            self._refuse_in_folds("compare_criteria")
         names = names or self._cheap_criteria()
+        if not names:
+            return verdicts(Facts(as_kernel_search(self.search_)))
         compare_criteria(self.search_, done.Z, done.y, names, done.weights)
-        return verdicts(Facts(self.search_))
+        return verdicts(Facts(as_kernel_search(self.search_)))
 
     def _cheap_criteria(self) -> tuple[str, ...]:
         search, done = self.search_, self._planned
+        if done.in_folds:
+            return ()
         losses = {one.get("loss", search.estimator.loss) for one in self.cv_results_["params"]}
         streamed = not hasattr(search, "folds_")
         if streamed or search.estimator.approximation is not None or self.minutes is not None:
@@ -273,7 +302,8 @@ class AutoKernel(BaseEstimator):
         self.compare_criteria()
         done = self._planned
         about: dict[str, str] = {
-            "features": f"{self.n_features_in_} columns, {done.Z.shape[1]} after encoding",
+            "features": f"{self.n_features_in_} columns"
+            + ("" if done.in_folds else f", {done.Z.shape[1]} after encoding"),
         }
         describe = getattr(done.preparer, "describe", None)
         if describe is not None:
@@ -282,7 +312,7 @@ class AutoKernel(BaseEstimator):
         options["about"] = about | dict(options.get("about") or {})
         found: dict[str, Any] = {"y": done.y, "notes": self.notes_, "reasons": self.reasons_}
         found["calibrated"] = self.best_estimator_
-        return write_report(self.search_, path, **(found | options))
+        return write_report(as_kernel_search(self.search_), path, **(found | options))
 
     def summary(self) -> str:
         """The choice, its score beside the baseline, reasons and notes, a line each."""

@@ -73,7 +73,12 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
     Parameters
     ----------
     prepare : transformer or "passthrough", default=None
-        First step of the pipeline; None is ``TablePreparer()``.
+        First step of the pipeline; None is ``TablePreparer()``. One that needs the target, such as
+        ``SelectKBest``, is fitted in every training part, or the score would be that of rows whose
+        targets it has seen.
+    prepare_in_folds : bool, default=False
+        Whether a transformer that does not need the target is fitted in every training part too.
+        Grids then stay as they are, and rule 5 and ``minutes`` do not apply.
     scoring : str or callable, default=None
         Any scorer of scikit-learn, or a short name such as "mae" or "rmse".
     cv : int, splitter, or iterable of splits, default=5
@@ -127,6 +132,7 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
         self,
         *,
         prepare: Any = None,
+        prepare_in_folds: bool = False,
         scoring: Any = None,
         cv: Any = 5,
         kernels: Any = None,
@@ -140,6 +146,7 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
         random_state: Any = 0,
     ) -> None:
         self.prepare = prepare
+        self.prepare_in_folds = prepare_in_folds
         self.scoring = scoring
         self.cv = cv
         self.kernels = kernels
@@ -164,8 +171,9 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
         go forward in time; see :func:`onefit.predict_interval`.
         """
         check_is_fitted(self, "pipeline_")
-        rows = self.pipeline_[:-1].transform(self._checked_X(X))
-        done = self._planned
+        done, rows = self._planned, self._checked_X(X)
+        if not done.in_folds:
+            rows = self.pipeline_[:-1].transform(rows)
         return predict_interval(self.search_, done.Z, done.y, rows, alpha, **done.params)
 
     def _may_be_robust(self, y: Array) -> bool:
@@ -201,6 +209,7 @@ class AutoKernelClassifier(ClassifierMixin, AutoKernel):
     Parameters
     ----------
     prepare : transformer or "passthrough", default=None
+    prepare_in_folds : bool, default=False
     scoring : str or callable, default=None
     cv : int, splitter, or iterable of splits, default=5
     kernels : str or sequence of str, default=None
@@ -238,6 +247,7 @@ class AutoKernelClassifier(ClassifierMixin, AutoKernel):
         self,
         *,
         prepare: Any = None,
+        prepare_in_folds: bool = False,
         scoring: Any = None,
         cv: Any = 5,
         kernels: Any = None,
@@ -252,6 +262,7 @@ class AutoKernelClassifier(ClassifierMixin, AutoKernel):
         random_state: Any = 0,
     ) -> None:
         self.prepare = prepare
+        self.prepare_in_folds = prepare_in_folds
         self.scoring = scoring
         self.cv = cv
         self.kernels = kernels

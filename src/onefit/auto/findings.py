@@ -9,6 +9,7 @@ import numpy as np
 
 from onefit.files import shortened
 from onefit.report.facts import Facts
+from onefit.search_pipeline import as_kernel_search
 
 __all__ = ["findings", "number"]
 
@@ -23,7 +24,7 @@ def number(value: Any) -> str:
 
 def findings(auto: Any) -> list[str]:
     """The choice, its expected score beside the baseline, and how exact that is."""
-    facts = Facts(auto.search_)
+    facts = Facts(as_kernel_search(auto.search_))
     params = ", ".join(f"{name}={number(value)}" for name, value in auto.best_params_.items())
     chosen = f"{type(auto.best_estimator_).__name__}, {params}"
     return [chosen, *_expected(facts, auto), _exactness(facts), *_rivals(facts)]

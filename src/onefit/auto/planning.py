@@ -25,11 +25,18 @@ from onefit.decide.calibrate import CALIBRATIONS
 from onefit.estimators import KernelClassifier, KernelRegressor
 from onefit.plan import Deadline
 from onefit.prepare import TablePreparer
+from onefit.search.prepared import is_supervised, with_preparation
 from onefit.search_cv import KernelSearchCV
 from onefit.tables import is_frame
 from onefit.tables.mistakes import mistakes
 
 Array = NDArray[Any]
+
+#: what fitting the preparation in the training parts means for the other rules
+IN_FOLDS = (
+    "the preparation is fitted in every training part, so the grid does not grow, no race on a "
+    "sample narrows it, and outliers do not change the loss"
+)
 
 __all__ = ["make_model", "make_search", "plan_search", "seed_of"]
 
@@ -81,7 +88,8 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Planned:
     if auto.param_grid is None and auto.minutes is None and auto.approximation is None:
         check_rows(X.shape[0], squared=auto.loss in (None, "squared"))
     seed = seed_of(auto.random_state)
-    preparer, rows, Z = _prepare(auto.prepare, X)
+    in_folds = _in_folds(auto, X)
+    preparer, rows, Z = _prepare(auto.prepare, X, y if in_folds else None)
     notes = list(getattr(preparer, "notes_", ()))
     notes += mistakes(rows) if is_frame(rows) else []
     splits, why_splits, params, copied = _choose_splits(auto, rows, y, params, seed)
@@ -96,27 +104,54 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Planned:
     strong = strong_columns(
         rows, y, auto._task, params.get("groups"), isinstance(splits, TimeSeriesSplit)
     )
+    search = make_search(auto, grid, splits, scoring)
+    if in_folds:
+        reasons.append(IN_FOLDS)
+        search = with_preparation(
+            search, TablePreparer() if auto.prepare is None else auto.prepare, X, True
+        )
     return Planned(
-        make_search(auto, grid, splits, scoring),
-        Z,
+        search,
+        X if in_folds else Z,
         y,
         params,
         auto._task,
-        auto._may_be_robust(y),
+        auto._may_be_robust(y) and not in_folds,
         strong,
         [one for one in reasons if one],
         notes,
         deadline,
-        growing=() if auto.param_grid is not None or auto.approximation else ("gamma", "lam"),
+        growing=()
+        if in_folds or auto.param_grid is not None or auto.approximation
+        else ("gamma", "lam"),
         seed=seed,
         calibrate=calibrate,
         preparer=preparer,
         missing=_count_missing(rows),
+        in_folds=in_folds,
     )
 
 
-def _prepare(prepare: Any, X: Any) -> tuple[Any, Any, Any]:
-    """The fitted preparer; rows as the checks of the data take them, and as the kernel does."""
+def _in_folds(auto: Any, X: Any) -> bool:
+    """Whether the preparation is fitted in every training part."""
+    known = auto.prepare is None or isinstance(auto.prepare, TablePreparer)
+    needs_target = not known and is_supervised(auto.prepare, X)
+    if auto.prepare == "passthrough" or not (needs_target or auto.prepare_in_folds):
+        return False
+    why = "prepare needs the target" if needs_target else "prepare_in_folds=True"
+    if auto.minutes is not None:
+        raise ValueError(
+            f"{why}, so it is fitted in every training part, which has no time limit; leave "
+            "minutes out, or use a preparation that does not need the target"
+        )
+    return True
+
+
+def _prepare(prepare: Any, X: Any, y: Any = None) -> tuple[Any, Any, Any]:
+    """The fitted preparer; rows as the checks of the data take them, and as the kernel does.
+
+    With ``y`` the preparer may use the target; the rows are then those that were given.
+    """
     preparer = TablePreparer() if prepare is None else prepare
     if preparer == "passthrough":
         Z = X
@@ -125,9 +160,9 @@ def _prepare(prepare: Any, X: Any) -> tuple[Any, Any, Any]:
         if isinstance(preparer, TablePreparer):
             rows = preparer.fit_read(X)
             return preparer, rows, preparer.encode(rows)
-        Z = preparer.fit_transform(X)
+        Z = preparer.fit_transform(X) if y is None else preparer.fit_transform(X, y)
     Z = Z if issparse(Z) else np.ascontiguousarray(Z, dtype=np.float64)
-    return preparer, Z, Z
+    return preparer, Z if y is None else X, Z
 
 
 def _choose_splits(

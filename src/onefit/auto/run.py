@@ -61,6 +61,9 @@ class Planned:
         Fitted; makes Z from rows as given.
     missing : int
         Number of missing values in the rows as given.
+    in_folds : bool
+        Whether the search is over a pipeline, whose preparation is fitted in every training part;
+        Z are then the rows as given.
     """
 
     search: KernelSearchCV
@@ -79,6 +82,7 @@ class Planned:
     calibrate: str | None = None
     preparer: Any = None
     missing: int = 0
+    in_folds: bool = False
 
     @property
     def weights(self) -> Any:
@@ -113,7 +117,8 @@ class Planned:
         """Fit the search; then react to outliers, and measure features, where there is time."""
         self.narrow()
         self.fit_in_time()
-        announce(self.search, self.Z, self.y, self.weights, self.groups)
+        if not self.in_folds:
+            announce(self.search, self.Z, self.y, self.weights, self.groups)
         if self.deadline is None:
             self.reasons.extend(fit_growing(self.search, self.Z, self.y, self.params, self.growing))
         else:

@@ -48,8 +48,8 @@ def read_table(
     Parameters
     ----------
     path : Path
-        ``.csv``, ``.tsv``, ``.txt``, ``.parquet``, ``.pq``, ``.libsvm``, ``.svmlight`` or ``.svm``;
-        all but Parquet may be packed (``.gz``, ``.bz2``).
+        ``.csv``, ``.tsv``, ``.txt``, ``.xlsx``, ``.parquet``, ``.pq``, ``.libsvm``, ``.svmlight``
+        or ``.svm``; text may be packed (``.gz``, ``.bz2``).
     target : str or None
         The column to predict; None for LIBSVM.
     drop : tuple of str
@@ -73,6 +73,7 @@ def read_table(
     if target is None:
         raise DataError(f"{path.name} has no target yet; name the column to predict with --target")
     frame = read_frame(path, check_rows)
+    notes = frame.attrs.pop("notes", ())
     for name in (target, *drop, *roles.names.values()):
         _check_column(frame, name, path)
     for flag, name in [*(("--drop", one) for one in drop), *roles.names.items()]:
@@ -80,7 +81,7 @@ def read_table(
             raise DataError(f"{flag} {shown(name)} is the target itself; name another column")
     if not len(frame):
         raise DataError(f"{path.name} has a header and no row; add rows to learn from")
-    frame, notes = _with_target(frame, target)
+    frame, skipped = _with_target(frame, target)
     frame = _in_order(frame, roles.time, dayfirst)
     y = check_target(frame[target], target)
     others = {target, *drop, *roles.names.values()}
@@ -90,7 +91,7 @@ def read_table(
             f"{path.name} has no column beside the target {shown(target)} to predict it by"
         )
     _check_filled(features)
-    return Table(features, y, target, **_roles(frame, roles), notes=notes)
+    return Table(features, y, target, **_roles(frame, roles), notes=(*notes, *skipped))
 
 
 def _check_column(frame: pd.DataFrame, name: str, path: Path) -> None:

@@ -1,0 +1,138 @@
+"""Files in other encodings and Excel files give the model of the same table in UTF-8."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+
+import pandas as pd
+import pytest
+
+pytest.importorskip("openpyxl")
+
+SMALL = ("--kernels", "linear", "--cv", 3, "--format", "json")
+ROWS = [[i, i + 0.5] for i in range(30)]
+MARKED = ["utf-8-sig", "utf-16", "utf-32"]
+
+
+@pytest.fixture
+def table(frame):
+    return frame.rename(columns={"colour": "größe"}).replace({"größe": {"green": "grün"}})
+
+
+@pytest.fixture
+def score(onefit):
+    """Score and notes of a selection from a file."""
+
+    def call(path):
+        done = onefit("select", path, "--target", "price", *SMALL)
+        assert done.exit_code == 0, done.stderr
+        found = json.loads(done.stdout)
+        return found["best"]["score"], " ".join(found["notes"])
+
+    return call
+
+
+@pytest.fixture
+def expected(table, score, tmp_path):
+    path = tmp_path / "expected.csv"
+    table.to_csv(path, index=False)
+    found, notes = score(path)
+    assert "1252" not in notes
+    return found
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("encoding", [*MARKED, "cp1252", "latin-1"])
+def test_encodings(table, score, expected, tmp_path, encoding, delimiter):
+    path = tmp_path / "data.csv"
+    table.to_csv(path, index=False, sep=delimiter, encoding=encoding)
+    found, notes = score(path)
+    assert found == pytest.approx(expected, abs=1e-12)
+    assert ("read as Windows-1252" in notes) == (encoding not in MARKED)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-be", "utf-32-be"])
+def test_big_endian_and_packed(table, score, expected, tmp_path, encoding):
+    path = tmp_path / "data.csv.gz"
+    path.write_bytes(gzip.compress(("\ufeff" + table.to_csv(index=False)).encode(encoding)))
+    assert score(path)[0] == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_letter_is_read_as_it_was_written(onefit, table, tmp_path):
+    path = tmp_path / "data.csv"
+    table.to_csv(path, index=False, encoding="cp1252")
+    done = onefit("select", path, "--target", "nothing")
+    assert "'größe'" in done.stderr
+
+
+def test_unknown_encodings_are_refused(onefit, tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_bytes(b"a,t\n\x81,1\n\xff,2\n")
+    done = onefit("select", path, "--target", "t")
+    assert done.exit_code == 3
+    assert "unknown encoding" in done.stderr
+    path.write_bytes("\ufeffa,t\n1,2\n".encode("utf-16-le")[:-1])
+    done = onefit("select", path, "--target", "t")
+    assert done.exit_code == 3
+    assert "Traceback" not in done.stderr
+
+
+def test_excel(table, score, expected, tmp_path):
+    path = tmp_path / "data.xlsx"
+    with pd.ExcelWriter(path) as book:
+        table.to_excel(book, sheet_name="prices", index=False, startrow=1)
+        table.head(3).to_excel(book, sheet_name="old")
+    found, notes = score(path)
+    assert found == pytest.approx(expected, abs=1e-12)
+    assert "first sheet of data.xlsx, 'prices', was read; not read: 'old'" in notes
+    table.to_excel(path, index=False)
+    assert "sheet" not in score(path)[1]
+
+
+def test_excel_files_are_predicted(onefit, table, tmp_path):
+    csv, sheet, model = (tmp_path / name for name in ("d.csv", "d.xlsx", "m.skops"))
+    table.to_csv(csv, index=False)
+    table.to_excel(sheet, index=False)
+    done = onefit("select", sheet, "--target", "price", *SMALL, "--model", model)
+    assert done.exit_code == 0, done.stderr
+    first, second = (json.loads(onefit("predict", model, path, "--format", "json").stdout)
+                     for path in (csv, sheet))  # fmt: skip
+    values = [[one["prediction"] for one in found["predictions"]] for found in (first, second)]
+    assert values[0] == pytest.approx(values[1], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        ([], ["is empty"]),
+        ([["title", None], ["a", "t"], [1, 2]], ["no name for column 2"]),
+        ([["t", "t"], [1, 2], [3, 4]], ["several columns named 't'"]),
+        ([["a", "t"], [1, 2.5], [None, None], [2, "x"], *ROWS], ["line 4", "'x'"]),
+    ],
+)
+def test_bad_sheets(onefit, tmp_path, cells, words):
+    path = tmp_path / "data.xlsx"
+    pd.DataFrame(cells).to_excel(path, index=False, header=False)
+    done = onefit("select", path, "--target", "t")
+    assert done.exit_code == 3
+    for word in words:
+        assert word in done.stderr
+
+
+def test_what_is_no_excel_file(onefit, tmp_path):
+    path = tmp_path / "data.xlsx"
+    path.write_text("a,t\n1,2\n")
+    done = onefit("select", path, "--target", "t")
+    assert done.exit_code == 3
+    assert "cannot be read as Excel" in done.stderr
+
+
+def test_excel_without_openpyxl(onefit, table, tmp_path, monkeypatch):
+    path = tmp_path / "data.xlsx"
+    table.to_excel(path, index=False)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    done = onefit("select", path, "--target", "price")
+    assert done.exit_code == 3
+    assert "pip install 'onefit[tables]'" in done.stderr
