@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_friedman1
 from sklearn.model_selection import KFold, StratifiedKFold
 
-from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, default_grid
+from onefit import (
+    AutoKernelRegressor,
+    KernelClassifier,
+    KernelRegressor,
+    KernelSearchCV,
+    default_grid,
+)
 from onefit.candidates import narrow
 
 random = np.random.default_rng(0)
@@ -68,3 +75,10 @@ def test_no_race_where_the_plan_is_short_or_rows_are_few():
     assert narrow(search, X, rough) is None
     assert narrow(search, X, rough, sample_rows=80) is None
     assert narrow(search, X, rough, afforded_seconds=0.0, sample_rows=200) is None
+
+
+def test_a_plan_announces_the_race_and_does_not_run_it():
+    X, y = make_friedman1(5000, n_features=5, random_state=0)
+    text = AutoKernelRegressor().explain(X, y)
+    assert "will be raced on 1,500 of the 5,000 rows" in text
+    assert "were raced" not in text

@@ -34,7 +34,7 @@ from onefit.plan import duration
 from onefit.search.setup import set_up
 from onefit.search_cv import KernelSearchCV
 
-__all__ = ["Narrowed", "narrow"]
+__all__ = ["SAMPLE_ROWS", "Narrowed", "narrow", "seconds_without_race"]
 
 Array = NDArray[Any]
 
@@ -92,10 +92,10 @@ def narrow(
     """
     n = X.shape[0]
     grid = search.param_grid
-    if n < 2 * sample_rows or search.estimator.approximation is not None:
-        return None
-    planned, _ = planned_seconds(set_up(search, X, y, sample_weight, {"groups": groups}))
-    if planned <= afforded_seconds:
+    planned = seconds_without_race(
+        search, X, y, sample_weight, groups, afforded_seconds, sample_rows
+    )
+    if planned is None:
         return None
     rows = _sample(y if is_classifier(search.estimator) else None, n, sample_rows, seed)
     raced = _race(search, X, y, sample_weight, groups, rows)
@@ -121,6 +121,22 @@ def narrow(
         f"kernels were raced on {rows.size:,} of the {n:,} rows, because all candidates on all "
         f"rows would take about {duration(planned)}: all rows decide among {words}{without}",
     )
+
+
+def seconds_without_race(
+    search: KernelSearchCV,
+    X: Any,
+    y: Array,
+    sample_weight: Any = None,
+    groups: Any = None,
+    afforded_seconds: float = AFFORDED_SECONDS,
+    sample_rows: int = SAMPLE_ROWS,
+) -> float | None:
+    """Seconds that the whole search is expected to take, if :func:`narrow` races; else None."""
+    if X.shape[0] < 2 * sample_rows or search.estimator.approximation is not None:
+        return None
+    planned, _ = planned_seconds(set_up(search, X, y, sample_weight, {"groups": groups}))
+    return planned if planned > afforded_seconds else None
 
 
 def _sample(labels: Array | None, n: int, size: int, seed: int) -> Array:

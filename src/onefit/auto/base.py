@@ -149,8 +149,8 @@ class AutoKernel(BaseEstimator):
         if planned.in_folds:
             text = planned.search.explain(planned.Z, planned.y, groups=planned.groups)
             return "\n".join([*planned.reasons, "", str(text)])
-        planned.narrow()
-        planned.fit_in_time()
+        if not planned.foresee_race():
+            planned.fit_in_time()
         setup = set_up(
             planned.search, planned.Z, planned.y, planned.weights, {"groups": planned.groups}
         )

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from onefit.auto import outliers
 from onefit.auto.data_checks import warn_of_columns
-from onefit.candidates import narrow
+from onefit.candidates import SAMPLE_ROWS, narrow, seconds_without_race
 from onefit.fallback import Fallback, fall_back, measure_whole, planned_seconds
 from onefit.plan import Deadline, OutOfTime
 from onefit.search.announce import announce
@@ -102,6 +102,22 @@ class Planned:
         if found is not None:
             self.search.set_params(param_grid=found.param_grid)
             self.reasons.append(found.reason)
+
+    def foresee_race(self) -> bool:
+        """Whether :meth:`narrow` will race; a reason says what that means for the plan."""
+        if "gamma" not in self.growing:
+            return False
+        whole = seconds_without_race(self.search, self.Z, self.y, self.weights, self.groups)
+        if whole is None:
+            return False
+        limit = (
+            "" if self.deadline is None else "; if that is too slow, features replace the kernel"
+        )
+        self.reasons.append(
+            f"kernels will be raced on {SAMPLE_ROWS:,} of the {self.Z.shape[0]:,} rows, and all "
+            f"rows decide among those that are left; the plan is for all candidates{limit}"
+        )
+        return True
 
     def fit_in_time(self, slow: str = "") -> None:
         """Replace the kernel matrix by features if there is too little time for it."""
