@@ -23,7 +23,7 @@ from onefit.estimators.unused import UnusedParameterWarning
 from onefit.search.all_rows import Optimism, all_rows_of
 from onefit.search.check import check_settings
 from onefit.search.evaluation import SearchRows
-from onefit.search.grid import Drawn
+from onefit.search.grid import GivenSettings
 from onefit.search.in_memory import EvaluatedInMemory, RowsInMemory, fit_winner, make_task
 from onefit.search.inputs import FitInputs, resolve_scorers, route
 from onefit.search.pipeline import Setting
@@ -138,7 +138,7 @@ class _TransformedRows(RowsInMemory):
         how = all_rows_of(search.method)
         assert how is not None
         search.estimator, search.method = clone(setting.models[0].estimator), how.method
-        search.param_grid = Drawn(setting.own)
+        search.param_grid = GivenSettings(setting.own)
         search.cv = whole.setup.folds
         if search.journal is not None:
             search.journal = Path(search.journal) / digest(setting.words.encode())

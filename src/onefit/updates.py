@@ -383,9 +383,7 @@ def _columns(model: Any, y: Any, dtype: Any) -> Array:
             model._y_ndim = ndim
         Y = model._coding().columns(Y)
         if not same or Y.shape[1] != model._Y_fit.shape[1]:
-            raise ValueError(
-                "y must have as many columns as the targets that the model was fitted to"
-            )
+            raise ValueError("y must have the same number of columns as the targets of the fit")
         return np.asarray(Y)
     _codes(model, y)
     Y = encode_labels(model.classes_, np.ravel(np.asarray(y))).astype(dtype, copy=False)

@@ -314,10 +314,10 @@ def test_a_solution_far_along_the_path_costs_no_digits(loss):
 
 @pytest.mark.parametrize("method", [Exact, Limit])
 def test_many_splits_are_as_some_of_them(method):
-    """Leave-one-out of 330 rows is solved in parts (path.MAX_COLUMNS)."""
+    """Leave-one-out of 330 rows is solved in parts (path.MAX_BATCH_COLUMNS)."""
     problem = make_problem(Huber(0.3), "regression", 330, q=2)
     rows = np.arange(330)
-    assert rows.size > path.MAX_COLUMNS
+    assert rows.size > path.MAX_BATCH_COLUMNS
     whole = predict(method(), problem, leave_one_out(330), 1e-3)
     for some in (rows[:20], rows[300:]):
         pairs = [(np.delete(rows, i), [i]) for i in some]

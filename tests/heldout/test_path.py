@@ -115,7 +115,7 @@ def test_batches_take_every_split_once_and_few_inverses(split, n, weight):
     d = curvature(problem, 0, fit(problem, 1e-2).u[:, 0])
     taken = []
     for system, members in full.systems(1e-2, d):
-        assert members.size <= path.MAX_COLUMNS < N
+        assert members.size <= path.MAX_BATCH_COLUMNS < N
         ridges = np.array([base.ridge for base in system.bases])
         weights = full.splits.weight
         np.testing.assert_allclose(ridges[system.which], 1e-2 * weights[members], rtol=1e-12)

@@ -11,7 +11,7 @@ from sklearn.datasets import make_friedman1
 from onefit import KernelRegressor, KernelSearchCV
 from onefit.report.facts import Facts
 from onefit.report.numbers import cell, labels, number, settings
-from onefit.report.words import Truth, headline, merit
+from onefit.report.words import KnownTargets, headline, merit
 
 X, y = make_friedman1(60, noise=0.1, random_state=0)
 
@@ -64,7 +64,7 @@ def test_the_factor_is_that_of_the_errors(scoring, shown):
         ratio = np.sqrt(np.square(y - means).mean() / np.square(y - held).mean())
     else:
         ratio = search.headline_.baseline / search.headline_.score
-    said = merit(facts, Truth.of(facts)).sentence
+    said = merit(facts, KnownTargets.of(facts)).sentence
     assert ratio > 1.5
     assert f"By {shown}, this is {ratio:.2g} times better than always predicting the me" in said
 
@@ -74,14 +74,14 @@ def test_no_factor_where_the_baseline_is_not_beaten():
     search = KernelSearchCV(KernelRegressor(), {"lam": [1e-3, 1.0]}, cv=5).fit(X, noise)
     facts = Facts(search)
     assert facts.verdict
-    assert "better" not in merit(facts, Truth.of(facts)).sentence
+    assert "better" not in merit(facts, KnownTargets.of(facts)).sentence
 
 
 def test_the_headline_has_the_same_numbers():
     search = KernelSearchCV(KernelRegressor(), {"lam": [1e-5, 1e-3, 1.0]}, cv=5).fit(X, y)
     facts = Facts(search)
     lines = headline(facts, target="yield")
-    assert lines[0] == merit(facts, Truth.of(facts), "yield").sentence
+    assert lines[0] == merit(facts, KnownTargets.of(facts), "yield").sentence
     assert f"R², all held-out rows: {number(search.best_score_, 4)}" in lines[1] or facts.headline
     assert lines[2] == f"Chosen: {settings(search.best_params_)}"
     assert f"{facts.near.sum()} of 3 candidates" in lines[3]

@@ -43,7 +43,7 @@ STRONG_SHARE, WHOLE_SHARE = 0.95, 0.999
 #: interpolation between noisy targets errs by up to twice the variance of the noise
 INTERPOLATION_LOSS = 2.0
 #: rows and columns that are looked at, and parts that they are held out in
-MAX_ROWS, MAX_COLUMNS, PARTS = 2000, 1000, 5
+MAX_CHECKED_ROWS, MAX_CHECKED_COLUMNS, PARTS = 2000, 1000, 5
 
 
 @dataclass(frozen=True)
@@ -226,8 +226,8 @@ def shares_of_columns(
     if d < 2:
         return []
     rows = np.arange(n)
-    if n > MAX_ROWS:
-        rows = np.sort(np.random.default_rng(0).choice(n, MAX_ROWS, replace=False))
+    if n > MAX_CHECKED_ROWS:
+        rows = np.sort(np.random.default_rng(0).choice(n, MAX_CHECKED_ROWS, replace=False))
     part = X.iloc[rows] if hasattr(X, "iloc") else X[rows]
     Y = _as_targets(y[rows], task)
     folds = _parts(rows.size, None if groups is None else groups[rows], ordered)
@@ -264,8 +264,8 @@ def _columns(X: Any, Y: Array) -> Iterator[tuple[Any, Array, bool]]:
     names = list(X.columns) if hasattr(X, "columns") else list(range(X.shape[1]))
     places: Any = range(len(names))
     numbers: Any = X.tocsc() if is_sparse(X) else _as_numbers(X)
-    if len(names) > MAX_COLUMNS:
-        places = np.argsort(-_correlations(numbers, Y))[:MAX_COLUMNS]
+    if len(names) > MAX_CHECKED_COLUMNS:
+        places = np.argsort(-_correlations(numbers, Y))[:MAX_CHECKED_COLUMNS]
     kinds = X.dtypes if hasattr(X, "dtypes") else None
     for j in places:
         values = numbers[:, [j]].toarray()[:, 0] if is_sparse(X) else numbers[:, j]

@@ -12,7 +12,15 @@ import typer
 
 from onefit._version import __version__
 from onefit.cli import started
-from onefit.cli.arguments import Choice, Columns, Data, DayFirst, Format, FormatOption, Writing
+from onefit.cli.arguments import (
+    Choice,
+    ColumnOptions,
+    Data,
+    DayFirst,
+    Format,
+    FormatOption,
+    Writing,
+)
 from onefit.cli.errors import clear_errors, raise_errors
 from onefit.cli.grouped import grouped
 from onefit.cli.standard import as_file
@@ -56,7 +64,7 @@ def root(
 @grouped
 def select(
     data: Data,
-    columns: Columns,
+    columns: ColumnOptions,
     choice: Choice,
     writing: Writing,
     format_: FormatOption = Format.table,
@@ -82,7 +90,7 @@ def select(
 
 @app.command()
 @grouped
-def explain(data: Data, columns: Columns, choice: Choice) -> None:
+def explain(data: Data, columns: ColumnOptions, choice: Choice) -> None:
     """Say what select would do and cost, without doing it."""
     with clear_errors(), as_file(data) as path:
         from onefit.cli.run import explain_plan

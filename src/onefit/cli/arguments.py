@@ -16,7 +16,7 @@ import typer
 if TYPE_CHECKING:
     from onefit.tables import Roles
 
-__all__ = ["Choice", "Columns", "Data", "DayFirst", "Format", "FormatOption", "Writing"]
+__all__ = ["Choice", "ColumnOptions", "Data", "DayFirst", "Format", "FormatOption", "Writing"]
 
 LOSSES = (
     "squared; huber, epsilon_insensitive, epsilon_quadratic, quantile, expectile, logistic for "
@@ -55,7 +55,7 @@ DayFirst = Annotated[
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnOptions:
     """Which columns are what."""
 
     target: Annotated[

@@ -18,7 +18,7 @@ from sklearn.model_selection import TimeSeriesSplit
 
 from onefit.auto.estimator import make_auto
 from onefit.auto.size import check_rows
-from onefit.cli.arguments import Columns
+from onefit.cli.arguments import ColumnOptions
 from onefit.cli.document import selection_document
 from onefit.cli.model import save_model
 from onefit.cli.progress import progress
@@ -105,7 +105,7 @@ class Selected:
 
 def select_model(
     path: Path,
-    columns: Columns,
+    columns: ColumnOptions,
     parameters: dict[str, Any],
     outputs: Outputs,
     begun: float,
@@ -115,7 +115,7 @@ def select_model(
     Parameters
     ----------
     path : Path
-    columns : Columns
+    columns : ColumnOptions
     parameters : dict
         As :func:`onefit.select` takes them.
     outputs : Outputs
@@ -163,7 +163,7 @@ def select_table(
     return Selected(auto, name, table.target, rows, columns, seconds, outputs.written)
 
 
-def explain_plan(path: Path, columns: Columns, parameters: dict[str, Any]) -> str:
+def explain_plan(path: Path, columns: ColumnOptions, parameters: dict[str, Any]) -> str:
     """The plan of a selection, in words."""
     table = _read(path, columns, parameters)
     auto, y = _auto(table, columns.dayfirst, parameters)
@@ -171,7 +171,7 @@ def explain_plan(path: Path, columns: Columns, parameters: dict[str, Any]) -> st
     return found
 
 
-def _read(path: Path, columns: Columns, parameters: dict[str, Any]) -> Table:
+def _read(path: Path, columns: ColumnOptions, parameters: dict[str, Any]) -> Table:
     """The table; too many rows for a kernel matrix are refused before they are read."""
     whole = not ({"approximation", "minutes"} & set(parameters))
     return read_table(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from onefit.auto.data_checks import warn_of_columns
 from onefit.auto.estimator import make_auto
 from onefit.auto.run import Planned
-from onefit.cli.arguments import Columns
+from onefit.cli.arguments import ColumnOptions
 from onefit.cli.model import save_model
 from onefit.cli.progress import progress
 from onefit.cli.run import Outputs, Selected, with_labels
@@ -44,7 +44,7 @@ def is_streamed(path: Path, approximation: str | None) -> bool:
     return approximation is not None and (path.is_dir() or is_parquet(path))
 
 
-class Drawn(NamedTuple):
+class SampledRows(NamedTuple):
     """Rows as they are stored: features as a data frame, targets, hashes and numbers."""
 
     frame: Any
@@ -52,18 +52,18 @@ class Drawn(NamedTuple):
     hashes: Array
     row: Array
 
-    def take(self, places: Array) -> Drawn:
+    def take(self, places: Array) -> SampledRows:
         """Some of them."""
         frame = self.frame.iloc[places].reset_index(drop=True)
-        return Drawn(frame, *(one[places] for one in self[1:]))
+        return SampledRows(frame, *(one[places] for one in self[1:]))
 
-    def join(self, other: Drawn) -> Drawn:
+    def join(self, other: SampledRows) -> SampledRows:
         """Both together."""
         import pandas as pd
 
         frame = pd.concat([self.frame, other.frame], ignore_index=True)
         pairs = zip(self[1:], other[1:], strict=True)
-        return Drawn(frame, *(np.concatenate(pair) for pair in pairs))
+        return SampledRows(frame, *(np.concatenate(pair) for pair in pairs))
 
 
 @dataclass(frozen=True)
@@ -73,29 +73,29 @@ class FrameSample:
     size: int
     seed: int
 
-    def init(self) -> Drawn | None:
+    def init(self) -> SampledRows | None:
         return None
 
-    def update(self, state: Drawn | None, chunk: Chunk) -> Drawn:
-        found = Drawn(as_frame(chunk.X), chunk.Y, row_hash(self.seed, chunk.row), chunk.row)
+    def update(self, state: SampledRows | None, chunk: Chunk) -> SampledRows:
+        found = SampledRows(as_frame(chunk.X), chunk.Y, row_hash(self.seed, chunk.row), chunk.row)
         found = self._smallest(found)
         return found if state is None else self._smallest(state.join(found))
 
-    def _smallest(self, drawn: Drawn) -> Drawn:
+    def _smallest(self, drawn: SampledRows) -> SampledRows:
         return drawn.take(np.argsort(drawn.hashes)[: self.size])
 
-    def merge(self, one: Drawn | None, other: Drawn | None) -> Drawn | None:
+    def merge(self, one: SampledRows | None, other: SampledRows | None) -> SampledRows | None:
         if one is None or other is None:
             return one if other is None else other
         return self._smallest(one.join(other))
 
-    def finish(self, state: Drawn | None) -> Drawn:
+    def finish(self, state: SampledRows | None) -> SampledRows:
         assert state is not None  # sources without rows are refused
         return state.take(np.argsort(state.row))
 
 
 def select_streamed(
-    path: Path, columns: Columns, parameters: dict[str, Any], outputs: Outputs
+    path: Path, columns: ColumnOptions, parameters: dict[str, Any], outputs: Outputs
 ) -> Selected:
     """Select on the rows of Parquet files, and write the files asked for."""
     _check(columns, parameters, path)
@@ -134,7 +134,7 @@ def select_streamed(
     return Selected(auto, path.name, target, used, width, seconds, outputs.written)
 
 
-def _check(columns: Columns, parameters: dict[str, Any], path: Path) -> None:
+def _check(columns: ColumnOptions, parameters: dict[str, Any], path: Path) -> None:
     if columns.time is not None:
         raise ValueError(
             "--time puts rows in order in memory, and these are streamed; leave it out"

@@ -140,7 +140,7 @@ def check_place(X: Any, fitted: Any) -> None:
         )
     if is_elsewhere(fitted) and not is_elsewhere(X):
         raise ValueError(
-            f"the model was fitted on {arrays_of(fitted)!r}, but X is no array of that "
+            f"the model was fitted on {arrays_of(fitted)!r}, but X is not on that "
             "device: move X there"
         )
 

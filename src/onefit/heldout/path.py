@@ -37,7 +37,7 @@ __all__ = ["FullPath", "LeaveOutGroup", "curvature"]
 #: with fewer points with curvature, following saves nothing
 MIN_CURVED_ROWS = 200
 #: leave-out problems solved side by side; n times this many numbers are held a few times over
-MAX_COLUMNS = 256
+MAX_BATCH_COLUMNS = 256
 #: Newton steps that float32 CG is expected to take: for exact leave-out problems, and for the full
 #: one, whose single column makes every step of iteration wait for memory (benchmarks/ablation.py)
 FOLD_NEWTON_STEPS, FULL_NEWTON_STEPS = 2, 3
@@ -214,7 +214,7 @@ class FullPath:
         groups = sorted(self.splits.groups, key=lambda group: group[1].size)
         while groups:
             small = [group for group in groups[:-2] if group[1].size <= MAX_ALONE_SPLITS]
-            small = small[: MAX_COLUMNS // MAX_ALONE_SPLITS]
+            small = small[: MAX_BATCH_COLUMNS // MAX_ALONE_SPLITS]
             taken = [*small, *groups[-2:]]
             groups = groups[len(small) : -2]
             which = np.repeat(np.arange(len(taken)), [members.size for _, members in taken])
@@ -240,7 +240,7 @@ class FullPath:
             return
         weight = self.splits.weight
         some = order[np.array(self.iterated)[order]]
-        most = max(1, MAX_COLUMNS // max(1, weight.size))
+        most = max(1, MAX_BATCH_COLUMNS // max(1, weight.size))
         rounds = 1 if self.one_step else 2
         for j, first in product(range(self.problem.Y.shape[1]), range(0, some.size, most)):
             block, every = some[first : first + most], np.arange(weight.size)
@@ -258,12 +258,12 @@ class FullPath:
             yield KrylovSystem(self.problem, ridge, self.low_rank), np.arange(ridge.size)
             return
         if not self.on_host:
-            for first in range(0, len(self.splits.removed), MAX_COLUMNS):
-                own = np.arange(first, min(first + MAX_COLUMNS, len(self.splits.removed)))
+            for first in range(0, len(self.splits.removed), MAX_BATCH_COLUMNS):
+                own = np.arange(first, min(first + MAX_BATCH_COLUMNS, len(self.splits.removed)))
                 yield Cholesky(self.problem, lam * self.splits.weight[own]), own
             return
         for weights, which, members in self.batches:
             bases = [SharedFactor(self.problem, d, lam * float(w)) for w in weights]
-            for first in range(0, members.size, MAX_COLUMNS):
-                some = slice(first, first + MAX_COLUMNS)
+            for first in range(0, members.size, MAX_BATCH_COLUMNS):
+                some = slice(first, first + MAX_BATCH_COLUMNS)
                 yield Update(bases, which[some]), members[some]

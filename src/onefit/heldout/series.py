@@ -41,7 +41,7 @@ from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
 from onefit.heldout.driver import LeaveOutDriver, Policy
-from onefit.heldout.path import MAX_COLUMNS, FullPath, curvature
+from onefit.heldout.path import MAX_BATCH_COLUMNS, FullPath, curvature
 from onefit.heldout.splits import Splits
 from onefit.losses.base import loss_of, require
 from onefit.problem import Problem, Solution
@@ -123,8 +123,8 @@ class _Influence(LeaveOutDriver):
     def _fill_series(self, path: HeldOutPath, i: int, j: int, operator: Operator) -> None:
         """The series of one target at one lambda."""
         which = self.splits.by_formula
-        for first in range(0, which.size, MAX_COLUMNS):
-            members = np.arange(first, min(first + MAX_COLUMNS, which.size))
+        for first in range(0, which.size, MAX_BATCH_COLUMNS):
+            members = np.arange(first, min(first + MAX_BATCH_COLUMNS, which.size))
             u = self._series(operator, members)
             for column, k in enumerate(which[members]):
                 path.fill(i, k, j, u[path.folds.test[k], column], np.nan)

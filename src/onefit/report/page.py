@@ -30,7 +30,7 @@ from onefit.report.criteria import verdicts
 from onefit.report.facts import Facts
 from onefit.report.figures import as_svg
 from onefit.report.numbers import cell, number, percent, settings, shorten
-from onefit.report.words import Truth, expected, merit
+from onefit.report.words import KnownTargets, expected, merit
 
 Array = NDArray[Any]
 
@@ -39,7 +39,7 @@ __all__ = ["write_report"]
 #: candidates in the table that is open, and in the folded one
 MAX_OPEN, MAX_LISTED = 10, 500
 #: heat maps, columns of the data, and columns with their relevance
-MAX_FAMILIES, MAX_COLUMNS, MAX_RELEVANT = 4, 100, 30
+MAX_FAMILIES, MAX_LISTED_COLUMNS, MAX_RELEVANT = 4, 100, 30
 #: rows to check, columns beside them, and rows up to which their influence is computed
 MAX_CHECKED, MAX_BESIDE, MAX_INFLUENCE_ROWS = 10, 6, 1500
 #: points of a reliability curve, and classes that have one
@@ -118,7 +118,7 @@ def write_report(
     facts = Facts(search)
     if rows is not None and not hasattr(rows, "iloc"):
         raise TypeError(f"rows must be a pandas DataFrame, got {type(rows).__name__}")
-    truth = Truth.of(facts, y, calibrated)
+    truth = KnownTargets.of(facts, y, calibrated)
     n = None if truth is None else truth.n
     if rows is not None and n is not None and len(rows) != n:
         raise ValueError(f"rows has {len(rows)} rows and y has {n}; they must have the same length")
@@ -157,7 +157,7 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
-def _compared(facts: Facts, truth: Truth | None, target: str) -> list[Drawing | Listing]:
+def _compared(facts: Facts, truth: KnownTargets | None, target: str) -> list[Drawing | Listing]:
     """Held-out values beside the truth: a scatter for each target, or how labels are confused."""
     if truth is None:
         return []
@@ -185,7 +185,7 @@ def _compared(facts: Facts, truth: Truth | None, target: str) -> list[Drawing | 
     return found
 
 
-def _labels(truth: Truth) -> list[Drawing | Listing]:
+def _labels(truth: KnownTargets) -> list[Drawing | Listing]:
     classes = np.unique(truth.y)
     counts = confusion_matrix(truth.y, truth.held, labels=classes)
     right = int(np.trace(counts))
@@ -221,7 +221,7 @@ def _labels(truth: Truth) -> list[Drawing | Listing]:
     return [*found, Listing("Class by class", head, rows, folded=True)]
 
 
-def _data(facts: Facts, truth: Truth | None, rows: Any, n: int | None) -> dict[str, str]:
+def _data(facts: Facts, truth: KnownTargets | None, rows: Any, n: int | None) -> dict[str, str]:
     """Size, gaps and copies."""
     found = {} if n is None else {"rows": f"{n:,}"}
     if rows is not None:
@@ -250,7 +250,7 @@ def _columns(rows: Any) -> Listing | None:
     if rows is None:
         return None
     found = []
-    for place in range(min(rows.shape[1], MAX_COLUMNS)):
+    for place in range(min(rows.shape[1], MAX_LISTED_COLUMNS)):
         column = rows.iloc[:, place]
         known = column.dropna()
         if known.dtype.kind in "fiuM" and len(known):
@@ -267,7 +267,7 @@ def _columns(rows: Any) -> Listing | None:
     return Listing("Columns", head, found, folded=True)
 
 
-def _checked(facts: Facts, truth: Truth | None, rows: Any, target: str) -> Listing | None:
+def _checked(facts: Facts, truth: KnownTargets | None, rows: Any, target: str) -> Listing | None:
     """The rows with most influence on the predictions, or else with the largest errors."""
     if truth is None or truth.held.ndim > 1:
         return None
@@ -299,7 +299,7 @@ def _is_id(column: Any) -> bool:
     return column.dtype.kind in "iu" and bool(column.is_unique)
 
 
-def _influence(facts: Facts, truth: Truth) -> Array | None:
+def _influence(facts: Facts, truth: KnownTargets) -> Array | None:
     """By how much all predictions change (root mean square) if a row is there once more."""
     model, n = facts.model, truth.n
     if n > MAX_INFLUENCE_ROWS or not hasattr(model, "X_fit_") or truth.rows.size < n:

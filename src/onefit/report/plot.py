@@ -14,7 +14,7 @@ Array = NDArray[Any]
 __all__ = ["plot_relevance", "plot_search"]
 
 #: columns drawn
-MAX_COLUMNS = 30
+MAX_PLOTTED_COLUMNS = 30
 
 
 def plot_search(search: Any) -> Array:
@@ -56,7 +56,7 @@ def plot_relevance(found: Any) -> Any:
     """
     from matplotlib import pyplot
 
-    top = found.order[:MAX_COLUMNS]
+    top = found.order[:MAX_PLOTTED_COLUMNS]
     _, axis = pyplot.subplots(figsize=(6.0, 1.0 + 0.25 * top.size), layout="constrained")
     draw_relevance(axis, found, top)
     return axis

@@ -16,7 +16,7 @@ from onefit.uncertainty.headline import Headline
 
 Array = NDArray[Any]
 
-__all__ = ["Truth", "expected", "headline", "merit"]
+__all__ = ["KnownTargets", "expected", "headline", "merit"]
 
 #: classes whose shares are listed
 MAX_CLASSES = 6
@@ -26,7 +26,7 @@ LEVEL = "95\N{NO-BREAK SPACE}%"
 
 
 @dataclass(frozen=True)
-class Truth:
+class KnownTargets:
     """Held-out predictions of the winner beside the targets, for the rows that a split tests.
 
     Attributes
@@ -50,7 +50,7 @@ class Truth:
     proba: Array | None = field(repr=False, default=None)
 
     @classmethod
-    def of(cls, facts: Facts, y: Any = None, calibrated: Any = None) -> Truth | None:
+    def of(cls, facts: Facts, y: Any = None, calibrated: Any = None) -> KnownTargets | None:
         """None where the search kept no held-out values or no targets."""
         held = getattr(facts.search, "heldout_", None)
         y = getattr(held, "targets", None) if y is None else y
@@ -87,7 +87,7 @@ class Merit:
     numbers: list[tuple[str, str]]
 
 
-def merit(facts: Facts, truth: Truth | None, target: str = "target") -> Merit:
+def merit(facts: Facts, truth: KnownTargets | None, target: str = "target") -> Merit:
     """In plain words."""
     meaning = f"{facts.scale.label}: share of the variance explained"
     own = [(number(facts.expected), meaning if facts.scale.label == "R²" else facts.scale.label)]
@@ -114,7 +114,7 @@ def merit(facts: Facts, truth: Truth | None, target: str = "target") -> Merit:
     return Merit(f"{text} {_better(facts)}", [*found, own[0]])
 
 
-def _of_labels(facts: Facts, truth: Truth, own: list[tuple[str, str]]) -> Merit:
+def _of_labels(facts: Facts, truth: KnownTargets, own: list[tuple[str, str]]) -> Merit:
     right = truth.held == truth.y
     classes, counts = np.unique(truth.y, return_counts=True)
     most = counts.max() / counts.sum()
@@ -178,7 +178,7 @@ def _noun(facts: Facts) -> str:
 
 def headline(facts: Facts, y: Any = None, target: str = "target") -> list[str]:
     """The same as lines: how good, the expected error, the choice, and how sure it is."""
-    sentence = merit(facts, Truth.of(facts, y), target).sentence
+    sentence = merit(facts, KnownTargets.of(facts, y), target).sentence
     near, count = int(facts.near.sum()), facts.scores.size
     lines = [
         sentence,

@@ -41,7 +41,7 @@ CONVERSIONS = {
 
 __all__ = [
     "CandidateModel",
-    "Drawn",
+    "GivenSettings",
     "Job",
     "PlannedSearch",
     "candidate_models",
@@ -92,7 +92,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class GivenSettings:
     """A parameter grid whose candidates have been drawn and checked."""
 
     candidates: list[dict[str, Any]]

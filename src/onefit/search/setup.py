@@ -31,7 +31,7 @@ from onefit.search.continuous import apart, expand, listed
 from onefit.search.criterion import CriterionLike, get_criterion
 from onefit.search.grid import (
     CandidateModel,
-    Drawn,
+    GivenSettings,
     Job,
     PlannedSearch,
     candidate_models,
@@ -168,7 +168,7 @@ def set_up(
     The data are NumPy's; with a device the rows go there once, in the order of work. Of several
     ``devices``, of which ``device`` is the first, each worker moves them to its own.
     """
-    if isinstance(search.param_grid, Drawn):
+    if isinstance(search.param_grid, GivenSettings):
         drawn = search.param_grid.candidates
     else:
         grid = listed(search.param_grid)
