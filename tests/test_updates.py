@@ -169,7 +169,7 @@ def fitted(**params):
         (lambda: fitted().add_rows(X, y[:5]), "inconsistent"),
         (lambda: fitted().add_rows(X[:1], y[:1], sample_weight=[1.0, 2.0]), "shape .1,."),
         (lambda: fitted().add_rows(X[:1], y[:1], sample_weight=[-1.0]), "negative"),
-        (lambda: fitted().add_rows(X, np.column_stack([y, y])), "as many columns"),
+        (lambda: fitted().add_rows(X, np.column_stack([y, y])), "same number of columns"),
         (lambda: fitted(approximation="nystrom").add_rows(X, y), "approximation"),
         (
             lambda: KernelClassifier().fit(X, labels).add_rows(X[:1], ["d"]),
