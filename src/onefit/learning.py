@@ -68,17 +68,29 @@ class LearningCurve:
         low, high = np.quantile(self.test_scores, tails, axis=1)
         return low, high
 
-    def plot(self, ax: Any = None) -> Any:
+    @property
+    def sentence(self) -> str:
+        """The result in words."""
+        (few, many), (low, high) = self.train_sizes[[0, -1]], self.mean[[0, -1]]
+        return (
+            f"mean held-out score {low:.4g} from {few:,} training rows and {high:.4g} from {many:,}"
+        )
+
+    def draw(self, axis: Any) -> None:
         """Draw mean test and training scores, with the band of the test scores."""
+        axis.fill_between(self.train_sizes, *self.band(), alpha=0.2)
+        axis.plot(self.train_sizes, self.mean, marker="o", label="held-out rows")
+        axis.plot(self.train_sizes, self.train_scores.mean(axis=1), "--", label="training rows")
+        axis.set(xlabel="training rows", ylabel="score")
+        axis.legend()
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the curve on new or given axes, and return them."""
         if ax is None:
             from matplotlib import pyplot
 
             _, ax = pyplot.subplots(layout="constrained")
-        ax.fill_between(self.train_sizes, *self.band(), alpha=0.2)
-        ax.plot(self.train_sizes, self.mean, marker="o", label="held-out rows")
-        ax.plot(self.train_sizes, self.train_scores.mean(axis=1), "--", label="training rows")
-        ax.set(xlabel="training rows", ylabel="score")
-        ax.legend()
+        self.draw(ax)
         return ax
 
 

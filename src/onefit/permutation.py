@@ -70,6 +70,22 @@ class PermutationTest(NamedTuple):
     permutation_scores: Array
     pvalue: float
 
+    @property
+    def sentence(self) -> str:
+        """The result in words."""
+        return (
+            f"p-value of the whole search {self.pvalue:.3g}: its score is {self.score:.4g}, and "
+            f"that of {self.permutation_scores.size:,} searches for permuted targets is "
+            f"{self.permutation_scores.max():.4g} at most"
+        )
+
+    def draw(self, axis: Any) -> None:
+        """Draw the scores of permuted targets, and that of the given ones as a line."""
+        axis.hist(self.permutation_scores, bins="auto", label="permuted targets")
+        axis.axvline(self.score, color="C1", label="given targets")
+        axis.set(xlabel="score", ylabel="searches")
+        axis.legend()
+
 
 def permutation_test(
     search: KernelSearchCV,

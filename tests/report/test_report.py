@@ -13,7 +13,9 @@ from sklearn.datasets import load_iris, make_friedman1
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.diagnostics import influence
 from onefit.heldout import Influence
+from onefit.learning import learning_curve
 from onefit.losses import Expectile, Quantile
+from onefit.permutation import permutation_test
 from onefit.report import compare_criteria, write_report
 from onefit.report.numbers import number, percent
 from onefit.stream import Nystrom
@@ -356,3 +358,17 @@ def test_a_page_of_many_rows_and_candidates_stays_small(tmp_path):
     page = make(tmp_path, search, y=target)
     assert len(page.source.encode()) < 1_000_000
     assert "The best 500 of 1,200 candidates" in page.source
+
+
+def test_further_results_are_shown_with_their_figures(tmp_path):
+    X, y = make_friedman1(60, random_state=0)
+    search = KernelSearchCV(KernelRegressor(gamma=0.3), {"lam": [1e-3, 1e-1]}, cv=3).fit(X, y)
+    tested = permutation_test(search, X, y, n_permutations=19)
+    curve = learning_curve(search, X, y, train_sizes=[10, 20, 30], cv=3)
+    plain = write_report(search, tmp_path / "plain.html").read_text()
+    page = write_report(search, tmp_path / "both.html", further=[tested, curve]).read_text()
+    assert "Further results" not in plain
+    assert page.count("<svg") == plain.count("<svg") + 2
+    assert f"p-value of the whole search {tested.pvalue:.3g}" not in plain
+    assert f"P-value of the whole search {tested.pvalue:.3g}" in page
+    assert f"{curve.mean[-1]:.4g} from 30." in page

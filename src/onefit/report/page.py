@@ -85,6 +85,7 @@ def write_report(
     reasons: Sequence[str] = (),
     command: str | None = None,
     calibrated: Any = None,
+    further: Sequence[Any] = (),
 ) -> Path:
     """Write the report of a fitted search as one HTML file.
 
@@ -108,6 +109,10 @@ def write_report(
         The command that repeats the search.
     calibrated : CalibratedKernelClassifier, default=None
         The calibrated winner, for the reliability of its probabilities.
+    further : sequence, default=()
+        Further results: a :class:`onefit.permutation.PermutationTest`, a
+        :class:`onefit.learning.LearningCurve`, or other objects with a ``sentence`` and a method
+        ``draw(axis)``.
 
     Returns
     -------
@@ -140,6 +145,7 @@ def write_report(
         checked=_checked(facts, truth, rows, target),
         relevance=_relevance(facts),
         candidates=_candidates(facts),
+        further=_further(further),
         near=int(facts.near.sum()),
         count=facts.scores.size,
         edges=facts.edges,
@@ -151,6 +157,14 @@ def write_report(
     path = Path(path)
     path.write_text(page, encoding="utf-8", errors="replace")
     return path
+
+
+def _further(results: Sequence[Any]) -> list[Drawing]:
+    """Figures of results, which their sentences describe."""
+    return [
+        Drawing(as_svg(one.draw, name=f"further{place}"), _sentence(one.sentence))
+        for place, one in enumerate(results)
+    ]
 
 
 def _sentence(text: str) -> str:
