@@ -363,7 +363,7 @@ def test_what_is_not_computed_there_is_refused_by_name(there):
         KernelRegressor().fit(there(np.where(X > 3.0, np.nan, X)), y)
     with pytest.raises(ValueError, match="fitted with NumPy arrays"):
         KernelRegressor().fit(X, y).predict(A)
-    with pytest.raises(ValueError, match="no array of that device"):
+    with pytest.raises(ValueError, match="not on that device"):
         KernelRegressor().fit(A, y).predict(X)
 
 

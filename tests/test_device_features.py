@@ -212,7 +212,7 @@ def test_what_needs_the_whole_matrix_is_refused_by_name():
         heldout_predict(machine, there(X), y, method="eigen")
     with pytest.raises(ValueError, match="fitted with NumPy arrays"):
         machine.fit(X, y).predict(there(X))
-    with pytest.raises(ValueError, match="no array of that device"):
+    with pytest.raises(ValueError, match="not on that device"):
         machine.fit(there(X), y).predict(X)
 
 
