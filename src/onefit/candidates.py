@@ -88,7 +88,7 @@ def narrow(
     afforded_seconds : float
         No race where the plan of the search is below that.
     sample_rows : int
-        No race where there are fewer than twice as many rows.
+        No race below twice this number of rows.
     """
     n = X.shape[0]
     grid = search.param_grid

@@ -2,8 +2,8 @@
 
 The plan of a search (:mod:`onefit.plan`) gives its time. If search and final fit take longer than
 the time that is left, or need more memory than there is, Nystrom features replace the kernel matrix
-(``approximation="nystrom"``), with as many landmarks as a quarter of the time allows; the rest is
-for what follows the search. If the first kernel shows that this computer is slower than the plan,
+(``approximation="nystrom"``). A quarter of the time sets the number of landmarks; the rest is for
+what follows the search. If the first kernel shows that this computer is slower than the plan,
 the search changes to features then.
 
 How far the features are from the whole kernel is then measured at the winner: one more

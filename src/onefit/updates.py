@@ -308,7 +308,7 @@ def _grown(A: Array, B: Array, C: Array) -> Array:
 
 
 def _state(model: Any) -> _State:
-    """The state of a model, made from its rows if there is none yet."""
+    """The state of a model, made from its rows at the first update."""
     check_is_fitted(model)
     name = type(model).__name__
     if model.approximation is not None or model.spec().precomputed:

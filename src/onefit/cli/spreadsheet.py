@@ -24,7 +24,7 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 def write_csv(frame: Any, path: Path | None = None) -> str | None:
-    """Write a data frame to a file, or return it as text where there is none."""
+    """Write a data frame to a file, or return it as text if no file is given."""
     texts = [name for name, column in frame.items() if column.dtype.kind not in "fiub"]
     # a carriage return alone ends a line for spreadsheets, but would not be quoted
     broken = any("\r" in str(one) for name in texts for one in (name, *frame[name]))

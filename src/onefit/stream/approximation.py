@@ -57,7 +57,7 @@ class Nystrom:
     Parameters
     ----------
     n_components : int or "auto", default=2000
-        How many landmarks; "auto" takes as many as ``tolerance`` asks for.
+        Number of landmarks; "auto" adds landmarks until ``tolerance`` is met.
     landmarks : {"uniform", "pivoted", "kmeans", "leverage"}, default="uniform"
         The last two look at all rows at once and need ``keep_landmarks=True``.
     tolerance : float, default=1e-3
