@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import sys
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -57,3 +60,45 @@ def cluster() -> Iterator[Any]:
         Client(cluster, set_as_default=False) as client,
     ):
         yield client
+
+
+class Clock:
+    """A clock that stands still unless a test moves it: ``now``, and ``step`` at each look."""
+
+    def __init__(self) -> None:
+        self.now, self.step = 1000.0, 0.0
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Replaces time.monotonic, the clock of limits of time."""
+    clock = Clock()
+    monkeypatch.setattr(time, "monotonic", clock)
+    return clock
+
+
+@pytest.fixture
+def free_memory(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Sets the bytes of memory that the operating system reports as free."""
+
+    def free(nbytes: float) -> None:
+        found = psutil.virtual_memory()._replace(available=nbytes)
+        monkeypatch.setattr(psutil, "virtual_memory", lambda: found)
+
+    return free
+
+
+@pytest.fixture
+def without_module(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Makes a package look as if it were not installed."""
+
+    def remove(name: str) -> None:
+        loaded = [one for one in sys.modules if one.startswith(f"{name}.")]
+        for one in [name, *loaded]:
+            monkeypatch.setitem(sys.modules, one, None)
+
+    return remove

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import os
-import shutil
 import signal
 import threading
 import time
@@ -161,17 +160,14 @@ def test_a_value_that_is_no_number_is_named_from_a_worker(rows: Rows, cluster: A
         run(FoldSums(K, P), source, client=cluster)
 
 
-def test_a_journal_on_a_cluster(
-    rows: Rows, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("onefit.stream.dask_tree.JOURNAL_PIECES_PER_THREAD", 1)
-    monkeypatch.setattr("onefit.stream.progress.PAUSE_SECONDS", 0.0)
-    folder, kept = tmp_path / "rows", tmp_path / "kept"
-    shutil.copytree(rows.folder, folder)
-    source = opened(folder, "y", sample_weight="s", drop=["g"])
-    check(source, rows.expected, client=cluster, journal=kept)
-    for path in folder.glob("*.parquet"):
-        forget_pages(path)  # nothing is read again
+def test_a_journal_on_a_cluster(rows: Rows, cluster: Any, tmp_path: Path) -> None:
+    file, kept = tmp_path / "rows.parquet", tmp_path / "kept"
+    rows.frame.to_parquet(file, row_group_size=100)
+    source = opened(file, "y", sample_weight="s", drop=["g"])
+    sections: list[int] = []
+    check(source, rows.expected, client=cluster, journal=kept, watch=sections.append)
+    assert sections == [32, 60]
+    forget_pages(file)  # nothing is read again
     check(source, rows.expected, client=cluster, journal=kept)
     # a pass of the cluster is known here: pieces are the same
     check(source, rows.expected, journal=kept)

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import dask
 import numpy as np
+import pandas as pd
 import pytest
 from rows_everywhere import K, in_blocks
 from sklearn.base import clone
@@ -54,7 +55,7 @@ def test_features_and_products(there: Any, Xy: Any, kernel: Any, kind: str) -> N
     np.testing.assert_allclose(made.lengths(there(X)), made.lengths(X))
 
 
-def test_sums_are_kept_on_the_device_and_come_home_in_the_end(there: Any, Xy: Any) -> None:
+def test_sums_stay_on_the_device_until_the_end_of_a_piece(there: Any, Xy: Any) -> None:
     X, y = Xy
     features = nystrom_map(Gaussian(0.3), X[:40])
     gram = MomentSums(features, Centre.of(features, X[:50], y[:50, None]))
@@ -88,17 +89,15 @@ class Stopping(MomentSums):
         return super().update(state, chunk)
 
 
-def test_rows_that_are_brought_to_a_device(
-    there: Any, Xy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pass_whose_rows_are_moved_to_a_device(there: Any, Xy: Any, tmp_path: Path) -> None:
     """By this process, without Dask; and once more from where it was interrupted."""
     X, y = Xy
-    monkeypatch.setattr("onefit.stream.arrays.PIECE_ROWS", 100)
-    monkeypatch.setattr("onefit.stream.progress.PAUSE_SECONDS", -1.0)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=y)
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=100)
     features = nystrom_map(Gaussian(0.3), X[:40])
     gram = Stopping(features, Centre.of(features, X[:50], y[:50, None]))
-    rows = open_rows(X, y, cv=K)
-    source = rows.transformed(there, P)
+    rows = open_rows(tmp_path / "rows.parquet", "y", cv=K)
+    source = rows.transformed(lambda X: there(X.to_pandas().to_numpy()), P)
     Stopping.seen, Stopping.stop = [], 4
     with pytest.raises(KeyboardInterrupt):
         run(gram, source, journal=tmp_path / "kept", chunk_rows=60)

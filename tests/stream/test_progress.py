@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -19,17 +19,16 @@ from onefit.journal import Journal, JournalError
 from onefit.stream import run
 
 
-@pytest.fixture(autouse=True)
-def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Write after every piece."""
-    monkeypatch.setattr("onefit.stream.progress.PAUSE_SECONDS", 0.0)
-
-
 class Stopping(FoldSums):
-    """Stops the pass at a row, as Ctrl-C would, and counts what it is given."""
+    """Interrupts the pass at a row, as Ctrl-C would, and counts the rows that it sees."""
 
-    stop = -1
-    seen = 0
+    stop: ClassVar[int]
+    seen: ClassVar[int]
+
+    @classmethod
+    def restart(cls, stop: int = -1) -> None:
+        """Count from zero, and interrupt at another row, if that is not -1."""
+        cls.stop, cls.seen = stop, 0
 
     def update(self, state: Any, chunk: Any) -> Any:
         if self.stop in chunk.row:
@@ -39,20 +38,16 @@ class Stopping(FoldSums):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_an_interrupted_pass_goes_on(
-    rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_jobs: int
-) -> None:
+def test_an_interrupted_pass_continues(rows: Rows, tmp_path: Path, n_jobs: int) -> None:
     source = opened(rows.folder, "y", sample_weight="s", drop=["g"])
     whole = run(FoldSums(K, P), source, n_jobs=n_jobs)
 
-    def again() -> Any:
-        Stopping.seen = 0
+    def again(stop: int = -1) -> Any:
+        Stopping.restart(stop)
         return run(Stopping(K, P), source, journal=tmp_path / "kept", n_jobs=n_jobs)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Stopping, "stop", 4600)
-        with pytest.raises(KeyboardInterrupt):
-            again()
+    with pytest.raises(KeyboardInterrupt):
+        again(stop=4600)
     found = again()
     assert 0 < Stopping.seen < N
     for name, value in whole.items():
@@ -61,7 +56,24 @@ def test_an_interrupted_pass_goes_on(
     assert Stopping.seen == 0
 
 
-def test_states_come_back_as_they_were(tmp_path: Path, rows: Rows) -> None:
+def test_writing_takes_a_small_share_of_a_pass(rows: Rows, tmp_path: Path, clock: Any) -> None:
+    """On a clock that says that a write takes one second, and every other piece another one."""
+    rows.frame.to_parquet(tmp_path / "rows.parquet", row_group_size=30)
+    source = opened(tmp_path / "rows.parquet", "y", features=["a"])
+    assert len(source.pieces) == 200
+    kept = tmp_path / "kept"
+    clock.step = 1.0
+    written: dict[int, int] = {}
+
+    def note(done: int) -> None:
+        for entry in kept.glob("*.entry"):
+            written.setdefault(entry.stat().st_mtime_ns, done - 1)
+
+    run(Smallest(5), source, journal=kept, watch=note)
+    assert list(written.values()) == [1, 51, 101, 151]
+
+
+def test_states_are_read_as_they_were_written(tmp_path: Path, rows: Rows) -> None:
     source = opened(rows.folder, "y", features=["a"])
     for _ in range(2):
         found: Any = run(Smallest(5), source, journal=tmp_path / "kept")
@@ -81,7 +93,7 @@ class Counting(FoldSums):
         return {1, 2}
 
 
-def test_what_cannot_be_kept_is_refused(tmp_path: Path, rows: Rows) -> None:
+def test_a_state_that_no_journal_can_hold_is_refused(tmp_path: Path, rows: Rows) -> None:
     with pytest.raises(TypeError, match="a set cannot be kept in a journal"):
         run(Counting(K, P), opened(rows.X, rows.y), journal=tmp_path)
 
@@ -130,21 +142,20 @@ SLOW = """
 import sys, time
 sys.path.insert(0, {tests!r})
 from sums import FoldSums
-from onefit.stream import open_rows, progress, run
+from onefit.stream import open_rows, run
 
 class Slow(FoldSums):
     def update(self, state, chunk):
         time.sleep(0.05)
         return super().update(state, chunk)
 
-progress.PAUSE_SECONDS = 0.0
 source = open_rows({folder!r}, "y", sample_weight="s", drop=["g"], cv=4)
 run(Slow(4, 3), source, journal={kept!r}, chunk_rows=200)
 """
 
 
 class Slow(FoldSums):
-    """The same sums, for another process to take up."""
+    """The same sums, for another process to continue."""
 
     seen = 0
 
@@ -157,7 +168,7 @@ class Slow(FoldSums):
 @pytest.mark.parametrize(
     "how", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGKILL]
 )
-def test_a_process_that_is_stopped_is_taken_up_by_another(
+def test_another_process_continues_a_pass_that_was_killed(
     rows: Rows, tmp_path: Path, how: signal.Signals
 ) -> None:
     kept = tmp_path / "kept"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from sums import FoldSums
 
 from onefit import KernelRegressor, KernelSearchCV
 from onefit._validation import DataError
-from onefit.stream import HashKFold, Nystrom, needs, open_rows, run
+from onefit.stream import HashKFold, Nystrom, open_rows, run
 from onefit.stream.arrays import PIECE_ROWS
 
 
@@ -32,15 +33,14 @@ def test_arrays(rows: Rows, chunk_rows: int) -> None:
     check(opened(X, y, sample_weight=s), expected, chunk_rows=chunk_rows)
 
 
-@given(st.integers(1, N), st.integers(1, 4000))
+@given(st.integers(50, N), st.integers(50, 4000))
 @settings(max_examples=10)
 def test_any_chunking_gives_the_same_sums(rows: Rows, piece: int, chunk: int) -> None:
-    from onefit.stream import arrays
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arrays, "PIECE_ROWS", max(piece, 50))
-        source = opened(rows.X, rows.y, sample_weight=rows.s)
-    check(source, rows.expected, chunk_rows=max(chunk, 50))
+    with TemporaryDirectory() as folder:
+        rows.frame.to_parquet(f"{folder}/rows.parquet", row_group_size=piece)
+        source = opened(folder, "y", sample_weight="s", drop=["g"])
+        assert len(source.pieces) == -(-N // piece)
+        check(source, rows.expected, chunk_rows=chunk)
 
 
 def test_frames(rows: Rows) -> None:
@@ -182,26 +182,15 @@ def test_folders_and_lists_and_searches_by_fsspec(rows: Rows) -> None:
     np.testing.assert_allclose(streamed, in_memory, atol=1e-10)
 
 
-def test_addresses_that_no_one_knows(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_addresses_are_refused(without_module: Any) -> None:
     with pytest.raises(ValueError, match="on no file system that pyarrow or fsspec knows"):
         open_rows("nowhere://rows")
     with pytest.raises(ValueError, match="there is no file or folder 'memory://nothing'"):
         open_rows("memory://nothing")
-    monkeypatch.setattr("onefit.stream.needs.find_spec", lambda name: None)
-    monkeypatch.setattr("onefit.stream.parquet.needed", _but("pyarrow"))
+    without_module("fsspec")
     words = "such as 'memory://rows' need fsspec, which is not installed: pip install fsspec"
     with pytest.raises(ImportError, match=words):
         open_rows("memory://rows")
-
-
-def _but(present: str) -> Any:
-    """What says that every package is missing but one."""
-
-    def needed(package: str, *about: Any) -> None:
-        if package != present:
-            needs.needed(package, *about)
-
-    return needed
 
 
 def test_groups_are_keys_from_every_source(rows: Rows) -> None:
@@ -275,10 +264,8 @@ def test_what_cannot_be_streamed_is_refused(rows: Rows, tmp_path: Path) -> None:
         run(FoldSums(K, P), opened(rows.X, rows.y), client=object())
 
 
-def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, rows: Rows) -> None:
-    from onefit.stream import needs
-
-    monkeypatch.setattr(needs, "find_spec", lambda name: None)
+def test_a_missing_package_is_named(without_module: Any, rows: Rows) -> None:
+    without_module("pyarrow")
     with pytest.raises(ImportError, match=r"pip install 'onefit\[parquet\]'"):
         open_rows(rows.folder)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from onefit._describe import describe
@@ -13,13 +13,16 @@ from onefit.journal import Journal
 
 __all__ = ["Progress", "open_progress"]
 
-#: between two writes of a state
-PAUSE_SECONDS = 30.0
+#: share of the time of a pass that writing its state may take
+MAX_WRITING_SHARE = 0.02
 
 
 @dataclass
 class Progress:
-    """The state of one pass, written to a journal now and then.
+    """The state of one pass, written to a journal as often as that costs little.
+
+    The first piece is always written, so an interrupted pass never starts from nothing. Later
+    writes wait until the last one took at most MAX_WRITING_SHARE of the time since then.
 
     Attributes
     ----------
@@ -31,13 +34,18 @@ class Progress:
         Where the dataclasses of its state are defined.
     watch : callable or None
         Called with the number of pieces that are done.
+    written : float
+        Time at the end of the last write.
+    writing_seconds : float
+        Seconds that the last write took.
     """
 
     journal: Journal | None = None
     key: str = ""
     modules: tuple[str, ...] = ()
     watch: Callable[[int], None] | None = None
-    written: float = field(default_factory=time.monotonic)
+    written: float = 0.0
+    writing_seconds: float = 0.0
 
     def begin(self, accumulator: Any) -> tuple[Any, int]:
         """The state to begin with, and the number of pieces that are in it already."""
@@ -45,13 +53,16 @@ class Progress:
         return known[0] if known else (accumulator.init(), 0)
 
     def keep(self, state: Any, done: int, last: bool = False) -> None:
-        """Write the state after so many pieces, unless one was written a moment ago."""
+        """Write the state after so many pieces, if that is due."""
         if self.watch is not None:
             self.watch(done)
-        due = last or time.monotonic() - self.written >= PAUSE_SECONDS
-        if self.journal is not None and due:
+        if self.journal is None:
+            return
+        now = time.monotonic()
+        if last or self.writing_seconds <= MAX_WRITING_SHARE * (now - self.written):
             self.journal.write(self.key, (state, done))
             self.written = time.monotonic()
+            self.writing_seconds = self.written - now
 
 
 def open_progress(
