@@ -8,7 +8,7 @@ from scipy.stats import median_abs_deviation
 from sklearn.datasets import make_friedman1
 
 from onefit import KernelRegressor
-from onefit.criteria import influence_loo
+from onefit.criteria import InfluenceLoo
 from onefit.grids import default_grid
 from onefit.robust import mad, robust_select
 
@@ -53,7 +53,7 @@ def test_weights_count_rows(scaling):
     for i in (0, 20, found.best_index):
         params = found.results["params"][i]
         problem = base.set_params(**params)._prepare(X, y, weight)
-        expected = influence_loo(problem, params["lam"], 5, "absolute")
+        expected = InfluenceLoo(loss="absolute").at(problem, params["lam"])
         assert found.results["criterion"][i] == pytest.approx(expected, rel=1e-7)
     winner = base.set_params(**found.params).fit(X, y, sample_weight=weight)
     np.testing.assert_allclose(found.estimator.predict(X), winner.predict(X), rtol=1e-7)
@@ -70,7 +70,7 @@ def test_the_five_steps():
     assert len(table["params"]) == 4 * 16
     for i, params in enumerate(table["params"]):
         problem = KernelRegressor(fit_intercept=False).set_params(**params)._prepare(X, y, None)
-        expected = influence_loo(problem, params["lam"], 5, "absolute")
+        expected = InfluenceLoo(loss="absolute").at(problem, params["lam"])
         assert table["criterion"][i] == pytest.approx(expected, rel=1e-7)
     assert found.best_index == table["criterion"].argmin()
     assert found.least_squares_index == table["criterion"][:16].argmin()

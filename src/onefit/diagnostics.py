@@ -22,6 +22,7 @@ sample, whose influence is not bounded, has neither.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import factorial
 from typing import Any
 
@@ -32,10 +33,9 @@ from sklearn.base import clone, is_classifier
 
 from onefit import linalg
 from onefit._validation import check_weights
-from onefit.criteria.influence import influence_predictions, judge
-from onefit.criteria.loo import loo_predictions
-from onefit.criteria.pointwise import Pointwise, pointwise
-from onefit.criteria.solutions import positive
+from onefit.criteria import InfluenceLoo, LeaveOneOut
+from onefit.criteria.evidence import Evidence, positive
+from onefit.criteria.pointwise import Pointwise
 from onefit.estimators._base import KernelEstimator
 from onefit.estimators.accepted import check_accepted, check_exact_kernel, unwrap
 from onefit.fit import fit
@@ -258,10 +258,11 @@ def cv_loo_stability(
             f"cv_loo_stability leaves out one row after the other, and there are {problem.n} of "
             "positive weight; it needs three at least"
         )
-    if order is None:
-        left_out = loo_predictions(problem, model.lam)
-    else:
-        left_out = influence_predictions(problem, model.lam, check_order(order, problem.loss))
-    value = pointwise(judge(loss, problem), problem)
+    series = InfluenceLoo(loss=loss)
+    if order is not None:
+        series = replace(series, order=check_order(order, problem.loss))
+    criterion = LeaveOneOut() if order is None else series
+    left_out = criterion.left_out(Evidence(problem, None, (model.lam,), []))(0)
+    value = series.measure(problem)
     change = value(problem.Y, fit(problem, model.lam).u) - value(problem.Y, left_out)
     return float(np.abs(change).max())

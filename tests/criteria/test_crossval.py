@@ -1,4 +1,4 @@
-"""Cross-validation and leave-one-out as plain functions, against refits."""
+"""Cross-validation and leave-one-out against refits."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from onefit import KernelClassifier, KernelSearchCV
-from onefit.criteria import CrossValidation, cross_validation, loo
+from onefit.criteria import CrossValidation, LeaveOneOut
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import Refit
 from onefit.losses import Huber, SmoothedHinge, Squared
@@ -23,7 +23,7 @@ def test_cross_validation(make_problem, loss):
     for test, u in zip(folds.test, held.by_fold, strict=True):
         w = problem.s[test] / problem.s[test].sum()
         means.append(w @ loss.value(problem.Y[test, 0], u))
-    assert cross_validation(problem, 0.02, folds) == pytest.approx(np.mean(means), rel=1e-7)
+    assert CrossValidation().at(problem, 0.02, folds) == pytest.approx(np.mean(means), rel=1e-7)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
@@ -34,7 +34,9 @@ def test_loo(make_problem, loss, judge):
     y = problem.Y[:, 0]
     value = {None: loss.value, "squared": lambda y, u: (y - u) ** 2}.get(judge)
     value = value or (judge if callable(judge) else lambda y, u: np.abs(y - u))
-    assert loo(problem, 0.02, judge) == pytest.approx(np.mean(value(y, held)), rel=1e-7)
+    assert LeaveOneOut(loss=judge).at(problem, 0.02) == pytest.approx(
+        np.mean(value(y, held)), rel=1e-7
+    )
 
 
 def test_leave_one_out_splits():
@@ -47,11 +49,11 @@ def test_leave_one_out_splits():
 
 def test_judging_labels(make_problem):
     problem = make_problem(SmoothedHinge(0.3))
-    assert 0 < loo(problem, 0.02, "zero_one") < 0.5
+    assert 0 < LeaveOneOut(loss="zero_one").at(problem, 0.02) < 0.5
     with pytest.raises(ValueError, match="labels -1 and"):
-        loo(make_problem(), 0.02, "hinge")
+        LeaveOneOut(loss="hinge").at(make_problem(), 0.02)
     with pytest.raises(ValueError, match="did you mean 'absolute'"):
-        loo(make_problem(), 0.02, "absolut")
+        LeaveOneOut(loss="absolut").at(make_problem(), 0.02)
 
 
 def test_a_decision_of_zero_is_the_first_class(make_problem):
@@ -59,10 +61,12 @@ def test_a_decision_of_zero_is_the_first_class(make_problem):
     problem = make_problem(SmoothedHinge(0.3), intercept=False, gamma=1e6)
     wrong = np.mean(problem.Y > 0)
     assert 0.2 < wrong < 0.8
-    assert loo(problem, 0.02, "zero_one") == wrong
+    assert LeaveOneOut(loss="zero_one").at(problem, 0.02) == wrong
     folds = Folds.draw(4, problem.K.matrix)
     parts = [np.mean(problem.Y[rows] > 0) for rows in folds.test]
-    assert cross_validation(problem, 0.02, folds, "zero_one") == pytest.approx(np.mean(parts))
+    assert CrossValidation(loss="zero_one").at(problem, 0.02, folds) == pytest.approx(
+        np.mean(parts)
+    )
 
 
 def test_zero_one_agrees_with_predict_and_with_the_scores():
@@ -101,11 +105,13 @@ def test_a_decision_of_zero_is_right_in_the_paper():
     held = Refit().prepare(problem, folds).predict([0.02])[0]
     assert 0 < np.count_nonzero(held.values == 0.0) < 40
     means = [paper_errors(y[b], u).mean() for (_, b), u in zip(folds, held.by_fold, strict=True)]
-    found = cross_validation(problem, 0.02, folds, "negative_margin")
+    found = CrossValidation(loss="negative_margin").at(problem, 0.02, folds)
     assert found == pytest.approx(np.mean(means))
-    assert 0 < found < cross_validation(problem, 0.02, folds, "zero_one")
+    assert 0 < found < CrossValidation(loss="zero_one").at(problem, 0.02, folds)
     alone = Refit().prepare(problem, leave_one_out(40)).predict([0.02])[0].predictions
-    assert loo(problem, 0.02, "negative_margin") == pytest.approx(paper_errors(y, alone).mean())
+    assert LeaveOneOut(loss="negative_margin").at(problem, 0.02) == pytest.approx(
+        paper_errors(y, alone).mean()
+    )
     # in a search
     criterion = CrossValidation(loss="negative_margin", guard=False)
     search = KernelSearchCV(machine, {"lam": [0.02]}, cv=folds, criterion=criterion).fit(X, y)
@@ -115,13 +121,14 @@ def test_a_decision_of_zero_is_right_in_the_paper():
 def test_the_two_error_rates_agree_where_no_decision_is_zero(make_problem, folds):
     problem = make_problem(SmoothedHinge(0.3))
     rates = [
-        cross_validation(problem, 0.02, folds, loss) for loss in ("negative_margin", "zero_one")
+        CrossValidation(loss=loss).at(problem, 0.02, folds)
+        for loss in ("negative_margin", "zero_one")
     ]
     assert rates[0] == rates[1] > 0
 
 
 def test_a_kernel_that_predicts_nothing_makes_no_error_in_the_paper(make_problem):
     problem = make_problem(SmoothedHinge(0.3), intercept=False, gamma=1e6)
-    assert loo(problem, 0.02, "negative_margin") == 0.0
+    assert LeaveOneOut(loss="negative_margin").at(problem, 0.02) == 0.0
     with pytest.raises(ValueError, match=r"'negative_margin' is for labels -1 and \+1"):
-        loo(make_problem(), 0.02, "negative_margin")
+        LeaveOneOut(loss="negative_margin").at(make_problem(), 0.02)

@@ -7,8 +7,8 @@ from math import factorial
 import numpy as np
 import pytest
 
-from onefit.criteria import HatSpectrum, InfluenceLoo, influence_loo, loo
-from onefit.criteria.influence import influence_predictions
+from onefit.criteria import InfluenceLoo, LeaveOneOut
+from onefit.criteria.evidence import Evidence
 from onefit.fit import fit
 from onefit.folds import leave_one_out
 from onefit.heldout import Influence
@@ -46,9 +46,11 @@ def test_definition_8(make_problem, loss, order):
     problem = make_problem(loss, intercept=False)
     for lam in (1e-3, 1e-1):
         expected = paper_criterion(problem, lam, order)
-        assert influence_loo(problem, lam, order) == pytest.approx(expected, rel=1e-8)
+        assert InfluenceLoo(order=order).at(problem, lam) == pytest.approx(expected, rel=1e-8)
     squared = paper_criterion(problem, 0.1, order, np.square)
-    assert influence_loo(problem, 0.1, order, "squared") == pytest.approx(squared, rel=1e-8)
+    assert InfluenceLoo(order=order, loss="squared").at(problem, 0.1) == pytest.approx(
+        squared, rel=1e-8
+    )
 
 
 @pytest.mark.parametrize("scaling", ["mean", "total"])
@@ -61,7 +63,7 @@ def test_same_as_the_series(make_problem, loss, weighted, intercept, scaling):
         for order in (1, 5):
             method = Influence(order, tail=True).prepare(problem, leave_one_out(24))
             expected = method.predict([lam])[0].values
-            found = influence_predictions(problem, lam, order)
+            found = InfluenceLoo(order=order).left_out(Evidence(problem, None, (lam,), []))(0)
             np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-9)
 
 
@@ -70,8 +72,8 @@ def test_near_leave_one_out(make_problem, intercept):
     """The paper's figure 2: indistinguishable from leave-one-out, where the bare series is not."""
     problem = make_problem(intercept=intercept, n=50)
     for lam in (1e-4, 1e-3):
-        exact = loo(problem, lam, "absolute")
-        assert influence_loo(problem, lam) == pytest.approx(exact, rel=2e-3)
+        exact = LeaveOneOut(loss="absolute").at(problem, lam)
+        assert InfluenceLoo().at(problem, lam) == pytest.approx(exact, rel=2e-3)
         bare = Influence(5).prepare(problem, leave_one_out(50)).predict([lam])
         assert abs(np.abs(problem.Y - bare[0].values).mean() / exact - 1) > 1e-2
 
@@ -81,26 +83,25 @@ def test_several_targets_and_a_shared_spectrum(make_problem):
     other = np.cos(problem.Y)
     both = Problem(problem.K.matrix, np.column_stack([problem.Y, other]), problem.s, Squared())
     single = Problem(problem.K.matrix, other, problem.s, Squared())
-    expected = 0.5 * (influence_loo(problem, 0.01) + influence_loo(single, 0.01))
-    assert influence_loo(both, 0.01) == pytest.approx(expected, rel=1e-10)
-    assert influence_loo(both, 0.01, shared=HatSpectrum(both)) == pytest.approx(expected, rel=1e-10)
+    expected = 0.5 * (InfluenceLoo().at(problem, 0.01) + InfluenceLoo().at(single, 0.01))
+    assert InfluenceLoo().at(both, 0.01) == pytest.approx(expected, rel=1e-10)
 
 
 @pytest.mark.parametrize("loss", [Log(), Logistic()], ids=repr)
 def test_smooth_losses_have_two_orders(make_problem, loss):
     problem = make_problem(loss)
-    found = influence_loo(problem, 0.1, order=2)
+    found = InfluenceLoo(order=2).at(problem, 0.1)
     own = None if loss.task == "classification" else "absolute"
-    assert found == pytest.approx(loo(problem, 0.1, own), rel=2e-2)
+    assert found == pytest.approx(LeaveOneOut(loss=own).at(problem, 0.1), rel=2e-2)
     with pytest.raises(ValueError, match=r"InfluenceLoo\(order=2\) or 'loo' would fit"):
-        influence_loo(problem, 0.1)
+        InfluenceLoo().at(problem, 0.1)
     with pytest.raises(ValueError, match=r"would fit"):
         InfluenceLoo().check(problem)
     with pytest.raises(ValueError, match=r"whole number"):
-        influence_loo(problem, 0.1, order=0)
+        InfluenceLoo(order=0).at(problem, 0.1)
 
 
 def test_no_curvature_at_all(make_problem):
     problem = make_problem(Huber(1e-9))
     with pytest.raises(np.linalg.LinAlgError, match="no point has curvature"):
-        influence_loo(problem, 100.0)
+        InfluenceLoo().at(problem, 100.0)

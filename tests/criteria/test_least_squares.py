@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from naive.machines import least_squares
 
-from onefit.criteria import HatSpectrum, bayes_loo, cv_hat, gcv, loo
+from onefit.criteria import BayesLoo, CvHat, Gcv, HatSpectrum, LeaveOneOut
+from onefit.kernels import Gaussian
+from onefit.kernels.per_feature import PerFeature
 from onefit.losses import Huber
 
 LAMS = (1e-4, 1e-2, 1.0)
@@ -70,8 +72,8 @@ def test_cv_hat_is_equation_22(make_problem, options, lam):
     H = hat_matrix(problem, lam)
     r = (problem.Y[:, 0] - H @ problem.Y[:, 0]) / (1 - np.diag(H))
     w = problem.s / problem.s.sum()
-    assert cv_hat(problem, lam) == pytest.approx(w @ r**2, rel=1e-7)
-    assert cv_hat(problem, lam, "absolute") == pytest.approx(w @ np.abs(r), rel=1e-7)
+    assert CvHat().at(problem, lam) == pytest.approx(w @ r**2, rel=1e-7)
+    assert CvHat(loss="absolute").at(problem, lam) == pytest.approx(w @ np.abs(r), rel=1e-7)
 
 
 @pytest.mark.parametrize("weighted", [True, False])
@@ -79,17 +81,17 @@ def test_cv_hat_is_equation_22(make_problem, options, lam):
 def test_cv_hat_is_leave_one_out_under_total_scaling(make_problem, intercept, weighted):
     problem = make_problem(intercept=intercept, scaling="total", weighted=weighted)
     u, w = refits(problem, 0.03), problem.s / problem.s.sum()
-    assert cv_hat(problem, 0.03) == pytest.approx(w @ (problem.Y[:, 0] - u) ** 2, rel=1e-9)
+    assert CvHat().at(problem, 0.03) == pytest.approx(w @ (problem.Y[:, 0] - u) ** 2, rel=1e-9)
     problem = make_problem(intercept=intercept, scaling="mean", weighted=weighted)
     exact = w @ (problem.Y[:, 0] - refits(problem, 0.03)) ** 2
-    assert loo(problem, 0.03) == pytest.approx(exact, rel=1e-9)
-    assert abs(cv_hat(problem, 0.03) / exact - 1) > 1e-4  # an approximation, not the same
+    assert LeaveOneOut().at(problem, 0.03) == pytest.approx(exact, rel=1e-9)
+    assert abs(CvHat().at(problem, 0.03) / exact - 1) > 1e-4  # an approximation, not the same
 
 
 def test_cv_hat_does_not_cancel(make_problem):
     problem = make_problem(scaling="total", gamma=3.0)
     expected = np.mean((problem.Y[:, 0] - refits(problem, 1e-13)) ** 2)
-    assert cv_hat(problem, 1e-13) == pytest.approx(expected, rel=1e-3)
+    assert CvHat().at(problem, 1e-13) == pytest.approx(expected, rel=1e-3)
 
 
 @pytest.mark.parametrize("lam", LAMS)
@@ -99,16 +101,16 @@ def test_gcv_by_the_trace(make_problem, options, lam):
     H = hat_matrix(problem, lam)
     r = (problem.Y[:, 0] - H @ problem.Y[:, 0]) / (1 - np.trace(H) / problem.n)
     w = problem.s / problem.s.sum()
-    assert gcv(problem, lam) == pytest.approx(w @ r**2, rel=1e-7)
-    assert gcv(problem, lam, "absolute") == pytest.approx(w @ np.abs(r), rel=1e-7)
+    assert Gcv().at(problem, lam) == pytest.approx(w @ r**2, rel=1e-7)
+    assert Gcv(loss="absolute").at(problem, lam) == pytest.approx(w @ np.abs(r), rel=1e-7)
 
 
 def test_rows_of_weight_zero_do_not_count(make_problem):
     problem = make_problem(weighted=True)
     problem.s[[3, 7]] = 0.0
     rest = problem.take(np.flatnonzero(problem.s))
-    for criterion in (cv_hat, gcv, loo):
-        assert criterion(problem, 0.01) == pytest.approx(criterion(rest, 0.01), rel=1e-10)
+    for criterion in (CvHat(), Gcv(), LeaveOneOut()):
+        assert criterion.at(problem, 0.01) == pytest.approx(criterion.at(rest, 0.01), rel=1e-10)
 
 
 @pytest.mark.parametrize("scaling", ["mean", "total"])
@@ -116,14 +118,14 @@ def test_bayes_loo_by_its_formula(make_problem, scaling):
     problem = make_problem(scaling=scaling)
     Q = 0.5 * np.sum((problem.Y[:, 0] - refits(problem, 0.01)) ** 2)
     one = 12 * np.log(Q) + 0.5 * np.log(0.5 * 0.7**2)
-    assert bayes_loo(problem, 0.01, 0.7) == pytest.approx(one, rel=1e-10)
+    assert BayesLoo().at(problem, 0.01, kernel=Gaussian(0.7)) == pytest.approx(one, rel=1e-10)
     several = 12 * np.log(Q) + 1.5 * np.log(0.5 * (1 + 4 + 9))
-    assert bayes_loo(problem, 0.01, [1.0, 2.0, 3.0]) == pytest.approx(several, rel=1e-10)
-    with pytest.raises(ValueError, match="not all zero"):
-        bayes_loo(problem, 0.01, [0.0])
+    assert BayesLoo().at(
+        problem, 0.01, kernel=PerFeature(Gaussian, [1.0, 2.0, 3.0])
+    ) == pytest.approx(several, rel=1e-10)
 
 
-@pytest.mark.parametrize("criterion", [cv_hat, gcv, lambda p, lam: bayes_loo(p, lam, 1.0)])
+@pytest.mark.parametrize("criterion", [CvHat(), Gcv(), BayesLoo()])
 def test_other_losses_are_refused(make_problem, criterion):
     with pytest.raises(ValueError, match=r"'squared' only, not Huber.*'influence_loo'"):
-        criterion(make_problem(Huber(1.0)), 0.1)
+        criterion.at(make_problem(Huber(1.0)), 0.1)

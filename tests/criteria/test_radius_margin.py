@@ -12,9 +12,10 @@ from scipy.optimize import minimize
 from sklearn.svm import SVC
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
-from onefit.criteria import loo, radius_margin
+from onefit.criteria import CrossValidation, RadiusMargin
 from onefit.criteria.radius_margin import squared_radius
 from onefit.fit import fit
+from onefit.folds import leave_one_out
 from onefit.heldout import Refit
 from onefit.losses import Huber, SmoothedHinge, Squared, SquaredHinge
 
@@ -22,6 +23,12 @@ from onefit.losses import Huber, SmoothedHinge, Squared, SquaredHinge
 def with_slacks(problem, lam):
     """The kernel of the space in which the margin is hard."""
     return problem.K.matrix + np.diag(problem.ridge(lam) / problem.s)
+
+
+def left_out_errors(problem, lam):
+    """The error rate of refits, each without one row."""
+    folds = leave_one_out(problem.n)
+    return CrossValidation(loss="zero_one").at(problem, lam, folds, Refit())
 
 
 def radius_by_programme(K):
@@ -49,7 +56,7 @@ def test_by_a_hard_margin_svm(make_problem, scaling, lam):
     a, own = svm.dual_coef_[0], K[np.ix_(svm.support_, svm.support_)]
     norm = 2 * np.abs(a).sum() - a @ own @ a  # |w|^2 at the optimum, and stationary there
     expected = radius_by_programme(K) * norm / problem.n
-    assert radius_margin(problem, lam) == pytest.approx(expected, rel=1e-5)
+    assert RadiusMargin().at(problem, lam) == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -61,15 +68,15 @@ def test_by_its_definition(make_problem, intercept):
     norm = a @ problem.K.matrix @ a + (problem.s * slack**2).sum() / problem.ridge(lam)
     K = with_slacks(problem, lam)
     radius = radius_by_programme(K) if intercept else np.diag(K).max()
-    assert radius_margin(problem, lam) == pytest.approx(radius * norm / problem.n, rel=1e-6)
+    assert RadiusMargin().at(problem, lam) == pytest.approx(radius * norm / problem.n, rel=1e-6)
 
 
 @given(cases(losses=[(SquaredHinge(), "classification")], powers=(-4.0, 2.0), max_rows=14))
 def test_it_bounds_leave_one_out(case):
     """By honest refits with the penalty held fixed; singular kernels, duplicates and weights."""
     problem = replace(case.problem, scaling="total")
-    value = radius_margin(problem, case.lam)
-    error = loo(problem, case.lam, "zero_one", Refit())
+    value = RadiusMargin().at(problem, case.lam)
+    error = left_out_errors(problem, case.lam)
     assert error <= (4.0 if problem.fit_intercept else 1.0) * value + 1e-9
 
 
@@ -79,18 +86,18 @@ def test_the_bound_is_near_for_two_points():
 
     x = np.array([[1.0], [-1.0]])
     problem = Problem(100.0 * x @ x.T, x, np.ones(2), SquaredHinge(), True, "total")
-    assert radius_margin(problem, 1e-3) == pytest.approx(4 / 8, rel=1e-3)
-    assert loo(problem, 1e-3, "zero_one", Refit()) >= 0.5
+    assert RadiusMargin().at(problem, 1e-3) == pytest.approx(4 / 8, rel=1e-3)
+    assert left_out_errors(problem, 1e-3) >= 0.5
 
 
 def test_weights_count_in_the_mean(make_problem):
     problem, lam = make_problem(SquaredHinge(), weighted=True), 0.05
     alpha = np.abs(fit(problem, lam).a[:, 0])
     expected = radius_by_programme(with_slacks(problem, lam)) * np.average(alpha, weights=problem.s)
-    assert radius_margin(problem, lam) == pytest.approx(expected, rel=1e-6)
+    assert RadiusMargin().at(problem, lam) == pytest.approx(expected, rel=1e-6)
     none = replace(problem, s=np.where(np.arange(24) < 20, problem.s, 0.0))
     rest = problem.take(np.arange(20))
-    assert radius_margin(none, lam) == pytest.approx(radius_margin(rest, lam), rel=1e-8)
+    assert RadiusMargin().at(none, lam) == pytest.approx(RadiusMargin().at(rest, lam), rel=1e-8)
 
 
 def test_the_centre_is_free_only_with_an_intercept(make_problem):
@@ -109,7 +116,9 @@ def test_single_precision(make_problem, gamma):
     single = replace(problem, K=K, Y=Y, s=s)
     for lam in (1e-3, 0.1):
         assert squared_radius(single, lam) == pytest.approx(squared_radius(problem, lam), rel=1e-3)
-        assert radius_margin(single, lam) == pytest.approx(radius_margin(problem, lam), rel=1e-2)
+        assert RadiusMargin().at(single, lam) == pytest.approx(
+            RadiusMargin().at(problem, lam), rel=1e-2
+        )
 
 
 def test_rounding_that_spoils_the_ball_is_told(make_problem):
@@ -132,23 +141,23 @@ def test_search_takes_it_by_name():
     ):
         problem = machine.set_params(**params)._prepare(X, y, None)
         assert problem.Y.shape[1] == 3
-        assert value == pytest.approx(radius_margin(problem, params["lam"]), rel=1e-7)
+        assert value == pytest.approx(RadiusMargin().at(problem, params["lam"]), rel=1e-7)
     assert search.best_index_ == search.cv_results_["criterion"].argmin()
 
 
 def test_other_machines_are_refused(make_problem):
     with pytest.raises(ValueError, match=r"'squared_hinge' only, not SmoothedHinge.*'span'"):
-        radius_margin(make_problem(SmoothedHinge(0.1)), 0.1)
+        RadiusMargin().at(make_problem(SmoothedHinge(0.1)), 0.1)
     for loss in (Squared(), Huber(1.0)):
         with pytest.raises(ValueError, match=r"'squared_hinge' only, not .*'loo'"):
-            radius_margin(make_problem(loss), 0.1)
+            RadiusMargin().at(make_problem(loss), 0.1)
     X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20.0)
     with pytest.raises(ValueError, match="'radius_margin' fits models with loss 'squared_hinge'"):
         KernelSearchCV(KernelRegressor(), {"lam": [0.1]}, criterion="radius_margin").fit(X, y)
 
 
 def test_squared_hinge_is_told_of_it(make_problem):
-    from onefit.criteria import gacv
+    from onefit.criteria import Gacv
 
     with pytest.raises(ValueError, match="'radius_margin'"):
-        gacv(make_problem(SquaredHinge()), 0.1)
+        Gacv().at(make_problem(SquaredHinge()), 0.1)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from functools import partial
 
 import numpy as np
 import pytest
@@ -14,20 +13,11 @@ from onefit.criteria import (
     BayesLoo,
     CrossValidation,
     CvHat,
+    Gcv,
     InfluenceLoo,
     KernelStability,
     LeaveOneOut,
-    bayes_loo,
-    cross_validation,
-    cv_hat,
-    gacv,
-    gcv,
-    influence_loo,
-    k_ks,
-    loo,
-    radius_margin,
-    span,
-    sv_count,
+    Span,
 )
 from onefit.criteria.evidence import Evidence
 from onefit.folds import Folds
@@ -37,17 +27,6 @@ from onefit.losses import Huber, SmoothedHinge, Squared, SquaredHinge
 from onefit.search.criterion import CriterionLike
 
 LAMS = (0.1, 0.03, 0.01)
-FUNCTIONS = {
-    "loo": loo,
-    "cv_hat": cv_hat,
-    "gcv": gcv,
-    "influence_loo": influence_loo,
-    "bayes_loo": lambda problem, lam: bayes_loo(problem, lam, 0.5),
-    "gacv": gacv,
-    "span": span,
-    "sv_count": sv_count,
-    "radius_margin": radius_margin,
-}
 
 
 def evidence_of(problem, folds, kernel=None):
@@ -73,26 +52,59 @@ def test_registry(name, make_problem, folds):
     problem = make_problem(loss_for(criterion))
     values, reasons = criterion.evaluate(evidence_of(problem, folds))
     assert reasons == ["", "", ""]
-    expected = [
-        k_ks(problem, lam, folds) if name == "kernel_stability" else FUNCTIONS[name](problem, lam)
-        for lam in LAMS
-    ]
+    expected = [criterion.at(problem, lam, folds, kernel=Gaussian(0.5)) for lam in LAMS]
     np.testing.assert_allclose(values, expected, rtol=1e-7)
 
 
-def test_options_reach_the_function(make_problem, folds):
-    problem = make_problem(Huber(0.4))
+@pytest.mark.parametrize("kind", [KernelStability, InfluenceLoo, LeaveOneOut, CrossValidation])
+def test_the_loss_to_judge_by(kind, make_problem, folds):
+    problem, lam = make_problem(Huber(0.4)), 0.01
+    value = kind(loss="absolute").at(problem, lam, folds)
+    assert value == kind(loss=lambda y, u: np.abs(y - u)).at(problem, lam, folds)
+    assert abs(value / kind(loss="squared").at(problem, lam, folds) - 1) > 0.1
+
+
+def test_options_reach_a_search(make_problem, folds):
+    problem = make_problem()
     evidence = evidence_of(problem, folds)
-    judged = [
-        (KernelStability(eta=7.0, loss="absolute"), partial(k_ks, folds=folds, eta=7.0)),
-        (InfluenceLoo(order=2, loss="absolute"), partial(influence_loo, order=2)),
-        (LeaveOneOut(loss="absolute"), loo),
-        (CrossValidation(loss="absolute"), partial(cross_validation, folds=folds)),
-    ]
-    for criterion, function in judged:
-        values, _ = criterion.evaluate(evidence)
-        expected = [function(problem, lam, loss="absolute") for lam in LAMS]
-        np.testing.assert_allclose(values, expected, rtol=1e-6)
+    plain, error = (KernelStability(eta).evaluate(evidence)[0] for eta in (1.0, 0.0))
+    np.testing.assert_allclose(
+        KernelStability(eta=7.0).evaluate(evidence)[0] - error, 7 * (plain - error)
+    )
+    rough, exact = InfluenceLoo(order=1), InfluenceLoo(order=9)
+    far, near = (
+        abs(one.evaluate(evidence)[0] - LeaveOneOut(loss="absolute").evaluate(evidence)[0])
+        for one in (rough, exact)
+    )
+    assert (near < far).all()
+
+
+@pytest.mark.parametrize("name", [name for name in CRITERIA if name != "cv"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_one_object_alone_and_in_a_search(name, weighted):
+    criterion = CRITERIA[name]
+    random = np.random.default_rng(1)
+    X = random.normal(size=(40, 2))
+    s = random.integers(0, 3, size=40).astype(float) if weighted else None
+    loss = loss_for(criterion)
+    kind, y = (KernelRegressor, X[:, 0]) if loss is None else (KernelClassifier, X[:, 0] > 0.3)
+    model = kind(loss=loss or "squared", gamma=0.7, lam=0.02)
+    found = criterion(model, X, y, s, cv=4)
+    search = KernelSearchCV(model, {"lam": [0.02]}, cv=4, criterion=criterion)
+    search.fit(X, y, sample_weight=s)
+    assert found == pytest.approx(search.cv_results_["criterion"][0], rel=1e-9)
+
+
+def test_alone_it_refuses_what_a_search_refuses():
+    X = np.random.default_rng(1).normal(size=(20, 2))
+    with pytest.warns(UserWarning, match="'gcv' is infinite: .* near the identity"):
+        assert Gcv()(KernelRegressor(gamma=1e9), X, X[:, 0]) == np.inf
+    with pytest.raises(ValueError, match="criterion 'span' fits models with loss"):
+        Span()(KernelRegressor(), X, X[:, 0])
+    with pytest.raises(ValueError, match="'span' looks at the whole kernel matrix"):
+        Span()(KernelClassifier("squared_hinge", approximation="nystrom"), X, X[:, 0] > 0)
+    with pytest.raises(ValueError, match=r"'cv' needs folds; give folds=Folds.draw\(5, X\)"):
+        CrossValidation().at(KernelRegressor()._prepare(X, X[:, 0], None), 0.1)
 
 
 @pytest.mark.parametrize("name", [name for name in CRITERIA if name != "cv"])
@@ -157,11 +169,7 @@ def test_search_chooses_by_it(criterion):
             assert "near the identity" in search.cv_results_["reason"][i]
             continue
         folds = Folds.draw(4, X)
-        expected = {
-            "cv_hat": lambda p, lam: cv_hat(p, lam),
-            "influence_loo": lambda p, lam: influence_loo(p, lam),
-            "kernel_stability": lambda p, lam, folds=folds: k_ks(p, lam, folds, 2.0),
-        }[criterion.name](problem, params["lam"])
+        expected = criterion.at(problem, params["lam"], folds)
         assert found[i] == pytest.approx(expected, rel=1e-6)
 
 
@@ -174,5 +182,5 @@ def test_search_over_classes(make_problem):
     found = search.fit(X, y).cv_results_["criterion"]
     problem = machine._prepare(X, y, None)
     assert problem.Y.shape[1] == 3
-    np.testing.assert_allclose(found, [span(problem, 1e-3), span(problem, 1e-1)])
+    np.testing.assert_allclose(found, [Span().at(problem, lam) for lam in (1e-3, 1e-1)])
     assert isinstance(make_problem().loss, Squared)

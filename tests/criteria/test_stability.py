@@ -12,9 +12,9 @@ from sklearn.datasets import make_classification
 
 from onefit import KernelClassifier
 from onefit.criteria import (
-    cross_validation,
+    CrossValidation,
+    KernelStability,
     cv_variance_bound,
-    k_ks,
     kernel_stability,
     near_identity,
 )
@@ -94,7 +94,7 @@ def test_ordering_of_candidates():
             error, stability = honest_parts(machine, X, y, folds)
             naive.append(error + etas * stability)
             problem = clone(machine)._prepare(X, y, None)
-            fast.append([k_ks(problem, lam, folds, eta) for eta in etas])
+            fast.append([KernelStability(eta).at(problem, lam, folds) for eta in etas])
     np.testing.assert_allclose(fast, naive, rtol=1e-8)
     orders = (np.argsort(one, axis=0, kind="stable") for one in (fast, naive))
     np.testing.assert_array_equal(*orders)
@@ -104,15 +104,15 @@ def test_approximate_cross_validation_inside(make_problem, folds):
     problem = make_problem(Huber(0.4))
     method = Influence(2)
     second = kernel_stability(problem.K.matrix) / 24
-    expected = cross_validation(problem, 0.1, folds, method=method) + second
-    assert k_ks(problem, 0.1, folds, method=method) == pytest.approx(expected)
-    assert abs(k_ks(problem, 0.1, folds) - expected) > 1e-8
+    expected = CrossValidation().at(problem, 0.1, folds, method) + second
+    assert KernelStability().at(problem, 0.1, folds, method) == pytest.approx(expected)
+    assert abs(KernelStability().at(problem, 0.1, folds) - expected) > 1e-8
 
 
 @pytest.mark.parametrize("eta", [-1.0, np.nan, np.inf, "1", True])
-def test_bad_eta(make_problem, folds, eta):
+def test_bad_eta(eta):
     with pytest.raises(ValueError, match=r"eta must be .* not negative, got .* 1/4 to 32"):
-        k_ks(make_problem(), 0.1, folds, eta)
+        KernelStability(eta)
 
 
 def test_constants_of_the_theorems(make_problem):
@@ -139,7 +139,7 @@ def test_total_scaling_is_converted(make_problem):
 def test_bound_is_one(make_problem):
     """It bounds the variance of CV over samples (by far)."""
     values = [
-        cross_validation(p, 1.0, Folds.draw(4, p.K.matrix))
+        CrossValidation().at(p, 1.0, Folds.draw(4, p.K.matrix))
         for p in (make_problem(intercept=False, seed=seed) for seed in range(20))
     ]
     problem = make_problem(intercept=False)
@@ -189,4 +189,6 @@ def test_squared_is_the_default_loss(make_problem, folds):
     problem = make_problem()
     assert isinstance(problem, Problem)
     assert isinstance(problem.loss, Squared)
-    assert k_ks(problem, 0.1, folds) == k_ks(problem, 0.1, folds, loss="squared")
+    assert KernelStability().at(problem, 0.1, folds) == KernelStability(loss="squared").at(
+        problem, 0.1, folds
+    )

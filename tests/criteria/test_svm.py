@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.svm import SVC
 
-from onefit.criteria import gacv, loo, span, sv_count
+from onefit.criteria import Gacv, LeaveOneOut, Span, SvCount
 from onefit.criteria.span import squared_spans
 from onefit.fit import fit
 from onefit.losses import Huber, SmoothedHinge, Squared, SquaredHinge
@@ -33,7 +33,7 @@ def gacv_by_hand(problem, lam):
 @pytest.mark.parametrize("intercept", [True, False])
 def test_gacv(make_problem, intercept, lam):
     problem = make_problem(SmoothedHinge(0.1), intercept=intercept)
-    assert gacv(problem, lam) == pytest.approx(gacv_by_hand(problem, lam), rel=1e-10)
+    assert Gacv().at(problem, lam) == pytest.approx(gacv_by_hand(problem, lam), rel=1e-10)
 
 
 def test_gacv_in_dual_variables_of_libsvm(make_problem):
@@ -46,7 +46,7 @@ def test_gacv_in_dual_variables_of_libsvm(make_problem):
     t = y * svm.decision_function(problem.K.matrix)
     on = alpha * np.select([t < -1, t <= 1 + 1e-3], [2.0, 1.0], 0.0)
     expected = np.mean(np.maximum(1 - t, 0) + on)
-    assert gacv(problem, lam) == pytest.approx(expected, rel=2e-3)
+    assert Gacv().at(problem, lam) == pytest.approx(expected, rel=2e-3)
 
 
 def curvature(problem, solution):
@@ -122,11 +122,13 @@ def count_exact_spans(problem, lam):
 def test_span_counts_errors(make_problem):
     problem = make_problem(SmoothedHinge(0.1), n=60, scaling="total")
     for lam in (0.1, 1.0, 10.0):
-        exact = loo(problem, lam, "zero_one")
-        assert abs(span(problem, lam) - exact) <= 4 / 60
-        assert span(problem, lam) <= sv_count(problem, lam)
-        assert exact <= sv_count(problem, lam)  # the bound itself
-    assert span(problem, 1.0, "hinge") == pytest.approx(loo(problem, 1.0, "hinge"), rel=0.1)
+        exact = LeaveOneOut(loss="zero_one").at(problem, lam)
+        assert abs(Span().at(problem, lam) - exact) <= 4 / 60
+        assert Span().at(problem, lam) <= SvCount().at(problem, lam)
+        assert exact <= SvCount().at(problem, lam)  # the bound itself
+    assert Span(loss="hinge").at(problem, 1.0) == pytest.approx(
+        LeaveOneOut(loss="hinge").at(problem, 1.0), rel=0.1
+    )
 
 
 def test_span_of_the_only_free_point():
@@ -136,9 +138,9 @@ def test_span_of_the_only_free_point():
     problem = Problem(K, y, np.ones(2), SmoothedHinge(0.1), True, "total")
     if not curvature(problem, fit(problem, 1.0)).any():
         with pytest.raises(np.linalg.LinAlgError, match="no support vector is free"):
-            span(problem, 1.0)
+            Span().at(problem, 1.0)
     else:
-        assert span(problem, 1.0) == 1.0
+        assert Span().at(problem, 1.0) == 1.0
 
 
 def test_sv_count(make_problem):
@@ -146,18 +148,18 @@ def test_sv_count(make_problem):
         problem = make_problem(loss)
         edge = 1 + getattr(loss, "delta", 0.0)
         margin = problem.Y * fit(problem, 0.01).u
-        assert sv_count(problem, 0.01) == pytest.approx(np.mean(margin < edge))
+        assert SvCount().at(problem, 0.01) == pytest.approx(np.mean(margin < edge))
     weighted = make_problem(SquaredHinge(), weighted=True)
     margin = weighted.Y[:, 0] * fit(weighted, 0.01).u[:, 0]
     expected = weighted.s[margin < 1].sum() / weighted.s.sum()
-    assert sv_count(weighted, 0.01) == pytest.approx(expected)
+    assert SvCount().at(weighted, 0.01) == pytest.approx(expected)
 
 
 def test_other_losses_are_refused(make_problem):
     with pytest.raises(ValueError, match=r"'gacv' fits .* 'smoothed_hinge' only.*'span'"):
-        gacv(make_problem(SquaredHinge()), 0.1)
-    for criterion in (gacv, span, sv_count):
+        Gacv().at(make_problem(SquaredHinge()), 0.1)
+    for criterion in (Gacv(), Span(), SvCount()):
         with pytest.raises(ValueError, match=r"only, not Squared.*'gcv'"):
-            criterion(make_problem(Squared()), 0.1)
+            criterion.at(make_problem(Squared()), 0.1)
         with pytest.raises(ValueError, match=r"only, not Huber.*'loo'"):
-            criterion(make_problem(Huber(1.0)), 0.1)
+            criterion.at(make_problem(Huber(1.0)), 0.1)

@@ -124,11 +124,11 @@ def _criteria(
         for variant, loss in JUDGES.items():
             wanted: dict[tuple[str, str, str], Criterion] = {
                 ("1", f"{k}-CV", variant): CrossValidation(loss=loss, guard=False),
-                ("1", f"{k}-KS", variant): KernelStability(unit["eta"], loss, guard=False),
+                ("1", f"{k}-KS", variant): KernelStability(unit["eta"], loss=loss, guard=False),
             }
             for power in unit["etas"]:
                 key = "figure 1", f"{k}-KS, eta 2^{power}", variant
-                wanted[key] = KernelStability(2.0**power, loss, guard=False)
+                wanted[key] = KernelStability(2.0**power, loss=loss, guard=False)
             for key, criterion in wanted.items():
                 keys["/".join(key)], criteria["/".join(key)] = key, criterion
         sweeps = family.sweep(criteria, Eigen(), draw_folds(len(family.y), k, rng))

@@ -1,7 +1,7 @@
 """Criteria: one number a candidate, the smaller the better.
 
-Each criterion is a plain function of a problem and a lambda, and an object that a search takes by
-its name. Costs are for one kernel matrix of n rows and L lambdas; k is the number of folds.
+Each criterion is one object: call it on an estimator, X and y, or give it, or its name, to a search
+as ``criterion=``. Costs are for one kernel matrix of n rows and L lambdas, k folds.
 
 ====================  =====================  ==============  ====================================
 name                  losses                 cost            what it is
@@ -34,21 +34,21 @@ one against the rest, are averaged.
 from __future__ import annotations
 
 from onefit.criteria.base import Criterion
-from onefit.criteria.bayes import BayesLoo, bayes_loo
-from onefit.criteria.crossval import CrossValidation, cross_validation
+from onefit.criteria.bayes import BayesLoo
+from onefit.criteria.crossval import CrossValidation
 from onefit.criteria.discrepancy import bifcv_discrepancy, bifcv_lipschitz_bound
-from onefit.criteria.gacv import Gacv, gacv
-from onefit.criteria.gcv import Gcv, gcv
+from onefit.criteria.gacv import Gacv
+from onefit.criteria.gcv import Gcv
 from onefit.criteria.granularity import Granularity, granularity, granularity_for
-from onefit.criteria.hat import CvHat, cv_hat
+from onefit.criteria.hat import CvHat
 from onefit.criteria.identity import near_identity
-from onefit.criteria.influence import InfluenceLoo, influence_loo
-from onefit.criteria.loo import LeaveOneOut, loo
-from onefit.criteria.radius_margin import RadiusMargin, radius_margin
-from onefit.criteria.span import Span, span
+from onefit.criteria.influence import InfluenceLoo
+from onefit.criteria.loo import LeaveOneOut
+from onefit.criteria.radius_margin import RadiusMargin
+from onefit.criteria.span import Span
 from onefit.criteria.spectrum import HatSpectrum
-from onefit.criteria.stability import KernelStability, k_ks, kernel_stability
-from onefit.criteria.support import SvCount, sv_count
+from onefit.criteria.stability import KernelStability, kernel_stability
+from onefit.criteria.support import SvCount
 from onefit.criteria.variance import cv_variance_bound
 
 __all__ = [
@@ -67,24 +67,13 @@ __all__ = [
     "RadiusMargin",
     "Span",
     "SvCount",
-    "bayes_loo",
     "bifcv_discrepancy",
     "bifcv_lipschitz_bound",
-    "cross_validation",
-    "cv_hat",
     "cv_variance_bound",
-    "gacv",
-    "gcv",
     "granularity",
     "granularity_for",
-    "influence_loo",
-    "k_ks",
     "kernel_stability",
-    "loo",
     "near_identity",
-    "radius_margin",
-    "span",
-    "sv_count",
 ]
 
 #: name -> criterion; "cv", the cross-validated score itself, needs none

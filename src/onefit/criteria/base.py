@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
 
+from onefit._types import Array
+from onefit.criteria.evidence import Evidence
 from onefit.criteria.identity import near_identity
+from onefit.criteria.pointwise import Pointwise, pointwise
+from onefit.criteria.spectrum import HatSpectrum
+from onefit.folds import Folds
+from onefit.heldout import METHODS, HeldOut, HeldOutMethod
+from onefit.kernels import Kernel
 from onefit.linalg import LinAlgError
-from onefit.problem import Problem
+from onefit.problem import Problem, Solution
 
-if TYPE_CHECKING:
-    from onefit.criteria.evidence import Evidence
-
-Array = NDArray[Any]
-
-__all__ = ["Criterion", "check_loss", "weighted_mean"]
+__all__ = ["ByRow", "Criterion", "OfSolution", "check_loss", "exact_method", "weighted_mean"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Criterion(ABC):
-    """A criterion as a search takes it.
+    """One number per candidate, the smaller the better: alone, or as ``criterion=`` of a search.
 
     Parameters
     ----------
@@ -38,12 +41,100 @@ class Criterion(ABC):
         Names of the only losses it fits.
     features : {"any", "squared", ""}
         Losses for which it can be had from features instead of the kernel matrix.
+    uses_folds : bool
+        Whether it looks at the held-out values of the folds.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from onefit import KernelRegressor, KernelSearchCV
+    >>> from onefit.criteria import Gcv
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> value = Gcv()(KernelRegressor(gamma=5.0, lam=1e-3), X, y)
+    >>> grid = {"gamma": [5.0], "lam": [1e-3]}
+    >>> search = KernelSearchCV(KernelRegressor(), grid, criterion=Gcv()).fit(X, y)
+    >>> bool(abs(search.cv_results_["criterion"][0] / value - 1) < 1e-9)
+    True
     """
 
     guard: bool = True
     name: ClassVar[str]
     losses: ClassVar[tuple[str, ...] | None] = None
     features: ClassVar[str] = ""
+    uses_folds: ClassVar[bool] = False
+
+    def __call__(
+        self, estimator: Any, X: Any, y: Any, sample_weight: Any = None, cv: Any = 5
+    ) -> float:
+        """The value for one estimator, as a search has it for a candidate.
+
+        Parameters
+        ----------
+        estimator : KernelRegressor or KernelClassifier
+            Its parameters are used; it is not changed.
+        X, y : training rows and targets
+        sample_weight : array of shape (n,), default=None
+        cv : int, splitter, iterable of splits or Folds, default=5
+            Ignored unless the criterion ``uses_folds``.
+
+        Returns
+        -------
+        float
+            +inf, with a warning that says why, where the criterion refuses the kernel matrix.
+        """
+        model = clone(estimator)
+        problem = model._prepare(X, y, sample_weight)
+        self.check(problem)
+        if problem.K.features is not None:
+            self.check_features(problem)
+        folds = Folds.draw(cv, X, y, classifier=is_classifier(model)) if self.uses_folds else None
+        values, reasons = self.evaluate(self._alone(problem, model.lam, model.kernel_, folds))
+        if reasons[0]:
+            warnings.warn(f"criterion {self.name!r} is infinite: {reasons[0]}", stacklevel=2)
+        return float(values[0])
+
+    def at(
+        self,
+        problem: Problem,
+        lam: float,
+        folds: Folds | None = None,
+        method: HeldOutMethod | None = None,
+        kernel: Kernel | None = None,
+    ) -> float:
+        """The value of one problem at one lambda, without the guard.
+
+        Parameters
+        ----------
+        problem : Problem
+        lam : float
+        folds : Folds, default=None
+            For criteria that use them.
+        method : HeldOutMethod, default=None
+            For the held-out values of the folds; an exact one by default.
+        kernel : Kernel, default=None
+            For criteria of its parameters.
+        """
+        self.check(problem)
+        return self.prepare(self._alone(problem, lam, kernel, folds, method))(0)
+
+    def _alone(
+        self,
+        problem: Problem,
+        lam: float,
+        kernel: Kernel | None,
+        folds: Folds | None,
+        method: HeldOutMethod | None = None,
+    ) -> Evidence:
+        """The evidence of one lambda."""
+        held: list[HeldOut | None] = [None]
+        if self.uses_folds:
+            if folds is None:
+                raise ValueError(
+                    f"criterion {self.name!r} needs folds; give folds=Folds.draw(5, X)"
+                )
+            prepared = (method or exact_method(problem)).prepare(problem, folds)
+            held = [prepared.predict(np.array([lam]))[0]]
+        return Evidence(problem, kernel, (lam,), held)
 
     def check(self, problem: Problem) -> None:
         """Refuse, before any work, a loss that the criterion does not fit."""
@@ -68,7 +159,7 @@ class Criterion(ABC):
         """Do what the lambdas share; return the value at the i-th lambda."""
 
     def evaluate(self, evidence: Evidence) -> tuple[Array, list[str]]:
-        """One value a lambda, the smaller the better, and one reason, empty where all is well."""
+        """One value per lambda, the smaller the better, and one reason, empty where all is well."""
         self.check(evidence.problem)
         size = len(evidence.lams)
         values, reasons = np.full(size, np.inf), [""] * size
@@ -96,6 +187,60 @@ class Criterion(ABC):
         return value, ""
 
 
+@dataclass(frozen=True, kw_only=True)
+class OfSolution(Criterion):
+    """A criterion of the solution at each lambda, on the rows of positive weight."""
+
+    @abstractmethod
+    def of_solution(self, problem: Problem, lam: float, solution: Solution) -> float:
+        """The value; all weights are positive."""
+
+    def prepare(self, evidence: Evidence) -> Callable[[int], float]:
+        path = evidence.solutions
+
+        def value_at(i: int) -> float:
+            lam = evidence.lams[i]
+            return self.of_solution(path.problem, lam, path.at(lam))
+
+        return value_at
+
+
+@dataclass(frozen=True)
+class ByRow(Criterion):
+    """A mean over rows of a loss of leave-one-out predictions, for the squared loss at least.
+
+    With features instead of the kernel matrix the hat matrices behind these predictions are known
+    from sums over all rows (onefit.stream.leave_one). Each row is then judged by itself, in memory
+    or as it is streamed (onefit.criteria.streamed).
+
+    Parameters
+    ----------
+    loss : str, callable or None
+        "squared", "absolute", "zero_one", "negative_margin" or "hinge".
+    """
+
+    loss: str | Pointwise | None = None
+    features = "squared"
+
+    @abstractmethod
+    def predictions(self, spectrum: HatSpectrum, lam: float) -> Array:
+        """The (n, q) leave-one-out predictions as the criterion has them; for the squared loss."""
+
+    def measure(self, problem: Problem) -> Pointwise:
+        """What these are judged by."""
+        return pointwise(self.loss, problem)
+
+    def left_out(self, evidence: Evidence) -> Callable[[int], Array]:
+        """The leave-one-out predictions of the rows of positive weight at the i-th lambda."""
+        spectrum = evidence.spectrum
+        return lambda i: self.predictions(spectrum, evidence.lams[i])
+
+    def prepare(self, evidence: Evidence) -> Callable[[int], float]:
+        rows, left_out = evidence.positive, self.left_out(evidence)
+        measure = self.measure(rows)
+        return lambda i: weighted_mean(measure(rows.Y, left_out(i)), rows.s)
+
+
 def check_loss(problem: Problem, name: str, losses: tuple[str, ...] | None) -> None:
     """Refuse a loss that is not among the fitting ones, and say which criteria would fit it."""
     if losses is None or problem.loss.name in losses:
@@ -113,6 +258,11 @@ def check_loss(problem: Problem, name: str, losses: tuple[str, ...] | None) -> N
         f"criterion {name!r} fits models with loss {wanted} only, not {problem.loss!r}; "
         f"use another criterion, such as {', '.join(fitting)}, or another loss"
     )
+
+
+def exact_method(problem: Problem) -> HeldOutMethod:
+    """The exact method for the loss."""
+    return METHODS["eigen" if problem.quadratic else "exact"]()
 
 
 def weighted_mean(values: Array, s: Array) -> float:

@@ -20,76 +20,43 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from onefit.criteria.base import Criterion, check_loss
-from onefit.criteria.solutions import positive
-from onefit.criteria.spectrum import HatSpectrum
+from onefit._types import Array
+from onefit.criteria.base import Criterion
+from onefit.criteria.evidence import Evidence
 from onefit.kernels import Kernel
-from onefit.problem import Problem
 
-if TYPE_CHECKING:
-    from onefit.criteria.evidence import Evidence
-
-Array = NDArray[Any]
-
-__all__ = ["BayesLoo", "bayes_loo"]
-
-
-def bayes_loo(problem: Problem, lam: float, parameters: Any) -> float:
-    """(n/2) log Q + (d/2) log Omega.
-
-    Parameters
-    ----------
-    problem : Problem
-        With the squared loss.
-    lam : float
-    parameters : float or array of shape (d,)
-        The kernel's eta; gamma of an isotropic Gaussian kernel.
-    """
-    check_loss(problem, "bayes_loo", ("squared",))
-    eta = np.atleast_1d(np.asarray(parameters, float))
-    return _value(HatSpectrum(positive(problem)), lam, _prior(eta))
-
-
-def _prior(eta: Array) -> float:
-    """(d/2) log Omega."""
-    if eta.ndim != 1 or not np.isfinite(eta).all() or not eta.any():
-        raise ValueError(
-            f"parameters must be finite numbers, not all zero, got {eta!r}; "
-            "give gamma, or one number a feature"
-        )
-    return float(0.5 * eta.size * np.log(0.5 * float(eta @ eta)))
-
-
-def _value(spectrum: HatSpectrum, lam: float, prior: float) -> float:
-    kept = spectrum.problem
-    squares = 0.5 * kept.s @ spectrum.left_out(lam) ** 2
-    fit = 0.5 * kept.n * np.log(np.maximum(squares, np.finfo(np.float64).tiny)).sum()
-    return float(fit + prior)
+__all__ = ["BayesLoo"]
 
 
 @dataclass(frozen=True)
 class BayesLoo(Criterion):
-    """Leave-one-out with a prior on gamma; for kernels that have one."""
+    """Leave-one-out with a prior on gamma, (n/2) log Q + (d/2) log Omega."""
 
     name = "bayes_loo"
     losses = ("squared",)
 
     def prepare(self, evidence: Evidence) -> Callable[[int], float]:
-        prior, spectrum = _prior(kernel_eta(evidence.kernel)), evidence.spectrum
-        return lambda i: _value(spectrum, evidence.lams[i], prior)
+        prior, spectrum = _prior(evidence.kernel), evidence.spectrum
+        s, n = spectrum.problem.s, spectrum.problem.n
+
+        def value_at(i: int) -> float:
+            squares = 0.5 * s @ spectrum.left_out(evidence.lams[i]) ** 2
+            fit = 0.5 * n * np.log(np.maximum(squares, np.finfo(np.float64).tiny)).sum()
+            return float(fit + prior)
+
+        return value_at
 
 
-def kernel_eta(kernel: Kernel) -> Array:
-    """The parameters of a kernel that the prior is about."""
+def _prior(kernel: Kernel | None) -> float:
+    """(d/2) log Omega."""
     gamma = getattr(kernel, "gamma", None)
     if gamma is None:
         raise ValueError(
             f"criterion 'bayes_loo' puts a prior on gamma, which {kernel!r} does not have; "
             "use kernel='rbf', or criterion='loo'"
         )
-    return np.atleast_1d(np.asarray(gamma, dtype=float))
+    eta: Array = np.atleast_1d(np.asarray(gamma, dtype=float))
+    return float(0.5 * eta.size * np.log(0.5 * float(eta @ eta)))

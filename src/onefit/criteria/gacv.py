@@ -16,50 +16,25 @@ Liao (2016).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onefit.criteria.base import Criterion, check_loss, weighted_mean
-from onefit.criteria.solutions import positive
-from onefit.fit import fit
+from onefit.criteria.base import OfSolution, weighted_mean
 from onefit.problem import Problem, Solution
 
-if TYPE_CHECKING:
-    from onefit.criteria.evidence import Evidence
-
-__all__ = ["Gacv", "gacv"]
-
-
-def gacv(problem: Problem, lam: float, solution: Solution | None = None) -> float:
-    """The hinge of the fit, plus what each point does to itself.
-
-    Parameters
-    ----------
-    problem : Problem
-        With the smoothed hinge.
-    lam : float
-    solution : Solution, default=None
-        Of the rows of positive weight, where it is known already.
-    """
-    check_loss(problem, "gacv", ("smoothed_hinge",))
-    kept = positive(problem)
-    found = solution or fit(kept, lam)
-    margin = kept.Y * found.u
-    self_effect = np.abs(found.a) * kept.K.diagonal[:, None]
-    times = np.where(margin < -1.0, 2.0, 1.0)  # beyond the corner a is zero
-    return weighted_mean(np.maximum(1.0 - margin, 0.0) + times * self_effect, kept.s)
+__all__ = ["Gacv"]
 
 
 @dataclass(frozen=True)
-class Gacv(Criterion):
-    """GACV of the smoothed hinge."""
+class Gacv(OfSolution):
+    """The smoothed hinge of the fit, plus what each point does to itself."""
 
     name = "gacv"
     losses = ("smoothed_hinge",)
 
-    def prepare(self, evidence: Evidence) -> Callable[[int], float]:
-        path = evidence.solutions
-        return lambda i: gacv(path.problem, evidence.lams[i], path.at(evidence.lams[i]))
+    def of_solution(self, problem: Problem, lam: float, solution: Solution) -> float:
+        margin = problem.Y * solution.u
+        self_effect = np.abs(solution.a) * problem.K.diagonal[:, None]
+        times = np.where(margin < -1.0, 2.0, 1.0)  # beyond the corner a is zero
+        return weighted_mean(np.maximum(1.0 - margin, 0.0) + times * self_effect, problem.s)

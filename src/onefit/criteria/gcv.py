@@ -14,39 +14,20 @@ curve over lambda is wanted and the leverages do not differ much.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from numpy.typing import NDArray
+import numpy as np
 
-from onefit.criteria.hat import CvHat
+from onefit._types import Array
+from onefit.criteria.base import ByRow
 from onefit.criteria.pointwise import Pointwise
 from onefit.criteria.spectrum import HatSpectrum
-from onefit.problem import Problem
 
-Array = NDArray[Any]
-
-__all__ = ["Gcv", "gcv"]
+__all__ = ["Gcv"]
 
 
-def gcv(
-    problem: Problem,
-    lam: float,
-    loss: str | Pointwise = "squared",
-    spectrum: HatSpectrum | None = None,
-) -> float:
+@dataclass(frozen=True, kw_only=True)
+class Gcv(ByRow):
     """Mean loss of the residuals over 1 - trace(H) / n.
-
-    Parameters
-    ----------
-    problem, lam, loss, spectrum
-        As in :func:`cv_hat`.
-    """
-    return Gcv(loss=loss).at(problem, lam, spectrum)
-
-
-@dataclass(frozen=True)
-class Gcv(CvHat):
-    """Residuals over 1 - trace(H) / n.
 
     Parameters
     ----------
@@ -54,7 +35,9 @@ class Gcv(CvHat):
         "squared", "absolute", "zero_one", "negative_margin" or "hinge".
     """
 
+    loss: str | Pointwise | None = "squared"
     name = "gcv"
+    losses = ("squared",)
 
-    def residuals(self, spectrum: HatSpectrum, lam: float) -> Array:
-        return spectrum.generalized(lam)
+    def predictions(self, spectrum: HatSpectrum, lam: float) -> Array:
+        return np.asarray(spectrum.problem.Y - spectrum.generalized(lam))

@@ -13,81 +13,31 @@ follow the paper, or for its speed instead of "loo", which costs the same here a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from onefit.criteria.base import check_loss, weighted_mean
-from onefit.criteria.by_row import ByRow
-from onefit.criteria.pointwise import Pointwise, pointwise
-from onefit.criteria.solutions import positive
-from onefit.criteria.spectrum import HatSpectrum, hat_spectrum
-from onefit.problem import Problem
+from onefit._types import Array
+from onefit.criteria.base import ByRow
+from onefit.criteria.pointwise import Pointwise
+from onefit.criteria.spectrum import HatSpectrum
 
-if TYPE_CHECKING:
-    from onefit.criteria.evidence import Evidence
-
-Array = NDArray[Any]
-
-__all__ = ["CvHat", "cv_hat"]
+__all__ = ["CvHat"]
 
 
-def cv_hat(
-    problem: Problem,
-    lam: float,
-    loss: str | Pointwise = "squared",
-    spectrum: HatSpectrum | None = None,
-) -> float:
+@dataclass(frozen=True, kw_only=True)
+class CvHat(ByRow):
     """Mean loss of the residuals over 1 - H_ii.
 
     Parameters
     ----------
-    problem : Problem
-        With the squared loss.
-    lam : float
-    loss : str or callable, default="squared"
-        "squared", "absolute", "zero_one", "negative_margin" or "hinge".
-    spectrum : HatSpectrum, default=None
-        Of the rows of positive weight, to share it between lambdas.
-    """
-    return CvHat(loss=loss).at(problem, lam, spectrum)
-
-
-@dataclass(frozen=True)
-class CvHat(ByRow):
-    """Residuals over 1 - H_ii.
-
-    Parameters
-    ----------
     loss : str or callable, default="squared"
         "squared", "absolute", "zero_one", "negative_margin" or "hinge".
     """
 
-    loss: str | Pointwise = "squared"
+    loss: str | Pointwise | None = "squared"
     name = "cv_hat"
     losses = ("squared",)
 
-    def residuals(self, spectrum: HatSpectrum, lam: float) -> Array:
-        """y_i - u_i^(-i), as the criterion has it."""
-        return spectrum.leave_one_out(lam)
-
-    def at(self, problem: Problem, lam: float, spectrum: HatSpectrum | None = None) -> float:
-        """The criterion at one lambda."""
-        check_loss(problem, self.name, self.losses)
-        shared = spectrum or hat_spectrum(positive(problem))
-        kept = shared.problem
-        u = self.predictions(shared, lam)
-        return weighted_mean(self.measure(kept)(kept.Y, u), kept.s)
-
     def predictions(self, spectrum: HatSpectrum, lam: float) -> Array:
-        return np.asarray(spectrum.problem.Y - self.residuals(spectrum, lam))
-
-    def measure(self, problem: Problem) -> Pointwise:
-        return pointwise(self.loss, problem)
-
-    def prepare(self, evidence: Evidence) -> Callable[[int], float]:
-        spectrum = evidence.spectrum
-        return lambda i: self.at(evidence.problem, evidence.lams[i], spectrum)
+        return np.asarray(spectrum.problem.Y - spectrum.leave_one_out(lam))

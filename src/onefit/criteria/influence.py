@@ -31,93 +31,73 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onefit import linalg
-from onefit.criteria.base import weighted_mean
-from onefit.criteria.by_row import ByRow
+from onefit._types import Array
+from onefit.criteria.base import ByRow
+from onefit.criteria.evidence import Evidence
 from onefit.criteria.pointwise import Pointwise, pointwise
-from onefit.criteria.solutions import positive
-from onefit.criteria.spectrum import HatSpectrum, hat_spectrum
-from onefit.fit import fit
+from onefit.criteria.spectrum import HatSpectrum
 from onefit.folds import leave_one_out
 from onefit.heldout.series import Influence, Operator, check_order
-from onefit.problem import Problem, Solution
+from onefit.problem import Problem
 from onefit.stream.features import product
 
-if TYPE_CHECKING:
-    from onefit.criteria.evidence import Evidence
-
-Array = NDArray[Any]
-
-__all__ = ["InfluenceLoo", "influence_loo", "influence_predictions", "judge"]
+__all__ = ["InfluenceLoo"]
 
 
-def influence_loo(
-    problem: Problem,
-    lam: float,
-    order: int = 5,
-    loss: str | Pointwise | None = None,
-    shared: HatSpectrum | Solution | None = None,
-) -> float:
-    """Mean loss of the leave-one-out predictions by the influence series with its tail.
+@dataclass(frozen=True, kw_only=True)
+class InfluenceLoo(ByRow):
+    """Mean loss of the leave-one-out predictions by the influence series with its tail, C_IF^k.
 
     Parameters
     ----------
-    problem : Problem
-    lam : float
     order : int, default=5
         k; at most 2 for the losses "log" and "logistic".
     loss : str, callable or None, default=None
         "squared", "absolute", "zero_one", "negative_margin" or "hinge".
-        None is the absolute value, or the model's own loss if that is one of margins.
-    shared : HatSpectrum (squared loss) or Solution (others), default=None
-        Of the rows of positive weight: what is known already.
+        None is the absolute value, or the model's own loss if that is one of margins or of a level,
+        which may be far from the middle.
     """
-    kept = positive(problem)
-    _check_order(order, kept)
-    u = influence_predictions(kept, lam, order, shared)
-    return weighted_mean(pointwise(judge(loss, kept), kept)(kept.Y, u), kept.s)
 
+    order: int = 5
+    name = "influence_loo"
 
-def judge(loss: str | Pointwise | None, problem: Problem) -> str | Pointwise | None:
-    """The loss itself; for None the absolute value, or None again where that says nothing.
+    def check(self, problem: Problem) -> None:
+        try:
+            check_order(self.order, problem.loss)
+        except ValueError as error:
+            lower = "" if getattr(problem.loss, "relative", False) else "InfluenceLoo(order=2) or "
+            raise ValueError(
+                f"criterion 'influence_loo' with order={self.order!r}: {error} For the "
+                f"criterion, {lower}'loo' would fit"
+            ) from error
 
-    A model of margins or of a level, which may be far from the middle, is judged by its own loss.
-    """
-    own = problem.loss.task == "classification" or hasattr(problem.loss, "level")
-    return "absolute" if loss is None and not own else loss
+    def predictions(self, spectrum: HatSpectrum, lam: float) -> Array:
+        return np.asarray(spectrum.problem.Y - _least_squares(spectrum, lam, self.order))
 
+    def measure(self, problem: Problem) -> Pointwise:
+        own = problem.loss.task == "classification" or hasattr(problem.loss, "level")
+        return pointwise("absolute" if self.loss is None and not own else self.loss, problem)
 
-def _check_order(order: int, problem: Problem) -> None:
-    try:
-        check_order(order, problem.loss)
-    except ValueError as error:
-        lower = "" if getattr(problem.loss, "relative", False) else "InfluenceLoo(order=2) or "
-        raise ValueError(
-            f"criterion 'influence_loo' with order={order!r}: {error} For the criterion, "
-            f"{lower}'loo' would fit"
-        ) from error
+    def left_out(self, evidence: Evidence) -> Callable[[int], Array]:
+        if evidence.problem.quadratic:
+            return super().left_out(evidence)
+        lams, kept = evidence.lams, evidence.positive
+        if not kept.loss.piecewise_quadratic:
+            series = Influence(self.order, tail=True).prepare(kept, leave_one_out(kept.n))
+            return lambda i: series.predict(np.array([lams[i]]))[0].values
+        path = evidence.solutions
 
+        def values_at(i: int) -> Array:
+            u = path.at(lams[i]).u
+            operators = (Operator(kept, lams[i], j, column) for j, column in enumerate(u.T))
+            return np.column_stack([_any_loss(operator, self.order) for operator in operators])
 
-def influence_predictions(
-    problem: Problem, lam: float, order: int, shared: HatSpectrum | Solution | None = None
-) -> Array:
-    """The (n, q) leave-one-out predictions behind the criterion; weights must be positive."""
-    if problem.quadratic:
-        unknown = shared is None or isinstance(shared, Solution)
-        spectrum = hat_spectrum(problem) if unknown else cast(HatSpectrum, shared)
-        return problem.Y - _least_squares(spectrum, lam, order)
-    if not problem.loss.piecewise_quadratic:
-        folds = leave_one_out(problem.n)
-        series = Influence(order, tail=True).prepare(problem, folds)
-        return series.predict(np.array([lam]))[0].values
-    solution = shared if isinstance(shared, Solution) else fit(problem, lam)
-    operators = (Operator(problem, lam, j, u) for j, u in enumerate(solution.u.T))
-    return np.column_stack([_any_loss(operator, order) for operator in operators])
+        return values_at
 
 
 def _growth(problem: Problem) -> Array:
@@ -194,37 +174,3 @@ def _terms(
         terms.append(term)
         sources.append(-(1.0 + rho) * m * term)
     return terms
-
-
-@dataclass(frozen=True)
-class InfluenceLoo(ByRow):
-    """C_IF^k.
-
-    Parameters
-    ----------
-    order : int, default=5
-    loss : str, callable or None, default=None
-        "squared", "absolute", "zero_one", "negative_margin" or "hinge".
-        None is the absolute value, or the model's own loss if that is one of margins.
-    """
-
-    order: int = 5
-    loss: str | Pointwise | None = None
-    name = "influence_loo"
-
-    def check(self, problem: Problem) -> None:
-        _check_order(self.order, problem)
-
-    def prepare(self, evidence: Evidence) -> Callable[[int], float]:
-        kept, lams = positive(evidence.problem), evidence.lams
-        if kept.quadratic:
-            spectrum = evidence.spectrum
-            return lambda i: influence_loo(kept, lams[i], self.order, self.loss, spectrum)
-        path = evidence.solutions
-        return lambda i: influence_loo(kept, lams[i], self.order, self.loss, path.at(lams[i]))
-
-    def predictions(self, spectrum: HatSpectrum, lam: float) -> Array:
-        return influence_predictions(spectrum.problem, lam, self.order, spectrum)
-
-    def measure(self, problem: Problem) -> Pointwise:
-        return pointwise(judge(self.loss, problem), problem)

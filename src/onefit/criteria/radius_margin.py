@@ -35,43 +35,30 @@ literature; it is loose, and a value above one says nothing but more or less.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from onefit import linalg
-from onefit.criteria.base import Criterion, check_loss, weighted_mean
-from onefit.criteria.solutions import positive
-from onefit.fit import fit
+from onefit.criteria.base import OfSolution, weighted_mean
 from onefit.linalg.enclosing_ball import enclosing_ball
 from onefit.problem import Problem, Solution
 
-if TYPE_CHECKING:
-    from onefit.criteria.evidence import Evidence
-
-__all__ = ["RadiusMargin", "radius_margin", "squared_radius"]
+__all__ = ["RadiusMargin", "squared_radius"]
 
 #: a gap between primal and dual that a criterion bears, in units of R^2: this power of rounding
 MAX_GAP_EXPONENT = 0.4
 
 
-def radius_margin(problem: Problem, lam: float, solution: Solution | None = None) -> float:
-    """R^2 |w|^2 / n.
+@dataclass(frozen=True)
+class RadiusMargin(OfSolution):
+    """The radius-margin bound of the squared hinge, R^2 |w|^2 / n."""
 
-    Parameters
-    ----------
-    problem : Problem
-        With the squared hinge.
-    lam : float
-    solution : Solution, default=None
-        Of the rows of positive weight, where it is known already.
-    """
-    check_loss(problem, "radius_margin", ("squared_hinge",))
-    kept = positive(problem)
-    found = solution or fit(kept, lam)
-    return squared_radius(kept, lam) * weighted_mean(np.abs(found.a), kept.s)
+    name = "radius_margin"
+    losses = ("squared_hinge",)
+
+    def of_solution(self, problem: Problem, lam: float, solution: Solution) -> float:
+        return squared_radius(problem, lam) * weighted_mean(np.abs(solution.a), problem.s)
 
 
 def squared_radius(problem: Problem, lam: float) -> float:
@@ -88,15 +75,3 @@ def squared_radius(problem: Problem, lam: float) -> float:
             "radius of the smallest ball in doubt; raise lam, or scale the kernel"
         )
     return ball.squared_radius
-
-
-@dataclass(frozen=True)
-class RadiusMargin(Criterion):
-    """The radius-margin bound of the squared hinge."""
-
-    name = "radius_margin"
-    losses = ("squared_hinge",)
-
-    def prepare(self, evidence: Evidence) -> Callable[[int], float]:
-        path = evidence.solutions
-        return lambda i: radius_margin(path.problem, evidence.lams[i], path.at(evidence.lams[i]))

@@ -28,60 +28,46 @@ Cost: a fit, and the inverse of the free part. When to use: SVM on small samples
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onefit import linalg
-from onefit.criteria.base import Criterion, check_loss, weighted_mean
+from onefit._types import Array
+from onefit.criteria.base import OfSolution, weighted_mean
 from onefit.criteria.pointwise import Pointwise, pointwise
-from onefit.criteria.solutions import positive
-from onefit.fit import fit
 from onefit.heldout.path import curvature
 from onefit.problem import Problem, Solution
 from onefit.stream.features import product
 
-if TYPE_CHECKING:
-    from onefit.criteria.evidence import Evidence
-
-Array = NDArray[Any]
-
-__all__ = ["Span", "span", "squared_spans"]
+__all__ = ["Span", "squared_spans"]
 
 HINGES = ("smoothed_hinge", "squared_hinge")
 
 
-def span(
-    problem: Problem,
-    lam: float,
-    loss: str | Pointwise = "zero_one",
-    solution: Solution | None = None,
-) -> float:
+@dataclass(frozen=True, kw_only=True)
+class Span(OfSolution):
     """Mean loss of u_p - a_p S_p^2, the leave-one-out predictions of the span rule.
 
     Parameters
     ----------
-    problem : Problem
-        With a smoothed or squared hinge.
-    lam : float
     loss : str or callable, default="zero_one"
         "squared", "absolute", "zero_one", "negative_margin" or "hinge".
-    solution : Solution, default=None
-        Of the rows of positive weight, where it is known already.
     """
-    check_loss(problem, "span", HINGES)
-    kept = positive(problem)
-    found = solution or fit(kept, lam)
-    columns = []
-    for j in range(kept.Y.shape[1]):
-        a, u = found.a[:, j], found.u[:, j].copy()
-        support = a != 0.0
-        u[support] -= a[support] * squared_spans(kept, lam, j, found)[support]
-        columns.append(u)
-    return weighted_mean(pointwise(loss, kept)(kept.Y, np.column_stack(columns)), kept.s)
+
+    loss: str | Pointwise = "zero_one"
+    name = "span"
+    losses = HINGES
+
+    def of_solution(self, problem: Problem, lam: float, solution: Solution) -> float:
+        columns = []
+        for j in range(problem.Y.shape[1]):
+            a, u = solution.a[:, j], solution.u[:, j].copy()
+            support = a != 0.0
+            u[support] -= a[support] * squared_spans(problem, lam, j, solution)[support]
+            columns.append(u)
+        values = pointwise(self.loss, problem)(problem.Y, np.column_stack(columns))
+        return weighted_mean(values, problem.s)
 
 
 def squared_spans(problem: Problem, lam: float, j: int, solution: Solution) -> Array:
@@ -111,22 +97,3 @@ def squared_spans(problem: Problem, lam: float, j: int, solution: Solution) -> A
     with np.errstate(divide="ignore"):
         spans[free] = np.where(pivots > 0.0, 1.0 / pivots, np.inf) - 1.0 / rho**2
     return np.asarray(spans)
-
-
-@dataclass(frozen=True)
-class Span(Criterion):
-    """The span rule.
-
-    Parameters
-    ----------
-    loss : str or callable, default="zero_one"
-        "squared", "absolute", "zero_one", "negative_margin" or "hinge".
-    """
-
-    loss: str | Pointwise = "zero_one"
-    name = "span"
-    losses = HINGES
-
-    def prepare(self, evidence: Evidence) -> Callable[[int], float]:
-        path = evidence.solutions
-        return lambda i: span(path.problem, evidence.lams[i], self.loss, path.at(evidence.lams[i]))

@@ -26,25 +26,16 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from onefit.criteria.base import Criterion
-from onefit.criteria.crossval import cross_validation, held_out_loss, of_heldouts
-from onefit.criteria.pointwise import Pointwise
-from onefit.folds import Folds
+from onefit._types import Array
+from onefit.criteria.crossval import CrossValidation
+from onefit.criteria.evidence import Evidence
 from onefit.gram import Gram, as_gram
-from onefit.heldout import HeldOutMethod
-from onefit.problem import Problem
 
-if TYPE_CHECKING:
-    from onefit.criteria.evidence import Evidence
-
-Array = NDArray[Any]
-
-__all__ = ["KernelStability", "k_ks", "kernel_stability", "smoothed_stability"]
+__all__ = ["KernelStability", "kernel_stability", "smoothed_stability"]
 
 #: r of the smoothed maximum, and the share of it below which a row is left out of the derivative
 SMOOTH_MAX_POWER, MIN_ROW_SHARE = 64, 1e-12
@@ -108,64 +99,33 @@ def smoothed_stability(K: Any) -> tuple[float, Array, Array]:
     return value, left, right
 
 
-def k_ks(
-    problem: Problem,
-    lam: float,
-    folds: Folds,
-    eta: float = 1.0,
-    loss: str | Pointwise | None = None,
-    method: HeldOutMethod | None = None,
-) -> float:
-    """CV + (eta / n) kernel_stability(K).
+@dataclass(frozen=True)
+class KernelStability(CrossValidation):
+    """k-KS: cross-validation plus (eta / n) times the kernel stability.
 
     Parameters
     ----------
-    problem : Problem
-    lam : float
-    folds : Folds
     eta : float, default=1.0
         Not negative; 0 is cross-validation.
-    loss, method
-        Of the cross-validation, see :func:`onefit.criteria.cross_validation`.
-    """
-    check_eta(eta)
-    return cross_validation(problem, lam, folds, loss, method) + restraint(problem.K, eta)
-
-
-def restraint(K: Any, eta: float) -> float:
-    """(eta / n) kernel_stability(K)."""
-    return float(eta / K.shape[0] * kernel_stability(K))
-
-
-def check_eta(eta: Any) -> None:
-    """Refuse what is no weight of the second term."""
-    ok = isinstance(eta, numbers.Real) and not isinstance(eta, bool)
-    if not ok or not np.isfinite(eta) or eta < 0:
-        raise ValueError(
-            f"eta must be a finite number that is not negative, got {eta!r}; "
-            "1/4 to 32 is the paper's range, 1 its choice, 0 plain cross-validation"
-        )
-
-
-@dataclass(frozen=True)
-class KernelStability(Criterion):
-    """k-KS, on the splits and by the held-out method of the search.
-
-    Parameters
-    ----------
-    eta : float, default=1.0
     loss : str, callable or None, default=None
         "squared", "absolute", "zero_one", "negative_margin" or "hinge".
         What cross-validation judges by; None is the model's own loss.
     """
 
     eta: float = 1.0
-    loss: str | Pointwise | None = None
     name = "kernel_stability"
+    features = ""
 
     def __post_init__(self) -> None:
-        check_eta(self.eta)
+        eta: Any = self.eta
+        ok = isinstance(eta, numbers.Real) and not isinstance(eta, bool)
+        if not ok or not np.isfinite(eta) or eta < 0:
+            raise ValueError(
+                f"eta must be a finite number that is not negative, got {eta!r}; "
+                "1/4 to 32 is the paper's range, 1 its choice, 0 plain cross-validation"
+            )
 
     def prepare(self, evidence: Evidence) -> Callable[[int], float]:
-        problem, second = evidence.problem, restraint(evidence.problem.K, self.eta)
-        return of_heldouts(evidence, lambda held: held_out_loss(held, problem, self.loss) + second)
+        K, error_at = evidence.problem.K, super().prepare(evidence)
+        second = float(self.eta / K.shape[0] * kernel_stability(K))
+        return lambda i: error_at(i) + second

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit import linalg
-from onefit.criteria.by_row import ByRow
+from onefit.criteria.base import ByRow
 from onefit.losses.base import Loss
 from onefit.problem import Problem
 from onefit.stream.accumulate import Chunk

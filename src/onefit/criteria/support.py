@@ -13,50 +13,25 @@ bound, or to break ties.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from onefit.criteria.base import Criterion, check_loss, weighted_mean
-from onefit.criteria.solutions import positive
+from onefit.criteria.base import OfSolution, weighted_mean
 from onefit.criteria.span import HINGES
-from onefit.fit import fit
 from onefit.problem import Problem, Solution
 
-if TYPE_CHECKING:
-    from onefit.criteria.evidence import Evidence
-
-__all__ = ["SvCount", "sv_count"]
-
-
-def sv_count(problem: Problem, lam: float, solution: Solution | None = None) -> float:
-    """The part of the points that are support vectors.
-
-    Parameters
-    ----------
-    problem : Problem
-        With a smoothed or squared hinge.
-    lam : float
-    solution : Solution, default=None
-        Of the rows of positive weight, where it is known already.
-    """
-    check_loss(problem, "sv_count", HINGES)
-    kept = positive(problem)
-    found = solution or fit(kept, lam)
-    # the loss tells, not a: rounding leaves traces in coefficients that are zero
-    slope = kept.loss.gradient(kept.Y, found.u)
-    return weighted_mean((np.abs(slope) > 0.0).astype(np.float64), kept.s)
+__all__ = ["SvCount"]
 
 
 @dataclass(frozen=True)
-class SvCount(Criterion):
+class SvCount(OfSolution):
     """The part of the points that are support vectors."""
 
     name = "sv_count"
     losses = HINGES
 
-    def prepare(self, evidence: Evidence) -> Callable[[int], float]:
-        path = evidence.solutions
-        return lambda i: sv_count(path.problem, evidence.lams[i], path.at(evidence.lams[i]))
+    def of_solution(self, problem: Problem, lam: float, solution: Solution) -> float:
+        # the loss tells, not a: rounding leaves traces in coefficients that are zero
+        slope = problem.loss.gradient(problem.Y, solution.u)
+        return weighted_mean((np.abs(slope) > 0.0).astype(np.float64), problem.s)

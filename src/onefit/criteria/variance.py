@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit.criteria.base import check_loss
-from onefit.criteria.solutions import positive
+from onefit.criteria.evidence import positive
 from onefit.criteria.stability import kernel_stability
 from onefit.problem import Problem
 

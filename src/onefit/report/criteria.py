@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length
 
 from onefit._validation import check_weights
-from onefit.criteria import CrossValidation, KernelStability
 from onefit.criteria.base import Criterion as Own
 from onefit.criteria.evidence import Evidence
 from onefit.kernels import Geometry, number_type
@@ -33,8 +32,6 @@ __all__ = ["Verdict", "compare_criteria", "verdicts"]
 
 #: how the columns of further criteria begin
 COLUMN = "criterion_"
-#: criteria that look at the held-out values of every candidate
-OF_HELDOUTS = (CrossValidation, KernelStability)
 
 
 def compare_criteria(
@@ -83,7 +80,7 @@ def compare_criteria(
     for one in group:
         one.estimator._copy_data_attributes(first)
     heldouts: list[Any] = [None] * len(params)
-    if any(isinstance(criterion, OF_HELDOUTS) for criterion in wanted.values()):
+    if any(getattr(criterion, "uses_folds", False) for criterion in wanted.values()):
         heldouts = [search.heldout(i) for i in range(len(params))]
     for criterion in wanted.values():
         _check(criterion, group, Y, s)

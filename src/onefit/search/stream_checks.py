@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from onefit._types import Array
-from onefit.criteria.by_row import ByRow
+from onefit.criteria.base import ByRow
 from onefit.losses import Quantile
 from onefit.problem import Problem
 from onefit.quantiles import levels_of, neg_pinball_loss
