@@ -81,7 +81,7 @@ def test_derivatives(name):
 def test_derivatives_for_classes(loss, own):
     model = search(
         {"kernel": Bank(BANK), "lam": LAM}, KernelClassifier(loss=loss), scoring="accuracy",
-        criterion=KernelStability(1.0, own),
+        criterion=KernelStability(1.0, loss=own),
     )  # fmt: skip
     found, x = objective(model, LABELS)
     x = x + RANDOM.uniform(0.05, 0.3, size=x.size)
@@ -193,7 +193,7 @@ def test_journalled_descents_are_not_repeated(tmp_path):
         ({"kernel": Bank(BANK)}, {"criterion": "gcv"}, "follows the cross-validated score or k-KS"),
         (
             {"kernel": Bank(BANK)},
-            {"criterion": KernelStability(1.0, Squared().value)},
+            {"criterion": KernelStability(1.0, loss=Squared().value)},
             "whose loss is a name or None",
         ),
     ],
