@@ -9,8 +9,8 @@ import torch
 from _gpu import clocks, sample, timed
 from sklearn.model_selection import KFold
 
+from onefit.features import Nystrom
 from onefit.losses import Huber
-from onefit.stream import Nystrom
 
 CV = KFold(10, shuffle=True, random_state=0)
 
@@ -118,11 +118,11 @@ def _whole():
 
 def _phases():
     """Where the time of a search in feature space may go."""
+    from onefit.features import any_loss, feature_gram, side_by_side, squared
+    from onefit.features.hessian import HessianFactor
+    from onefit.features.passes import Second
+    from onefit.features.ridge import Ridge
     from onefit.search import setup
-    from onefit.stream import anyloss, expansion, side_by_side, squared
-    from onefit.stream.hessian import HessianFactor
-    from onefit.stream.passes import Second
-    from onefit.stream.ridge import Ridge
 
     return [
         (setup, "_draw", "drawing the splits"),
@@ -130,8 +130,8 @@ def _phases():
         (squared, "moments", "features and their sums"),
         (Ridge, "__init__", "small matrices: one reduction a split"),
         (Ridge, "models", "their models"),
-        (expansion.FeatureGram, "values", "predictions"),
-        (anyloss, "fit_primal", "fits to all rows"),
+        (feature_gram.FeatureGram, "values", "predictions"),
+        (any_loss, "fit_primal", "fits to all rows"),
         (Second, "update", "gradients and Hessians"),
         (HessianFactor, "__init__", "factors of Hessians"),
         (side_by_side, "_newton", "steps of the splits"),

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from _gpu import timed
 
-from onefit.stream import Nystrom
+from onefit.features import Nystrom
 
 FOLDS, COLUMNS, GAMMA = 5, 20, 0.02
 LAMS = np.logspace(-6, 0, 20)
@@ -42,7 +42,7 @@ def rows_in_file(folder: str, n: int):
 def searched(source, features: int, loss: str = "squared", criterion: str = "cv", lams=LAMS):
     """A streamed search, fitted."""
     from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
-    from onefit.stream import HashKFold
+    from onefit.rows import HashKFold
 
     kind = KernelClassifier if loss == "log" else KernelRegressor
     machine = kind(loss=loss, approximation=Nystrom(features), gamma=GAMMA)
@@ -52,7 +52,7 @@ def searched(source, features: int, loss: str = "squared", criterion: str = "cv"
 
 def opened(path, y, device: str | None):
     """Rows of the file, on the host or brought to a device."""
-    from onefit.stream import open_rows
+    from onefit.rows import open_rows
 
     source = open_rows(path, y)
     return source if device is None else source.transformed(partial(there, device), COLUMNS)
@@ -121,7 +121,7 @@ def workers(folder: str, device: str, n: int, features: int) -> list[dict]:
     import dask.array as da
     from distributed import Client, LocalCluster
 
-    from onefit.stream import open_rows
+    from onefit.rows import open_rows
 
     path, y = rows_in_file(folder, n)
     expected = searched(opened(path, y, None), features).cv_results_["mean_test_score"]

@@ -1,7 +1,7 @@
 """Bytes that travel in a pass over Dask blocks: five ways to bind a block to the task that sums it.
 
 A cluster of two worker processes, one of them slowed on purpose, so that the other looks for work.
-Adjacent blocks are dealt to one worker, as in ``onefit.stream.dask_tree``. The ways:
+Adjacent blocks are dealt to one worker, as in ``onefit.rows.dask_tree``. The ways:
 
 tasks
     A block is a task, its sum another one.
@@ -13,7 +13,7 @@ copied
 pinned
     As tasks, but no worker may take the blocks of another.
 recipe
-    The sum makes the block, as ``onefit.stream`` does.
+    The sum makes the block, as ``onefit.rows`` does.
 
 Shown are bytes that workers send during a pass, as a share of those of all rows, and blocks that
 the slow worker sums up: half of them when nobody helps it. The largest of the rounds counts.
@@ -139,7 +139,7 @@ def dealt(
 
 
 def with_recipe(client: Any, accumulator: Any, X: Any, y: Any) -> float:
-    from onefit.stream import open_rows, run
+    from onefit.rows import open_rows, run
 
     return float(run(accumulator, open_rows(X, y), client=client, chunk_rows=X.shape[0])[-1, 0])
 

@@ -23,7 +23,7 @@ import numpy as np
 from _data import data_folder, forest, load
 from _harness import Contestant, Row
 
-from onefit.stream import Fourier, Nystrom
+from onefit.features import Fourier, Nystrom
 
 LAMS = np.geomspace(1e-8, 1e0, 20)
 FOLDS = 10
@@ -39,8 +39,8 @@ def rows_of(n: int, p: int = 20, seed: int = 0):
 def build_bare(task: Row):
     """Features of every chunk, and their products, added up: nothing held out."""
     from onefit import linalg
+    from onefit.features.approximation import get_approximation
     from onefit.kernels import Gaussian
-    from onefit.stream.approximation import get_approximation
 
     X, y = rows_of(task["n"])
 

@@ -15,7 +15,7 @@ import numpy as np
 from _data import data_folder, load
 from _harness import Row
 
-from onefit.stream import Nystrom
+from onefit.features import Nystrom
 
 FOLDS = 10
 

@@ -49,11 +49,11 @@ def bytes_read(folder: Path) -> int:
 
 
 def accumulator(source, features: int):
+    from onefit.features.maps import nystrom_map
+    from onefit.features.moments import Centre, MomentSums
     from onefit.kernels import Gaussian
-    from onefit.stream import run
-    from onefit.stream.features import nystrom_map
-    from onefit.stream.gram import Centre, MomentSums
-    from onefit.stream.sample import RowSampler
+    from onefit.rows import run
+    from onefit.rows.sample import RowSampler
 
     drawn = run(RowSampler(features, 0), source)
     phi = nystrom_map(Gaussian(1.0 / COLUMNS), drawn.X)
@@ -68,7 +68,7 @@ def sent(client) -> int:
 
 
 def measure(source, gram, clients: dict[str, object], rounds: int) -> dict[str, Row]:
-    from onefit.stream import run
+    from onefit.rows import run
 
     found: dict[str, Row] = {}
     total = None
@@ -92,7 +92,7 @@ def measure(source, gram, clients: dict[str, object], rounds: int) -> dict[str, 
 def compare(flags) -> tuple[str, list[Row]]:
     from distributed import Client, LocalCluster
 
-    from onefit.stream import open_rows, run
+    from onefit.rows import open_rows, run
 
     n, features = (16_000, 50) if flags.quick else (400_000, 300)
     with tempfile.TemporaryDirectory() as place:

@@ -18,7 +18,7 @@ from _data import forest
 from _harness import Contestant, Row
 from _peers import liquidsvm_import
 
-from onefit.stream import Nystrom
+from onefit.features import Nystrom
 
 ROWS, TEST, CELL = 50_000, 20_000, 2000
 

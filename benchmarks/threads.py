@@ -20,8 +20,8 @@ from pathlib import Path
 import _harness as harness
 import numpy as np
 
+from onefit.features import Nystrom
 from onefit.losses import Huber
-from onefit.stream import Nystrom
 
 THREADS = (1, 2, 4)
 SIZES = (200, 1500)

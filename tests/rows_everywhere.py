@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 from sums import FoldSums
 
-from onefit.stream import open_rows, run
+from onefit.rows import open_rows, run
 
 N, P, K = 6000, 3, 4
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from onefit.stream import Chunk
+from onefit.rows import Chunk
 
 
 @dataclass(frozen=True)

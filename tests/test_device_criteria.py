@@ -18,13 +18,13 @@ from sklearn.base import clone
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.criteria import CRITERIA, InfluenceLoo, KernelStability, kernel_stability
 from onefit.criteria.stability import smoothed_stability
+from onefit.features import Fourier, Nystrom
 from onefit.gram import DeviceGram
 from onefit.kernels import Gaussian
 from onefit.linalg import is_elsewhere, to_host
 from onefit.losses import Huber
 from onefit.search import Interval
 from onefit.search_gradient import KernelGradientSearchCV
-from onefit.stream import Fourier, Nystrom
 
 N = 32
 GRID = {"gamma": [0.2, 0.6], "lam": [1e-3, 1e-1]}

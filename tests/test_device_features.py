@@ -15,15 +15,15 @@ from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, heldout_predict, linalg
 from onefit.config import config_context
+from onefit.features import feature_gram
+from onefit.features.approximation import Fourier, Nystrom, get_approximation
+from onefit.features.fit import FEATURE_METHODS
 from onefit.folds import Folds
 from onefit.kernels import Gaussian, Laplace, Polynomial
 from onefit.linalg import arrays_of, device
 from onefit.losses import Squared
 from onefit.plan import CUDA_RATES, Workload, check_memory, choose
 from onefit.problem import Problem
-from onefit.stream import expansion
-from onefit.stream.approximation import Fourier, Nystrom, get_approximation
-from onefit.stream.methods import FEATURE_METHODS
 
 N, SIZE = 54, 18
 LIBRARIES = ["torch", "array_api_strict"]
@@ -115,8 +115,8 @@ def test_features_without_room_are_made_again_in_every_pass(case, monkeypatch):
     kept = method().prepare(problem, folds).predict(LAMS)
     assert linalg.is_elsewhere(problem.K.kept[0])
     assert problem.K.kept[0].shape == (N, problem.K.features.size)
-    monkeypatch.setattr(expansion, "MAX_SHARE_OF_FREE_MEMORY", 0.0)
-    monkeypatch.setattr(expansion, "MAX_FEATURE_ELEMENTS", 256 * SIZE)
+    monkeypatch.setattr(feature_gram, "MAX_SHARE_OF_FREE_MEMORY", 0.0)
+    monkeypatch.setattr(feature_gram, "MAX_FEATURE_ELEMENTS", 256 * SIZE)
     problem, folds = make(*case, FORMS[0], bring("torch"))
     again = method().prepare(problem, folds).predict(LAMS)
     assert problem.K.kept[0] is problem.K.X

@@ -19,9 +19,9 @@ from onefit import (
     select,
 )
 from onefit.fallback import fall_back, measure_whole
+from onefit.features import Nystrom
 from onefit.plan import Deadline
 from onefit.search.setup import Setup
-from onefit.stream import Nystrom
 
 random = np.random.default_rng(0)
 n = 150

@@ -15,8 +15,8 @@ from sklearn.model_selection import (
 )
 
 from onefit import KernelRegressor, KernelSearchCV, predict_interval, select
+from onefit.features import Nystrom
 from onefit.losses import Huber
-from onefit.stream import Nystrom
 
 random = np.random.default_rng(0)
 X = random.uniform(-2, 2, size=(60, 2))

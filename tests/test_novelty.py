@@ -8,8 +8,8 @@ from scipy.sparse import csr_matrix
 from sklearn.model_selection import GroupKFold, KFold
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.features import Nystrom
 from onefit.kernels import Gaussian, Linear, OnColumns, PerFeature, Polynomial
-from onefit.stream import Nystrom
 from onefit.uncertainty import novelty
 
 random = np.random.default_rng(0)

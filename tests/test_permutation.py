@@ -12,10 +12,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.features import Nystrom
 from onefit.losses import Huber
 from onefit.permutation import permutation_test
 from onefit.search import Interval
-from onefit.stream import Nystrom
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(48, 3))

@@ -19,10 +19,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.features import Nystrom
 from onefit.losses import Huber
 from onefit.stack_weights import stack_weights
 from onefit.stacking import KernelStack, stack
-from onefit.stream import Nystrom
 
 GRID = {"kernel": ["rbf", "laplacian"], "gamma": [0.05, 0.3], "lam": [1e-4, 1e-3, 1e-2]}
 CV = KFold(4, shuffle=True, random_state=0)

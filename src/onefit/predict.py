@@ -16,13 +16,13 @@ from onefit._validation import check_choice
 from onefit.estimators._base import KernelEstimator
 from onefit.estimators.accepted import check_accepted
 from onefit.estimators.device import to_host
+from onefit.features.fit import FEATURE_METHODS
 from onefit.folds import Folds
 from onefit.heldout import METHODS, Iterative
 from onefit.heldout.base import HeldOut, HeldOutMethod
 from onefit.linalg import arrays_of
 from onefit.linalg.device import Device
 from onefit.problem import Problem
-from onefit.stream.methods import FEATURE_METHODS
 
 Array = NDArray[Any]
 

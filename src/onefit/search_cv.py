@@ -21,6 +21,7 @@ from onefit.estimators.regressor import no_standard_deviation
 from onefit.heldout import HeldOut, HeldOutMethod
 from onefit.linalg import is_elsewhere
 from onefit.plan import Deadline, Explanation
+from onefit.rows.open_rows import is_streamed
 from onefit.search.all_rows import AllRows, all_rows_of
 from onefit.search.check import check_settings
 from onefit.search.criterion import CriterionLike
@@ -37,7 +38,6 @@ from onefit.search.streamed import StreamedRows
 from onefit.search.winner import find_winner
 from onefit.search_all_rows import RowsOnAllRows, explain_on_all_rows
 from onefit.search_pipeline import PipelineRows, as_kernel_search, explain_pipeline
-from onefit.stream.open_rows import is_streamed
 from onefit.uncertainty.judge import judge, pooled_errors, row_losses, warn_of_drift
 
 Array = NDArray[Any]
@@ -219,7 +219,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         Parameters
         ----------
         X : array or sparse matrix of shape (n, d), or (n, n) when precomputed; or rows to stream
-            A path of Parquet files, a Dask collection or a source of ``onefit.stream.open_rows`` is
+            A path of Parquet files, a Dask collection or a source of ``onefit.rows.open_rows`` is
             streamed, see :mod:`onefit.search.streamed`; the estimator needs an approximation.
         y : array of shape (n,) or (n, q); of streamed rows also the name of a column
         **params

@@ -53,7 +53,7 @@ def test_a_folder_gives_what_its_rows_give_in_memory(
     onefit: Any, folder: Path, rows: pd.DataFrame, tmp_path: Path, target: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    from onefit.stream import HashKFold
+    from onefit.rows import HashKFold
 
     drop = [f"--drop={one}" for one in ("price", "kind", "stars") if one != target]
     common = ("--target", target, *drop, *FEW, "--format", "json")
@@ -200,7 +200,7 @@ def test_interrupted_selections_go_on(
         def interrupt(*_: Any) -> None:
             raise KeyboardInterrupt
 
-        patch.setattr("onefit.stream.scores.Scores.update", interrupt)
+        patch.setattr("onefit.features.scores.Scores.update", interrupt)
         result = onefit("select", folder, *common, "--journal", kept)
         assert result.exit_code == 130
         assert "run the same command to resume" in result.stderr

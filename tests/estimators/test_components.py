@@ -21,11 +21,11 @@ from onefit import (
     KernelSearchCV,
     default_grid,
 )
+from onefit.features import Fourier, Nystrom
 from onefit.kernels import KERNELS, Gaussian, Matern32, Normalized, Polynomial
 from onefit.losses import LOSSES, EpsilonInsensitive, Huber, Quantile, SmoothedHinge, Squared
 from onefit.relevance import relevance
 from onefit.search import Interval
-from onefit.stream import Fourier, Nystrom
 
 X, y = sample("regression", n=40, d=3)
 CV = KFold(4, shuffle=True, random_state=0)

@@ -14,11 +14,11 @@ from sklearn.preprocessing import scale
 from sklearn.svm import SVC, SVR
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.features import Nystrom
 from onefit.fit import FitError
 from onefit.linalg import LinAlgError
 from onefit.losses import EpsilonInsensitive, Huber, Quantile, SmoothedHinge
 from onefit.losses.widened import widened_loss
-from onefit.stream import Nystrom
 
 DELTAS = [1e-2, 1e-3, 1e-6]
 CS = [1.0, 100.0]

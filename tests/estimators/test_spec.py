@@ -10,11 +10,12 @@ import pytest
 from sklearn.datasets import load_iris
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.features import Nystrom
 from onefit.fit import fit
 from onefit.kernels import Gaussian
 from onefit.losses import Huber, Quantile
+from onefit.rows import open_rows
 from onefit.spec import Spec
-from onefit.stream import Nystrom, open_rows
 
 X, LABELS = load_iris(return_X_y=True)
 X, LABELS = X[::3], np.array(["red", "green", "blue"])[LABELS[::3]]

@@ -8,11 +8,11 @@ import scipy.sparse as sp
 from registries import KERNELS
 from threadpoolctl import threadpool_limits
 
+from onefit.features.feature_gram import FeatureGram
+from onefit.features.maps import nystrom_map
 from onefit.gram import DenseGram, TiledGram, as_gram, dense, tiled
 from onefit.kernels import CallableKernel, Precomputed, WeightedSum
 from onefit.linalg.threads import blas_threads
-from onefit.stream.expansion import FeatureGram
-from onefit.stream.features import nystrom_map
 
 #: rows of more than one tile
 N = tiled.TILE_ROWS + 37

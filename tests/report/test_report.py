@@ -12,13 +12,13 @@ from sklearn.datasets import load_iris, make_friedman1
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.diagnostics import influence
+from onefit.features import Nystrom
 from onefit.heldout import Influence
 from onefit.learning import learning_curve
 from onefit.losses import Expectile, Quantile
 from onefit.permutation import permutation_test
 from onefit.report import compare_criteria, write_report
 from onefit.report.numbers import number, percent
-from onefit.stream import Nystrom
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")

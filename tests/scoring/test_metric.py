@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from sklearn import metrics
 from sklearn.dummy import DummyClassifier, DummyRegressor
 
+from onefit.features.scores import Scores, finished
+from onefit.rows.accumulate import Chunk
+from onefit.rows.survey import Survey
 from onefit.scoring import ROW_METRICS, Metric, Truth
 from onefit.scoring.row_losses import RowLosses
-from onefit.stream.accumulate import Chunk
-from onefit.stream.scores import Scores, finished
-from onefit.stream.survey import Survey
 
 METRICS = list(ROW_METRICS.values())
 every_metric = pytest.mark.parametrize("metric", METRICS, ids=lambda one: one.name)

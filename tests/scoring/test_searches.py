@@ -8,8 +8,9 @@ from sklearn.metrics import f1_score, make_scorer
 from sklearn.model_selection import cross_val_predict, cross_val_score
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.features import Fourier
+from onefit.rows import HashKFold, open_rows
 from onefit.scoring import ROW_METRICS, Metric
-from onefit.stream import Fourier, HashKFold, open_rows
 
 CV = HashKFold(4, random_state=1)
 GRID = {"lam": [1e-3, 1e-1]}

@@ -28,6 +28,7 @@ from sklearn.model_selection import KFold
 import onefit
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, _version
 from onefit._describe import describe
+from onefit.features import Nystrom
 from onefit.heldout import Block, Influence, Prepared
 from onefit.journal import JournalError
 from onefit.kernels import Gaussian, Polynomial
@@ -35,7 +36,6 @@ from onefit.linalg import LinAlgError
 from onefit.losses import Huber
 from onefit.scoring import one_standard_error
 from onefit.search import Interval, coarse_to_fine, workers
-from onefit.stream import Nystrom
 
 X, y = make_friedman1(40, random_state=0)
 Z, labels = make_classification(60, random_state=0)

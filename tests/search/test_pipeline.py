@@ -18,7 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler, TargetEncoder
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, nested_cv
-from onefit.stream import Fourier
+from onefit.features import Fourier
 
 rng = np.random.default_rng(0)
 N = 60

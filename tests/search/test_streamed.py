@@ -17,14 +17,14 @@ from watched import unread
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.decide import CalibratedKernelClassifier
+from onefit.features import Fourier, Nystrom
 from onefit.journal import JournalError
 from onefit.losses import Expectile, Huber, Quantile
 from onefit.norms import target_scale
+from onefit.rows import HashKFold, open_rows, run
+from onefit.rows.survey import Survey, spread_over
 from onefit.scoring import Metric, one_standard_error
 from onefit.search.continuous import Interval
-from onefit.stream import Fourier, HashKFold, Nystrom, open_rows, run
-from onefit.stream.by_column import spread_over
-from onefit.stream.survey import Survey
 
 N = 900
 CV = HashKFold(4, random_state=1)

@@ -15,8 +15,9 @@ from watched import unread
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.criteria import CvHat, Gcv, InfluenceLoo, LeaveOneOut
+from onefit.features import Fourier, Nystrom
 from onefit.losses import Huber
-from onefit.stream import Fourier, HashKFold, Nystrom, open_rows
+from onefit.rows import HashKFold, open_rows
 
 N = 400
 CV = HashKFold(3)

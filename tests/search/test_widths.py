@@ -15,9 +15,9 @@ from sklearn.preprocessing import StandardScaler
 from onefit import KernelGradientSearchCV, KernelRegressor, KernelSearchCV, predict_interval
 from onefit.criteria import InfluenceLoo, KernelStability
 from onefit.diagnostics import cv_loo_stability, influence
+from onefit.features import Fourier
 from onefit.losses import EpsilonInsensitive, Huber, Quantile
 from onefit.search import Interval
-from onefit.stream import Fourier
 
 N = 60
 HUBER, TUBE, QUANTILE = (

@@ -23,14 +23,14 @@ from onefit.auto.familiar import Familiar
 from onefit.decide import CalibratedKernelClassifier
 from onefit.decide.values import DecisionValues
 from onefit.estimators.accepted import unwrap
+from onefit.features.approximation import APPROXIMATIONS
+from onefit.features.fourier import FourierMap
+from onefit.features.maps import NystromMap
 from onefit.files import DataError, shortened
 from onefit.folds import Folds
 from onefit.losses import LOSSES
 from onefit.plan.memory import GIB, available_memory
 from onefit.prepare import TablePreparer
-from onefit.stream.approximation import APPROXIMATIONS
-from onefit.stream.features import NystromMap
-from onefit.stream.fourier import FourierMap
 from onefit.tables import ColumnReader
 
 Array = NDArray[Any]

@@ -13,8 +13,8 @@ from onefit.cli.predict import New, check_level, predictions, put_ids, put_notes
 from onefit.cli.scores import Amounts, Labels
 from onefit.cli.spreadsheet import write_csv
 from onefit.files import is_parquet
-from onefit.stream import open_rows
-from onefit.stream.parquet import open_dataset
+from onefit.rows import open_rows
+from onefit.rows.parquet import open_dataset
 from onefit.tables import as_frame
 
 __all__ = ["predict_to_file"]

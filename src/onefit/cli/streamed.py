@@ -25,10 +25,10 @@ from onefit.cli.progress import progress
 from onefit.cli.run import Outputs, Selected, with_labels
 from onefit.files import DataError, is_parquet, shown
 from onefit.prepare import TablePreparer
-from onefit.stream import Chunk, HashKFold, open_rows, run
-from onefit.stream.parquet import open_dataset
-from onefit.stream.sample import row_hash
-from onefit.stream.source import Source
+from onefit.rows import Chunk, HashKFold, open_rows, run
+from onefit.rows.parquet import open_dataset
+from onefit.rows.sample import row_hash
+from onefit.rows.source import Source
 from onefit.tables import as_frame, check_target
 
 Array = NDArray[Any]

@@ -41,10 +41,10 @@ from onefit.criteria.base import ByRow
 from onefit.criteria.evidence import Evidence
 from onefit.criteria.pointwise import Pointwise, pointwise
 from onefit.criteria.spectrum import HatSpectrum
+from onefit.features.maps import product
 from onefit.folds import leave_one_out
 from onefit.heldout.series import Influence, Operator, check_order
 from onefit.problem import Problem
-from onefit.stream.features import product
 
 __all__ = ["InfluenceLoo"]
 

@@ -36,9 +36,9 @@ from onefit import linalg
 from onefit._types import Array
 from onefit.criteria.base import OfSolution, weighted_mean
 from onefit.criteria.pointwise import Pointwise, pointwise
+from onefit.features.maps import product
 from onefit.heldout.path import curvature
 from onefit.problem import Problem, Solution
-from onefit.stream.features import product
 
 __all__ = ["Span", "squared_spans"]
 

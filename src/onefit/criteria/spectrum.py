@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onefit.features.maps import product
+from onefit.features.squared import make_hat
 from onefit.heldout.scaled import scaled_matrix
 from onefit.inverse.spectrum import Spectrum
 from onefit.problem import Problem
-from onefit.stream.features import product
-from onefit.stream.squared import make_hat
 
 Array = NDArray[Any]
 

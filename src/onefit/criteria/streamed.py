@@ -1,7 +1,7 @@
 """Criteria of rows that are streamed: one more pass, with the hat matrices of all rows.
 
 The pass of the moments gives the eigenvectors V of A and all that does not depend on single rows
-(:class:`onefit.stream.leave_one.HatBasis`). A chunk is then the same as a small sample in memory
+(:class:`onefit.features.leave_one.HatBasis`). A chunk is then the same as a small sample in memory
 that knows the weight of the whole one: its features are turned by V once, which takes an m x m
 product a row, and serve all lambdas. "gcv" needs no leverages of single rows, and its pass no such
 product.
@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 
 from onefit import linalg
 from onefit.criteria.base import ByRow
+from onefit.features.feature_gram import FeatureGram
+from onefit.features.leave_one import FeatureHat, HatBasis
+from onefit.features.maps import FeatureMap
+from onefit.features.passes import Sum
 from onefit.losses.base import Loss
 from onefit.problem import Problem
-from onefit.stream.accumulate import Chunk
-from onefit.stream.expansion import FeatureGram
-from onefit.stream.features import FeatureMap
-from onefit.stream.leave_one import FeatureHat, HatBasis
-from onefit.stream.passes import Sum
+from onefit.rows.accumulate import Chunk
 
 Array = NDArray[Any]
 

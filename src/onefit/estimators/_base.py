@@ -24,6 +24,10 @@ from onefit._validation import check_choice, check_positive, check_weights, firs
 from onefit.estimators.components import NestedParams
 from onefit.estimators.device import check_place, model_to_device, to_host
 from onefit.estimators.unused import warn_of_unused
+from onefit.features.approximation import Approximation, get_approximation
+from onefit.features.feature_gram import FeatureGram
+from onefit.features.fit import FeatureFit, fit_features
+from onefit.features.maps import FeatureMap, NystromMap
 from onefit.fit import SOLVERS, FitError, certified_fit, solve
 from onefit.heldout.iterative import fit_on_device
 from onefit.kernels import (
@@ -40,10 +44,6 @@ from onefit.kernels.on_device import dtype_of, points_of
 from onefit.losses import Loss
 from onefit.problem import Problem, Solution
 from onefit.spec import LabelCoding, Spec, TargetCoding
-from onefit.stream.approximation import Approximation, get_approximation
-from onefit.stream.expansion import FeatureGram
-from onefit.stream.features import FeatureMap, NystromMap
-from onefit.stream.fit import FeatureFit, fit_features
 from onefit.updates import UpdatesRows
 
 Array = NDArray[Any]

@@ -15,9 +15,9 @@ from typing import Any, Self
 from sklearn.base import BaseEstimator, clone
 
 from onefit._validation import suggest
+from onefit.features.approximation import named_approximation
 from onefit.kernels import named_kernel
 from onefit.losses import named_loss
-from onefit.stream.approximation import named_approximation
 
 __all__ = ["NAMED", "NestedParams", "nested_params", "with_nested"]
 

@@ -16,11 +16,11 @@ import numpy as np
 from scipy.sparse import issparse
 
 from onefit import linalg
+from onefit.features.maps import NystromMap
 from onefit.kernels.on_device import points_of, refuse_grad
 from onefit.linalg import arrays_of, is_elsewhere
 from onefit.linalg.device import Device
 from onefit.linalg.which import named_device
-from onefit.stream.features import NystromMap
 
 __all__ = [
     "HostData",

@@ -73,7 +73,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
     approximation : None, "nystrom", "fourier" or object, default=None
         Features that replace the kernel matrix, for many rows: of landmarks, or of random
         frequencies (rbf, laplacian and Matern kernels). A name has 2,000 features;
-        ``Nystrom(n_components=...)`` and ``Fourier(n_components=...)`` of :mod:`onefit.stream`
+        ``Nystrom(n_components=...)`` and ``Fourier(n_components=...)`` of :mod:`onefit.features`
         have the number that you choose. The nested parameter is ``approximation__n_components``.
     solver : {"auto", "newton", "reweight", "iterative"}, default="auto"
         "auto" factors once for the squared loss and takes Newton steps otherwise; "reweight" is the

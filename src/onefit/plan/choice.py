@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from onefit._validation import check_choice
+from onefit.features.fit import feature_method
 from onefit.plan.cost import COSTS, FEATURE_COSTS, train_test
 from onefit.plan.matrices import device_bytes, peak_bytes
 from onefit.plan.memory import available_memory
 from onefit.plan.rates import HOST_RATES, Rates
 from onefit.plan.workload import Estimate, Workload
-from onefit.stream.methods import feature_method
 
 __all__ = ["candidates", "choose", "estimate", "fit_estimate", "split_estimate"]
 

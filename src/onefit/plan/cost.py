@@ -9,7 +9,7 @@ losses: Newton's method takes as many steps as the data ask for, and factors the
 curvature only; ten steps and a fixed share of points are assumed, so that their costs are estimates
 of the order of magnitude.
 
-Features (:mod:`onefit.stream`): with m features, n rows and k splits, a pass that makes them is
+Features (:mod:`onefit.features`): with m features, n rows and k splits, a pass that makes them is
 n m^2 operations, and so are the sums of their products; a split is a few m^3, and predictions are
 n m per lambda.
 """
@@ -20,10 +20,10 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
+from onefit.features.feature_gram import MAX_HELD_ELEMENTS
 from onefit.inverse.low_rank import MAX_HOST_FACTOR_ELEMENTS as MAX_LANDMARK_NUMBERS
 from onefit.plan.rates import Cost, Rates
 from onefit.plan.workload import Workload
-from onefit.stream.expansion import MAX_HELD_ELEMENTS
 
 __all__ = [
     "COSTS",

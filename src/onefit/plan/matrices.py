@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from onefit.features.feature_gram import MAX_HELD_ELEMENTS
+from onefit.features.moments import MAX_FEATURE_ELEMENTS
 from onefit.heldout.iterative import MAX_COLUMN_ELEMENTS
 from onefit.inverse.spectrum import MAX_BLOCK_ELEMENTS_PER_N2, MAX_CACHED_SUMS
 from onefit.linalg.partial_eigh import MAX_BLOCKS, PERMUTED_ROWS
 from onefit.plan.cost import active_share, landmarks
 from onefit.plan.workload import Workload
-from onefit.stream.expansion import MAX_HELD_ELEMENTS
-from onefit.stream.gram import MAX_FEATURE_ELEMENTS
 
 __all__ = ["device_bytes", "peak_bytes"]
 

@@ -14,26 +14,24 @@ from numpy.typing import NDArray
 
 from onefit.callbacks import callbacks_of
 from onefit.criteria.streamed import CriterionSums
+from onefit.features.fit import feature_method
+from onefit.features.fold_models import FoldModels, Lengths, Rows, newton, squared
+from onefit.features.leave_one import HatBasis
+from onefit.features.moments import MAX_FEATURE_ELEMENTS, Moments, MomentSums
+from onefit.features.scores import Scores, of_models
+from onefit.features.values import Kept, Values
 from onefit.fit import FitError
 from onefit.kernels import Kernel, named_kernel, takes_gamma
 from onefit.linalg import LinAlgError
+from onefit.rows.accumulate import ByClass, ByColumn, Joint
+from onefit.rows.one_pass import CHUNK_ROWS, run
+from onefit.rows.sample import DrawnRows, RowSampler
+from onefit.rows.source import Source
+from onefit.rows.survey import Survey, Surveyed, class_totals, reweighted, spread_over
 from onefit.scoring import Metric, RowSums
 from onefit.search.criterion import get_criterion
 from onefit.search.grid import CandidateModel, Job, jobs_by
 from onefit.spec import LabelCoding, Spec
-from onefit.stream.by_class import ByClass, class_totals, reweighted
-from onefit.stream.by_column import ByColumn, spread_over
-from onefit.stream.fold_models import FoldModels, Lengths, Rows, newton, squared
-from onefit.stream.gram import MAX_FEATURE_ELEMENTS, Moments, MomentSums
-from onefit.stream.joint import Joint
-from onefit.stream.leave_one import HatBasis
-from onefit.stream.methods import feature_method
-from onefit.stream.one_pass import CHUNK_ROWS, run
-from onefit.stream.sample import DrawnRows, RowSampler
-from onefit.stream.scores import Scores, of_models
-from onefit.stream.source import Source
-from onefit.stream.survey import Survey, Surveyed
-from onefit.stream.values import Kept, Values
 
 Array = NDArray[Any]
 #: the seed that was drawn from a random state, and the sample of rows by it

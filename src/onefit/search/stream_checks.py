@@ -12,13 +12,13 @@ from onefit.criteria.base import ByRow
 from onefit.losses import Quantile
 from onefit.problem import Problem
 from onefit.quantiles import levels_of, neg_pinball_loss
+from onefit.rows.source import Source
+from onefit.rows.survey import Surveyed
 from onefit.scoring import ROW_METRICS, Metric
 from onefit.scoring.metrics import loss_metric
 from onefit.search.criterion import CRITERIA, get_criterion
 from onefit.search.grid import CandidateModel
 from onefit.search.scorers import fast_metric
-from onefit.stream.source import Source
-from onefit.stream.survey import Surveyed
 
 #: name -> (metric, sign)
 Metrics = dict[str, tuple[Metric, int]]

@@ -24,8 +24,16 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.multiclass import check_classification_targets
 
 from onefit.certificate import EXACT_TOLERANCE
+from onefit.features.fit import FeatureFit
+from onefit.features.fold_models import FoldModels
+from onefit.features.scores import finished
+from onefit.features.values import MAX_KEPT_ELEMENTS, numbers
 from onefit.heldout import HeldOut
 from onefit.problem import Problem
+from onefit.rows.one_pass import run
+from onefit.rows.open_rows import open_rows
+from onefit.rows.source import Source
+from onefit.rows.survey import DistinctLabels, Surveyed
 from onefit.scoring import RowSums
 from onefit.scoring.aggregate import aggregate
 from onefit.search.continuous import expand, listed
@@ -46,14 +54,6 @@ from onefit.search.stream_checks import (
 )
 from onefit.search.workers import Outcome
 from onefit.spec.coding import encode_labels
-from onefit.stream.fit import FeatureFit
-from onefit.stream.fold_models import FoldModels
-from onefit.stream.one_pass import run
-from onefit.stream.open_rows import open_rows
-from onefit.stream.scores import finished
-from onefit.stream.source import Source
-from onefit.stream.survey import DistinctLabels, Surveyed
-from onefit.stream.values import MAX_KEPT_ELEMENTS, numbers
 
 Array = NDArray[Any]
 #: by metric, with axes (1 or 3, L, k), and pooled: scores, their least and largest values if known
@@ -175,7 +175,7 @@ class EvaluatedStream(Evaluated):
         return (
             f"held-out values of {rows:,} streamed rows are not kept, nor what is made of them; "
             f"they are for up to {MAX_KEPT_ELEMENTS // numbers(1, q):,} rows: take some, as by "
-            "onefit.stream.open_rows(..., filter=...)"
+            "onefit.rows.open_rows(..., filter=...)"
         )
 
     def intervals(self) -> dict[str, Array]:

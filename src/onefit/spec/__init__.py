@@ -37,7 +37,7 @@ class Spec:
     solver : str
     coding : TargetCoding or LabelCoding
         How targets become columns, and decision values predictions.
-    approximation : onefit.stream.approximation.Approximation or None
+    approximation : onefit.features.approximation.Approximation or None
         What replaces the kernel matrix.
 
     Examples

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from onefit._types import Array
+from onefit.features.any_loss import PrimalExact
+from onefit.features.squared import GramFolds
 from onefit.folds import Folds
 from onefit.heldout import Block, Eigen, Exact
 from onefit.problem import Problem, Solution
-from onefit.stream.anyloss import PrimalExact
-from onefit.stream.squared import GramFolds
 
 __all__ = ["leave_out", "leave_out_features"]
 

@@ -94,14 +94,14 @@ from sklearn.utils import indexable
 from onefit import linalg
 from onefit._validation import check_choice
 from onefit.estimators.accepted import check_accepted
+from onefit.features.feature_gram import FeatureGram
+from onefit.features.fit import fit_features
 from onefit.fit import fit
 from onefit.folds import Folds, leave_one_out
 from onefit.kernels import Geometry
 from onefit.problem import Problem
 from onefit.quantiles import levels_of
 from onefit.search.preprocess import is_wrapped
-from onefit.stream.expansion import FeatureGram
-from onefit.stream.fit import fit_features
 from onefit.uncertainty.conformal import LocalWidths, conformal_sets, hull, local_widths
 from onefit.uncertainty.fold_models import leave_out, leave_out_features
 from onefit.uncertainty.ranked import Ranked, choose_folds, group_codes

@@ -1,0 +1,281 @@
+"""Which features an estimator takes: what ``approximation`` means, and where its landmarks lie.
+
+**Uniform** landmarks are the rows with the smallest hashes (onefit.rows.sample), whatever the
+kernel. **Pivoted** ones come from a Cholesky factorisation with pivots of the kernel matrix of a
+larger uniform sample: each is the row that those before it explain least. The trace of what is
+left is known after every pivot and bounds the error of every entry, which is what
+``n_components="auto"`` goes by. Both are rows, and a landmark in a held-out fold can be taken out
+of that fold's model.
+
+Centres of **k-means** and landmarks drawn by **leverage scores** depend on all rows at once,
+held-out ones included, in a way that cannot be undone. They are served with
+``keep_landmarks=True`` only, which says that the scores are of models that saw the held-out rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from onefit import linalg
+from onefit._types import Array, Indices
+from onefit._validation import check_choice, check_positive
+from onefit.features.feature_gram import FeatureGram, chunks, run
+from onefit.features.fourier import fourier_map
+from onefit.features.maps import FeatureMap, nystrom_map
+from onefit.kernels import Kernel
+from onefit.kernels.distances import is_sparse
+from onefit.rows.accumulate import Chunk
+from onefit.rows.sample import DrawnRows, RowSampler
+
+__all__ = [
+    "APPROXIMATIONS",
+    "Approximation",
+    "Fourier",
+    "Nystrom",
+    "get_approximation",
+    "named_approximation",
+]
+
+LANDMARKS = ("uniform", "pivoted", "kmeans", "leverage")
+#: rows in which landmarks that are not uniform are looked for: at most, at least, and for each
+MAX_CANDIDATE_ROWS, MIN_CANDIDATE_ROWS, CANDIDATE_ROWS_PER_LANDMARK = 5_000, 2_000, 3
+#: landmarks of "auto", at most
+MAX_AUTO_LANDMARKS = 4_000
+#: rows of a chunk while landmarks are drawn
+DRAW_CHUNK_ROWS = 2**16
+
+
+@dataclass(frozen=True)
+class Nystrom:
+    """Features of landmarks.
+
+    Parameters
+    ----------
+    n_components : int or "auto", default=2000
+        Number of landmarks; "auto" adds landmarks until ``tolerance`` is met.
+    landmarks : {"uniform", "pivoted", "kmeans", "leverage"}, default="uniform"
+        The last two look at all rows at once and need ``keep_landmarks=True``.
+    tolerance : float, default=1e-3
+        For ``n_components="auto"``: the part of the kernel's trace that the features may leave out,
+        on a sample of the rows.
+    keep_landmarks : bool, default=False
+        Whether the model of a fold may use landmarks that lie in the fold, in a cross-validation. A
+        pipeline does whose landmarks were drawn beforehand. Its scores are not those of models that
+        never saw the fold (benchmarks/peeking.py).
+    """
+
+    n_components: int | str = 2000
+    landmarks: str = "uniform"
+    tolerance: float = 1e-3
+    keep_landmarks: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "n_components", _check_size(self.n_components))
+        check_choice("landmarks", self.landmarks, LANDMARKS)
+        check_positive("tolerance", self.tolerance, "a part of the trace, such as 1e-3")
+        if self.landmarks in ("kmeans", "leverage") and not self.keep_landmarks:
+            raise ValueError(
+                f"landmarks={self.landmarks!r} look at all rows, those of held-out folds among "
+                "them; pass keep_landmarks=True to accept that, or use 'uniform' or 'pivoted'"
+            )
+        if self.n_components == "auto" and self.landmarks in ("kmeans", "leverage"):
+            raise ValueError(
+                f"n_components='auto' chooses landmarks by pivots; use landmarks='pivoted', not "
+                f"{self.landmarks!r}, or give n_components a number"
+            )
+
+    @property
+    def sample_rows(self) -> int:
+        """Rows to draw at first."""
+        size = self.n_components
+        if isinstance(size, str):
+            return MAX_CANDIDATE_ROWS
+        if self.landmarks == "uniform":
+            return size
+        return max(
+            size,
+            min(MAX_CANDIDATE_ROWS, max(MIN_CANDIDATE_ROWS, CANDIDATE_ROWS_PER_LANDMARK * size)),
+        )
+
+    def features(
+        self, kernel: Kernel, drawn: DrawnRows, seed: int
+    ) -> tuple[FeatureMap, Indices | None, DrawnRows]:
+        """The map, the row numbers of its landmarks, and the landmarks themselves."""
+        size = self.n_components
+        if self.landmarks == "kmeans":
+            return nystrom_map(kernel, _centres(drawn.X, int(size), seed)), None, drawn
+        chosen = drawn
+        if self.landmarks == "pivoted" or size == "auto":
+            chosen = drawn.take(_pivots(kernel, drawn.X, size, self.tolerance))
+        elif self.landmarks == "leverage":
+            chosen = drawn.take(_by_leverage(kernel, drawn.X, int(size), seed))
+        return nystrom_map(kernel, chosen.X), chosen.row, chosen
+
+
+@dataclass(frozen=True)
+class Fourier:
+    """Random Fourier features of a stationary kernel.
+
+    Parameters
+    ----------
+    n_components : int, default=2000
+        How many features.
+    orthogonal : bool, default=True
+        Whether frequencies of the Gaussian kernel are orthogonal, in groups.
+    """
+
+    n_components: int = 2000
+    orthogonal: bool = True
+    keep_landmarks: ClassVar[bool] = False
+    #: one row tells the number of columns
+    sample_rows: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        size = _check_size(self.n_components)
+        if isinstance(size, str):
+            raise ValueError(
+                "n_components='auto' chooses landmarks, and Fourier features have none: give "
+                "n_components a number, or use approximation='nystrom'"
+            )
+        object.__setattr__(self, "n_components", size)
+
+    def features(
+        self, kernel: Kernel, drawn: DrawnRows, seed: int
+    ) -> tuple[FeatureMap, None, DrawnRows]:
+        """The map, which has no landmarks."""
+        found = fourier_map(kernel, drawn.X.shape[1], self.n_components, seed, self.orthogonal)
+        return found, None, drawn
+
+
+#: name -> class; a name is the object with its defaults
+APPROXIMATIONS: dict[str, Any] = {"nystrom": Nystrom, "fourier": Fourier}
+
+
+@dataclass(frozen=True)
+class Approximation:
+    """Features that replace a kernel matrix, and the source of their randomness.
+
+    Attributes
+    ----------
+    features : Nystrom or Fourier
+    random_state : int, RandomState or None
+    """
+
+    features: Nystrom | Fourier
+    random_state: Any = 0
+
+    @property
+    def keep_landmarks(self) -> bool:
+        """Whether the model of a fold may use landmarks in the fold."""
+        return self.features.keep_landmarks
+
+    @property
+    def randomness(self) -> Hashable:
+        """The source of randomness; estimators with the same one take one seed from it."""
+        state = self.random_state
+        return state if isinstance(state, Hashable) else id(state)
+
+    @property
+    def key(self) -> Hashable:
+        """Estimators of one kernel with equal keys have equal features."""
+        return self.features, self.randomness
+
+    def draw_seed(self) -> int:
+        """A seed for hashes and frequencies: an int is itself, other states give a new one."""
+        if isinstance(self.random_state, (int, np.integer)):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    @property
+    def sample_rows(self) -> int:
+        """Rows to draw at first."""
+        return self.features.sample_rows
+
+    def n_features(self, rows: int) -> int:
+        """Largest number of features of so many rows."""
+        size = self.features.n_components
+        return min(rows, MAX_AUTO_LANDMARKS if isinstance(size, str) else size)
+
+    def make_map(
+        self, kernel: Kernel, drawn: DrawnRows, seed: int
+    ) -> tuple[FeatureMap, Indices | None, DrawnRows]:
+        """The map from a sample of rows, the row numbers of its landmarks, and the landmarks."""
+        return self.features.features(kernel, drawn, seed)
+
+    def expand(self, kernel: Kernel, X: Any, s: Array) -> FeatureGram:
+        """Features of rows in memory."""
+        fold, none = np.zeros(s.size, dtype=np.intp), np.empty((s.size, 0))
+        parts: Iterable[Chunk] = chunks(X, none, s, fold, DRAW_CHUNK_ROWS)
+        seed = self.draw_seed()
+        drawn = run(RowSampler(self.sample_rows, seed), parts)
+        features, landmarks, _ = self.make_map(kernel, drawn, seed)
+        return FeatureGram(X, features, landmarks, self.keep_landmarks)
+
+
+def named_approximation(approximation: Any) -> Any:
+    """The object that a known name is; anything else itself."""
+    known = isinstance(approximation, str) and approximation in APPROXIMATIONS
+    return APPROXIMATIONS[approximation]() if known else approximation
+
+
+def get_approximation(approximation: Any, random_state: Any = 0) -> Approximation | None:
+    """What the parameters of an estimator mean, checked; None for the whole kernel matrix."""
+    if approximation is None:
+        return None
+    if isinstance(approximation, str):
+        check_choice("approximation", approximation, APPROXIMATIONS)
+    found = named_approximation(approximation)
+    if not isinstance(found, (Nystrom, Fourier)):
+        raise ValueError(
+            f"approximation must be None, 'nystrom', 'fourier', or an object Nystrom(...) or "
+            f"Fourier(...) of onefit.features, got {approximation!r}"
+        )
+    return Approximation(found, random_state)
+
+
+def _check_size(size: Any) -> int | str:
+    whole = isinstance(size, (int, np.integer)) and not isinstance(size, bool) and size >= 1
+    if not whole and not (isinstance(size, str) and size == "auto"):
+        raise ValueError(f"n_components must be a whole number from 1 on, or 'auto', got {size!r}")
+    return size if isinstance(size, str) else int(size)
+
+
+def _pivots(kernel: Kernel, X: Any, size: int | str, tolerance: float) -> Indices:
+    """Rows in the order of pivots: so many, or until what is left is a small part of the trace."""
+    K = linalg.fortran(np.asarray(kernel(X.astype(np.float64, copy=False))))
+    diagonal = K.diagonal().copy()
+    factor, order = linalg.pivoted_cholesky(K)
+    if size == "auto":
+        left = diagonal.sum() - np.cumsum(np.square(factor).sum(axis=0))
+        small = np.flatnonzero(left <= tolerance * diagonal.sum())
+        size = min(MAX_AUTO_LANDMARKS, 1 + int(small[0]) if small.size else factor.shape[1])
+    return order[: min(int(size), factor.shape[1])]
+
+
+def _centres(X: Any, size: int, seed: int) -> Array:
+    """Centres of k-means."""
+    if size >= X.shape[0]:
+        return np.asarray(X.toarray() if is_sparse(X) else X)
+    from sklearn.cluster import MiniBatchKMeans  # slow to import, and seldom needed
+
+    means = MiniBatchKMeans(size, random_state=seed % 2**32, n_init=1)
+    return np.asarray(means.fit(X).cluster_centers_)
+
+
+def _by_leverage(kernel: Kernel, X: Any, size: int, seed: int) -> Indices:
+    """Rows drawn in proportion to their leverages, at the ridge that as many functions survive."""
+    if size >= X.shape[0]:
+        return np.arange(X.shape[0])
+    K = linalg.fortran(np.asarray(kernel(X.astype(np.float64, copy=False))))
+    values, vectors = linalg.eigh(K, overwrite=True)
+    ridge = max(float(values[-size]), float(np.finfo(np.float64).eps * values[-1]))
+    leverage = np.square(vectors) @ (np.maximum(values, 0.0) / (np.maximum(values, 0.0) + ridge))
+    random = np.random.default_rng(seed)
+    return np.asarray(
+        random.choice(X.shape[0], size=size, replace=False, p=leverage / leverage.sum())
+    )

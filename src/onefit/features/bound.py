@@ -1,0 +1,121 @@
+r"""How far models in feature space are from their minimisers, by one pass.
+
+(onefit.certificate with v = u + rho, rho the rounding of predictions.) Let g_w be the gradient in
+the functions that the model may use, g_b = sum s dV/du, D the largest curvature:
+
+    ||w - w*||^2 <= A + B ||w - w*|| + T |b - b*|,
+
+    A = D sum s rho^2 / (8 Lambda),   B = ||g_w|| / (2 Lambda),   T = |g_b| / (2 Lambda).
+
+Where sum s dV/du is negative with all predictions lowered by beta and positive with all raised by
+it, |b - b*| <= beta + max rho + kappa ||w - w*||. A few beta are tried in the pass. Where the loss
+is flat in b, beta is the distance from the middle of the flat stretch (onefit.features.lines); the
+ends of a stretch move by no more than predictions do, and one that is narrower than that may
+vanish. Where there is neither, there is no bound, and the values are not called exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from onefit._precise import EPSILON, summation
+from onefit._types import Array
+from onefit.features.hessian import HessianFactor, PrimalColumns, penalty
+from onefit.features.lines import Stretch, Stretches
+from onefit.features.passes import Check, Checked, Form, Run
+
+__all__ = ["Certificate", "certify"]
+
+#: trial shifts of the intercept, in units of the targets' scale
+TRIAL_SHIFTS_IN_SCALES = 10.0 ** np.arange(-13.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How far columns are from their minimisers.
+
+    Attributes
+    ----------
+    function : (c,) array
+        On ||w - w*||.
+    intercept : (c,) array
+        On |b - b*|.
+    drift : (c,) array
+        On the rounding of a prediction, in units of |phi|.
+    gradient : (size, c) array
+        Of F.
+    """
+
+    function: Array
+    intercept: Array
+    drift: Array
+    gradient: Array = field(repr=False)
+
+    def at(self, longest: Array) -> Array:
+        """On predictions where |phi| is at most this, a number per column."""
+        return np.asarray(longest * (self.function + self.drift) + self.intercept)
+
+
+def certify(
+    form: Form,
+    theta: Array,
+    columns: PrimalColumns,
+    factors: list[HessianFactor] | list[None],
+    run: Run,
+    scale: float,
+) -> Certificate:
+    """The bound of every column, by one pass; one without a factor may use all functions."""
+    betas = scale * TRIAL_SHIFTS_IN_SCALES if form.intercept else np.empty(0)
+    found: Checked = run(Check(form, theta, columns.train, betas))
+    gradient = found.g + penalty(form, columns.ridge) * theta
+    w, two, D = theta[: form.features.size], 2.0 * columns.ridge, float(form.loss.max_curvature)
+    drift, rounding = form.features.drift(w), summation(max(1, found.rows), found.terms)
+    pulls = (_functions(form, one, g) for one, g in zip(factors, gradient.T, strict=True))
+    inside = np.array([np.linalg.norm(one) for one in pulls])
+    # b itself is rounded when it is added
+    added = 4.0 * EPSILON * np.abs(theta[-1]) if form.intercept else 0.0
+    rho = drift * found.longest + added
+    squares = 2.0 * (np.square(drift) * found.squares + np.square(added) * found.weight)
+    A = D * squares / (4.0 * two)
+    B = (inside + rounding * (found.size + two * np.linalg.norm(w, axis=0))) / two
+    if not form.intercept:
+        return Certificate(_root(A, B), np.zeros_like(B), drift, gradient)
+    noise = rounding * found.pull
+    T = (np.abs(gradient[-1]) + noise) / two
+    within = (found.below + noise < 0.0) & (found.above - noise > 0.0)
+    beta = np.where(within.any(axis=0), betas[within.argmax(axis=0)], np.inf)
+    beta, width = _flattened(form, theta, columns, run, found.curved, beta)
+    kappa = found.longest
+    with np.errstate(invalid="ignore"):
+        function = _root(A + T * (beta + rho), B + kappa * T)
+    function = np.where(np.isfinite(function), function, np.inf)
+    around = rho + kappa * function
+    around += np.where(width < 2.0 * around, width, 0.0)
+    return Certificate(function, beta + around, drift, gradient)
+
+
+def _flattened(
+    form: Form, theta: Array, columns: PrimalColumns, run: Run, curved: Array, beta: Array
+) -> tuple[Array, Array]:
+    """beta, and the width of the stretch where a column is flat in b."""
+    width, some = np.zeros_like(beta), np.flatnonzero(curved == 0.0)
+    if some.size:
+        found: Stretches = run(Stretch(form.take(some), theta[:, some], columns.train[:, some]))
+        nearer = found.beta < beta[some]
+        beta[some[nearer]], width[some[nearer]] = found.beta[nearer], found.width[nearer]
+    return beta, width
+
+
+def _functions(form: Form, factor: HessianFactor | None, gradient: Array) -> Array:
+    """The gradient in w alone, in the functions that the column may use."""
+    g = gradient[:, None].copy()
+    if form.intercept:
+        g[-1] = 0.0
+    return g if factor is None else factor.project(g)
+
+
+def _root(A: Array, B: Array) -> Array:
+    """The largest x with x^2 <= A + B x."""
+    return np.asarray(0.5 * (B + np.sqrt(B * B + 4.0 * A)))

@@ -1,0 +1,202 @@
+"""A kernel matrix of low rank, K ~ Phi Phi', of rows in memory: passed over in chunks, not formed.
+
+It stands where a problem has its kernel matrix. Features are kept from pass to pass where there is
+room for them, and made anew where not. They are where the rows are; on a device they may take a
+part of the memory that is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+
+from onefit import linalg
+from onefit._types import Array, Indices
+from onefit.features.maps import FeatureMap, HeldMap
+from onefit.features.moments import MAX_FEATURE_ELEMENTS, Centre
+from onefit.gram import DenseGram, Gram
+from onefit.rows.accumulate import Accumulator, Chunk
+
+__all__ = ["CENTRE_ROWS", "MAX_HELD_ELEMENTS", "FeatureGram", "chunks", "run"]
+
+State = TypeVar("State")
+Result = TypeVar("Result")
+
+#: numbers in the features of all rows, if they are kept
+MAX_HELD_ELEMENTS = 2**27
+#: share of the free memory of a device that features may take
+MAX_SHARE_OF_FREE_MEMORY = 0.4
+#: rows whose mean is the centre of the sums of all rows
+CENTRE_ROWS = 256
+
+
+def run(accumulator: Accumulator[State, Result], parts: Iterable[Chunk]) -> Result:
+    """One pass over chunks, one after the other."""
+    state = accumulator.init()
+    for chunk in parts:
+        state = accumulator.update(state, chunk)
+    return accumulator.finish(state)
+
+
+def chunks(X: Any, Y: Array, s: Array, fold: Indices, size: int) -> Iterator[Chunk]:
+    """Rows in memory, so many at a time."""
+    row, xp = np.arange(Y.shape[0]), linalg.arrays_of(X)
+    for first in range(0, Y.shape[0], size):
+        some = slice(first, first + size)
+        yield Chunk(xp.rows(X, some), Y[some], s[some], fold[some], row[some])
+
+
+@dataclass(frozen=True)
+class FeatureGram(Gram):
+    """K ~ Phi Phi' of some rows.
+
+    Attributes
+    ----------
+    X : (n, p) array or sparse matrix
+    features : FeatureMap
+    landmarks : (M,) array of int, or None
+        The rows that the landmarks are, if they are any; -1 for a row that is not here.
+    keep_landmarks : bool
+        Whether landmarks may lie in held-out folds.
+    keep_features : bool
+        Whether features are kept if there is room. Rows may lie on a device if not.
+    """
+
+    X: Any = field(repr=False)
+    features: FeatureMap
+    landmarks: Indices | None = field(default=None, repr=False)
+    keep_landmarks: bool = False
+    keep_features: bool = True
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n, n)."""
+        n = int(self.X.shape[0])
+        return n, n
+
+    @property
+    def dtype(self) -> Any:
+        """Double precision."""
+        return np.dtype(np.float64)
+
+    @property
+    def diagonal(self) -> Array:
+        """Squared lengths, no less than those of the features."""
+        return np.square(self.features.lengths(self.X))
+
+    @property
+    def held(self) -> bool:
+        return False
+
+    @property
+    def matrix(self) -> Any:
+        raise RuntimeError("features replace the kernel matrix, which is never formed")
+
+    def hold(self) -> Gram:
+        """Phi Phi' as a matrix, for small samples."""
+        return DenseGram(self.block(np.arange(self.shape[0])))
+
+    def matmul(self, V: Array, precise: bool = False) -> Array:
+        """Phi (Phi' V)."""
+        Phi = self._matrix_of(np.arange(self.shape[0]))
+        return linalg.matmul(Phi, linalg.matmul(Phi.T, V))
+
+    def block(self, rows: Indices, columns: Indices | None = None) -> Array:
+        left = self._matrix_of(rows)
+        return linalg.matmul(left, (left if columns is None else self._matrix_of(columns)).T)
+
+    def row_sums(self, squared: bool = False) -> Array:
+        return self.hold().row_sums(squared)
+
+    def astype(self, dtype: Any) -> FeatureGram:
+        """Itself: features are in double precision."""
+        return self
+
+    def _matrix_of(self, rows: Indices) -> Array:
+        """The features of some rows, on the host."""
+        xp = linalg.arrays_of(self.X)
+        return np.asarray(xp.host(self.features.apply(xp.rows(self.X, rows))))
+
+    @property
+    def size(self) -> int:
+        """Rows of a chunk."""
+        return max(256, MAX_FEATURE_ELEMENTS // max(1, self.features.size))
+
+    @property
+    def room(self) -> float:
+        """Numbers that features may take."""
+        device: Any = linalg.arrays_of(self.X)
+        return (
+            float(MAX_HELD_ELEMENTS)
+            if device.on_host
+            else MAX_SHARE_OF_FREE_MEMORY * device.room() / 8.0
+        )
+
+    @cached_property
+    def kept(self) -> tuple[Any, FeatureMap]:
+        """Rows and the map to their features: the features themselves, if there is room."""
+        n, m, xp = self.shape[0], self.features.size, linalg.arrays_of(self.X)
+        if n * m > self.room or not self.keep_features:
+            return self.X, self.features
+        Phi = xp.empty((n, m), np.float64)
+        for first in range(0, n, self.size):
+            some = slice(first, min(n, first + self.size))
+            if xp.on_host:
+                self.features.apply(self.X[some], Phi[some])
+            else:
+                Phi[some, :] = self.features.apply(xp.rows(self.X, some))
+        return Phi, HeldMap(self.features)
+
+    @cached_property
+    def lengths(self) -> Array:
+        """Bounds on the lengths of the features, row by row."""
+        X, features = self.kept
+        return features.lengths(X)
+
+    def chunks(self, Y: Array, s: Array, fold: Indices) -> Iterator[Chunk]:
+        """All rows in memory, for an accumulator of ``kept[1]``."""
+        return chunks(self.kept[0], Y, s, fold, self.size)
+
+    def whole(self, Y: Array, s: Array, fold: Indices) -> Iterator[Chunk]:
+        """The same as one chunk, for an accumulator that takes a part of it at a time."""
+        return chunks(self.kept[0], Y, s, fold, max(1, Y.shape[0]))
+
+    def lost(self, removed: Indices) -> Array:
+        """What a split that removes these rows may not use, (m, d): their landmarks' part."""
+        if self.keep_landmarks or self.landmarks is None:
+            return np.empty((self.features.size, 0))
+        return self.features.lost(np.flatnonzero(np.isin(self.landmarks, removed)))
+
+    def take(self, rows: Indices) -> FeatureGram:
+        """Features of some rows, all landmarks among them."""
+        place = np.full(self.shape[0], -1, dtype=np.intp)
+        place[rows] = np.arange(rows.size)
+        landmarks = None if self.landmarks is None else place[self.landmarks]
+        xp = linalg.arrays_of(self.X)
+        other = replace(self, X=xp.rows(self.X, rows), landmarks=landmarks)
+        if "kept" in vars(self) and isinstance(self.kept[1], HeldMap):
+            vars(other)["kept"] = xp.rows(self.kept[0], rows), self.kept[1]
+        return other
+
+    def centre(self, Y: Array, s: Array, fit_intercept: bool) -> Centre:
+        """Means of features and targets over a few rows, for an intercept to take back."""
+        if not fit_intercept:
+            return Centre.zero(self.features.size, Y.shape[1])
+        rows = np.flatnonzero(s > 0)
+        rows = rows[np.linspace(0, rows.size - 1, min(CENTRE_ROWS, rows.size)).astype(np.intp)]
+        X, features = self.kept
+        return Centre.of(features, linalg.arrays_of(X).rows(X, rows), Y[rows])
+
+    def values(self, rows: Indices, W: Array) -> Array:
+        """phi'W of some rows, (n, L, q) for weights (m, L, q)."""
+        X, features = self.kept
+        coefficients = features.coefficients(W.reshape(W.shape[0], -1))
+        out, xp = np.empty((rows.size, coefficients.shape[1])), linalg.arrays_of(X)
+        for first in range(0, rows.size, self.size):
+            some = slice(first, first + self.size)
+            out[some] = features.evaluate(xp.rows(X, rows[some]), coefficients)
+        return out.reshape(rows.size, *W.shape[1:])

@@ -1,0 +1,196 @@
+"""Where to stop on a line, from slopes at a few points of it that one pass adds up.
+
+**Step lengths.** F is convex, so its slope along a Newton step rises. Where it is small at the end,
+the whole step is taken. Otherwise the zero lies between two of the points; a second pass takes
+points between these, a third once more, and the zero is interpolated.
+
+**Flat intercepts.** With no row of training on a curved piece, sum s dV/du does not change with b
+until a row changes its piece. Where the sum is not zero, b goes to where it is. Where it is zero,
+any b in between is a minimum; b* is by convention the middle of that stretch, as in
+onefit.certificate. Whether the sum is zero must not be a matter of rounding: it is asked only where
+all terms are whole numbers, which are added up without any, as they are for a hinge without
+weights. (Sums of other weights that cancel to the last bit are chance, and these columns go without
+a bound.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from onefit import linalg
+from onefit._precise import EPSILON
+from onefit._types import Array
+from onefit.features.hessian import PrimalColumns, penalty
+from onefit.features.passes import Form, Run, Slopes, Sum, trained
+from onefit.flat_interval import piece_interval
+from onefit.losses.base import loss_of
+from onefit.rows.accumulate import Chunk
+
+__all__ = ["BRACKET_POINTS", "ShiftedSlopes", "Stretch", "Stretches", "slide", "step_lengths"]
+
+#: points of a step where slopes are taken
+STEP_LENGTHS = np.array([0.0, 1e-6, 1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.25, 0.5, 1.0])
+#: the part of a slope that a full step may leave
+MAX_LEFT_SLOPE_SHARE = 0.5
+#: points between two of them
+BRACKET_POINTS = np.linspace(0.0, 1.0, 17)
+#: shifts of the intercept, in units of the targets' scale, where its slope is looked at
+SLOPE_SHIFTS_IN_SCALES = np.concatenate(
+    [-(10.0 ** np.arange(4.0, -7.0, -1.0)), 10.0 ** np.arange(-6.0, 5.0)]
+)
+
+
+def step_lengths(form: Form, columns: PrimalColumns, run: Run, theta: Array, move: Array) -> Array:
+    """How far to go along every step: all the way, or to where its slope vanishes."""
+    t, on = np.ones(theta.shape[1]), np.arange(theta.shape[1])
+    ts = np.repeat(STEP_LENGTHS[:, None], on.size, axis=1)
+    for turn in range(3):
+        some = form.take(on), columns.take(on)
+        slopes = _slopes(*some, run, theta[:, on], move[:, on], ts)
+        if turn == 0:
+            # the slope rises along the step: where it ends small, the step was a good one
+            short = slopes[-1] > MAX_LEFT_SLOPE_SHARE * np.abs(slopes[0])
+            on, ts, slopes = on[short], ts[:, short], slopes[:, short]
+        if on.size == 0:
+            break
+        above, every = np.maximum((slopes > 0.0).argmax(axis=0), 1), np.arange(on.size)
+        low, high = ts[above - 1, every], ts[above, every]
+        before, after = slopes[above - 1, every], slopes[above, every]
+        rise = np.where(after > before, after - before, 1.0)
+        t[on] = low + np.clip(-before / rise, 0.0, 1.0) * (high - low)
+        ts = low + BRACKET_POINTS[:, None] * (high - low)
+    return t
+
+
+def _slopes(
+    form: Form, columns: PrimalColumns, run: Run, theta: Array, move: Array, ts: Array
+) -> Array:
+    """Of F along every step, (T, c)."""
+    losses: Array = run(Slopes(form, theta, move, columns.train, ts))
+    ridges = penalty(form, columns.ridge)
+    start, bend = linalg.dots(ridges * theta, move), linalg.dots(ridges * move, move)
+    return np.asarray(losses + start + ts * bend)
+
+
+@dataclass(frozen=True)
+class Stretches:
+    """How far intercepts may go; c columns.
+
+    Attributes
+    ----------
+    flat : (c,) bool array
+        Whether the loss is flat in b.
+    below, above : (c,) arrays
+        How far b may be lowered and raised until a row changes its piece.
+    rounding : (c,) array
+        Of these.
+    """
+
+    flat: Array
+    below: Array
+    above: Array
+    rounding: Array
+
+    @property
+    def middle(self) -> Array:
+        """Where b belongs, as a shift; the finite end of a stretch that is open to one side."""
+        below, above = (np.where(np.isfinite(x), x, 0.0) for x in (self.below, self.above))
+        both = np.isfinite(self.below) & np.isfinite(self.above)
+        return np.where(self.flat, (above - below) * np.where(both, 0.5, 1.0), 0.0)
+
+    @property
+    def beta(self) -> Array:
+        """A bound on how far b is from there; infinite where it is not flat."""
+        ends = np.isfinite(self.below) | np.isfinite(self.above)
+        return np.where(self.flat & ends, np.abs(self.middle) + self.rounding, np.inf)
+
+    @property
+    def width(self) -> Array:
+        """Of the stretch."""
+        return self.below + self.above
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """The accumulator of that."""
+
+    form: Form
+    theta: Array = field(repr=False)
+    train: Array = field(repr=False)
+
+    def init(self) -> tuple[Array, ...]:
+        c = self.theta.shape[1]
+        sums, curved, broken, size = np.zeros((4, c))
+        return sums, curved, broken, size, np.full(c, np.inf), np.full(c, np.inf)
+
+    def update(self, state: tuple[Array, ...], chunk: Chunk) -> tuple[Array, ...]:
+        form, y, s = self.form, self.form.targets(chunk), trained(self.train, chunk)
+        u = form.predictions(form.features.read(chunk.X), self.theta)
+        terms = s * form.gradient(y, u)
+        broken = (terms != np.rint(terms)).sum(axis=0)
+        curved = linalg.dots(s, form.loss.curvature(y, u))
+        size = np.where(s > 0.0, np.abs(y) + np.abs(u), 0.0).max(axis=0, initial=0.0)
+        ends = [
+            piece_interval(loss_of(form.loss, [c]), y[own, 0], u[own, c])
+            for c, own in enumerate((s > 0.0).T)
+        ]
+        below, above = np.array(ends).reshape(-1, 2).T
+        return self.merge(state, (terms.sum(axis=0), curved, broken, size, below, above))
+
+    def merge(self, one: tuple[Array, ...], other: tuple[Array, ...]) -> tuple[Array, ...]:
+        pairs = list(zip(one, other, strict=True))
+        sums = (a + b for a, b in pairs[:3])
+        return (*sums, np.maximum(*pairs[3]), np.minimum(*pairs[4]), np.minimum(*pairs[5]))
+
+    def finish(self, state: tuple[Array, ...]) -> Stretches:
+        sums, curved, broken, size, below, above = state
+        flat = (sums == 0.0) & (curved == 0.0) & (broken == 0)
+        return Stretches(flat, below, above, 8.0 * EPSILON * (size + 1.0))
+
+
+def slide(form: Form, theta: Array, train: Array, run: Run, scale: float) -> Array:
+    """Shifts of the intercepts to where they belong, nearly."""
+    shift = _crossing(form, theta, train, run, scale)
+    there = theta.copy()
+    there[-1] += shift
+    found: Stretches = run(Stretch(form, there, train))
+    return np.asarray(shift + found.middle)
+
+
+def _crossing(form: Form, theta: Array, train: Array, run: Run, scale: float) -> Array:
+    """Shifts of the intercepts to where sum s dV/du vanishes, nearly."""
+    every = np.arange(theta.shape[1])
+    shifts = np.repeat(scale * SLOPE_SHIFTS_IN_SCALES[:, None], every.size, axis=1)
+    for _ in range(3):
+        slopes: Array = run(ShiftedSlopes(form, theta, train, shifts))
+        above = (slopes > 0.0).argmax(axis=0)
+        # an end where nothing rises, or nothing falls: the nearest point that was looked at
+        above = np.where((slopes > 0.0).any(axis=0), above, shifts.shape[0] - 1)
+        high, low = shifts[above, every], shifts[np.maximum(above - 1, 0), every]
+        before, after = slopes[np.maximum(above - 1, 0), every], slopes[above, every]
+        shifts = low + BRACKET_POINTS[:, None] * (high - low)
+    rise = np.where(after > before, after - before, 1.0)
+    share = np.where(after > before, np.clip(-before / rise, 0.0, 1.0), 0.5)
+    return np.asarray(low + share * (high - low))
+
+
+@dataclass(frozen=True)
+class ShiftedSlopes(Sum):
+    """sum s dV/du with every prediction of a column raised by some shifts, (T, c)."""
+
+    form: Form
+    theta: Array = field(repr=False)
+    train: Array = field(repr=False)
+    shifts: Array
+
+    def init(self) -> Array:
+        return np.zeros(self.shifts.shape)
+
+    def update(self, state: Array, chunk: Chunk) -> Array:
+        form, y, s = self.form, self.form.targets(chunk), trained(self.train, chunk)
+        u = form.predictions(form.features.read(chunk.X), self.theta)
+        for i, shift in enumerate(self.shifts):
+            state[i] += linalg.dots(s, form.gradient(y, u + shift))
+        return state

@@ -1,0 +1,186 @@
+"""What the squared loss needs of the rows: sums of products of features, fold by fold.
+
+For the rows of a fold k, with weights s,
+
+    G_k = sum s phi phi',    B_k = sum s phi (y, 1)',    T_k = sum s (y, 1)(y, 1)'.
+
+A model trained on some folds needs the sums over these folds and nothing else, and sums of rows add
+up wherever they were taken. The intercept subtracts products of means from G and B; so that this
+costs no digits, constants near their means are subtracted from features and targets, and the
+intercept of the model adds them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from onefit import linalg
+from onefit._types import Array, Indices
+from onefit.features.maps import FeatureMap
+from onefit.rows.accumulate import Chunk
+
+__all__ = ["MAX_FEATURE_ELEMENTS", "Centre", "MomentSums", "Moments", "Sums"]
+
+#: numbers in the features of a chunk
+MAX_FEATURE_ELEMENTS = 2**24
+
+
+@dataclass(frozen=True)
+class Centre:
+    """Offsets subtracted from features (m,) and targets (q,)."""
+
+    phi: Array = field(repr=False)
+    y: Array
+
+    @classmethod
+    def zero(cls, m: int, q: int) -> Centre:
+        """None at all."""
+        return cls(np.zeros(m), np.zeros(q))
+
+    @classmethod
+    def of(cls, features: FeatureMap, X: object, Y: Array) -> Centre:
+        """The means over some rows."""
+        phi: Array = linalg.to_host(features.apply(X))
+        return cls(phi.mean(axis=0), Y.astype(np.float64).mean(axis=0))
+
+
+@dataclass
+class Sums:
+    """Of some rows: G (lower triangle, column-major), B, T, and the number of rows.
+
+    G and B lie where the rows are. ``terms`` is how many rows were added up in an order that is not
+    known before their sums were.
+    """
+
+    G: Any = field(repr=False)
+    B: Any = field(repr=False)
+    T: Array = field(repr=False)
+    rows: int = 0
+    terms: int = linalg.HOST.terms
+
+    @classmethod
+    def zero(cls, m: int, q: int, xp: linalg.Arrays = linalg.HOST) -> Sums:
+        """Of no rows; G and B lie where the rows are."""
+        G, B = xp.zeros((m, m), np.float64), xp.zeros((m, q + 1), np.float64)
+        return cls(G.T, B, np.zeros((q + 1, q + 1)))
+
+    def add(self, other: Sums) -> Sums:
+        """Become the sum of both."""
+        self.G += other.G
+        self.B += other.B
+        self.T += other.T
+        self.rows += other.rows
+        self.terms = max(self.terms, other.terms)
+        return self
+
+    @property
+    def arrays(self) -> linalg.Arrays:
+        """Where they are."""
+        return linalg.arrays_of(self.G)
+
+    @property
+    def weight(self) -> float:
+        """sum s."""
+        return float(self.T[-1, -1])
+
+    @property
+    def means(self) -> tuple[Array, Array]:
+        """Of features and targets, relative to the offsets subtracted from them."""
+        weight = self.weight or 1.0
+        return self.arrays.host(self.B[:, -1]) / weight, self.T[:-1, -1] / weight
+
+    def centred(self, fit_intercept: bool) -> tuple[Any, Any]:
+        """A (lower triangle) and r of onefit.features.ridge; G is overwritten."""
+        xp = self.arrays
+        A, r = self.G, xp.fortran_copy(self.B[:, :-1])
+        if fit_intercept:
+            phi, y = map(xp.asarray, self.means)
+            A -= self.weight * (phi[:, None] * phi[None, :])
+            r -= self.weight * (phi[:, None] * y[None, :])
+        return A, r
+
+
+@dataclass(frozen=True)
+class Moments:
+    """The sums of every fold."""
+
+    folds: dict[int, Sums] = field(repr=False)
+    centre: Centre
+
+    def without(self, removed: Iterable[int]) -> Sums:
+        """Of all folds but some: the others are added up, since a difference would lose digits."""
+        m, q = self.centre.phi.size, self.centre.y.size
+        xp = next((sums.arrays for sums in self.folds.values()), linalg.HOST)
+        total, gone = Sums.zero(m, q, xp), set(removed)
+        for name in sorted(set(self.folds) - gone):
+            total.add(self.folds[name])
+        return total
+
+
+@dataclass(frozen=True)
+class MomentSums:
+    """The accumulator of the moments.
+
+    Parameters
+    ----------
+    features : FeatureMap
+    centre : Centre
+    """
+
+    features: FeatureMap
+    centre: Centre
+
+    def init(self) -> dict[int, Sums]:
+        return {}
+
+    def update(self, state: dict[int, Sums], chunk: Chunk) -> dict[int, Sums]:
+        m, xp = self.features.size, linalg.arrays_of(chunk.X)
+        most = min(max(256, MAX_FEATURE_ELEMENTS // max(1, m)), max(1, chunk.row.size))
+        room = np.empty((most, m)) if xp.on_host else None
+        for name, rows in _by_fold(chunk, most):
+            if name not in state:
+                state[name] = Sums.zero(m, self.centre.y.size, xp)
+            Phi = self.features.apply(xp.rows(chunk.X, rows), room)
+            self._add(state[name], Phi, chunk.Y[rows], chunk.s[rows].astype(np.float64))
+        return state
+
+    def _add(self, sums: Sums, Phi: Any, Y: Array, s: Array) -> None:
+        """Some rows of a fold; their features are overwritten."""
+        xp = linalg.arrays_of(Phi)
+        Phi -= xp.asarray(self.centre.phi)
+        targets = np.ones((s.size, self.centre.y.size + 1))
+        targets[:, :-1] = Y - self.centre.y
+        if (s != 1.0).any():
+            root = np.sqrt(s)[:, None]
+            Phi *= xp.asarray(root)
+            targets *= root
+        xp.add_gram(sums.G, Phi.T)
+        sums.B += xp.matmul(Phi.T, xp.asarray(targets))
+        sums.T += targets.T @ targets
+        sums.rows += s.size
+        sums.terms = max(sums.terms, xp.terms or s.size)
+
+    def merge(self, one: dict[int, Sums], other: dict[int, Sums]) -> dict[int, Sums]:
+        for name, sums in other.items():
+            one[name] = one[name].add(sums) if name in one else sums
+        return one
+
+    def finish(self, state: dict[int, Sums]) -> Moments:
+        return Moments(state, self.centre)
+
+
+def _by_fold(chunk: Chunk, most: int) -> Iterator[tuple[int, Indices]]:
+    """Rows of positive weight, so many of a fold at a time: a chunk may be larger than features."""
+    order = np.argsort(chunk.fold, kind="stable")
+    order = order[chunk.s[order] > 0]
+    names, starts = np.unique(chunk.fold[order], return_index=True)
+    bounds = [*starts, order.size]
+    for name, (start, stop) in zip(names.tolist(), pairwise(bounds), strict=True):
+        rows = order[start:stop]
+        for first in range(0, rows.size, most):
+            yield name, rows[first : first + most]

@@ -1,0 +1,168 @@
+"""Newton's method in feature space, one model with its Hessian at every step.
+
+A model that does not converge is solved again by way of easier problems, as in onefit.solve: with
+curved pieces that are wide at first, and with slopes that carry over to narrower ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from onefit._types import Array
+from onefit.features.hessian import HessianFactor, PrimalColumns, penalty, total
+from onefit.features.lines import slide, step_lengths
+from onefit.features.passes import Form, Pieces, Run, Second, Sum
+from onefit.losses.base import Loss
+from onefit.losses.widened import Carried, widened_loss
+from onefit.rows.accumulate import Chunk
+from onefit.solve import MIN_WIDENING_RATIO, WIDENING_RATIO
+
+__all__ = ["MAX_PRIMAL_STEPS", "MAX_STEPS_WITHOUT_GAIN", "Minimum", "minimise_one"]
+
+#: steps at most, and steps without a gain after which none is hoped for
+MAX_PRIMAL_STEPS, MAX_STEPS_WITHOUT_GAIN = 40, 4
+#: factors by which a problem is made easier that are tried, the largest last
+TRIAL_WIDENING_FACTORS = WIDENING_RATIO ** np.arange(1.0, 21.0)
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """Where Newton's method ended.
+
+    Attributes
+    ----------
+    theta : (size,) array
+    pieces : dict
+        Sums there, part by part.
+    factor : HessianFactor
+    steps : int
+    converged : bool
+    """
+
+    theta: Array
+    pieces: dict[int, Pieces] = field(repr=False)
+    factor: HessianFactor = field(repr=False)
+    steps: int
+    converged: bool
+
+
+def minimise_one(
+    form: Form, columns: PrimalColumns, run: Run, start: Array | None, scale: float, kappa: float
+) -> Minimum:
+    """The model of one column by Newton's method with its Hessian at every step."""
+    theta = np.zeros(form.size) if start is None else start.copy()
+    found = _newton(form, columns, run, theta, scale, kappa)
+    if found.converged:
+        return found
+    end = _descend(form, columns, run, scale, kappa)
+    return replace(end, steps=found.steps + end.steps)
+
+
+def _newton(
+    form: Form,
+    columns: PrimalColumns,
+    run: Run,
+    theta: Array,
+    scale: float,
+    kappa: float,
+    carried: Carried | None = None,
+) -> Minimum:
+    """Newton steps from theta, the first in full with the models of ``carried``, if given."""
+    ridge, kept = float(columns.ridge[0]), columns.train[:, 0]
+    best, waited, theta = np.inf, 0, theta.copy()
+    for step in range(1, MAX_PRIMAL_STEPS + 1):
+        first = carried is not None and step == 1
+        loss: Any = carried if first else form.loss
+        pieces: dict[int, Pieces] = run(Second(replace(form, loss=loss), theta))
+        piece = total(pieces, kept)
+        factor = HessianFactor(form, piece, ridge, columns.lost[0])
+        pull = piece.g + penalty(form, columns.ridge)[:, 0] * theta
+        move = -factor.solve(pull[:, None])
+        # what Newton's step still changes, in predictions
+        change = kappa * float(np.linalg.norm(move[: form.features.size]))
+        change += abs(float(move[-1, 0])) if form.intercept else 0.0
+        waited = 0 if change < 0.5 * best else waited + 1
+        best = min(best, change)
+        converged = change <= 1e-10 * scale or (
+            change <= 1e-6 * scale and waited >= MAX_STEPS_WITHOUT_GAIN
+        )
+        converged &= not first
+        if first:
+            theta += move[:, 0]
+        elif not converged:
+            theta += (move * step_lengths(form, columns, run, theta[:, None], move))[:, 0]
+        if factor.flat:
+            shift = float(slide(form, theta[:, None], columns.train, run, scale)[0])
+            theta[-1] += shift
+            converged &= abs(shift) <= 1e-10 * scale or step > MAX_PRIMAL_STEPS // 2
+        if converged:
+            return Minimum(theta, pieces, factor, step, True)
+    return Minimum(theta, run(Second(form, theta)), factor, MAX_PRIMAL_STEPS, False)
+
+
+def _descend(form: Form, columns: PrimalColumns, run: Run, scale: float, kappa: float) -> Minimum:
+    """By way of easier problems; the steps are those of all of them."""
+    theta, steps, fall = np.zeros(form.size), 0, WIDENING_RATIO
+    factor = last = _largest_factor(form, columns, run, kappa)
+    loss, multiple = form.loss, 1.0
+
+    def solved(factor: float) -> Minimum:
+        """From theta, which was found with ``loss`` at ``multiple`` times Lambda."""
+        new, more = widened_loss(form.loss, factor) if factor > 1.0 else (form.loss, 1.0)
+        carried = Carried(new, loss, more / multiple) if steps else None
+        easier = replace(columns, ridge=more * columns.ridge)
+        return _newton(replace(form, loss=new), easier, run, theta, scale, kappa, carried)
+
+    while True:
+        found = solved(factor)
+        steps += found.steps
+        if found.converged and factor == 1.0:
+            return replace(found, steps=steps)
+        if found.converged:
+            theta, last = found.theta, factor
+            loss, multiple = widened_loss(form.loss, factor)
+        else:
+            fall = fall**0.5
+            if factor == last or fall < MIN_WIDENING_RATIO:
+                break
+        factor = max(1.0, last / fall)
+    found = solved(1.0)
+    return replace(found, steps=steps + found.steps)
+
+
+def _largest_factor(form: Form, columns: PrimalColumns, run: Run, kappa: float) -> float:
+    """The factor at which the problem is easy from zero, by one pass."""
+    losses = [widened_loss(form.loss, float(factor)) for factor in TRIAL_WIDENING_FACTORS]
+    multiples = np.array([multiple for _, multiple in losses])
+    straight, weight = run(_Straight(form, [loss for loss, _ in losses], columns.train[:, 0]))
+    same = np.array([loss is form.loss for loss, _ in losses])
+    easy = (straight == 0.0) & ~same
+    easy |= multiples * float(columns.ridge[0]) >= kappa**2 * float(weight[0])
+    return float(
+        TRIAL_WIDENING_FACTORS[easy.argmax()] if easy.any() else TRIAL_WIDENING_FACTORS[-1]
+    )
+
+
+@dataclass(frozen=True)
+class _Straight(Sum):
+    """The weight of the rows on straight slopes of each loss at zero, and that of all rows."""
+
+    form: Form
+    losses: list[Loss]
+    kept: Array = field(repr=False)
+
+    def init(self) -> tuple[Array, Array]:
+        return np.zeros(len(self.losses)), np.zeros(1)
+
+    def update(self, state: tuple[Array, Array], chunk: Chunk) -> tuple[Array, Array]:
+        y = self.form.targets(chunk)
+        s = chunk.s.astype(np.float64) * self.kept[chunk.fold]
+        zero = np.zeros_like(y)
+        for i, loss in enumerate(self.losses):
+            straight = (loss.curvature(y, zero) == 0.0) & (loss.gradient(y, zero) != 0.0)
+            state[0][i] += float(s @ straight[:, 0])
+        state[1][0] += float(s.sum())
+        return state

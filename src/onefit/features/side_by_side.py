@@ -1,0 +1,190 @@
+r"""The models of all splits from the model of all rows: the limit, and exact ones.
+
+**limit.** Newton's step of the problem without fold k is one solve with H - H_k, H the Hessian at
+the model of all rows (onefit.features.hessian). If the split drops landmarks, it is the minimum of
+the same quadratic model over the functions that remain, theta = Q v:
+
+    Q'(H - H_k) Q v = Q'((H - H_k) theta - gradient_k).
+
+**exact.** Further steps of all splits at once. A Hessian for each of them at each step would be k n
+m^2 operations; instead the system of a step is solved by conjugate gradients, one product a pass,
+preconditioned by the split's H - H_k at the solution of all rows, which differs from the right one
+in the few rows that changed their curvature. Slopes at a few points of every step give its length
+(onefit.features.lines). It ends where the bound is small enough (onefit.features.bound).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from onefit import linalg
+from onefit._types import Array, Indices
+from onefit.certificate import EXACT_TOLERANCE
+from onefit.features.bound import Certificate, certify
+from onefit.features.hessian import HessianFactor, PrimalColumns, penalty, total
+from onefit.features.lines import slide, step_lengths
+from onefit.features.newton import MAX_PRIMAL_STEPS, MAX_STEPS_WITHOUT_GAIN, minimise_one
+from onefit.features.passes import Check, Form, Pieces, Products, Run
+
+__all__ = ["limits", "refine", "solve_splits"]
+
+#: steps of conjugate gradients, and what these leave
+MAX_PRIMAL_CG_STEPS, PRIMAL_CG_RESIDUAL = 40, 1e-4
+
+
+def solve_splits(
+    form: Form,
+    full: tuple[Array, dict[int, Pieces]],
+    columns: PrimalColumns,
+    run: Run,
+    scale: float,
+    longest: Array,
+    refined: bool,
+    own: bool = False,
+) -> tuple[Array, Certificate, Array]:
+    """Models of all columns, how far they are from their minimisers, and their steps.
+
+    ``full`` is the model of all rows with its sums, ``longest`` the largest |phi| of the rows
+    that a column predicts; without ``refined`` there is one step. ``own``: each column has a loss
+    of its own.
+    """
+    found, factors = limits(form, *full, columns, run, scale, own)
+    if refined:
+        aim = 0.5 * EXACT_TOLERANCE * scale
+        return refine(form, found, columns, factors, run, scale, longest, aim)
+    bound = certify(form, found, columns, factors, run, scale)
+    return found, bound, np.ones(columns.ridge.size, dtype=np.intp)
+
+
+def limits(
+    form: Form,
+    theta: Array,
+    pieces: dict[int, Pieces],
+    columns: PrimalColumns,
+    run: Run,
+    scale: float,
+    own: bool = False,
+) -> tuple[Array, list[HessianFactor]]:
+    """One Newton step of every column from the model of all rows; and its factors.
+
+    Where each column has a loss of its own, its gradient takes a pass more, and its curvature is
+    that of the loss of all rows.
+    """
+    found, factors = np.empty((form.size, columns.ridge.size)), []
+    if own:
+        at = np.repeat(theta[:, None], columns.ridge.size, axis=1)
+        gradient = run(Check(form, at, columns.train, np.empty(0))).g
+    for c, ridge in enumerate(columns.ridge):
+        piece = total(pieces, columns.train[:, c])
+        factor = HessianFactor(form.take([c]), piece, float(ridge), columns.lost[c])
+        g = gradient[:, c] if own else piece.g
+        pull = g + penalty(form, columns.ridge[[c]])[:, 0] * theta
+        right = factor.times(theta[:, None]) - pull[:, None]
+        found[:, [c]] = factor.solve(right)
+        factors.append(factor)
+    flat = np.flatnonzero([factor.flat for factor in factors])
+    if flat.size:
+        some = form.take(flat), found[:, flat], columns.train[:, flat]
+        found[-1, flat] += slide(*some, run, scale)
+    return found, factors
+
+
+def refine(
+    form: Form,
+    theta: Array,
+    columns: PrimalColumns,
+    factors: list[HessianFactor],
+    run: Run,
+    scale: float,
+    longest: Array,
+    wanted: float,
+) -> tuple[Array, Certificate, Array]:
+    """Newton steps of all columns until their bounds are as wanted, or no longer fall.
+
+    Columns that do not converge with the factors of the model of all rows continue with factors
+    of their own. Returns the columns, their certificate and the steps that each took.
+    """
+    state = _Refined(theta, certify(form, theta, columns, factors, run, scale), longest)
+    for _ in range(MAX_PRIMAL_STEPS):
+        on = np.flatnonzero((state.best > wanted) & (state.waited < MAX_STEPS_WITHOUT_GAIN))
+        if on.size == 0:
+            break
+        part, own, at = columns.take(on), [factors[i] for i in on], state.theta[:, on]
+        mine = form.take(on)
+        move = _newton(mine, at, part, own, run, state.found.gradient[:, on])
+        at = at + move * step_lengths(mine, part, run, at, move)
+        flat = np.flatnonzero([one.flat for one in own])
+        if flat.size:
+            at[-1, flat] += slide(mine.take(flat), at[:, flat], part.train[:, flat], run, scale)
+        state.put(on, at, certify(mine, at, part, own, run, scale), 1)
+    for c in np.flatnonzero(state.best > wanted):
+        one, mine = columns.take(np.array([c])), form.take([c])
+        end = minimise_one(mine, one, run, state.kept[:, c], scale, float(longest[c]))
+        new = certify(mine, end.theta[:, None], one, [end.factor], run, scale)
+        state.put(np.array([c]), end.theta[:, None], new, end.steps)
+    return state.kept, state.found, state.steps
+
+
+class _Refined:
+    """Columns on their way: where each is, and the best place it has been."""
+
+    def __init__(self, theta: Array, found: Certificate, longest: Array) -> None:
+        self.theta, self.kept, self.found, self.longest = theta, theta.copy(), found, longest
+        self.best, self.sizes = found.at(longest), _sizes(found)
+        self.steps = np.ones(longest.size, dtype=np.intp)
+        self.waited = np.zeros(longest.size, dtype=np.intp)
+
+    def put(self, some: Indices, theta: Array, new: Certificate, steps: int) -> None:
+        """Where some columns are now, after so many steps."""
+        bounds, sizes = new.at(self.longest[some]), _sizes(new)
+        gained = (bounds < 0.5 * self.best[some]) | (sizes < 0.5 * self.sizes[some])
+        self.waited[some] = np.where(gained, 0, self.waited[some] + 1)
+        self.theta[:, some], self.found.gradient[:, some] = theta, new.gradient
+        better = (bounds < self.best[some]) | ~np.isfinite(self.best[some])
+        where = some[better]
+        self.kept[:, where] = theta[:, better]
+        for name in ("function", "intercept", "drift"):
+            getattr(self.found, name)[where] = getattr(new, name)[better]
+        self.best[where] = bounds[better]
+        self.sizes[some] = np.minimum(sizes, self.sizes[some])
+        self.steps[some] += steps
+
+
+def _sizes(found: Certificate) -> Array:
+    return np.asarray(np.linalg.norm(found.gradient, axis=0))
+
+
+def _newton(
+    form: Form,
+    theta: Array,
+    columns: PrimalColumns,
+    factors: list[HessianFactor],
+    run: Run,
+    gradient: Array,
+) -> Array:
+    """Newton's steps, by conjugate gradients with a product a pass for all columns."""
+
+    def precondition(r: Array) -> Array:
+        return np.concatenate([one.solve(r[:, [c]]) for c, one in enumerate(factors)], axis=1)
+
+    ridges = penalty(form, columns.ridge)
+    # a loss that is flat in b would make the system singular
+    ridges = np.where(ridges == 0.0, [one.floor for one in factors], ridges)
+    x, r = np.zeros_like(gradient), -gradient
+    z = precondition(r)
+    p, energy = z.copy(), linalg.dots(r, z)
+    first = energy.copy()
+    for _ in range(MAX_PRIMAL_CG_STEPS):
+        bent: Array = run(Products(form, theta, p, columns.train))
+        Hp = bent + ridges * p
+        bend = linalg.dots(p, Hp)
+        alpha = np.where(bend > 0.0, energy / np.where(bend > 0.0, bend, 1.0), 0.0)
+        x += alpha * p
+        r = r - alpha * Hp
+        z = precondition(r)
+        new = np.maximum(linalg.dots(r, z), 0.0)
+        if (new <= PRIMAL_CG_RESIDUAL**2 * first).all():
+            break
+        p = z + np.where(energy > 0.0, new / np.where(energy > 0.0, energy, 1.0), 0.0) * p
+        energy = new
+    return x

@@ -1,0 +1,172 @@
+"""One pass over rows, wherever they lie: init, update with a chunk, merge, finish.
+
+What cross-validation in feature space needs of the data are sums over rows (theory, "Feature
+space"). An accumulator says how such a sum begins, grows by a chunk of rows, is joined with that of
+other rows, and becomes a result. It is a pure description: it keeps no state of its own and knows
+nothing of files, processes or clusters, so that the same one runs in memory, over the row groups of
+a Parquet folder, or as the tree reduction of a cluster. Merging is associative up to rounding; the
+order in which chunks arrive must not matter beyond that.
+
+Accumulators are made of others. Several share a pass (`Joint`). Models of several kinds read the
+same rows, each with columns of its own, one for each pair of classes or each level of a target
+(`ByColumn`), and with class weights of its own, which belong to the fit and not to the scores
+(`ByClass`): both are applied chunk by chunk, where a model's sums are taken, and nowhere else.
+
+A state is arrays, numbers and texts, and tuples, lists, dicts and dataclasses of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Protocol, TypeVar
+
+from onefit import linalg
+from onefit._types import Array
+from onefit.spec.coding import class_codes
+
+__all__ = [
+    "Accumulator",
+    "ByClass",
+    "ByColumn",
+    "Chunk",
+    "Joint",
+    "nbytes",
+    "to_host",
+]
+
+State = TypeVar("State")
+Result = TypeVar("Result", covariant=True)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some rows.
+
+    Attributes
+    ----------
+    X : (m, p) array
+        Of NumPy's, or of PyTorch's or CuPy's where rows lie on a device; all else is NumPy's.
+    Y : (m, q) array
+        Targets.
+    s : (m,) array
+        Weights.
+    fold : (m,) array of int
+        The fold that each row is held out in.
+    row : (m,) array of int
+        Numbers of the rows in the whole sample.
+    """
+
+    X: Any
+    Y: Array
+    s: Array
+    fold: Array
+    row: Array
+
+
+class Accumulator(Protocol[State, Result]):
+    """A sum over rows."""
+
+    def init(self) -> State:
+        """Of no rows."""
+
+    def update(self, state: State, chunk: Chunk) -> State:
+        """With the rows of a chunk; the state that is passed may be reused for the result."""
+
+    def merge(self, one: State, other: State) -> State:
+        """Of both; either may be reused for the result."""
+
+    def finish(self, state: State) -> Result:
+        """What the sum was taken for."""
+
+
+@dataclass(frozen=True)
+class Joint:
+    """Accumulators that are given the same chunks; the result has one of each."""
+
+    parts: tuple[Accumulator[Any, Any], ...]
+
+    def init(self) -> tuple[Any, ...]:
+        return tuple(part.init() for part in self.parts)
+
+    def update(self, state: tuple[Any, ...], chunk: Chunk) -> tuple[Any, ...]:
+        return tuple(p.update(one, chunk) for p, one in zip(self.parts, state, strict=True))
+
+    def merge(self, one: tuple[Any, ...], other: tuple[Any, ...]) -> tuple[Any, ...]:
+        both = zip(self.parts, one, other, strict=True)
+        return tuple(part.merge(a, b) for part, a, b in both)
+
+    def finish(self, state: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(p.finish(one) for p, one in zip(self.parts, state, strict=True))
+
+
+@dataclass(frozen=True)
+class ByClass:
+    """The accumulator of rows that weigh as their classes say."""
+
+    base: Accumulator[Any, Any]
+    weights: Array = field(repr=False)
+
+    def init(self) -> Any:
+        return self.base.init()
+
+    def update(self, state: Any, chunk: Chunk) -> Any:
+        s = chunk.s * self.weights[class_codes(chunk.Y)]
+        return self.base.update(state, replace(chunk, s=s))
+
+    def merge(self, one: Any, other: Any) -> Any:
+        return self.base.merge(one, other)
+
+    def finish(self, state: Any) -> Any:
+        return self.base.finish(state)
+
+
+@dataclass(frozen=True)
+class ByColumn:
+    """The accumulator of rows whose targets are those of a model's own columns."""
+
+    base: Accumulator[Any, Any]
+    columns: Callable[[Array], Array] = field(repr=False)
+
+    def init(self) -> Any:
+        return self.base.init()
+
+    def update(self, state: Any, chunk: Chunk) -> Any:
+        return self.base.update(state, replace(chunk, Y=self.columns(chunk.Y)))
+
+    def merge(self, one: Any, other: Any) -> Any:
+        return self.base.merge(one, other)
+
+    def finish(self, state: Any) -> Any:
+        return self.base.finish(state)
+
+
+def nbytes(state: Any) -> int:
+    """Bytes of all arrays in a state."""
+    if hasattr(state, "nbytes"):
+        return int(state.nbytes)
+    return sum(map(nbytes, _inside(state)))
+
+
+def _inside(state: Any) -> Iterator[Any]:
+    if isinstance(state, dict):
+        yield from state.values()
+    elif isinstance(state, (list, tuple)):
+        yield from state
+    elif is_dataclass(state):
+        yield from (getattr(state, one.name) for one in fields(state))
+
+
+def to_host(state: Any) -> Any:
+    """A state with NumPy's arrays only, which any process can take."""
+    if linalg.is_elsewhere(state):
+        return linalg.to_host(state)
+    if isinstance(state, dict):
+        return {name: to_host(one) for name, one in state.items()}
+    if isinstance(state, (list, tuple)):
+        return type(state)(map(to_host, state))
+    if is_dataclass(state) and not isinstance(state, type):
+        return replace(
+            state, **{one.name: to_host(getattr(state, one.name)) for one in fields(state)}
+        )
+    return state

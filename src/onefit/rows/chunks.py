@@ -1,0 +1,177 @@
+"""From rows as they lie in a source to a chunk that an accumulator takes, checked on the way.
+
+A source gives blocks: features, targets, weights and keys in whatever type it holds them, with the
+numbers of their rows and the place they came from. A reading turns them into chunks: numbers in
+floating point, weights of one without sample_weight, folds by hash. A value that is not a finite
+number is refused here, by the name of its file, row group, row and column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from onefit import linalg
+from onefit._types import Array
+from onefit._validation import DataError, first_not_finite
+from onefit.rows.accumulate import Chunk
+from onefit.rows.hash_folds import HashKFold
+
+__all__ = ["BlockReader", "RowBlock"]
+
+Map = Callable[[Any], Array]
+
+
+@dataclass(frozen=True)
+class RowBlock:
+    """Some rows of a source.
+
+    Attributes
+    ----------
+    X : array or data frame
+    y, s, key : array or None
+        Targets, weights, and what the folds are made from: None for the numbers of the rows.
+    row : (m,) array of int
+        Numbers of the rows in the whole sample.
+    where : str
+        The place they come from.
+    first : int
+        Number of the place's first row.
+    """
+
+    X: Any
+    y: Any
+    s: Any
+    key: Any
+    row: Array
+    where: str
+    first: int
+
+    def at(self, i: int) -> str:
+        """Where the i-th row lies, in words."""
+        row = int(self.row[i])
+        return f"row {row} ({self.where}, row {row - self.first} of it)"
+
+
+@dataclass(frozen=True)
+class BlockReader:
+    """How blocks become chunks.
+
+    Attributes
+    ----------
+    cv : HashKFold
+    names : tuple of str or None
+        Of the features, for messages.
+    clean : callable or None
+        What is done to targets as they are stored before anything else.
+    encode : callable or None
+        From targets to numbers, (m,) or (m, q); None takes them as numbers.
+    transform : callable or None
+        From features as they are stored to numbers, (m, p); None takes them as numbers.
+    dtype : floating point type
+    raw : bool
+        Whether features and targets are to be left as they are stored, not encoded and not checked
+        but for targets that are missing.
+    """
+
+    cv: HashKFold
+    names: tuple[str, ...] | None = None
+    clean: Map | None = None
+    encode: Map | None = None
+    transform: Map | None = None
+    dtype: Any = np.float64
+    raw: bool = False
+
+    def chunk(self, block: RowBlock) -> Chunk:
+        """The rows of a block, checked."""
+        X = self._features(block)
+        Y = self._targets(block)
+        s = self._weights(block)
+        keys = block.row if block.key is None else block.key
+        try:
+            fold = self.cv.fold_of(keys)
+        except DataError as error:
+            raise DataError(f"{block.where}, from row {block.row[0]} on: {error}") from error
+        return Chunk(X, Y, s, fold, block.row)
+
+    def _features(self, block: RowBlock) -> Any:
+        if self.raw:
+            return block.X
+        X = block.X if self.transform is None else self._transformed(block, self.transform)
+        if linalg.is_elsewhere(X):
+            return self._on_device(X, block)
+        X = self._numbers(X, block, "X")
+        self._check_finite(X, block)
+        return X
+
+    def _on_device(self, X: Any, block: RowBlock) -> Any:
+        """Rows that stay where they are; they come here only to say what is wrong with them."""
+        xp = linalg.arrays_of(X)
+        X = xp.astype(X, self.dtype)
+        if not bool(xp.lib.all(xp.lib.isfinite(X))):
+            self._check_finite(xp.host(X), block)
+        return X
+
+    def _check_finite(self, X: Array, block: RowBlock) -> None:
+        bad = first_not_finite(X) if not np.isfinite(X).all() else None
+        if bad is not None:
+            row, column = bad
+            name = repr(self.names[column]) if self.names and self.transform is None else column
+            _refuse(block, row, f"column {name}", X[row, column])
+
+    def _targets(self, block: RowBlock) -> Array:
+        if block.y is None:
+            return np.empty((block.row.size, 0), dtype=self.dtype)
+        y = block.y if self.clean is None else self.clean(block.y)
+        if self.raw:
+            return _present(block, y)
+        y = y if self.encode is None else self.encode(y)
+        Y = self._numbers(y, block, "the target")
+        Y = Y.reshape(block.row.size, -1)
+        bad = np.argwhere(~np.isfinite(Y))
+        if bad.size:
+            _refuse(block, bad[0, 0], "the target", Y[tuple(bad[0])])
+        return Y
+
+    def _transformed(self, block: RowBlock, transform: Map) -> Array:
+        try:
+            return transform(block.X)
+        except DataError as error:
+            raise DataError(f"{block.where}, from row {block.row[0]} on: {error}") from error
+
+    def _weights(self, block: RowBlock) -> Array:
+        if block.s is None:
+            return np.ones(block.row.size, dtype=self.dtype)
+        s = self._numbers(block.s, block, "sample_weight").reshape(-1)
+        bad = np.flatnonzero(~(np.isfinite(s) & (s >= 0)))
+        if bad.size:
+            _refuse(block, bad[0], "sample_weight", s[bad[0]])
+        return s
+
+    def _numbers(self, values: Any, block: RowBlock, what: str) -> Array:
+        try:
+            return np.asarray(values, dtype=self.dtype)
+        except (TypeError, ValueError) as error:
+            raise DataError(
+                f"{what} holds what is no number, {block.at(0)} or after it: {error}; streamed "
+                "columns must be numeric, so encode or leave out the others"
+            ) from error
+
+
+def _present(block: RowBlock, y: Any) -> Array:
+    """Targets of any type, none of them missing."""
+    Y: Array = np.asarray(y).reshape(block.row.size, -1)
+    for column in Y.T:
+        missing = [i for i, one in enumerate(column.tolist()) if one is None or one != one]
+        if missing:
+            _refuse(block, missing[0], "the target", column[missing[0]])
+    return Y
+
+
+def _refuse(block: RowBlock, i: int, what: str, value: Any) -> None:
+    raise DataError(
+        f"{what} holds {value} in {block.at(int(i))}; correct it, fill it in, or leave the row out"
+    )

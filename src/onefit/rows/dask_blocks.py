@@ -1,0 +1,228 @@
+"""Blocks of Dask collections: made where they are summed up, or summed up where they lie.
+
+Rows of an array, or partitions of a data frame, are blocks; columns of a block are never split.
+Where a collection does not know how many rows its blocks have, that is counted first, on the
+cluster. Targets, weights and keys are columns of the frame, other collections with the same blocks,
+or arrays in memory, of which every block gets its part.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from onefit._describe import describe
+from onefit._validation import DataError
+from onefit.rows.chunks import BlockReader, RowBlock
+from onefit.rows.columns import ColumnRoles, as_array, named
+from onefit.rows.dask_recipe import BlockRecipe, recipes
+from onefit.rows.hash_folds import HashKFold
+from onefit.rows.source import RowArrays, Source, cut, needed, numbered
+
+__all__ = ["BlockPiece", "dask_source"]
+
+ROLES = ("y", "sample_weight", "groups")
+
+
+@dataclass(frozen=True)
+class BlockPiece:
+    """A block.
+
+    Attributes
+    ----------
+    parts : list
+        Features, targets, weights and keys: Dask's promises of them, until a worker makes them.
+    columns : ColumnRoles or None
+        Those of a data frame.
+    recipe : BlockRecipe
+        How a worker makes them.
+    inputs : list
+        Inputs that Dask computes: promises, and futures of what workers hold, those of the
+        features first.
+    kept : list of futures
+        All that workers hold of the collection, so that it stays there: graphs know only the keys.
+    """
+
+    start: int
+    rows: int
+    where: str
+    parts: list[Any] = field(repr=False)
+    columns: ColumnRoles | None = field(repr=False)
+    recipe: BlockRecipe = field(repr=False)
+    inputs: list[Any] = field(repr=False)
+    kept: list[Any] = field(repr=False)
+
+    @property
+    def held(self) -> list[Any]:
+        """Futures of what workers hold of it."""
+        from dask.base import is_dask_collection
+
+        return [one for one in self.inputs if not is_dask_collection(one)]
+
+    @property
+    def unmade(self) -> BlockPiece:
+        """Without the inputs that Dask computes."""
+        known = zip(self.parts, self.recipe.parts, strict=True)
+        parts = [one if key is None else None for one, key in known]
+        return replace(self, parts=parts, inputs=[], kept=[])
+
+    def made(self, values: Sequence[Any]) -> BlockPiece:
+        """With its parts, from the values of the inputs."""
+        both = zip(self.parts, self.recipe.make(values), strict=True)
+        return replace(self, parts=[one if own is None else own for one, own in both])
+
+    def blocks(self, rows: int) -> Iterator[RowBlock]:
+        """Read them, so many rows at a time at most."""
+        X, *given = self.parts
+        self._check(X, given)
+        y, s, key = (None if one is None else as_array(one) for one in given)
+        if self.columns is not None:
+            X, y, s, key = self.columns.split(X, RowArrays(y, s, key))
+        row = numbered(self.start, self.rows)
+        yield from cut(RowBlock(X, y, s, key, row, self.where, self.start), rows)
+
+    def _check(self, X: Any, given: list[Any]) -> None:
+        for name, one in zip(("X", *ROLES), (X, *given), strict=True):
+            if one is not None and one.shape[0] != self.rows:
+                raise DataError(
+                    f"{name} has {one.shape[0]} rows in {self.where}, but {self.rows} were "
+                    "counted; give all roles the same blocks, as columns of one frame say"
+                )
+
+
+def dask_source(
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    groups: Any,
+    cv: HashKFold,
+    *,
+    features: Any = None,
+    drop: Any = (),
+) -> Source:
+    """Rows of a dask.array or dask.dataframe."""
+    needed("dask", "dask", "Dask collections")
+    given = (y, sample_weight, groups)
+    if hasattr(X, "npartitions") and hasattr(X, "columns"):
+        return _frame_source(X, given, cv, features, drop)
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions, got {X.ndim}")
+    if features is not None or drop:
+        raise ValueError("features and drop name columns, but X has no names; slice it instead")
+    X = X.rechunk({1: X.shape[1]})
+    sizes = _sizes(X, X.chunks[0])
+    return _source(X, [one[0] for one in X.to_delayed()], given, sizes, cv, None)
+
+
+def _frame_source(
+    X: Any, given: tuple[Any, ...], cv: HashKFold, features: Any, drop: Any
+) -> Source:
+    # what is no name is cut into blocks beside the frame
+    y, s, key = (one if named(one) else None for one in given)
+    columns = ColumnRoles.resolve(list(X.columns), y, s, key, features, drop)
+    beside = tuple(None if named(one) else one for one in given)
+    X = X[columns.read]
+    sizes = _sizes(X, (math.nan,) * X.npartitions)
+    return _source(X, X.to_delayed(), beside, sizes, cv, columns)
+
+
+def _source(
+    X: Any,
+    blocks: list[Any],
+    given: tuple[Any, ...],
+    sizes: list[int],
+    cv: HashKFold,
+    columns: ColumnRoles | None,
+) -> Source:
+    from dask.base import tokenize
+
+    starts = np.cumsum([0, *sizes]).tolist()
+    beside = [_cut(one, starts, name) for one, name in zip(given, ROLES, strict=True)]
+    parts = [list(own) for own in zip(blocks, *beside, strict=True)]
+    futures = _futures(tuple(one for one in (X, *given) if hasattr(one, "__dask_graph__")))
+    made, kept = list(recipes(parts, futures)), list(futures.values())
+    what = "block" if columns is None else "partition"
+    pieces = [
+        BlockPiece(
+            starts[i],
+            sizes[i],
+            f"{what} {i} of the Dask collection",
+            parts[i],
+            columns,
+            *made[i],
+            kept,
+        )
+        for i in range(len(sizes))
+        if sizes[i]
+    ]
+    if not pieces:
+        raise DataError("the Dask collection has no rows")
+    names = None if columns is None else columns.X
+    width = X.shape[1] if columns is None else len(columns.X)
+    about = {"X": f"{tokenize(X)} of {sum(sizes)} rows"}
+    about |= {name: _words(one) for name, one in zip(ROLES, given, strict=True)}
+    about |= {"columns": describe(columns), "cv": describe(cv)}
+    shape = _target_shape(given[0], columns)
+    return Source(pieces, BlockReader(cv, names), names, width, shape, about, lazy=True)
+
+
+def _futures(collections: tuple[Any, ...]) -> dict[Any, Any]:
+    """What workers hold of the collections, or of those they are made from, by its keys."""
+    if "distributed" not in sys.modules:
+        return {}
+    from distributed import futures_of
+
+    return {future.key: future for one in collections for future in futures_of(one)}
+
+
+def _target_shape(y: Any, columns: ColumnRoles | None) -> tuple[int, ...] | None:
+    if y is None:
+        return None if columns is None else columns.target_shape
+    if hasattr(y, "columns"):
+        return (len(y.columns),)
+    return tuple(np.shape(y)[1:]) if not hasattr(y, "ndim") else tuple(y.shape[1 : y.ndim])
+
+
+def _words(value: Any) -> str:
+    name = getattr(value, "name", None) if hasattr(value, "__dask_graph__") else None
+    return str(name) if name is not None else describe(value)
+
+
+def _sizes(X: Any, known: tuple[float, ...]) -> list[int]:
+    """Rows of each block, counted where they are not known."""
+    if not any(math.isnan(one) for one in known):
+        return [int(one) for one in known]
+    import dask
+
+    counted = dask.compute(*[dask.delayed(len)(one) for one in np.ravel(X.to_delayed())])
+    return [int(one) for one in counted]
+
+
+def _cut(value: Any, starts: list[int], name: str) -> list[Any]:
+    """A role's values block by block: promises, slices of an array, or nothing."""
+    count = len(starts) - 1
+    if value is None:
+        return [None] * count
+    if not hasattr(value, "__dask_graph__"):
+        whole = as_array(value)
+        if whole.shape[0] != starts[-1]:
+            raise ValueError(f"{name} has {whole.shape[0]} rows, but X has {starts[-1]}")
+        return [whole[a:b] for a, b in pairwise(starts)]
+    if hasattr(value, "chunks") and not any(math.isnan(one) for one in value.chunks[0]):
+        if value.shape[0] != starts[-1]:
+            raise ValueError(f"{name} has {value.shape[0]} rows, but X has {starts[-1]}")
+        rows = tuple(b - a for a, b in pairwise(starts))
+        value = value.rechunk({0: rows, **dict.fromkeys(range(1, value.ndim), -1)})
+    blocks = list(np.ravel(value.to_delayed()))
+    if len(blocks) != count:
+        raise ValueError(
+            f"{name} has {len(blocks)} blocks, but X has {count}; give both the same, or make "
+            f"{name} a column of X"
+        )
+    return blocks

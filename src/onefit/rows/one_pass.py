@@ -1,0 +1,212 @@
+"""One pass in this process: one state grows by every chunk, while threads read ahead.
+
+The order of additions does not depend on how fast anyone is, nor on the number of threads, so that
+a pass that is run again gives the same bits.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from joblib import effective_n_jobs
+
+from onefit import linalg
+from onefit._describe import describe
+from onefit.journal import Journal
+from onefit.rows.accumulate import Accumulator, Chunk, to_host
+from onefit.rows.read_ahead import read_ahead
+from onefit.rows.source import Source
+
+__all__ = ["CHUNK_ROWS", "Progress", "absorb", "active_client", "open_progress", "run"]
+
+#: rows of a chunk: enough for matrix products at full speed, few enough for their features
+CHUNK_ROWS = 8192
+
+Result = TypeVar("Result")
+
+
+def run(
+    accumulator: Accumulator[Any, Result],
+    source: Source,
+    *,
+    n_jobs: int | None = None,
+    client: Any = None,
+    journal: Any = None,
+    chunk_rows: int = CHUNK_ROWS,
+    watch: Callable[[int], None] | None = None,
+) -> Result:
+    """Take a sum over all rows of a source.
+
+    Parameters
+    ----------
+    accumulator : Accumulator
+    source : Source
+        See :func:`onefit.rows.open_rows`.
+    n_jobs : int, default=None
+        Threads that read, where this process does the work; sums are added up by one, with the
+        threads of BLAS. None means one that does both (or what joblib's context says).
+    client : distributed.Client, default=None
+        Where the work is done; None takes the client that is active, if there is one and the rows
+        can be read by its workers. Dask collections are read on whatever scheduler is active.
+    journal : str or Path, default=None
+        A folder that keeps the state of the pass, so that one that was killed continues where it
+        was (see :mod:`onefit.journal`).
+    chunk_rows : int, default=8192
+        Rows that an accumulator gets at once, at most.
+    watch : callable, default=None
+        Called from time to time with the number of pieces of the source that are done.
+
+    Returns
+    -------
+    What the accumulator finishes with.
+    """
+    progress = open_progress(journal, accumulator, source, watch)
+    client = _client(client, source)
+    if source.lazy or client is not None:
+        from onefit.rows.dask_tree import reduce_on_dask
+
+        return accumulator.finish(reduce_on_dask(accumulator, source, client, progress, chunk_rows))
+    return accumulator.finish(_here(accumulator, source, progress, chunk_rows, n_jobs))
+
+
+def absorb(
+    accumulator: Accumulator[Any, Any], source: Source, pieces: Sequence[Any], rows: int, state: Any
+) -> Any:
+    """The state with the rows of some pieces."""
+    for piece in pieces:
+        for block in piece.blocks(rows):
+            state = accumulator.update(state, source.reading.chunk(block))
+    return state
+
+
+def _here(
+    accumulator: Accumulator[Any, Any],
+    source: Source,
+    progress: Progress,
+    rows: int,
+    n_jobs: int | None,
+) -> Any:
+    state, done = progress.begin(accumulator)
+    for chunks in _read(source, source.pieces[done:], rows, effective_n_jobs(n_jobs)):
+        state = _added(accumulator, state, chunks)
+        done += 1
+        progress.keep(state, done, last=done == len(source.pieces))
+    return state
+
+
+def _added(accumulator: Accumulator[Any, Any], state: Any, chunks: Iterator[Chunk]) -> Any:
+    """The state with the chunks of a piece; sums on a device come here at the end of it."""
+    there = None
+    for chunk in chunks:
+        if linalg.is_elsewhere(chunk.X):
+            there = accumulator.update(accumulator.init() if there is None else there, chunk)
+        else:
+            state = accumulator.update(state, chunk)
+    return state if there is None else accumulator.merge(state, to_host(there))
+
+
+def _read(
+    source: Source, pieces: Sequence[Any], rows: int, workers: int
+) -> Iterator[Iterator[Chunk]]:
+    """The chunks of every piece: in turn, or ahead of time by so many threads."""
+    if workers > 1:
+        yield from read_ahead(source, pieces, rows, workers)
+        return
+    for piece in pieces:
+        yield map(source.reading.chunk, piece.blocks(rows))
+
+
+def _client(client: Any, source: Source) -> Any:
+    """The client that is to do the work, if any is."""
+    if client is not None and not (source.lazy or source.anywhere):
+        raise ValueError(
+            "rows in memory are not sent to a cluster; write them to Parquet or .npy files that "
+            "its workers can read, or make a Dask collection of them"
+        )
+    if client is None and (source.lazy or source.anywhere):
+        return active_client()
+    return client
+
+
+#: share of the time of a pass that writing its state may take
+MAX_WRITING_SHARE = 0.02
+
+
+@dataclass
+class Progress:
+    """The state of one pass, written to a journal as often as that costs little.
+
+    The first piece is always written, so an interrupted pass never starts from nothing. Later
+    writes wait until the last one took at most MAX_WRITING_SHARE of the time since then.
+
+    Attributes
+    ----------
+    journal : Journal or None
+        None keeps nothing.
+    key : str
+        The pass in words.
+    modules : tuple of str
+        Where the dataclasses of its state are defined.
+    watch : callable or None
+        Called with the number of pieces that are done.
+    written : float
+        Time at the end of the last write.
+    writing_seconds : float
+        Seconds that the last write took.
+    """
+
+    journal: Journal | None = None
+    key: str = ""
+    modules: tuple[str, ...] = ()
+    watch: Callable[[int], None] | None = None
+    written: float = 0.0
+    writing_seconds: float = 0.0
+
+    def begin(self, accumulator: Any) -> tuple[Any, int]:
+        """The state to begin with, and the number of pieces that are in it already."""
+        known = [] if self.journal is None else self.journal.read(self.key, self.modules)
+        return known[0] if known else (accumulator.init(), 0)
+
+    def keep(self, state: Any, done: int, last: bool = False) -> None:
+        """Write the state after so many pieces, if that is due."""
+        if self.watch is not None:
+            self.watch(done)
+        if self.journal is None:
+            return
+        now = time.monotonic()
+        if last or self.writing_seconds <= MAX_WRITING_SHARE * (now - self.written):
+            self.journal.write(self.key, (state, done))
+            self.written = time.monotonic()
+            self.writing_seconds = self.written - now
+
+
+def open_progress(
+    journal: Any, accumulator: Any, source: Any, watch: Callable[[int], None] | None
+) -> Progress:
+    """The progress of a pass over a source, kept in the journal at a path if that is not None."""
+    if journal is None:
+        return Progress(watch=watch)
+    starts = [one.start for one in source.pieces]
+    key = json.dumps([describe(accumulator), describe(source.reading), starts])
+    modules = ("onefit", type(accumulator).__module__)
+    return Progress(Journal(journal, source.about), key, modules, watch)
+
+
+def active_client() -> Any:
+    """The active client of Dask, or None, also if Dask was not imported."""
+    if "distributed" not in sys.modules:
+        return None
+    import dask
+    from distributed import default_client
+
+    if dask.config.get("scheduler", "distributed") not in ("dask.distributed", "distributed"):
+        return None
+    try:
+        return default_client()
+    except ValueError:
+        return None

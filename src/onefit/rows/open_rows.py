@@ -1,0 +1,96 @@
+"""One door to all sources."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from onefit.rows.arrays import array_source, frame_source
+from onefit.rows.columns import ColumnRoles
+from onefit.rows.hash_folds import check_splitter
+from onefit.rows.source import Source
+
+__all__ = ["is_streamed", "open_rows"]
+
+
+def is_streamed(X: Any) -> bool:
+    """Whether rows are to be streamed: sources, paths and Dask collections are."""
+    return isinstance(X, (str, Path, Source)) or _are_paths(X) or is_lazy(X)
+
+
+def is_lazy(X: Any) -> bool:
+    """Whether an object is a Dask collection, found out without importing Dask."""
+    return type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "__dask_graph__")
+
+
+def open_rows(
+    X: Any,
+    y: Any = None,
+    *,
+    sample_weight: Any = None,
+    groups: Any = None,
+    cv: Any = 5,
+    features: Any = None,
+    drop: Any = (),
+    filter: Any = None,
+    numeric: bool = True,
+) -> Source:
+    """Rows to stream, wherever they lie.
+
+    Parameters
+    ----------
+    X : array, data frame, str or Path, list of paths, dask.array or dask.dataframe
+        A path is that of a Parquet file, of a folder of such, or of an .npy file, which is mapped.
+    y, sample_weight, groups : str, list of str, array, or Dask collection, default=None
+        Targets, weights, and the key that folds are made from: names of columns where X has names,
+        or a value for every row. Without groups, the number of a row is its key.
+    cv : HashKFold or int, default=5
+    features, drop : lists of str, default=None
+        Columns to take, all that have no other role by default, and columns to leave out.
+    filter : pyarrow expression, or list of (column, operator, value), default=None
+        Rows of Parquet files to take.
+    numeric : bool, default=True
+        Whether to refuse columns of Parquet files that are no numbers.
+
+    Returns
+    -------
+    Source
+    """
+    splitter = check_splitter(cv)
+    if isinstance(X, Source):
+        if any(one is not None for one in (y, sample_weight, groups)):
+            raise ValueError("y, sample_weight and groups were given to open_rows already")
+        return X.split_by(splitter)
+    if isinstance(X, (str, Path)) and str(X).endswith(".npy"):
+        X = np.load(X, mmap_mode="r")
+    table = {"features": features, "drop": drop}
+    if isinstance(X, (str, Path)) or _are_paths(X):
+        from onefit.rows.parquet import parquet_source
+
+        options = {"filter": filter, "numeric": numeric}
+        return parquet_source(X, y, sample_weight, groups, splitter, **table, **options)
+    if filter is not None:
+        raise ValueError("filter is for Parquet files; filter a collection or an array before")
+    if is_lazy(X):
+        from onefit.rows.dask_blocks import dask_source
+
+        return dask_source(X, y, sample_weight, groups, splitter, **table)
+    if hasattr(X, "iloc"):
+        columns = ColumnRoles.resolve(list(X.columns), y, sample_weight, groups, **table)
+        return frame_source(X, columns, splitter)
+    if features is not None or drop:
+        raise ValueError("features and drop name columns, but X has no names; slice it instead")
+    return array_source(X, y, sample_weight, groups, splitter)
+
+
+def _are_paths(X: Any) -> bool:
+    return isinstance(X, (list, tuple)) and bool(X) and all(map(_is_path, X))
+
+
+def _is_path(x: Any) -> bool:
+    """Whether something names a file; other texts may be rows of a user's kernel."""
+    if not isinstance(x, str):
+        return isinstance(x, Path)
+    return x.endswith((".parquet", ".pq", ".npy")) or "://" in x or Path(x).exists()

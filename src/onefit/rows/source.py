@@ -1,0 +1,165 @@
+"""Rows wherever they lie: a list of pieces, each with the number of its first row.
+
+A piece is read in one go, by whoever runs the pass: a slice of an array, a row group of a Parquet
+file, a block of a Dask collection. It can be sent to another process, where it is read. Numbers of
+rows are those of the whole sample, which all pieces are laid out over before anything is read; so
+the rows, their folds and every sum are the same however they are cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from typing import Any, Protocol
+
+import numpy as np
+
+from onefit._describe import describe
+from onefit._types import Array
+from onefit.rows.chunks import BlockReader, Map, RowBlock
+from onefit.rows.hash_folds import HashKFold
+
+__all__ = ["Piece", "RowArrays", "Source", "groups_of", "needed"]
+
+
+class Piece(Protocol):
+    """Adjacent rows of a source."""
+
+    @property
+    def start(self) -> int:
+        """Number of the first row."""
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+
+    @property
+    def where(self) -> str:
+        """The place in words."""
+
+    def blocks(self, rows: int) -> Iterator[RowBlock]:
+        """Read them, so many rows at a time at most."""
+
+
+@dataclass(frozen=True)
+class RowArrays:
+    """Targets, weights and keys that stand beside a source as arrays, a value per row of it."""
+
+    y: Any = None
+    s: Any = None
+    key: Any = None
+
+    def take(self, start: int, stop: int) -> RowArrays:
+        """Those of some rows."""
+        return RowArrays(*(None if one is None else one[start:stop] for one in self.values))
+
+    def filter(self, kept: Array) -> RowArrays:
+        """Those of the rows that are kept."""
+        return RowArrays(*(None if one is None else one[kept] for one in self.values))
+
+    @property
+    def values(self) -> tuple[Any, Any, Any]:
+        """In this order: y, s, key."""
+        return self.y, self.s, self.key
+
+    def check(self, n: int) -> None:
+        """Refuse arrays of another length."""
+        for name, one in zip(("y", "sample_weight", "groups"), self.values, strict=True):
+            if one is not None and one.shape[0] != n:
+                raise ValueError(f"{name} has {one.shape[0]} rows, but X has {n}")
+
+
+@dataclass(frozen=True)
+class Source:
+    """Rows to stream, and how they are to be read.
+
+    Attributes
+    ----------
+    pieces : sequence of Piece
+        In the order of their rows.
+    reading : BlockReader
+    names : tuple of str or None
+        Of the features.
+    n_features : int
+    target_shape : tuple of int, or None
+        Of a row's target: empty for a number, (q,) for q of them; None without a target.
+    about : dict
+        The fingerprint of the rows, in words: what a journal is compared by.
+    anywhere : bool
+        Whether pieces are small to send because they are read where they are needed.
+    lazy : bool
+        Whether pieces hold Dask objects, which only Dask reads.
+    """
+
+    pieces: Sequence[Any] = field(repr=False)
+    reading: BlockReader
+    names: tuple[str, ...] | None
+    n_features: int
+    target_shape: tuple[int, ...] | None = None
+    about: dict[str, str] = field(default_factory=dict, repr=False)
+    anywhere: bool = False
+    lazy: bool = False
+
+    @property
+    def n_rows(self) -> int:
+        """Rows of the whole sample, before any filter."""
+        return self.pieces[-1].start + self.pieces[-1].rows if self.pieces else 0
+
+    def split_by(self, cv: HashKFold) -> Source:
+        """The same rows with other folds."""
+        reading, about = replace(self.reading, cv=cv), self.about | {"cv": describe(cv)}
+        return replace(self, reading=reading, about=about)
+
+    @property
+    def raw(self) -> Source:
+        """The same rows as they are stored."""
+        return replace(self, reading=replace(self.reading, raw=True))
+
+    def encoded(self, encode: Map) -> Source:
+        """The same rows with targets that are mapped to numbers."""
+        return replace(self, reading=replace(self.reading, encode=encode))
+
+    def transformed(self, transform: Map, n_features: int, clean: Map | None = None) -> Source:
+        """The same rows with features that are mapped to so many numbers, and targets cleaned."""
+        reading = replace(self.reading, transform=transform, clean=clean)
+        return replace(self, reading=reading, names=None, n_features=n_features)
+
+
+def groups_of(pieces: Sequence[Any], rows: int) -> list[list[Any]]:
+    """Adjacent pieces together, until they have so many rows at least."""
+    groups: list[list[Any]] = []
+    held = rows
+    for piece in pieces:
+        if held >= rows:
+            groups.append([])
+            held = 0
+        groups[-1].append(piece)
+        held += piece.rows
+    return groups
+
+
+def cut(block: RowBlock, rows: int) -> Iterator[RowBlock]:
+    """A block in parts of so many rows at most."""
+    n = block.row.size
+    if n <= rows:
+        if n:
+            yield block
+        return
+    for start in range(0, n, rows):
+        part = slice(start, min(n, start + rows))
+        y, s, key = (None if one is None else one[part] for one in (block.y, block.s, block.key))
+        X = block.X.iloc[part] if hasattr(block.X, "iloc") else block.X[part]
+        yield replace(block, X=X, y=y, s=s, key=key, row=block.row[part])
+
+
+def numbered(start: int, rows: int) -> Array:
+    """Numbers of adjacent rows."""
+    return np.arange(start, start + rows, dtype=np.int64)
+
+
+def needed(package: str, extra: str | None, what: str) -> None:
+    """Say what to install where a package is missing; ``extra`` names one of onefit's, if any."""
+    if find_spec(package) is None:
+        name = package if extra is None else f"'onefit[{extra}]'"
+        raise ImportError(f"{what} need {package}, which is not installed: pip install {name}")

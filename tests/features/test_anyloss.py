@@ -1,0 +1,124 @@
+"""Held-out values of any loss in feature space, against honest refits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from heldout._twins import FORMS, splits, weights
+from registries import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, sample
+
+from features._twins import assert_equal_to_refits, feature_problem, honest, rows_and_landmarks
+from onefit.features.any_loss import PrimalExact, PrimalLimit
+from onefit.folds import Folds, leave_one_out
+from onefit.losses import EpsilonInsensitive, Huber, Log, Quantile, SmoothedHinge
+
+N = 90
+SPLITS = splits(N)
+NAMES = ["kfold", "repeated", "time", "shuffle", "trained rows", "predefined"]
+CASES = [(loss, "regression") for loss in REGRESSION_LOSSES[1:]] + [
+    (loss, "classification") for loss in CLASSIFICATION_LOSSES[1:]
+]
+
+
+def problem_of(loss, task, form, keep=False, q=1):
+    fit_intercept, scaling, weight = form
+    X, landmarks = rows_and_landmarks(N)
+    _, y = sample(task, n=N, d=3, seed=0)
+    y = np.sign(X[:, 0] + 0.5 * np.roll(X[:, 1], 1)) if task == "classification" else y
+    Y = np.column_stack([np.roll(y, 3 * j) for j in range(q)]).astype(float)
+    return feature_problem(
+        X, landmarks, Y, weights(weight, N), loss, fit_intercept, scaling, keep=keep
+    )
+
+
+def lams_of(problem):
+    lams = np.array([1e-1, 1e-3])
+    return lams * (N if problem.scaling == "total" else 1.0)
+
+
+@pytest.mark.parametrize("keep", [False, True], ids=["no peeking", "kept"])
+@pytest.mark.parametrize("case", range(len(CASES)), ids=lambda i: repr(CASES[i][0]))
+def test_every_loss(case, keep):
+    loss, task = CASES[case]
+    form, folds = FORMS[(case + keep) % len(FORMS)], SPLITS[NAMES[case % len(NAMES)]]
+    problem = problem_of(loss, task, form, keep)
+    path = PrimalExact().prepare(problem, folds).predict(lams_of(problem))
+    # an exact value is one within 1e-6, and as near as that the iteration goes
+    assert_equal_to_refits(path, problem, folds, tolerance=1e-6)
+    assert path.exact.all()
+
+
+@pytest.mark.parametrize("loss", [Huber(0.3), Log(), SmoothedHinge(0.5)], ids=repr)
+def test_the_limit_is_one_step_and_its_bound_holds(loss):
+    task, folds = loss.task, SPLITS["kfold"]
+    problem = problem_of(loss, task, FORMS[0], q=2)
+    limit = PrimalLimit().prepare(problem, folds).predict(np.array([1e-1, 1e-3]))
+    values, bounds = honest(problem, folds, limit.lams)
+    gap = np.abs(limit.values - values).max(axis=2)
+    for k in range(len(folds)):
+        assert (gap[:, folds.place(k)].max(axis=1) <= limit.error[:, k] + bounds[:, k]).all()
+    assert limit.method == "limit"
+    assert (limit.steps == 1).all()
+    exact = PrimalExact().prepare(problem, folds).predict(limit.lams)
+    assert (exact.error <= limit.error).all()
+    # near enough to be worth having
+    assert gap[0].mean() < 0.2 * np.abs(values[0]).mean()
+
+
+@pytest.mark.parametrize(
+    "loss", [Huber(), Quantile((0.2, 0.7)), EpsilonInsensitive(0.05)], ids=repr
+)
+def test_every_split_has_a_width_of_its_own(loss):
+    """Outliers in one fold widen the loss of the splits that train on them, not of the other."""
+    q = 2 if isinstance(loss, Quantile) else 1
+    problem, folds, lams = problem_of(loss, "regression", FORMS[0]), SPLITS["kfold"], [1e-3, 1e-1]
+    Y = np.repeat(problem.Y, q, axis=1)
+    Y[folds.test[0]] *= 30.0
+    problem = replace(problem, Y=Y)
+    path = PrimalExact().prepare(problem, folds).predict(np.array(lams))
+    assert path.exact.all()
+    limit = PrimalLimit().prepare(problem, folds).predict(np.array(lams))
+    for k, (train, test) in enumerate(zip(folds.train, folds.test, strict=True)):
+        s = np.zeros(problem.n)
+        s[train] = problem.s[train]
+        own = problem.with_loss(replace(problem, s=s).resolved.loss)
+        alone = Folds.from_pairs(problem.n, [(train, test)])
+        known = PrimalExact().prepare(own, alone).predict(np.array(lams))
+        place, scale = folds.place(k), problem.scale
+        np.testing.assert_allclose(path.values[:, place], known.values, atol=2e-6 * scale.max())
+        gap = np.abs(limit.values[:, place] - known.values).max(axis=(1, 2))
+        assert (gap <= limit.error[:, k] + known.error[:, 0]).all()
+
+
+def test_too_many_splits_are_refused():
+    problem = problem_of(Huber(0.3), "regression", FORMS[0])
+    with pytest.raises(ValueError, match="1001 splits"):
+        PrimalExact().prepare(problem, leave_one_out(1001))
+
+
+def balanced(s):
+    """No function to speak of, and as many rows of each class: any intercept between is as good."""
+    problem = problem_of(SmoothedHinge(1e-3), "classification", FORMS[0])
+    Y = np.where(np.arange(N) % 2 == 0, 1.0, -1.0)[:, None]
+    pairs = [(np.delete(np.arange(N), np.arange(i, i + 10)), np.arange(i, i + 10)) for i in (0, 30)]
+    return replace(problem, Y=Y, s=s), Folds.from_pairs(N, pairs)
+
+
+def test_a_flat_intercept_is_in_the_middle():
+    problem, folds = balanced(np.ones(N))
+    path = PrimalExact().prepare(problem, folds).predict(np.array([1e6, 10.0]))
+    assert path.exact.all()
+    assert_equal_to_refits(path, problem, folds, tolerance=1e-6)
+    limit = PrimalLimit().prepare(problem, folds).predict(np.array([1e6]))
+    assert limit.exact.all()
+
+
+def test_a_flat_intercept_by_chance_has_no_bound():
+    """Whether sums of other weights cancel is a matter of rounding."""
+    problem, folds = balanced(np.repeat(np.random.default_rng(0).uniform(0.1, 1.0, N // 2), 2))
+    for method in (PrimalLimit(), PrimalExact()):
+        path = method.prepare(problem, folds).predict(np.array([1e6]))
+        assert not path.exact.any()
+        assert np.isfinite(path.values).all()

@@ -1,0 +1,187 @@
+"""Passes that are interrupted, and continue where they were."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from rows_everywhere import K, N, P, Rows, assert_same, opened
+from sums import FoldSums, Smallest
+
+from onefit.journal import Journal, JournalError
+from onefit.rows import run
+
+
+class Stopping(FoldSums):
+    """Interrupts the pass at a row, as Ctrl-C would, and counts the rows that it sees."""
+
+    stop: ClassVar[int]
+    seen: ClassVar[int]
+
+    @classmethod
+    def restart(cls, stop: int = -1) -> None:
+        """Count from zero, and interrupt at another row, if that is not -1."""
+        cls.stop, cls.seen = stop, 0
+
+    def update(self, state: Any, chunk: Any) -> Any:
+        if self.stop in chunk.row:
+            raise KeyboardInterrupt
+        Stopping.seen += chunk.row.size
+        return super().update(state, chunk)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_an_interrupted_pass_continues(rows: Rows, tmp_path: Path, n_jobs: int) -> None:
+    source = opened(rows.folder, "y", sample_weight="s", drop=["g"])
+    whole = run(FoldSums(K, P), source, n_jobs=n_jobs)
+
+    def again(stop: int = -1) -> Any:
+        Stopping.restart(stop)
+        return run(Stopping(K, P), source, journal=tmp_path / "kept", n_jobs=n_jobs)
+
+    with pytest.raises(KeyboardInterrupt):
+        again(stop=4600)
+    found = again()
+    assert 0 < Stopping.seen < N
+    for name, value in whole.items():
+        np.testing.assert_array_equal(found[name], value)  # to the last bit
+    assert_same(again(), whole)
+    assert Stopping.seen == 0
+
+
+def test_writing_takes_a_small_share_of_a_pass(rows: Rows, tmp_path: Path, clock: Any) -> None:
+    """On a clock that says that a write takes one second, and every other piece another one."""
+    rows.frame.to_parquet(tmp_path / "rows.parquet", row_group_size=30)
+    source = opened(tmp_path / "rows.parquet", "y", features=["a"])
+    assert len(source.pieces) == 200
+    kept = tmp_path / "kept"
+    clock.step = 1.0
+    written: dict[int, int] = {}
+
+    def note(done: int) -> None:
+        for entry in kept.glob("*.entry"):
+            written.setdefault(entry.stat().st_mtime_ns, done - 1)
+
+    run(Smallest(5), source, journal=kept, watch=note)
+    assert list(written.values()) == [1, 51, 101, 151]
+
+
+def test_states_are_read_as_they_were_written(tmp_path: Path, rows: Rows) -> None:
+    source = opened(rows.folder, "y", features=["a"])
+    for _ in range(2):
+        found: Any = run(Smallest(5), source, journal=tmp_path / "kept")
+        np.testing.assert_array_equal(found.row, np.arange(5))
+        assert found.Y.dtype == np.float64
+    state = ([1, 2.5, None, "x"], {"a": (np.float32(1.5), {3: np.arange(3)})}, True)
+    journal = Journal(tmp_path / "state", {})
+    journal.write("key", state)
+    assert repr(journal.read("key")) == repr([state])
+    assert journal.read("other") == []
+
+
+class Counting(FoldSums):
+    """Has a set in its state, which no journal holds."""
+
+    def update(self, state: Any, chunk: Any) -> Any:
+        return {1, 2}
+
+
+def test_a_state_that_no_journal_can_hold_is_refused(tmp_path: Path, rows: Rows) -> None:
+    with pytest.raises(TypeError, match="a set cannot be kept in a journal"):
+        run(Counting(K, P), opened(rows.X, rows.y), journal=tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "empty"])
+def test_a_damaged_entry_is_set_aside(rows: Rows, tmp_path: Path, damage: str) -> None:
+    source = opened(rows.folder, "y", sample_weight="s", drop=["g"])
+    run(FoldSums(K, P), source, journal=tmp_path)
+    (file,) = tmp_path.glob("*.entry")
+    data = bytearray(file.read_bytes())
+    if damage == "flip":
+        data[len(data) // 2] ^= 0xFF
+    file.write_bytes({"cut": data[:-200], "flip": data, "empty": b""}[damage])
+    with pytest.warns(UserWarning, match="set aside"):
+        found = run(FoldSums(K, P), source, journal=tmp_path)
+    assert_same(found, rows.expected)
+    assert list(tmp_path.glob("*.damaged"))
+
+
+def test_other_rows_and_settings_are_refused(rows: Rows, tmp_path: Path) -> None:
+    roles = {"sample_weight": "s", "drop": ["g"]}
+    run(FoldSums(K, P), opened(rows.folder, "y", **roles), journal=tmp_path)
+    files = sorted(rows.folder.iterdir())
+    with pytest.raises(JournalError, match=r"X was 3 Parquet files .* is 2 Parquet files"):
+        run(FoldSums(K, P), opened(files[1:], "y", **roles), journal=tmp_path)
+    with pytest.raises(JournalError, match="columns was"):
+        run(FoldSums(K, P), opened(rows.folder, "y", drop=["g", "s"]), journal=tmp_path)
+    with pytest.raises(JournalError, match="X was"):
+        run(FoldSums(K, P), opened(rows.X, rows.y), journal=tmp_path)
+    with pytest.raises(JournalError, match="is a file, but a journal is a folder"):
+        run(FoldSums(K, P), opened(rows.X, rows.y), journal=rows.npy)
+    (tmp_path / "journal.json").write_text("{")
+    with pytest.raises(JournalError, match="damaged"):
+        run(FoldSums(K, P), opened(rows.X, rows.y), journal=tmp_path)
+
+
+def test_another_pass_is_another_entry(rows: Rows, tmp_path: Path) -> None:
+    source = opened(rows.X, rows.y)
+    run(FoldSums(K, P), source, journal=tmp_path)
+    run(Smallest(4), source, journal=tmp_path)
+    run(Smallest(5), source, journal=tmp_path)
+    assert len(list(tmp_path.glob("*.entry"))) == 3
+
+
+SLOW = """
+import sys, time
+sys.path.insert(0, {tests!r})
+from sums import FoldSums
+from onefit.rows import open_rows, run
+
+class Slow(FoldSums):
+    def update(self, state, chunk):
+        time.sleep(0.05)
+        return super().update(state, chunk)
+
+source = open_rows({folder!r}, "y", sample_weight="s", drop=["g"], cv=4)
+run(Slow(4, 3), source, journal={kept!r}, chunk_rows=200)
+"""
+
+
+class Slow(FoldSums):
+    """The same sums, for another process to continue."""
+
+    seen = 0
+
+    def update(self, state: Any, chunk: Any) -> Any:
+        Slow.seen += chunk.row.size
+        return super().update(state, chunk)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are not sent to processes there")
+@pytest.mark.parametrize(
+    "how", [pytest.param(signal.SIGINT, marks=pytest.mark.slow), signal.SIGKILL]
+)
+def test_another_process_continues_a_pass_that_was_killed(
+    rows: Rows, tmp_path: Path, how: signal.Signals
+) -> None:
+    kept = tmp_path / "kept"
+    tests = str(Path(__file__).parents[1])
+    program = SLOW.format(tests=tests, folder=str(rows.folder), kept=str(kept))
+    other = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60.0
+    while not list(kept.glob("*.entry")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    other.send_signal(how)
+    assert other.wait(timeout=60) != 0
+    assert list(kept.glob("*.entry"))
+    Slow.seen = 0
+    source = opened(rows.folder, "y", sample_weight="s", drop=["g"])
+    assert_same(run(Slow(K, P), source, journal=kept, chunk_rows=200), rows.expected)
+    assert 0 < Slow.seen < N
