@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -60,25 +59,6 @@ def cluster() -> Iterator[Any]:
         Client(cluster, set_as_default=False) as client,
     ):
         yield client
-
-
-class Clock:
-    """A clock that stands still unless a test moves it: ``now``, and ``step`` at each look."""
-
-    def __init__(self) -> None:
-        self.now, self.step = 1000.0, 0.0
-
-    def __call__(self) -> float:
-        self.now += self.step
-        return self.now
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """Replaces time.monotonic, the clock of limits of time."""
-    clock = Clock()
-    monkeypatch.setattr(time, "monotonic", clock)
-    return clock
 
 
 @pytest.fixture

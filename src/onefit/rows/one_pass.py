@@ -158,6 +158,8 @@ class Progress:
         Time at the end of the last write.
     writing_seconds : float
         Seconds that the last write took.
+    clock : callable
+        Time in seconds.
     """
 
     journal: Journal | None = None
@@ -166,6 +168,7 @@ class Progress:
     watch: Callable[[int], None] | None = None
     written: float = 0.0
     writing_seconds: float = 0.0
+    clock: Callable[[], float] = time.monotonic
 
     def begin(self, accumulator: Any) -> tuple[Any, int]:
         """The state to begin with, and the number of pieces that are in it already."""
@@ -178,10 +181,10 @@ class Progress:
             self.watch(done)
         if self.journal is None:
             return
-        now = time.monotonic()
+        now = self.clock()
         if last or self.writing_seconds <= MAX_WRITING_SHARE * (now - self.written):
             self.journal.write(self.key, (state, done))
-            self.written = time.monotonic()
+            self.written = self.clock()
             self.writing_seconds = self.written - now
 
 
