@@ -210,8 +210,8 @@ class ByRow(Criterion):
     """A mean over rows of a loss of leave-one-out predictions, for the squared loss at least.
 
     With features instead of the kernel matrix the hat matrices behind these predictions are known
-    from sums over all rows (onefit.features.leave_one). Each row is then judged by itself, in memory
-    or as it is streamed (onefit.criteria.streamed).
+    from sums over all rows (onefit.features.leave_one). Each row is then judged by itself, in
+    memory or as it is streamed (onefit.criteria.streamed).
 
     Parameters
     ----------
