@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit import excel
+from onefit._format import GIB
 from onefit._validation import DataError, suggest
-from onefit.plan.memory import GIB, available_memory
+from onefit.plan.memory import available_memory
 from onefit.scan import BROKEN, PACKED, READ_BYTES, Counts, open_unpacked, records, scan, too_long
 
 if TYPE_CHECKING:

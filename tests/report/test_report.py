@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.datasets import load_iris, make_friedman1
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit._format import number, percent
 from onefit.diagnostics import influence
 from onefit.features import Nystrom
 from onefit.heldout import Influence
@@ -18,7 +19,6 @@ from onefit.learning import learning_curve
 from onefit.losses import Expectile, Quantile
 from onefit.permutation import permutation_test
 from onefit.report import compare_criteria, write_report
-from onefit.report.numbers import number, percent
 
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")

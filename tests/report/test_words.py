@@ -9,8 +9,8 @@ import pytest
 from sklearn.datasets import make_friedman1
 
 from onefit import KernelRegressor, KernelSearchCV
+from onefit._format import cell, labels, number, settings
 from onefit.report.facts import Facts
-from onefit.report.numbers import cell, labels, number, settings
 from onefit.report.words import KnownTargets, headline, merit
 
 X, y = make_friedman1(60, noise=0.1, random_state=0)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from sklearn.base import clone
 
 from onefit import plan
+from onefit._format import aligned, duration
 from onefit.auto.outliers import MULTIPLES, NEIGHBOURS
 from onefit.auto.run import Planned
 from onefit.fallback import planned_seconds
-from onefit.plan.text import aligned
 from onefit.search.setup import Setup, set_up
 
 __all__ = ["Stage", "plan_stages", "show_stages"]
@@ -76,9 +76,9 @@ def _huber(planned: Planned) -> float:
 
 def show_stages(stages: list[Stage]) -> str:
     """The stages as a table."""
-    rows = [[f"  {one.name}", plan.duration(one.seconds), one.when] for one in stages]
+    rows = [[f"  {one.name}", duration(one.seconds), one.when] for one in stages]
     always = sum(one.seconds for one in stages if one.when == "always")
     every = sum(one.seconds for one in stages)
     lines = aligned(["  stage", "time", "when"], rows)
-    total = f"All stages: {plan.duration(every)} ({plan.duration(always)} without optional ones)."
+    total = f"All stages: {duration(every)} ({duration(always)} without optional ones)."
     return "\n".join(["Stages, by the fixed rates of the plan:", "", *lines, "", total])

@@ -18,6 +18,7 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
 from onefit import KernelClassifier, KernelRegressor, kernels
+from onefit._format import GIB
 from onefit._version import __version__
 from onefit.auto.familiar import Familiar
 from onefit.decide import CalibratedKernelClassifier
@@ -29,7 +30,7 @@ from onefit.features.maps import NystromMap
 from onefit.files import DataError, shortened
 from onefit.folds import Folds
 from onefit.losses import LOSSES
-from onefit.plan.memory import GIB, available_memory
+from onefit.plan.memory import available_memory
 from onefit.prepare import TablePreparer
 from onefit.tables import ColumnReader
 

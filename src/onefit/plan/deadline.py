@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 
+from onefit._format import duration
 from onefit._validation import check_positive
-from onefit.plan.text import duration
 
 __all__ = ["Deadline", "OutOfTime", "spread"]
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import psutil
 
+from onefit._format import GIB
 from onefit.plan.matrices import peak_bytes
 from onefit.plan.workload import Estimate, Workload
 
 __all__ = ["available_memory", "check_fit", "check_memory", "check_method", "choose_fit"]
 
-GIB = 1024.0**3
 #: bytes that are taken without a question, which would take longer than a small fit
 MAX_UNASKED_BYTES = 64 * 1024**2
 #: rows up to which a fit factors its matrix (benchmarks/iterative.py, part "fits")

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from html import escape
 
+from onefit._format import aligned, count, duration, memory
 from onefit.plan.choice import candidates, estimate
 from onefit.plan.cost import factorisation_ratio
-from onefit.plan.memory import GIB
 from onefit.plan.rates import HOST_RATES, Rates
 from onefit.plan.workload import Estimate, Workload
 
-__all__ = ["Explanation", "announce", "duration", "explain", "explain_splits"]
+__all__ = ["Explanation", "announce", "explain", "explain_splits"]
 
 #: seconds from which an estimate is printed before the work begins
 MIN_ANNOUNCED_SECONDS = 60.0
@@ -63,7 +63,7 @@ def explain(
         [
             f"{'>' if one.method == chosen.method else ' '} {one.method}",
             f"{one.flops:.1e}",
-            _memory(one.nbytes),
+            memory(one.nbytes),
             duration(one.seconds),
             f"{one.seconds / chosen.seconds:.2f}",
             *([duration(estimate(work, one.method).seconds)] if where else []),
@@ -85,7 +85,7 @@ def explain_splits(works: Mapping[Workload, Estimate]) -> str:
     nbytes = max(one.nbytes for one in works.values())
     refits = sum(estimate(work, "refit").seconds for work in works)
     return (
-        f"expected to take {duration(seconds)} and {_memory(nbytes)}; a fit per candidate and "
+        f"expected to take {duration(seconds)} and {memory(nbytes)}; a fit per candidate and "
         f"split, as GridSearchCV does it: {duration(refits)}, without its kernel matrices"
     )
 
@@ -123,13 +123,13 @@ def _title(work: Workload, where: str) -> str:
     small, large = min(work.removed, default=0), max(work.removed, default=0)
     removed = f"{small}" if small == large else f"{small} to {large}"
     parts = [
-        f"{_count(work.kernels, 'kernel')} x {_count(work.lams, 'lambda')} x "
-        f"{_count(work.folds, 'split')} ({removed} of {work.n} rows removed)",
-        f"{_count(work.targets, 'target')}",
-        *([_count(work.features, "feature")] if work.features else []),
+        f"{count(work.kernels, 'kernel')} x {count(work.lams, 'lambda')} x "
+        f"{count(work.folds, 'split')} ({removed} of {work.n} rows removed)",
+        f"{count(work.targets, 'target')}",
+        *([count(work.features, "feature")] if work.features else []),
         f"{work.loss} loss",
         f"float{8 * work.itemsize}",
-        f"{_count(work.busy, 'worker')} with {_count(work.threads, 'BLAS thread')}",
+        f"{count(work.busy, 'worker')} with {count(work.threads, 'BLAS thread')}",
     ]
     return f"Plan{f' on {where}' if where else ''}: " + ", ".join(parts)
 
@@ -139,26 +139,26 @@ def _reasons(work: Workload, chosen: Estimate, known: list[Estimate], rates: Rat
     factors = work.lams * work.ridges
     worth = factorisation_ratio(work.n, rates.at(work.threads, work.itemsize))
     reasons = {
-        "eigen": f"one eigendecomposition serves {_count(work.lams, 'lambda')}; Cholesky would "
-        f"factor {_count(factors, 'time')}, and the former costs about {worth:.1f} of the latter",
-        "block": f"{_count(factors, 'Cholesky factor')}, each with its inverse, for "
-        f"{_count(work.lams, 'lambda')}; one eigendecomposition costs about {worth:.1f} of these",
+        "eigen": f"one eigendecomposition serves {count(work.lams, 'lambda')}; Cholesky would "
+        f"factor {count(factors, 'time')}, and the former costs about {worth:.1f} of the latter",
+        "block": f"{count(factors, 'Cholesky factor')}, each with its inverse, for "
+        f"{count(work.lams, 'lambda')}; one eigendecomposition costs about {worth:.1f} of these",
         "exact": f"one fit per lambda instead of {work.folds}; points that change their piece of "
         "the loss are repaired",
         "limit": f"one fit per lambda instead of {work.folds}; not exact where points change their "
         "piece of the loss",
         "influence": f"one fit per lambda instead of {work.folds}, and a series that is cut",
-        "iterative": f"one iteration for {_count(work.columns, 'problem')}, each step a product "
+        "iterative": f"one iteration for {count(work.columns, 'problem')}, each step a product "
         f"with {'tiles of the kernel matrix' if chosen.tiled else 'the kernel matrix'}",
-        "gram": f"sums of products of {_count(work.features, 'feature')} in one pass, then "
-        f"{_count(work.folds, 'small matrix', 'small matrices')} for {_count(work.lams, 'lambda')}",
+        "gram": f"sums of products of {count(work.features, 'feature')} in one pass, then "
+        f"{count(work.folds, 'small matrix', 'small matrices')} for {count(work.lams, 'lambda')}",
         "refit": "the honest definition: a fit per lambda and split",
     }
     lines = [f"Why {chosen.method}: {reasons[chosen.method]}."]
     equals = [one for one in known if one.method not in APPROXIMATE]
     faster = [one for one in equals if one.seconds < chosen.seconds]
     if faster:
-        names = ", ".join(f"{one.method} ({_memory(one.nbytes)})" for one in faster)
+        names = ", ".join(f"{one.method} ({memory(one.nbytes)})" for one in faster)
         lines.append(f"Expected to be faster, but not taken: {names}.")
     return lines
 
@@ -170,31 +170,3 @@ def _speed_up(chosen: Estimate, refit: Estimate) -> str:
         f"{duration(refit.seconds)}; expected speed-up {ratio:.1f}x, without the kernel matrices "
         "that GridSearchCV computes anew for every fit."
     )
-
-
-def aligned(head: list[str], rows: list[list[str]]) -> list[str]:
-    """Lines of a table: the first column to the left, the others to the right."""
-    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
-    return [
-        "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:],
-                                                                    strict=True))])
-        for row in (head, *rows)
-    ]  # fmt: skip
-
-
-def _count(number: int, noun: str, several: str = "") -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {several or noun + 's'}"
-
-
-def _memory(nbytes: float) -> str:
-    return f"{nbytes / GIB:.2f} GiB" if nbytes >= 0.1 * GIB else f"{nbytes / 1024**2:.1f} MiB"
-
-
-def duration(seconds: float) -> str:
-    """A time in the unit that suits it."""
-    if seconds < 1.0:
-        return f"{1e3 * seconds:.3g} ms"
-    for unit, name in ((60.0, "s"), (3600.0, "min")):
-        if seconds < 2.0 * unit:
-            return f"{seconds / (unit / 60.0):.3g} {name}"
-    return f"{seconds / 3600.0:.3g} h" if seconds < 3.6e6 else f"{seconds / 3600.0:.1e} h"

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
 from onefit import plan
+from onefit._format import number
 from onefit.estimators.accepted import unwrap
-from onefit.report.numbers import number
 from onefit.scoring.row_losses import optimism_of_splits
 from onefit.search.scorers import name_of
 from onefit.uncertainty.headline import OPTIMISM_SEED, Headline

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onefit._format import labels, number, shorten
 from onefit.report.facts import Facts, Family
-from onefit.report.numbers import labels, number, shorten
 
 Array = NDArray[Any]
 

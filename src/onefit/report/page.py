@@ -24,12 +24,12 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 from onefit import _version
+from onefit._format import cell, number, percent, settings, shorten
 from onefit.diagnostics import influence
 from onefit.report import figures
 from onefit.report.criteria import verdicts
 from onefit.report.facts import Facts
 from onefit.report.figures import as_svg
-from onefit.report.numbers import cell, number, percent, settings, shorten
 from onefit.report.words import KnownTargets, expected, merit
 
 Array = NDArray[Any]

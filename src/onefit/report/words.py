@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from onefit._format import number, percent, settings
 from onefit.quantiles import levels_of
 from onefit.report.facts import Facts
-from onefit.report.numbers import number, percent, settings
 from onefit.uncertainty.headline import Headline
 
 Array = NDArray[Any]

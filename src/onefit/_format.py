@@ -1,4 +1,4 @@
-"""Numbers, dates and parameters as a reader expects them: the formatter of all output."""
+"""Numbers, times, sizes and parameters as a reader expects them: the formatter of all output."""
 
 from __future__ import annotations
 
@@ -7,7 +7,18 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["cell", "labels", "number", "percent", "settings", "shorten"]
+__all__ = [
+    "aligned",
+    "cell",
+    "count",
+    "duration",
+    "labels",
+    "memory",
+    "number",
+    "percent",
+    "settings",
+    "shorten",
+]
 
 #: integers in tables of the user's data have separators from here on; years have none
 MIN_SEPARATED = 10_000
@@ -16,6 +27,7 @@ MISSING = ("None", "nan", "NaT", "<NA>")
 MAX_CELL = 60
 #: numbers outside have an exponent
 MIN_PLAIN, MAX_PLAIN = 1e-4, 1e9
+GIB = 1024.0**3
 
 
 def number(value: Any, digits: int = 3) -> str:
@@ -73,3 +85,33 @@ def cell(value: Any, plain: bool = False) -> str:
     if isinstance(value, (int, np.integer)) and (plain or abs(int(value)) < MIN_SEPARATED):
         return str(value)
     return shorten(number(value), MAX_CELL)
+
+
+def count(times: int, noun: str, several: str = "") -> str:
+    """How many of something: '1 kernel', '2 matrices'."""
+    return f"{times:,} {noun if times == 1 else several or noun + 's'}"
+
+
+def memory(nbytes: float) -> str:
+    """Bytes in the unit that suits them."""
+    return f"{nbytes / GIB:.2f} GiB" if nbytes >= 0.1 * GIB else f"{nbytes / 1024**2:.1f} MiB"
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it."""
+    if seconds < 1.0:
+        return f"{1e3 * seconds:.3g} ms"
+    for unit, name in ((60.0, "s"), (3600.0, "min")):
+        if seconds < 2.0 * unit:
+            return f"{seconds / (unit / 60.0):.3g} {name}"
+    return f"{seconds / 3600.0:.3g} h" if seconds < 3.6e6 else f"{seconds / 3600.0:.1e} h"
+
+
+def aligned(head: list[str], rows: list[list[str]]) -> list[str]:
+    """Lines of a table: the first column to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    return [
+        "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:],
+                                                                    strict=True))])
+        for row in (head, *rows)
+    ]  # fmt: skip
