@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 __all__ = [
+    "GIB",
+    "MAX_CELL",
     "aligned",
     "cell",
     "count",
@@ -27,6 +29,7 @@ MISSING = ("None", "nan", "NaT", "<NA>")
 MAX_CELL = 60
 #: numbers outside have an exponent
 MIN_PLAIN, MAX_PLAIN = 1e-4, 1e9
+#: bytes of a gibibyte
 GIB = 1024.0**3
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import pickle
 
 import numpy as np
@@ -99,10 +100,12 @@ def test_intervals_are_those_of_the_search(fitted):
 
 
 def test_what_it_says(fitted, tmp_path):
-    assert fitted.summary().startswith("KernelRegressor, gamma=0.1")
+    assert fitted.summary().startswith("Predictions of target are typically off by")
+    assert "Chosen: gamma=0.1, kernel=rbf" in fitted.summary()
     assert all(reason in fitted.summary() for reason in fitted.reasons_)
     assert any("column 'cost' is read as numbers" in note for note in fitted.notes_)
-    assert "<strong>KernelRegressor" in fitted._repr_html_()
+    shown = html.unescape(fitted._repr_html_())
+    assert all(line in shown for line in fitted.summary().splitlines())
     assert "AutoKernelRegressor" in AutoKernelRegressor()._repr_html_()
     page = fitted.report(tmp_path / "report.html").read_text(encoding="utf-8")
     assert "standardised" in page

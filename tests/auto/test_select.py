@@ -263,8 +263,8 @@ def test_the_result_reads_and_predicts():
     found = select(X, labels, kernels="linear", scoring="roc_auc", class_weight="balanced")
     assert found.scoring_ == "roc_auc"
     assert found.score(X, labels) > 0.8
-    assert "KernelClassifier" in found.summary()
-    assert "<strong>KernelClassifier" in found._repr_html_()
+    assert "Chosen: kernel=linear" in found.summary()
+    assert "KernelClassifier" in found._repr_html_()
     np.testing.assert_array_equal(found.predict(X), found.pipeline_.predict(X))
     assert not hasattr(found, "predict_proba")
     few = select(X, y, param_grid={"kernel": ["rbf"], "gamma": [0.5], "lam": [1e-3, 1e-2]})

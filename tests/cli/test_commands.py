@@ -65,14 +65,14 @@ def test_the_table_says_what_was_chosen_and_why(onefit, csv):
     assert done.exit_code == 0, done.stderr
     for words in (
         "regression: the target holds 80 different numbers",
-        "Best of 252 candidates",
-        "KernelRegressor, gamma=",
-        "Expected R²",
-        "95% interval",
-        "Baseline (always the mean)",
-        "Exact: held-out predictions equal",
+        "The best 10 of 252 candidates",
+        "Predictions of price are typically off by",
+        "Chosen: gamma=",
+        "interval of the expected R²",
+        "baseline: always the mean",
+        "Exact: held-out predictions of the choice equal",
         "within one standard error",
-        "estimated by the cost",
+        "cost model, not measured",
     ):
         assert words in done.stdout
 
@@ -148,7 +148,10 @@ def test_a_choice_that_does_not_beat_the_baseline_is_told(onefit, tmp_path):
     frame.assign(kind=np.where(np.arange(60) % 12 == 0, "rare", "usual")).to_csv(path, index=False)
     done = onefit("select", path, "--target", "kind", *SMALL)
     assert "Warning: the choice" in done.stdout
-    assert "shares usual (91.7%), rare (8.3%)" in done.stdout
+    assert (
+        "shares of the classes: usual (91.7\N{NO-BREAK SPACE}%), rare (8.3\N{NO-BREAK SPACE}%)"
+        in " ".join(done.stdout.split(" "))
+    )
 
 
 @pytest.mark.parametrize("kind", ["parquet", "libsvm", "tsv", "csv.gz"])
@@ -294,7 +297,7 @@ def test_the_demo(onefit, tmp_path):
     done = onefit("demo", "--report", report)
     assert done.exit_code == 0, done.stderr
     assert "Plan: 37 kernels" in done.stdout
-    assert "Best of 666 candidates" in done.stdout
+    assert "The best 10 of 666 candidates" in done.stdout
     assert "<h1>diabetes: progression</h1>" in report.read_text(encoding="utf-8")
 
 

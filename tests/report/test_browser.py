@@ -55,15 +55,15 @@ def pages(tmp_path_factory):
     X, y = make_friedman1(60, random_state=0)
     regression = KernelSearchCV(KernelRegressor(), GRID, cv=4).fit(X, y)
     compare_criteria(regression, X, y, ["loo", "gcv"])
-    write_report(regression, folder / "regression.html", y=y, title=HOSTILE, target=LINK)
+    write_report(regression, folder / "regression.html", title=HOSTILE, target=LINK)
     X, y = load_iris(return_X_y=True)
     labels = np.array([f"{one}{HOSTILE}{LINK}" for one in "abc"], dtype=object)[y]
     classes = KernelSearchCV(KernelClassifier(), GRID, cv=4).fit(X, labels)
     compare_criteria(classes, X, labels, ["gcv"])
-    write_report(classes, folder / "classes.html", y=labels, title=HOSTILE, target=LINK)
+    write_report(classes, folder / "classes.html", title=HOSTILE, target=LINK)
     grid = {"gamma": [0.01, 0.1, 1.0], "lam": np.logspace(-6, 0, 13).tolist()}
     many = KernelSearchCV(KernelClassifier(), grid, cv=3).fit(X, y)
-    write_report(many, folder / "many.html", y=y, rows=load_iris(as_frame=True).data)
+    write_report(many, folder / "many.html", rows=load_iris(as_frame=True).data)
     return folder
 
 

@@ -455,7 +455,7 @@ def test_passes_are_watched(data: Data) -> None:
 
 def test_a_report_of_streamed_rows(data: Data, tmp_path: Path) -> None:
     search = KernelSearchCV(KernelClassifier(**NYSTROM), GRID, cv=CV).fit(data.source("two"))
-    search.report(tmp_path / "r.html", y=search.heldout_.targets)
+    search.report(tmp_path / "r.html")
     assert (
         "of the rows get the right label while they are held out"
         in (tmp_path / "r.html").read_text()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from copy import copy
 from functools import partial
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -24,6 +22,7 @@ from onefit.auto.run import Planned
 from onefit.callbacks import callbacks_of
 from onefit.kernels import is_table
 from onefit.prepare import TablePreparer, named_alike
+from onefit.report.facts import Facts
 from onefit.search.setup import set_up
 from onefit.search_pipeline import as_kernel_search
 from onefit.tables import as_frame, is_frame
@@ -116,11 +115,6 @@ class AutoKernel(BaseEstimator):
         finally:
             planned.search.set_callbacks()
         self._keep(planned)
-        if planned.fallback is not None:
-            from onefit.report.facts import Facts
-
-            scale = Facts(self.search_).scale
-            print(planned.fallback.describe(scale, scale.label), file=sys.stderr, flush=True)
         verdict = self.search_.headline_.verdict()
         if verdict:
             warnings.warn(f"{verdict}; see headline_", stacklevel=2)
@@ -268,7 +262,6 @@ class AutoKernel(BaseEstimator):
         """
         from onefit.report import compare_criteria
         from onefit.report.criteria import verdicts
-        from onefit.report.facts import Facts
 
         check_is_fitted(self, "pipeline_")
         done = self._planned
@@ -310,17 +303,20 @@ class AutoKernel(BaseEstimator):
             about["preprocessing"] = describe()
         about["task"] = self._task
         options["about"] = about | dict(options.get("about") or {})
-        found: dict[str, Any] = {"y": done.y, "notes": self.notes_, "reasons": self.reasons_}
+        found: dict[str, Any] = {"notes": self.notes_, "reasons": self.reasons_}
         found["calibrated"] = self.best_estimator_
         return write_report(as_kernel_search(self.search_), path, **(found | options))
 
     def summary(self) -> str:
-        """The choice, its score beside the baseline, reasons and notes, a line each."""
-        from onefit.auto.findings import findings
+        """How good the choice is, the choice, reasons and notes, a line each."""
+        from onefit.report.words import headline
 
         check_is_fitted(self, "pipeline_")
-        notes = (f"Note: {note}" for note in self.notes_)
-        return "\n".join([*findings(self), *self.reasons_, *notes])
+        return "\n".join([*headline(Facts(as_kernel_search(self.search_))), *self._why_and_notes])
+
+    @property
+    def _why_and_notes(self) -> list[str]:
+        return [*self.reasons_, *(f"Note: {note}" for note in self.notes_)]
 
     @property
     def _repr_html_(self) -> Any:
@@ -331,9 +327,9 @@ class AutoKernel(BaseEstimator):
         )  # fmt: skip
 
     def _fitted_html(self, _: Any) -> str:
-        first, *others = (escape(line) for line in self.summary().splitlines())
-        items = "".join(f"<li>{line}</li>" for line in others)
-        return f"<div><strong>{first}</strong><ul>{items}</ul>{self.search_._repr_html_()}</div>"
+        from onefit.report.notebook import as_html
+
+        return as_html(as_kernel_search(self.search_), self._why_and_notes)
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         bundle: dict[str, str] = super()._repr_mimebundle_(**options)

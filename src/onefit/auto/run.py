@@ -19,6 +19,7 @@ from onefit.auto.data_checks import warn_of_columns
 from onefit.candidates import SAMPLE_ROWS, narrow, seconds_without_race
 from onefit.fallback import Fallback, fall_back, measure_whole, planned_seconds
 from onefit.plan import Deadline, OutOfTime
+from onefit.report.facts import Facts
 from onefit.search.announce import announce
 from onefit.search.extend import fit_growing
 from onefit.search.setup import set_up
@@ -201,3 +202,5 @@ class Planned:
         self.fallback = self.fallback.measured(
             *measure_whole(self.search, self.Z, self.y, self.deadline, self.weights)
         )
+        scale = Facts(self.search).scale
+        self.reasons.append(self.fallback.describe(scale, scale.label))

@@ -10,6 +10,7 @@ import numpy as np
 from onefit._version import __version__
 from onefit.report.criteria import verdicts
 from onefit.report.facts import Facts
+from onefit.report.words import headline
 
 __all__ = ["RANKED", "as_json", "selection_document"]
 
@@ -24,6 +25,7 @@ def selection_document(auto: Any, data: dict[str, Any], seconds: float) -> dict[
         "onefit": __version__,
         "data": data,
         "task": auto._task,
+        "headline": headline(facts, data["target"]),
         "reasons": auto.reasons_,
         "notes": auto.notes_,
         "candidates": len(facts.table["params"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -17,14 +18,12 @@ MAX_CELLS = 400
 STYLE = "--ink:currentColor;--grid:#8888;--blue:#3b7dd8;--orange:#d97706;--red:#dc2626"
 
 
-def as_html(search: Any) -> str:
-    """Headline, warning, and the surface of the winner's family, or its curve over lam."""
+def as_html(search: Any, further: Sequence[str] = ()) -> str:
+    """Headline, further lines, and the surface of the winner's family, or its curve over lam."""
     facts = Facts(search)
     names = " over ".join(escape(type(one).__name__) for one in (search, search.estimator))
     parts = [f"<p><strong>{names}, fitted</strong></p>"]
-    parts += [f"<p>{escape(line)}</p>" for line in headline(facts)]
-    if facts.verdict:
-        parts.append(f"<p><strong>Warning:</strong> {escape(facts.verdict)}.</p>")
+    parts += [f"<p>{escape(line)}</p>" for line in [*headline(facts), *further]]
     return f'<div style="max-width:34rem;{STYLE}">{"".join(parts)}{_drawn(facts)}</div>'
 
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import importlib.metadata
 import platform
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
@@ -27,10 +26,10 @@ from onefit import _version
 from onefit._format import cell, number, percent, settings, shorten
 from onefit.diagnostics import influence
 from onefit.report import figures
-from onefit.report.criteria import verdicts
 from onefit.report.facts import Facts
 from onefit.report.figures import as_svg
-from onefit.report.words import KnownTargets, expected, merit
+from onefit.report.listing import Listing, comparison, ranking
+from onefit.report.words import KnownTargets, exactness, expected, merit, rivals, spent
 
 Array = NDArray[Any]
 
@@ -55,28 +54,10 @@ class Drawing:
     alt: str
 
 
-@dataclass(frozen=True)
-class Listing:
-    """A table of the page; folded ones open on a click."""
-
-    title: str
-    head: list[str]
-    rows: list[list[str]] = field(repr=False)
-    folded: bool = False
-
-    @property
-    def numeric(self) -> list[bool]:
-        """Which columns hold numbers, and are aligned to the right."""
-        number = re.compile(r"[-+–]?[\d.,]*(e[-+]\d+)?(\s%| ± .*)?")
-        columns = zip(*self.rows, strict=True)
-        return [all(number.fullmatch(one) for one in column) for column in columns]
-
-
 def write_report(
     search: Any,
     path: str | Path,
     *,
-    y: Any = None,
     title: str = "Model selection",
     target: str = "target",
     rows: Any = None,
@@ -94,8 +75,6 @@ def write_report(
     search : KernelSearchCV
         Fitted, with a winner. Criteria that :func:`compare_criteria` added are compared.
     path : str or Path
-    y : array of shape (n,) or (n, q), default=None
-        The targets of the fit; by default those that the search kept with its held-out values.
     title, target : str
         Names of the data and of the target.
     rows : DataFrame of n rows, default=None
@@ -123,10 +102,12 @@ def write_report(
     facts = Facts(search)
     if rows is not None and not hasattr(rows, "iloc"):
         raise TypeError(f"rows must be a pandas DataFrame, got {type(rows).__name__}")
-    truth = KnownTargets.of(facts, y, calibrated)
+    truth = KnownTargets.of(facts, calibrated)
     n = None if truth is None else truth.n
     if rows is not None and n is not None and len(rows) != n:
-        raise ValueError(f"rows has {len(rows)} rows and y has {n}; they must have the same length")
+        raise ValueError(
+            f"rows has {len(rows)} rows, and the search was fitted to {n}; pass the rows of the fit"
+        )
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -146,10 +127,8 @@ def write_report(
         relevance=_relevance(facts),
         candidates=_candidates(facts),
         further=_further(further),
-        near=int(facts.near.sum()),
-        count=facts.scores.size,
-        edges=facts.edges,
-        criteria=_criteria(facts),
+        rivals=rivals(facts),
+        criteria=comparison(facts),
         plan=_plan(facts),
         again=_again(facts, command),
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
@@ -343,18 +322,7 @@ def _relevance(facts: Facts) -> list[Drawing | Listing]:
 
 def _candidates(facts: Facts) -> list[Drawing | Listing]:
     """The best candidates, heat maps of the score, and its curve."""
-    names = [name.removeprefix("param_") for name in facts.table if name.startswith("param_")]
-    criterion = ["criterion"] if "criterion" in facts.table else []
-    rows = []
-    for place, i in enumerate(facts.order[:MAX_LISTED], start=1):
-        params = facts.table["params"][i]
-        row = [str(place), number(facts.scale(facts.scores[i]), 4), number(facts.errors[i], 2)]
-        row += [number(facts.table[name][i], 4) for name in criterion]
-        row += [shorten(number(params.get(name))) for name in names]
-        row += [str(facts.table["method"][i]), "yes" if facts.table["exact"][i] else "no"]
-        rows.append(row)
-    head = ["rank", facts.scale.label, "standard error", *criterion, *names, "method", "exact"]
-    found: list[Drawing | Listing] = [Listing("Best candidates", head, rows[:MAX_OPEN])]
+    found: list[Drawing | Listing] = [ranking(facts, MAX_OPEN)]
     for place, family in enumerate(facts.families[:MAX_FAMILIES]):
         scores = facts.scores[family.index[family.index >= 0]]
         if not np.isfinite(scores).any():
@@ -371,51 +339,13 @@ def _candidates(facts: Facts) -> list[Drawing | Listing]:
             svg = as_svg(figures.draw_curve, facts, family, name=f"curve{place}")
             alt = f"{family.name}: {facts.scale.label} over lam at the best gamma."
             found.append(Drawing(svg, alt))
-    if len(rows) > MAX_OPEN:
-        count = facts.scores.size
-        title = f"All {count:,} candidates" if count <= MAX_LISTED else (
-            f"The best {MAX_LISTED} of {count:,} candidates"
-        )  # fmt: skip
-        found.append(Listing(title, head, rows, folded=True))
+    if facts.scores.size > MAX_OPEN:
+        found.append(replace(ranking(facts, MAX_LISTED), folded=True))
     return found
-
-
-def _criteria(facts: Facts) -> Listing | None:
-    """What each criterion chooses; None if the score is the only one."""
-    found = verdicts(facts)
-    if not found:
-        return None
-    rows = [
-        [one.name, settings(facts.table["params"][one.pick]), number(one.values[one.pick], 4),
-         f"{number(one.error, 4)} ± {number(one.standard_error, 2)}",
-         f"{number(one.regret, 2)} ± {number(one.regret_error, 2)}"]
-        for one in found
-    ]  # fmt: skip
-    head = ["criterion", "chooses", "its value", facts.scale.label, "regret"]
-    return Listing("Criteria", head, rows)
 
 
 def _plan(facts: Facts) -> list[str | Listing]:
     """Exactness of the held-out values, time, and the method of each kernel."""
-    table, exact = facts.table, np.asarray(facts.table["exact"])
-    bound = number(float(table["error"][facts.best]), 2)
-    trust = (
-        "All held-out predictions equal those of refitting, up to rounding"
-        if exact.all()
-        else f"{int((~exact).sum())} of {exact.size} candidates have held-out predictions that are "
-        "not certified to equal those of refitting"
-    )
-    spent = (
-        float((table["mean_fit_time"] + table["mean_score_time"]).sum()) * facts.search.n_splits_
-    )
-    text = f"Held-out predictions and scores took {number(spent, 2)} s of work"
-    if hasattr(facts.search, "refit_time_"):
-        text += f", the final fit {number(float(facts.search.refit_time_), 2)} s"
-    if facts.speed_up is not None:
-        text += (
-            f". Refitting every split is estimated to take {number(facts.speed_up.ratio, 2)} times "
-            "as long (cost model, not measured)"
-        )
     counts = Counter(
         (type(one.kernel).__name__, one.method, one.lams, one.estimate)
         for one in facts.search.plan_
@@ -425,7 +355,7 @@ def _plan(facts: Facts) -> list[str | Listing]:
         work = ["–", "–"] if cost is None else [f"{cost.flops:.1e}", number(cost.nbytes / 2**20, 2)]
         rows.append([kernel, str(count), str(lams), method, *work])
     head = ["kernel", "number", "lams each", "method", "flops, all kernels", "MiB"]
-    found = [f"{trust}; the bound on the error of the choice is {bound}.", f"{text}."]
+    found = [f"{exactness(facts)}.", f"{spent(facts)}."]
     return [*found, Listing("Plan", head, rows)] if rows else [*found]
 
 

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit._format import number, percent, settings
+from onefit._format import MAX_CELL, duration, number, percent, settings, shorten
 from onefit.quantiles import levels_of
 from onefit.report.facts import Facts
 from onefit.uncertainty.headline import Headline
 
 Array = NDArray[Any]
 
-__all__ = ["KnownTargets", "expected", "headline", "merit"]
+__all__ = ["KnownTargets", "exactness", "expected", "headline", "merit", "rivals", "spent"]
 
 #: classes whose shares are listed
 MAX_CLASSES = 6
@@ -50,10 +50,10 @@ class KnownTargets:
     proba: Array | None = field(repr=False, default=None)
 
     @classmethod
-    def of(cls, facts: Facts, y: Any = None, calibrated: Any = None) -> KnownTargets | None:
+    def of(cls, facts: Facts, calibrated: Any = None) -> KnownTargets | None:
         """None where the search kept no held-out values or no targets."""
         held = getattr(facts.search, "heldout_", None)
-        y = getattr(held, "targets", None) if y is None else y
+        y = getattr(held, "targets", None)
         if held is None or y is None:
             return None
         rows, y = held.tested, np.asarray(y)
@@ -106,7 +106,10 @@ def merit(facts: Facts, truth: KnownTargets | None, target: str = "target") -> M
             f"Of the held-out rows, {text}. {_better(facts)}", [found[0], *found[1:][-1:], own[0]]
         )
     half, most = (number(float(np.quantile(truth.missed, share))) for share in (0.5, 0.9))
-    text = f"Predictions of {target} are typically off by {half}; 9 of 10 rows are within {most}."
+    text = (
+        f"Predictions of {shorten(target, MAX_CELL)} are typically off by {half}; 9 of 10 rows are "
+        f"within {most}."
+    )
     found = [
         (half, "typical error: half of the rows are closer"),
         (most, "9 of 10 rows are within"),
@@ -120,7 +123,7 @@ def _of_labels(facts: Facts, truth: KnownTargets, own: list[tuple[str, str]]) ->
     most = counts.max() / counts.sum()
     text = (
         f"{percent(right.mean())} of the rows get the right label while they are held out; always "
-        f"predicting the most frequent class ({classes[counts.argmax()]}) is right for "
+        f"predicting the most frequent class ({shorten(classes[counts.argmax()])}) is right for "
         f"{percent(most)}."
     )
     recall = float(np.mean([right[truth.y == one].mean() for one in classes]))
@@ -176,24 +179,62 @@ def _noun(facts: Facts) -> str:
     return "error" if facts.scale.sign < 0 else facts.scale.label
 
 
-def headline(facts: Facts, y: Any = None, target: str = "target") -> list[str]:
-    """The same as lines: how good, the expected error, the choice, and how sure it is."""
-    sentence = merit(facts, KnownTargets.of(facts, y), target).sentence
-    near, count = int(facts.near.sum()), facts.scores.size
+def headline(facts: Facts, target: str = "target") -> list[str]:
+    """The lines of all output: how good, the expected error, the choice, and how sure it is."""
     lines = [
-        sentence,
+        merit(facts, KnownTargets.of(facts), target).sentence,
         "; ".join(f"{name}: {value}" for name, value in expected(facts)),
         f"Chosen: {settings(facts.search.best_params_)}",
-        f"{near} of {count} candidates are within one standard error of the best",
+        rivals(facts),
+        exactness(facts),
     ]
-    if facts.edges:
-        lines[-1] += f"; {' and '.join(facts.edges)}: better values may lie beyond the grid"
+    if facts.verdict:
+        lines.append(f"Warning: {facts.verdict}")
     return [line for line in lines if line]
+
+
+def rivals(facts: Facts) -> str:
+    """How many candidates are as good, and whether the choice is at the edge of the grid."""
+    near, count = int(facts.near.sum()), facts.scores.size
+    text = f"{near:,} of {count:,} candidates are within one standard error of the best"
+    if not facts.edges:
+        return text
+    return f"{text}; edge of the grid: {' and '.join(facts.edges)}, better values may lie beyond it"
+
+
+def exactness(facts: Facts) -> str:
+    """Whether the held-out predictions are those of refitting every split."""
+    exact = np.asarray(facts.table["exact"])
+    bound = number(float(facts.table["error"][facts.best]), 1)
+    what = "Exact" if exact[facts.best] else "Approximate"
+    text = f"{what}: held-out predictions of the choice " + (
+        f"equal those of refitting every split, up to rounding (error at most {bound})"
+        if exact[facts.best]
+        else f"differ from those of refitting every split (error bound {bound})"
+    )
+    if exact.all():
+        return text
+    return f"{text}; those of {int((~exact).sum()):,} of {exact.size:,} candidates may differ"
+
+
+def spent(facts: Facts) -> str:
+    """The time that the search took, and what refitting every split would take."""
+    table, search = facts.table, facts.search
+    seconds = (table["mean_fit_time"] + table["mean_score_time"]).sum() * search.n_splits_
+    text = f"Held-out predictions and scores took {duration(float(seconds))} of work"
+    if hasattr(search, "refit_time_"):
+        text += f", the final fit {duration(float(search.refit_time_))}"
+    if facts.speed_up is None:
+        return text
+    return (
+        f"{text}. Refitting every split is estimated to take {number(facts.speed_up.ratio, 2)} "
+        "times as long (cost model, not measured)"
+    )
 
 
 def _shares(found: Headline) -> str:
     """The shares of the classes, the largest first."""
     ranked = sorted(found.shares.items(), key=lambda one: -one[1])
-    text = ", ".join(f"{name} ({percent(share)})" for name, share in ranked[:MAX_CLASSES])
+    text = ", ".join(f"{shorten(name)} ({percent(share)})" for name, share in ranked[:MAX_CLASSES])
     rest = len(ranked) - MAX_CLASSES
     return text if rest <= 0 else f"{text} and {rest} more"
