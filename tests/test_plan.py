@@ -573,7 +573,7 @@ def test_the_plan_shows_every_method_and_marks_the_choice():
         assert row[0] == f"{one.flops:.1e}"
         assert f"{one.nbytes / GIB:.2f} GiB" == " ".join(row[1:3])
         assert float(row[-2]) == pytest.approx(one.seconds / chosen.seconds, abs=0.006)
-    assert "15 kernels x 20 lambdas x 10 splits (200 of 2000 rows removed)" in text
+    assert "15 kernels x 20 lambdas x 10 splits (200 of 2,000 rows removed)" in text
     assert "2 workers with 1 BLAS thread" in text
     assert "one eigendecomposition serves 20 lambdas; Cholesky would factor 20 times" in text
     refit = estimate(work, "refit", MACHINE)
@@ -629,5 +629,5 @@ def test_features_are_planned_for():
     with pytest.raises(MemoryError, match="fewer features than 2000"):
         check_memory(work, choose(work), available=1e6)
     text = explain(work, choose(work))
-    assert "2000 features" in text
+    assert "2,000 features" in text
     assert "gram" in text

@@ -121,10 +121,10 @@ def announce(works: Mapping[Workload, Estimate]) -> str:
 
 def _title(work: Workload, where: str) -> str:
     small, large = min(work.removed, default=0), max(work.removed, default=0)
-    removed = f"{small}" if small == large else f"{small} to {large}"
+    removed = f"{small:,}" if small == large else f"{small:,} to {large:,}"
     parts = [
         f"{count(work.kernels, 'kernel')} x {count(work.lams, 'lambda')} x "
-        f"{count(work.folds, 'split')} ({removed} of {work.n} rows removed)",
+        f"{count(work.folds, 'split')} ({removed} of {work.n:,} rows removed)",
         f"{count(work.targets, 'target')}",
         *([count(work.features, "feature")] if work.features else []),
         f"{work.loss} loss",
