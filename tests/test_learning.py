@@ -5,10 +5,12 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import KFold, TimeSeriesSplit
 from sklearn.model_selection import learning_curve as refitted
+from watched import Refused
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.learning import expanding_window, heldout_windows, learning_curve
-from onefit.losses import Huber
+from onefit.losses import EpsilonInsensitive, Huber, Quantile
+from onefit.plan import memory
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 2))
@@ -51,6 +53,55 @@ def test_classification_equals_refits(cuts, scaling, scoring):
     curve = learning_curve(model, X, y, **options)
     np.testing.assert_allclose(curve.test_scores, test, atol=1e-10)
     np.testing.assert_allclose(curve.train_scores, train, atol=1e-10)
+
+
+@pytest.mark.parametrize("lam", [10.0, 1e-3, 1e-7, 1e-9])
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_small_and_large_ridges_equal_refits(lam, fit_intercept):
+    """A factor in single precision serves the large ones, and is of no use at the smallest."""
+    Y = np.column_stack([U, 1e6 * X[:, 1] ** 2, np.zeros(60)])
+    model = KernelRegressor(gamma=0.3, lam=lam, scaling="total", fit_intercept=fit_intercept)
+    options = {"cv": KFold(3), "train_sizes": [5, 17, 40]}
+    _, train, test = refitted(model, X, Y, shuffle=True, random_state=0, **options)
+    curve = learning_curve(model, X, Y, random_state=0, **options)
+    np.testing.assert_allclose(curve.test_scores, test, rtol=1e-6)
+    np.testing.assert_allclose(curve.train_scores, train, rtol=1e-6)
+
+
+def test_single_precision_data_equal_refits():
+    rows, targets = X.astype(np.float32), U.astype(np.float32)
+    model = KernelRegressor(gamma=0.7, lam=0.3, scaling="total")
+    options = {"cv": 4, "train_sizes": [10, 30]}
+    _, _, test = refitted(model, rows, targets, shuffle=True, random_state=0, **options)
+    curve = learning_curve(model, rows, targets, random_state=0, **options)
+    np.testing.assert_allclose(curve.test_scores, test, atol=1e-3)
+
+
+@pytest.mark.parametrize("scaling", ["mean", "total"])
+@pytest.mark.parametrize(
+    "loss", [Huber(0.3), Huber("mad"), EpsilonInsensitive(0.1, delta=0.05), Quantile([0.2, 0.8])]
+)
+def test_other_losses_of_a_regression_equal_refits(loss, scaling):
+    model = KernelRegressor(loss, gamma=0.7, lam=0.05, scaling=scaling)
+    options = {"cv": KFold(3), "train_sizes": [10, 25, 40]}
+    _, train, test = refitted(model, X, U + 3.0, shuffle=True, random_state=0, **options)
+    curve = learning_curve(model, X, U + 3.0, random_state=0, **options)
+    np.testing.assert_allclose(curve.test_scores, test, atol=1e-5)
+    np.testing.assert_allclose(curve.train_scores, train, atol=1e-5)
+    assert curve.error <= 1e-6
+
+
+@pytest.mark.parametrize("multi_class", ["ovr", "ovo"])
+@pytest.mark.parametrize("loss", ["log", "smoothed_hinge"])
+def test_other_losses_of_a_classification_equal_refits(loss, multi_class):
+    y = np.digitize(U, np.quantile(U, [0.4, 0.7]))
+    model = KernelClassifier(loss, gamma=0.7, lam=0.05, multi_class=multi_class)
+    options = {"cv": 3, "train_sizes": [20, 38]}
+    _, train, test = refitted(model, X, y, shuffle=True, random_state=1, **options)
+    curve = learning_curve(model, X, y, random_state=1, **options)
+    np.testing.assert_allclose(curve.test_scores, test, atol=1e-10)
+    np.testing.assert_allclose(curve.train_scores, train, atol=1e-10)
+    assert curve.error <= 1e-6
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -116,6 +167,9 @@ def test_windows_of_a_classification_equal_refits():
     ("call", "message"),
     [
         (lambda: expanding_window(KernelRegressor(), X, U), "scaling='total'"),
+        (lambda: expanding_window(KernelRegressor(Huber(1.0)), X, U), "squared loss"),
+        (lambda: heldout_windows(KernelRegressor(Huber(1.0)), X, U, TimeSeriesSplit(3)),
+         "heldout_predict"),
         (lambda: heldout_windows(KernelRegressor(), X, U, KFold(3)), "split 0"),
         (lambda: heldout_windows(KernelRegressor(), X, U, TimeSeriesSplit(4, max_train_size=9)),
          "max_train_size"),
@@ -141,7 +195,8 @@ def test_a_search_lends_its_winner_and_permutations_widen_the_band():
 @pytest.mark.parametrize(
     ("model", "options", "message"),
     [
-        (KernelRegressor(loss=Huber(1.0)), {}, "squared loss"),
+        (KernelRegressor(), {"n_permutations": 0}, "n_permutations"),
+        (KernelRegressor(kernel="precomputed"), {}, "precomputed"),
         (KernelRegressor(), {"train_sizes": [1, 5]}, "train_sizes"),
         (KernelRegressor(approximation="nystrom"), {}, "approximation"),
         (KernelSearchCV(KernelRegressor(), {"lam": [1.0]}), {}, "fitted search"),
@@ -150,3 +205,28 @@ def test_a_search_lends_its_winner_and_permutations_widen_the_band():
 def test_refusals_say_what_to_do(model, options, message):
     with pytest.raises(ValueError, match=message):
         learning_curve(model, X, U, **options)
+
+
+def test_progress_is_a_line_for_each_order_of_a_split(capsys):
+    learning_curve(KernelRegressor(), X, U, cv=2, n_permutations=2, verbose=1)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == ["[1/4]", "[2/4]", "[3/4]", "[4/4]"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        learning_curve,
+        expanding_window,
+        lambda *data: heldout_windows(*data, TimeSeriesSplit(3)),
+        lambda model, X, y: learning_curve(model.set_params(loss=Huber(1.0)), X, y),
+    ],
+)
+def test_what_does_not_fit_into_memory_is_refused_before_a_kernel_matrix_is_built(
+    call, monkeypatch
+):
+    monkeypatch.setattr(memory, "MAX_UNASKED_BYTES", 0)
+    monkeypatch.setattr(memory, "available_memory", lambda processes=1: 8.0 * 60**2)
+    model = KernelRegressor(kernel=Refused(1.0), scaling="total", lam=1.0)
+    with pytest.raises(MemoryError, match=r"on n=60 rows needs .* a subsample of at most \d+ rows"):
+        call(model, X, U)

@@ -2,9 +2,11 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, cross_val_predict
+from watched import Refused
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.losses import Huber
+from onefit.plan import memory
 from onefit.value import removal_values, shapley_values
 
 RNG = np.random.default_rng(0)
@@ -167,3 +169,21 @@ def test_flipped_labels_have_the_least_values():
 def test_refusals_say_what_to_do(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_progress_is_a_line_for_each_split_and_order(capsys):
+    removal_values(TOTAL, X, U, cv=3, verbose=1)
+    shapley_values(TOTAL, X, U, cv=2, n_permutations=2, verbose=1)
+    lines = capsys.readouterr().out.splitlines()
+    counts = [line.split()[0] for line in lines]
+    assert counts == ["[1/3]", "[2/3]", "[3/3]", "[1/4]", "[2/4]", "[3/4]", "[4/4]"]
+
+
+@pytest.mark.parametrize("values", [removal_values, shapley_values])
+def test_what_does_not_fit_into_memory_is_refused_before_a_kernel_matrix_is_built(
+    values, monkeypatch
+):
+    monkeypatch.setattr(memory, "MAX_UNASKED_BYTES", 0)
+    monkeypatch.setattr(memory, "available_memory", lambda processes=1: 8.0 * 30**2)
+    with pytest.raises(MemoryError, match=r"on n=30 rows needs .* a subsample of at most \d+ rows"):
+        values(KernelRegressor(kernel=Refused(1.0)), X, U)

@@ -1,4 +1,4 @@
-"""Learning curves and expanding windows of kernel ridge regression and LS-SVM without refits.
+"""Learning curves, and expanding windows of kernel ridge regression and LS-SVM without refits.
 
 One Cholesky factor of the rows in an order solves every leading part of them
 (:mod:`onefit.prefixes`). In a learning curve the order is a random permutation of the training part
@@ -7,6 +7,10 @@ of a split, in an expanding window it is time.
 A ridge that does not depend on the number of rows is needed: ``scaling="total"``. Under
 ``scaling="mean"`` each size is factored by itself. Ten equal steps then cost 3 factors of the
 largest size instead of one; kernel values are still computed once for all splits and sizes.
+
+Losses other than the squared one have no such factor. Their learning curves are fits, each from the
+solution of the size before, multiplied by the ratio of the two ridges, and certified
+(onefit.certificate); kernel values are again computed once.
 
 The kernel is fixed on all rows, as in searches: ``gamma="scale"`` reads the whole X.
 """
@@ -22,13 +26,14 @@ from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.utils import check_random_state
 
-from onefit import linalg
 from onefit._indexing import select_rows
-from onefit._types import Array
+from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.heldout import HeldOut
-from onefit.prefixes import Prefixes, squared_problem
+from onefit.heldout.refit import refit_fold
+from onefit.prefixes import Prefixes, PrefixFits, dense_problem
 from onefit.problem import Problem
+from onefit.progress import counted
 from onefit.scoring import Truth
 from onefit.search.scorers import fast_metric, look_up
 from onefit.spec.coding import class_codes
@@ -51,11 +56,15 @@ class LearningCurve:
     train_sizes : (S,) array
     train_scores, test_scores : (S, R) arrays
         One column per split and permutation, split by split within a permutation.
+    error : float
+        The largest bound on the error of a prediction that was scored, in units of the targets'
+        scale; NaN for the squared loss, whose values follow by formulas without a bound.
     """
 
     train_sizes: Array
     train_scores: Array = field(repr=False)
     test_scores: Array = field(repr=False)
+    error: float = np.nan
 
     @property
     def mean(self) -> Array:
@@ -105,13 +114,15 @@ def learning_curve(
     n_permutations: int = 1,
     scoring: Any = None,
     random_state: Any = None,
+    verbose: int = 0,
 ) -> LearningCurve:
     """Scores of models trained on more and more rows, equal to refits.
 
     Parameters
     ----------
-    estimator : KernelRegressor or KernelClassifier with the squared loss, or a fitted search
+    estimator : KernelRegressor, KernelClassifier or fitted search
         Of a search, the parameters of the winner are used at every size; they are not tuned again.
+        With the squared loss no model is refitted.
     X, y : rows and targets
     train_sizes : array, default=ten equal steps
         Numbers of training rows, or shares of the smallest training part.
@@ -124,6 +135,8 @@ def learning_curve(
     random_state : int, RandomState or None, default=None
         With one permutation, the scores are those of scikit-learn's ``learning_curve`` with
         ``shuffle=True`` and the same ``random_state``.
+    verbose : int, default=0
+        1 prints a line when an order of a split is done.
 
     Examples
     --------
@@ -137,49 +150,76 @@ def learning_curve(
     """
     if n_permutations < 1:
         raise ValueError(f"n_permutations must be at least 1, got {n_permutations!r}")
-    model, problem = squared_problem(estimator, X, y, "learning_curve")
+    model, problem = dense_problem(estimator, X, y, "learning_curve", 2.5, squared=False)
     score = _scorer(model, scoring, X, y, problem.Y)
     folds = Folds.draw(cv, X, y, groups, classifier=is_classifier(model))
     sizes = _sizes(train_sizes, min(part.size for part in folds.train))
-    random = check_random_state(random_state)
-    K, columns = problem.K.matrix, []
-    for _ in range(n_permutations):
-        for train, test in folds:
-            order = random.permutation(train)
-            _check_classes(model, y, order[: sizes[0]])
-            order = order[: sizes[-1]]
-            M, across = linalg.submatrix(K, order, order), linalg.submatrix(K, test, order)
-            values = _values(model, problem, M, across, problem.Y[order], sizes.tolist())
-            columns.append(
-                [
-                    [score(u, order[:m]), score(u_test, test)]
-                    for m, (u, u_test) in zip(sizes, values, strict=True)
-                ]
-            )
+    random, fits = check_random_state(random_state), _Fits.of(model, problem)
+    parts = [(one, k) for one in range(n_permutations) for k in range(len(folds))]
+    columns = []
+    for _, k in counted(parts, verbose, lambda part: f"order {part[0] + 1} of split {part[1]}"):
+        test, order = folds.test[k], random.permutation(folds.train[k])
+        _check_classes(model, y, order[: sizes[0]])
+        columns.append(
+            [
+                [score(u, order[:m]), score(tested, test)]
+                for m, (u, tested) in zip(sizes, fits.predict(order, sizes, test), strict=True)
+            ]
+        )
     found = np.array(columns, dtype=float)
-    return LearningCurve(sizes, found[:, :, 0].T, found[:, :, 1].T)
+    return LearningCurve(sizes, found[:, :, 0].T, found[:, :, 1].T, fits.error)
 
 
-def _values(
-    model: Any, problem: Problem, M: Array, across: Array, Y: Array, sizes: list[int]
-) -> Iterator[tuple[Array, Array]]:
-    """Of the models of the first m rows: of these rows, u = y - c a, and of the test rows."""
-    spec, intercept = model.spec(), problem.fit_intercept
-    shared = model.scaling == "total"
-    for some in [sizes] if shared else [[m] for m in sizes]:
-        n = max(some)
-        ridge = spec.ridge(model.lam, float(n))
-        prefixes = Prefixes(M[:n, :n], Y[:n], ridge, intercept, overwrite=shared)
-        a = prefixes.coefficients(some)
-        tested = np.tensordot(across[:, :n], a, axes=1)
-        for place, m in enumerate(some):
-            yield Y[:m] - ridge * a[:m, place], tested[:, place] + prefixes.b[m - 1]
+@dataclass
+class _Fits:
+    """Models of the first rows of an order, at the parameters of a model.
+
+    Attributes
+    ----------
+    prefixes : PrefixFits or None
+        Where no refits are needed.
+    error : float
+        The largest bound so far.
+    """
+
+    model: Any
+    problem: Problem = field(repr=False)
+    prefixes: PrefixFits | None = field(repr=False)
+    error: float = np.nan
+
+    @classmethod
+    def of(cls, model: Any, problem: Problem) -> _Fits:
+        prefixes = None
+        if problem.quadratic and model.spec().coding.columns_are_targets:
+            prefixes = PrefixFits(problem.K.matrix, problem.Y, problem.fit_intercept)
+        return cls(model, problem, prefixes)
+
+    def predict(
+        self, order: Indices, sizes: Indices, test: Indices
+    ) -> Iterator[tuple[Array, Array]]:
+        """Values (m, q) of the training rows and of the test rows, by the model of each size."""
+        lam, problem = float(self.model.lam), self.problem
+        if self.prefixes is not None:
+            for some in [sizes] if problem.scaling == "total" else sizes[:, None]:
+                rows = order[: some[-1]]
+                u, tested = self.prefixes.predict(rows, some, problem.ridge(lam, rows), test)
+                for place, m in enumerate(some):
+                    yield u[:m, place], tested[:, place]
+            return
+        everything, start = np.arange(problem.n), None
+        for m, larger in zip(sizes, [*sizes[1:], sizes[-1]], strict=True):
+            found = refit_fold(problem, lam, order[:m], everything, start)
+            self.error = float(np.fmax(self.error, (found.error / problem.scale).max()))
+            yield found.values[order[:m]], found.values[test]
+            ratio = problem.ridge(lam, order[:m]) / problem.ridge(lam, order[:larger])
+            start = found.solution.scaled(np.full(problem.Y.shape[1], ratio))
 
 
 def _scorer(model: Any, scoring: Any, X: Any, y: Any, Y: Array) -> Callable[[Array, Array], float]:
     """The score of decision values of some rows; row-wise metrics without scikit-learn's checks."""
     scorer = check_scoring(model, scoring)
-    metric, sign = fast_metric(scorer, model)
+    plain = model.spec().coding.columns_are_targets
+    metric, sign = fast_metric(scorer, model) if plain else (None, 1)
     if metric is None:
         return lambda u, rows: scorer(look_up(model, u), select_rows(X, rows), select_rows(y, rows))
     targets = class_codes(Y)[:, None] if is_classifier(model) else Y.astype(np.float64)
@@ -230,7 +270,7 @@ def expanding_window(estimator: Any, X: Any, y: Any) -> ExpandingWindow:
     >>> expanding_window(model, X, np.sin(X[:, 0])).residuals.shape
     (49,)
     """
-    model, problem = squared_problem(estimator, X, y, "expanding_window")
+    model, problem = dense_problem(estimator, X, y, "expanding_window", 2.0)
     if model.scaling != "total":
         raise ValueError(
             "expanding_window needs scaling='total': with scaling='mean' the ridge grows with the "
@@ -267,7 +307,7 @@ def heldout_windows(estimator: Any, X: Any, y: Any, cv: Any) -> HeldOut:
     >>> heldout_windows(KernelRegressor(), X, y, TimeSeriesSplit(4)).by_fold[0].shape
     (88,)
     """
-    model, problem = squared_problem(estimator, X, y, "heldout_windows")
+    model, problem = dense_problem(estimator, X, y, "heldout_windows", 2.0)
     folds = Folds.draw(cv, X, y, classifier=is_classifier(model))
     for k, (train, test) in enumerate(folds):
         if not np.array_equal(np.sort(train), np.arange(train.size)) or test.min() < train.size:

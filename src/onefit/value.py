@@ -50,8 +50,9 @@ from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.inverse import DenseInverse
-from onefit.prefixes import Prefixes, squared_problem
+from onefit.prefixes import Prefixes, dense_problem
 from onefit.problem import Problem
+from onefit.progress import counted
 from onefit.scoring import Metric, Truth
 from onefit.search.scorers import fast_metric
 from onefit.spec.coding import class_codes
@@ -97,6 +98,7 @@ def removal_values(
     groups: Any = None,
     units: Any = None,
     scoring: Any = None,
+    verbose: int = 0,
 ) -> RowValues:
     """How much the cross-validated score loses when a row or a unit is removed from the data.
 
@@ -114,6 +116,8 @@ def removal_values(
         Labels of rows that are removed together; None removes each row by itself.
     scoring : str, callable or None, default=None
         None is minus the mean squared error of held-out values.
+    verbose : int, default=0
+        1 prints a line when a split is done.
 
     Returns
     -------
@@ -130,7 +134,7 @@ def removal_values(
     >>> int(found.worst[0])
     20
     """
-    model, problem = squared_problem(estimator, X, y, "removal_values")
+    model, problem = dense_problem(estimator, X, y, "removal_values", 3.0)
     folds = _folds(estimator, model, cv, X, y, groups)
     score = _Score.of(model, scoring)
     labels, member = _units(units, problem.n)
@@ -140,19 +144,23 @@ def removal_values(
     ]
     ridges = _ridges(problem, float(model.lam), folds, everything, model)
     scores = np.full((len(folds), len(everything)), np.nan)
-    for ridge in np.unique(ridges):
-        inverse = _projected(problem, float(ridge))
-        for k, (removed, test) in enumerate(zip(folds.removed, folds.test, strict=True)):
-            some = np.flatnonzero(ridges[k] == ridge)
-            split = _Split.of(*inverse, removed, test)
-            size = max(1, MAX_ELEMENTS // (test.size * problem.Y.shape[1]))
-            for first in range(0, some.size, size):
-                mine = some[first : first + size]
-                sets = [everything[u] for u in mine]
-                left = np.array([~np.isin(test, rows) for rows in sets], dtype=float)
-                kept = left.any(axis=1)
-                u = problem.Y[test] - split.residuals(sets)
-                scores[k, mine[kept]] = score(u[kept], problem.Y[test], left[kept])
+    parts = [(ridge, k) for ridge in np.unique(ridges) for k in range(len(folds))]
+    inverse: tuple[Array, ...] = ()
+    of_ridge = np.nan
+    for ridge, k in counted(parts, verbose, lambda part: f"split {part[1]}, ridge {part[0]:.3g}"):
+        if ridge != of_ridge:
+            inverse = ()  # which makes room for the next one
+            inverse, of_ridge = _projected(problem, float(ridge)), ridge
+        some, test = np.flatnonzero(ridges[k] == ridge), folds.test[k]
+        split = _Split.of(inverse[0], inverse[1], folds.removed[k], test)
+        size = max(1, MAX_ELEMENTS // (test.size * problem.Y.shape[1]))
+        for first in range(0, some.size, size):
+            mine = some[first : first + size]
+            sets = [everything[u] for u in mine]
+            left = np.array([~np.isin(test, rows) for rows in sets], dtype=float)
+            kept = left.any(axis=1)
+            u = problem.Y[test] - split.residuals(sets)
+            scores[k, mine[kept]] = score(u[kept], problem.Y[test], left[kept])
     mean = np.nanmean(scores, axis=0)
     value = mean[0] - mean[1:]
     return RowValues(labels, value, np.zeros(value.size), float(mean[0]))
@@ -171,6 +179,7 @@ def shapley_values(
     min_rows: int = 0,
     max_rows: int | None = None,
     random_state: Any = None,
+    verbose: int = 0,
 ) -> RowValues:
     """Shapley values of training rows or units for the cross-validated score.
 
@@ -187,6 +196,8 @@ def shapley_values(
     max_rows : int, default=None
         Rows up to which an order is followed; the others add nothing. None follows it to its end.
     random_state : int, RandomState or None, default=None
+    verbose : int, default=0
+        1 prints a line when an order of a split is done.
 
     Returns
     -------
@@ -212,20 +223,23 @@ def shapley_values(
             f"min_rows={min_rows!r} must be at least 0, and max_rows={max_rows!r} larger than that "
             "or None"
         )
-    model, problem = squared_problem(estimator, X, y, "shapley_values")
+    model, problem = dense_problem(estimator, X, y, "shapley_values", 2.0)
     folds = _folds(estimator, model, cv, X, y, groups)
     score, random = _Score.of(model, scoring), check_random_state(random_state)
     labels, member = _units(units, problem.n)
     found, whole, trained = np.zeros((n_permutations, labels.size)), [], np.zeros(labels.size)
-    for train, test in folds:
+    parts = [(k, one) for k in range(len(folds)) for one in range(n_permutations)]
+    for k, one in counted(parts, verbose, lambda part: f"order {part[1] + 1} of split {part[0]}"):
+        train, test = folds.train[k], folds.test[k]
         present = np.unique(member[train])
-        trained[present] += 1
         prefixes = _PrefixScores(problem, problem.ridge(float(model.lam), train), test, score)
-        for one in found:
-            order = np.concatenate([train[member[train] == u] for u in random.permutation(present)])
-            order = order[:max_rows]
-            np.add.at(one, member[order[min_rows:]], np.diff(prefixes(order, train)[min_rows:]))
-        whole.append(prefixes(train, train)[-1])
+        if one == 0:
+            trained[present] += 1
+            whole.append(prefixes(train, train)[-1])
+        order = np.concatenate([train[member[train] == u] for u in random.permutation(present)])
+        order = order[:max_rows]
+        gained = np.diff(prefixes(order, train)[min_rows:])
+        np.add.at(found[one], member[order[min_rows:]], gained)
     found /= np.where(trained > 0, trained, np.nan)
     errors = np.full(labels.size, np.nan)
     if n_permutations > 1:
@@ -246,7 +260,8 @@ class _PrefixScores:
         """With no row, with the first, with the first two and so on, (m + 1,)."""
         K, Y = self.problem.K.matrix, self.problem.Y
         M, across = linalg.submatrix(K, order, order), linalg.submatrix(K, self.test, order)
-        prefixes = Prefixes(M, Y[order], self.ridge, self.problem.fit_intercept)
+        fit_intercept = self.problem.fit_intercept
+        prefixes = Prefixes(M, Y[order], self.ridge, fit_intercept, overwrite=True)
         none = Y[train].mean(axis=0) if self.problem.fit_intercept else np.zeros(Y.shape[1])
         first = np.broadcast_to(none, (1, self.test.size, Y.shape[1]))
         size = max(1, MAX_ELEMENTS // (order.size * Y.shape[1]))
@@ -313,7 +328,9 @@ def _projected(problem: Problem, ridge: float) -> tuple[Array, Array]:
             "precision; raise lam"
         ) from error
     alpha = inverse.solve(problem.Y)
-    return inverse.matrix - np.outer(inverse.border, inverse.border), alpha
+    P = inverse.matrix
+    linalg.rank_one(P, -inverse.border, inverse.border)
+    return P, alpha
 
 
 def _ridges(problem: Problem, lam: float, folds: Folds, sets: list[Indices], model: Any) -> Array:

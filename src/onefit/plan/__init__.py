@@ -13,7 +13,14 @@ from onefit._format import duration
 from onefit.plan.choice import candidates, choose, estimate, fit_estimate, split_estimate
 from onefit.plan.deadline import Deadline, OutOfTime, spread
 from onefit.plan.matrices import peak_bytes
-from onefit.plan.memory import available_memory, check_fit, check_memory, check_method, choose_fit
+from onefit.plan.memory import (
+    available_memory,
+    check_bytes,
+    check_fit,
+    check_memory,
+    check_method,
+    choose_fit,
+)
 from onefit.plan.rates import CUDA_RATES, HOST_RATES, Rates, backend_rates
 from onefit.plan.text import Explanation, announce, explain, explain_splits
 from onefit.plan.workload import Estimate, Workload
@@ -31,6 +38,7 @@ __all__ = [
     "available_memory",
     "backend_rates",
     "candidates",
+    "check_bytes",
     "check_fit",
     "check_memory",
     "check_method",

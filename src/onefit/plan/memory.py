@@ -17,7 +17,14 @@ from onefit._format import GIB
 from onefit.plan.matrices import peak_bytes
 from onefit.plan.workload import Estimate, Workload
 
-__all__ = ["available_memory", "check_fit", "check_memory", "check_method", "choose_fit"]
+__all__ = [
+    "available_memory",
+    "check_bytes",
+    "check_fit",
+    "check_memory",
+    "check_method",
+    "choose_fit",
+]
 
 #: bytes that are taken without a question, which would take longer than a small fit
 MAX_UNASKED_BYTES = 64 * 1024**2
@@ -75,6 +82,21 @@ def check_fit(work: Workload) -> None:
     _ask(work, "a fit to", peak_bytes(work, "fit"))
 
 
+def check_bytes(work: Workload, nbytes: float, what: str) -> None:
+    """Raise MemoryError, with advice, if so many bytes exceed the memory available.
+
+    Parameters
+    ----------
+    work : Workload
+        Small ones are not looked at.
+    nbytes : float
+    what : str
+        What needs them: a function that works on the whole kernel matrix.
+    """
+    if nbytes > MAX_UNASKED_BYTES:
+        _check(work, f"{what} on", nbytes, available_memory(work.busy), approximates=False)
+
+
 def choose_fit(work: Workload, solver: str = "auto") -> tuple[str, str]:
     """The solver of a fit, and the form of its kernel matrix: "matrix", "held" or "tiles".
 
@@ -100,17 +122,19 @@ def _ask(work: Workload, what: str, nbytes: float) -> None:
         _check(work, what, nbytes, available_memory(work.busy))
 
 
-def _check(work: Workload, what: str, nbytes: float, available: float) -> None:
+def _check(
+    work: Workload, what: str, nbytes: float, available: float, approximates: bool = True
+) -> None:
     if nbytes <= available:
         return
     raise MemoryError(
         f"{what} n={work.n} rows needs {nbytes / GIB:.3g} GiB beyond the data, but "
         f"{max(available, 0.0) / GIB:.3g} GiB are available; "
-        + ", or ".join(_advice(work, nbytes, available))
+        + ", or ".join(_advice(work, nbytes, available, approximates))
     )
 
 
-def _advice(work: Workload, nbytes: float, available: float) -> list[str]:
+def _advice(work: Workload, nbytes: float, available: float, approximates: bool) -> list[str]:
     """What would need less, the mildest first."""
     advice = []
     needed = nbytes / GIB
@@ -123,7 +147,8 @@ def _advice(work: Workload, nbytes: float, available: float) -> list[str]:
     if work.itemsize == 8:
         advice.append(f"pass X as float32, which halves it to {needed / 2:.3g} GiB")
     rows = int(work.n * math.sqrt(max(available, 0.0) / nbytes))
-    advice.append(f"use approximation='nystrom', or a subsample of at most {rows} rows")
+    approximation = "approximation='nystrom', or " if approximates else ""
+    advice.append(f"use {approximation}a subsample of at most {rows} rows")
     return advice
 
 
