@@ -86,9 +86,9 @@ def svm(flags) -> list[dict]:
 
 def _phases():
     """Where the time of method "exact" may go."""
+    from onefit.columns.newton import Batch
     from onefit.gram import DeviceGram
     from onefit.heldout import driver
-    from onefit.newton import Batch
     from onefit.systems.cholesky import Cholesky, CurvedFactor
 
     return [

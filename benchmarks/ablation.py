@@ -60,13 +60,13 @@ def no_factor_update() -> None:
 
 
 def no_more_digits() -> None:
-    from onefit import certify
+    from onefit.columns import certify
 
     certify.refine = lambda *args, **kwargs: None
 
 
 def no_sharper_bound() -> None:
-    from onefit import certificate
+    from onefit.proof import certificate
 
     certificate.MAX_SHARP_BOUND_ROWS = 0
 
@@ -96,12 +96,14 @@ PATHS = {
     "no sharper bound": no_sharper_bound,
     "no cheap refits": no_cheap_refits,
     "no float32 CG": partial(constant, "onefit.systems.float32_cg", "FACTOR_STEPS_PER_ROW", 0.0),
-    "no steps to the next piece": partial(constant, "onefit.newton", "MAX_FULL_STEPS", 0),
-    "MAX_SLOPE_SHARE = 0.1": partial(constant, "onefit.newton", "MAX_SLOPE_SHARE", 0.1),
-    "MAX_SLOPE_SHARE = 1e-6": partial(constant, "onefit.newton", "MAX_SLOPE_SHARE", 1e-6),
-    "MIN_DECREASE_SHARE = 0.1": partial(constant, "onefit.newton", "MIN_DECREASE_SHARE", 0.1),
+    "no steps to the next piece": partial(constant, "onefit.columns.newton", "MAX_FULL_STEPS", 0),
+    "MAX_SLOPE_SHARE = 0.1": partial(constant, "onefit.columns.newton", "MAX_SLOPE_SHARE", 0.1),
+    "MAX_SLOPE_SHARE = 1e-6": partial(constant, "onefit.columns.newton", "MAX_SLOPE_SHARE", 1e-6),
+    "MIN_DECREASE_SHARE = 0.1": partial(
+        constant, "onefit.columns.newton", "MIN_DECREASE_SHARE", 0.1
+    ),
     "MAX_FIXED_CURVATURE_STEPS = 6": partial(
-        constant, "onefit.newton", "MAX_FIXED_CURVATURE_STEPS", 6
+        constant, "onefit.columns.newton", "MAX_FIXED_CURVATURE_STEPS", 6
     ),
     "FOLD_NEWTON_STEPS = 4": partial(constant, "onefit.heldout.path", "FOLD_NEWTON_STEPS", 4),
     "MAX_CACHED_SUMS = 4": partial(constant, "onefit.inverse.spectrum", "MAX_CACHED_SUMS", 4),

@@ -191,7 +191,7 @@ def data(case: Case) -> tuple[np.ndarray, np.ndarray]:
 def row_of(case: Case, delta: float, limits: dict[tuple[float, float], Any]) -> Row:
     from sklearn.metrics.pairwise import rbf_kernel
 
-    from onefit.newton import MAX_NEWTON_STEPS
+    from onefit.columns.newton import MAX_NEWTON_STEPS
 
     X, y = data(case)
     worst = {"bound": 0.0, "residual": 0.0, "limit": 0.0, "libsvm": 0.0}
@@ -217,7 +217,7 @@ def row_of(case: Case, delta: float, limits: dict[tuple[float, float], Any]) -> 
 
 def work_of(case: Case, fall: float) -> float:
     """Operations of a fit with corners of 1e-4, C = 10, where the width falls by this factor."""
-    from onefit import solve
+    from onefit.columns import solve
     from onefit.systems import cholesky
 
     X, y = data(case)

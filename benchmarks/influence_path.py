@@ -39,7 +39,7 @@ def estimator(loss: str, delta: float):
 
 def full_path(model, X, y, lams) -> list[np.ndarray]:
     """In-sample decision values along the path, every solution the start of the next."""
-    from onefit.fit import fit
+    from onefit.columns.fit import fit
     from onefit.kernels import Geometry, resolve_kernel
     from onefit.problem import Problem
 

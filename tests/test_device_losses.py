@@ -15,7 +15,7 @@ from registries import CLASSIFIERS, LOSS_IDS, LOSSES, REGRESSORS, sample
 from sklearn.model_selection import KFold, ShuffleSplit
 
 from onefit import KernelClassifier, KernelRegressor, heldout_predict
-from onefit.fit import SOLVERS, fit
+from onefit.columns.fit import SOLVERS, fit
 from onefit.folds import Folds
 from onefit.gram import DeviceGram
 from onefit.heldout import METHODS, Refit

@@ -11,8 +11,8 @@ from scipy import stats
 from sklearn.svm import SVC
 
 from onefit import KernelRegressor
+from onefit.columns.fit import fit
 from onefit.criteria import CrossValidation
-from onefit.fit import fit
 from onefit.folds import leave_one_out
 from onefit.heldout import Influence, Refit
 from onefit.heldout.refit import refit_fold

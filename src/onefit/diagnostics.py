@@ -33,12 +33,12 @@ from sklearn.base import clone, is_classifier
 
 from onefit import linalg
 from onefit._validation import check_weights
+from onefit.columns.fit import fit
 from onefit.criteria import InfluenceLoo, LeaveOneOut
 from onefit.criteria.evidence import Evidence, positive
 from onefit.criteria.pointwise import Pointwise
 from onefit.estimators._base import KernelEstimator
 from onefit.estimators.accepted import check_accepted, check_exact_kernel, unwrap
-from onefit.fit import fit
 from onefit.heldout.series import Operator, check_order
 from onefit.kernels import Geometry
 from onefit.problem import Problem

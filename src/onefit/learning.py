@@ -10,7 +10,7 @@ largest size instead of one; kernel values are still computed once for all split
 
 Losses other than the squared one have no such factor. Their learning curves are fits, each from the
 solution of the size before, multiplied by the ratio of the two ridges, and certified
-(onefit.certificate); kernel values are again computed once.
+(onefit.proof.certificate); kernel values are again computed once.
 
 The kernel is fixed on all rows, as in searches: ``gamma="scale"`` reads the whole X.
 """

@@ -15,7 +15,7 @@ normal form used from here on,
 with stationarity   2 Lambda a_i = -s_i g_i   and, with an intercept,   sum_i a_i = 0.
 Leaving rows out only sets their s to zero and, under mean scaling, shrinks Lambda with them. So a
 fit, a fold and a refit are the same thing: a *column*, one target with a mask of rows and a Lambda.
-Many of them are solved side by side (onefit.newton).
+Many of them are solved side by side (onefit.columns.newton).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from onefit._types import Array, Indices
 from onefit.gram import Gram, as_gram
 from onefit.losses.base import Loss, loss_of, resolved
 from onefit.losses.pairs import InPairs
-from onefit.norms import Norms, target_scale
+from onefit.proof.norms import Norms, target_scale
 
 __all__ = ["Columns", "Problem", "Solution"]
 

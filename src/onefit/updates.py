@@ -1,9 +1,10 @@
 r"""Add rows to a fitted model, and remove rows from it, without fitting it again.
 
 The updated model is the minimiser for the rows it then has: not an approximation of a refit but the
-refit itself, found from where the model stands and certified like any fit (onefit.certificate). Its
-``error_`` bounds how far a prediction for a training row is from that of the minimiser. Where the
-update has no such certificate, Newton steps follow from there; where these fail, a fit from zero.
+refit itself, found from where the model stands and certified like any fit
+(onefit.proof.certificate). Its ``error_`` bounds how far a prediction for a training row is from
+that of the minimiser. Where the update has no such certificate, Newton steps follow from there;
+where these fail, a fit from zero.
 
 **Squared loss.** The model solves M a + b 1 = y, 1'a = 0 (without an intercept M a = y) with
 
@@ -29,7 +30,7 @@ since a fit keeps no inverse.
 
 **The certificate** needs to know how indefinite rounding has made K. A fit measures that by a
 factor of K; for a kernel that is positive semidefinite an update takes what rounding can do at most
-(:attr:`onefit.norms.Norms.rounding`), and measures it only where that is too much.
+(:attr:`onefit.proof.norms.Norms.rounding`), and measures it only where that is too much.
 
 **Other losses.** Newton's method starts from the coefficients of the model, multiplied by the ratio
 of the old and the new Lambda (stationarity is 2 Lambda a = -s g), with zero for new rows. Few rows
@@ -58,11 +59,11 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from onefit import linalg, plan
 from onefit._types import Array, Indices
 from onefit._validation import check_weights
-from onefit.fit import FitError, certified_fit, solve
+from onefit.columns.fit import FitError, certified_fit, solve
+from onefit.columns.solve import from_coefficients
 from onefit.kernels import Geometry
 from onefit.losses.base import Loss, resolved
 from onefit.problem import Problem, Solution
-from onefit.solve import from_coefficients
 from onefit.spec.coding import class_codes, encode_labels
 
 __all__ = ["UpdatesRows", "add_rows", "remove_rows"]

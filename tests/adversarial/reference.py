@@ -49,7 +49,7 @@ from adversarial.balls import (
 )
 from adversarial.curves import Pieces, curves
 from adversarial.newton import Machine, Point, approach
-from onefit.fit import fit
+from onefit.columns.fit import fit
 from onefit.problem import Problem
 
 __all__ = ["Task", "Truth", "UnclearError", "reference"]

@@ -128,7 +128,7 @@ def test_the_bound_where_no_row_moves():
 
 def staying(problem, folds, lam):
     """The folds without which every other row keeps its piece."""
-    from onefit.fit import fit
+    from onefit.columns.fit import fit
 
     full = problem.loss.piece(problem.Y, fit(problem, lam).u)
     for k, (train, _) in enumerate(folds):

@@ -7,9 +7,9 @@ from math import factorial
 import numpy as np
 import pytest
 
+from onefit.columns.fit import fit
 from onefit.criteria import InfluenceLoo, LeaveOneOut
 from onefit.criteria.evidence import Evidence
-from onefit.fit import fit
 from onefit.folds import leave_one_out
 from onefit.heldout import Influence
 from onefit.losses import EpsilonQuadratic, Huber, Log, Logistic, SmoothedHinge, Squared

@@ -12,9 +12,9 @@ from scipy.optimize import minimize
 from sklearn.svm import SVC
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.columns.fit import fit
 from onefit.criteria import CrossValidation, RadiusMargin
 from onefit.criteria.radius_margin import squared_radius
-from onefit.fit import fit
 from onefit.folds import leave_one_out
 from onefit.heldout import Refit
 from onefit.losses import Huber, SmoothedHinge, Squared, SquaredHinge

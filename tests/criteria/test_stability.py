@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.datasets import make_classification
 
 from onefit import KernelClassifier
+from onefit.columns.fit import fit
 from onefit.criteria import (
     CrossValidation,
     KernelStability,
@@ -19,7 +20,6 @@ from onefit.criteria import (
     near_identity,
 )
 from onefit.criteria.stability import smoothed_stability
-from onefit.fit import fit
 from onefit.folds import Folds
 from onefit.heldout import Influence
 from onefit.kernels import Gaussian, Linear, Polynomial

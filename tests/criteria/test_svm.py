@@ -7,9 +7,9 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.svm import SVC
 
+from onefit.columns.fit import fit
 from onefit.criteria import Gacv, LeaveOneOut, Span, SvCount
 from onefit.criteria.span import squared_spans
-from onefit.fit import fit
 from onefit.losses import Huber, SmoothedHinge, Squared, SquaredHinge
 from onefit.problem import Problem
 

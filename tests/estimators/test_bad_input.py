@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 
 from onefit import KernelClassifier, KernelRegressor
-from onefit.fit import FitError
+from onefit.columns.fit import FitError
 from onefit.kernels import Polynomial
 from onefit.losses import EpsilonQuadratic, Huber, Log, SmoothedHinge
 

@@ -14,8 +14,8 @@ from sklearn.preprocessing import scale
 from sklearn.svm import SVC, SVR
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.columns.fit import FitError
 from onefit.features import Nystrom
-from onefit.fit import FitError
 from onefit.linalg import LinAlgError
 from onefit.losses import EpsilonInsensitive, Huber, Quantile, SmoothedHinge
 from onefit.losses.widened import widened_loss

@@ -10,8 +10,8 @@ import pytest
 from sklearn.datasets import load_iris
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.columns.fit import fit
 from onefit.features import Nystrom
-from onefit.fit import fit
 from onefit.kernels import Gaussian
 from onefit.losses import Huber, Quantile
 from onefit.rows import open_rows

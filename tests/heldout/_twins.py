@@ -22,7 +22,7 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from onefit.fit import fit
+from onefit.columns.fit import fit
 from onefit.folds import Folds
 from onefit.losses import Huber, SmoothedHinge
 from onefit.losses.base import PiecewiseQuadratic

@@ -7,7 +7,7 @@ import pytest
 from heldout._twins import Expectile, FailsNear, make_problem, predict, splits
 
 from onefit import linalg
-from onefit.fit import fit
+from onefit.columns.fit import fit
 from onefit.folds import Folds
 from onefit.heldout import (
     METHODS,

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from registries import CLASSIFICATION_LOSSES, REGRESSION_LOSSES, SCALINGS, cases
 from sklearn.model_selection import KFold
 
-from onefit.certificate import EXACT_TOLERANCE
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import Eigen, Iterative, Refit, iterative
 from onefit.inverse.low_rank import LowRank
 from onefit.kernels import Gaussian
 from onefit.losses import Huber, Quantile, SmoothedHinge, Squared
 from onefit.problem import Problem
+from onefit.proof.certificate import EXACT_TOLERANCE
 
 N = 90
 SPLITS = {name: folds for name, folds in splits(N).items() if name != "pairs"}

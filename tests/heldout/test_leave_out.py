@@ -22,8 +22,7 @@ from heldout._twins import (
 from hypothesis import given, settings
 from registries import LOSS_IDS, LOSSES
 
-from onefit.certificate import EXACT_TOLERANCE
-from onefit.fit import fit
+from onefit.columns.fit import fit
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import Exact, Limit, Refit, path
 from onefit.heldout.splits import Splits
@@ -37,6 +36,7 @@ from onefit.losses import (
     SquaredHinge,
 )
 from onefit.problem import Problem
+from onefit.proof.certificate import EXACT_TOLERANCE
 
 N = 26
 SPLITS = splits(N)

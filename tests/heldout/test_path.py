@@ -7,7 +7,7 @@ import pytest
 from heldout._twins import FailsNear, gaussian, make_problem, splits
 from sklearn.model_selection import KFold
 
-from onefit.fit import fit
+from onefit.columns.fit import fit
 from onefit.folds import Folds
 from onefit.heldout import path
 from onefit.heldout.path import FullPath, curvature

@@ -8,12 +8,12 @@ from heldout._twins import FORMS, Expectile, make_problem, predict, splits
 from naive.machines import least_squares
 from registries import LOSS_IDS, LOSSES
 
-from onefit.certificate import EXACT_TOLERANCE
-from onefit.fit import fit
+from onefit.columns.fit import fit
 from onefit.heldout import Refit
 from onefit.heldout.refit import cheap_to_refit, refit_columns, refit_fold
 from onefit.losses import Huber, Log, SmoothedHinge, Squared
 from onefit.problem import Problem, Solution
+from onefit.proof.certificate import EXACT_TOLERANCE
 
 N = 26
 SPLITS = splits(N)

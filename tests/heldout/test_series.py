@@ -17,7 +17,7 @@ from heldout._twins import (
     taylor_terms,
 )
 
-from onefit.fit import fit
+from onefit.columns.fit import fit
 from onefit.folds import Folds
 from onefit.heldout import Influence, Limit, Refit
 from onefit.losses import (

@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from registries import SCALINGS
 from sklearn.model_selection import KFold
 
-from onefit.certificate import EXACT_TOLERANCE
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import Block, Eigen, Limit, Refit, refit
 from onefit.linalg.partial_eigh import MIN_BLOCK_ROWS
 from onefit.losses import Squared
 from onefit.problem import Problem
+from onefit.proof.certificate import EXACT_TOLERANCE
 
 N = 24
 SPLITS = splits(N)

@@ -20,7 +20,7 @@ from onefit.decide import CalibratedKernelClassifier
 from onefit.features import Fourier, Nystrom
 from onefit.journal import JournalError
 from onefit.losses import Expectile, Huber, Quantile
-from onefit.norms import target_scale
+from onefit.proof.norms import target_scale
 from onefit.rows import HashKFold, open_rows, run
 from onefit.rows.survey import Survey, spread_over
 from onefit.scoring import Metric, one_standard_error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from heldout._twins import make_problem
 
-from onefit.fit import fit
+from onefit.columns.fit import fit
 from onefit.heldout.path import curvature
 from onefit.systems import NewtonModel
 

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit import linalg
+from onefit.columns.fit import fit
 from onefit.criteria import Criterion
 from onefit.criteria.evidence import Evidence
-from onefit.fit import fit
 from onefit.folds import Folds
 from onefit.heldout import HeldOut, HeldOutMethod
 from onefit.kernels import Geometry, Kernel

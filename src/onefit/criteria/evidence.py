@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from onefit.columns.fit import fit
 from onefit.criteria.spectrum import HatSpectrum, hat_spectrum
-from onefit.fit import fit
 from onefit.heldout import HeldOut
 from onefit.kernels import Kernel
 from onefit.problem import Problem, Solution

@@ -21,6 +21,7 @@ from sklearn.utils.validation import (
 from onefit import linalg, plan
 from onefit._types import Indices
 from onefit._validation import check_choice, check_positive, check_weights, first_not_finite
+from onefit.columns.fit import SOLVERS, FitError, certified_fit, solve
 from onefit.estimators.components import NestedParams
 from onefit.estimators.device import check_place, model_to_device, to_host
 from onefit.estimators.unused import warn_of_unused
@@ -28,7 +29,6 @@ from onefit.features.approximation import Approximation, get_approximation
 from onefit.features.feature_gram import FeatureGram
 from onefit.features.fit import FeatureFit, fit_features
 from onefit.features.maps import FeatureMap, NystromMap
-from onefit.fit import SOLVERS, FitError, certified_fit, solve
 from onefit.heldout.iterative import fit_on_device
 from onefit.kernels import (
     Geometry,

@@ -1,7 +1,7 @@
 r"""How far models in feature space are from their minimisers, by one pass.
 
-(onefit.certificate with v = u + rho, rho the rounding of predictions.) Let g_w be the gradient in
-the functions that the model may use, g_b = sum s dV/du, D the largest curvature:
+(onefit.proof.certificate with v = u + rho, rho the rounding of predictions.) Let g_w be the
+gradient in the functions that the model may use, g_b = sum s dV/du, D the largest curvature:
 
     ||w - w*||^2 <= A + B ||w - w*|| + T |b - b*|,
 
@@ -20,11 +20,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from onefit._precise import EPSILON, summation
 from onefit._types import Array
 from onefit.features.hessian import HessianFactor, PrimalColumns, penalty
 from onefit.features.lines import Stretch, Stretches
 from onefit.features.passes import Check, Checked, Form, Run
+from onefit.proof.precise import EPSILON, summation
 
 __all__ = ["Certificate", "certify"]
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array
-from onefit.certificate import EXACT_TOLERANCE
+from onefit.columns.fit import FitError
 from onefit.features.any_loss import PrimalExact, PrimalLimit, fit_primal, primal_error
 from onefit.features.squared import GramFolds, fit_squared
-from onefit.fit import FitError
 from onefit.heldout.base import HeldOutMethod
 from onefit.problem import Problem
+from onefit.proof.certificate import EXACT_TOLERANCE
 
 __all__ = ["FEATURE_METHODS", "FeatureFit", "feature_method", "fit_features", "not_converged"]
 

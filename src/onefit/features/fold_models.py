@@ -15,7 +15,6 @@ from functools import partial
 import numpy as np
 
 from onefit._types import Array, Indices
-from onefit.certificate import EXACT_TOLERANCE
 from onefit.features.bound import certify
 from onefit.features.feature_gram import CENTRE_ROWS
 from onefit.features.fit import not_converged
@@ -29,6 +28,7 @@ from onefit.features.side_by_side import solve_splits
 from onefit.kernels import Kernel
 from onefit.linalg import LinAlgError
 from onefit.losses.base import loss_of
+from onefit.proof.certificate import EXACT_TOLERANCE
 from onefit.rows.accumulate import Chunk
 from onefit.rows.sample import DrawnRows
 from onefit.rows.survey import Surveyed

@@ -20,12 +20,12 @@ from typing import Any
 import numpy as np
 
 from onefit import linalg
-from onefit._precise import summation
 from onefit._types import Array, Indices
 from onefit.features.maps import product
 from onefit.kernels import Kernel
 from onefit.kernels.per_feature import PerFeature
 from onefit.kernels.stationary import Gaussian, Laplace, Matern12, Matern32, Matern52
+from onefit.proof.precise import summation
 
 __all__ = ["FourierMap", "fourier_map"]
 

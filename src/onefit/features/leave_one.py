@@ -35,12 +35,12 @@ from typing import Any
 import numpy as np
 
 from onefit import linalg
-from onefit._precise import summation
 from onefit._types import Array
 from onefit.features.feature_gram import FeatureGram
 from onefit.features.maps import product
 from onefit.features.moments import Centre, Sums
 from onefit.problem import Problem
+from onefit.proof.precise import summation
 
 __all__ = ["FeatureHat", "HatBasis", "HatResiduals"]
 

@@ -7,8 +7,8 @@ points between these, a third once more, and the zero is interpolated.
 **Flat intercepts.** With no row of training on a curved piece, sum s dV/du does not change with b
 until a row changes its piece. Where the sum is not zero, b goes to where it is. Where it is zero,
 any b in between is a minimum; b* is by convention the middle of that stretch, as in
-onefit.certificate. Whether the sum is zero must not be a matter of rounding: it is asked only where
-all terms are whole numbers, which are added up without any, as they are for a hinge without
+onefit.proof.certificate. Whether the sum is zero must not be a matter of rounding: it is asked only
+where all terms are whole numbers, which are added up without any, as they are for a hinge without
 weights. (Sums of other weights that cancel to the last bit are chance, and these columns go without
 a bound.)
 """
@@ -20,12 +20,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from onefit import linalg
-from onefit._precise import EPSILON
 from onefit._types import Array
 from onefit.features.hessian import PrimalColumns, penalty
 from onefit.features.passes import Form, Run, Slopes, Sum, trained
-from onefit.flat_interval import piece_interval
 from onefit.losses.base import loss_of
+from onefit.proof.flat_interval import piece_interval
+from onefit.proof.precise import EPSILON
 from onefit.rows.accumulate import Chunk
 
 __all__ = ["BRACKET_POINTS", "ShiftedSlopes", "Stretch", "Stretches", "slide", "step_lengths"]

@@ -31,10 +31,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from onefit import linalg
-from onefit._precise import summation
 from onefit._types import Array, Indices
 from onefit.kernels import Geometry, Kernel
 from onefit.linalg.threads import blas_threads, each
+from onefit.proof.precise import summation
 
 __all__ = ["FeatureMap", "HeldMap", "NystromMap", "nystrom_map", "product"]
 

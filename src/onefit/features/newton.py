@@ -1,7 +1,8 @@
 """Newton's method in feature space, one model with its Hessian at every step.
 
-A model that does not converge is solved again by way of easier problems, as in onefit.solve: with
-curved pieces that are wide at first, and with slopes that carry over to narrower ones.
+A model that does not converge is solved again by way of easier problems, as in
+onefit.columns.solve: with curved pieces that are wide at first, and with slopes that carry over to
+narrower ones.
 """
 
 from __future__ import annotations
@@ -12,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from onefit._types import Array
+from onefit.columns.solve import MIN_WIDENING_RATIO, WIDENING_RATIO
 from onefit.features.hessian import HessianFactor, PrimalColumns, penalty, total
 from onefit.features.lines import slide, step_lengths
 from onefit.features.passes import Form, Pieces, Run, Second, Sum
 from onefit.losses.base import Loss
 from onefit.losses.widened import Carried, widened_loss
 from onefit.rows.accumulate import Chunk
-from onefit.solve import MIN_WIDENING_RATIO, WIDENING_RATIO
 
 __all__ = ["MAX_PRIMAL_STEPS", "MAX_STEPS_WITHOUT_GAIN", "Minimum", "minimise_one"]
 

@@ -17,9 +17,9 @@ taken A and r by no more than dA and dr from the sums they stand for. Then
     |u(x) - u*(x)| <= ||phi(x) - gbar|| ||w - w*||,
 
 since A + Lambda has no eigenvalue below Lambda. Sums over n rows are rounded by no more than
-summation(n) times the sums of the sizes (onefit._precise), and sum s |phi_a phi_b| <= d_a d_b with
-d^2 the diagonal of G: ||dA w|| <= summation(n) ||d|| d'|w|, ||dr|| <= summation(n) ||d|| sqrt(sum s
-y^2). Features of late pivots are small, and it is these that have large weights.
+summation(n) times the sums of the sizes (onefit.proof.precise), and sum s |phi_a phi_b| <= d_a d_b
+with d^2 the diagonal of G: ||dA w|| <= summation(n) ||d|| d'|w|, ||dr|| <= summation(n) ||d||
+sqrt(sum s y^2). Features of late pivots are small, and it is these that have large weights.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from typing import Any
 
 import numpy as np
 
-from onefit._precise import EPSILON, summation
 from onefit._types import Array
 from onefit.features.moments import Centre, Moments, Sums
+from onefit.proof.precise import EPSILON, summation
 
 __all__ = ["Ridge", "RidgeModels"]
 

@@ -19,12 +19,12 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices
-from onefit.certificate import EXACT_TOLERANCE
 from onefit.features.bound import Certificate, certify
 from onefit.features.hessian import HessianFactor, PrimalColumns, penalty, total
 from onefit.features.lines import slide, step_lengths
 from onefit.features.newton import MAX_PRIMAL_STEPS, MAX_STEPS_WITHOUT_GAIN, minimise_one
 from onefit.features.passes import Check, Form, Pieces, Products, Run
+from onefit.proof.certificate import EXACT_TOLERANCE
 
 __all__ = ["limits", "refine", "solve_splits"]
 

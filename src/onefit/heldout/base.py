@@ -18,10 +18,10 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices, Mask
-from onefit.certificate import EXACT_TOLERANCE
 from onefit.folds import Folds
 from onefit.losses.base import require
 from onefit.problem import Problem
+from onefit.proof.certificate import EXACT_TOLERANCE
 
 __all__ = ["HeldOut", "HeldOutError", "HeldOutMethod", "HeldOutPath", "Prepared"]
 

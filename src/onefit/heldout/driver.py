@@ -1,7 +1,7 @@
 """One driver for leave-out problems: start, minimise, certify, refit what is left, fill the path.
 
-A leave-out problem is a column of Newton's method (onefit.newton) that starts at the full solution
-(onefit.heldout.path). The methods are policies of this driver:
+A leave-out problem is a column of Newton's method (onefit.columns.newton) that starts at the full
+solution (onefit.heldout.path). The methods are policies of this driver:
 
 =========  ==========================  =============================  ==========================
 method     steps                       systems                        certificate
@@ -29,15 +29,15 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices, Mask
-from onefit.certificate import EXACT_TOLERANCE
-from onefit.certify import bound, certify
+from onefit.columns.certify import bound, certify
+from onefit.columns.newton import Batch, minimise
 from onefit.heldout.base import HeldOutPath, Prepared
 from onefit.heldout.path import FullPath, LeaveOutGroup
 from onefit.heldout.refit import cheap_to_refit, fill_refits, refit_columns, refit_fold
 from onefit.heldout.splits import Splits
 from onefit.inverse.low_rank import LowRank
-from onefit.newton import Batch, minimise
 from onefit.problem import Columns, Problem, Solution
+from onefit.proof.certificate import EXACT_TOLERANCE
 from onefit.systems import System
 
 __all__ = ["LeaveOutDriver", "Policy"]

@@ -19,14 +19,15 @@ and because the root of an eigenvalue over one plus it is at most a half,
 
 Without an intercept ||k_x - k_w|| is the root of K_xx. A kernel matrix with eigenvalues down to
 -nu, by rounding or otherwise, has 1 / (1 - nu max(R^2)) times that, and 2 nu more under the root.
-What rounding does to K a enters r and u(x) with its bound (onefit._precise.summation).
+What rounding does to K a enters r and u(x) with its bound (onefit.proof.precise.summation).
 
 A column whose bound is above what is wanted goes on from where it is, as a correction: so data in
 single precision are iterated in single precision, and certified in double. Where a cycle no longer
 halves the bound, that is what can be had, and the bound says so.
 
-**Other losses** take the Newton steps of onefit.newton with the same iteration inside, all folds of
-a lambda side by side from the fit to all rows, and the general certificate (onefit.certificate).
+**Other losses** take the Newton steps of onefit.columns.newton with the same iteration inside, all
+folds of a lambda side by side from the fit to all rows, and the general certificate
+(onefit.proof.certificate).
 """
 
 from __future__ import annotations
@@ -40,10 +41,9 @@ from typing import Any
 import numpy as np
 
 from onefit import linalg
-from onefit._precise import EPSILON, summation
 from onefit._types import Array, Indices, Mask
 from onefit._validation import check_positive
-from onefit.certificate import EXACT_TOLERANCE
+from onefit.columns.solve import from_coefficients
 from onefit.folds import Folds
 from onefit.gram import Gram
 from onefit.heldout.base import HeldOutMethod, HeldOutPath, Prepared
@@ -61,7 +61,8 @@ from onefit.inverse.krylov import (
 from onefit.inverse.low_rank import LowRank
 from onefit.linalg.slices import SLICE_BITS
 from onefit.problem import Problem, Solution
-from onefit.solve import from_coefficients
+from onefit.proof.certificate import EXACT_TOLERANCE
+from onefit.proof.precise import EPSILON, summation
 
 __all__ = ["Iterative", "fit_on_device"]
 

@@ -3,7 +3,7 @@
 **Limit.** The influence series of a fold (onefit.heldout.series) sums to one Newton step of the
 leave-fold-out problem from the full solution, at the cost of its first term. For the squared loss
 it is exact; for a piecewise quadratic loss it is exact if no training point changed its piece; and
-a bound says how wrong it can be otherwise (onefit.certificate).
+a bound says how wrong it can be otherwise (onefit.proof.certificate).
 
 **Exact.** Where the limit is not exact, further Newton steps follow, all folds side by side, each
 step a small change of the full solution's factor (onefit.systems.update). For the smooth losses the

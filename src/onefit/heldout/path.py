@@ -14,13 +14,13 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices
-from onefit.fit import solve
+from onefit.columns.fit import solve
+from onefit.columns.newton import Batch
+from onefit.columns.solve import from_coefficients, minimised, stationary
 from onefit.heldout.splits import Splits
 from onefit.inverse.low_rank import LowRank
 from onefit.losses.base import loss_of
-from onefit.newton import Batch
 from onefit.problem import Problem, Solution
-from onefit.solve import from_coefficients, minimised, stationary
 from onefit.systems import (
     Cholesky,
     ColumnUpdate,

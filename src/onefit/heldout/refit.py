@@ -2,7 +2,7 @@
 
 A refit is a column of Newton's method that begins at
 zero, with a factor of its own, in double precision whatever the data are in; like any other
-solution it is believed as far as its certificate goes (onefit.certify).
+solution it is believed as far as its certificate goes (onefit.columns.certify).
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices
-from onefit.certificate import EXACT_TOLERANCE
-from onefit.certify import WANTED_SHARE_OF_TOLERANCE
-from onefit.fit import certified
+from onefit.columns.certify import WANTED_SHARE_OF_TOLERANCE
+from onefit.columns.fit import certified
+from onefit.columns.newton import Batch
+from onefit.columns.solve import solve_columns
 from onefit.folds import Folds
 from onefit.heldout.base import HeldOutPath
-from onefit.newton import Batch
 from onefit.problem import Columns, Problem, Solution
-from onefit.solve import solve_columns
+from onefit.proof.certificate import EXACT_TOLERANCE
 
 __all__ = [
     "Refitted",

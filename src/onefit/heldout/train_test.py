@@ -8,8 +8,8 @@ full-sample fit serves several splits. What the lambdas of a split still share i
   training row, b is the weighted mean of y - K a;
 - for any other loss, one path of solutions from the largest lambda down (onefit.heldout.path).
 
-Test rows are rows of weight zero: they are not trained on, but they belong to the kernel matrix,
-so that the certificate of a refit (onefit.certify) covers their values too. A value without a
+Test rows are rows of weight zero: they are not trained on, but they belong to the kernel matrix, so
+that the certificate of a refit (onefit.columns.certify) covers their values too. A value without a
 certificate is computed again by a refit from the point that was found.
 """
 
@@ -21,8 +21,7 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices, Mask
-from onefit.certificate import EXACT_TOLERANCE
-from onefit.fit import certified
+from onefit.columns.fit import certified
 from onefit.folds import Folds
 from onefit.heldout.path import FullPath
 from onefit.heldout.refit import cheap_to_refit, refit_fold
@@ -30,6 +29,7 @@ from onefit.heldout.scaled import scaled_matrix
 from onefit.heldout.splits import Splits
 from onefit.inverse.shifted import solve_shifted
 from onefit.problem import Problem, Solution
+from onefit.proof.certificate import EXACT_TOLERANCE
 
 __all__ = ["TestValues", "predict_test"]
 

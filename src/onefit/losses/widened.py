@@ -2,7 +2,7 @@
 
 A loss may have a method ``widened(factor)``, which gives the loss with its curved pieces that many
 times as wide, and what Lambda is multiplied by for its coefficients to keep their range. Problems
-with wider pieces are easier for Newton's method (onefit.solve).
+with wider pieces are easier for Newton's method (onefit.columns.solve).
 """
 
 from __future__ import annotations

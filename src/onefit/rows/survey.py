@@ -124,7 +124,7 @@ class Surveyed:
 
     @property
     def scale(self) -> Array:
-        """The unit in which an error is judged, as :func:`onefit.norms.target_scale` has it."""
+        """The unit in which an error is judged, as in :func:`onefit.proof.norms.target_scale`."""
         whole = self.whole
         size = np.maximum(np.abs(whole.low), np.abs(whole.high))
         spread = np.where(whole.low == whole.high, size, np.sqrt(whole.variance))

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from onefit._types import Array
-from onefit.certificate import EXACT_TOLERANCE
+from onefit.proof.certificate import EXACT_TOLERANCE
 from onefit.scoring.aggregate import aggregate
 from onefit.search.scorers import Scoring
 from onefit.search.workers import Outcome, Task

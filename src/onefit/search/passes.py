@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit.callbacks import callbacks_of
+from onefit.columns.fit import FitError
 from onefit.criteria.streamed import CriterionSums
 from onefit.features.fit import feature_method
 from onefit.features.fold_models import FoldModels, Lengths, Rows, newton, squared
@@ -20,7 +21,6 @@ from onefit.features.leave_one import HatBasis
 from onefit.features.moments import MAX_FEATURE_ELEMENTS, Moments, MomentSums
 from onefit.features.scores import Scores, of_models
 from onefit.features.values import Kept, Values
-from onefit.fit import FitError
 from onefit.kernels import Kernel, named_kernel, takes_gamma
 from onefit.linalg import LinAlgError
 from onefit.rows.accumulate import ByClass, ByColumn, Joint

@@ -21,13 +21,13 @@ from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
 from onefit._validation import check_weights
-from onefit.certificate import EXACT_TOLERANCE
 from onefit.estimators.unused import UnusedParameterWarning
 from onefit.folds import Folds
 from onefit.heldout.train_test import TestValues, predict_test
 from onefit.journal import Journal
 from onefit.kernels import Geometry, is_objects, number_type
 from onefit.linalg import LinAlgError
+from onefit.proof.certificate import EXACT_TOLERANCE
 from onefit.search.grid import CandidateModel, jobs
 from onefit.search.pipeline import Setting
 from onefit.search.preprocess import Preprocessed, StepError, preprocess

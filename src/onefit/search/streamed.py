@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils.multiclass import check_classification_targets
 
-from onefit.certificate import EXACT_TOLERANCE
 from onefit.features.fit import FeatureFit
 from onefit.features.fold_models import FoldModels
 from onefit.features.scores import finished
 from onefit.features.values import MAX_KEPT_ELEMENTS, numbers
 from onefit.heldout import HeldOut
 from onefit.problem import Problem
+from onefit.proof.certificate import EXACT_TOLERANCE
 from onefit.rows.one_pass import run
 from onefit.rows.open_rows import open_rows
 from onefit.rows.source import Source

@@ -1,7 +1,8 @@
 """The linear system of a Newton step for many columns, and the protocol of what solves it.
 
-At predictions u with gradients g and curvatures d, Newton's model of a column (onefit.newton) fixes
-the coefficients of rows without curvature. On the others, A, it leaves the bordered system
+At predictions u with gradients g and curvatures d, Newton's model of a column
+(onefit.columns.newton) fixes the coefficients of rows without curvature. On the others, A, it
+leaves the bordered system
 
     [ K_AA + diag(c)   1 ] [ da ]   [    e   ]                c_i = 2 Lambda / (s_i d_i),
     [      1'          0 ] [ db ] = [ -total ],

@@ -93,10 +93,10 @@ from sklearn.utils import indexable
 
 from onefit import linalg
 from onefit._validation import check_choice
+from onefit.columns.fit import fit
 from onefit.estimators.accepted import check_accepted
 from onefit.features.feature_gram import FeatureGram
 from onefit.features.fit import fit_features
-from onefit.fit import fit
 from onefit.folds import Folds, leave_one_out
 from onefit.kernels import Geometry
 from onefit.problem import Problem

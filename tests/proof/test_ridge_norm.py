@@ -7,8 +7,8 @@ import pytest
 from heldout._twins import gaussian
 
 from onefit.gram import as_gram
-from onefit.norms import Norms
-from onefit.ridge_norm import RidgeNorm
+from onefit.proof.norms import Norms
+from onefit.proof.ridge_norm import RidgeNorm
 
 N = 18
 TRAIN, TEST = np.arange(13), np.arange(13, 18)

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from registries import LOSSES
 from scipy.optimize import brentq
 
-from onefit.certificate import Candidates
 from onefit.gram import as_gram
 from onefit.heldout.refit import refit_fold
 from onefit.losses import Huber, Logistic, SmoothedHinge, Squared
-from onefit.norms import Norms
 from onefit.problem import Problem
+from onefit.proof.certificate import Candidates
+from onefit.proof.norms import Norms
 
 N = 18
 TRAIN, TEST = np.arange(13), np.arange(13, 18)

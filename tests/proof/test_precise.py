@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from onefit._precise import (
+from onefit.gram import as_gram
+from onefit.proof.norms import Norms
+from onefit.proof.precise import (
     EPSILON,
     precise_summation,
     predictions,
@@ -17,8 +19,6 @@ from onefit._precise import (
     two_product,
     two_sum,
 )
-from onefit.gram import as_gram
-from onefit.norms import Norms
 
 NUMBERS = st.floats(-1e100, 1e100).filter(lambda x: x == 0.0 or abs(x) > 1e-100)
 

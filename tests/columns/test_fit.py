@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from naive.machines import least_squares, stationarity_gaps
 from registries import LOSS_IDS, LOSSES, REGRESSION_LOSSES, SCALINGS, Case, cases, sample
 
-from onefit.fit import FitError, fit, solve
+from onefit.columns.fit import FitError, fit, solve
 from onefit.losses import (
     EpsilonQuadratic,
     Huber,

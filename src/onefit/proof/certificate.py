@@ -56,8 +56,8 @@ of choice where Lambda is tiny. It costs a Cholesky factor and its inverse. One 
 models that leave rows out of one sample: for vectors that are zero on the rows left out, the
 inverse of the larger matrix is the larger one, and so is that at the smallest Lambda.
 
-Everything is in double precision, whatever the data are in, with more digits where they are
-needed (onefit._precise). Rounding of sums is bounded by a probabilistic argument [1]_, not by the
+Everything is in double precision, whatever the data are in, with more digits where they are needed
+(onefit.proof.precise). Rounding of sums is bounded by a probabilistic argument [1]_, not by the
 worst case.
 
 References
@@ -75,12 +75,12 @@ from typing import Any
 import numpy as np
 
 from onefit import linalg
-from onefit._precise import EPSILON, predictions, summation, two_product, two_sum
 from onefit._types import Array
-from onefit.flat_interval import from_middle
 from onefit.losses.base import Loss, loss_of
-from onefit.norms import Norms
-from onefit.ridge_norm import RidgeNorm
+from onefit.proof.flat_interval import from_middle
+from onefit.proof.norms import Norms
+from onefit.proof.precise import EPSILON, predictions, summation, two_product, two_sum
+from onefit.proof.ridge_norm import RidgeNorm
 
 __all__ = ["EXACT_TOLERANCE", "Bound", "Candidates"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from onefit._types import Array, Mask
-from onefit.flat_interval import shift_to_middle
 from onefit.problem import Columns, Solution
+from onefit.proof.flat_interval import shift_to_middle
 
 __all__ = ["flat_columns", "recentred"]
 

@@ -38,12 +38,12 @@ from typing import Any
 import numpy as np
 
 from onefit import linalg
-from onefit._precise import EPSILON, summation
 from onefit._types import Array, Indices, Mask
-from onefit.line_search import line_search
+from onefit.columns.line_search import line_search
+from onefit.columns.recentre import flat_columns, recentred
 from onefit.losses.base import loss_of
 from onefit.problem import Columns, Solution
-from onefit.recentre import flat_columns, recentred
+from onefit.proof.precise import EPSILON, summation
 from onefit.systems import NewtonModel, System
 
 __all__ = ["Batch", "minimise"]
@@ -105,7 +105,7 @@ class Batch:
     change : (k,) array
         How far the last step would have moved a prediction.
     error : (k,) array
-        Bound on the error of a held-out value (onefit.certify).
+        Bound on the error of a held-out value (onefit.columns.certify).
     """
 
     columns: Columns

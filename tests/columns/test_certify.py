@@ -10,13 +10,13 @@ from adversarial.reference import reference
 from heldout._twins import make_problem
 from registries import LOSS_IDS, LOSSES, SYSTEMS
 
-from onefit.certificate import EXACT_TOLERANCE
-from onefit.certify import bound, certify, refine
-from onefit.fit import fit
+from onefit.columns.certify import bound, certify, refine
+from onefit.columns.fit import fit
+from onefit.columns.newton import Batch, minimise
 from onefit.heldout.path import curvature
 from onefit.losses import EpsilonQuadratic, Huber, Log, SmoothedHinge, Squared, SquaredHinge
-from onefit.newton import Batch, minimise
 from onefit.problem import Problem, Solution
+from onefit.proof.certificate import EXACT_TOLERANCE
 
 N = 20
 ROWS = np.arange(N)

@@ -7,7 +7,7 @@ import pytest
 from heldout._twins import gaussian
 
 from onefit.gram import as_gram
-from onefit.norms import Norms
+from onefit.proof.norms import Norms
 
 
 def test_norms_bound_the_matrix():

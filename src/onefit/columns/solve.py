@@ -25,8 +25,8 @@ from dataclasses import replace
 import numpy as np
 
 from onefit._types import Array, Mask
+from onefit.columns.newton import Batch, minimise
 from onefit.losses.widened import slope_points, widened_loss
-from onefit.newton import Batch, minimise
 from onefit.problem import Columns, Problem, Solution
 from onefit.systems import Cholesky, System
 

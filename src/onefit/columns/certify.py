@@ -1,10 +1,10 @@
 """Bounds on the errors of a batch, and the digits that make them small enough.
 
-Any column, at its minimiser or not, has a bound on its error (onefit.certificate). Where rounding
-is too much for it, predictions are computed in nearly twice the digits, further Newton steps remove
-what these show to be missing from stationarity, and a sharper bound is taken. The coefficients are
-then sums of two numbers, the second what the first has no room for, and a loss of the residual is
-seen from its targets: where y - u is small, its digits are what counts.
+Any column, at its minimiser or not, has a bound on its error (onefit.proof.certificate). Where
+rounding is too much for it, predictions are computed in nearly twice the digits, further Newton
+steps remove what these show to be missing from stationarity, and a sharper bound is taken. The
+coefficients are then sums of two numbers, the second what the first has no room for, and a loss of
+the residual is seen from its targets: where y - u is small, its digits are what counts.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from onefit._precise import EPSILON, precise_summation, predictions, summation, two_sum
 from onefit._types import Array, Indices, Mask
-from onefit.certificate import EXACT_TOLERANCE, Candidates
-from onefit.newton import Batch
+from onefit.columns.newton import Batch
 from onefit.problem import Columns, Solution
+from onefit.proof.certificate import EXACT_TOLERANCE, Candidates
+from onefit.proof.precise import EPSILON, precise_summation, predictions, summation, two_sum
 from onefit.systems import NewtonModel, System
 
 __all__ = ["WANTED_SHARE_OF_TOLERANCE", "bound", "certify", "refine"]

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from onefit import linalg
-from onefit._precise import EPSILON, summation
 from onefit._types import Array
-from onefit.norms import Norms
+from onefit.proof.norms import Norms
+from onefit.proof.precise import EPSILON, summation
 
 __all__ = ["RidgeNorm"]
 

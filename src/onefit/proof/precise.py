@@ -20,7 +20,7 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array
 from onefit.linalg.slices import SLICE_BITS, leading, power_of_two, top_of, two_sum
-from onefit.norms import Norms
+from onefit.proof.norms import Norms
 
 __all__ = [
     "EPSILON",

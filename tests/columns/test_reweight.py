@@ -10,11 +10,11 @@ from heldout._twins import make_problem
 from hypothesis import given, settings
 from registries import LOSS_IDS, LOSSES, SCALINGS, cases
 
-from onefit.fit import fit
+from onefit.columns.fit import fit
+from onefit.columns.reweight import solve_reweight
 from onefit.losses import Huber, SmoothedHinge, Squared
 from onefit.losses.base import MissingDerivativeError
 from onefit.problem import Problem
-from onefit.reweight import solve_reweight
 
 
 def objective(problem, lam, solution):

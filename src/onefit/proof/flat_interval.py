@@ -11,9 +11,9 @@ from math import fsum
 
 import numpy as np
 
-from onefit._precise import EPSILON
 from onefit._types import Array
 from onefit.losses.base import Loss
+from onefit.proof.precise import EPSILON
 
 __all__ = ["from_middle", "piece_interval", "shift_to_middle"]
 

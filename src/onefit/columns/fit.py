@@ -1,8 +1,8 @@
 """The fit: the minimiser at one lambda, for every target, with a bound on its error.
 
 A fit is at its minimiser, or it raises. It is there if the certificate that held-out values have
-(onefit.certificate) says so, or, where that has no small bound (single precision, many rows, a
-kernel that is not definite), if it is stationary up to a rounding that leaves its predictions
+(onefit.proof.certificate) says so, or, where that has no small bound (single precision, many rows,
+a kernel that is not definite), if it is stationary up to a rounding that leaves its predictions
 their digits.
 """
 
@@ -14,12 +14,12 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array
-from onefit.certificate import EXACT_TOLERANCE
-from onefit.certify import bound, certify
-from onefit.newton import Batch
+from onefit.columns.certify import bound, certify
+from onefit.columns.newton import Batch
+from onefit.columns.reweight import solve_reweight
+from onefit.columns.solve import recomputed, solve_columns
 from onefit.problem import Columns, Problem, Solution
-from onefit.reweight import solve_reweight
-from onefit.solve import recomputed, solve_columns
+from onefit.proof.certificate import EXACT_TOLERANCE
 from onefit.systems import Cholesky, KrylovSystem
 
 __all__ = [

@@ -9,8 +9,9 @@ import pytest
 from heldout._twins import WEIGHTS, Expectile, adversary, make_problem, newton_step
 from registries import LOSS_IDS, LOSSES, SYSTEMS
 
-from onefit import newton
-from onefit.fit import fit
+from onefit.columns import newton
+from onefit.columns.fit import fit
+from onefit.columns.newton import Batch, minimise
 from onefit.heldout.path import curvature
 from onefit.losses import (
     EpsilonQuadratic,
@@ -21,7 +22,6 @@ from onefit.losses import (
     Squared,
     SquaredHinge,
 )
-from onefit.newton import Batch, minimise
 from onefit.problem import Problem, Solution
 from onefit.systems import Cholesky
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from registries import LOSS_IDS, LOSSES
 from scipy.optimize import brentq
 
-from onefit import line_search as module
-from onefit.line_search import line_search
+from onefit.columns import line_search as module
+from onefit.columns.line_search import line_search
 from onefit.losses import Huber, Log, SmoothedHinge, Squared
 
 each_loss = pytest.mark.parametrize(("loss", "task"), LOSSES, ids=LOSS_IDS)
