@@ -24,18 +24,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils.validation import check_consistent_length
 
-from onefit._validation import check_positive, check_weights
-from onefit.criteria.evidence import Evidence
+from onefit._validation import check_positive
 from onefit.criteria.influence import InfluenceLoo
 from onefit.estimators import KernelRegressor
 from onefit.estimators.accepted import check_exact_kernel
 from onefit.grids import default_grid
-from onefit.kernels import Geometry, number_type
-from onefit.losses import Huber, Loss, Squared
-from onefit.problem import Problem
-from onefit.search.grid import Job, candidate_models, candidates, jobs
+from onefit.report.criteria import criterion_values
+from onefit.search.grid import candidates
 
 Array = NDArray[Any]
 
@@ -148,18 +144,28 @@ def robust_select(
     """
     base = clone(estimator) if estimator is not None else KernelRegressor()
     base.set_params(loss="squared")
+    check_exact_kernel(base, "robust_select", "use KernelSearchCV with loss='huber'")
     hint = "the threshold is this many times the scale"
     units = [check_positive("multiples", c, hint) for c in multiples]
-    criterion = InfluenceLoo(order=order, loss="absolute")
-    grid = param_grid
-    if grid is None:
-        grid = default_grid(X, scaling=base.scaling, random_state=random_state)
-    _check_grid(grid)
-    table = _Table(base, grid, X, y, sample_weight)
-    table.add(Squared(), np.inf, criterion)
-    least = table.best()
-    plain = clone(base).set_params(**table.params[least]).fit(X, y, sample_weight)
-    sigma = mad(np.ravel(y) - plain.predict(X), table.s)
+    y = np.asarray(y)
+    if y.ndim > 1 and y.shape[1] != 1:
+        raise ValueError(
+            f"y has {y.shape[1]} columns; robust_select takes one target, call it for each"
+        )
+    if param_grid is None:
+        param_grid = default_grid(X, scaling=base.scaling, random_state=random_state)
+    _check_grid(param_grid)
+    criteria = {"criterion": InfluenceLoo(order=order, loss="absolute")}
+
+    def evaluate(params: list[dict[str, Any]]) -> tuple[Array, list[str]]:
+        return criterion_values(base, params, X, y, criteria, sample_weight)["criterion"]
+
+    grid = candidates(base, param_grid)
+    params = [one | {"loss": "squared"} for one in grid]
+    values, reasons = evaluate(params)
+    least = _best(values, reasons)
+    plain = clone(base).set_params(**params[least]).fit(X, y, sample_weight)
+    sigma = mad(np.ravel(y) - plain.predict(X), sample_weight)
     if sigma == 0.0:
         warnings.warn(
             "more than half of the residuals of least squares are equal, so that their scale is "
@@ -167,12 +173,19 @@ def robust_select(
             stacklevel=2,
         )
         units = []
-    for c in units:
-        table.add(Huber(c * sigma), c * sigma, criterion)
-    best = table.best()
-    params = table.params[best]
-    winner = clone(base).set_params(**params).fit(X, y, sample_weight)
-    return RobustSelection(winner, params, sigma, table.results(), best, least)
+    huber = [one | {"loss": "huber", "loss__threshold": c * sigma} for c in units for one in grid]
+    if huber:
+        further, remarks = evaluate(huber)
+        values, reasons, params = np.append(values, further), reasons + remarks, params + huber
+    best = _best(values, reasons)
+    results = {
+        "params": params,
+        "threshold": np.array([one.get("loss__threshold", np.inf) for one in params]),
+        "criterion": values,
+        "reason": reasons,
+    }
+    winner = clone(base).set_params(**params[best]).fit(X, y, sample_weight)
+    return RobustSelection(winner, params[best], sigma, results, best, least)
 
 
 def _check_grid(grid: Any) -> None:
@@ -185,70 +198,9 @@ def _check_grid(grid: Any) -> None:
                 )
 
 
-class _Table:
-    """Candidates, kernel after kernel, for one loss after the other."""
-
-    def __init__(
-        self, base: KernelRegressor, grid: Any, X: Any, y: Any, sample_weight: Any
-    ) -> None:
-        self.found = candidates(base, grid)
-        group = candidate_models(base, self.found)
-        first = group[0].estimator
-        for one in group:
-            check_exact_kernel(
-                one.estimator, "robust_select", "use KernelSearchCV with loss='huber'"
-            )
-        X = first._validate_X(X, ensure_min_samples=2)
-        self.Y = first._code_targets(y, number_type(X))
-        check_consistent_length(X, self.Y)
-        if self.Y.shape[1] != 1:
-            raise ValueError(
-                f"y has {self.Y.shape[1]} columns; robust_select takes one target, call it for each"
-            )
-        self.s = check_weights(sample_weight, X)
-        self.jobs: list[Job] = jobs(group, X, self.Y, self.s)
-        self.geometry = Geometry(X)
-        self.params: list[dict[str, Any]] = []
-        self.thresholds: list[float] = []
-        self.values: list[float] = []
-        self.reasons: list[str] = []
-
-    def add(self, loss: Loss, threshold: float, criterion: InfluenceLoo) -> None:
-        """Evaluate every kernel and lambda with one loss."""
-        size = len(self.found)
-        values, reasons = np.empty(size), [""] * size
-        for job in self.jobs:
-            K = job.kernel.matrix(self.geometry)
-            for model in job.models:
-                e = model.estimator
-                problem = Problem(K, self.Y, self.s, loss, e.fit_intercept, e.scaling)
-                evidence = Evidence(problem, job.kernel, model.lams, [])
-                found, remarks = criterion.evaluate(evidence)
-                values[list(model.indices)] = found
-                for i, remark in zip(model.indices, remarks, strict=True):
-                    reasons[i] = remark
-        chosen: dict[str, Any] = {"loss": "squared"}
-        if np.isfinite(threshold):
-            chosen = {"loss": "huber", "loss__threshold": threshold}
-        self.params += [candidate | chosen for candidate in self.found]
-        self.thresholds += [threshold] * size
-        self.values += values.tolist()
-        self.reasons += reasons
-
-    def best(self) -> int:
-        """The candidate with the smallest criterion."""
-        values = np.array(self.values)
-        # where all residuals are within two thresholds the values differ by rounding: the first
-        best = int(np.argmax(values <= values.min() * (1.0 + TIE_TOLERANCE)))
-        if not np.isfinite(values[best]):
-            raise FloatingPointError(f"no candidate could be evaluated: {self.reasons[best]}")
-        return best
-
-    def results(self) -> dict[str, Any]:
-        """The table."""
-        return {
-            "params": self.params,
-            "threshold": np.array(self.thresholds),
-            "criterion": np.array(self.values),
-            "reason": self.reasons,
-        }
+def _best(values: Array, reasons: list[str]) -> int:
+    """The candidate with the smallest criterion, the first of those that differ by rounding."""
+    best = int(np.argmax(values <= values.min() * (1.0 + TIE_TOLERANCE)))
+    if not np.isfinite(values[best]):
+        raise FloatingPointError(f"no candidate could be evaluated: {reasons[best]}")
+    return best

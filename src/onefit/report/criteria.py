@@ -8,7 +8,7 @@ cross-validated score. The score itself has no regret by definition.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +28,7 @@ from onefit.search.grid import CandidateModel, candidate_models, jobs
 
 Array = NDArray[Any]
 
-__all__ = ["Verdict", "compare_criteria", "verdicts"]
+__all__ = ["Verdict", "compare_criteria", "criterion_values", "verdicts"]
 
 #: how the columns of further criteria begin
 COLUMN = "criterion_"
@@ -69,10 +69,40 @@ def compare_criteria(
     """
     wanted = {one.name: one for one in map(get_criterion, criteria) if one is not None}
     wanted.pop(getattr(search.criterion, "name", search.criterion), None)
-    if not wanted:
-        return search
-    params = search.cv_results_["params"]
-    group = candidate_models(search.estimator, params)
+    if wanted:
+        params, kept = search.cv_results_["params"], search.heldout
+        found = criterion_values(search.estimator, params, X, y, wanted, sample_weight, kept)
+        search.cv_results_ |= {COLUMN + name: values for name, (values, _) in found.items()}
+    return search
+
+
+def criterion_values(
+    estimator: Any,
+    params: Sequence[dict[str, Any]],
+    X: Any,
+    y: Any,
+    criteria: Mapping[str, CriterionLike],
+    sample_weight: Any = None,
+    heldout: Callable[[int], Any] | None = None,
+) -> dict[str, tuple[Array, list[str]]]:
+    """Values of criteria for all candidates, without a fit of any split; one matrix per kernel.
+
+    Parameters
+    ----------
+    estimator : KernelRegressor or KernelClassifier
+    params : sequence of dict
+        The candidates.
+    X, y, sample_weight : data
+    criteria : dict of str to CriterionLike
+    heldout : callable, default=None
+        From the number of a candidate to its held-out values, for criteria that need them.
+
+    Returns
+    -------
+    dict of str to ((C,) array, list of str)
+        Values, infinite where a criterion refuses a candidate, and the reasons.
+    """
+    group = candidate_models(estimator, params)
     first = group[0].estimator
     rows = first._validate_X(X, ensure_min_samples=2)
     Y, s = first._code_targets(y, number_type(rows)), check_weights(sample_weight, rows)
@@ -80,11 +110,12 @@ def compare_criteria(
     for one in group:
         one.estimator._copy_data_attributes(first)
     heldouts: list[Any] = [None] * len(params)
-    if any(getattr(criterion, "uses_folds", False) for criterion in wanted.values()):
-        heldouts = [search.heldout(i) for i in range(len(params))]
-    for criterion in wanted.values():
+    uses_folds = any(getattr(criterion, "uses_folds", False) for criterion in criteria.values())
+    if uses_folds and heldout is not None:
+        heldouts = [heldout(i) for i in range(len(params))]
+    for criterion in criteria.values():
         _check(criterion, group, Y, s)
-    found = {name: np.full(len(params), np.nan) for name in wanted}
+    found = {name: (np.full(len(params), np.nan), [""] * len(params)) for name in criteria}
     for job in jobs(group, rows, Y, s):
         approximation = job.models[0].spec.approximation
         K: Any = (
@@ -95,19 +126,20 @@ def compare_criteria(
         for model in job.models:
             kept = [heldouts[i] for i in model.indices]
             evidence = Evidence(_problem(model, K, Y, s), job.kernel, model.lams, kept)
-            for name, criterion in wanted.items():
-                found[name][list(model.indices)] = _evaluate(criterion, evidence)
-    search.cv_results_ |= {COLUMN + name: values for name, values in found.items()}
-    return search
+            for name, criterion in criteria.items():
+                for i, *one in zip(model.indices, *_evaluate(criterion, evidence), strict=True):
+                    found[name][0][i], found[name][1][i] = one
+    return found
 
 
-def _evaluate(criterion: CriterionLike, evidence: Evidence) -> Array:
-    """A value for each lam; infinite, with a warning, where the kernel does not fit."""
+def _evaluate(criterion: CriterionLike, evidence: Evidence) -> tuple[Array, list[str]]:
+    """Values and reasons by lam; infinite, with a warning, where the kernel does not fit."""
     try:
-        return criterion.evaluate(evidence)[0]
+        return criterion.evaluate(evidence)
     except ValueError as error:
         warnings.warn(f"{error}; these candidates are left out", stacklevel=3)
-        return np.full(len(evidence.lams), np.inf)
+        size = len(evidence.lams)
+        return np.full(size, np.inf), [str(error)] * size
 
 
 def _problem(model: CandidateModel, K: Array, Y: Array, s: Array) -> Problem:
