@@ -42,7 +42,7 @@ def table_of(name: str, folder: Path, place: Path, quick: bool) -> Path:
 def measured(path: Path, minutes: float) -> Row:
     """One run of the command."""
     environment = os.environ | dict.fromkeys(harness.THREAD_VARIABLES, str(THREADS))
-    command = [sys.executable, "-m", "onefit.cli", "select", str(path), "--target", "y"]
+    command = [sys.executable, "-m", "onefit", "select", str(path), "--target", "y"]
     command += ["--minutes", f"{minutes:g}", "--format", "json"]
     command += ["--report", str(path.with_suffix(".html"))]
     command += ["--model", str(path.with_suffix(".onefit"))]

@@ -21,7 +21,7 @@ LIMIT = 600
 
 def programs(folder: Path) -> dict[str, list[str]]:
     """Command lines by name."""
-    cli = [sys.executable, "-m", "onefit.cli"]
+    cli = [sys.executable, "-m", "onefit"]
     return {
         "python -c pass": [sys.executable, "-c", "pass"],
         "import numpy": [sys.executable, "-c", "import numpy"],
@@ -47,7 +47,7 @@ def write_model(folder: Path) -> None:
     place = folder / "rows.csv"
     np.savetxt(place, table, delimiter=",", header="a,b,c,d,target", comments="")
     options = ["--target", "target", "--model", str(folder / "model.skops")]
-    run([sys.executable, "-m", "onefit.cli", "select", str(place), *options])
+    run([sys.executable, "-m", "onefit", "select", str(place), *options])
 
 
 def run(command: list[str]) -> float:

@@ -272,7 +272,7 @@ def test_explain_runs_nothing(onefit, csv, monkeypatch):
 
 
 def test_the_program_itself(csv):
-    command = [sys.executable, "-m", "onefit.cli", "select", str(csv), "--target", "price"]
+    command = [sys.executable, "-m", "onefit", "select", str(csv), "--target", "price"]
     done = subprocess.run(
         [*command, "--kernels", "linear", "--format", "json"], capture_output=True, text=True
     )

@@ -45,7 +45,7 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
        note says how many there are. For rows in order of time pass a ``TimeSeriesSplit``.
     4. **Candidates.** Kernels "rbf", "laplacian" (dense X only), "matern32" and "linear" with the
        bandwidths and lams of :func:`onefit.default_grid`; with many rows, a race on a sample keeps
-       the kernels and bandwidths near the best (:mod:`onefit.candidates`), and a grid grows where
+       the kernels and bandwidths near the best (:mod:`onefit.auto.race`), and a grid grows where
        the winner is at its edge. The squared loss, for which one decomposition serves all lams.
     5. **Outliers** (one target). If more than 1 % of the winner's held-out residuals are further
        from their median than 5 times their scale (the MAD, JMLR 2008 eq. 18; for normal errors one
@@ -61,8 +61,8 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
        the median error fell to between 0.29 and 0.79 of that of the squared loss.
     6. **Time** (with ``minutes``). Everything in :meth:`fit` counts. If the plan of the search and
        the final fit takes longer, or more memory than there is, Nystrom features replace the
-       kernel matrix (:mod:`onefit.fallback`), and optional work is reduced or left out: rule 5, and
-       one cross-validation of the winner with the whole kernel. A search that is slower than
+       kernel matrix (:mod:`onefit.auto.fallback`), and optional work is reduced or left out: rule
+       5, and one cross-validation of the winner with the whole kernel. A search that is slower than
        planned changes to features, or ends with the kernels tried so far. ``reasons_`` says what
        was left out.
 

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from onefit.auto.fallback import planned_seconds
 from onefit.criteria import CrossValidation
 from onefit.criteria.pointwise import Pointwise
-from onefit.fallback import planned_seconds
 from onefit.plan import Deadline, OutOfTime
 from onefit.robust import mad
 from onefit.search.setup import set_up

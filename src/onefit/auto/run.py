@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from onefit.auto import outliers
 from onefit.auto.data_checks import warn_of_columns
-from onefit.candidates import SAMPLE_ROWS, narrow, seconds_without_race
-from onefit.fallback import Fallback, fall_back, measure_whole, planned_seconds
+from onefit.auto.fallback import Fallback, fall_back, measure_whole, planned_seconds
+from onefit.auto.race import SAMPLE_ROWS, narrow, seconds_without_race
 from onefit.plan import Deadline, OutOfTime
 from onefit.report.facts import Facts
 from onefit.search.announce import announce

@@ -8,9 +8,9 @@ from sklearn.base import clone
 
 from onefit import plan
 from onefit._format import aligned, duration
+from onefit.auto.fallback import planned_seconds
 from onefit.auto.outliers import MULTIPLES, NEIGHBOURS
 from onefit.auto.run import Planned
-from onefit.fallback import planned_seconds
 from onefit.search.setup import Setup, set_up
 
 __all__ = ["Stage", "plan_stages", "show_stages"]

@@ -127,8 +127,9 @@ def criterion_values(
             kept = [heldouts[i] for i in model.indices]
             evidence = Evidence(_problem(model, K, Y, s), job.kernel, model.lams, kept)
             for name, criterion in criteria.items():
-                for i, *one in zip(model.indices, *_evaluate(criterion, evidence), strict=True):
-                    found[name][0][i], found[name][1][i] = one
+                pairs = zip(*_evaluate(criterion, evidence), strict=True)
+                for i, (value, reason) in zip(model.indices, pairs, strict=True):
+                    found[name][0][i], found[name][1][i] = value, reason
     return found
 
 

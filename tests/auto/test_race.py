@@ -14,7 +14,7 @@ from onefit import (
     KernelSearchCV,
     default_grid,
 )
-from onefit.candidates import narrow
+from onefit.auto.race import narrow
 
 random = np.random.default_rng(0)
 X = random.uniform(-1, 1, size=(240, 2))

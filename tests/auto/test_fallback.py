@@ -14,11 +14,11 @@ from onefit import (
     KernelClassifier,
     KernelRegressor,
     KernelSearchCV,
-    fallback,
     heldout_predict,
     select,
 )
-from onefit.fallback import fall_back, measure_whole
+from onefit.auto import fallback
+from onefit.auto.fallback import fall_back, measure_whole
 from onefit.features import Nystrom
 from onefit.plan import Deadline
 from onefit.search.setup import Setup

@@ -1,4 +1,4 @@
-"""``python -m onefit.cli``."""
+"""``python -m onefit``."""
 
 from onefit.cli import main
 

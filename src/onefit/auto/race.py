@@ -29,7 +29,7 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from onefit.fallback import planned_seconds
+from onefit.auto.fallback import planned_seconds
 from onefit.plan import duration
 from onefit.search.setup import set_up
 from onefit.search_cv import KernelSearchCV
