@@ -118,10 +118,11 @@ def _whole():
 
 def _phases():
     """Where the time of a search in feature space may go."""
-    from onefit.features import any_loss, feature_gram, side_by_side, squared
+    from onefit.features import feature_gram, side_by_side, squared
     from onefit.features.hessian import HessianFactor
     from onefit.features.passes import Second
     from onefit.features.ridge import Ridge
+    from onefit.features.split_problem import SplitProblem
     from onefit.search import setup
 
     return [
@@ -131,7 +132,7 @@ def _phases():
         (Ridge, "__init__", "small matrices: one reduction a split"),
         (Ridge, "models", "their models"),
         (feature_gram.FeatureGram, "values", "predictions"),
-        (any_loss, "fit_primal", "fits to all rows"),
+        (SplitProblem, "whole", "fits to all rows"),
         (Second, "update", "gradients and Hessians"),
         (HessianFactor, "__init__", "factors of Hessians"),
         (side_by_side, "_newton", "steps of the splits"),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from heldout._twins import splits
 
-from onefit.features.squared import partitions
+from onefit.features.parts import partitions
 
 N = 60
 

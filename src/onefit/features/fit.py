@@ -9,13 +9,14 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array
 from onefit.columns.fit import FitError
-from onefit.features.any_loss import PrimalExact, PrimalLimit, fit_primal, primal_error
-from onefit.features.squared import GramFolds, fit_squared
+from onefit.features.any_loss import PrimalExact, PrimalLimit
+from onefit.features.in_memory import all_rows, moments
+from onefit.features.parts import Partition
+from onefit.features.squared import GramFolds
 from onefit.heldout.base import HeldOutMethod
 from onefit.problem import Problem
-from onefit.proof.certificate import EXACT_TOLERANCE
 
-__all__ = ["FEATURE_METHODS", "FeatureFit", "feature_method", "fit_features", "not_converged"]
+__all__ = ["FEATURE_METHODS", "FeatureFit", "feature_method", "fit_features"]
 
 
 @dataclass(frozen=True)
@@ -43,14 +44,13 @@ def fit_features(problem: Problem, lam: float) -> tuple[FeatureFit, Problem]:
     if problem.quadratic:
         return _squared(problem, lam), problem
     problem = problem.resolved
-    m, q = problem.K.features.size, problem.Y.shape[1]
+    m, q, rows = problem.K.features.size, problem.Y.shape[1], all_rows(problem)
     W, b, steps, error = np.zeros((m, q), order="F"), np.zeros(q), 1, 0.0
-    whole = np.zeros(problem.n, dtype=np.intp)
     for j in range(q):
-        one = fit_primal(problem, lam, j, whole)
-        own = primal_error(problem, lam, j, one.theta)
-        if not (one.converged or own <= EXACT_TOLERANCE * problem.scale[j]):
-            raise not_converged(problem.loss, lam, one.steps, own, float(problem.scale[j]))
+        one = rows.whole(lam, j)
+        own, why = rows.error(lam, j, one)
+        if why:
+            raise FitError(why)
         W[:, j], b[j] = one.theta[:m], one.theta[-1] if problem.fit_intercept else 0.0
         steps, error = max(steps, one.steps), max(error, own)
     return FeatureFit(W, b, steps, error), problem
@@ -58,22 +58,11 @@ def fit_features(problem: Problem, lam: float) -> tuple[FeatureFit, Problem]:
 
 def _squared(problem: Problem, lam: float) -> FeatureFit:
     """Least squares, from the sums of one pass."""
-    found = fit_squared(problem, lam)
+    sums = moments(problem, Partition.whole(problem.n))
+    found, errors = all_rows(problem).squared(sums, np.array([lam]))
     if found.reasons[0]:
         raise FitError(found.reasons[0])
-    W, rows = np.asfortranarray(found.W[:, 0]), problem.K
-    error = found.errors(rows.lengths, rows.kept[1].drift(W))
-    return FeatureFit(W, found.b[0], 1, float(error.max()))
-
-
-def not_converged(loss: object, lam: float, steps: int, error: float, scale: float) -> FitError:
-    """What was measured, and what to do about it."""
-    bounded = f"an error of at most {error:.1e}" if np.isfinite(error) else "no bound"
-    return FitError(
-        f"the fit did not reach its minimum (loss {loss!r}, lam={lam:g}, {steps} steps): its "
-        f"predictions have {bounded} (at most {EXACT_TOLERANCE * scale:.1e} is needed); raise lam, "
-        "or scale the data"
-    )
+    return FeatureFit(np.asfortranarray(found.W[:, 0]), found.b[0], 1, float(errors.max()))
 
 
 FEATURE_METHODS: dict[str, type[HeldOutMethod]] = {

@@ -8,33 +8,24 @@ Landmarks know their folds, and a fold's models do without its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 
 import numpy as np
 
 from onefit._types import Array, Indices
-from onefit.features.bound import certify
 from onefit.features.feature_gram import CENTRE_ROWS
-from onefit.features.fit import not_converged
-from onefit.features.hessian import PrimalColumns
 from onefit.features.maps import FeatureMap
 from onefit.features.moments import Centre, Moments
-from onefit.features.newton import minimise_one
-from onefit.features.passes import Form, Run
-from onefit.features.ridge import Ridge, RidgeModels
-from onefit.features.side_by_side import solve_splits
+from onefit.features.passes import Run
+from onefit.features.split_problem import SplitProblem
 from onefit.kernels import Kernel
 from onefit.linalg import LinAlgError
-from onefit.losses.base import loss_of
-from onefit.proof.certificate import EXACT_TOLERANCE
 from onefit.rows.accumulate import Chunk
 from onefit.rows.sample import DrawnRows
 from onefit.rows.survey import Surveyed
 from onefit.spec import Spec
 
-__all__ = ["FoldModels", "Form", "Lengths", "Rows", "newton", "squared"]
+__all__ = ["FoldModels", "Lengths", "Rows", "hashed_folds", "newton", "squared"]
 
 
 @dataclass(frozen=True)
@@ -87,10 +78,10 @@ class FoldModels:
     b : (k, L, q) array
     whole : (m, L, q) and (L, q) arrays
         Of all rows.
-    bound : callable
-        From the largest |phi| of each fold to bounds (k, L, q) on held-out values.
-    whole_bound : callable
-        From the same to bounds (L, q) on values of the model of all rows.
+    bounds : (k, L, q) array
+        On the errors of held-out values.
+    errors : (L, q) array
+        On those of the model of all rows, for any of them.
     unfinished : list of str
         Why a lambda has no model of all rows, empty where it has one.
     steps : (k, L) array of int
@@ -101,118 +92,88 @@ class FoldModels:
     W: Array = field(repr=False)
     b: Array = field(repr=False)
     whole: tuple[Array, Array] = field(repr=False)
-    bound: Callable[[Array], Array] = field(repr=False)
-    whole_bound: Callable[[Array], Array] = field(repr=False)
+    bounds: Array = field(repr=False)
+    errors: Array = field(repr=False)
     unfinished: list[str]
     steps: Array = field(repr=False)
     reasons: list[str]
 
 
-def squared(rows: Rows, spec: Spec, moments: Moments, lams: Array, k: int) -> FoldModels:
+def hashed_folds(
+    rows: Rows, spec: Spec, survey: Surveyed, longest: Array, run: Run
+) -> SplitProblem:
+    """The models without each fold, and that of all rows; ``longest`` is the |phi| of each fold."""
+    weights = survey.weights
+    total = float(weights.sum())
+    return SplitProblem(
+        features=rows.features,
+        loss=spec.loss,
+        fit_intercept=spec.fit_intercept,
+        scaling=spec.scaling,
+        scale=survey.scale,
+        weight=total,
+        weights=total - weights,
+        train=~np.eye(weights.size, dtype=bool),
+        lost=rows.lost,
+        longest=longest,
+        farthest=float(longest.max()),
+        run=run,
+    )
+
+
+def squared(folds: SplitProblem, moments: Moments, lams: Array) -> FoldModels:
     """Least squares, from the moments of one pass."""
-    found = []
-    for split in range(-1, k):
-        removed = () if split < 0 else (split,)
-        form = spec.fit_intercept, spec.scaling
-        found.append(Ridge.without(moments, removed, *form, rows.lost(split)).models(lams))
-    whole, *folds = found
-    W, b = np.stack([one.W for one in folds]), np.stack([one.b for one in folds])
-
-    def errors(one: RidgeModels, longest: Array) -> Array:
-        flat = np.asfortranarray(one.W.reshape(one.W.shape[0], -1))
-        return one.errors(longest, rows.features.drift(flat))
-
-    def bound(longest: Array) -> Array:
-        pairs = zip(folds, longest, strict=True)
-        return np.stack([errors(one, np.atleast_1d(length)) for one, length in pairs])
-
-    by_lam = zip(*(one.reasons for one in found), strict=True)
-    reasons = [next(filter(None, texts), "") for texts in by_lam]
-    steps = np.ones((k, lams.size), dtype=np.intp)
-    models, unfinished = (whole.W, whole.b), [""] * lams.size
-    whole_bound = partial(errors, whole)
-    return FoldModels(W, b, models, bound, whole_bound, unfinished, steps, reasons)
+    k = folds.weights.size
+    (whole, errors), *found = (folds.squared(moments, lams, c) for c in (None, *range(k)))
+    by_lam = zip(whole.reasons, *(one.reasons for one, _ in found), strict=True)
+    return FoldModels(
+        W=np.stack([one.W for one, _ in found]),
+        b=np.stack([one.b for one, _ in found]),
+        whole=(whole.W, whole.b),
+        bounds=np.stack([bounds for _, bounds in found]),
+        errors=errors,
+        unfinished=[""] * lams.size,
+        steps=np.ones((k, lams.size), dtype=np.intp),
+        reasons=[next(filter(None, texts), "") for texts in by_lam],
+    )
 
 
-def newton(
-    rows: Rows,
-    spec: Spec,
-    survey: Surveyed,
-    longest: Array,
-    lams: Array,
-    run: Run,
-    refined: bool,
-) -> FoldModels:
+def newton(folds: SplitProblem, lams: Array, refined: bool) -> FoldModels:
     """Any loss, by passes at every lambda, the largest first.
 
     ``refined`` folds take steps until they are exact, others one.
     """
-    k, q, L, m = survey.rows.size, survey.scale.size, lams.size, rows.features.size
-    W, b = np.zeros((k, m, L, q)), np.zeros((k, L, q))
-    whole, bounds = (np.zeros((m, L, q)), np.zeros((L, q))), np.full((k, L, q), np.inf)
-    steps, reasons, unfinished = np.ones((k, L), dtype=np.intp), [""] * L, [""] * L
-    errors = np.full((L, q), np.inf)
+    k, q, L, m = folds.weights.size, folds.scale.size, lams.size, folds.features.size
+    found = FoldModels(
+        W=np.zeros((k, m, L, q)),
+        b=np.zeros((k, L, q)),
+        whole=(np.zeros((m, L, q)), np.zeros((L, q))),
+        bounds=np.full((k, L, q), np.inf),
+        errors=np.full((L, q), np.inf),
+        unfinished=[""] * L,
+        steps=np.ones((k, L), dtype=np.intp),
+        reasons=[""] * L,
+    )
     for j in range(q):
         start = None
         for i in np.argsort(-lams, kind="stable").tolist():
-            if reasons[i]:
+            if found.reasons[i]:
                 continue
+            lam = float(lams[i])
             try:
-                one = _Column(rows, spec, survey, longest, float(lams[i]), j, run)
-                start, theta, bounds[:, i, j], own = one.solve(start, refined)
-                errors[i, j], unfinished[i] = one.error, unfinished[i] or one.unfinished
+                full = folds.whole(lam, j, start)
+                found.errors[i, j], why = folds.error(lam, j, full)
+                theta, found.bounds[:, i, j], steps = folds.splits(lam, j, full, refined)
             except (LinAlgError, FloatingPointError) as error:
-                reasons[i] = f"lam={lams[i]:g}: {error}; raise lam"
+                found.reasons[i] = f"lam={lam:g}: {error}; raise lam"
                 continue
-            steps[:, i] = np.maximum(steps[:, i], own)
-            W[:, :, i, j], whole[0][:, i, j] = theta[:m].T, start[:m]
-            if spec.fit_intercept:
-                b[:, i, j], whole[1][i, j] = theta[-1], start[-1]
-    return FoldModels(
-        W, b, whole, lambda _: bounds, lambda _: errors, unfinished, steps, reasons
-    )  # fmt: skip
-
-
-class _Column:
-    """One target at one lambda."""
-
-    def __init__(
-        self,
-        rows: Rows,
-        spec: Spec,
-        survey: Surveyed,
-        longest: Array,
-        lam: float,
-        target: int,
-        run: Run,
-    ) -> None:
-        loss = loss_of(spec.loss, [target])
-        self.form = Form(rows.features, loss, target, spec.fit_intercept)
-        self.scale, self.lam = float(survey.scale[target]), lam
-        self.longest, self.run, self.loss = longest, run, spec.loss
-        k, total = survey.rows.size, float(survey.weights.sum())
-        ridges = [spec.ridge(lam, total - weight) for weight in survey.weights]
-        pad = (0, int(spec.fit_intercept)), (0, 0)
-        lost = [np.pad(rows.lost(split), pad) for split in range(k)]
-        self.folds = PrimalColumns(~np.eye(k, dtype=bool), np.array(ridges), lost)
-        nothing = [np.empty((self.form.size, 0))]
-        ridge = np.array([spec.ridge(lam, total)])
-        self.all = PrimalColumns(np.ones((k, 1), dtype=bool), ridge, nothing)
-
-    def solve(self, start: Array | None, refined: bool) -> tuple[Array, Array, Array, Array]:
-        """theta of all rows, theta of the folds, bounds and steps of the folds."""
-        form, scale, run = self.form, self.scale, self.run
-        kappa = float(self.longest.max())
-        full = minimise_one(form, self.all, run, start, scale, kappa)
-        found = certify(form, full.theta[:, None], self.all, [None], run, scale)
-        self.error, self.unfinished = float(found.at(self.longest.max())[0]), ""
-        if not (full.converged or self.error <= EXACT_TOLERANCE * scale):
-            why = not_converged(self.loss, self.lam, full.steps, self.error, scale)
-            self.unfinished = str(why)
-        both = full.theta, full.pieces
-        far = self.longest
-        theta, bound, steps = solve_splits(form, both, self.folds, run, scale, far, refined)
-        return full.theta, theta, bound.at(far), steps
+            start = full.theta
+            found.unfinished[i] = found.unfinished[i] or why
+            found.steps[:, i] = np.maximum(found.steps[:, i], steps)
+            found.W[:, :, i, j], found.whole[0][:, i, j] = theta[:m].T, start[:m]
+            if folds.fit_intercept:
+                found.b[:, i, j], found.whole[1][i, j] = theta[-1], start[-1]
+    return found
 
 
 @dataclass(frozen=True)

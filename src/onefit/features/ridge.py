@@ -59,9 +59,8 @@ class RidgeModels:
     far: float
     reasons: list[str]
 
-    def errors(self, lengths: Array, drift: Array) -> Array:
+    def errors(self, longest: float, drift: Array) -> Array:
         """Bounds (L, q) on the errors of predictions at rows with features no longer than this."""
-        longest = float(lengths.max(initial=0.0))
         error = (longest + self.far) * self.off + longest * drift.reshape(self.b.shape)
         return np.asarray(error + 4.0 * EPSILON * np.abs(self.b))
 

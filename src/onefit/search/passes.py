@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onefit.callbacks import callbacks_of
-from onefit.columns.fit import FitError
 from onefit.criteria.streamed import CriterionSums
 from onefit.features.fit import feature_method
-from onefit.features.fold_models import FoldModels, Lengths, Rows, newton, squared
+from onefit.features.fold_models import FoldModels, Lengths, Rows, hashed_folds, newton, squared
 from onefit.features.leave_one import HatBasis
 from onefit.features.moments import MAX_FEATURE_ELEMENTS, Moments, MomentSums
 from onefit.features.scores import Scores, of_models
@@ -221,14 +220,12 @@ class Passes:
             self._judge(batch, sums, widest)
         found = []
         for one in batch:
+            longest, run = self.lengths[id(one.rows)], partial(self._weighted, one, widest)
+            folds = hashed_folds(one.rows, one.spec, one.surveyed(survey), longest, run)
             if one.spec.quadratic:
-                moments = sums[one.sums]
-                found.append(squared(one.rows, one.spec, moments, one.lams, k))
+                found.append(squared(folds, sums[one.sums], one.lams))
             else:
-                far, seen = self.lengths[id(one.rows)], one.surveyed(survey)
-                run = partial(self._weighted, one, widest)
-                refined = one.method == "exact"
-                found.append(newton(one.rows, one.spec, seen, far, one.lams, run, refined))
+                found.append(newton(folds, one.lams, refined=one.method == "exact"))
         return found
 
     def _weighted(self, one: StreamedModel, widest: int, accumulator: Any) -> Any:
@@ -272,16 +269,6 @@ class Passes:
         landmarks = None if rows.fold is None else rows.landmarks
         form = spec.loss, spec.scaling, one.lams
         return CriterionSums(self.criterion, rows.features, landmarks, basis, *form)
-
-    def bound(self, one: StreamedModel, found: FoldModels) -> Array:
-        """Bounds on the errors of held-out values, (k, L, q)."""
-        return np.asarray(found.bound(self.lengths[id(one.rows)]))
-
-    def whole_error(self, one: StreamedModel, found: FoldModels, i: int) -> float:
-        """A bound on the error of the model of all rows at the i-th lambda, for any of them."""
-        if found.unfinished[i]:
-            raise FitError(found.unfinished[i])
-        return float(found.whole_bound(self.lengths[id(one.rows)])[i].max())
 
     def values(self, one: StreamedModel, found: FoldModels, i: int) -> Kept:
         """The held-out values of a model at its i-th lambda, row by row."""

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils.multiclass import check_classification_targets
 
+from onefit.columns.fit import FitError
 from onefit.features.fit import FeatureFit
 from onefit.features.fold_models import FoldModels
 from onefit.features.scores import finished
@@ -114,15 +115,14 @@ class StreamedRows(SearchRows):
         work = list(make_work(planned.jobs, survey, drawn, search.method))
         _check_criterion(rows.criterion, work[0])
         found = [one for batch in batches(work, survey) for one in rows.models(batch, survey)]
-        bounds = [rows.bound(*pair) for pair in zip(work, found, strict=True)]
-        reach = [_reach(bound, survey) for bound in bounds]
+        reach = [_reach(one.bounds, survey) for one in found]
         metrics = [metrics_of(self.table, unit.model) for unit in work]
         chosen = [tuple(m for m, _ in one.values()) for one in metrics]
         sums = rows.scores(work, found, reach, chosen)
         scored = [_scored(*three, survey) for three in zip(metrics, sums, found, strict=True)]
         outcomes = [
-            _outcome(*four, survey, rows.seconds / len(work), rows.judged.get(id(four[0])))
-            for four in zip(work, found, bounds, scored, strict=True)
+            _outcome(*three, survey, rows.seconds / len(work), rows.judged.get(id(three[0])))
+            for three in zip(work, found, scored, strict=True)
         ]
         plain, how = planned.plain, search.aggregate
         ends = [_ends(how, one, survey) if plain else {} for one in scored]
@@ -221,7 +221,9 @@ class EvaluatedStream(Evaluated):
         work, found, i = self.models[index]
         W, b = found.whole
         rows, steps = work.rows, int(found.steps[:, i].max())
-        error = self.passes.whole_error(work, found, i)
+        if found.unfinished[i]:
+            raise FitError(found.unfinished[i])
+        error = float(found.errors[i].max())
         whole = FeatureFit(np.asfortranarray(W[:, i]), b[i].copy(), steps, error)
         if is_classifier(model):
             ones = np.ones(len(model.classes_))
@@ -265,7 +267,6 @@ def _targets(search: Any, source: Source) -> tuple[Source, Any, int]:
 def _outcome(
     one: StreamedModel,
     found: FoldModels,
-    bound: Array,
     scored: _Scored,
     survey: Surveyed,
     seconds: float,
@@ -273,7 +274,7 @@ def _outcome(
 ) -> Outcome:
     """Scores and bounds of a model, lambda by lambda."""
     criterion, remarks = (None, [""] * len(found.reasons)) if judged is None else judged
-    bounds = np.moveaxis(bound, 0, 1)  # (L, k, q)
+    bounds = np.moveaxis(found.bounds, 0, 1)  # (L, k, q)
     L, k, _ = bounds.shape
     return Outcome(
         indices=one.model.indices,

@@ -1,0 +1,74 @@
+"""Rows in memory as the passes of a split problem (onefit.features.split_problem)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from onefit._types import Array
+from onefit.features.feature_gram import FeatureGram, run
+from onefit.features.moments import Moments, MomentSums
+from onefit.features.parts import Partition
+from onefit.features.split_problem import SplitProblem
+from onefit.folds import Folds
+from onefit.losses.base import Loss, loss_of, resolved
+from onefit.problem import Problem
+from onefit.rows.accumulate import Accumulator
+
+__all__ = ["all_rows", "moments", "split_problem"]
+
+
+def moments(problem: Problem, part: Partition) -> Moments:
+    """The sums of every part of the rows."""
+    rows: FeatureGram = problem.K
+    gram = MomentSums(rows.kept[1], rows.centre(problem.Y, problem.s, problem.fit_intercept))
+    return run(gram, rows.whole(problem.Y, problem.s, part.label))
+
+
+def all_rows(problem: Problem) -> SplitProblem:
+    """All rows, and no split."""
+    return split_problem(problem, Folds(problem.n, [], []), Partition.whole(problem.n))
+
+
+def split_problem(problem: Problem, folds: Folds, part: Partition) -> SplitProblem:
+    """The splits of a group, and all rows."""
+    rows: FeatureGram = problem.K
+    test, train = ([own[k] for k in part.splits] for own in (folds.test, folds.train))
+
+    def one_pass(accumulator: Accumulator[Any, Any]) -> Any:
+        return run(accumulator, rows.chunks(problem.Y, problem.s, part.label))
+
+    def own_loss(target: int) -> Loss | None:
+        """Where the loss takes its width from the targets trained on."""
+        loss = loss_of(problem.loss, [target])
+        if not getattr(loss, "relative", False):
+            return None
+        weights = np.zeros((problem.n, len(train)))
+        for column, own in enumerate(train):
+            weights[own, column] = problem.s[own]
+        return resolved(loss, problem.Y[:, [target]], weights)
+
+    return SplitProblem(
+        features=rows.kept[1],
+        loss=problem.resolved.loss,
+        fit_intercept=problem.fit_intercept,
+        scaling=problem.scaling,
+        scale=problem.scale,
+        weight=problem.weight,
+        weights=np.array([_weight(problem.s[own]) for own in train]),
+        train=part.train,
+        lost=lambda split: rows.lost(folds.removed[part.splits[split]]),
+        longest=np.array([_longest(rows.lengths[own]) for own in test]),
+        farthest=_longest(rows.lengths),
+        run=one_pass,
+        own_loss=own_loss,
+    )
+
+
+def _weight(s: Array) -> float:
+    return float(s.sum(dtype=np.float64))
+
+
+def _longest(lengths: Array) -> float:
+    return float(lengths.max(initial=0.0))
