@@ -27,6 +27,7 @@ __all__ = [
     "Refitted",
     "cheap_to_refit",
     "fill_refits",
+    "refit_again",
     "refit_columns",
     "refit_fold",
     "refit_uncertified",
@@ -64,9 +65,20 @@ def refit_uncertified(
     if not (problem.K.held and cheap_to_refit(problem.n, rough.size)):
         return
     for k in rough.tolist():
-        found = refit_fold(problem, float(path.lams[i]), folds.train[k], folds.test[k])
-        better = np.flatnonzero(found.error < path.bounds[i, k])
-        path.fill(i, k, better, found.values[:, better], found.error[better])
+        refit_again(path, i, k, problem, folds)
+
+
+def refit_again(
+    path: HeldOutPath, i: int, k: int, problem: Problem, folds: Folds, start: Solution | None = None
+) -> None:
+    """Refit one split that has values, and keep what has the smaller bound."""
+    try:
+        found = refit_fold(problem, float(path.lams[i]), folds.train[k], folds.test[k], start)
+    except (linalg.LinAlgError, FloatingPointError):
+        return
+    better = np.flatnonzero(found.error < path.bounds[i, k])
+    path.fill(i, k, better, found.values[:, better], found.error[better])
+    path.steps[i, k] += found.solution.steps if start is not None else 0
 
 
 class Refitted(NamedTuple):

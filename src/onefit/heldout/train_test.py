@@ -23,8 +23,9 @@ from onefit import linalg
 from onefit._types import Array, Indices, Mask
 from onefit.columns.fit import certified
 from onefit.folds import Folds
+from onefit.heldout.base import HeldOutPath
 from onefit.heldout.path import FullPath
-from onefit.heldout.refit import cheap_to_refit, refit_fold
+from onefit.heldout.refit import fill_refits, refit_again, refit_uncertified
 from onefit.heldout.scaled import scaled_matrix
 from onefit.heldout.splits import Splits
 from onefit.inverse.shifted import solve_shifted
@@ -65,10 +66,16 @@ class TestValues:
 
     @classmethod
     def empty(cls, L: int, m: int, q: int) -> TestValues:
-        """No values yet."""
+        """No values."""
         steps = np.zeros(L, dtype=np.intp)
         none = np.full(L, np.nan)
         return cls(np.full((L, m, q), np.nan), none, np.zeros(L, dtype=bool), steps, [""] * L)
+
+    @classmethod
+    def of(cls, path: HeldOutPath) -> TestValues:
+        """Those of the only split of a path."""
+        values = path.values.astype(np.float64)
+        return cls(values, path.error[:, 0], path.exact[:, 0], path.steps[:, 0], path.reasons)
 
     def take(self, places: list[int]) -> TestValues:
         """The values at some of the lambdas."""
@@ -103,23 +110,22 @@ def predict_test(problem: Problem, lams: Array) -> TestValues:
         Test rows in the order of the problem.
     """
     train, test = problem.positive, np.flatnonzero(problem.s == 0)
-    lams = np.asarray(lams, dtype=np.float64)
-    found = TestValues.empty(lams.size, test.size, problem.Y.shape[1])
-    if problem.quadratic and lams.size >= MIN_LAMS:
-        _by_shifts(found, problem, lams, train, test)
+    folds = Folds(problem.n, [train], [test])
+    path = HeldOutPath.empty(problem, folds, "train_test", lams)
+    if problem.quadratic and len(lams) >= MIN_LAMS:
+        _by_shifts(path, problem)
     else:
-        _by_path(found, problem, lams, train, test)
-    return found
+        _by_path(path, problem)
+    return TestValues.of(path.judged(problem))
 
 
-def _by_shifts(
-    found: TestValues, problem: Problem, lams: Array, train: Indices, test: Indices
-) -> None:
+def _by_shifts(path: HeldOutPath, problem: Problem) -> None:
     """All lambdas of the squared loss from one tridiagonal form, with bounds on the rounding."""
+    train, test = path.folds.train[0], path.folds.test[0]
     inner = problem.take(train)
     root = np.sqrt(inner.s).astype(inner.Y.dtype)
     targets = np.asfortranarray(root[:, None] * inner.Y)
-    ridges = np.array([inner.ridge(lam) for lam in lams])
+    ridges = np.array([inner.ridge(lam) for lam in path.lams])
     matrix = scaled_matrix(inner.K, root)
     solved = solve_shifted(matrix, root, targets, inner.fit_intercept, ridges)
     L, n, q = solved.x.shape
@@ -129,43 +135,37 @@ def _by_shifts(
     if inner.fit_intercept:
         missed = np.tile(inner.Y, (1, L)) - inner.K.matmul(a)
         u = u + np.average(missed, axis=0, weights=inner.s)
-    found.values[:] = u.reshape(test.size, L, q).transpose(1, 0, 2)
+    path.values[:] = u.reshape(test.size, L, q).transpose(1, 0, 2)
     epsilon = float(np.finfo(inner.Y.dtype).eps)
     changed = 8.0 * epsilon * (solved.rounded + ridges) + 4.0 * solved.changed
     relative = changed * solved.norm + epsilon * (64.0 + n)
-    size = np.abs(inner.Y).max(axis=0) + np.abs(found.values).max(axis=1)
-    bounds = (relative * float(root.max() / root.min()))[:, None] * size
-    for i, lam in enumerate(lams.tolist()):
-        _note(found, i, bounds[i], problem)
-        if not found.exact[i] and cheap_to_refit(problem.n, 1):
-            with _attempt(found, i):
-                _refit(found, i, problem, lam, train, test, None)
+    size = np.abs(inner.Y).max(axis=0) + np.abs(path.values).max(axis=1)
+    path.bounds[:, 0] = (relative * float(root.max() / root.min()))[:, None] * size
+    for i in range(L):
+        with path.attempt([i]):
+            refit_uncertified(path, i, problem, path.folds, np.arange(1))
 
 
-def _by_path(
-    found: TestValues, problem: Problem, lams: Array, train: Indices, test: Indices
-) -> None:
+def _by_path(path: HeldOutPath, problem: Problem) -> None:
     """A path of solutions on the training rows, each certified on the test rows."""
-    inner = problem.take(train)
+    train, test = path.folds.train[0], path.folds.test[0]
     every = np.arange(train.size)
-    splits = Splits.refitted(inner, Folds(train.size, [every], [every]))
-    solutions = FullPath(splits, follow=True).solutions(lams)
+    splits = Splits.refitted(problem.take(train), Folds(train.size, [every], [every]))
+    solutions = FullPath(splits, follow=True).solutions(path.lams)
     whole = problem.double
     tested = np.zeros((problem.n, problem.Y.shape[1]), dtype=bool)
     tested[test] = True
-    for i, (lam, one) in enumerate(zip(lams.tolist(), solutions, strict=True)):
-        with _attempt(found, i):
-            start = None if isinstance(one, str) else _embedded(one, whole, train)
+    for i, (lam, one) in enumerate(zip(path.lams.tolist(), solutions, strict=True)):
+        with path.attempt([i]):
             columns = whole.targets(train, problem.ridge(lam, train))
-            if start is None or not hasattr(columns.loss, "max_curvature"):
-                _refit(found, i, problem, lam, train, test, start)
+            if isinstance(one, str) or not hasattr(columns.loss, "max_curvature"):
+                fill_refits(path, i, problem, path.folds, [0])
                 continue
-            batch = certified(columns, start, tested)
-            found.values[i] = batch.at.u[test]
-            found.steps[i] = start.steps
-            _note(found, i, batch.error, problem)
-            if not found.exact[i]:
-                _refit(found, i, problem, lam, train, test, batch.at)
+            batch = certified(columns, _embedded(one, whole, train), tested)
+            path.fill(i, 0, slice(None), batch.at.u[test], batch.error)
+            path.steps[i, 0] = one.steps
+            if not (path.bounds[i, 0] <= EXACT_TOLERANCE * problem.scale).all():
+                refit_again(path, i, 0, problem, path.folds, batch.at)
 
 
 def _embedded(one: Solution, whole: Problem, train: Indices) -> Solution:
@@ -177,45 +177,3 @@ def _embedded(one: Solution, whole: Problem, train: Indices) -> Solution:
     size = np.abs(a).T @ whole.norms.roots
     drift = np.finfo(np.float64).eps * np.sqrt(train.size) * size
     return replace(one, a=a, b=b, u=u, drift=drift)
-
-
-def _refit(
-    found: TestValues,
-    i: int,
-    problem: Problem,
-    lam: float,
-    train: Indices,
-    test: Indices,
-    start: Solution | None,
-) -> None:
-    """Solve again, and keep what has the smaller bound."""
-    again = refit_fold(problem, lam, train, test, start)
-    if float(again.error.max()) < found.error[i] or not found.error[i] >= 0.0:
-        found.values[i] = again.values
-        found.steps[i] += again.solution.steps
-        _note(found, i, again.error, problem)
-
-
-def _note(found: TestValues, i: int, bounds: Array, problem: Problem) -> None:
-    found.error[i] = float(bounds.max())
-    found.exact[i] = bool((bounds <= EXACT_TOLERANCE * problem.scale).all())
-    if not np.isfinite(found.values[i]).all():
-        found.values[i], found.error[i], found.exact[i] = np.nan, np.nan, False
-        found.reasons[i] = "the values are not finite: raise lam, or scale the data"
-
-
-class _attempt:  # noqa: N801
-    """A lambda at which the numerics fail has no values, and a reason."""
-
-    def __init__(self, found: TestValues, i: int) -> None:
-        self.found, self.i = found, i
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: object, trace: object) -> bool:
-        if not isinstance(error, (linalg.LinAlgError, FloatingPointError)):
-            return False
-        if not np.isfinite(self.found.values[self.i]).all():
-            self.found.reasons[self.i] = str(error)
-        return True
