@@ -31,8 +31,8 @@ from onefit.problem import Columns, Problem, Solution
 from onefit.systems import Cholesky, System
 
 __all__ = [
-    "MIN_WIDENING_RATIO",
     "WIDENING_RATIO",
+    "by_easier_problems",
     "from_coefficients",
     "minimised",
     "recomputed",
@@ -105,22 +105,40 @@ def minimised(batch: Batch) -> None:
 def _descend(columns: Columns, system: Way) -> tuple[Batch, int]:
     """One column by way of easier problems, and the steps that took."""
     n, k = columns.weights.shape
-    start, steps, fall = Solution.zero(n, k, columns.K.dtype), 0, WIDENING_RATIO
-    factor = last = _largest_factor(columns)
-    while True:
+    start, steps, batch = Solution.zero(n, k, columns.K.dtype), 0, None
+
+    def solved(factor: float) -> bool:
+        nonlocal start, steps, batch
         batch = _solved(_eased(columns, factor), start, system, match=steps > 0)
         steps += int(batch.steps.max())
-        if batch.settled.all():
+        settled = bool(batch.settled.all())
+        start = batch.at if settled else start
+        return settled
+
+    by_easier_problems(_largest_factor(columns), solved)
+    assert batch is not None
+    return batch, steps
+
+
+def by_easier_problems(largest: float, solved: Callable[[float], bool]) -> None:
+    """Solve problems that are made easier by a factor, which falls from the largest to 1.
+
+    ``solved`` solves one from the last solution, and returns whether it is at its minimum. Where
+    no fall leads on, the problem itself is tried from there.
+    """
+    factor = last = largest
+    fall = WIDENING_RATIO
+    while True:
+        if solved(factor):
             if factor == 1.0:
-                return batch, steps
-            start, last = batch.at, factor
+                return
+            last = factor
         else:
             fall = fall**0.5
             if factor == last or fall < MIN_WIDENING_RATIO:
                 break
         factor = max(1.0, last / fall)
-    batch = _solved(columns, start, system, match=True)
-    return batch, steps + int(batch.steps.max())
+    solved(1.0)
 
 
 def _eased(columns: Columns, factor: float) -> Columns:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from onefit._types import Array
-from onefit.columns.solve import MIN_WIDENING_RATIO, WIDENING_RATIO
+from onefit.columns.solve import WIDENING_RATIO, by_easier_problems
 from onefit.features.hessian import HessianFactor, PrimalColumns, penalty, total
 from onefit.features.lines import slide, step_lengths
 from onefit.features.passes import Form, Pieces, Run, Second, Sum
@@ -106,32 +106,24 @@ def _newton(
 
 def _descend(form: Form, columns: PrimalColumns, run: Run, scale: float, kappa: float) -> Minimum:
     """By way of easier problems; the steps are those of all of them."""
-    theta, steps, fall = np.zeros(form.size), 0, WIDENING_RATIO
-    factor = last = _largest_factor(form, columns, run, kappa)
+    theta, steps, found = np.zeros(form.size), 0, None
     loss, multiple = form.loss, 1.0
 
-    def solved(factor: float) -> Minimum:
+    def solved(factor: float) -> bool:
         """From theta, which was found with ``loss`` at ``multiple`` times Lambda."""
+        nonlocal theta, steps, found, loss, multiple
         new, more = widened_loss(form.loss, factor) if factor > 1.0 else (form.loss, 1.0)
         carried = Carried(new, loss, more / multiple) if steps else None
         easier = replace(columns, ridge=more * columns.ridge)
-        return _newton(replace(form, loss=new), easier, run, theta, scale, kappa, carried)
-
-    while True:
-        found = solved(factor)
+        found = _newton(replace(form, loss=new), easier, run, theta, scale, kappa, carried)
         steps += found.steps
-        if found.converged and factor == 1.0:
-            return replace(found, steps=steps)
         if found.converged:
-            theta, last = found.theta, factor
-            loss, multiple = widened_loss(form.loss, factor)
-        else:
-            fall = fall**0.5
-            if factor == last or fall < MIN_WIDENING_RATIO:
-                break
-        factor = max(1.0, last / fall)
-    found = solved(1.0)
-    return replace(found, steps=steps + found.steps)
+            theta, loss, multiple = found.theta, new, more
+        return found.converged
+
+    by_easier_problems(_largest_factor(form, columns, run, kappa), solved)
+    assert found is not None
+    return replace(found, steps=steps)
 
 
 def _largest_factor(form: Form, columns: PrimalColumns, run: Run, kappa: float) -> float:
