@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.base import clone
+from watched import Refused
 
-from onefit import KernelClassifier, KernelRegressor
+from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, heldout_predict
 from onefit.losses import LOSSES, EpsilonInsensitive, EpsilonQuadratic, Expectile, Huber, Quantile
+from onefit.plan import memory
 
 random = np.random.default_rng(0)
 n = 60
@@ -109,6 +111,69 @@ def test_many_updates_stay_exact(model):
     check(model, clone(model).fit(X[40:], y[40:]))
 
 
+@pytest.mark.parametrize("setting", SETTINGS, ids=repr)
+@pytest.mark.parametrize(
+    "model", [KernelRegressor(gamma=0.5), KernelRegressor(Huber(0.3), gamma=0.5)]
+)
+def test_a_hundred_alternating_updates_equal_retraining(model, setting):
+    """Rows leave in random order, and come back: predictions and held-out values follow."""
+    model = clone(model).set_params(**{"lam": 1e-3, **setting}).fit(X[:30], y[:30])
+    inside, chosen = list(range(30)), np.random.default_rng(1)
+    for step in range(100):
+        if step % 2 and len(inside) > 20:
+            place = int(chosen.integers(len(inside)))
+            model.remove_rows([place])
+            del inside[place]
+        else:
+            new = int(chosen.choice(np.setdiff1d(np.arange(n), inside)))
+            model.add_rows(X[[new]], y[[new]])
+            inside.append(new)
+        if step % 9 == 0:
+            retrained = clone(model).fit(X[inside], y[inside])
+            check(model, retrained)
+            held = heldout_predict(model, cv=4)
+            expected = heldout_predict(model, X[inside], y[inside], cv=4)
+            assert held.exact.all()
+            np.testing.assert_allclose(held.predictions, expected.predictions, atol=4e-6)
+
+
+@pytest.mark.parametrize("weights", [None, s], ids=["plain", "weighted"])
+@pytest.mark.parametrize(
+    ("model", "targets"),
+    [
+        *((model, y) for model in regressors()),
+        (KernelRegressor(Quantile([0.2, 0.8], delta=0.05), gamma=0.5), y),
+        (KernelRegressor(gamma=0.5), np.column_stack([y, X[:, 2]])),
+        *((model, labels) for model in classifiers()),
+        (KernelClassifier("log", gamma=0.5, multi_class="ovo"), labels),
+        (KernelClassifier("squared", gamma=0.5, class_weight={"b": 3.0}), labels),
+    ],
+)
+def test_held_out_values_follow(model, targets, weights):
+    rows = np.setdiff1d(np.arange(n), [1, 2])
+    given = [None if weights is None else weights[some] for some in (slice(50), slice(50, None))]
+    model = clone(model).fit(X[:50], targets[:50], sample_weight=given[0])
+    model.add_rows(X[50:], targets[50:], sample_weight=given[1]).remove_rows([1, 2])
+    found = heldout_predict(model, cv=5)
+    left = None if weights is None else weights[rows]
+    expected = heldout_predict(model, X[rows], targets[rows], cv=5, sample_weight=left)
+    np.testing.assert_allclose(found.values, expected.values, atol=4e-6)
+    np.testing.assert_array_equal(found.targets, targets[rows])
+    np.testing.assert_allclose(found.sample_weight, np.ones(n - 2) if left is None else left)
+    if hasattr(model, "classes_"):
+        np.testing.assert_array_equal(found.labels, expected.labels)
+
+
+def test_the_winner_of_a_search_is_updated():
+    search = KernelSearchCV(KernelRegressor(gamma=0.5), {"lam": [1e-3, 1e-1]}, cv=5)
+    best = search.fit(X[:50], y[:50]).best_estimator_
+    np.testing.assert_allclose(heldout_predict(best).values, search.heldout_.values, atol=1e-9)
+    best.add_rows(X[50:], y[50:])
+    check(best, clone(best).fit(X, y))
+    expected = heldout_predict(clone(best), X, y).predictions
+    np.testing.assert_allclose(heldout_predict(best).predictions, expected, atol=1e-9)
+
+
 def test_a_small_ridge_and_equal_rows_are_certified():
     model = KernelRegressor(gamma=0.01, lam=1e-9).fit(X[:50], y[:50])
     model.add_rows(np.vstack([X[50:], X[:5]]), np.append(y[50:], y[:5]))
@@ -155,6 +220,52 @@ def test_a_new_fit_forgets_the_updates_and_pickles_hold_no_matrix():
     check(model, clone(model).fit(X[:30], y[:30]))
 
 
+def test_a_copy_of_an_updated_model_keeps_the_settings_of_the_first_fit():
+    model = (
+        KernelRegressor(Huber("mad"), gamma=0.5).fit(X[:30], y[:30]).add_rows(X[30:], 9 * y[30:])
+    )
+    copied = pickle.loads(pickle.dumps(model)).remove_rows([0])
+    assert copied.threshold_ == model.threshold_
+    check(copied, model.remove_rows([0]))
+
+
+class _Interrupted(Huber):
+    """Is interrupted where it is asked for its gradient, once it is told to."""
+
+    on = False
+
+    def gradient(self, y, u):
+        if self.on:
+            raise KeyboardInterrupt
+        return super().gradient(y, u)
+
+
+@pytest.mark.parametrize("update", ["add_rows", "remove_rows"])
+def test_an_interrupted_update_leaves_the_model_unchanged(update):
+    model = KernelRegressor(_Interrupted(0.3), gamma=0.5).fit(X[:50], y[:50])
+    before = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    _Interrupted.on = True
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            model.add_rows(X[50:], y[50:]) if update == "add_rows" else model.remove_rows([0])
+    finally:
+        _Interrupted.on = False
+    assert all(vars(model)[name] is value for name, value in before.items())
+    check(model.add_rows(X[50:], y[50:]), clone(model).fit(X, y))
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_what_does_not_fit_into_memory_is_refused_before_a_kernel_matrix_is_built(
+    loss, monkeypatch
+):
+    model = KernelRegressor(loss, gamma=1.0).fit(X, y)
+    model.kernel_ = Refused(1.0)
+    monkeypatch.setattr(memory, "MAX_UNASKED_BYTES", 0)
+    monkeypatch.setattr(memory, "available_memory", lambda processes=1: 8.0 * n**2)
+    with pytest.raises(MemoryError, match=r"an update on n=60 rows needs .* at most \d+ rows"):
+        model.add_rows(X, y)
+
+
 def fitted(**params):
     return KernelRegressor(**params).fit(X, y)
 
@@ -171,9 +282,12 @@ def fitted(**params):
         (lambda: fitted().add_rows(X[:1], y[:1], sample_weight=[-1.0]), "negative"),
         (lambda: fitted().add_rows(X, np.column_stack([y, y])), "same number of columns"),
         (lambda: fitted(approximation="nystrom").add_rows(X, y), "approximation"),
+        (lambda: heldout_predict(fitted(approximation="nystrom")), "approximation"),
+        (lambda: heldout_predict(fitted(), None, y), "without X pass a fitted estimator alone"),
+        (lambda: heldout_predict(KernelRegressor()), "not fitted"),
         (
             lambda: KernelClassifier().fit(X, labels).add_rows(X[:1], ["d"]),
-            "label 'd', which the model does not know",
+            "label 'd', which is not one of the model's classes",
         ),
         (
             lambda: KernelClassifier().fit(X, labels).remove_rows(np.flatnonzero(labels == "c")),

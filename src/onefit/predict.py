@@ -23,6 +23,7 @@ from onefit.heldout.base import HeldOut, HeldOutMethod
 from onefit.linalg import arrays_of
 from onefit.linalg.device import Device
 from onefit.problem import Problem
+from onefit.updates import held_rows
 
 Array = NDArray[Any]
 
@@ -31,8 +32,8 @@ __all__ = ["check_training", "heldout_predict", "make_method", "ridge_weights"]
 
 def heldout_predict(
     estimator: Any,
-    X: Any,
-    y: Any,
+    X: Any = None,
+    y: Any = None,
     cv: Any = 5,
     groups: Any = None,
     sample_weight: Any = None,
@@ -48,6 +49,9 @@ def heldout_predict(
     estimator : KernelRegressor or KernelClassifier
         Left as it is.
     X : array or sparse matrix of shape (n, d), or (n, n) when precomputed
+        None, with no y and sample_weight, uses the training rows of a fitted estimator, and the
+        settings that its fit took from the data: held-out values after ``add_rows`` and
+        ``remove_rows``, which keep the kernel matrix.
     y : array of shape (n,) or (n, q)
     cv : int, splitter, or iterable of splits, default=5
         An int is that many folds, in the order of the rows and stratified for a classifier. For
@@ -77,9 +81,16 @@ def heldout_predict(
     start = perf_counter()
     check_accepted(estimator, "heldout_predict")
     chosen = make_method(method)
-    model = clone(estimator)
-    rows, Y, s = model._check_data(X, y, sample_weight)
-    X, y = indexable(*(to_host(value, None, "") for value in (X, y)))
+    model, problem = clone(estimator), None
+    if X is None:
+        if y is not None or sample_weight is not None:
+            raise ValueError("y and sample_weight need X; without X pass a fitted estimator alone")
+        model, (problem, y, sample_weight) = estimator, held_rows(estimator)
+        rows, Y, s = estimator.X_fit_, problem.Y, problem.s
+        X = rows
+    else:
+        rows, Y, s = model._check_data(X, y, sample_weight)
+        X, y = indexable(*(to_host(value, None, "") for value in (X, y)))
     folds = Folds.draw(cv, X, y, groups, classifier=is_classifier(model))
     check_training(folds, s, y, getattr(model, "classes_", None))
     device = arrays_of(rows)
@@ -88,8 +99,9 @@ def heldout_predict(
     else:
         chosen, tiled = _within_memory(chosen, model, Y, s, folds)
     form = ("tiles" if tiled else "held") if chosen.products_only else "matrix"
-    problem, lam = model._make_problem(rows, Y, s, form), float(model.lam)
-    held = chosen.prepare(problem, folds).predict(np.array([lam]))[0]
+    if problem is None:
+        problem = model._make_problem(rows, Y, s, form)
+    held = chosen.prepare(problem, folds).predict(np.array([float(model.lam)]))[0]
     known = {"targets": y, "sample_weight": sample_weight, **model.spec().coding.decoders}
     return replace(held, seconds=perf_counter() - start, **known)
 

@@ -1,10 +1,10 @@
-r"""Add rows to a fitted model, and remove rows from it, without fitting it again.
+r"""Add training rows to a fitted model, and remove training rows from it.
 
-The updated model is the minimiser for the rows it then has: not an approximation of a refit but the
-refit itself, found from where the model stands and certified like any fit
-(onefit.proof.certificate). Its ``error_`` bounds how far a prediction for a training row is from
-that of the minimiser. Where the update has no such certificate, Newton steps follow from there;
-where these fail, a fit from zero.
+The updated model is the minimiser for the rows it then has, computed from the present model and
+certified like any fit (onefit.proof.certificate): ``error_`` bounds the difference of a prediction
+for a training row from that of the minimiser. An update without a certificate is followed by
+Newton steps, and where these fail, by a fit from zero. ``heldout_predict(model)`` gives held-out
+values of the present rows.
 
 **Squared loss.** The model solves M a + b 1 = y, 1'a = 0 (without an intercept M a = y) with
 
@@ -21,39 +21,39 @@ and without m rows, the rows R kept and the rows D removed,
     P' = P_RR - P_RD P_DD^-1 P_DR.
 
 Both cost n^2 m operations. Under mean scaling Lambda changes as well, which changes all of M and
-has no such formula. But P is then still a preconditioner of conjugate gradients: with P = (K +
-diag(c0))^-1 the eigenvalues of P M lie between 1 and c / c0, that is within the ratio of the
-numbers of rows. After a change of the share e of the rows an iteration leaves about e / 4 of the
-error, and each costs n^2. The same iterations remove what rounding has done to P over many updates.
-When they become too many, P is computed anew at the present Lambda: the first update does that too,
-since a fit keeps no inverse.
+has no such formula. But P then still corrects a solution: x + P (y - M x) has the error of x
+multiplied by I - P M, whose eigenvalues lie between 0 and 1 - c / c0 for P = (K + diag(c0))^-1: the
+share of the rows that changed since P was computed. Each correction costs n^2. Corrections also
+remove the rounding errors of P after many updates. Where they shrink too slowly, P is computed anew
+at the present Lambda. The first update does that too, since a fit keeps no inverse.
 
-**The certificate** needs to know how indefinite rounding has made K. A fit measures that by a
-factor of K; for a kernel that is positive semidefinite an update takes what rounding can do at most
-(:attr:`onefit.proof.norms.Norms.rounding`), and measures it only where that is too much.
+**The certificate** depends on the smallest eigenvalue of K, which rounding may have made negative.
+A fit measures it by a factor of K. An update with a positive semidefinite kernel uses the bound
+:attr:`onefit.proof.norms.Norms.rounding`, and measures the eigenvalue only where the bound is too large.
 
 **Other losses.** Newton's method starts from the coefficients of the model, multiplied by the ratio
-of the old and the new Lambda (stationarity is 2 Lambda a = -s g), with zero for new rows. Few rows
-change their curvature then, and a few steps do, each with a factor of the rows with curvature.
+of the old and the new Lambda (stationarity is 2 Lambda a = -s g), and at zero for new rows. Few
+rows then change their curvature, so that a few steps suffice, each with a factor of the rows with
+curvature.
 
-**What stays as it was at the first fit**: all that a fit takes from the data. That is
-gamma="scale", the widths that a loss takes from the targets (``threshold_``, ``delta_``), and
-balanced class weights (``class_weight_``). Retraining with these values gives the updated model;
-fitting the same parameters anew gives other values for them.
+**Settings that a fit takes from the data** keep their values: gamma="scale", the widths that a loss
+takes from the targets (``threshold_``, ``delta_``), and balanced class weights (``class_weight_``).
+Retraining with these values gives the updated model; a new fit computes them again.
 
-**scikit-learn's partial_fit** is not offered. Its callers pass mini-batches to models of constant
-size, single rows and batches without some of the classes included; a kernel model grows with its
-rows, and cannot be fitted to one class.
+**scikit-learn's partial_fit** is not implemented. Its callers pass mini-batches to models of
+constant size, including single rows and batches without some of the classes; a kernel model grows
+with its rows, and cannot be fitted to one class.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import sparse
+from sklearn.base import clone
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from onefit import linalg, plan
@@ -62,29 +62,112 @@ from onefit._validation import check_weights
 from onefit.columns.fit import FitError, certified_fit, solve
 from onefit.columns.solve import from_coefficients
 from onefit.kernels import Geometry
-from onefit.losses.base import Loss, resolved
 from onefit.problem import Problem, Solution
-from onefit.spec.coding import class_codes, encode_labels
+from onefit.spec.coding import encode_labels
 
-__all__ = ["UpdatesRows", "add_rows", "remove_rows"]
+__all__ = ["UpdatesRows", "held_rows"]
 
-#: iterations of conjugate gradients beyond which the inverse is computed anew
-MAX_ITERATIONS = 20
-#: residual of the linear system, relative to its right-hand side, at which they stop
-RELATIVE_RESIDUAL = 1e-14
+#: kernel matrix, inverse and a third one in which an update of the squared loss computes
+UPDATE_MATRICES = 3
+#: residual of the linear system, relative to its right-hand side, at which corrections end
+RELATIVE_RESIDUAL = 1e-12
+#: share of a residual that a correction may leave; with more, the inverse is computed anew
+MAX_RESIDUAL_RATIO = 0.1
 
 
 class UpdatesRows:
     """The methods of an estimator that change its rows."""
 
-    def add_rows(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Add training rows to the fitted model; see :func:`onefit.updates.add_rows`."""
-        add_rows(self, X, y, sample_weight)
+    def add_rows(self: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+        """Add training rows to the fitted model, with the result of retraining.
+
+        Settings that the fit took from the data stay as they are, see :mod:`onefit.updates`.
+        Interrupted, or refused, it leaves the model unchanged.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (m, d)
+        y : array of shape (m,) or (m, q)
+            Labels must be those of the fit.
+        sample_weight : array of shape (m,), default=None
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from onefit import KernelRegressor
+        >>> X = np.linspace(0, 3, 40)[:, None]
+        >>> y = np.sin(X).ravel()
+        >>> model = KernelRegressor(gamma=1.0).fit(X[:30], y[:30]).add_rows(X[30:], y[30:])
+        >>> retrained = KernelRegressor(gamma=1.0).fit(X, y)
+        >>> bool(np.abs(model.predict(X) - retrained.predict(X)).max() < 1e-6)
+        True
+        """
+        state = _State.of(self)
+        old, X = state.problem, self._validate_X(X, reset=False)
+        Y, codes = _targets(self, y, old.Y.dtype)
+        check_consistent_length(np.empty((X.shape[0], 1)), Y)
+        s = _weights(sample_weight, X.shape[0], old.s.dtype)
+        if codes is not None:
+            s = s * self.class_weight_[codes].astype(s.dtype)
+        Y, s = np.vstack([old.Y, Y]), np.concatenate([old.s, s])
+        _check_memory(self, Y, s)
+        B = self.kernel_.matrix(Geometry(self.X_fit_, X))
+        C = self.kernel_.matrix(Geometry(X, keep=False))
+        problem = _changed(old, _grown(old.K.matrix, B, C), Y, s)
+        inverse, start = state.inverse, np.zeros_like(Y)
+        start[: old.n] = state.a
+        if inverse is not None and (s > 0).all():
+            c = problem.ridge(float(self.lam)) / s[old.n :]
+            inverse = _bordered(inverse, B, C + np.diag(c))
+        codes = None if codes is None else np.concatenate([self._codes, codes])
+        _update(self, _stacked(self.X_fit_, X), codes, problem, inverse, start, old)
         return self
 
-    def remove_rows(self, indices: Any) -> Self:
-        """Remove training rows by their numbers; see :func:`onefit.updates.remove_rows`."""
-        remove_rows(self, indices)
+    def remove_rows(self: Any, indices: Any) -> Any:
+        """Remove training rows from the fitted model, with the result of retraining.
+
+        Settings that the fit took from the data stay as they are, see :mod:`onefit.updates`.
+        Interrupted, or refused, it leaves the model unchanged.
+
+        Parameters
+        ----------
+        indices : array of int
+            Numbers of rows of ``X_fit_``, which has the rows in the order in which they were fitted
+            and added, without those removed. Negative numbers count from the end.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from onefit import KernelRegressor
+        >>> X = np.linspace(0, 3, 40)[:, None]
+        >>> model = KernelRegressor().fit(X, np.sin(X).ravel()).remove_rows([0, 5, -1])
+        >>> model.X_fit_.shape
+        (37, 1)
+        """
+        state = _State.of(self)
+        old, gone = state.problem, np.asarray(indices)
+        n = old.n
+        if gone.ndim != 1 or gone.size == 0 or gone.dtype.kind not in "iu":
+            raise ValueError(f"indices must be a list of row numbers, got {indices!r}")
+        if gone.min() < -n or gone.max() >= n:
+            raise ValueError(f"indices must lie between {-n} and {n - 1}: the model has {n} rows")
+        gone = np.unique(gone % n)
+        keep = np.setdiff1d(np.arange(n), gone)
+        codes = self._codes[keep] if hasattr(self, "classes_") else None
+        _check_left(self, codes, old.s[keep])
+        _check_memory(self, old.Y[keep], old.s[keep])
+        K = linalg.submatrix(old.K.matrix, keep, keep)
+        problem = _changed(old, K, old.Y[keep], old.s[keep])
+        inverse = None if state.inverse is None else _without(state.inverse, keep, gone)
+        _update(self, self.X_fit_[keep], codes, problem, inverse, state.a[keep], old)
         return self
 
 
@@ -94,111 +177,66 @@ class _State:
 
     Attributes
     ----------
-    K : (n, n) array
-    loss : Loss
-        With the widths of the first fit.
+    problem : Problem
+        Of the present rows, with the widths of the loss of the first fit.
     inverse : (n, n) array or None
         (K + diag(c))^-1 for the c of some update.
     coef : array
         ``dual_coef_`` of the model that this belongs to; another one means another fit.
     """
 
-    K: Array = field(repr=False)
-    loss: Loss
+    problem: Problem
     inverse: Array | None = field(repr=False)
     coef: Array = field(repr=False)
 
+    @property
+    def a(self) -> Array:
+        """Coefficients with a column per target."""
+        return self.coef.reshape(self.problem.n, -1)
 
-#: kept beside the models, so that these are not pickled with two matrices
+    @classmethod
+    def of(cls, model: Any) -> _State:
+        """The state of a model, made from its rows where there is none."""
+        check_is_fitted(model)
+        name = type(model).__name__
+        if model.approximation is not None or model.spec().precomputed:
+            raise ValueError(
+                "the model does not hold its training rows with an approximation or "
+                f"kernel='precomputed'; fit a {name} with a named kernel"
+            )
+        if linalg.is_elsewhere(model.X_fit_):
+            raise ValueError("the training rows are on a device; fit the model to NumPy arrays")
+        if len(getattr(model, "_s_fit", ())) != model.X_fit_.shape[0]:
+            raise ValueError(f"this {name} does not hold its training targets; call fit first")
+        state = _STATES.get(model)
+        if state is None or state.coef is not model.dual_coef_:
+            Y, s = model._Y_fit, model._s_fit
+            _check_memory(model, Y, s)
+            K = model.kernel_.matrix(Geometry(model.X_fit_, keep=False))
+            problem = model.spec().coded_problem(K, Y, s, definite=model.kernel_.definite)
+            problem = problem.with_loss(model._loss_fit)
+            state = _STATES[model] = cls(problem.resolved, None, model.dual_coef_)
+        return state
+
+
+#: kept beside the models, so that pickles of these do not contain two matrices
 _STATES: WeakKeyDictionary[Any, _State] = WeakKeyDictionary()
 
 
-def add_rows(model: Any, X: Any, y: Any, sample_weight: Any = None) -> None:
-    """Add training rows to a fitted model, with the result of retraining.
-
-    Parameters
-    ----------
-    model : fitted KernelRegressor or KernelClassifier
-        Changed in place. Settings that a fit takes from the data stay as they are, see the head of
-        this module.
-    X : array or sparse matrix of shape (m, d)
-    y : array of shape (m,) or (m, q)
-        A classifier takes labels that it knows.
-    sample_weight : array of shape (m,), default=None
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from onefit import KernelRegressor
-    >>> X = np.linspace(0, 3, 40)[:, None]
-    >>> y = np.sin(X).ravel()
-    >>> model = KernelRegressor(gamma=1.0).fit(X[:30], y[:30]).add_rows(X[30:], y[30:])
-    >>> retrained = KernelRegressor(gamma=1.0).fit(X, y)
-    >>> bool(np.abs(model.predict(X) - retrained.predict(X)).max() < 1e-6)
-    True
-    """
-    state = _state(model)
-    X = model._validate_X(X, reset=False)
-    Y = _columns(model, y, state.K.dtype)
-    check_consistent_length(np.empty((X.shape[0], 1)), Y)
-    s = _weights(sample_weight, X.shape[0], state.K.dtype)
+def held_rows(model: Any) -> tuple[Problem, Array, Array]:
+    """The problem of a fitted model's training rows, their targets or labels, and their weights."""
+    state = _State.of(model)
+    s, coding = state.problem.s, model.spec().coding
     if hasattr(model, "classes_"):
-        s = s * model.class_weight_[_codes(model, y)].astype(s.dtype)
-    B = model.kernel_.matrix(Geometry(model.X_fit_, X))
-    C = model.kernel_.matrix(Geometry(X, keep=False))
-    K = _grown(state.K, B, C)
-    old, m = model._s_fit, X.shape[0]
-    problem = _problem(model, K, np.vstack([model._Y_fit, Y]), np.concatenate([old, s]), state.loss)
-    inverse = state.inverse
-    if inverse is not None and (s > 0).all():
-        inverse = _bordered(inverse, B, C + np.diag(problem.ridge(float(model.lam)) / s))
-    a, b = _coefficients(model)
-    start = np.vstack([a * _ratio(model, problem, old), np.zeros((m, a.shape[1]), a.dtype)])
-    _update(model, _stacked(model.X_fit_, X), problem, inverse, start, b)
-
-
-def remove_rows(model: Any, indices: Any) -> None:
-    """Remove training rows from a fitted model, with the result of retraining.
-
-    Parameters
-    ----------
-    model : fitted KernelRegressor or KernelClassifier
-        Changed in place, as by :func:`add_rows`.
-    indices : array of int
-        Numbers of rows of ``model.X_fit_``: in the order in which they were fitted and added, less
-        those that were removed. Negative numbers count from the end.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from onefit import KernelRegressor
-    >>> X = np.linspace(0, 3, 40)[:, None]
-    >>> model = KernelRegressor().fit(X, np.sin(X).ravel()).remove_rows([0, 5, -1])
-    >>> model.X_fit_.shape
-    (37, 1)
-    """
-    state = _state(model)
-    n = state.K.shape[0]
-    gone = np.asarray(indices)
-    if gone.ndim != 1 or gone.size == 0 or gone.dtype.kind not in "iu":
-        raise ValueError(f"indices must be a list of row numbers, got {indices!r}")
-    if gone.min() < -n or gone.max() >= n:
-        raise ValueError(f"indices must lie between {-n} and {n - 1}: the model has {n} rows")
-    gone = np.unique(gone % n)
-    keep = np.setdiff1d(np.arange(n), gone)
-    Y, s = model._Y_fit[keep], model._s_fit[keep]
-    _check_left(model, Y, s)
-    problem = _problem(model, linalg.submatrix(state.K, keep, keep), Y, s, state.loss)
-    inverse = None if state.inverse is None else _without(state.inverse, keep, gone)
-    a, b = _coefficients(model)
-    start = a[keep] * _ratio(model, problem, model._s_fit)
-    _update(model, model.X_fit_[keep], problem, inverse, start, b)
+        return state.problem, model.classes_[model._codes], s / model.class_weight_[model._codes]
+    return state.problem, coding.targets(state.problem.Y), s
 
 
 def _update(
-    model: Any, X: Any, problem: Problem, inverse: Array | None, a: Array, b: Array
-) -> None:
-    """Solve from a start, certify, and set the fitted attributes."""
+    model: Any, X: Any, codes: Array | None, problem: Problem, inverse: Array | None, a: Array,
+    old: Problem,
+) -> None:  # fmt: skip
+    """Solve from coefficients of the old problem, certify, and set the fitted attributes."""
     lam = float(model.lam)
     found = None
     if problem.quadratic and problem.K.dtype == np.float64 and (problem.s > 0).all():
@@ -207,36 +245,37 @@ def _update(
         inverse = None
     try:
         if found is None:
+            a, b = a * (old.ridge(lam) / problem.ridge(lam)), np.atleast_1d(model.intercept_)
             found = solve(problem, lam, start=from_coefficients(problem, lam, a, b))
         solution, error = certified_fit(problem, lam, found)
     except FitError:
-        problem = replace(problem)  # which measures all sizes of K
+        problem = replace(problem)  # which measures the smallest eigenvalue of K
         solution, error = certified_fit(problem, lam, solve(problem, lam))
     model.X_fit_, model._Y_fit, model._s_fit = X, problem.Y, problem.s
+    model._loss_fit = problem.loss
     model._remember(solution, error)
-    if hasattr(model, "classes_"):
-        model._codes = class_codes(_by_class(model, problem.Y))
-        counts = np.bincount(model._codes[model.support_], minlength=len(model.classes_))
-        model.n_support_ = counts.astype(np.int32)
-    else:
+    if codes is None:
         model._finish(problem.loss)
-    _STATES[model] = _State(problem.K.matrix, problem.loss, inverse, model.dual_coef_)
+    else:
+        model._codes = codes
+        counts = np.bincount(codes[model.support_], minlength=len(model.classes_))
+        model.n_support_ = counts.astype(np.int32)
+    _STATES[model] = _State(problem, inverse, model.dual_coef_)
 
 
 def _least_squares(
     problem: Problem, lam: float, inverse: Array | None
 ) -> tuple[Solution | None, Array | None]:
-    """The solution of the squared loss and the inverse it came from, renewed if need be."""
+    """The solution of the squared loss and its inverse, computed anew if need be."""
     K, c = problem.K.matrix, problem.ridge(lam) / problem.s
-    ones = np.ones((problem.n, int(problem.fit_intercept)))
-    right = np.hstack([problem.Y, ones])
-    solved = None if inverse is None else _conjugate_gradients(K, c, inverse, right)
+    right = np.hstack([problem.Y, np.ones((problem.n, int(problem.fit_intercept)))])
+    solved = None if inverse is None else _corrected(K, c, inverse, right)
     if solved is None:
         try:
             inverse = linalg.inverse_spd(np.array(K + np.diag(c), order="F"))
         except linalg.LinAlgError:  # K is singular beyond rounding: a case for the general solver
             return None, None
-        solved = _conjugate_gradients(K, c, inverse, right)
+        solved = _corrected(K, c, inverse, right)
         if solved is None:
             return None, None
     a, b = solved, np.zeros(problem.Y.shape[1])
@@ -247,30 +286,21 @@ def _least_squares(
     return from_coefficients(problem, lam, a, b, steps=1), inverse
 
 
-def _conjugate_gradients(K: Array, c: Array, P: Array, right: Array) -> Array | None:
-    """Solve (K + diag(c)) x = right with the preconditioner P; None after MAX_ITERATIONS."""
-    x = linalg.matmul(P, right)
-    residual = right - linalg.matmul(K, x) - c[:, None] * x
-    z = linalg.matmul(P, residual)
-    direction, old = z, linalg.dots(residual, z)
-    small = RELATIVE_RESIDUAL * np.linalg.norm(right, axis=0)
-    # below this rounding of the product makes up the residual
-    floor = 4.0 * np.finfo(float).eps * (np.abs(c[:, None] * x).max(axis=0) + np.abs(right).max())
-    for _ in range(MAX_ITERATIONS):
-        size = np.linalg.norm(residual, axis=0)
-        if (size <= np.maximum(small, floor * np.sqrt(len(c)))).all():
+def _corrected(K: Array, c: Array, P: Array, right: Array) -> Array | None:
+    """Solve (K + diag(c)) x = right by corrections with P; None where they shrink too slowly."""
+    unit = np.abs(right).max(axis=0)
+    unit[unit == 0.0] = 1.0
+    x, residual, last = np.zeros_like(right), right, 1.0
+    while True:
+        change = linalg.matmul(P, residual)
+        x += change
+        residual = residual - linalg.matmul(K, change) - c[:, None] * change
+        size = float((np.abs(residual) / unit).max())
+        if size <= RELATIVE_RESIDUAL:
             return x
-        product = linalg.matmul(K, direction) + c[:, None] * direction
-        curved = linalg.dots(direction, product)
-        if not (np.isfinite(curved).all() and (old >= 0.0).all() and (curved >= 0.0).all()):
-            return None  # P has lost its definiteness
-        step = np.where(curved > 0.0, old / np.where(curved > 0.0, curved, 1.0), 0.0)
-        x, residual = x + step * direction, residual - step * product
-        z = linalg.matmul(P, residual)
-        new = linalg.dots(residual, z)
-        direction = z + np.where(old > 0.0, new / np.where(old > 0.0, old, 1.0), 0.0) * direction
-        old = new
-    return None
+        if not size <= MAX_RESIDUAL_RATIO * last:
+            return None
+        last = size
 
 
 def _bordered(P: Array, B: Array, C: Array) -> Array | None:
@@ -302,54 +332,22 @@ def _without(P: Array, keep: Indices, gone: Indices) -> Array | None:
 
 def _grown(A: Array, B: Array, C: Array) -> Array:
     """The symmetric matrix [[A, B], [B', C]] in the order of LAPACK."""
-    n, m = B.shape
-    whole = np.empty((n + m, n + m), A.dtype, order="F")
-    whole[:n, :n], whole[:n, n:], whole[n:, :n], whole[n:, n:] = A, B, B.T, C
-    return whole
+    return np.block([[A, B], [B.T, C]]).T
 
 
-def _state(model: Any) -> _State:
-    """The state of a model, made from its rows at the first update."""
-    check_is_fitted(model)
-    name = type(model).__name__
-    if model.approximation is not None or model.spec().precomputed:
-        raise ValueError(
-            "rows can be added and removed where the model holds them: not with an approximation "
-            f"or kernel='precomputed'; fit a {name} with a named kernel, or fit again"
-        )
-    if linalg.is_elsewhere(model.X_fit_):
-        raise ValueError("rows can be added and removed on the host only; fit NumPy arrays")
-    if len(getattr(model, "_s_fit", ())) != model.X_fit_.shape[0]:
-        raise ValueError(f"this {name} does not hold its targets; call its fit before adding rows")
-    state = _STATES.get(model)
-    if state is None or state.coef is not model.dual_coef_:
-        plan.check_fit(model._workload(model._Y_fit, model._s_fit))
-        loss = resolved(model.spec().loss, model._Y_fit, model._s_fit[:, None])
-        K = model.kernel_.matrix(Geometry(model.X_fit_, keep=False))
-        state = _State(K, loss, None, model.dual_coef_)
-    return state
-
-
-def _problem(model: Any, K: Array, Y: Array, s: Array, loss: Loss) -> Problem:
+def _changed(old: Problem, K: Array, Y: Array, s: Array) -> Problem:
     """The problem of the changed rows."""
-    plan.check_fit(model._workload(Y, s))
-    spec, definite, Y = model.spec(), model.kernel_.definite, np.asfortranarray(Y)
-    problem = Problem(K, Y, s, loss, spec.fit_intercept, spec.scaling, definite=definite)
-    if definite:  # measuring it would cost as much as a fit
+    problem = replace(old, K=K, Y=np.asfortranarray(Y), s=s)
+    if problem.definite:  # measuring the smallest eigenvalue would cost as much as a fit
         vars(problem.norms).update(negative=problem.norms.rounding)
     return problem
 
 
-def _coefficients(model: Any) -> tuple[Array, Array]:
-    """dual_coef_ and intercept_ with a column per target."""
-    return model.dual_coef_.reshape(model.X_fit_.shape[0], -1), np.atleast_1d(model.intercept_)
-
-
-def _ratio(model: Any, problem: Problem, old: Array) -> float:
-    """The old Lambda in units of the new one."""
-    if problem.scaling == "total":
-        return 1.0
-    return float(old.sum(dtype=np.float64) / problem.weight)
+def _check_memory(model: Any, Y: Array, s: Array) -> None:
+    """Refuse an update that would not fit into memory, before it begins."""
+    work = model._workload(Y, s)
+    squared = UPDATE_MATRICES * work.itemsize * work.n**2
+    plan.check_bytes(work, max(plan.peak_bytes(work, "fit"), work.quadratic * squared), "an update")
 
 
 def _weights(sample_weight: Any, m: int, dtype: Any) -> Array:
@@ -357,71 +355,48 @@ def _weights(sample_weight: Any, m: int, dtype: Any) -> Array:
     s = np.ones(m) if sample_weight is None else np.asarray(sample_weight)
     if s.shape != (m,):
         raise ValueError(f"sample_weight must have shape ({m},), one for each row, got {s.shape}")
-    # the two rows of positive weight that a fit needs are there already
+    # two rows of positive weight are in the model already
     return check_weights(np.append(s, [1.0, 1.0]), np.empty((m + 2, 1), dtype))[:m]
 
 
-def _codes(model: Any, y: Any) -> Indices:
-    """The classes of new labels, all of them known."""
-    labels = np.ravel(np.asarray(y))
-    new = np.setdiff1d(labels, model.classes_)
-    if new.size:
-        raise ValueError(
-            f"y has the label {new[0].item()!r}, which the model does not know (its classes are "
-            f"{model.classes_.tolist()}): a new class changes every column; fit again with all rows"
-        )
-    return np.searchsorted(model.classes_, labels)
+def _targets(model: Any, y: Any, dtype: Any) -> tuple[Array, Array | None]:
+    """Targets of the columns for new rows, and the numbers of their classes."""
+    if hasattr(model, "classes_"):
+        labels = np.ravel(np.asarray(y))
+        new = np.setdiff1d(labels, model.classes_)
+        if new.size:
+            raise ValueError(
+                f"y has the label {new[0].item()!r}, which is not one of the model's classes "
+                f"{model.classes_.tolist()}; call fit with all rows to add a class"
+            )
+        codes = np.searchsorted(model.classes_, labels)
+        Y = encode_labels(model.classes_, labels).astype(dtype, copy=False)
+        return np.asarray(model._coding().columns(Y)), codes
+    blank = clone(model)
+    Y = blank._coding().columns(blank._code_targets(y, dtype))
+    if (blank._y_ndim, Y.shape[1]) != (model._y_ndim, model._Y_fit.shape[1]):
+        raise ValueError("y must have the same number of columns as the targets of the fit")
+    return np.asarray(Y), None
 
 
-def _columns(model: Any, y: Any, dtype: Any) -> Array:
-    """Targets of the columns for new rows."""
-    if not hasattr(model, "classes_"):
-        ndim = model._y_ndim
-        try:
-            Y = model._code_targets(y, dtype)
-            same = model._y_ndim == ndim
-        finally:
-            model._y_ndim = ndim
-        Y = model._coding().columns(Y)
-        if not same or Y.shape[1] != model._Y_fit.shape[1]:
-            raise ValueError("y must have the same number of columns as the targets of the fit")
-        return np.asarray(Y)
-    _codes(model, y)
-    Y = encode_labels(model.classes_, np.ravel(np.asarray(y))).astype(dtype, copy=False)
-    return np.asarray(model._coding().columns(Y))
-
-
-def _by_class(model: Any, Y: Array) -> Array:
-    """A column per class, or one for two classes, from the columns of a classifier."""
-    if not model._coding().in_pairs:
-        return Y
-    k = len(model.classes_)
-    first, second = np.triu_indices(k, 1)
-    wins = np.zeros((len(Y), k))
-    for column, i, j in zip(Y.T, first, second, strict=True):
-        wins[:, i] += column < 0
-        wins[:, j] += column > 0
-    return np.where(wins == k - 1, 1.0, -1.0)
-
-
-def _check_left(model: Any, Y: Array, s: Array) -> None:
+def _check_left(model: Any, codes: Array | None, s: Array) -> None:
     """Refuse to remove what a fit needs."""
     if np.count_nonzero(s) < 2:
-        raise ValueError("two rows of positive weight must be left, a fit needs them")
-    if hasattr(model, "classes_"):
-        left = np.unique(class_codes(_by_class(model, Y[s > 0])))
-        lost = np.setdiff1d(np.arange(len(model.classes_)), left)
-        if lost.size:
-            raise ValueError(
-                f"no row of class {model.classes_[lost[0]].item()!r} would be left; fit again "
-                "without that class"
-            )
+        raise ValueError("at least two rows of positive weight must be left for a fit")
+    if codes is None:
+        return
+    lost = np.setdiff1d(np.arange(len(model.classes_)), codes[s > 0])
+    if lost.size:
+        raise ValueError(
+            f"no row of class {model.classes_[lost[0]].item()!r} would be left; call fit without "
+            "that class"
+        )
 
 
 def _stacked(first: Any, second: Any) -> Any:
     """All rows, in the form of the first ones."""
     if sparse.issparse(first):
-        blocks: Any = [first, sparse.csr_array(second)]
-        return sparse.vstack(blocks, format="csr")
+        both: Any = [first, sparse.csr_array(second)]
+        return sparse.vstack(both, format="csr")
     second = second.toarray() if hasattr(second, "toarray") else second
     return np.concatenate([first, second.astype(first.dtype, copy=False)])

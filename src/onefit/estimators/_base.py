@@ -300,7 +300,7 @@ class KernelEstimator(UpdatesRows, NestedParams):
         if spec.approximation is not None:
             K: Any = spec.approximation.expand(kernel, X, s)
             return spec.coded_problem(K, Y, s, definite=True)
-        self.X_fit_, self._Y_fit, self._s_fit = X, Y, s
+        self.X_fit_, self._Y_fit, self._s_fit, self._loss_fit = X, Y, s, spec.loss
         if not linalg.is_elsewhere(X) and (form == "matrix" or spec.precomputed):
             K = kernel.matrix(Geometry(X, keep=False))
         else:
