@@ -2,9 +2,10 @@
 
 A model of n rows (8 columns, Gaussian kernel, gamma = 0.1, lam = 1e-3) gets m further rows and then
 loses its m first ones. Each is compared with a fit to the same rows by the same estimator; they
-take turns, with one BLAS thread, and the least time of several rounds counts. "first" is the first
-update of a fitted model, which computes the kernel matrix and, for the squared loss, its inverse;
-"later" are those after it. Columns:
+take turns, with one BLAS thread, and the least processor time of several rounds counts, so that
+ratios hold on a loaded machine. "first" is the first update of a fitted model, which computes the
+kernel matrix and, for the squared loss, its inverse; "add" and "remove" are updates after it.
+Columns:
 
 - fit: seconds of retraining; first, add, remove: seconds of the updates;
 - fit / first, fit / add, fit / remove: how many times as long retraining takes;
@@ -14,7 +15,7 @@ update of a fitted model, which computes the kernel matrix and, for the squared 
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import _harness as harness
@@ -49,9 +50,9 @@ def draw(n: int, classes: bool):
 
 
 def timed(action) -> tuple[float, Any]:
-    start = perf_counter()
+    start = process_time()
     result = action()
-    return perf_counter() - start, result
+    return process_time() - start, result
 
 
 def case(name: str, model: Any, n: int, m: int, rounds: int) -> Row:

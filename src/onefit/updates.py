@@ -29,7 +29,8 @@ at the present Lambda. The first update does that too, since a fit keeps no inve
 
 **The certificate** depends on the smallest eigenvalue of K, which rounding may have made negative.
 A fit measures it by a factor of K. An update with a positive semidefinite kernel uses the bound
-:attr:`onefit.proof.norms.Norms.rounding`, and measures the eigenvalue only where the bound is too large.
+:attr:`onefit.proof.norms.Norms.rounding`, and measures the eigenvalue only where the bound is too
+large.
 
 **Other losses.** Newton's method starts from the coefficients of the model, multiplied by the ratio
 of the old and the new Lambda (stationarity is 2 Lambda a = -s g), and at zero for new rows. Few
