@@ -184,7 +184,7 @@ def test_minutes_and_an_approximation_exclude_each_other():
 
 
 def test_too_many_rows_are_refused_before_any_work(monkeypatch):
-    monkeypatch.setattr("onefit.auto.size.plan.available_memory", lambda: 1000.0)
+    monkeypatch.setattr("onefit.plan.available_memory", lambda: 1000.0)
     with pytest.raises(MemoryError, match=r"60 rows need .* nothing was run"):
         AutoKernelRegressor(prepare=Refusing()).fit(TABLE, Y)
 

@@ -19,6 +19,7 @@ from onefit import (
 )
 from onefit.auto import fallback
 from onefit.auto.fallback import fall_back, measure_whole
+from onefit.auto.prepared import Prepared
 from onefit.features import Nystrom
 from onefit.plan import Deadline
 from onefit.search.setup import Setup
@@ -38,8 +39,7 @@ def late(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def slow(setup: Setup) -> tuple[float, str]:
         seconds, full = planned(setup)
-        whole = all(one.method != "gram" for one in setup.choices) and len(setup.candidates) > 1
-        return (86400.0 if whole else seconds), full
+        return (86400.0 if setup.model.approximation is None else seconds), full
 
     monkeypatch.setattr(fallback, "planned_seconds", slow)
     monkeypatch.setattr(fallback, "FEATURE_COUNTS", (20,))
@@ -47,14 +47,14 @@ def late(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_time_enough_changes_nothing() -> None:
     search = KernelSearchCV(KernelRegressor(), GRID)
-    assert fall_back(search, X, y, Deadline(60.0)) is None
+    assert fall_back(search, Prepared(X, y), Deadline(60.0)) is None
     assert search.estimator.approximation is None
     assert select(X, y, minutes=60.0).fallback_ is None
 
 
 def test_too_little_time_takes_as_many_features_as_fit() -> None:
     search = KernelSearchCV(KernelRegressor(), GRID, method="eigen")
-    fallen = fall_back(search, X, y, Deadline(1e-9))
+    fallen = fall_back(search, Prepared(X, y), Deadline(1e-9))
     assert fallen is not None
     assert fallen.n_components == 100
     assert (search.estimator.approximation, search.method) == (Nystrom(100), "auto")
@@ -74,7 +74,7 @@ def test_their_search_may_take_a_quarter_of_the_time(
         return (3600.0 if whole else 0.6 * machine.approximation.n_components), ""
 
     monkeypatch.setattr(fallback, "planned_seconds", planned)
-    fallen = fall_back(KernelSearchCV(KernelRegressor(), GRID), X, y, Deadline(minutes))
+    fallen = fall_back(KernelSearchCV(KernelRegressor(), GRID), Prepared(X, y), Deadline(minutes))
     assert fallen is not None
     assert fallen.n_components == expected
 
@@ -87,15 +87,15 @@ def test_too_little_memory_does_the_same(monkeypatch: pytest.MonkeyPatch) -> Non
         )
     rows = random.normal(size=(1500, 2))
     target = np.sin(2.0 * rows[:, 0])
-    search = KernelSearchCV(KernelRegressor(), GRID, cv=3)
-    fallen = fall_back(search, rows, target, Deadline(60.0))
+    search, data = KernelSearchCV(KernelRegressor(), GRID, cv=3), Prepared(rows, target)
+    fallen = fall_back(search, data, Deadline(60.0))
     assert fallen is not None
     refused = (
         r"method '.*' on n=1500 rows needs .* GiB beyond the data, but 0.0117 GiB are available"
     )
     assert re.fullmatch(refused, fallen.why)
     assert fallen.n_components == 200
-    whole, reason = measure_whole(search.fit(rows, target), rows, target, Deadline(1.0))
+    whole, reason = measure_whole(data.fit(search), data, Deadline(1.0))
     assert whole is None
     assert re.fullmatch(refused, reason)
 
@@ -109,8 +109,8 @@ def test_the_whole_kernel_is_that_of_honest_refits(labels: bool, weight: Any) ->
     )
     machine = kind(approximation=Nystrom(15))
     search = KernelSearchCV(machine, GRID, aggregate="pooled")
-    search.fit(X, target, **({} if weight is None else {"sample_weight": weight}))
-    whole, _ = measure_whole(search, X, target, Deadline(10.0), weight)
+    data = Prepared(X, target, {} if weight is None else {"sample_weight": weight})
+    whole, _ = measure_whole(data.fit(search), data, Deadline(10.0))
     assert whole is not None
     honest = heldout_predict(
         kind(**search.best_params_), X, target, cv=search.heldout_.folds, method="refit",

@@ -14,6 +14,7 @@ from onefit import (
     KernelSearchCV,
     default_grid,
 )
+from onefit.auto.prepared import Prepared
 from onefit.auto.race import narrow
 
 random = np.random.default_rng(0)
@@ -29,7 +30,7 @@ def search_of(estimator, y, splitter, **options):
 
 def test_every_kernel_keeps_the_bandwidths_beside_its_best_one():
     search = search_of(KernelRegressor(), rough, KFold(5, shuffle=True, random_state=0))
-    found = narrow(search, X, rough, afforded_seconds=0.0, sample_rows=80)
+    found = narrow(search, Prepared(X, rough), afforded_seconds=0.0, sample_rows=80)
     whole = {part["kernel"][0]: part for part in search.param_grid}
     kept = {part["kernel"][0]: part for part in found.param_grid}
     assert {"rbf", "laplacian"} <= set(kept) <= set(whole)
@@ -46,14 +47,14 @@ def test_every_kernel_keeps_the_bandwidths_beside_its_best_one():
 def test_a_kernel_far_behind_is_left_out_and_named():
     wave = np.sin(9.0 * X[:, 0])
     search = search_of(KernelRegressor(), wave, KFold(5, shuffle=True, random_state=0))
-    found = narrow(search, X, wave, afforded_seconds=0.0, sample_rows=80)
+    found = narrow(search, Prepared(X, wave), afforded_seconds=0.0, sample_rows=80)
     assert "linear" not in [part["kernel"][0] for part in found.param_grid]
     assert "left out: linear" in found.reason
 
 
 def test_the_narrowed_grid_has_the_winner_of_all_rows():
     search = search_of(KernelRegressor(), rough, KFold(5, shuffle=True, random_state=0))
-    found = narrow(search, X, rough, afforded_seconds=0.0, sample_rows=120)
+    found = narrow(search, Prepared(X, rough), afforded_seconds=0.0, sample_rows=120)
     narrowed = search_of(KernelRegressor(), rough, search.cv).set_params(
         param_grid=found.param_grid
     )
@@ -66,15 +67,15 @@ def test_rare_classes_are_in_the_sample():
     y[:12] = 1
     splitter = StratifiedKFold(5, shuffle=True, random_state=0)
     search = search_of(KernelClassifier(), y, splitter, scoring="balanced_accuracy")
-    weights = random.uniform(1.0, 2.0, size=240)
-    assert narrow(search, X, y, weights, afforded_seconds=0.0, sample_rows=60) is not None
+    data = Prepared(X, y, {"sample_weight": random.uniform(1.0, 2.0, size=240)})
+    assert narrow(search, data, afforded_seconds=0.0, sample_rows=60) is not None
 
 
 def test_no_race_where_the_plan_is_short_or_rows_are_few():
     search = search_of(KernelRegressor(), rough, KFold(5))
-    assert narrow(search, X, rough) is None
-    assert narrow(search, X, rough, sample_rows=80) is None
-    assert narrow(search, X, rough, afforded_seconds=0.0, sample_rows=200) is None
+    assert narrow(search, Prepared(X, rough)) is None
+    assert narrow(search, Prepared(X, rough), sample_rows=80) is None
+    assert narrow(search, Prepared(X, rough), afforded_seconds=0.0, sample_rows=200) is None
 
 
 def test_a_plan_announces_the_race_and_does_not_run_it():

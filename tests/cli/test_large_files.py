@@ -37,7 +37,7 @@ def bomb(folder, name: str, head: bytes, piece: bytes, times: int):
 
 
 PROBE = """
-import json, resource, sys, pandas, onefit.cli.run
+import json, resource, sys, pandas, onefit.cli.select
 from typer.testing import CliRunner
 from onefit.cli.app import app
 before, told = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, {}

@@ -14,7 +14,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import onefit as onefit_package
-from onefit.cli import arguments
+from onefit.cli import options
 from onefit.cli.app import app
 from onefit.cli.errors import BAD_DATA, USAGE
 from onefit.cli.model import load_model
@@ -35,9 +35,9 @@ def test_help_lists_what_there_is():
         return set(text.replace(";", ",").replace(" for quantities", "").replace(
             " for classes", "").replace(" ", "").split(","))  # fmt: skip
 
-    assert words(arguments.LOSSES) == set(LOSSES)
+    assert words(options.LOSSES) == set(LOSSES)
     doubles = {"gaussian", "laplace", "polynomial", "precomputed"}
-    assert words(arguments.KERNELS) == set(KERNELS) - doubles
+    assert words(options.KERNELS) == set(KERNELS) - doubles
 
 
 @pytest.mark.parametrize("name", ["select", "explain"])

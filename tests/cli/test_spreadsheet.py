@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from onefit.cli.spreadsheet import write_csv
+from onefit.cli.output import as_csv
 
 #: columns that predictions end with
 NOTES = ("novelty", "unfamiliar")
@@ -33,7 +33,7 @@ PLAIN = ["-1", "+2.5", "-1e-3", ".5", "a=b", "plain", "'=1", "a\r=1", "a,=1", 'a
 def test_what_begins_like_a_formula_is_marked(text):
     written = FORMULAS.get(text, text)
     frame = pd.DataFrame({"prediction": [text, "other"], text: [-1.5, np.nan]})
-    found = pd.read_csv(io.StringIO(write_csv(frame)), keep_default_na=False, dtype=str)
+    found = pd.read_csv(io.StringIO(as_csv(frame)), keep_default_na=False, dtype=str)
     assert found["prediction"].tolist() == [written, "other"]
     if text:
         assert found.columns.tolist() == ["prediction", written]

@@ -81,7 +81,7 @@ def test_predictions_are_written_as_rows_come(
     onefit: Any, folder: Path, rows: pd.DataFrame, tmp_path: Path, target: str, kind: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr("onefit.cli.predict_streamed.CHUNK", 70)
+    monkeypatch.setattr("onefit.cli.predict.MAX_CHUNK_ROWS", 70)
     drop = [f"--drop={one}" for one in ("price", "kind", "stars") if one != target]
     model, output = tmp_path / "model.skops", tmp_path / f"found.{kind}"
     result = onefit("select", folder, "--target", target, *drop, *FEW, "--model", model)
@@ -131,6 +131,14 @@ def test_rows_without_a_target_are_left_out(
     gaps.assign(**{target: None}).astype({target: rows[target].dtype}).to_parquet(whole)
     result = onefit("select", whole, *common)
     assert (result.exit_code, "no value in any row" in result.stderr) == (3, True)
+
+
+def test_streamed_rows_have_a_report(onefit: Any, folder: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.html"
+    drop = ("--drop=kind", "--drop=stars")
+    result = onefit("select", folder, "--target", "price", *drop, *FEW, "--report", report)
+    assert result.exit_code == 0, result.stderr
+    assert "rows were streamed" in report.read_text().lower()
 
 
 def test_streamed_rows_have_no_order(onefit: Any, folder: Path) -> None:

@@ -15,15 +15,13 @@ from sklearn.metrics import get_scorer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from onefit import plan
 from onefit.auto.familiar import Familiar, RowNotes, Unfamiliar
 from onefit.auto.planning import plan_search
-from onefit.auto.run import Planned
+from onefit.auto.run import Selection
 from onefit.callbacks import callbacks_of
 from onefit.kernels import is_table
 from onefit.prepare import TablePreparer, named_alike
 from onefit.report.facts import Facts
-from onefit.search.setup import set_up
 from onefit.search_pipeline import as_kernel_search
 from onefit.tables import as_frame, is_frame
 
@@ -120,14 +118,14 @@ class AutoKernel(BaseEstimator):
             warnings.warn(f"{verdict}; see headline_", stacklevel=2)
         return self
 
-    def _keep(self, planned: Planned) -> None:
+    def _keep(self, planned: Selection) -> None:
         """Fitted attributes, from a search that is done."""
         self.search_ = planned.search
         self.scoring_ = planned.search.scoring
         self.reasons_, self.notes_ = planned.reasons, planned.notes
         self.fallback_ = planned.fallback
         self._planned = planned
-        how = planned.calibrate
+        how = getattr(self, "calibrate", None)
         model = planned.search.best_estimator_ if how is None else planned.search.calibrate(how)
         self.pipeline_ = (
             model if planned.in_folds
@@ -137,22 +135,9 @@ class AutoKernel(BaseEstimator):
 
     def explain(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> str:
         """What :meth:`fit` would do and how long it would take, by the plan; nothing is fitted."""
-        from onefit.auto.stages import plan_stages, show_stages
+        return copy(self)._plan(X, y, groups, sample_weight).explain()
 
-        planned = copy(self)._plan(X, y, groups, sample_weight)
-        if planned.in_folds:
-            text = planned.search.explain(planned.Z, planned.y, groups=planned.groups)
-            return "\n".join([*planned.reasons, "", str(text)])
-        if not planned.foresee_race():
-            planned.fit_in_time()
-        setup = set_up(
-            planned.search, planned.Z, planned.y, planned.weights, {"groups": planned.groups}
-        )
-        texts = [plan.explain(load, best) for load, best in setup.works.items()]
-        stages = show_stages(plan_stages(planned, setup, np.shape(X)))
-        return "\n".join([*planned.reasons, "", "\n\n".join([*texts, stages])])
-
-    def _plan(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> Planned:
+    def _plan(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> Selection:
         """Check the data and apply the rules: a search with its data, ready to be run."""
         if y is None:
             raise ValueError(
@@ -228,7 +213,7 @@ class AutoKernel(BaseEstimator):
             preparer, search = self._steps["prepare"], self.search_
             folds = getattr(search, "folds_", None)
             model = self._steps["model"]
-            self._familiar_rows = Familiar.of(model, preparer, folds, self._planned.groups)
+            self._familiar_rows = Familiar.of(model, preparer, folds, self._planned.data.groups)
         return self._familiar_rows
 
     def relevance(self) -> Any:
@@ -270,7 +255,8 @@ class AutoKernel(BaseEstimator):
         names = names or self._cheap_criteria()
         if not names:
             return verdicts(Facts(as_kernel_search(self.search_)))
-        compare_criteria(self.search_, done.Z, done.y, names, done.weights)
+        data = done.data
+        compare_criteria(self.search_, data.X, data.y, names, data.sample_weight)
         return verdicts(Facts(as_kernel_search(self.search_)))
 
     def _cheap_criteria(self) -> tuple[str, ...]:
@@ -281,7 +267,7 @@ class AutoKernel(BaseEstimator):
         streamed = not hasattr(search, "folds_")
         if streamed or search.estimator.approximation is not None or self.minutes is not None:
             return ()
-        if len(done.y) > MAX_ROWS_COMPARED or done.y.ndim > 1 or len(losses) > 1:
+        if done.data.n > MAX_ROWS_COMPARED or done.data.y.ndim > 1 or len(losses) > 1:
             return ()
         return CHEAP_CRITERIA.get(losses.pop(), ())
 
@@ -296,7 +282,7 @@ class AutoKernel(BaseEstimator):
         done = self._planned
         about: dict[str, str] = {
             "features": f"{self.n_features_in_} columns"
-            + ("" if done.in_folds else f", {done.Z.shape[1]} after encoding"),
+            + ("" if done.in_folds else f", {done.data.X.shape[1]} after encoding"),
         }
         describe = getattr(done.preparer, "describe", None)
         if describe is not None:

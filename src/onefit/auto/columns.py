@@ -23,8 +23,8 @@ def find_relevance(auto: Any) -> Relevance:
             "relevance follows the gradient of the whole kernel, and the model has an "
             "approximation; raise minutes, or use fewer rows"
         )
-    search, done = auto.search_, auto._planned
-    Z, y, params = done.Z, done.y, done.params
+    search, data = auto.search_, auto._planned.data
+    Z, y, params = data.X, data.y, data.params
     best, labels = search.best_params_, is_classifier(search.estimator)
     kernel = "rbf" if best["kernel"] == "linear" else best["kernel"]
     seed = auto.random_state if isinstance(auto.random_state, int) else 0

@@ -16,7 +16,7 @@ from onefit._validation import DataError
 from onefit.auto import rules
 from onefit.auto.base import AutoKernel
 from onefit.auto.planning import make_model
-from onefit.auto.run import Planned
+from onefit.auto.run import Selection
 from onefit.files import shown
 from onefit.uncertainty import PredictionInterval, predict_interval
 
@@ -171,10 +171,10 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
         go forward in time; see :func:`onefit.predict_interval`.
         """
         check_is_fitted(self, "pipeline_")
-        done, rows = self._planned, self._checked_X(X)
-        if not done.in_folds:
+        data, rows = self._planned.data, self._checked_X(X)
+        if not self._planned.in_folds:
             rows = self.pipeline_[:-1].transform(rows)
-        return predict_interval(self.search_, done.Z, done.y, rows, alpha, **done.params)
+        return predict_interval(self.search_, data.X, data.y, rows, alpha, **data.params)
 
     def _may_be_robust(self, y: Array) -> bool:
         given = self.loss or self.scoring or self.param_grid
@@ -276,7 +276,7 @@ class AutoKernelClassifier(ClassifierMixin, AutoKernel):
         self.journal = journal
         self.random_state = random_state
 
-    def _keep(self, planned: Planned) -> None:
+    def _keep(self, planned: Selection) -> None:
         super()._keep(planned)
         self.classes_: Array = planned.search.classes_
 

@@ -18,16 +18,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from onefit import plan
-from onefit.search.setup import Setup, set_up
+from onefit.auto.prepared import Prepared, planned_seconds
+from onefit.search.setup import Setup
 from onefit.search_cv import KernelSearchCV
 
-__all__ = ["Fallback", "Whole", "fall_back", "measure_whole", "planned_seconds"]
+__all__ = ["Fallback", "Whole", "fall_back", "measure_whole"]
 
 #: features to try, the most first, and the part of the time that their search may take
 FEATURE_COUNTS, MAX_SEARCH_SHARE_OF_TIME = (2000, 1000, 500, 200, 100), 0.25
@@ -124,7 +124,7 @@ class Fallback:
 
 
 def fall_back(
-    search: KernelSearchCV, X: Any, y: Any, deadline: plan.Deadline, slow: str = "", **params: Any
+    search: KernelSearchCV, data: Prepared, deadline: plan.Deadline, slow: str = ""
 ) -> Fallback | None:
     """Give a search features if its plan exceeds the time; None, and no change, if it does not.
 
@@ -133,15 +133,13 @@ def fall_back(
     search : KernelSearchCV
         Not fitted yet. Its estimator gets an approximation, and a method that needs the whole
         kernel matrix becomes "auto".
-    X, y : data
+    data : Prepared
     deadline : Deadline
         Its ``reserve`` becomes what the final fit is expected to take.
     slow : str, default=""
         Why the whole kernel is known to take too long, if it is.
-    **params
-        ``sample_weight`` and ``groups``, where there are any.
     """
-    setup = set_up(search, X, y, *_given(params))
+    setup = data.set_up(search)
     planned, why = planned_seconds(setup)
     deadline.reserve = _reserved(setup, deadline)
     late = deadline.refuses(planned)
@@ -158,7 +156,7 @@ def fall_back(
     with_features = np.inf
     for size in FEATURE_COUNTS:
         search.set_params(estimator__approximation__n_components=size)
-        setup = set_up(search, X, y, *_given(params))
+        setup = data.set_up(search)
         with_features, full = planned_seconds(setup)
         deadline.reserve = _reserved(setup, deadline)
         if not full and deadline.pace * with_features <= MAX_SEARCH_SHARE_OF_TIME * deadline.left:
@@ -167,7 +165,7 @@ def fall_back(
 
 
 def measure_whole(
-    search: KernelSearchCV, X: Any, y: Any, deadline: plan.Deadline, sample_weight: Any = None
+    search: KernelSearchCV, data: Prepared, deadline: plan.Deadline
 ) -> tuple[Whole | None, str]:
     """The winner of a search with features, with the whole kernel on the same folds.
 
@@ -177,16 +175,16 @@ def measure_whole(
     ----------
     search : KernelSearchCV
         Fitted, with one metric.
-    X, y : data
+    data : Prepared
     deadline : Deadline
-    sample_weight : array of shape (n,), default=None
     """
     one = _winner_alone(search)
+    data = replace(data, params={k: v for k, v in data.params.items() if k != "groups"})
     best: tuple[float, str] = (np.inf, "")
     reason = ""
     for method in ("auto", "iterative"):
         one.set_params(method=method)
-        planned, full = planned_seconds(set_up(one, X, y, sample_weight, {}))
+        planned, full = data.planned_seconds(one)
         reason = full or reason
         if not full and planned < best[0]:
             best = planned, method
@@ -197,10 +195,9 @@ def measure_whole(
     if late:
         return None, late
     start = perf_counter()
-    params = {} if sample_weight is None else {"sample_weight": sample_weight}
     try:
         with deadline.over(one, optional=True):
-            one.set_params(method=method).fit(X, y, **params)
+            data.fit(one.set_params(method=method))
     except plan.OutOfTime:
         return None, f"it was given up after {plan.duration(perf_counter() - start)}: no time left"
     here, there = one.heldout_, search.heldout_
@@ -222,21 +219,6 @@ def _winner_alone(search: KernelSearchCV) -> KernelSearchCV:
         aggregate=search.aggregate,
         refit=False,
     )
-
-
-def _given(params: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """Weights, and what the splitter needs."""
-    return params.get("sample_weight"), {"groups": params.get("groups")}
-
-
-def planned_seconds(setup: Setup) -> tuple[float, str]:
-    """Seconds that a search is expected to take, and why it does not fit into memory, if so."""
-    known = [one.estimate.seconds for one in setup.choices if one.estimate is not None]
-    try:
-        setup.check_memory()
-    except MemoryError as error:
-        return sum(known) / len(setup.jobs), str(error).split(";")[0]
-    return sum(known) / len(setup.jobs), ""
 
 
 def _reserved(setup: Setup, deadline: plan.Deadline) -> float:

@@ -11,6 +11,7 @@ the sample, and scores of two samples are to be comparable.
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,17 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from onefit.auto.fallback import planned_seconds
+from onefit.auto.prepared import Prepared
 from onefit.criteria import CrossValidation
 from onefit.criteria.pointwise import Pointwise
 from onefit.plan import Deadline, OutOfTime
 from onefit.robust import mad
-from onefit.search.setup import set_up
 from onefit.search_cv import KernelSearchCV
 
 Array = NDArray[Any]
 
-__all__ = ["describe", "part_far_away", "robust_search"]
+__all__ = ["describe", "part_far_away", "planned_seconds", "robust_search"]
 
 #: residuals beyond this many scales are outliers, and this part of them calls for a robust loss
 FAR, PART = 5.0, 0.01
@@ -57,56 +57,66 @@ def part_far_away(search: KernelSearchCV, y: Array) -> float:
 
 
 def robust_search(
-    search: KernelSearchCV,
-    X: Any,
-    y: Array,
-    sample_weight: Any,
-    deadline: Deadline | None = None,
+    search: KernelSearchCV, data: Prepared, deadline: Deadline | None = None
 ) -> tuple[KernelSearchCV, str]:
     """A search over Huber's loss and the squared one, on the same splits and by the same score.
 
     With a deadline, it has fewer bandwidths and lams if time is short. If there is no time for
     Huber's loss at all, the given search is returned, with the reason.
     """
-    given = {"sample_weight": sample_weight, "groups": search.groups_}
-    params = {name: value for name, value in given.items() if value is not None}
-    least: KernelSearchCV = clone(search)
-    least.set_params(criterion=AbsoluteErrors(), cv=search.heldout_.folds, journal=None)
-    late = _late(least, X, y, sample_weight, deadline)
-    if late or not _fitted(least, X, y, params, deadline):
+    least = _by_absolute_errors(search)
+    late = _late(least, data, deadline)
+    if late or not _fitted(least, data, deadline):
         return search, late or OVERDUE
-    scale = mad(_residuals(least, y))
+    scale = mad(_residuals(least, data.y))
     if scale == 0.0:
         return least, ""
-    huber = {"loss": ["huber"], "loss__threshold": [c * scale for c in MULTIPLES]}
-    method = "limit" if least.estimator.approximation is not None else "auto"
     for gammas, lams in NEIGHBOURS:
-        grid = _near(least, gammas, lams)
-        robust: KernelSearchCV = clone(least)
-        robust.set_params(param_grid=[grid | {"loss": ["squared"]}, grid | huber], method=method)
-        late = _late(robust, X, y, sample_weight, deadline)
+        robust = _with_huber(least, _near(least, gammas, lams), scale)
+        late = _late(robust, data, deadline)
         if not late:
             break
-    if late or not _fitted(robust, X, y, params, deadline):
+    if late or not _fitted(robust, data, deadline):
         return search, late or OVERDUE
     return robust, ""
 
 
-def _late(search: Any, X: Any, y: Array, sample_weight: Any, deadline: Deadline | None) -> str:
+def planned_seconds(search: KernelSearchCV, data: Prepared) -> float:
+    """Seconds that :func:`robust_search` is expected to take, at its largest number of kernels."""
+    (first, *_) = search.param_grid
+    near = {name: list(values) for name, values in first.items()}
+    if "gamma" in near:
+        near["gamma"] = near["gamma"][: 2 * NEIGHBOURS[0][0] + 1]
+    both = search, _with_huber(search, near, 1.0)
+    return sum(data.planned_seconds(one)[0] for one in both)
+
+
+def _by_absolute_errors(search: KernelSearchCV) -> KernelSearchCV:
+    """The search with another criterion, on the same splits."""
+    found: KernelSearchCV = clone(search)
+    found.set_params(criterion=AbsoluteErrors(), cv=search.heldout_.folds, journal=None)
+    return found
+
+
+def _with_huber(search: KernelSearchCV, grid: dict[str, Any], scale: float) -> KernelSearchCV:
+    """The search over part of its grid, with the squared loss and Huber's."""
+    huber = {"loss": ["huber"], "loss__threshold": [c * scale for c in MULTIPLES]}
+    method = "limit" if search.estimator.approximation is not None else "auto"
+    found: KernelSearchCV = clone(search)
+    found.set_params(param_grid=[grid | {"loss": ["squared"]}, grid | huber], method=method)
+    return found
+
+
+def _late(search: KernelSearchCV, data: Prepared, deadline: Deadline | None) -> str:
     """Why there is no time for a search; empty if there is."""
-    if deadline is None:
-        return ""
-    return deadline.refuses(planned_seconds(set_up(search, X, y, sample_weight, {}))[0])
+    return "" if deadline is None else deadline.refuses(data.planned_seconds(search)[0])
 
 
-def _fitted(search: Any, X: Any, y: Array, params: Any, deadline: Deadline | None) -> bool:
+def _fitted(search: KernelSearchCV, data: Prepared, deadline: Deadline | None) -> bool:
     """Whether a search was done before the time was up."""
-    if deadline is None:
-        search.fit(X, y, **params)
-        return True
     try:
-        with deadline.over(search, optional=True):
-            search.fit(X, y, **params)
+        with nullcontext() if deadline is None else deadline.over(search, optional=True):
+            data.fit(search)
     except OutOfTime:
         return False
     return True

@@ -16,13 +16,15 @@ from sklearn.base import clone
 from sklearn.model_selection import TimeSeriesSplit
 from sklearn.utils import check_random_state
 
+from onefit import plan
 from onefit._validation import check_choice
 from onefit.auto import rules
 from onefit.auto.data_checks import find_copies, strong_columns, together
-from onefit.auto.run import Planned
-from onefit.auto.size import check_rows
+from onefit.auto.prepared import Prepared
+from onefit.auto.run import Selection
 from onefit.decide.calibrate import CALIBRATIONS
 from onefit.estimators import KernelClassifier, KernelRegressor
+from onefit.grids import LAMS_JMLR
 from onefit.plan import Deadline
 from onefit.prepare import TablePreparer
 from onefit.search.prepared import is_supervised, with_preparation
@@ -32,13 +34,16 @@ from onefit.tables.mistakes import mistakes
 
 Array = NDArray[Any]
 
+#: rows up to which the time is not estimated beforehand, and kernels of a usual grid
+MAX_QUICK_ROWS, USUAL_KERNELS = 50_000, 12
+ADVICE = "nothing was run: set minutes or approximation, or use fewer rows"
 #: what fitting the preparation in the training parts means for the other rules
 IN_FOLDS = (
     "the preparation is fitted in every training part, so the grid does not grow, no race on a "
     "sample narrows it, and outliers do not change the loss"
 )
 
-__all__ = ["make_model", "make_search", "plan_search", "seed_of"]
+__all__ = ["check_rows", "make_model", "make_search", "plan_search", "seed_of"]
 
 
 def make_model(auto: Any) -> Any:
@@ -64,7 +69,7 @@ def make_search(auto: Any, grid: Any, splits: Any, scoring: Any) -> KernelSearch
     )
 
 
-def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Planned:
+def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Selection:
     """The search of an automatic estimator, with its data, reasons and notes.
 
     Parameters
@@ -110,11 +115,9 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Planned:
         search = with_preparation(
             search, TablePreparer() if auto.prepare is None else auto.prepare, X, True
         )
-    return Planned(
+    return Selection(
         search,
-        X if in_folds else Z,
-        y,
-        params,
+        Prepared(X if in_folds else Z, y, params),
         auto._task,
         auto._may_be_robust(y) and not in_folds,
         strong,
@@ -125,9 +128,7 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Planned:
         if in_folds or auto.param_grid is not None or auto.approximation
         else ("gamma", "lam"),
         seed=seed,
-        calibrate=calibrate,
         preparer=preparer,
-        missing=_count_missing(rows),
         in_folds=in_folds,
     )
 
@@ -191,16 +192,39 @@ def _choose_grid(auto: Any, Z: Any, y: Array, seed: int) -> tuple[list[dict[str,
     return rules.choose_grid(kernels, loss, Z, y, auto._task, seed, further), why
 
 
-def _count_missing(rows: Any) -> int:
-    """Missing values of rows, as they were read."""
-    if issparse(rows):
-        return 0
-    missing = rows.isna().to_numpy() if is_frame(rows) else np.isnan(rows)
-    return int(missing.sum())
-
-
 def seed_of(random_state: Any) -> int:
     """A seed, drawn from a RandomState where it is one."""
     if isinstance(random_state, (int, np.integer)):
         return int(random_state)
     return int(check_random_state(random_state).randint(2**31 - 1))
+
+
+def check_rows(n: int, removed: tuple[int, ...] = (), squared: bool = True) -> None:
+    """Refuse tables whose kernel matrices would exceed the memory, or take more than a day.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    removed : tuple of int, default=()
+        Rows that each split leaves out, which need some more memory.
+    squared : bool, default=True
+        Whether the loss is the squared one, which has a method that holds no matrix.
+    """
+    work = plan.Workload(n=max(n, 1), lams=len(LAMS_JMLR), removed=removed, tiled=True)
+    methods = ("block", "iterative") if squared else ("block",)
+    needed, available = min(plan.peak_bytes(work, one) for one in methods), plan.available_memory()
+    if needed > available:
+        rows = int(0.9 * n * np.sqrt(available / needed))
+        raise MemoryError(
+            f"{n:,} rows need {needed / 1024**3:,.0f} GiB for kernel matrices, and "
+            f"{available / 1024**3:,.1f} GiB are available; {ADVICE} (at most about {rows:,})"
+        )
+    if n <= MAX_QUICK_ROWS:
+        return
+    days = USUAL_KERNELS * plan.estimate(work, "iterative").seconds / 86400.0
+    if days > 1.0:
+        raise MemoryError(
+            f"{n:,} rows are too many for a kernel matrix: a selection would take {days:,.0f} "
+            f"days; {ADVICE} (about {int(n / np.sqrt(days)):,} take a day)"
+        )

@@ -29,9 +29,8 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from onefit.auto.fallback import planned_seconds
+from onefit.auto.prepared import Prepared
 from onefit.plan import duration
-from onefit.search.setup import set_up
 from onefit.search_cv import KernelSearchCV
 
 __all__ = ["SAMPLE_ROWS", "Narrowed", "narrow", "seconds_without_race"]
@@ -67,10 +66,7 @@ class Narrowed:
 
 def narrow(
     search: KernelSearchCV,
-    X: Any,
-    y: Array,
-    sample_weight: Any = None,
-    groups: Any = None,
+    data: Prepared,
     seed: int = 0,
     afforded_seconds: float = AFFORDED_SECONDS,
     sample_rows: int = SAMPLE_ROWS,
@@ -81,8 +77,7 @@ def narrow(
     ----------
     search : KernelSearchCV
         Not fitted, and not changed. Its grid has a dict of lists for each kernel.
-    X, y : data
-    sample_weight, groups : arrays of shape (n,), default=None
+    data : Prepared
     seed : int, default=0
         For the sample.
     afforded_seconds : float
@@ -90,15 +85,12 @@ def narrow(
     sample_rows : int
         No race below twice this number of rows.
     """
-    n = X.shape[0]
-    grid = search.param_grid
-    planned = seconds_without_race(
-        search, X, y, sample_weight, groups, afforded_seconds, sample_rows
-    )
+    n, grid = data.n, search.param_grid
+    planned = seconds_without_race(search, data, afforded_seconds, sample_rows)
     if planned is None:
         return None
-    rows = _sample(y if is_classifier(search.estimator) else None, n, sample_rows, seed)
-    raced = _race(search, X, y, sample_weight, groups, rows)
+    rows = _sample(data.y if is_classifier(search.estimator) else None, n, sample_rows, seed)
+    raced = _race(search, data.take(rows))
     metric = "score" if "mean_test_score" in raced.cv_results_ else next(iter(raced.scorer_))
     values, errors = _scores(raced, metric)
     kept, left_out = [], []
@@ -125,17 +117,14 @@ def narrow(
 
 def seconds_without_race(
     search: KernelSearchCV,
-    X: Any,
-    y: Array,
-    sample_weight: Any = None,
-    groups: Any = None,
+    data: Prepared,
     afforded_seconds: float = AFFORDED_SECONDS,
     sample_rows: int = SAMPLE_ROWS,
 ) -> float | None:
     """Seconds that the whole search is expected to take, if :func:`narrow` races; else None."""
-    if X.shape[0] < 2 * sample_rows or search.estimator.approximation is not None:
+    if data.n < 2 * sample_rows or search.estimator.approximation is not None:
         return None
-    planned, _ = planned_seconds(set_up(search, X, y, sample_weight, {"groups": groups}))
+    planned, _ = data.planned_seconds(search)
     return planned if planned > afforded_seconds else None
 
 
@@ -152,18 +141,14 @@ def _sample(labels: Array | None, n: int, size: int, seed: int) -> Array:
     return np.flatnonzero(chosen)
 
 
-def _race(
-    search: KernelSearchCV, X: Any, y: Array, sample_weight: Any, groups: Any, rows: Array
-) -> KernelSearchCV:
-    """The same search on some rows, without a winner's fit."""
+def _race(search: KernelSearchCV, sample: Prepared) -> KernelSearchCV:
+    """The same search on a sample, without a winner's fit."""
     raced: KernelSearchCV = clone(search)
     cv = search.cv if isinstance(search.cv, SPLITTERS) else 5
     raced.set_params(cv=cv, refit=False, journal=None, verbose=0)
-    given = {"sample_weight": sample_weight, "groups": groups}
-    params = {name: np.asarray(one)[rows] for name, one in given.items() if one is not None}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of a sample that nobody asked for
-        raced.fit(X[rows], y[rows], **params)
+        sample.fit(raced)
     return raced
 
 

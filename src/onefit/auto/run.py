@@ -1,47 +1,65 @@
-"""Run the search of an automatic selection, within a time limit where there is one.
+"""A selection: one search with its data, and the stages that carry it out.
 
-The search and the final fit of its winner must be done; they get smaller plans when time is short.
-The reaction to outliers and the comparison of features with the whole kernel are optional: they
-are left out, with a reason, where there is no time.
+==================================  =========================================================
+stage                               when, and what it may change
+==================================  =========================================================
+:meth:`Selection.narrow`            a grid by the rules whose plan is long: the candidates
+                                    (:mod:`onefit.auto.race`)
+:meth:`Selection.fit_in_time`       a time limit that the plan exceeds: features replace the
+                                    kernel matrix (:mod:`onefit.auto.fallback`)
+:meth:`Selection.fit_search`        always; a grid by the rules grows where the winner is at
+                                    its edge (:mod:`onefit.search.extend`)
+:meth:`Selection.resist_outliers`   outliers among the held-out residuals: the criterion and
+                                    the loss (:mod:`onefit.auto.outliers`)
+:meth:`Selection.note_columns`      columns that alone explain the target: a warning
+                                    (:mod:`onefit.auto.data_checks`)
+:meth:`Selection.measure_features`  features replaced the kernel matrix: how far the winner is
+                                    from the whole kernel
+==================================  =========================================================
+
+Each stage that changes something gives its reason. The search and the final fit must be done; they
+get smaller plans when time is short. Reactions to outliers and the comparison with the whole kernel
+are optional: they are left out, with a reason, where there is no time.
 """
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
 from numpy.typing import NDArray
 
+from onefit import plan
+from onefit._format import aligned, duration
 from onefit.auto import outliers
 from onefit.auto.data_checks import warn_of_columns
-from onefit.auto.fallback import Fallback, fall_back, measure_whole, planned_seconds
+from onefit.auto.fallback import Fallback, fall_back, measure_whole
+from onefit.auto.prepared import Prepared, planned_seconds
 from onefit.auto.race import SAMPLE_ROWS, narrow, seconds_without_race
 from onefit.plan import Deadline, OutOfTime
 from onefit.report.facts import Facts
 from onefit.search.announce import announce
 from onefit.search.extend import fit_growing
-from onefit.search.setup import set_up
+from onefit.search.setup import Setup
 from onefit.search_cv import KernelSearchCV
 
 Array = NDArray[Any]
 
-__all__ = ["Planned"]
+__all__ = ["Selection"]
 
 
 @dataclass
-class Planned:
+class Selection:
     """A search with its data; :meth:`run` fits it.
 
     Attributes
     ----------
     search : KernelSearchCV
         After :meth:`run` the one that chose the winner.
-    Z, y : arrays
-        Prepared rows and targets.
-    params : dict
-        ``groups`` and ``sample_weight``, where there are any; copies of a row are in one group.
+    data : Prepared
+        Copies of a row are in one group.
     task : {"regression", "classification"}
     may_be_robust : bool
         Whether outliers may change the loss.
@@ -56,21 +74,15 @@ class Planned:
         Parameters whose grids may grow: those that the caller did not give.
     seed : int
         For the sample of rows that narrows the candidates.
-    calibrate : str or None
-        How the winner is calibrated after the search.
     preparer : transformer or "passthrough"
-        Fitted; makes Z from rows as given.
-    missing : int
-        Number of missing values in the rows as given.
+        Fitted; makes prepared rows from rows as given.
     in_folds : bool
         Whether the search is over a pipeline, whose preparation is fitted in every training part;
-        Z are then the rows as given.
+        the data then hold the rows as given.
     """
 
     search: KernelSearchCV
-    Z: Any = field(repr=False)
-    y: Array = field(repr=False)
-    params: dict[str, Any] = field(repr=False)
+    data: Prepared = field(repr=False)
     task: str
     may_be_robust: bool
     strong: list[tuple[Any, float]]
@@ -80,73 +92,46 @@ class Planned:
     fallback: Fallback | None = None
     growing: tuple[str, ...] = ()
     seed: int = 0
-    calibrate: str | None = None
     preparer: Any = None
-    missing: int = 0
     in_folds: bool = False
 
-    @property
-    def weights(self) -> Any:
-        """Of the rows, or None."""
-        return self.params.get("sample_weight")
-
-    @property
-    def groups(self) -> Any:
-        """Of the splits, or None."""
-        return self.params.get("groups")
+    def run(self) -> None:
+        """All stages."""
+        self.narrow()
+        self.fit_in_time()
+        self.fit_search()
+        self.resist_outliers()
+        self.note_columns()
+        self.measure_features()
 
     def narrow(self) -> None:
         """Keep the kernels and bandwidths that a race on a sample of the rows leaves."""
         if "gamma" not in self.growing:
             return
-        found = narrow(self.search, self.Z, self.y, self.weights, self.groups, self.seed)
+        found = narrow(self.search, self.data, self.seed)
         if found is not None:
             self.search.set_params(param_grid=found.param_grid)
             self.reasons.append(found.reason)
-
-    def foresee_race(self) -> bool:
-        """Whether :meth:`narrow` will race; a reason says what that means for the plan."""
-        if "gamma" not in self.growing:
-            return False
-        whole = seconds_without_race(self.search, self.Z, self.y, self.weights, self.groups)
-        if whole is None:
-            return False
-        limit = (
-            "" if self.deadline is None else "; if that is too slow, features replace the kernel"
-        )
-        self.reasons.append(
-            f"kernels will be raced on {SAMPLE_ROWS:,} of the {self.Z.shape[0]:,} rows, and all "
-            f"rows decide among those that are left; the plan is for all candidates{limit}"
-        )
-        return True
 
     def fit_in_time(self, slow: str = "") -> None:
         """Replace the kernel matrix by features if there is too little time for it."""
         if self.deadline is None:
             return
-        found = fall_back(self.search, self.Z, self.y, self.deadline, slow, **self.params)
-        if found is not None:
-            self.reasons.append(found.begun())
-            print(found.begun(), file=sys.stderr, flush=True)
-        self.fallback = found
+        self.fallback = fall_back(self.search, self.data, self.deadline, slow)
+        if self.fallback is not None:
+            self.reasons.append(self.fallback.begun())
+            print(self.fallback.begun(), file=sys.stderr, flush=True)
 
-    def run(self) -> None:
-        """Fit the search; then react to outliers, and measure features, where there is time."""
-        self.narrow()
-        self.fit_in_time()
+    def fit_search(self) -> None:
+        """Fit the search; with features if its first kernel shows that time is too short."""
+        data, deadline = self.data, self.deadline
         if not self.in_folds:
-            announce(self.search, self.Z, self.y, self.weights, self.groups)
-        if self.deadline is None:
-            self.reasons.extend(fit_growing(self.search, self.Z, self.y, self.params, self.growing))
-        else:
-            self._search_in_time(self.deadline)
-        self._answer_outliers()
-        self.notes.extend(warn_of_columns(self.strong, self.search, self.y, self.task))
-        self._measure_features()
-
-    def _search_in_time(self, deadline: Deadline) -> None:
-        """The search; with features if its first kernel shows that time is too short."""
-        setup = set_up(self.search, self.Z, self.y, self.weights, {"groups": self.groups})
+            announce(self.search, data.X, data.y, data.sample_weight, data.groups)
+        if deadline is None:
+            grown = fit_growing(self.search, data.X, data.y, data.params, self.growing)
+            self.reasons.extend(grown)
+            return
+        setup = data.set_up(self.search)
         planned, _ = planned_seconds(setup)
         begun = perf_counter()
 
@@ -158,29 +143,23 @@ class Planned:
         try:
             with deadline.over(self.search, whole=self.fallback is None):
                 grown = fit_growing(
-                    self.search, self.Z, self.y, self.params, self.growing, has_time
+                    self.search, data.X, data.y, data.params, self.growing, has_time
                 )
         except OutOfTime as error:
             deadline.observe(planned / len(setup.jobs), perf_counter() - begun)
             self.fit_in_time(slow=str(error))
-            self._search_in_time(deadline)
+            self.fit_search()
             return
         tried = len(self.search.cv_results_["params"]) / len(setup.candidates)
         deadline.observe(tried * planned, perf_counter() - begun)
-        if deadline.cut:
-            self.reasons.append(deadline.cut)
-        self.reasons.extend(grown)
+        self.reasons += [deadline.cut, *grown] if deadline.cut else grown
 
-    def _answer_outliers(self) -> None:
-        """Another search, if the residuals of the first one call for it, and a reason."""
-        if not self.may_be_robust:
-            return
-        part = outliers.part_far_away(self.search, self.y)
+    def resist_outliers(self) -> None:
+        """Search again by absolute errors if the residuals of the winner call for it."""
+        part = outliers.part_far_away(self.search, self.data.y) if self.may_be_robust else 0.0
         if part == 0.0:
             return
-        search, late = outliers.robust_search(
-            self.search, self.Z, self.y, self.weights, self.deadline
-        )
+        search, late = outliers.robust_search(self.search, self.data, self.deadline)
         if late:
             self.reasons.append(
                 f"{part:.1%} of the held-out residuals are outliers, and Huber's loss was not "
@@ -194,13 +173,60 @@ class Planned:
             self.reasons.append(outliers.describe(part, search))
         self.search = search
 
-    def _measure_features(self) -> None:
-        """How far the winner is from the whole kernel, if there is time for that."""
+    def note_columns(self) -> None:
+        """Warn of columns that alone explain the target."""
+        self.notes += warn_of_columns(self.strong, self.search, self.data.y, self.task)
+
+    def measure_features(self) -> None:
+        """Compare the winner with the whole kernel, if there is time for that."""
         if self.fallback is None or self.deadline is None:
             return
         self.deadline.reserve = 0.0  # the final fit is done
-        self.fallback = self.fallback.measured(
-            *measure_whole(self.search, self.Z, self.y, self.deadline, self.weights)
-        )
+        whole, reason = measure_whole(self.search, self.data, self.deadline)
+        self.fallback = self.fallback.measured(whole, reason)
         scale = Facts(self.search).scale
         self.reasons.append(self.fallback.describe(scale, scale.label))
+
+    def explain(self) -> str:
+        """What :meth:`run` would do and how long its stages would take; nothing is fitted."""
+        if self.in_folds:
+            text = self.search.explain(self.data.X, self.data.y, groups=self.data.groups)
+            return "\n".join([*self.reasons, "", str(text)])
+        if not self._foresee_race():
+            self.fit_in_time()
+        setup = self.data.set_up(self.search)
+        texts = [plan.explain(load, best) for load, best in setup.works.items()]
+        return "\n\n".join(["\n".join(self.reasons), *texts, self._stages(setup)])
+
+    def _foresee_race(self) -> bool:
+        """Whether :meth:`narrow` will race; a reason says what that means for the plan."""
+        if "gamma" not in self.growing or seconds_without_race(self.search, self.data) is None:
+            return False
+        limit = (
+            "" if self.deadline is None else "; if that is too slow, features replace the kernel"
+        )
+        self.reasons.append(
+            f"kernels will be raced on {SAMPLE_ROWS:,} of the {self.data.n:,} rows, and all "
+            f"rows decide among those that are left; the plan is for all candidates{limit}"
+        )
+        return True
+
+    def _stages(self, setup: Setup) -> str:
+        """A table of the stages that take time."""
+        (work, *_), time = setup.works, "" if self.deadline is None else " and time"
+        stages = [
+            ("search", planned_seconds(setup)[0], "always"),
+            ("final fit", plan.fit_estimate(work).seconds, "always"),
+        ]
+        if self.may_be_robust:
+            seconds = outliers.planned_seconds(self.search, self.data)
+            stages.append(("search without outliers", seconds, f"if there are outliers{time}"))
+        if self.fallback is not None:
+            alone = replace(work, lams=1, kernels=1, features=0)
+            stages.append(("whole kernel, winner", plan.choose(alone).seconds, "if there is time"))
+        rows = [[f"  {name}", duration(seconds), when] for name, seconds, when in stages]
+        always = sum(seconds for _, seconds, when in stages if when == "always")
+        every = sum(seconds for _, seconds, _ in stages)
+        head = "Stages, by the fixed rates of the plan:\n"
+        total = f"All stages: {duration(every)} ({duration(always)} without optional ones)."
+        return "\n".join([head, *aligned(["  stage", "time", "when"], rows), "", total])

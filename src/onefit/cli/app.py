@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from onefit._version import __version__
 from onefit.cli import started
-from onefit.cli.arguments import (
+from onefit.cli.errors import clear_errors, raise_errors
+from onefit.cli.options import (
     Choice,
     ColumnOptions,
     Data,
     DayFirst,
     Format,
     FormatOption,
-    Writing,
+    Outputs,
+    flattened,
 )
-from onefit.cli.errors import clear_errors, raise_errors
-from onefit.cli.grouped import grouped
-from onefit.cli.standard import as_file
+from onefit.cli.output import check_output
 
 __all__ = ["app"]
 
@@ -61,12 +61,12 @@ def root(
 
 
 @app.command()
-@grouped
+@flattened
 def select(
     data: Data,
     columns: ColumnOptions,
     choice: Choice,
-    writing: Writing,
+    outputs: Outputs,
     format_: FormatOption = Format.table,
 ) -> None:
     """Choose, fit and judge a kernel model for a table, as onefit.select does in Python.
@@ -75,27 +75,25 @@ def select(
     are drawn; the model is a scikit-learn pipeline that includes these steps.
     """
     begun = started()
-    with clear_errors(), as_file(data) as path:
-        from onefit.cli.run import Outputs, select_model
+    with clear_errors(), _as_file(data) as path:
+        from onefit.cli.select import select_file
+        from onefit.cli.show import as_json, document, show
 
-        outputs = Outputs(writing.report, writing.model, writing.journal, _command())
-        found = select_model(path, columns, choice.parameters, outputs, begun)
+        found = select_file(path, columns, choice.parameters, outputs, begun)
         if format_ is Format.json:
-            _print_json(found.document)
+            typer.echo(as_json(document(found)))
         else:
-            from onefit.cli.show import show
-
             show(found)
 
 
 @app.command()
-@grouped
+@flattened
 def explain(data: Data, columns: ColumnOptions, choice: Choice) -> None:
     """Say what select would do and cost, without doing it."""
-    with clear_errors(), as_file(data) as path:
-        from onefit.cli.run import explain_plan
+    with clear_errors(), _as_file(data) as path:
+        from onefit.cli.select import explain_file
 
-        typer.echo(explain_plan(path, columns, choice.parameters))
+        typer.echo(explain_file(path, columns, choice.parameters))
 
 
 @app.command()
@@ -127,22 +125,21 @@ def predict(
     stderr if the new rows have the target too. Rows unlike the training rows (column novelty above
     1: further from them than any of these from the others) have a note in the column unfamiliar.
     """
-    with clear_errors(), as_file(data) as path:
-        from onefit.cli.predict import New, check_output, predict_rows, show_scores, show_unfamiliar
-
+    with clear_errors(), _as_file(data) as path:
         output = None if output == Path("-") else output
-        check_output(output)
-        rows = New(path, id, level, dayfirst)
         if output is not None:
-            from onefit.cli.predict_streamed import predict_to_file
+            check_output(output)
+        from onefit.cli.predict import Predictions
+        from onefit.cli.show import as_json
 
-            done = predict_to_file(model, rows, output)
-            if done is not None:
-                typer.echo(f"{done[0]} predictions written to {output}", err=True)
-                show_unfamiliar(done[2])
-                show_scores(done[1])
-                return
-        predict_rows(model, rows).write(output, format_ is Format.json)
+        found = Predictions.of(model, path, id, level, dayfirst)
+        if output is not None:
+            found.write(output)
+        elif format_ is Format.json:
+            typer.echo(as_json(found.document))
+        else:
+            found.print_csv()
+        found.show_notes()
 
 
 @app.command()
@@ -151,17 +148,32 @@ def demo(
 ) -> None:
     """Run a full model selection on a bundled data set, and write its report."""
     with clear_errors():
-        from onefit.cli.demo import run
+        from sklearn.datasets import load_diabetes
 
-        run(report)
+        from onefit import AutoKernelRegressor
+        from onefit.cli.select import select_table
+        from onefit.cli.show import show
+        from onefit.tables import Table
+
+        outputs = Outputs(report=report)
+        outputs.check()
+        bunch = load_diabetes(as_frame=True, scaled=False)
+        table = Table(bunch.data, bunch.target.to_numpy(float), "progression")
+        typer.echo(f"{AutoKernelRegressor().explain(table.X, table.y)}\n")
+        show(select_table(table, "diabetes", None, {}, outputs))
 
 
-def _command() -> str:
-    """The command line of this process."""
-    return shlex.join(["onefit", *sys.argv[1:]])
+@contextmanager
+def _as_file(data: Path) -> Iterator[Path]:
+    """The file itself; for -, a copy of what comes on stdin, as CSV, removed afterwards."""
+    if str(data) != "-":
+        yield data
+        return
+    import shutil
+    import tempfile
 
-
-def _print_json(document: dict[str, Any]) -> None:
-    from onefit.cli.document import as_json
-
-    typer.echo(json.dumps(as_json(document), indent=2, allow_nan=False, ensure_ascii=False))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "stdin.csv"
+        with path.open("wb") as file:
+            shutil.copyfileobj(sys.stdin.buffer, file)
+        yield path

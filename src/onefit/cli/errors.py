@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from onefit.cli.interrupt import INTERRUPTED, came
+from onefit.cli import INTERRUPTED, was_interrupted
 
 __all__ = [
     "BAD_DATA",
@@ -59,7 +59,7 @@ def clear_errors() -> Iterator[None]:
 
 def _code(error: BaseException) -> int:
     """Of the first kind that fits; their classes are imported when there is an error to judge."""
-    if isinstance(error, KeyboardInterrupt) or came():
+    if isinstance(error, KeyboardInterrupt) or was_interrupted():
         return INTERRUPTED  # and nothing is imported, which may have been what was interrupted
     from numpy.linalg import LinAlgError
 

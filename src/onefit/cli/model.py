@@ -114,6 +114,17 @@ class Model:
             return Folds.from_pairs(n, [(np.arange(test.min()), test) for test in tests])
         return Folds.from_removed(n, tests, tests, [True] * len(tests))
 
+    def interval(self, Z: Any, alpha: float) -> Any:
+        """Intervals of a regression for prepared rows, see :func:`onefit.predict_interval`."""
+        from onefit.uncertainty import predict_interval
+
+        training, model = self.training, self.estimator
+        assert training is not None
+        return predict_interval(
+            model, model.X_fit_, training["y"], Z, alpha, cv=self.folds,
+            sample_weight=training["sample_weight"], groups=training["groups"],
+        )  # fmt: skip
+
 
 def save_model(auto: Any, path: Path, target: str) -> None:
     """Write the pipeline of a fitted automatic estimator.
@@ -141,14 +152,14 @@ def save_model(auto: Any, path: Path, target: str) -> None:
 
 
 def _training(auto: Any) -> dict[str, Any]:
-    folds, done = auto.search_.folds_, auto._planned
-    groups = done.groups
+    folds, data = auto.search_.folds_, auto._planned.data
+    groups = data.groups
     return {
-        "y": done.y,
+        "y": data.y,
         "tests": [np.asarray(rows) for rows in folds.test],
         "forward": folds.is_forward,
         "groups": None if groups is None else np.unique(groups, return_inverse=True)[1],
-        "sample_weight": done.weights,
+        "sample_weight": data.sample_weight,
     }
 
 

@@ -1,9 +1,9 @@
-"""Predictions of a model for the rows of a file, all at once."""
+"""Predictions of a model for the rows of a file: all at once, or as the rows of Parquet come."""
 
 from __future__ import annotations
 
-import json
 import warnings
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,40 +11,39 @@ from typing import Any
 import numpy as np
 import typer
 from numpy.typing import NDArray
+from sklearn import metrics
 from sklearn.base import is_classifier
 
 from onefit.auto.familiar import Unfamiliar
-from onefit.cli.document import as_json
 from onefit.cli.model import Model, load_model
-from onefit.cli.scores import Amounts, Labels
-from onefit.cli.spreadsheet import write_csv
-from onefit.cli.standard import check_place
-from onefit.files import DataError
-from onefit.tables import read_features
+from onefit.cli.output import as_csv, check_output, write_frames
+from onefit.files import DataError, is_parquet
+from onefit.rows import open_rows
+from onefit.rows.parquet import open_dataset
+from onefit.tables import as_frame, read_features
+from onefit.written import read_numbers
 
 Array = NDArray[Any]
 
-__all__ = [
-    "New",
-    "Predicted",
-    "check_level",
-    "check_output",
-    "predict_rows",
-    "predictions",
-    "put_ids",
-    "put_notes",
-    "show_scores",
-    "show_unfamiliar",
-    "tally_of",
-]
+__all__ = ["Predictions"]
+
+#: rows of Parquet files that are predicted at once
+MAX_CHUNK_ROWS = 65_536
 
 
-@dataclass(frozen=True)
-class New:
-    """New rows, and what is asked for them.
+@dataclass
+class Predictions:
+    """Predictions for the rows of a file.
+
+    The columns of a frame of predictions: the id of the row, if one is asked for; ``prediction``;
+    for quantities the ends of an interval, ``lower`` and ``upper``; for classes a decision value,
+    or a probability where the model gives one, for each; ``novelty``, the distance to the training
+    rows (above 1 further than any of these from the others), and ``unfamiliar``, what is odd about
+    the row, empty for most.
 
     Attributes
     ----------
+    model : Model
     data : Path
     id : str or None
         Column that names the rows, which predictions keep.
@@ -54,172 +53,181 @@ class New:
         For dates in another order than those of the training rows.
     """
 
+    model: Model
     data: Path
     id: str | None = None
     level: float = 0.9
     dayfirst: bool | None = None
+    _unfamiliar: Unfamiliar = field(init=False)
+    _truth: list[tuple[Array, Array]] = field(default_factory=list, init=False)
 
-    def check_id(self, names: Any) -> None:
-        """Refuse an id that the file does not have."""
-        if self.id is not None and self.id not in names:
-            raise DataError(f"{self.data.name} has no column {self.id!r}; name another with --id")
+    def __post_init__(self) -> None:
+        self._unfamiliar = Unfamiliar(self.model.familiar)
+
+    @classmethod
+    def of(cls, path: Path, *given: Any) -> Predictions:
+        """By the model in a file."""
+        return cls(load_model(path), *given)
+
+    def write(self, output: Path) -> None:
+        """To a CSV or Parquet file."""
+        check_output(output)
+        rows = write_frames(self.frames(), output)
+        typer.echo(f"{rows} predictions written to {output}", err=True)
+
+    def print_csv(self) -> None:
+        """On stdout."""
+        for place, frame in enumerate(self.frames()):
+            typer.echo(as_csv(frame, header=place == 0), nl=False)
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """For JSON."""
+        rows = [row for frame in self.frames() for row in frame.to_dict(orient="records")]
+        found = {"predictions": rows, "unfamiliar": self._unfamiliar.document}
+        return found | ({"scores": self.scores} if self.scores else {})
+
+    def show_notes(self) -> None:
+        """On stderr: what is unlike the training rows, and scores where the truth is known."""
+        for sentence in self._unfamiliar.sentences:
+            typer.echo(f"warning: {sentence}", err=True)
+        if self.scores:
+            known = sum(truth.size for truth, _ in self._truth)
+            text = ", ".join(f"{name} {value:.4g}" for name, value in self.scores.items())
+            typer.echo(f"scored on the {known} rows that have the target: {text}", err=True)
+
+    def frames(self) -> Iterator[Any]:
+        """Predictions for some rows after the other."""
+        has_intervals = self._has_intervals()
+        names = (self.model.target, self.id)
+        for X, beside in self._streamed(names) if self._is_streamed else self._whole(names):
+            if self.id is not None and self.id not in beside:
+                raise DataError(
+                    f"{self.data.name} has no column {self.id!r}; name another with --id"
+                )
+            rows = self.model.preparer.read(X, self.dayfirst)
+            frame = self._frame(rows, has_intervals)
+            novelty, notes = self._unfamiliar.add(rows)
+            if novelty is not None:
+                frame["novelty"] = novelty
+            frame["unfamiliar"] = notes
+            if self.model.target in beside:
+                pair = beside[self.model.target], frame["prediction"].to_numpy()
+                self._truth.append(_known(*pair))
+            if self.id is not None:
+                name = self.id if self.id not in frame.columns else f"{self.id} (id)"
+                frame.insert(0, name, beside[self.id])
+            yield frame
+
+    @property
+    def _is_streamed(self) -> bool:
+        """Intervals are made from training rows, at the same cost for a few rows as for all."""
+        model, folder = self.model, self.data.is_dir()
+        if isinstance(model.columns, int) or not (folder or is_parquet(self.data)):
+            return False
+        if model.training is None or self.level == 0:
+            return True
+        if folder:
+            raise ValueError("intervals need all rows at once; predict a folder with --level 0")
+        return False
+
+    def _whole(self, names: tuple[str | None, ...]) -> Iterator[tuple[Any, Mapping[str, Array]]]:
+        others = tuple(one for one in names if one is not None)
+        X, beside = read_features(self.data, self.model.columns, others)
+        if X.shape[0] == 0:
+            raise DataError(f"{self.data.name} has no row to predict")
+        yield X, beside
+
+    def _streamed(self, names: tuple[str | None, ...]) -> Iterator[tuple[Any, Mapping[str, Array]]]:
+        there, columns = open_dataset(self.data)[0].schema.names, list(self.model.columns)  # type: ignore[arg-type]
+        target, id = (one if one in there else None for one in names)
+        read = columns if id in (None, *columns) else [*columns, id]
+        source = open_rows(self.data, target, features=read, numeric=False)
+        for piece in source.pieces:
+            for block in piece.blocks(MAX_CHUNK_ROWS):
+                frame = as_frame(block.X)
+                frame.index = block.row
+                beside = {} if id is None else {id: frame[id].to_numpy()}
+                yield frame[columns], beside | ({} if target is None else {target: block.y})
+
+    def _frame(self, rows: Any, has_intervals: bool) -> Any:
+        """Predictions for rows that the preparer has read."""
+        import pandas as pd
+
+        Z, estimator = self.model.preparer.encode(rows), self.model.estimator
+        columns: dict[str, Any] = {"prediction": estimator.predict(Z)}
+        if is_classifier(estimator):
+            classes = estimator.classes_
+            if hasattr(estimator, "predict_proba"):
+                word, values = "probability", estimator.predict_proba(Z)
+            else:
+                word, values = "decision", estimator.decision_function(Z)
+                classes = classes[1:] if values.ndim == 1 else classes
+            values = np.asarray(values).reshape(rows.shape[0], -1)
+            columns |= {f"{word}_{one}": values[:, i] for i, one in enumerate(classes)}
+        elif has_intervals:
+            found = self.model.interval(Z, 1.0 - self.level)
+            columns |= {"lower": found.lower, "upper": found.upper}
+        return pd.DataFrame(columns)
+
+    def _has_intervals(self) -> bool:
+        """Whether there are intervals; a warning says why not where they are asked for."""
+        training = self.model.training
+        if self.level == 0 or is_classifier(self.model.estimator):
+            return False
+        if training is None:
+            warnings.warn(
+                "the model holds features, no training rows, so there are no intervals; --level 0 "
+                "asks for none",
+                stacklevel=2,
+            )
+            return False
+        count = None if training["groups"] is None else int(training["groups"].max()) + 1
+        if count is not None and 1.0 - self.level < 1.0 / (count + 1):
+            most = np.floor(1e3 - 1e3 / (count + 1)) / 1e3
+            warnings.warn(
+                f"there are no intervals: new rows are taken to be of new groups, and the {count} "
+                f"groups of the training rows allow for a --level of {most:g} at most",
+                stacklevel=2,
+            )
+            return False
+        return True
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """Scores by name; none if no truth is known, or it cannot be read."""
+        if not self._truth:
+            return {}
+        truth, predicted = (np.concatenate(one) for one in zip(*self._truth, strict=True))
+        if truth.size == 0:
+            return {}
+        if is_classifier(self.model.estimator):
+            return _scores_of_labels(_as_texts(truth), _as_texts(predicted))
+        numbers = truth if truth.dtype.kind in "fiu" else getattr(
+            read_numbers(truth), "numbers", None)  # fmt: skip
+        if numbers is None:
+            return {}
+        found = {"root mean squared error": metrics.root_mean_squared_error(numbers, predicted)}
+        return found | ({"R²": metrics.r2_score(numbers, predicted)} if np.ptp(numbers) else {})
 
 
-@dataclass(frozen=True)
-class Predicted:
-    """Predictions, and how good they are where the truth is known.
-
-    Attributes
-    ----------
-    frame : DataFrame
-    tally : Amounts or Labels
-        What they are scored by.
-    unfamiliar : Unfamiliar
-        Rows unlike the training rows.
-    """
-
-    frame: Any = field(repr=False)
-    tally: Amounts | Labels
-    unfamiliar: Unfamiliar
-
-    def write(self, output: Path | None, as_document: bool) -> None:
-        """To a file or stdout; how good they are goes to stderr."""
-        frame, scores = self.frame, self.tally.scores
-        if output is not None:
-            write_predictions(frame, output)
-            typer.echo(f"{len(frame)} predictions written to {output}", err=True)
-        elif as_document:
-            found = {"predictions": frame.to_dict(orient="records")}
-            found |= {"unfamiliar": self.unfamiliar.document}
-            document = found | ({"scores": scores} if scores else {})
-            typer.echo(json.dumps(as_json(document), indent=2, allow_nan=False, ensure_ascii=False))
-        else:
-            typer.echo(write_csv(frame), nl=False)
-        show_unfamiliar(self.unfamiliar)
-        show_scores(self.tally)
+def _scores_of_labels(truth: list[str], predicted: list[str]) -> dict[str, float]:
+    # labels may be predicted that the truth has not
+    with warnings.catch_warnings(action="ignore"):
+        balanced = metrics.balanced_accuracy_score(truth, predicted)
+    return {"accuracy": metrics.accuracy_score(truth, predicted), "balanced accuracy": balanced}
 
 
-def show_unfamiliar(found: Unfamiliar) -> None:
-    """On stderr, a sentence for whatever is unlike the training rows."""
-    for sentence in found.sentences:
-        typer.echo(f"warning: {sentence}", err=True)
-
-
-def show_scores(tally: Amounts | Labels) -> None:
-    """On stderr, where the truth is known."""
-    if tally.scores:
-        text = ", ".join(f"{name} {value:.4g}" for name, value in tally.scores.items())
-        typer.echo(f"scored on the {tally.known} rows that have the target: {text}", err=True)
-
-
-def predict_rows(model: Path, new: New) -> Predicted:
-    """Predictions for the rows of a file.
-
-    The id of the row, if one is asked for; the column ``prediction``; for quantities the ends of an
-    interval, ``lower`` and ``upper``; for classes a decision value, or a probability where the
-    model gives one, for each; ``novelty``, the distance to the training rows (above 1 further than
-    any of these from the others), and ``unfamiliar``, what is odd about the row, empty for most.
-    """
-    found = load_model(model)
-    others = tuple(one for one in (found.target, new.id) if one is not None)
-    X, beside = read_features(new.data, found.columns, others)
-    if X.shape[0] == 0:
-        raise DataError(f"{new.data.name} has no row to predict")
-    new.check_id(beside)
-    check_level(found, new.level)
-    rows = found.preparer.read(X, new.dayfirst)
-    frame, unfamiliar = predictions(found, rows, new.level), Unfamiliar(found.familiar)
-    put_notes(frame, unfamiliar, rows)
-    tally = tally_of(found)
-    if found.target in beside:
-        tally.add(beside[found.target], frame["prediction"].to_numpy())
-    if new.id is not None:
-        put_ids(frame, new.id, beside[new.id])
-    return Predicted(frame, tally, unfamiliar)
-
-
-def put_ids(frame: Any, name: str, ids: Any) -> None:
-    """The ids as the first column of predictions."""
-    frame.insert(0, name if name not in frame.columns else f"{name} (id)", ids)
-
-
-def put_notes(frame: Any, unfamiliar: Unfamiliar, X: Any) -> None:
-    """What is odd about rows as the last columns of their predictions."""
-    novelty, notes = unfamiliar.add(X)
-    if novelty is not None:
-        frame["novelty"] = novelty
-    frame["unfamiliar"] = notes
-
-
-def tally_of(model: Model) -> Amounts | Labels:
-    """What the predictions of a model are scored by."""
-    return Labels() if is_classifier(model.estimator) else Amounts()
-
-
-def check_level(model: Model, level: float) -> None:
-    """Say where there are no intervals because the model holds no training rows."""
-    if level > 0 and model.training is None and not is_classifier(model.estimator):
-        warnings.warn(
-            "the model holds features, no training rows, so there are no intervals; --level 0 "
-            "asks for none",
-            stacklevel=2,
-        )
-
-
-def predictions(model: Model, rows: Any, level: float) -> Any:
-    """Predictions for rows that the preparer has read, see :func:`predict_rows`."""
+def _known(truth: Array, predicted: Array) -> tuple[Array, Array]:
+    """Without the rows whose truth is a gap."""
     import pandas as pd
 
-    Z, estimator = model.preparer.encode(rows), model.estimator
-    columns: dict[str, Any] = {"prediction": estimator.predict(Z)}
-    if is_classifier(estimator):
-        classes = estimator.classes_
-        if hasattr(estimator, "predict_proba"):
-            word, values = "probability", estimator.predict_proba(Z)
-        else:
-            word, values = "decision", estimator.decision_function(Z)
-            classes = classes[1:] if values.ndim == 1 else classes
-        values = np.asarray(values).reshape(rows.shape[0], -1)
-        columns |= {f"{word}_{one}": values[:, i] for i, one in enumerate(classes)}
-    elif level > 0 and model.training is not None:
-        columns |= _interval(model, Z, level)
-    return pd.DataFrame(columns)
+    there = ~np.asarray(pd.isna(truth))
+    return truth[there], predicted[there]
 
 
-def _interval(model: Model, Z: Any, level: float) -> dict[str, Any]:
-    """Ends of the intervals; none, and a warning, where there are too few groups for the level."""
-    from onefit.uncertainty import predict_interval
-
-    assert model.training is not None
-    groups = model.training["groups"]
-    count = None if groups is None else int(groups.max()) + 1
-    if count is not None and 1.0 - level < 1.0 / (count + 1):
-        most = np.floor(1e3 - 1e3 / (count + 1)) / 1e3
-        warnings.warn(
-            f"there are no intervals: new rows are taken to be of new groups, and the {count} "
-            f"groups of the training rows allow for a --level of {most:g} at most",
-            stacklevel=2,
-        )
-        return {}
-    found = predict_interval(
-        model.estimator, model.estimator.X_fit_, model.training["y"], Z, alpha=1.0 - level,
-        cv=model.folds, sample_weight=model.training["sample_weight"], groups=groups,
-    )  # fmt: skip
-    return {"lower": found.lower, "upper": found.upper}
-
-
-def check_output(path: Path | None) -> None:
-    """Refuse a file that predictions cannot be written to, before any work is done."""
-    if path is None:
-        return
-    if path.suffix.lower() not in (".csv", ".parquet", ".pq"):
-        raise ValueError(f"--output {path.name} must end in .csv or .parquet")
-    check_place(path)
-
-
-def write_predictions(frame: Any, path: Path) -> None:
-    """Write predictions as CSV or Parquet, by the file's name."""
-    if path.suffix.lower() == ".csv":
-        write_csv(frame, path)
-    else:
-        frame.to_parquet(path, index=False)
+def _as_texts(values: Array) -> list[str]:
+    """Labels as texts, so that 1 and 1.0 are the same one."""
+    if values.dtype.kind == "f" and bool((values == np.round(values)).all()):
+        values = values.astype(np.int64)
+    return [str(one) for one in values]

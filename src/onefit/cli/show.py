@@ -1,22 +1,34 @@
-"""A selection printed: reasons and notes, a ranked table, and what was found."""
+"""A selection on stdout: as tables and sentences, or as one JSON document.
+
+Both come from the estimator and :class:`onefit.report.facts.Facts`. The JSON has scikit-learn's
+scores: the larger the better.
+"""
 
 from __future__ import annotations
 
+import json
 import sys
+from dataclasses import asdict
+from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from onefit._format import duration
-from onefit.cli.document import RANKED
-from onefit.cli.run import Selected
+from onefit._version import __version__
+from onefit.cli.select import Selected
 from onefit.files import shortened
+from onefit.report.criteria import verdicts
 from onefit.report.facts import Facts
 from onefit.report.listing import Listing, comparison, ranking
 from onefit.report.words import headline, spent
 
-__all__ = ["show"]
+__all__ = ["as_json", "document", "show"]
+
+#: candidates in the ranking
+MAX_RANKED = 10
 
 
 def show(found: Selected) -> None:
@@ -31,7 +43,7 @@ def show(found: Selected) -> None:
         console.print(f"  {escape(reason)}")
     for note in auto.notes_:
         console.print(f"  [bold]Note[/]: {escape(note)}")
-    for table in (ranking(facts, RANKED), comparison(facts)):
+    for table in (ranking(facts, MAX_RANKED), comparison(facts)):
         if table is not None:
             console.print()
             console.print(_as_rich(table))
@@ -40,7 +52,7 @@ def show(found: Selected) -> None:
         console.print(escape(line))
     console.print(f"Time: {duration(found.seconds)}. {escape(spent(facts))}")
     for what, path in found.files.items():
-        console.print(f"{what} written to {escape(path)}")
+        console.print(f"{what} written to {escape(str(path))}")
 
 
 def _as_rich(listing: Listing) -> Table:
@@ -50,3 +62,103 @@ def _as_rich(listing: Listing) -> Table:
     for row in listing.rows:
         table.add_row(*map(escape, row))
     return table
+
+
+def document(found: Selected) -> dict[str, Any]:
+    """The winner, the ranking, the cost, and the reasons of all choices."""
+    auto, facts = found.auto, Facts(found.auto.search_)
+    return {
+        "onefit": __version__,
+        "data": {
+            "file": found.file,
+            "rows": found.rows,
+            "columns": found.columns,
+            "target": found.target,
+        },
+        "task": auto._task,
+        "headline": headline(facts, found.target),
+        "reasons": auto.reasons_,
+        "notes": auto.notes_,
+        "candidates": len(facts.table["params"]),
+        "splits": auto.n_splits_,
+        "scoring": auto.scoring_,
+        "best": _winner(facts),
+        "ranking": [_candidate(facts, int(i)) for i in facts.order[:MAX_RANKED]],
+        "comparison": [
+            {
+                "criterion": one.name,
+                "params": dict(facts.table["params"][one.pick]),
+                "value": float(one.values[one.pick]),
+                "score": float(facts.scores[one.pick]),
+                "regret": one.regret,
+                "regret_standard_error": one.regret_error,
+            }
+            for one in verdicts(facts)
+        ],
+        "seconds": found.seconds,
+        "speed_up": None if facts.speed_up is None else {
+            "estimated_ratio": facts.speed_up.ratio,
+            "estimated_seconds": facts.speed_up.chosen,
+            "estimated_refit_seconds": facts.speed_up.refit,
+        },
+        "fallback": None if auto.fallback_ is None else asdict(auto.fallback_),
+        "files": found.files,
+    }  # fmt: skip
+
+
+def _winner(facts: Facts) -> dict[str, Any]:
+    found = _candidate(facts, facts.best) | {
+        "scores_of_splits": facts.splits[facts.best],
+        "candidates_within_one_standard_error": int(facts.near.sum()),
+        "edges": facts.edges,
+    }
+    headline = facts.headline
+    if headline is None:
+        return found
+    return found | {
+        "interval": list(headline.interval),
+        "level": headline.level,
+        "baseline": headline.baseline,
+        "baseline_name": headline.baseline_name,
+        "r2": headline.r2,
+        "shares": headline.shares,
+        "optimism": headline.optimism,
+        "held_out_rows": headline.rows,
+        "warning": facts.verdict,
+    }
+
+
+def _candidate(facts: Facts, i: int) -> dict[str, Any]:
+    table = facts.table
+    found = {
+        "rank": int(np.flatnonzero(facts.order == i)[0]) + 1,
+        "params": dict(table["params"][i]),
+        "score": float(facts.scores[i]),
+        "standard_error": float(facts.errors[i]),
+        "method": table["method"][i],
+        "exact": bool(table["exact"][i]),
+        "error_bound": float(table["error"][i]),
+    }
+    if "criterion" in table:
+        found["criterion"] = float(table["criterion"][i])
+    return found
+
+
+def as_json(value: Any) -> str:
+    """JSON, in which numbers that it has no word for are null."""
+    return json.dumps(_plain(value), indent=2, allow_nan=False, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    """Plain Python values."""
+    if isinstance(value, dict):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return [_plain(one) for one in value]
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    if isinstance(value, (float, np.floating)):
+        return float(value) if np.isfinite(value) else None
+    return value if value is None else str(value)

@@ -11,18 +11,16 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit.auto.data_checks import warn_of_columns
 from onefit.auto.estimator import make_auto
-from onefit.auto.run import Planned
-from onefit.cli.arguments import ColumnOptions
-from onefit.cli.model import save_model
+from onefit.auto.run import Selection
+from onefit.cli.options import ColumnOptions, Outputs
 from onefit.cli.progress import progress
-from onefit.cli.run import Outputs, Selected, with_labels
+from onefit.cli.select import Selected, with_labels
 from onefit.files import DataError, is_parquet, shown
 from onefit.prepare import TablePreparer
 from onefit.rows import Chunk, HashKFold, open_rows, run
@@ -37,6 +35,8 @@ __all__ = ["is_streamed", "select_streamed"]
 
 #: rows that columns are encoded by
 SAMPLE_ROWS = 20_000
+#: columns beside the features, by names that no file has
+TARGET, HASH = "\0target", "\0hash"
 
 
 def is_streamed(path: Path, approximation: str | None) -> bool:
@@ -44,54 +44,28 @@ def is_streamed(path: Path, approximation: str | None) -> bool:
     return approximation is not None and (path.is_dir() or is_parquet(path))
 
 
-class SampledRows(NamedTuple):
-    """Rows as they are stored: features as a data frame, targets, hashes and numbers."""
-
-    frame: Any
-    Y: Array
-    hashes: Array
-    row: Array
-
-    def take(self, places: Array) -> SampledRows:
-        """Some of them."""
-        frame = self.frame.iloc[places].reset_index(drop=True)
-        return SampledRows(frame, *(one[places] for one in self[1:]))
-
-    def join(self, other: SampledRows) -> SampledRows:
-        """Both together."""
-        import pandas as pd
-
-        frame = pd.concat([self.frame, other.frame], ignore_index=True)
-        pairs = zip(self[1:], other[1:], strict=True)
-        return SampledRows(frame, *(np.concatenate(pair) for pair in pairs))
-
-
 @dataclass(frozen=True)
 class FrameSample:
-    """The accumulator of a uniform sample, the rows with the smallest hashes, in their order."""
+    """The accumulator of a uniform sample: a frame of the rows with the smallest hashes."""
 
     size: int
     seed: int
 
-    def init(self) -> SampledRows | None:
+    def init(self) -> Any:
         return None
 
-    def update(self, state: SampledRows | None, chunk: Chunk) -> SampledRows:
-        found = SampledRows(as_frame(chunk.X), chunk.Y, row_hash(self.seed, chunk.row), chunk.row)
-        found = self._smallest(found)
-        return found if state is None else self._smallest(state.join(found))
+    def update(self, state: Any, chunk: Chunk) -> Any:
+        own = {TARGET: chunk.Y[:, 0], HASH: row_hash(self.seed, chunk.row)}
+        return self.merge(state, as_frame(chunk.X).set_axis(chunk.row).assign(**own))
 
-    def _smallest(self, drawn: SampledRows) -> SampledRows:
-        return drawn.take(np.argsort(drawn.hashes)[: self.size])
+    def merge(self, one: Any, other: Any) -> Any:
+        import pandas as pd
 
-    def merge(self, one: SampledRows | None, other: SampledRows | None) -> SampledRows | None:
-        if one is None or other is None:
-            return one if other is None else other
-        return self._smallest(one.join(other))
+        parts = [part for part in (one, other) if part is not None]
+        return pd.concat(parts).nsmallest(self.size, HASH) if parts else None
 
-    def finish(self, state: SampledRows | None) -> SampledRows:
-        assert state is not None  # sources without rows are refused
-        return state.take(np.argsort(state.row))
+    def finish(self, state: Any) -> Any:
+        return state.sort_index().reset_index(drop=True).drop(columns=HASH)
 
 
 def select_streamed(
@@ -108,30 +82,19 @@ def select_streamed(
     )  # fmt: skip
     used = source.n_rows - gaps
     drawn = run(FrameSample(SAMPLE_ROWS, seed), source.raw)
-    y = check_target(drawn.Y[:, 0], target)
+    y = check_target(drawn.pop(TARGET).to_numpy(), target)
     given = parameters | {"cv": cv, "prepare": TablePreparer(dayfirst=columns.dayfirst)}
     auto, y = make_auto(y, **with_labels(given, y))
-    planned = auto._plan(drawn.frame, y, None, None)
+    planned = auto._plan(drawn, y, None, None)
     with outputs.on_interrupt(), progress(planned.search):
         planned.search.fit(_encoded(source, planned))
     planned.notes[:0] = notes
-    planned.notes += warn_of_columns(planned.strong, planned.search, planned.y, planned.task)
+    planned.note_columns()
     planned.reasons.append(_about(used, len(y)))
     auto._keep(planned)
     seconds = perf_counter() - start
-    if outputs.model is not None:
-        save_model(auto, outputs.model, target)
-    if outputs.report is not None:
-        held = getattr(planned.search, "heldout_", None)
-        auto.report(
-            outputs.report,
-            y=None if held is None else held.targets,
-            title=f"{path.name}: {target}",
-            target=target,
-            command=outputs.command,
-        )
-    width = len(source.names or ())
-    return Selected(auto, path.name, target, used, width, seconds, outputs.written)
+    shape = used, len(source.names or ())
+    return Selected.of(auto, path.name, target, shape, seconds, outputs)
 
 
 def _check(columns: ColumnOptions, parameters: dict[str, Any], path: Path) -> None:
@@ -179,11 +142,11 @@ def _about(used: int, rows: int) -> str:
     )
 
 
-def _encoded(source: Source, planned: Planned) -> Source:
+def _encoded(source: Source, planned: Selection) -> Source:
     """The rows as the preparer makes them, targets of the type that the sample has."""
-    clean = partial(_cleaned, planned.y.dtype.kind)
+    clean = partial(_cleaned, planned.data.y.dtype.kind)
     numbers = partial(_numbers, planned.preparer)
-    return source.transformed(numbers, planned.Z.shape[1], clean)
+    return source.transformed(numbers, planned.data.X.shape[1], clean)
 
 
 def _numbers(preparer: Any, X: Any) -> Array:

@@ -1,13 +1,13 @@
-"""What ``onefit select`` and ``onefit explain`` do, without any printing.
+"""From a file to a fitted selection, and the files that are asked for.
 
 The choice is made by :class:`onefit.AutoKernelRegressor` or :class:`onefit.AutoKernelClassifier`;
-here a file becomes their arguments, and the files that are asked for are written.
+here a file becomes their arguments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import shlex
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, perf_counter
@@ -17,57 +17,17 @@ import numpy as np
 from sklearn.model_selection import TimeSeriesSplit
 
 from onefit.auto.estimator import make_auto
-from onefit.auto.size import check_rows
-from onefit.cli.arguments import ColumnOptions
-from onefit.cli.document import selection_document
+from onefit.auto.planning import check_rows
 from onefit.cli.model import save_model
+from onefit.cli.options import ColumnOptions, Outputs
 from onefit.cli.progress import progress
-from onefit.cli.standard import check_place
 from onefit.prepare import TablePreparer
 from onefit.tables import Table, is_sparse, read_table
 
-__all__ = ["Outputs", "Selected", "explain_plan", "select_model", "select_table"]
+__all__ = ["Selected", "explain_file", "select_file", "select_table"]
 
 #: what is left of a time limit at least, in minutes, whatever reading took
-LEAST_MINUTES = 1e-3
-
-
-@dataclass(frozen=True)
-class Outputs:
-    """Files that a selection writes, and the journal; None for those it does not."""
-
-    report: Path | None = None
-    model: Path | None = None
-    journal: Path | None = None
-    command: str | None = None
-
-    def check(self) -> None:
-        """Refuse what cannot be written, before any work is done."""
-        for path in (self.report, self.model):
-            if path is not None:
-                check_place(path)
-        if self.journal is None or self.journal.is_dir():
-            return
-        if self.journal.is_file():
-            raise ValueError(f"journal {self.journal} is a file, but a journal is a folder")
-        check_place(self.journal)
-
-    @property
-    def written(self) -> dict[str, str]:
-        """Names of the files, by what they hold."""
-        files = {"report": self.report, "model": self.model}
-        return {what: str(path) for what, path in files.items() if path is not None}
-
-    @contextmanager
-    def on_interrupt(self) -> Iterator[None]:
-        """Add to Ctrl-C how the selection is resumed."""
-        try:
-            yield
-        except KeyboardInterrupt as error:
-            if self.journal is None:
-                raise
-            message = f"; finished work is in {self.journal}, run the same command to resume"
-            raise KeyboardInterrupt(message) from error
+MIN_MINUTES = 1e-3
 
 
 @dataclass(frozen=True)
@@ -83,7 +43,7 @@ class Selected:
         Size of the table, without the target.
     seconds : float
         For preparing and searching.
-    files : dict of str
+    files : dict of str to Path
         The files written, by what they hold.
     """
 
@@ -93,17 +53,31 @@ class Selected:
     rows: int
     columns: int
     seconds: float
-    files: dict[str, str]
+    files: dict[str, Path]
 
-    @property
-    def document(self) -> dict[str, Any]:
-        """For JSON."""
-        data = {"file": self.file, "rows": self.rows, "columns": self.columns}
-        data |= {"target": self.target}
-        return selection_document(self.auto, data, self.seconds) | {"files": self.files}
+    @classmethod
+    def of(
+        cls,
+        auto: Any,
+        file: str,
+        target: str,
+        shape: tuple[int, int],
+        seconds: float,
+        outputs: Outputs,
+        **report: Any,
+    ) -> Selected:
+        """Write the files of a fitted estimator; ``report`` are options of its report."""
+        if outputs.model is not None:
+            save_model(auto, outputs.model, target)
+        if outputs.report is not None:
+            command = shlex.join(["onefit", *sys.argv[1:]])
+            about = {"title": f"{file}: {target}", "target": target, "command": command}
+            auto.report(outputs.report, **about, **report)
+        rows, columns = shape
+        return cls(auto, file, target, rows, columns, seconds, outputs.files)
 
 
-def select_model(
+def select_file(
     path: Path,
     columns: ColumnOptions,
     parameters: dict[str, Any],
@@ -131,7 +105,7 @@ def select_model(
     table = _read(path, columns, parameters)
     if parameters.get("minutes", 0.0) > 0.0:
         spent = (monotonic() - begun) / 60.0
-        parameters["minutes"] = max(parameters["minutes"] - spent, LEAST_MINUTES)
+        parameters["minutes"] = max(parameters["minutes"] - spent, MIN_MINUTES)
     return select_table(table, path.name, columns.dayfirst, parameters, outputs)
 
 
@@ -142,28 +116,18 @@ def select_table(
     parameters: dict[str, Any],
     outputs: Outputs,
 ) -> Selected:
-    """Select on a table, see :func:`select_model`."""
+    """Select on a table, see :func:`select_file`."""
     start = perf_counter()
     auto, y = _auto(table, dayfirst, parameters)
     with outputs.on_interrupt(), progress(auto):
         auto.fit(table.X, y, groups=table.groups, sample_weight=table.sample_weight)
     auto.notes_[:0] = table.notes
     seconds = perf_counter() - start
-    if outputs.model is not None:
-        save_model(auto, outputs.model, table.target)
-    if outputs.report is not None:
-        auto.report(
-            outputs.report,
-            title=f"{name}: {table.target}",
-            target=table.target,
-            rows=None if is_sparse(table.X) else table.X,
-            command=outputs.command,
-        )
-    rows, columns = table.X.shape
-    return Selected(auto, name, table.target, rows, columns, seconds, outputs.written)
+    rows = None if is_sparse(table.X) else table.X
+    return Selected.of(auto, name, table.target, table.X.shape, seconds, outputs, rows=rows)
 
 
-def explain_plan(path: Path, columns: ColumnOptions, parameters: dict[str, Any]) -> str:
+def explain_file(path: Path, columns: ColumnOptions, parameters: dict[str, Any]) -> str:
     """The plan of a selection, in words."""
     table = _read(path, columns, parameters)
     auto, y = _auto(table, columns.dayfirst, parameters)

@@ -6,17 +6,32 @@ compares them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
+
+from onefit.cli.output import check_place
 
 if TYPE_CHECKING:
     from onefit.tables import Roles
 
-__all__ = ["Choice", "ColumnOptions", "Data", "DayFirst", "Format", "FormatOption", "Writing"]
+__all__ = [
+    "Choice",
+    "ColumnOptions",
+    "Data",
+    "DayFirst",
+    "Format",
+    "FormatOption",
+    "Outputs",
+    "flattened",
+]
 
 LOSSES = (
     "squared; huber, epsilon_insensitive, epsilon_quadratic, quantile, expectile, logistic for "
@@ -145,8 +160,8 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Writing:
-    """Files to write."""
+class Outputs:
+    """Files that a selection writes, and its journal."""
 
     report: Annotated[Path | None, _option(help="HTML report to write.", panel="Output")] = None
     model: Annotated[
@@ -158,6 +173,33 @@ class Writing:
         _option(help="Folder that keeps finished work: after an interrupt the same command "
                 "resumes from it.", panel="Output"),
     ] = None  # fmt: skip
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The files, by what they hold."""
+        both = {"report": self.report, "model": self.model}
+        return {what: path for what, path in both.items() if path is not None}
+
+    def check(self) -> None:
+        """Refuse what cannot be written, before any work is done."""
+        for path in self.files.values():
+            check_place(path)
+        if self.journal is None or self.journal.is_dir():
+            return
+        if self.journal.is_file():
+            raise ValueError(f"journal {self.journal} is a file, but a journal is a folder")
+        check_place(self.journal)
+
+    @contextmanager
+    def on_interrupt(self) -> Iterator[None]:
+        """Add to Ctrl-C how the selection is resumed."""
+        try:
+            yield
+        except KeyboardInterrupt as error:
+            if self.journal is None:
+                raise
+            message = f"; finished work is in {self.journal}, run the same command to resume"
+            raise KeyboardInterrupt(message) from error
 
 
 def _class_weight(text: str | None) -> Any:
@@ -172,3 +214,28 @@ def _class_weight(text: str | None) -> Any:
             f"class_weight {text!r} must be 'balanced', or weights by class separated by commas, "
             "such as yes=3,no=1"
         ) from None
+
+
+def flattened(function: Callable[..., None]) -> Callable[..., None]:
+    """The function with a parameter, and so an option, for each field of its dataclasses."""
+    hints = get_type_hints(function, include_extras=True)
+    groups: dict[str, Any] = {name: one for name, one in hints.items() if is_dataclass(one)}
+
+    @wraps(function)
+    def command(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{one.name: given.pop(one.name) for one in fields(group)})
+        function(**given)
+
+    flat: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        of = groups.get(name)
+        own = [parameter] if of is None else inspect.signature(of).parameters.values()
+        known = hints if of is None else get_type_hints(of, include_extras=True)
+        flat += [
+            one.replace(annotation=known[one.name], kind=inspect.Parameter.KEYWORD_ONLY)
+            for one in own
+        ]
+    command.__signature__ = inspect.Signature(flat)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in flat} | {"return": None}
+    return command
