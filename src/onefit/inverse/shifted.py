@@ -9,12 +9,9 @@ so that a shift costs O(n) beside the product with H, which is one for all shift
 computed. That is a fraction of an eigendecomposition (4/3 n^3 operations in all), and less than a
 Cholesky factor per shift (1/3 n^3) from five shifts on.
 
-*Off the constants.* As in :mod:`onefit.inverse.spectrum`, a reflection takes v = R 1 / |R 1| to
-the first axis, so that rounding is relative to the largest eigenvalue off the constants:
-
-    R K R  ->  [omega, w'; w, A],      x = [x_0, x_1].
-
-With an intercept x = P r, where x_0 = 0 and x_1 = (A + c)^-1 r_1. Without, block elimination gives
+*Off the constants.* With R K R reflected to [omega, w'; w, A] (onefit.inverse.off_constants) and x
+= [x_0, x_1], rounding is relative to the largest eigenvalue of A. With an intercept x = P r, where
+x_0 = 0 and x_1 = (A + c)^-1 r_1. Without, block elimination gives
 
     z = (A + c)^-1 w,     x_0 = (r_0 - z'r_1) / (omega + c - w'z),     x_1 = (A + c)^-1 r_1 - x_0 z.
 """
@@ -27,6 +24,7 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array
+from onefit.inverse.off_constants import OffConstants
 from onefit.linalg.reduced import Tridiagonal
 
 __all__ = ["Shifted", "solve_shifted"]
@@ -71,18 +69,11 @@ def solve_shifted(
     """
     entry = float(np.abs(np.diagonal(M)).max())
     v = root / np.linalg.norm(root)
-    w = linalg.matmul(M, v)
-    omega = float(v @ w)
-    mirror = v.copy()
-    mirror[0] += np.copysign(1.0, v[0])
-    mirror /= np.linalg.norm(mirror)
-    _reflect(M, mirror)
-    M[0, :], M[:, 0] = 0.0, 0.0
+    off = OffConstants.of(M, v)
     form = Tridiagonal(M)
-    ends = _ends(form.diagonal[1:], form.beside[1:], omega)
-    # the reflection takes v to the first axis, up to its sign
-    side = np.column_stack([targets, -np.copysign(1.0, v[0]) * w])
-    r = np.asfortranarray(_reflected(side, mirror))
+    ends = _ends(form.diagonal[1:], form.beside[1:], off.omega)
+    # with the sign that v has on the first axis
+    r = np.asfortranarray(off.reflected(np.column_stack([targets, -off.sign * off.w])))
     first, r[0] = r[0].copy(), 0.0
     L, (n, q) = ridges.size, targets.shape
     solved, found = form.solve(ridges, r)
@@ -91,31 +82,18 @@ def solve_shifted(
     x, lacking = solved[:, :, :q], 0.0
     if not fit_intercept:
         z = solved[:, :, q]
-        tau = omega + ridges - r[:, q] @ z
+        tau = off.omega + ridges - r[:, q] @ z
         lacking = float((ridges - tau).max(initial=0.0))
         x[0] = (first[:q] - z.T @ r[:, :q]) / np.maximum(tau, ridges)[:, None]
         x[1:] -= z[1:, :, None] * x[:1]
-    x = _reflected(x.reshape(n, L * q), mirror).reshape(n, L, q)
+    x = off.reflected(x.reshape(n, L * q)).reshape(n, L, q)
     changed = max(0.0, -ends[0], lacking)
     left = ridges - changed
     with np.errstate(divide="ignore"):
         norm = np.where(left > 0.0, 1.0 / left, np.inf)
-    along = 0.0 if fit_intercept else abs(omega)
+    along = 0.0 if fit_intercept else abs(off.omega)
     rounded = ends[1] + 4.0 * np.sqrt(n) * entry + along
     return Shifted(x.transpose(1, 0, 2), rounded, changed, norm)
-
-
-def _reflect(M: Array, mirror: Array) -> None:
-    """(I - 2hh') M (I - 2hh') in place: a symmetric update of rank two."""
-    p = linalg.matmul(M, mirror)
-    q = 2.0 * (p - float(mirror @ p) * mirror)
-    linalg.rank_one(M, -mirror, q)
-    linalg.rank_one(M, -q, mirror)
-
-
-def _reflected(a: Array, mirror: Array) -> Array:
-    """(I - 2hh') a."""
-    return np.asarray(a - 2.0 * np.outer(mirror, mirror @ a))
 
 
 def _ends(diagonal: Array, beside: Array, omega: float) -> tuple[float, float]:

@@ -8,8 +8,8 @@ as well: it leaves M^-1 = Q diag(1/(e + c)) Q' + C C' with a few columns in C.
 *Off the constants.* A kernel matrix of positive entries has one eigenvalue far above the
 others, whose eigenvector is nearly R 1. Rounding in an eigendecomposition is relative to the
 largest eigenvalue, and so are the digits lost at small c. Let v = R 1 / |R 1|, and decompose
-the matrix on the complement of v only (a Householder reflection takes v to the first axis; the
-first row and column are set aside):
+the matrix on the complement of v only (onefit.inverse.off_constants takes v to the first axis, and
+sets the first row and column aside):
 
     A = R K R,      w = A v,      omega = v'w,      w_ = w - omega v,
     P_ = Q (diag(1/(e + c)) + W W') Q'   on v's complement.
@@ -38,6 +38,7 @@ import numpy as np
 
 from onefit import linalg
 from onefit._types import Array, Indices
+from onefit.inverse.off_constants import OffConstants
 from onefit.linalg.partial_eigh import PartialEigh
 from onefit.linalg.shift_interpolation import interpolate_shifts
 
@@ -94,22 +95,15 @@ class Spectrum:
         self.along = self.v @ targets
 
     def _decompose_off(self, whole: bool, M: Any) -> None:
-        """Reflect v to the first axis, set that axis aside, decompose the rest, reflect back."""
-        v, xp = self.v, self.arrays
-        w = self._product(M, v)
-        self.omega = float(v @ w)
-        mirror = v.copy()
-        mirror[0] += np.copysign(1.0, v[0])
-        mirror /= np.linalg.norm(mirror)
-        there = xp.asarray(mirror)
-        _reflect(xp, M, there)
-        M[0, :] = 0.0
-        M[:, 0] = 0.0
+        """Set the axis of the constants aside, decompose the rest, reflect back."""
+        xp = self.arrays
+        off = OffConstants.of(M, self.v)
+        self.omega, self.w = off.omega, off.w - off.omega * self.v
         partial = PartialEigh.decompose(M, whole)
         vectors = partial.vectors
         vectors[:, int(np.argmax(np.abs(xp.host(vectors[0, :]))))] = 0.0
-        xp.rank_one(vectors, -2.0 * there, xp.matmul(vectors.T, there))
-        self.w = w - self.omega * v
+        mirror = xp.asarray(off.mirror)
+        xp.rank_one(vectors, -2.0 * mirror, xp.matmul(vectors.T, mirror))
         self._keep(partial)
 
     def _product(self, a: Any, b: Array) -> Array:
@@ -158,14 +152,6 @@ class Spectrum:
         return np.concatenate(
             [xp.square_sums(xp.rows(self.vectors, piece), weights) for piece in pieces]
         )
-
-
-def _reflect(xp: linalg.Arrays, M: Any, mirror: Any) -> None:
-    """(I - 2hh') M (I - 2hh') in place: a symmetric update of rank two."""
-    p = xp.matmul(M, mirror)
-    q = 2.0 * (p - float(mirror @ p) * mirror)
-    xp.rank_one(M, -mirror, q)
-    xp.rank_one(M, -q, mirror)
 
 
 @dataclass(frozen=True)
