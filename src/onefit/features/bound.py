@@ -24,6 +24,7 @@ from onefit._types import Array
 from onefit.features.hessian import HessianFactor, PrimalColumns, penalty
 from onefit.features.lines import Stretch, Stretches
 from onefit.features.passes import Check, Checked, Form, Run
+from onefit.proof.certificate import Bound, root_of
 from onefit.proof.precise import EPSILON, summation
 
 __all__ = ["Certificate", "certify"]
@@ -33,29 +34,16 @@ TRIAL_SHIFTS_IN_SCALES = 10.0 ** np.arange(-13.0, 1.0)
 
 
 @dataclass(frozen=True)
-class Certificate:
-    """How far columns are from their minimisers.
+class Certificate(Bound):
+    """How far columns are from their minimisers; ``drift`` is in units of |phi|, ``reach`` zero.
 
     Attributes
     ----------
-    function : (c,) array
-        On ||w - w*||.
-    intercept : (c,) array
-        On |b - b*|.
-    drift : (c,) array
-        On the rounding of a prediction, in units of |phi|.
     gradient : (size, c) array
         Of F.
     """
 
-    function: Array
-    intercept: Array
-    drift: Array
     gradient: Array = field(repr=False)
-
-    def at(self, longest: Array) -> Array:
-        """On predictions where |phi| is at most this, a number per column."""
-        return np.asarray(longest * (self.function + self.drift) + self.intercept)
 
 
 def certify(
@@ -81,7 +69,7 @@ def certify(
     A = D * squares / (4.0 * two)
     B = (inside + rounding * (found.size + two * np.linalg.norm(w, axis=0))) / two
     if not form.intercept:
-        return Certificate(_root(A, B), np.zeros_like(B), drift, gradient)
+        return Certificate(root_of(A, B), np.zeros_like(B), drift, 0.0, gradient)
     noise = rounding * found.pull
     T = (np.abs(gradient[-1]) + noise) / two
     within = (found.below + noise < 0.0) & (found.above - noise > 0.0)
@@ -89,11 +77,11 @@ def certify(
     beta, width = _flattened(form, theta, columns, run, found.curved, beta)
     kappa = found.longest
     with np.errstate(invalid="ignore"):
-        function = _root(A + T * (beta + rho), B + kappa * T)
+        function = root_of(A + T * (beta + rho), B + kappa * T)
     function = np.where(np.isfinite(function), function, np.inf)
     around = rho + kappa * function
     around += np.where(width < 2.0 * around, width, 0.0)
-    return Certificate(function, beta + around, drift, gradient)
+    return Certificate(function, beta + around, drift, 0.0, gradient)
 
 
 def _flattened(
@@ -114,8 +102,3 @@ def _functions(form: Form, factor: HessianFactor | None, gradient: Array) -> Arr
     if form.intercept:
         g[-1] = 0.0
     return g if factor is None else factor.project(g)
-
-
-def _root(A: Array, B: Array) -> Array:
-    """The largest x with x^2 <= A + B x."""
-    return np.asarray(0.5 * (B + np.sqrt(B * B + 4.0 * A)))

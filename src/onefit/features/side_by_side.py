@@ -130,13 +130,13 @@ class _Refined:
 
     def __init__(self, theta: Array, found: Certificate, longest: Array) -> None:
         self.theta, self.kept, self.found, self.longest = theta, theta.copy(), found, longest
-        self.best, self.sizes = found.at(longest), _sizes(found)
+        self.best, self.sizes = found.at(longest, 0.0), _sizes(found)
         self.steps = np.ones(longest.size, dtype=np.intp)
         self.waited = np.zeros(longest.size, dtype=np.intp)
 
     def put(self, some: Indices, theta: Array, new: Certificate, steps: int) -> None:
         """Where some columns are now, after so many steps."""
-        bounds, sizes = new.at(self.longest[some]), _sizes(new)
+        bounds, sizes = new.at(self.longest[some], 0.0), _sizes(new)
         gained = (bounds < 0.5 * self.best[some]) | (sizes < 0.5 * self.sizes[some])
         self.waited[some] = np.where(gained, 0, self.waited[some] + 1)
         self.theta[:, some], self.found.gradient[:, some] = theta, new.gradient

@@ -111,7 +111,7 @@ class SplitProblem:
         form, scale = self.form(target), float(self.scale[target])
         at, columns = full.theta[:, None], self._whole_columns(lam)
         found = certify(form, at, columns, [None], self.run, scale)
-        error = float(found.at(np.array([self.farthest]))[0])
+        error = float(found.at(self.farthest, 0.0)[0])
         if full.converged or error <= EXACT_TOLERANCE * scale:
             return error, ""
         return error, _not_converged(self.loss, lam, full.steps, error, scale)
@@ -133,7 +133,7 @@ class SplitProblem:
         theta, bound, steps = solve_splits(
             form, at, columns, self.run, scale, far, refined, own is not None
         )
-        return theta, bound.at(far), steps
+        return theta, bound.at(far, 0.0), steps
 
     def _whole_columns(self, lam: float) -> PrimalColumns:
         """The column of all rows."""

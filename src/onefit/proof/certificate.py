@@ -82,7 +82,7 @@ from onefit.proof.norms import Norms
 from onefit.proof.precise import EPSILON, predictions, summation, two_product, two_sum
 from onefit.proof.ridge_norm import RidgeNorm
 
-__all__ = ["EXACT_TOLERANCE", "Bound", "Candidates"]
+__all__ = ["EXACT_TOLERANCE", "Bound", "Candidates", "root_of"]
 
 #: values are called exact if they are within this of a refit, in units of the targets' scale
 EXACT_TOLERANCE = 1e-6
@@ -178,13 +178,13 @@ class Candidates:
         B = self._energy(r, roots, nu) + (roots * noise).sum(axis=0) / two
         none = np.zeros_like(self.ridge)
         if not self.fit_intercept:
-            return Bound(_root(A, B), none, self.drift, reach)
+            return Bound(root_of(A, B), none, self.drift, reach)
         kappa, far = float(roots.max()) + reach, rho.max(axis=0)
         beta, width = self._bracket(v, far)
         # sum s g where nothing is missing on rows with curvature: -2 Lambda a there
         sums, size = r.sum(axis=0) - self.a.sum(axis=0), (np.abs(self.a) + np.abs(r)).sum(axis=0)
         T = np.abs(sums) + summation(r.shape[0]) * size + noise.sum(axis=0) / two
-        function = _root(A + T * (beta + far), B + kappa * T)
+        function = root_of(A + T * (beta + far), B + kappa * T)
         around = far + kappa * function
         # a flat interval that is narrower than the ends may move can vanish
         intercept = beta + around + np.where(width < 2.0 * around, width, 0.0)
@@ -398,7 +398,7 @@ class _Sharp:
         T = np.abs(self.r.sum(axis=0) - self.sum) + self.noise.sum(axis=0)
         ones = T * self.metric.ones(self.train)
         A = self.norm * ones + T * (beta + self.far + self.top * ones)
-        self.inside = _root(A, self.norm + T * self.top) + ones
+        self.inside = root_of(A, self.norm + T * self.top) + ones
         self.intercept = beta + self.far + self.top * self.inside
 
     def _within(self) -> Array:
@@ -430,6 +430,6 @@ def _some(x: Array, columns: Any) -> Array:
     return x if x.shape[1] == 1 else x[:, columns]
 
 
-def _root(A: Array, B: Array) -> Array:
+def root_of(A: Array, B: Array) -> Array:
     """The largest x with x^2 <= A + B x."""
     return np.asarray(0.5 * (B + np.sqrt(B * B + 4.0 * A)))
