@@ -8,9 +8,9 @@ a Parquet folder, or as the tree reduction of a cluster. Merging is associative 
 order in which chunks arrive must not matter beyond that.
 
 Accumulators are made of others. Several share a pass (`Joint`). Models of several kinds read the
-same rows, each with columns of its own, one for each pair of classes or each level of a target
-(`ByColumn`), and with class weights of its own, which belong to the fit and not to the scores
-(`ByClass`): both are applied chunk by chunk, where a model's sums are taken, and nowhere else.
+same rows, each with columns of its own, one for each pair of classes or each level of a target, and
+with class weights of its own, which belong to the fit and not to the scores: `OfModel` applies both
+chunk by chunk, where a model's sums are taken, and nowhere else.
 
 A state is arrays, numbers and texts, and tuples, lists, dicts and dataclasses of these.
 """
@@ -27,10 +27,9 @@ from onefit.spec.coding import class_codes
 
 __all__ = [
     "Accumulator",
-    "ByClass",
-    "ByColumn",
     "Chunk",
     "Joint",
+    "OfModel",
     "nbytes",
     "to_host",
 ]
@@ -101,38 +100,29 @@ class Joint:
 
 
 @dataclass(frozen=True)
-class ByClass:
-    """The accumulator of rows that weigh as their classes say."""
+class OfModel:
+    """The accumulator of the rows as one model has them.
+
+    Attributes
+    ----------
+    base : Accumulator
+    columns : callable or None
+        From the targets of a chunk to the model's own columns.
+    weights : (classes,) array or None
+        What rows of each class weigh in the model.
+    """
 
     base: Accumulator[Any, Any]
-    weights: Array = field(repr=False)
+    columns: Callable[[Array], Array] | None = field(repr=False, default=None)
+    weights: Array | None = field(repr=False, default=None)
 
     def init(self) -> Any:
         return self.base.init()
 
     def update(self, state: Any, chunk: Chunk) -> Any:
-        s = chunk.s * self.weights[class_codes(chunk.Y)]
-        return self.base.update(state, replace(chunk, s=s))
-
-    def merge(self, one: Any, other: Any) -> Any:
-        return self.base.merge(one, other)
-
-    def finish(self, state: Any) -> Any:
-        return self.base.finish(state)
-
-
-@dataclass(frozen=True)
-class ByColumn:
-    """The accumulator of rows whose targets are those of a model's own columns."""
-
-    base: Accumulator[Any, Any]
-    columns: Callable[[Array], Array] = field(repr=False)
-
-    def init(self) -> Any:
-        return self.base.init()
-
-    def update(self, state: Any, chunk: Chunk) -> Any:
-        return self.base.update(state, replace(chunk, Y=self.columns(chunk.Y)))
+        Y = chunk.Y if self.columns is None else self.columns(chunk.Y)
+        s = chunk.s if self.weights is None else chunk.s * self.weights[class_codes(chunk.Y)]
+        return self.base.update(state, replace(chunk, Y=Y, s=s))
 
     def merge(self, one: Any, other: Any) -> Any:
         return self.base.merge(one, other)

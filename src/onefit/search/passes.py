@@ -22,7 +22,7 @@ from onefit.features.scores import Scores, of_models
 from onefit.features.values import Kept, Values
 from onefit.kernels import Kernel, named_kernel, takes_gamma
 from onefit.linalg import LinAlgError
-from onefit.rows.accumulate import ByClass, ByColumn, Joint
+from onefit.rows.accumulate import Joint, OfModel
 from onefit.rows.one_pass import CHUNK_ROWS, run
 from onefit.rows.sample import DrawnRows, RowSampler
 from onefit.rows.source import Source
@@ -76,9 +76,8 @@ class StreamedModel:
     def weighted(self, accumulator: Any) -> Any:
         """The accumulator of rows that weigh as their classes say, with targets of its columns."""
         coding = self.spec.coding
-        if not coding.columns_are_targets:
-            accumulator = ByColumn(accumulator, coding.columns)
-        return accumulator if self.classes is None else ByClass(accumulator, self.classes)
+        columns = None if coding.columns_are_targets else coding.columns
+        return OfModel(accumulator, columns, self.classes)
 
     def surveyed(self, survey: Surveyed) -> Surveyed:
         """The survey of these rows."""
