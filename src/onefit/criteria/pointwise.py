@@ -11,15 +11,13 @@ that predicts nothing at all makes no error. Where no u is zero the two agree.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onefit._types import Array
 from onefit._validation import check_choice
 from onefit.problem import Problem
 
-Array = NDArray[Any]
 Pointwise = Callable[[Array, Array], Array]
 
 __all__ = ["POINTWISE", "Pointwise", "pointwise"]

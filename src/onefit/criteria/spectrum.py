@@ -21,15 +21,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from onefit._types import Array
 from onefit.features.maps import product
 from onefit.features.squared import make_hat
 from onefit.heldout.scaled import scaled_matrix
 from onefit.inverse.spectrum import Spectrum
 from onefit.problem import Problem
-
-Array = NDArray[Any]
 
 __all__ = ["Hat", "HatSpectrum", "hat_spectrum"]
 

@@ -14,9 +14,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onefit import linalg
+from onefit._types import Array
 from onefit.criteria.base import ByRow
 from onefit.features.feature_gram import FeatureGram
 from onefit.features.leave_one import FeatureHat, HatBasis
@@ -25,8 +25,6 @@ from onefit.features.passes import Sum
 from onefit.losses.base import Loss
 from onefit.problem import Problem
 from onefit.rows.accumulate import Chunk
-
-Array = NDArray[Any]
 
 __all__ = ["CriterionSums"]
 

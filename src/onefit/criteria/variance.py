@@ -26,17 +26,12 @@ beta is estimated on the sample, where the definition asks for all samples.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from onefit.criteria.base import check_loss
 from onefit.criteria.evidence import positive
 from onefit.criteria.stability import kernel_stability
 from onefit.problem import Problem
-
-Array = NDArray[Any]
 
 __all__ = ["cv_variance_bound"]
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.base import clone
 from sklearn.utils import gen_batches
@@ -19,7 +18,7 @@ from sklearn.utils.validation import (
 )
 
 from onefit import linalg, plan
-from onefit._types import Indices
+from onefit._types import Array, Indices
 from onefit._validation import check_choice, check_positive, check_weights, first_not_finite
 from onefit.columns.fit import SOLVERS, FitError, certified_fit, solve
 from onefit.estimators.components import NestedParams
@@ -45,8 +44,6 @@ from onefit.losses import Loss
 from onefit.problem import Problem, Solution
 from onefit.spec import LabelCoding, Spec, TargetCoding
 from onefit.updates import UpdatesRows
-
-Array = NDArray[Any]
 
 __all__ = ["SCALINGS", "KernelEstimator"]
 

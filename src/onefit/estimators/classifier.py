@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from onefit._types import Array
 from onefit._validation import check_choice
 from onefit.estimators._base import KernelEstimator
 from onefit.estimators.device import predicting_on_host, to_host
@@ -20,8 +20,6 @@ from onefit.linalg import arrays_of, is_elsewhere
 from onefit.losses import InPairs, Loss, get_loss
 from onefit.spec import LabelCoding
 from onefit.spec.coding import class_codes, encode_labels
-
-Array = NDArray[Any]
 
 __all__ = ["KernelClassifier"]
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils import check_array
 
+from onefit._types import Array
 from onefit.estimators._base import KernelEstimator
 from onefit.estimators.device import predicting_on_host, to_host
 from onefit.linalg import is_elsewhere
 from onefit.losses import Loss, Quantile, get_loss
 from onefit.quantiles import levels_of, pinball_loss
 from onefit.spec import TargetCoding
-
-Array = NDArray[Any]
 
 __all__ = ["KernelRegressor"]
 
