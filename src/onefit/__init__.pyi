@@ -1,4 +1,5 @@
 from . import (
+    cells,
     config,
     criteria,
     decide,
@@ -36,6 +37,7 @@ __all__ = [
     "KernelRegressor",
     "KernelSearchCV",
     "__version__",
+    "cells",
     "config",
     "criteria",
     "decide",

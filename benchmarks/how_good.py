@@ -1,0 +1,274 @@
+"""How good are the models: ``onefit.select`` beside other learners, on 47 tables.
+
+25 sets of LIBSVM, UCI and R and eight further classifications, each in ten random quarters for the
+test (sets of more than 2,000 rows are represented by 2,000 of them, drawn once), and 14 regressions
+with the test rows that the literature uses (:mod:`_sets`). Every contestant (:mod:`_learners`) gets
+the same rows, with columns standardised by the training part.
+
+The error of a regression is the root mean squared error over that of predicting the mean of the
+training part; ``rmse`` is the numerator. The error of a classification is the share of wrong labels
+and, where classes are uneven, the mean of that share over the classes. Differences are tested by
+the paired t-test over the splits, with the variance enlarged for overlapping training parts (Nadeau
+and Bengio, Machine Learning 52, 2003); over the sets, by Wilcoxon's signed-rank test of the mean
+errors (Demsar, JMLR 7, 2006).
+
+Every contestant has one thread; ``--jobs`` runs that number of them side by side. ``seconds`` is
+processor time. Finished runs are appended to ``how_good_runs.csv``; an interrupted benchmark
+resumes there, and ``--tables`` writes the tables of what is there. With ``--device cuda`` onefit
+and xRFM compute on the GPU, and ``seconds`` is wall time.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import time
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import _harness as harness
+import numpy as np
+from _data import data_folder
+from _learners import CONTESTANTS, MAX_ROWS_GP
+from _sets import LARGE, LITERATURE, UNEVEN, TableSet, table_sets
+from overfitting import corrected_p
+
+Row = dict[str, Any]
+RIVALS = tuple(name for name in CONTESTANTS if name != "onefit")
+COLUMNS = ("set", "group", "task", "n", "columns", "split", "contestant", "error", "rmse",
+           "seconds", "choice")  # fmt: skip
+#: root mean squared errors: MC dropout with a grid search (Gal and Ghahramani 2016), gradient
+#: boosting and support vector regression (bayesian_benchmarks, random tests of 10 %)
+PUBLISHED = {
+    "boston": (2.90, 2.60, 2.46),
+    "concrete": (4.82, 5.39, 6.77),
+    "energy": (0.54, 0.48, 2.29),
+    "power": (4.01, 3.86, 3.99),
+    "winered": (0.62, 0.615, 0.620),
+    "yacht": (0.67, 0.67, 6.34),
+}
+
+
+def error_of(one: TableSet, y: np.ndarray, predicted: np.ndarray, train: np.ndarray) -> float:
+    """Smaller is better; see the top of this file."""
+    if one.name in UNEVEN:
+        return 1.0 - float(np.mean([np.mean(predicted[y == c] == c) for c in np.unique(y)]))
+    if one.classes:
+        return float(np.mean(predicted != y))
+    return float(np.sqrt(np.mean((predicted - y) ** 2) / np.mean((train.mean() - y) ** 2)))
+
+
+def run(folder: Path, one: TableSet, split: int, contestant: str, device: str) -> Row:
+    """Fit, predict, and measure error and time."""
+    X, X_test, y, y_test = one.split(folder, split)
+    clock = time.process_time if device == "cpu" else time.perf_counter
+    computing: Any = nullcontext()
+    if device != "cpu" and contestant == "onefit":
+        from onefit import config_context
+
+        computing = config_context(device=device)
+    with warnings.catch_warnings(), computing:
+        warnings.simplefilter("ignore")
+        start = clock()
+        model = CONTESTANTS[contestant](X, y, one.classes, one.name in UNEVEN, split)
+        predicted = np.ravel(model.predict(X_test))
+        seconds = clock() - start
+    rmse = "" if one.classes else float(np.sqrt(np.mean((predicted - y_test) ** 2)))
+    best = {key: str(value) for key, value in getattr(model, "best_params_", {}).items()}
+    return {
+        "set": one.name,
+        "group": one.group,
+        "task": "classification" if one.classes else "regression",
+        "n": y.size + y_test.size,
+        "columns": X.shape[1],
+        "split": split,
+        "contestant": contestant,
+        "error": error_of(one, y_test, predicted, y),
+        "rmse": rmse,
+        "seconds": seconds,
+        "choice": best.get("kernel", ""),
+    }
+
+
+def read(path: Path) -> list[Row]:
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def append(path: Path, row: Row) -> None:
+    new = not path.exists()
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        if new:
+            writer.writeheader()
+        writer.writerow({key: harness._plain(value) for key, value in row.items()})
+
+
+def missing(done: list[Row], sets: list[TableSet], splits: int, only: str) -> Iterator[tuple]:
+    """Runs that are not in the file: the first split of all sets, then the second."""
+    known = {(row["set"], row["group"], int(row["split"]), row["contestant"]) for row in done}
+    for split in range(splits):
+        for one in sets:
+            for contestant in CONTESTANTS:
+                wanted = re.fullmatch(only, contestant) and split < one.splits
+                if wanted and (one.name, one.group, split, contestant) not in known:
+                    yield one, split, contestant
+
+
+def resume(path: Path, folder: Path, todo: list[tuple], jobs: int, device: str, end: float) -> None:
+    """Run what is missing until ``end`` (of ``time.monotonic``), appending every result."""
+    with ProcessPoolExecutor(jobs) as pool:
+        waiting, todo = set(), iter(todo)
+        while True:
+            while len(waiting) < jobs and time.monotonic() < end:
+                task = next(todo, None)
+                if task is None:
+                    break
+                waiting.add(pool.submit(run, folder, *task, device))
+            if not waiting:
+                return
+            finished = next(as_completed(waiting))
+            waiting.remove(finished)
+            try:
+                row = finished.result()
+            except Exception as problem:  # the other runs still count
+                print(f"failed: {problem!r}", flush=True)
+                continue
+            append(path, row)
+            print(*(row[key] for key in ("split", "set", "contestant")),
+                  f"{row['error']:.4f} {row['seconds']:.1f} s", flush=True)  # fmt: skip
+
+
+def verdict(ours: np.ndarray, theirs: np.ndarray, ratio: float) -> str:
+    """Which has the smaller error, at the level of 5 %; from three splits on."""
+    if ours.size < 3:
+        return "untested"
+    if not corrected_p(ours, theirs, ratio) < 0.05:
+        return "tied"
+    return "better" if ours.mean() < theirs.mean() else "worse"
+
+
+def by_set(runs: list[Row], sets: list[TableSet]) -> list[Row]:
+    """Mean errors of every set over the splits that onefit and the rival both have."""
+    rows = []
+    for one in sets:
+        own = [row for row in runs if (row["set"], row["group"]) == (one.name, one.group)]
+        found = {c: {int(r["split"]): r for r in own if r["contestant"] == c} for c in CONTESTANTS}
+        ours = found["onefit"]
+        if not ours:
+            continue
+        first = next(iter(ours.values()))
+        row: Row = {key: first[key] for key in ("set", "group", "task", "n", "columns")}
+        row["splits"] = len(ours)
+        means = {}
+        for c, theirs in found.items():
+            common = sorted(set(ours) & set(theirs))
+            pair = [np.array([float(o[s]["error"]) for s in common]) for o in (ours, theirs)]
+            means[c] = pair[1].mean() if common else np.nan
+            row[c] = f"{means[c]:.4g}" if common else ""
+            if c != "onefit":
+                row[f"vs {c}"] = verdict(*pair, one.ratio) if common else ""
+                row[f"{c} / onefit"] = f"{pair[1].mean() / pair[0].mean():.3f}" if common else ""
+        least = np.nanmin(list(means.values()))
+        row["least error"] = ", ".join(c for c, mean in means.items() if mean <= least + 1e-9)
+        if first["rmse"]:
+            row["rmse"] = f"{np.mean([float(r['rmse']) for r in ours.values()]):.4g}"
+        for c in CONTESTANTS:
+            times = [float(r["seconds"]) for r in found[c].values()]
+            row[f"{c} s"] = f"{np.median(times):.2g}" if times else ""
+        rows.append({"rmse": ""} | row)
+    return rows
+
+
+def by_rival(rows: list[Row]) -> list[Row]:
+    """How often onefit is better, tied or worse."""
+    found = []
+    for task in ("classification", "regression", "both"):
+        own = [row for row in rows if task in (row["task"], "both")]
+        for c in RIVALS:
+            met = [row for row in own if row[f"vs {c}"]]
+            if not met:
+                continue
+            counted = {w: sum(row[f"vs {c}"] == w for row in met)
+                       for w in ("better", "tied", "worse", "untested")}  # fmt: skip
+            tested = len(met) - counted["untested"]
+            share = (counted["better"] + counted["tied"]) / tested if tested else np.nan
+            less = sum(float(row["onefit"]) < float(row[c]) for row in met)
+            found.append({"task": task, "against": c, "sets": len(met), **counted,
+                          "better or tied": f"{100 * share:.0f} %" if tested else "",
+                          "smaller mean": less, "p over sets": over_sets(met, c)})  # fmt: skip
+    return found
+
+
+def over_sets(met: list[Row], rival: str) -> str:
+    """Whether mean errors differ over the sets, as over a sample of sets."""
+    from scipy.stats import wilcoxon
+
+    gaps = [float(row[rival]) - float(row["onefit"]) for row in met]
+    return f"{wilcoxon(gaps).pvalue:.2g}" if np.count_nonzero(gaps) > 5 else ""
+
+
+def published(rows: list[Row]) -> list[Row]:
+    """Root mean squared errors on the splits of the literature beside published ones."""
+    names = ("MC dropout", "boosting", "svm (published)")
+    return [
+        {"set": row["set"], "rows": row["n"], "splits": row["splits"], "of": LITERATURE[row["set"]],
+         "onefit": row["rmse"], **dict(zip(names, PUBLISHED[row["set"]], strict=True))}
+        for row in rows
+        if row["group"] == "literature" and row["set"] in PUBLISHED
+    ]  # fmt: skip
+
+
+def main() -> None:
+    flags = harness.parser(__doc__, rounds=20)
+    flags.add_argument("--data", type=Path, help="folder of the data sets (else ONEFIT_DATA_DIR)")
+    flags.add_argument("--sets", default=".*", help="groups or sets whose name matches this")
+    flags.add_argument("--large", action="store_true", help="the sets that need a GPU or an hour")
+    flags.add_argument("--jobs", type=int, default=1, help="runs side by side")
+    flags.add_argument("--minutes", type=float, default=np.inf, help="start no run after this time")
+    flags.add_argument("--device", default="cpu")
+    flags.add_argument("--tables", action="store_true", help="run nothing, write the tables")
+    flags = flags.parse_args()
+    name = harness.stem("how_good", flags.quick)
+    path = flags.out / f"{name}_runs.csv"
+    flags.out.mkdir(parents=True, exist_ok=True)
+    sets = table_sets()
+    if not flags.tables:
+        wanted = re.compile("heart|servo" if flags.quick else flags.sets)
+        chosen = [
+            one
+            for one in sets
+            if (wanted.fullmatch(one.name) or wanted.fullmatch(one.group))
+            and (one.group == "literature" and one.name in LARGE) == flags.large
+        ]
+        folder = data_folder(flags.data)
+        splits = 2 if flags.quick else flags.rounds
+        todo = [
+            task
+            for task in missing(read(path), chosen, splits, flags.only or ".*")
+            if task[2] != "gp" or task[0].split(folder, 0)[2].size <= MAX_ROWS_GP
+        ]
+        end = time.monotonic() + 60 * flags.minutes
+        resume(path, folder, todo, flags.jobs, flags.device, end)
+    rows = by_set(read(path), sets)
+    tables = {
+        "": ("Errors on every set", rows),
+        "_rivals": ("onefit against each of the others", by_rival(rows)),
+        "_published": ("Beside published errors", published(rows)),
+    }
+    for end_of_name, (_, table) in tables.items():
+        if table:
+            harness.write_csv(flags.out, name + end_of_name, table)
+    sections = [(title, harness.table(table)) for title, table in tables.values() if table]
+    sections.append(("What was done", (__doc__ or "").partition("\n\n")[2]))
+    harness.write_report(flags.out, name, "How good are the models", sections)
+
+
+if __name__ == "__main__":
+    main()
