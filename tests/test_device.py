@@ -17,7 +17,6 @@ from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, heldout_predict, plan
 from onefit.config import config_context, set_config
 from onefit.folds import Folds
-from onefit.gram import device as gram_device
 from onefit.heldout import Block, Eigen, Iterative
 from onefit.kernels import (
     Gaussian,
@@ -329,11 +328,11 @@ def test_classifier_and_heldout_predictions(there):
     assert np.abs(first - other).max() < 1e-8
 
 
-def test_smaller_tiles_where_memory_is_short_and_then_a_refusal(there, monkeypatch):
-    X, Y = sample()
-    monkeypatch.setattr(gram_device, "SMALLEST_TILE_ROWS", 8)
+def test_smaller_tiles_where_memory_is_short_and_then_a_refusal(there):
+    X = np.random.default_rng(0).normal(size=(2100, 2))
+    v = np.cos(X[:, :1])
     K = Gaussian(0.3).tiles(there(X))
-    tile, most = K.tile, 30
+    tile, most = K.tile, 1500
 
     def small(rows, columns):
         found = tile(rows, columns)
@@ -341,11 +340,12 @@ def test_smaller_tiles_where_memory_is_short_and_then_a_refusal(there, monkeypat
             raise MemoryError
         return found
 
-    K.tile, K.tile_rows = small, 90
-    assert np.allclose(home(K.matmul(there(Y))), Gaussian(0.3)(X) @ Y)
+    K.tile = small
+    assert K.tile_rows > most
+    assert np.allclose(home(K.matmul(there(v))), Gaussian(0.3)(X) @ v)
     assert K.tile_rows <= most
     most = 4
-    with pytest.raises(MemoryError, match=r"kernel matrix of 90 rows, .* GiB are free"):
+    with pytest.raises(MemoryError, match=r"kernel matrix of 2100 rows, .* GiB are free"):
         K.hold()
 
 

@@ -6,6 +6,7 @@ features, an intercept, a scaling, weights and a library, not all of them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import cycle
 
 import numpy as np
@@ -15,7 +16,6 @@ from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, heldout_predict, linalg
 from onefit.config import config_context
-from onefit.features import feature_gram
 from onefit.features.approximation import Fourier, Nystrom, get_approximation
 from onefit.features.fit import FEATURE_METHODS
 from onefit.folds import Folds
@@ -109,15 +109,13 @@ def test_leave_one_out_drops_the_landmark_that_a_row_is(form, library):
 
 
 @pytest.mark.parametrize("case", [LOSSES[0], LOSSES[1]], ids=["squared", "huber"])
-def test_features_without_room_are_made_again_in_every_pass(case, monkeypatch):
+def test_features_that_are_not_kept_are_made_again_in_every_pass(case):
     method = FEATURE_METHODS["gram" if case[0] == Squared() else "exact"]
     problem, folds = make(*case, FORMS[0], bring("torch"))
     kept = method().prepare(problem, folds).predict(LAMS)
     assert linalg.is_elsewhere(problem.K.kept[0])
     assert problem.K.kept[0].shape == (N, problem.K.features.size)
-    monkeypatch.setattr(feature_gram, "MAX_SHARE_OF_FREE_MEMORY", 0.0)
-    monkeypatch.setattr(feature_gram, "MAX_FEATURE_ELEMENTS", 256 * SIZE)
-    problem, folds = make(*case, FORMS[0], bring("torch"))
+    problem = replace(problem, K=replace(problem.K, keep_features=False))
     again = method().prepare(problem, folds).predict(LAMS)
     assert problem.K.kept[0] is problem.K.X
     assert np.abs(again.values - kept.values).max() <= 1e-9

@@ -10,17 +10,16 @@ from functools import partial
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from joblib import parallel_config
 from registries import sample
 from sklearn.metrics import r2_score
 from sklearn.model_selection import KFold
-from sklearn.utils.parallel import Parallel
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.config import config_context
 from onefit.estimators.device import HostData
 from onefit.folds import Folds
 from onefit.gradient import cv_gradient
-from onefit.gram import DeviceGram
 from onefit.kernels import (
     Bank,
     Gaussian,
@@ -37,7 +36,7 @@ from onefit.linalg import arrays_of, device
 from onefit.linalg.device import DeviceMemoryError
 from onefit.losses import Huber, SmoothedHinge, Squared
 from onefit.problem import Problem
-from onefit.search import Interval, workers
+from onefit.search import Interval
 from onefit.search.workers import WorkerPlan
 from onefit.search_gradient import KernelGradientSearchCV
 
@@ -130,15 +129,11 @@ def test_searches_of_a_support_vector_machine(method):
 @pytest.mark.parametrize(
     "backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)]
 )  # processes take their time to start
-def test_several_devices_share_the_kernels(backend, monkeypatch):
-    def parallel(**options):
-        return Parallel(**options | {"backend": backend})
-
-    monkeypatch.setattr(workers, "Parallel", parallel)
+def test_several_devices_share_the_kernels(backend):
     X, y = data()
     search = KernelSearchCV(KernelRegressor(loss="huber"), GRID, cv=4)
     scores = search.fit(X, y).cv_results_["mean_test_score"]
-    with config_context(device="torch:cpu, torch:cpu"):
+    with config_context(device="torch:cpu, torch:cpu"), parallel_config(backend):
         found = search.fit(X, y)
     np.testing.assert_allclose(found.cv_results_["mean_test_score"], scores, atol=1e-10)
     assert isinstance(found.best_estimator_.X_fit_, np.ndarray)
@@ -189,15 +184,17 @@ def test_too_little_memory_is_refused_with_the_numbers(monkeypatch):
         search.fit(X, np.sign(y))
 
 
-def test_memory_that_runs_out_on_the_way_is_told(monkeypatch):
-    X, y = data()
+class OutOfMemory(Gaussian):
+    """A kernel whose matrix the device has no room for."""
 
-    def full(*_):
+    def matrix(self, geometry, out=None):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(DeviceGram, "_whole", full)
+
+def test_memory_that_runs_out_on_the_way_is_reported():
+    X, y = data()
     with pytest.raises(DeviceMemoryError, match=r"does not fit .* GiB are free; free other arrays"):
-        KernelRegressor(loss="huber").fit(torch.tensor(X), y)
+        KernelRegressor("huber", OutOfMemory(0.3)).fit(torch.tensor(X), y)
 
 
 def test_input_that_is_refused():
