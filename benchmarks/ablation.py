@@ -20,8 +20,6 @@ import numpy as np
 from _data import data_folder, friedman, load
 from _harness import Contestant, Outcome, Row
 
-from onefit.losses import Huber
-
 BASE = "as it is"
 
 
@@ -144,6 +142,7 @@ def classes_search(task: Row):
 
 def huber_search(task: Row):
     from onefit import KernelRegressor, KernelSearchCV
+    from onefit.losses import Huber
 
     X, y = load(Path(task["data"]), "cadata")
     rows = np.random.default_rng(0).permutation(len(y))[: task["n"]]
