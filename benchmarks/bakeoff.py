@@ -6,6 +6,8 @@ them, drawn once. Every contestant sees the same rows, with columns
 standardised by the training part.
 
 - onefit: ``onefit.select(X, y)`` with nothing else said;
+- onefit stack: ``onefit.select(X, y, stack=True)``, the average of all candidates and of kernels
+  with a learned metric;
 - boosting: histogram gradient boosting, 200 trees, the best of 2 learning rates x 2 sizes of trees
   by 5-fold cross-validation;
 - forest: a random forest of 500 trees;
@@ -33,6 +35,7 @@ import csv
 import re
 import time
 import warnings
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -55,7 +58,7 @@ NUMBERS = (
 UNEVEN = ("w7a",)
 MOST_ROWS, MOST_GP = 2000, 1000
 SPLITS, TEST = 10, 0.25
-CONTESTANTS = ("onefit", "boosting", "forest", "svm", "gp")
+CONTESTANTS = ("onefit", "onefit stack", "boosting", "forest", "svm", "gp")
 RIVALS = CONTESTANTS[1:]
 COLUMNS = ("set", "task", "n", "columns", "split", "contestant", "error", "seconds")
 
@@ -85,10 +88,10 @@ def split_of(folder: Path, name: str, split: int) -> tuple[np.ndarray, ...]:
 def fitted(contestant: str, name: str, X: np.ndarray, y: np.ndarray, seed: int) -> Any:
     """The contestant's model of the training part."""
     classes = name in CLASSES
-    if contestant == "onefit":
+    if contestant.startswith("onefit"):
         from onefit import select
 
-        return select(X, y, random_state=seed)
+        return select(X, y, stack=contestant == "onefit stack", random_state=seed)
     if contestant == "gp":
         return gaussian_process(X, classes, seed).fit(X, y)
     if contestant == "forest":
@@ -192,19 +195,24 @@ def append(path: Path, row: Row) -> None:
         writer.writerow({key: harness._plain(value) for key, value in row.items()})
 
 
-def go_on(path: Path, folder: Path, wanted: list[str], splits: int, only: str) -> None:
-    """Every run that is not yet in the file: the first split of all sets, then the second."""
+def go_on(path: Path, folder: Path, wanted: list[str], splits: int, only: str, jobs: int) -> None:
+    """Every run that is not yet in the file, in ``jobs`` processes; the largest sets first."""
     done = {(row["set"], int(row["split"]), row["contestant"]) for row in read(path)}
-    for split in range(splits):
-        for name in wanted:
-            for contestant in CONTESTANTS:
-                skip = contestant == "gp" and rows_of(folder, name)[1].size > MOST_GP
-                if skip or (name, split, contestant) in done or not re.search(only, contestant):
-                    continue
-                row = run(folder, name, split, contestant)
-                append(path, row)
-                print(split, name, contestant, f"{row['error']:.4f} {row['seconds']:.1f} s",
-                      flush=True)  # fmt: skip
+    left = [
+        (name, split, contestant)
+        for split in range(splits)
+        for name in sorted(wanted, key=lambda one: -rows_of(folder, one)[1].size)
+        for contestant in CONTESTANTS
+        if (name, split, contestant) not in done
+        and re.search(only, contestant)
+        and not (contestant == "gp" and rows_of(folder, name)[1].size > MOST_GP)
+    ]
+    with ProcessPoolExecutor(jobs) as pool:
+        for found in as_completed([pool.submit(run, folder, *one) for one in left]):
+            row = found.result()
+            append(path, row)
+            about = row["split"], row["set"], row["contestant"]
+            print(*about, f"{row['error']:.4f} {row['seconds']:.1f} s", flush=True)
 
 
 def verdict(ours: np.ndarray, theirs: np.ndarray) -> str:
@@ -274,6 +282,7 @@ def main() -> None:
     flags = harness.parser(__doc__, rounds=SPLITS)
     flags.add_argument("--data", type=Path, help="folder of the data sets (else ONEFIT_DATA_DIR)")
     flags.add_argument("--sets", default="", help="sets whose name matches this")
+    flags.add_argument("--jobs", type=int, default=1, help="processes, of one thread each")
     flags.add_argument("--tables", action="store_true", help="run nothing, write the tables")
     flags = flags.parse_args()
     name = harness.stem("bakeoff", flags.quick)
@@ -283,7 +292,7 @@ def main() -> None:
         wanted = ["heart", "servo"] if flags.quick else [*CLASSES, *NUMBERS]
         wanted = [one for one in wanted if re.search(flags.sets, one)]
         splits = 2 if flags.quick else flags.rounds
-        go_on(path, data_folder(flags.data), wanted, splits, flags.only)
+        go_on(path, data_folder(flags.data), wanted, splits, flags.only, flags.jobs)
     sets = by_set(read(path))
     rivals = by_rival(sets)
     harness.write_csv(flags.out, name, sets)

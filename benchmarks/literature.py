@@ -5,6 +5,7 @@ used by Gal and Ghahramani (2016), whose errors with a grid search are "MC dropo
 boosting is that of bayesian_benchmarks, on random tests of 10 %.
 
 Usage: python -m benchmarks.literature [--splits 3] [--sets concrete20 energy20] [--name literature]
+[--stack] [--jobs 1]. ``--stack`` calls ``select`` with ``stack=True``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import csv
 import os
 import time
 import warnings
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 import numpy as np
@@ -41,14 +43,14 @@ def load(name):
     return table[:, :-1], table[:, -1], masks
 
 
-def run(name, split):
+def run(name, split, stack=False):
     """The test error, seconds and the choice of one split."""
     X, y, masks = load(name)
     test = masks[:, split]
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = select(X[~test], y[~test])
+        found = select(X[~test], y[~test], stack=stack)
     seconds = time.perf_counter() - start
     rest = found.predict(X[test]) - y[test]
     best = found.best_params_
@@ -71,12 +73,16 @@ def main():
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--sets", nargs="*", default=SETS)
     parser.add_argument("--name", default="literature")
+    parser.add_argument("--stack", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
+    tasks = [(name, split) for split in range(options.splits) for name in options.sets]
     rows = []
-    for name in options.sets:
-        for split in range(options.splits):
-            rows.append(run(name, split))
+    with ProcessPoolExecutor(options.jobs) as pool:
+        for found in as_completed([pool.submit(run, *one, options.stack) for one in tasks]):
+            rows.append(found.result())
             print(rows[-1], flush=True)
+    rows.sort(key=lambda row: (options.sets.index(row["set"]), row["split"]))
     RESULTS.mkdir(exist_ok=True)
     with (RESULTS / f"{options.name}.csv").open("w", newline="") as file:
         writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")

@@ -70,13 +70,15 @@ def run(folder: Path, name: str, split: int) -> Row:
     row: Row = {"set": name, "rows": y.size, "split": split}
     for how, one in (("winner", search), ("stack", model)):
         row[how] = float(np.sqrt(np.mean((one.predict(X_test) - y_test) ** 2)) / y.std())
-    row |= {"best": model.best_error_ / y.std(), "crossfit": model.crossfit_error_ / y.std()}
-    row |= {"members": np.count_nonzero(model.weights_), "kernels": len(model.estimators_)}
+    found = model.stack_
+    row |= {"best": found.best_error / y.std(), "crossfit": found.crossfit_error / y.std()}
+    row |= {"members": np.count_nonzero(found.weights[0])}
+    row |= {"kernels": len(model.best_estimator_.members_)}
     search_time, stack_time = np.diff(clock)
     row |= {"search s": float(search_time), "stack s": float(stack_time)}
     if y.size <= MOST_NESTED:
         start = time.process_time()
-        row["nested"] = stack(search, X, y, nested=True).nested_error_ / y.std()
+        row["nested"] = stack(search, X, y, nested=True).stack_.nested_error / y.std()
         row["nested s"] = time.process_time() - start
     return row
 

@@ -16,15 +16,16 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit import AutoKernelRegressor, KernelRegressor, KernelSearchCV
 from onefit.features import Nystrom
 from onefit.losses import Huber
 from onefit.stack_weights import stack_weights
-from onefit.stacking import KernelStack, stack
+from onefit.stacking import stack
 
 GRID = {"kernel": ["rbf", "laplacian"], "gamma": [0.05, 0.3], "lam": [1e-4, 1e-3, 1e-2]}
+#: the kernel of each candidate
+KERNELS = [0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
 CV = KFold(4, shuffle=True, random_state=0)
 
 
@@ -35,6 +36,12 @@ def data():
 
 def plain_search(grid=GRID, cv=CV, **options):
     return KernelSearchCV(KernelRegressor(fit_intercept=False, **options), grid, cv=cv)
+
+
+def stacked(search, X, y, sample_weight=None, groups=None, **options):
+    params = {"sample_weight": sample_weight, "groups": groups}
+    search.fit(X, y, **{name: one for name, one in params.items() if one is not None})
+    return stack(search, X, y, sample_weight=sample_weight, **options)
 
 
 def refits(X, y, train, test):
@@ -57,12 +64,22 @@ def forward_selection(F, y, s, steps=25):
     return best[1]
 
 
-def weights_of(F, y, s=None, bags=15, least=0.02):
+def entrants(errors, kernels, most=2):
+    """The best two candidates of every kernel, the best first."""
+    found = []
+    for c in np.argsort(errors, kind="stable"):
+        if sum(kernels[e] == kernels[c] for e in found) < most:
+            found.append(c)
+    return found
+
+
+def weights_of(F, y, s=None, bags=15, least=0.02, kernels=KERNELS):
     s = np.ones(y.size) if s is None else s
     random, found = np.random.default_rng(0), np.zeros(F.shape[1])
+    some = entrants(s @ (F - y[:, None]) ** 2, kernels)
     for _ in range(bags):
         counts = random.multinomial(y.size, np.full(y.size, 1 / y.size))
-        found += forward_selection(F, y, s * counts) / bags
+        found[some] += forward_selection(F[:, some], y, s * counts) / bags
     found[found < least] = 0.0
     return found / found.sum()
 
@@ -83,14 +100,14 @@ def test_candidates_are_in_the_order_of_the_refits():
 
 def test_weights_and_heldout_predictions_are_those_of_refits(data):
     X, y = data
-    model = KernelStack(plain_search()).fit(X, y)
+    model = stacked(plain_search(), X, y)
     F = heldout_of(X, y)
     weights = weights_of(F, y)
     assert np.count_nonzero(weights) > 2
-    assert model.weights_ == pytest.approx(weights, abs=1e-12)
-    assert model.heldout_predictions_ == pytest.approx(F @ weights, abs=1e-8)
+    assert model.stack_.weights[0] == pytest.approx(weights, abs=1e-12)
+    assert model.stack_.heldout_predictions == pytest.approx(F @ weights, abs=1e-8)
     best = np.sqrt(((F - y[:, None]) ** 2).mean(axis=0).min())
-    assert model.best_error_ == pytest.approx(best)
+    assert model.stack_.best_error == pytest.approx(best)
 
 
 def test_crossfit_learns_weights_from_the_other_folds(data):
@@ -99,10 +116,10 @@ def test_crossfit_learns_weights_from_the_other_folds(data):
     for train, test in CV.split(X):
         train = np.sort(train)
         found[test] = F[test] @ weights_of(F[train], y[train])
-    model = KernelStack(plain_search()).fit(X, y)
-    assert model.crossfit_predictions_ == pytest.approx(found, abs=1e-8)
-    assert model.crossfit_error_ == pytest.approx(np.sqrt(np.mean((found - y) ** 2)))
-    assert np.abs(model.crossfit_predictions_ - model.heldout_predictions_).max() > 1e-3
+    model = stacked(plain_search(), X, y)
+    assert model.stack_.crossfit_predictions == pytest.approx(found, abs=1e-8)
+    assert model.stack_.crossfit_error == pytest.approx(np.sqrt(np.mean((found - y) ** 2)))
+    assert np.abs(model.stack_.crossfit_predictions - model.stack_.heldout_predictions).max() > 1e-3
 
 
 @pytest.mark.parametrize("cv", [KFold(4), KFold(3, shuffle=True, random_state=1)])
@@ -116,20 +133,18 @@ def test_nested_error_is_that_of_refits_without_two_folds(data, cv):
         for other in folds[:k] + folds[k + 1 :]:
             inner[other] = refits(X, y, np.setdiff1d(rest, other), other)
         found[fold] = refits(X, y, rest, fold) @ weights_of(inner[rest], y[rest])
-    model = KernelStack(plain_search(cv=cv), nested=True).fit(X, y)
-    assert model.nested_predictions_ == pytest.approx(found, abs=1e-7)
-    assert model.nested_error_ == pytest.approx(np.sqrt(np.mean((found - y) ** 2)))
+    model = stacked(plain_search(cv=cv), X, y, nested=True)
+    assert model.stack_.nested_predictions == pytest.approx(found, abs=1e-7)
+    assert model.stack_.nested_error == pytest.approx(np.sqrt(np.mean((found - y) ** 2)))
 
 
 def test_nested_of_other_losses(data):
     X, y = data
     grid = [{"lam": [1e-3, 1e-2], "gamma": [0.3]}, {"loss": [Huber(0.5)]}]
     search = KernelSearchCV(KernelRegressor(gamma=0.1), grid, cv=KFold(3))
-    model = KernelStack(search, nested=True).fit(X, y)
+    model = stacked(search, X, y, nested=True)
     folds, found = [test for _, test in KFold(3).split(X)], np.empty_like(y)
-    models = [
-        KernelRegressor(gamma=0.1).set_params(**p) for p in model.search_.cv_results_["params"]
-    ]
+    models = [KernelRegressor(gamma=0.1).set_params(**p) for p in model.cv_results_["params"]]
 
     def predictions(train, test):
         return np.column_stack([m.fit(X[train], y[train]).predict(X[test]) for m in models])
@@ -139,8 +154,8 @@ def test_nested_of_other_losses(data):
         inner = np.full((y.size, 3), np.nan)
         for other in folds[:k] + folds[k + 1 :]:
             inner[other] = predictions(np.setdiff1d(rest, other), other)
-        found[fold] = predictions(rest, fold) @ weights_of(inner[rest], y[rest])
-    assert model.nested_predictions_ == pytest.approx(found, abs=1e-5)
+        found[fold] = predictions(rest, fold) @ weights_of(inner[rest], y[rest], kernels=[0, 0, 1])
+    assert model.stack_.nested_predictions == pytest.approx(found, abs=1e-5)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -149,9 +164,9 @@ def test_predictions_are_the_weighted_sum_of_the_members(data, fit_intercept):
     y = y + np.where(np.arange(y.size) % 9, 0.0, 20.0)
     huber = {"kernel": ["laplacian"], "gamma": [0.05, 0.3], "loss": ["huber"]}
     base = KernelRegressor(fit_intercept=fit_intercept)
-    model = KernelStack(KernelSearchCV(base, [GRID, huber], cv=CV)).fit(X, y)
-    params = model.search_.cv_results_["params"]
-    used = [(w, p) for w, p in zip(model.weights_, params, strict=True) if w]
+    model = stacked(KernelSearchCV(base, [GRID, huber], cv=CV), X, y)
+    params = model.cv_results_["params"]
+    used = [(w, p) for w, p in zip(model.stack_.weights[0], params, strict=True) if w]
     assert {"huber", None} == {p.get("loss") for _, p in used}
     X_new = make_friedman1(20, n_features=5, random_state=1)[0]
     wanted = sum(
@@ -160,59 +175,59 @@ def test_predictions_are_the_weighted_sum_of_the_members(data, fit_intercept):
     )
     assert model.predict(X_new) == pytest.approx(wanted, abs=1e-6)
     kernels = {(p["kernel"], p["gamma"]) for _, p in used}
-    assert len(model.estimators_) == len(kernels) < len(used)
+    assert len(model.best_estimator_.members_) == len(kernels) < len(used)
 
 
 def test_sample_weights_in_fits_and_weights(data):
     X, y = data
     s = np.random.default_rng(0).uniform(0.2, 3.0, size=y.size)
-    model = KernelStack(plain_search(scaling="total")).fit(X, y, sample_weight=s)
+    model = stacked(plain_search(scaling="total"), X, y, sample_weight=s)
     F = np.empty((y.size, 12))
     for train, test in CV.split(X):
-        for c, p in enumerate(model.search_.cv_results_["params"]):
+        for c, p in enumerate(model.cv_results_["params"]):
             ridge = KernelRidge(kernel=p["kernel"], gamma=p["gamma"], alpha=p["lam"])
             F[test, c] = ridge.fit(X[train], y[train], sample_weight=s[train]).predict(X[test])
     weights = weights_of(F, y, s)
-    assert model.weights_ == pytest.approx(weights, abs=1e-12)
-    assert model.heldout_predictions_ == pytest.approx(F @ weights, abs=1e-7)
-    found = np.sqrt(np.average((model.crossfit_predictions_ - y) ** 2, weights=s))
-    assert model.crossfit_error_ == pytest.approx(found)
+    assert model.stack_.weights[0] == pytest.approx(weights, abs=1e-12)
+    assert model.stack_.heldout_predictions == pytest.approx(F @ weights, abs=1e-7)
+    found = np.sqrt(np.average((model.stack_.crossfit_predictions - y) ** 2, weights=s))
+    assert model.stack_.crossfit_error == pytest.approx(found)
 
 
 def test_huber_weights_of_rows(data):
     X, y = data
     y = y.copy()
     y[::9] += 60.0
-    model = KernelStack(plain_search(), loss="huber").fit(X, y)
+    model = stacked(plain_search(), X, y, loss="huber")
     F = heldout_of(X, y)
     best = np.abs(F - y[:, None]).mean(axis=0).argmin()
     sizes = np.abs(F[:, best] - y)
     rows = np.minimum(1.0, 2 * 1.4826 * np.median(sizes) / sizes)
     assert rows.min() < 0.5
-    order = np.argsort(np.abs(F - y[:, None]).mean(axis=0), kind="stable")
-    wanted = np.empty(12)
-    wanted[order] = weights_of(F[:, order], y, rows)
-    assert model.weights_ == pytest.approx(wanted, abs=1e-12)
-    assert np.abs(KernelStack(plain_search()).fit(X, y).weights_ - wanted).max() > 0.05
+    some = entrants(np.abs(F - y[:, None]).mean(axis=0), KERNELS)
+    wanted = np.zeros(12)
+    wanted[some] = weights_of(F[:, some], y, rows, kernels=range(len(some)))
+    assert model.stack_.weights[0] == pytest.approx(wanted, abs=1e-12)
+    assert np.abs(stacked(plain_search(), X, y).stack_.weights[0] - wanted).max() > 0.05
 
 
 @pytest.mark.parametrize("loss", ["squared", "huber"])
-def test_only_the_best_candidates_by_the_weighted_error_get_weight(loss):
+def test_only_the_best_two_of_each_kernel_by_the_weighted_error_get_weight(loss):
     random = np.random.default_rng(0)
     y, s = np.zeros(60), np.where(np.arange(60) < 30, 0.05, 1.0)
     F = random.normal(size=(60, 1)) + 0.3 * random.normal(size=(60, 100))
     F[:, 80:] = -1.2 * F[:, :20]  # complementary, but with larger errors in heavy rows
     F[:30, :80] *= 3.0
-    power = 1 if loss == "huber" else 2
-    top = np.argsort(s @ np.abs(F) ** power, kind="stable")[:80]
+    kernels = np.arange(100) % 7
+    some = entrants(s @ np.abs(F) ** (1 if loss == "huber" else 2), kernels)
     rows = np.ones(60)
     if loss == "huber":
-        best = np.abs(F[:, top[0]])
+        best = np.abs(F[:, some[0]])
         rows = np.minimum(1.0, 2 * 1.4826 * np.median(best) / best)
     wanted = np.zeros(100)
-    wanted[top] = weights_of(F[:, top], y, s * rows)
-    assert stack_weights(F, s, loss) == pytest.approx(wanted, abs=1e-12)
-    assert np.abs(weights_of(F, y, s * rows) - wanted).sum() > 0.1
+    wanted[some] = weights_of(F[:, some], y, s * rows, kernels=range(len(some)))
+    assert stack_weights(F, s, loss, kernels=kernels) == pytest.approx(wanted, abs=1e-12)
+    assert np.abs(weights_of(F, y, s * rows, kernels=range(100)) - wanted).sum() > 0.1
 
 
 def test_candidates_that_are_not_finite_have_no_weight():
@@ -226,9 +241,11 @@ def test_candidates_that_are_not_finite_have_no_weight():
 def test_of_a_fitted_search(data):
     X, y = data
     search = plain_search().fit(X, y)
-    one, other = stack(search, X, y), KernelStack(plain_search()).fit(X, y)
-    assert one.search_ is search
-    assert np.array_equal(one.weights_, other.weights_)
+    best = search.best_estimator_
+    one, other = stack(search, X, y), stacked(plain_search(), X, y)
+    assert search.best_estimator_ is best
+    assert not hasattr(search, "stack_")
+    assert np.array_equal(one.stack_.weights[0], other.stack_.weights[0])
     assert np.array_equal(one.predict(X), other.predict(X))
 
 
@@ -238,14 +255,14 @@ def test_precomputed_and_groups(data):
     grid = {"lam": [1e-4, 1e-3, 1e-2, 1e-1]}
     given = KernelSearchCV(KernelRegressor(kernel="precomputed"), grid, cv=GroupKFold(5))
     named = KernelSearchCV(KernelRegressor(kernel="laplacian", gamma=0.3), grid, cv=GroupKFold(5))
-    one = KernelStack(given).fit(K, y, groups=groups)
-    other = KernelStack(named).fit(X, y, groups=groups)
-    assert one.weights_ == pytest.approx(other.weights_)
+    one, other = stacked(given, K, y, groups=groups), stacked(named, X, y, groups=groups)
+    assert one.stack_.weights[0] == pytest.approx(other.stack_.weights[0])
     assert one.predict(K) == pytest.approx(other.predict(X))
 
 
 def test_in_cross_validation_of_scikit_learn(data):
-    scores = cross_val_score(make_pipeline(StandardScaler(), KernelStack(plain_search())), *data)
+    auto = AutoKernelRegressor(stack=True, kernels="rbf", prepare="passthrough")
+    scores = cross_val_score(make_pipeline(StandardScaler(), auto), *data, cv=3)
     assert scores.min() > 0.0
 
 
@@ -255,7 +272,7 @@ def test_candidates_without_exact_values_have_no_weight(data):
     search = KernelSearchCV(KernelRegressor(), grid, cv=CV, method="limit").fit(X, y)
     exact = search.cv_results_["exact"]
     if exact.any():
-        assert not stack(search, X, y).weights_[~exact].any()
+        assert not stack(search, X, y).stack_.weights[0][~exact].any()
     else:
         with pytest.raises(ValueError, match="no candidate of the search has exact held-out"):
             stack(search, X, y)
@@ -264,14 +281,8 @@ def test_candidates_without_exact_values_have_no_weight(data):
 @pytest.mark.parametrize(
     ("search", "error", "message"),
     [
-        (KernelRegressor(), TypeError, "needs a KernelSearchCV, got KernelRegressor"),
-        (KernelSearchCV(KernelClassifier(), {}), TypeError, "not over a KernelClassifier"),
-        (
-            KernelSearchCV(make_pipeline(StandardScaler(), KernelRegressor()), {}),
-            TypeError,
-            "not over a Pipeline",
-        ),
         (KernelSearchCV(KernelRegressor(), {"loss": ["quantile"]}), ValueError, "not quantiles"),
+        (KernelSearchCV(KernelRegressor(), {}, refit=False), ValueError, "refit=True"),
         (
             KernelSearchCV(KernelRegressor(approximation=Nystrom(9)), {}),
             ValueError,
@@ -282,27 +293,23 @@ def test_candidates_without_exact_values_have_no_weight(data):
 )
 def test_refusals(data, search, error, message):
     with pytest.raises(error, match=message):
-        KernelStack(search).fit(*data)
+        stacked(search, *data)
 
 
 def test_refuses_other_targets_and_too_few_folds(data):
     X, y = data
     search = plain_search().fit(X, y)
+    with pytest.raises(TypeError, match="needs a fitted KernelSearchCV, got KernelRegressor"):
+        stack(KernelRegressor().fit(X, y), X, y)
     with pytest.raises(ValueError, match="differs from the targets"):
         stack(search, X, y + 1.0)
-    with pytest.raises(ValueError, match="1d array"):
-        KernelStack(plain_search()).fit(X, np.column_stack([y, y]))
+    with pytest.raises(ValueError, match="one target"):
+        stacked(plain_search(), X, np.column_stack([y, y]))
     with pytest.raises(ValueError, match="at least 3 folds"):
-        KernelStack(plain_search(cv=KFold(2)), nested=True).fit(X, y)
+        stacked(plain_search(cv=KFold(2)), X, y, nested=True)
     with pytest.raises(ValueError, match="loss"):
         stack(search, X, y, loss="absolute")
-
-
-POOLED = KernelSearchCV(KernelRegressor(), {"lam": [1e-3, 1e-1]}, aggregate="pooled")
-
-
-@parametrize_with_checks(
-    [KernelStack(KernelSearchCV(KernelRegressor(), {"lam": [1e-3, 1e-1]}, aggregate="pooled"))]
-)
-def test_conventions_of_scikit_learn(estimator, check):
-    check(estimator)
+    with pytest.raises(ValueError, match="other splits"):
+        stack(search, X, y, further=[plain_search(cv=KFold(4)).fit(X, y)])
+    with pytest.raises(TypeError, match=r"made from a fitted search, by onefit\.stacking"):
+        stack(search, X, y).best_estimator_.fit(X, y)

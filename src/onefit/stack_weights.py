@@ -1,8 +1,9 @@
 r"""Weights of an average of models, from their held-out residuals: bagged forward selection.
 
 **What is minimised.** R is the (n, C) matrix of residuals of C models, and s holds the weights of
-the rows. Weights w of the models that add up to 1 give an average whose residuals are R w, and its
-squared error is
+the rows. (Several columns of one row, one for each class, are rows of R that are drawn together.)
+Weights w of the models that add up to 1 give an average whose residuals are R w, and its squared
+error is
 
     E(w) = sum_i s_i (R w)_i^2 = w' G w,     G = R' diag(s) R.
 
@@ -21,9 +22,12 @@ best single model, so the average is never worse than it on these rows. At most 
 keep the weights coarse (multiples of 1 / r), which is a regularisation.
 
 **Bagging.** The selection depends on the rows. It is repeated on `BAGS` bootstrap samples of the
-rows (multinomial counts times s), and the weights are averaged. Only the `MAX_CANDIDATES` models
-with the smallest error enter; weights below `MIN_WEIGHT` are set to zero, since every model of the
-average has to be fitted and evaluated.
+rows (multinomial counts times s), and the weights are averaged. Weights below `MIN_WEIGHT` are set
+to zero, since every model of the average has to be fitted and evaluated.
+
+**Which models enter.** Of every kernel (and loss) the `MAX_PER_KERNEL` models with the smallest
+error, and of these the `MAX_CANDIDATES` best. The best of all models are mostly neighbours in the
+grid of one kernel, whose errors are nearly equal; an average gains from models that differ.
 
 **Outliers.** With the Huber option, the rows have Huber's weights min(1, t / |r_i|), where r are
 the residuals of the model with the smallest mean absolute error and t is twice their scale,
@@ -39,7 +43,8 @@ from onefit._types import Array
 
 __all__ = ["stack_weights"]
 
-MAX_CANDIDATES = 80
+MAX_CANDIDATES = 400
+MAX_PER_KERNEL = 2
 BAGS = 15
 MAX_STEPS = 25
 MIN_WEIGHT = 0.02
@@ -50,18 +55,24 @@ MEDIAN_TO_DEVIATION = 1.4826
 
 
 def stack_weights(
-    residuals: Array, sample_weight: Array, loss: str = "squared", random_state: int = 0
+    residuals: Array,
+    sample_weight: Array,
+    loss: str = "squared",
+    random_state: int = 0,
+    kernels: Array | None = None,
 ) -> Array:
     """The weight of every model, (C,); they add up to 1.
 
     Parameters
     ----------
-    residuals : (n, C) array
+    residuals : (n, C) or (n, q, C) array
         A model with a value that is not finite has weight zero.
-    sample_weight : (n,) array
+    sample_weight : (n,) or (n, q) array
     loss : {"squared", "huber"}, default="squared"
     random_state : int, default=0
         For the bootstrap samples.
+    kernels : (C,) int array, default=None
+        The kernel and loss of every model, as a number; None if all differ.
 
     Examples
     --------
@@ -70,24 +81,35 @@ def stack_weights(
     >>> bool(np.abs(stack_weights(noise, np.ones(500)) - 0.5).max() < 0.1)
     True
     """
-    weights = np.zeros(residuals.shape[1])
-    finite = np.flatnonzero(np.isfinite(residuals).all(axis=0))
+    n, C = len(residuals), residuals.shape[-1]
+    R = residuals.reshape(-1, C)
+    s = np.repeat(sample_weight, len(R) // n) if sample_weight.ndim == 1 else sample_weight.ravel()
+    weights, finite = np.zeros(C), np.flatnonzero(np.isfinite(R).all(axis=0))
     if not finite.size:
         raise FloatingPointError("no candidate has finite held-out predictions in every row")
-    sizes = np.abs(residuals[:, finite])
-    errors = sample_weight @ (sizes if loss == "huber" else sizes**2)
-    order = np.argsort(errors, kind="stable")[:MAX_CANDIDATES]
-    best = finite[order]
-    s = sample_weight
+    sizes = np.abs(R[:, finite])
+    order = np.argsort(s @ (sizes if loss == "huber" else sizes**2), kind="stable")
     if loss == "huber":
-        s = s * _huber_weights(sizes[:, order[0]], sample_weight)
-    R, random = residuals[:, best], np.random.default_rng(random_state)
+        s = s * _huber_weights(sizes[:, order[0]], s)
+    best = _entrants(finite[order], np.arange(C) if kernels is None else kernels)
+    R, random = R[:, best], np.random.default_rng(random_state)
     for _ in range(BAGS):
-        counts = random.multinomial(len(R), np.full(len(R), 1.0 / len(R)))
+        counts = np.repeat(random.multinomial(n, np.full(n, 1.0 / n)), len(R) // n)
         weights[best] += _forward_selection((R * (s * counts)[:, None]).T @ R)
     weights /= weights.sum()
     kept = np.where(weights < min(MIN_WEIGHT, weights.max()), 0.0, weights)
     return np.asarray(kept / kept.sum())
+
+
+def _entrants(ordered: Array, kernels: Array) -> Array:
+    """The first models of every kernel, in the given order."""
+    counts = dict.fromkeys(kernels.tolist(), 0)
+    found = []
+    for model in ordered:
+        counts[int(kernels[model])] += 1
+        if counts[int(kernels[model])] <= MAX_PER_KERNEL:
+            found.append(model)
+    return np.array(found[:MAX_CANDIDATES])
 
 
 def _forward_selection(G: Array) -> Array:

@@ -1,4 +1,4 @@
-r"""Stacking: a weighted average of the candidates of one search.
+r"""Stacking: a weighted average of the candidates of a search.
 
 A search computes the exact held-out predictions of all of its candidates and keeps the winner. The
 average of several candidates often predicts better than the best of them (Wolpert 1992, "Stacked
@@ -6,7 +6,12 @@ generalization"; Breiman 1996, "Stacked regressions"), and its held-out predicti
 F is the (n, C) matrix of the candidates' held-out predictions, row by row; the model w'f, which
 averages the candidates with fixed weights w, has the held-out predictions F w, without a refit.
 
-**Weights** are learned from the residuals F - y, see :mod:`onefit.stack_weights`.
+**Weights** are learned from the residuals F - y, see :mod:`onefit.stack_weights`. The targets of a
+classifier are -1 and +1, a column for each of more than two classes, and rows weigh as in its fits
+(``class_weight``). With the squared loss, (1 + f) / 2 estimates a probability, and the squared
+error is four times the Brier score. With the loss "log", decision values are log-odds: one step of
+Newton's method from the best candidate f*, as in iteratively reweighted least squares, replaces
+targets by z = f* - V'(f*) / V''(f*) and multiplies the weights of the rows by V''(f*).
 
 **One coefficient vector for each kernel.** Candidate c = (g, l), with kernel g and parameters l
 (lam, a loss), predicts k_g(x, X) a_c + b_c. So
@@ -22,182 +27,80 @@ a search is. Two estimates are not:
 - Cross-fitting. For every fold k learn w^(k) from the rows outside the fold, and predict the fold
   by F w^(k). No target of the fold enters its weights through the rows that are compared. It still
   enters through the models: a held-out prediction of a row of fold j comes from a model that was
-  trained on fold k.
+  trained on fold k. These are the held-out values of the stack: its score, its headline, its
+  calibration and its intervals are made from them.
 - Nested cross-validation of the whole stack (``nested=True``). For every fold k, the weights come
   from the rows outside k, predicted by models trained without their own fold j and without k, and
   the fold is predicted by F w^(k). No target of the fold enters its prediction. The models trained
-  without the folds j and k are those of splits that leave out both, and one eigendecomposition of
-  the kernel matrix gives the predictions of all K (K - 1) / 2 splits and lams (for losses other
-  than the squared one, Newton steps from the fits to all rows). No stack is refitted. The error is
-  pessimistic by what the weights lose to models of fewer rows.
+  without the folds j and k are those of a search with K (K - 1) / 2 splits that leave out both. No
+  stack is refitted. The error is pessimistic by what the weights lose to models of fewer rows.
 
 Kernels and candidates are fixed on all rows, as in the search. A grid does not depend on the
 targets; the lams that refine an interval and the ends of a gradient search do, and neither estimate
-accounts for that.
+accounts for that. Steps of a pipeline are fitted in every training part, and these estimates do
+account for what they learn.
 """
 
 from __future__ import annotations
 
-from itertools import combinations
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin, clone
-from sklearn.utils import column_or_1d, get_tags
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.base import is_classifier
 
 from onefit._types import Array
 from onefit._validation import check_choice, check_weights
-from onefit.estimators import KernelRegressor
-from onefit.estimators.accepted import check_exact_kernel
-from onefit.folds import Folds
-from onefit.heldout import Eigen, Exact
-from onefit.kernels import number_type
-from onefit.linalg import is_elsewhere
-from onefit.quantiles import levels_of
-from onefit.search.grid import Job, candidate_models, jobs
+from onefit.estimators.stacked import StackedClassifier, StackedRegressor
+from onefit.scoring.aggregate import aggregate
+from onefit.scoring.row_losses import RowLosses
+from onefit.search.inputs import FitInputs, resolve_scorers, route
+from onefit.search.preprocess import is_wrapped
+from onefit.search.results import Results
+from onefit.search.scorers import build_scoring
+from onefit.stack_candidates import Candidates, without
 from onefit.stack_weights import stack_weights
+from onefit.uncertainty.judge import judge
 
-__all__ = ["KernelStack", "stack"]
+__all__ = ["Stack", "stack"]
 
 LOSSES = ("squared", "huber")
+#: the smallest weight that the curvature of the loss gives a row, in units of the largest
+MIN_CURVATURE = 1e-3
 
 
-class KernelStack(RegressorMixin, BaseEstimator):
-    """Average the candidates of a search, with weights from their held-out predictions.
-
-    For one target. The candidates may differ in kernel, lam and loss, except that levels of
-    quantiles and expectiles, approximations and pipelines are refused; the splits must test every
-    row once, as KFold and GroupKFold do. Candidates whose held-out predictions are not exact
-    have weight zero.
-
-    Parameters
-    ----------
-    search : KernelSearchCV
-        Of a KernelRegressor; cloned.
-    loss : {"squared", "huber"}, default="squared"
-        What the weights minimise. "huber" gives rows with large residuals less weight.
-    nested : bool, default=False
-        Whether to compute the nested error, which takes a few times as long as the search.
-    random_state : int, default=0
-        For the bootstrap samples from which the weights are learned.
+@dataclass(frozen=True)
+class Stack:
+    """What :func:`stack` learned.
 
     Attributes
     ----------
-    search_ : KernelSearchCV
-        Fitted.
-    weights_ : array of shape (n_candidates,)
-        The weight of every candidate, in the order of ``search_.cv_results_["params"]``.
-    estimators_ : list of KernelRegressor
-        One for each kernel; their predictions add up to those of the stack. Their parameter
-        ``lam`` is not used.
-    heldout_predictions_ : array of shape (n,)
-        Held-out predictions of the stack with its weights, which were learned from these rows.
-    crossfit_predictions_, crossfit_error_ : array of shape (n,); float
+    weights : list of arrays
+        For each search the weights of its candidates, in the order of ``cv_results_["params"]``.
+    heldout_predictions : array of shape (n,) or (n, q)
+        Of the stack with its weights, which were learned from these rows.
+    crossfit_predictions, crossfit_error : array of shape (n,) or (n, q); float
         Every row predicted with weights from the other folds, and the root mean squared error.
-    nested_predictions_, nested_error_ : array of shape (n,); float
-        Of nested cross-validation, with ``nested=True``.
-    best_error_ : float
+    best_error : float
         Root mean squared error of the held-out predictions of the best candidate: the smallest of
         all candidates, thus optimistic.
-    n_features_in_, feature_names_in_ : as everywhere in scikit-learn
-
-    See Also
-    --------
-    stack : the same for a search that is fitted already.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_friedman1
-    >>> from onefit import KernelRegressor, KernelSearchCV
-    >>> from onefit.stacking import KernelStack
-    >>> X, y = make_friedman1(100, n_features=5, noise=3.0, random_state=0)
-    >>> grid = {"kernel": ["rbf", "laplacian"], "gamma": [0.1, 0.3, 1.0], "lam": [1e-3, 1e-2]}
-    >>> model = KernelStack(KernelSearchCV(KernelRegressor(), grid)).fit(X, y)
-    >>> X_new, y_new = make_friedman1(1000, n_features=5, random_state=1)
-    >>> bool(model.score(X_new, y_new) > model.search_.score(X_new, y_new))
-    True
+    nested_predictions, nested_error : array and float, or None
+        Of nested cross-validation.
     """
 
-    def __init__(
-        self, search: Any, *, loss: str = "squared", nested: bool = False, random_state: int = 0
-    ) -> None:
-        self.search = search
-        self.loss = loss
-        self.nested = nested
-        self.random_state = random_state
+    weights: list[Array] = field(repr=False)
+    heldout_predictions: Array = field(repr=False)
+    crossfit_predictions: Array = field(repr=False)
+    crossfit_error: float
+    best_error: float
+    nested_predictions: Array | None = field(repr=False, default=None)
+    nested_error: float | None = None
 
-    def __sklearn_tags__(self) -> Any:
-        tags, inner = super().__sklearn_tags__(), get_tags(self.search)
-        tags.input_tags = inner.input_tags
-        return tags
-
-    def fit(self, X: Any, y: Any, **params: Any) -> KernelStack:
-        """Fit the search, learn the weights, and fit the candidates that have weight.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, d), or (n, n) when precomputed
-        y : array of shape (n,)
-        **params
-            ``sample_weight`` and ``groups`` for the search.
-
-        Returns
-        -------
-        self
-        """
-        check_choice("loss", self.loss, LOSSES)
-        _check_estimator(self.search)
-        return self._stack(clone(self.search).fit(X, y, **params), X, y)
-
-    def _stack(self, search: Any, X: Any, y: Any) -> KernelStack:
-        rows = _Candidates(search, X, y)
-        F, y, s = rows.predictions, rows.y, rows.s
-        weights = self._learn(F, rows)
-        heldout = F @ weights
-        crossfit = np.empty_like(y)
-        for test in rows.folds.test:
-            others = _without(rows.folds.n, test)
-            crossfit[test] = F[test] @ self._learn(F, rows, others)
-        for name in ("nested_predictions_", "nested_error_", "feature_names_in_"):
-            self.__dict__.pop(name, None)
-        if self.nested:
-            self.nested_predictions_ = self._nested(rows)
-            self.nested_error_ = _root_mean_square(self.nested_predictions_ - y, s)
-        self.estimators_ = rows.fit(weights)
-        self.search_, self.heldout_predictions_, self.crossfit_predictions_ = (
-            search, heldout, crossfit,
-        )  # fmt: skip
-        self.weights_ = np.zeros(len(search.cv_results_["params"]))
-        self.weights_[rows.indices] = weights
-        self.crossfit_error_ = _root_mean_square(crossfit - y, s)
-        self.best_error_ = min(_root_mean_square(one - y, s) for one in F.T)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimators_[0], name):
-                setattr(self, name, getattr(self.estimators_[0], name))
-        return self
-
-    def _learn(self, F: Array, rows: _Candidates, some: Any = slice(None)) -> Array:
-        """Weights from some of the rows."""
-        residuals = F[some] - rows.y[some, None]
-        return stack_weights(residuals, rows.s[some], self.loss, self.random_state)
-
-    def _nested(self, rows: _Candidates) -> Array:
-        """Held-out predictions of a stack whose weights never saw the fold, nor did its models."""
-        folds, found = rows.folds, np.empty_like(rows.y)
-        if len(folds) < 3:
-            raise ValueError(f"nested needs at least 3 folds, got {len(folds)}; raise cv")
-        pairs = rows.predictions_without_pairs()
-        for k, test in enumerate(folds.test):
-            others = _without(folds.n, test)
-            found[test] = rows.predictions[test] @ self._learn(pairs[k], rows, others)
-        return np.asarray(found)
-
-    def predict(self, X: Any) -> Array:
-        """Predictions for the rows of X, the sum of those of ``estimators_``."""
-        check_is_fitted(self)
-        total: Any = sum(one.predict(X) for one in self.estimators_)
-        return np.asarray(total)
+    def describe(self, kernels: int) -> str:
+        """The stack in a few words."""
+        members = sum(int(np.count_nonzero(one)) for one in self.weights)
+        return f"average of {members} candidates with {kernels} kernels"
 
 
 def stack(
@@ -205,156 +108,205 @@ def stack(
     X: Any,
     y: Any,
     *,
+    further: Any = (),
     loss: str = "squared",
     nested: bool = False,
     random_state: int = 0,
-) -> KernelStack:
-    """A stack of the candidates of a fitted search, which is not fitted again.
+    sample_weight: Any = None,
+) -> Any:
+    """A fitted search whose winner is an average of its candidates; it is not fitted again.
 
     Parameters
     ----------
     search : KernelSearchCV
-        Fitted to X and y; its sample weights are used. Left as it is.
+        Fitted to X and y, for one target and with one score; its splits must test every row once,
+        as KFold and GroupKFold do. Left as it is. Candidates may differ in kernel, lam and loss;
+        quantiles, expectiles and approximations are refused, and candidates whose held-out
+        predictions are not exact have weight zero.
     X, y
         What the search was fitted to.
-    loss, nested, random_state
-        See :class:`KernelStack`.
+    further : sequence of KernelSearchCV, default=()
+        More searches whose candidates enter the average, fitted to the same rows with the same
+        splits; they may be over pipelines that end in a kernel estimator.
+    loss : {"squared", "huber"}, default="squared"
+        What the weights minimise. "huber" gives rows with large residuals less weight.
+    nested : bool, default=False
+        Whether to compute the nested error, which takes a few times as long as the search.
+    random_state : int, default=0
+        For the bootstrap samples from which the weights are learned.
+    sample_weight : array of shape (n,), default=None
+        That of the search.
 
     Returns
     -------
-    KernelStack
-        Fitted.
+    KernelSearchCV
+        A copy with the average as ``best_estimator_``, cross-fitted ``heldout_``, ``best_score_``
+        and ``headline_``, and ``stack_``, a :class:`Stack`. ``cv_results_`` and ``best_params_``
+        are those of the search.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_friedman1
+    >>> from onefit import KernelRegressor, KernelSearchCV
+    >>> from onefit.stacking import stack
+    >>> X, y = make_friedman1(100, n_features=5, noise=3.0, random_state=0)
+    >>> grid = {"kernel": ["rbf", "laplacian"], "gamma": [0.1, 0.3, 1.0], "lam": [1e-3, 1e-2]}
+    >>> search = KernelSearchCV(KernelRegressor(), grid).fit(X, y)
+    >>> X_new, y_new = make_friedman1(1000, n_features=5, random_state=1)
+    >>> bool(stack(search, X, y).score(X_new, y_new) > search.score(X_new, y_new))
+    True
     """
     check_choice("loss", loss, LOSSES)
-    _check_estimator(search)
-    check_is_fitted(search, "cv_results_")
-    model = KernelStack(clone(search), loss=loss, nested=nested, random_state=random_state)
-    return model._stack(search, X, y)
-
-
-class _Candidates:
-    """Rows, and the candidates of a fitted search with exact held-out predictions.
-
-    Attributes
-    ----------
-    indices : array of int
-        The candidates.
-    predictions : (n, C) array
-    y, s : (n,) arrays
-        Targets and sample weights.
-    folds : Folds
-    """
-
-    def __init__(self, search: Any, X: Any, y: Any) -> None:
-        params, exact = search.cv_results_["params"], search.cv_results_["exact"]
-        models = candidate_models(search.estimator, params)
-        for one in models:
-            _check_member(one.estimator)
-        _check_rows(X)
-        held = search.heldout(0)
-        self.y = column_or_1d(y, dtype=np.float64, warn=True)
-        check_consistent_length(X, self.y)
-        if not np.array_equal(np.ravel(np.asarray(held.targets, dtype=np.float64)), self.y):
-            raise ValueError("y differs from the targets that the search was fitted to; pass those")
-        self.folds: Folds = held.folds
-        if not self.folds.is_partition:
-            raise ValueError(
-                "stacking needs splits that test every row once, such as KFold(5, shuffle=True); "
-                f"the {len(self.folds)} splits of this search do not"
-            )
-        F = np.column_stack([search.heldout(i).predictions for i in range(len(params))])
-        self.indices = np.flatnonzero(exact & np.isfinite(F).all(axis=0))
-        if not self.indices.size:
-            raise ValueError(
-                "no candidate of the search has exact held-out predictions; search with "
-                f"method='auto' or 'exact', not {search.method!r}"
-            )
-        self.predictions = F[:, self.indices].astype(np.float64)
-        self._estimator, self._params = search.estimator, params
-        first = models[0].estimator
-        self._X = first._validate_X(X, ensure_min_samples=2)
-        self._Y = first._code_targets(self.y, number_type(self._X))
-        self._s = check_weights(held.sample_weight, self._X)
-        self.s = self._s.astype(np.float64)
-        self._first = first
-
-    def _jobs(self, places: Array) -> list[Job]:
-        """Some candidates, grouped by kernel; the indices of a model are places in `indices`."""
-        params = [self._params[self.indices[i]] for i in places]
-        group = candidate_models(self._estimator, params)
-        for one in group:
-            one.estimator._copy_data_attributes(self._first)
-        return jobs(group, self._X, self._Y, self._s)
-
-    def fit(self, weights: Array) -> list[KernelRegressor]:
-        """For each kernel the weighted sum of its candidates, fitted to all rows."""
-        places = np.flatnonzero(weights)
-        return [self._fit_kernel(job, weights[places]) for job in self._jobs(places)]
-
-    def _fit_kernel(self, job: Job, weights: Array) -> KernelRegressor:
-        coef, intercept, error = np.zeros_like(self._Y), np.zeros(1), 0.0
-        for model in job.models:
-            found = model.estimator
-            problem = found._make_problem(self._X, self._Y, self._s)
-            for i, lam in zip(model.indices, model.lams, strict=True):
-                found.lam = lam
-                loss = found._solve(problem)
-                coef += weights[i] * found.dual_coef_
-                intercept = intercept + weights[i] * found.intercept_
-                error += weights[i] * found.error_
-        found.dual_coef_, found.intercept_, found.error_ = coef, intercept, error
-        found.support_ = np.flatnonzero(coef.any(axis=1))
-        found._finish(loss)
-        return found  # type: ignore[no-any-return]
-
-    def predictions_without_pairs(self) -> Array:
-        """P[k, i, c]: row i of fold j predicted without the folds j and k; NaN where j = k."""
-        folds, K = self.folds, len(self.folds)
-        pairs = list(combinations(range(K), 2))
-        left_out = [np.concatenate([folds.test[j], folds.test[k]]) for j, k in pairs]
-        double = Folds(folds.n, [_without(folds.n, rows) for rows in left_out], left_out)
-        P = np.full((K, folds.n, self.indices.size), np.nan)
-        for job in self._jobs(np.arange(self.indices.size)):
-            for model in job.models:
-                problem = model.estimator._make_problem(self._X, self._Y, self._s)
-                method = Eigen() if problem.quadratic else Exact()
-                path = method.prepare(problem, double).predict(np.array(model.lams))
-                for place, (j, k) in enumerate(pairs):
-                    values, size = path.values[:, double.place(place), 0].T, folds.test[j].size
-                    columns = np.array(model.indices)
-                    P[k, folds.test[j][:, None], columns] = values[:size]
-                    P[j, folds.test[k][:, None], columns] = values[size:]
-        return P
-
-
-def _without(n: int, rows: Array) -> Array:
-    return np.setdiff1d(np.arange(n), rows)
-
-
-def _root_mean_square(residuals: Array, s: Array) -> float:
-    return float(np.sqrt(s @ residuals**2 / s.sum()))
-
-
-def _check_estimator(search: Any) -> None:
-    estimator = getattr(search, "estimator", None)
-    if not hasattr(search, "heldout") or estimator is None:
-        raise TypeError(f"stacking needs a KernelSearchCV, got {type(search).__name__}")
-    if not isinstance(estimator, KernelRegressor):
+    if is_wrapped(getattr(search, "estimator", None)):
         raise TypeError(
-            f"stacking needs a search over a KernelRegressor, not over a "
-            f"{type(estimator).__name__}; of a pipeline, search the last step on transformed rows"
+            "the winner that a stack replaces is a kernel estimator, and this search is over a "
+            "pipeline; pass a search over a kernel estimator, and this one in further"
+        )
+    groups = getattr(search, "groups_", None)
+    given = {"sample_weight": sample_weight, "groups": groups}
+    params = {name: one for name, one in given.items() if one is not None}
+    members = [Candidates.of(one, X, y, params) for one in (search, *further)]
+    rows = _Rows.of(members, X, y, sample_weight, loss, random_state)
+    found = rows.learn(members, nested)
+    bounds = np.sum(
+        [one.errors(w[one.indices]) for one, w in zip(members, found.weights, strict=True)], axis=0
+    )
+    fitted = [
+        model
+        for one, w in zip(members, found.weights, strict=True)
+        if w.any()
+        for model in one.fit(w[one.indices])
+    ]
+    return _with_stack(search, X, y, params, found, fitted, bounds)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Held-out predictions of all candidates beside the targets of the columns."""
+
+    F: Array
+    Y: Array
+    s: Array
+    kernels: Array
+    folds: Any
+    loss: str
+    log: Any
+    random_state: int
+
+    @classmethod
+    def of(
+        cls, members: list[Candidates], X: Any, y: Any, weight: Any, loss: str, random_state: int
+    ) -> _Rows:
+        folds = members[0].folds
+        for one in members[1:]:
+            if any(
+                not np.array_equal(a, b) for a, b in zip(folds.test, one.folds.test, strict=True)
+            ):
+                raise ValueError("the further searches have other splits; pass those of the first")
+        best = members[0].search.best_estimator_
+        Y = best._with_params()._code_targets(y, np.float64)
+        s = best.spec().coding.weights(Y, check_weights(weight, np.empty((len(Y), 1))))
+        offsets = np.cumsum([0, *(one.kernels.max() + 1 for one in members)])
+        kernels = [one.kernels + start for one, start in zip(members, offsets, strict=False)]
+        own = best.spec().loss
+        return cls(
+            np.concatenate([one.predictions for one in members], axis=2), Y, s,
+            np.concatenate(kernels), folds, loss, own if own.name == "log" else None, random_state,
+        )  # fmt: skip
+
+    def weights(self, F: Array, some: Any = slice(None)) -> Array:
+        """Weights from some of the rows."""
+        F, Y, s = F[some], self.Y[some], self.s[some]
+        if self.log is not None:
+            errors = np.einsum("i,iqc->c", s, self.log.value(Y[:, :, None], F))
+            best = F[:, :, int(np.nanargmin(errors))]
+            curvature = self.log.curvature(Y, best)
+            curvature = np.maximum(curvature, MIN_CURVATURE * curvature.max())
+            Y = best - self.log.gradient(Y, best) / curvature
+            s = s[:, None] * curvature
+        residuals = F - Y[:, :, None]
+        return stack_weights(residuals, s, self.loss, self.random_state, self.kernels)
+
+    def learn(self, members: list[Candidates], nested: bool) -> Stack:
+        """Weights, and the predictions of the stack for rows that it was not learned from."""
+        weights, crossfit = self.weights(self.F), np.empty_like(self.Y)
+        for test in self.folds.test:
+            others = without(self.folds.n, test)
+            crossfit[test] = self.F[test] @ self.weights(self.F, others)
+        errors = [self._error(self.F[:, :, c]) for c in range(self.F.shape[2])]
+        double = self._nested(members) if nested else None
+        sizes = [one.indices.size for one in members]
+        split = []
+        for one, own in zip(members, np.split(weights, np.cumsum(sizes)[:-1]), strict=True):
+            split.append(np.zeros(len(one.search.cv_results_["params"])))
+            split[-1][one.indices] = own
+        return Stack(
+            split,
+            _flat(self.F @ weights),
+            _flat(crossfit),
+            self._error(crossfit),
+            min(errors),
+            None if double is None else _flat(double),
+            None if double is None else self._error(double),
         )
 
+    def _nested(self, members: list[Candidates]) -> Array:
+        """Held-out predictions of a stack whose weights never saw the fold, nor did its models."""
+        folds, found = self.folds, np.empty_like(self.Y)
+        if len(folds) < 3:
+            raise ValueError(f"nested needs at least 3 folds, got {len(folds)}; raise cv")
+        pairs = np.concatenate([one.without_pairs() for one in members], axis=3)
+        for k, test in enumerate(folds.test):
+            found[test] = self.F[test] @ self.weights(pairs[k], without(folds.n, test))
+        return found
 
-def _check_member(estimator: KernelRegressor) -> None:
-    check_exact_kernel(estimator, "stacking", "take approximation=None")
-    if levels_of(estimator):
-        raise ValueError(
-            f"stacking averages estimates of one value, not quantiles or expectiles: take loss="
-            f"{estimator.loss!r} out of the search"
-        )
+    def _error(self, predicted: Array) -> float:
+        squares = ((predicted - self.Y) ** 2).mean(axis=1)
+        return float(np.sqrt(self.s @ squares / self.s.sum()))
 
 
-def _check_rows(X: Any) -> None:
-    if is_elsewhere(X):
-        raise ValueError("stacking computes on the host; pass X as a NumPy array")
+def _flat(values: Array) -> Array:
+    return values[:, 0] if values.shape[1] == 1 else values
+
+
+def _with_stack(
+    search: Any,
+    X: Any,
+    y: Any,
+    params: dict[str, Any],
+    found: Stack,
+    fitted: list[Any],
+    bounds: Array,
+) -> Any:
+    """A copy of a search, with the stack as its winner."""
+    best, folds = search.best_estimator_, search.heldout_.folds
+    kind = StackedClassifier if is_classifier(best) else StackedRegressor
+    model = kind.of(best, fitted, found.crossfit_predictions)
+    values = found.crossfit_predictions.reshape(folds.n, -1)[folds.rows]
+    held = replace(
+        search.heldout_, values=values, method="stack", error=bounds,
+        exact=np.ones(len(folds), dtype=bool),
+    )  # fmt: skip
+    scorers, metric = resolve_scorers(search)
+    score_params = route(search, scorers, params).scorer.score
+    scoring, pooled = (
+        build_scoring(scorers, best, X, y, score_params, folds, pooled=whole, undefined=True)
+        for whole in (False, True)
+    )
+    splits = scoring.score(best, values[None])[metric]
+    total = pooled.score(best, values[None])[metric][:, 0]
+    rivals = None
+    if metric in scoring.fast:
+        rivals = RowLosses.of(*scoring.fast[metric], [([0], values[None])], 1)
+    grouped = "groups" in params
+    given = FitInputs(scorers, X, y, params.get("sample_weight"), score_params, grouped)
+    results = Results({}, {metric: splits}, {})
+    headline = judge(given, scoring, results, rivals, best, metric, 0, held)
+    other = copy(search)
+    other.best_estimator_, other.heldout_, other.stack_ = model, held, found
+    sizes = np.diff(folds.offsets)
+    other.best_score_ = float(aggregate(search.aggregate, splits, sizes, total)[0])
+    vars(other).pop("headline_", None)
+    if headline is not None:
+        other.headline_ = headline
+    return other

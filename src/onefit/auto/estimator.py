@@ -89,6 +89,11 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
     outliers : bool, default=None
         Whether to apply rule 5; None applies it if none of ``loss``, ``scoring`` and
         ``param_grid`` is given.
+    stack : bool or "nested", default=False
+        Whether to average the candidates instead of choosing one, see :mod:`onefit.stacking`. With
+        the squared loss, candidates with a metric learned from gradients
+        (:mod:`onefit.gradient_metric`) in each training part enter, too. "nested" also computes the
+        error of the stack by nested cross-validation, a few times as long as the search.
     approximation : str, default=None
         "nystrom" or "fourier": features instead of the kernel matrix.
     minutes : float, default=None
@@ -139,6 +144,7 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
         loss: str | None = None,
         param_grid: Any = None,
         outliers: bool | None = None,
+        stack: bool | str = False,
         approximation: str | None = None,
         minutes: float | None = None,
         n_jobs: int | None = None,
@@ -153,6 +159,7 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
         self.loss = loss
         self.param_grid = param_grid
         self.outliers = outliers
+        self.stack = stack
         self.approximation = approximation
         self.minutes = minutes
         self.n_jobs = n_jobs
@@ -220,6 +227,7 @@ class AutoKernelClassifier(ClassifierMixin, AutoKernel):
     calibrate : {"sigmoid", "isotonic"}, default=None
         Calibrate the winner on its held-out decision values, which gives it ``predict_proba``.
         "isotonic" needs about a thousand rows.
+    stack : bool or "nested", default=False
     approximation : str, default=None
     minutes : float, default=None
     n_jobs : int, default=None
@@ -255,6 +263,7 @@ class AutoKernelClassifier(ClassifierMixin, AutoKernel):
         param_grid: Any = None,
         class_weight: Any = None,
         calibrate: str | None = None,
+        stack: bool | str = False,
         approximation: str | None = None,
         minutes: float | None = None,
         n_jobs: int | None = None,
@@ -270,6 +279,7 @@ class AutoKernelClassifier(ClassifierMixin, AutoKernel):
         self.param_grid = param_grid
         self.class_weight = class_weight
         self.calibrate = calibrate
+        self.stack = stack
         self.approximation = approximation
         self.minutes = minutes
         self.n_jobs = n_jobs

@@ -22,6 +22,7 @@ from onefit.auto import rules
 from onefit.auto.data_checks import find_copies, strong_columns, together
 from onefit.auto.prepared import Prepared
 from onefit.auto.run import Selection
+from onefit.auto.stacked import check_stack
 from onefit.decide.calibrate import CALIBRATIONS
 from onefit.estimators import KernelClassifier, KernelRegressor
 from onefit.grids import LAMS_JMLR
@@ -83,6 +84,7 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Selectio
     calibrate = getattr(auto, "calibrate", None)
     if calibrate is not None:
         check_choice("calibrate", calibrate, CALIBRATIONS)
+    check_stack(auto, y)
     deadline = None if auto.minutes is None else Deadline(auto.minutes)
     if deadline is not None and auto.approximation is not None:
         raise ValueError(
@@ -130,6 +132,7 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Selectio
         seed=seed,
         preparer=preparer,
         in_folds=in_folds,
+        stack=auto.stack,
     )
 
 
@@ -140,6 +143,11 @@ def _in_folds(auto: Any, X: Any) -> bool:
     if auto.prepare == "passthrough" or not (needs_target or auto.prepare_in_folds):
         return False
     why = "prepare needs the target" if needs_target else "prepare_in_folds=True"
+    if auto.stack:
+        raise ValueError(
+            f"{why}, so it is fitted in every training part, and stack averages models of rows "
+            "that are prepared once; use stack=False, or another preparation"
+        )
     if auto.minutes is not None:
         raise ValueError(
             f"{why}, so it is fitted in every training part, which has no time limit; leave "

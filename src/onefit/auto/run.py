@@ -38,6 +38,7 @@ from onefit.auto.data_checks import warn_of_columns
 from onefit.auto.fallback import Fallback, fall_back, measure_whole
 from onefit.auto.prepared import Prepared, planned_seconds
 from onefit.auto.race import SAMPLE_ROWS, narrow, seconds_without_race
+from onefit.auto.stacked import stack_searches
 from onefit.plan import Deadline, OutOfTime
 from onefit.report.facts import Facts
 from onefit.search.announce import announce
@@ -79,6 +80,8 @@ class Selection:
     in_folds : bool
         Whether the search is over a pipeline, whose preparation is fitted in every training part;
         the data then hold the rows as given.
+    stack : bool or "nested"
+        Whether the candidates are averaged at the end.
     """
 
     search: KernelSearchCV
@@ -94,13 +97,16 @@ class Selection:
     seed: int = 0
     preparer: Any = None
     in_folds: bool = False
+    stack: bool | str = False
 
     def run(self) -> None:
         """All stages."""
         self.narrow()
         self.fit_in_time()
         self.fit_search()
+        plain = self.search
         self.resist_outliers()
+        self.average(plain)
         self.note_columns()
         self.measure_features()
 
@@ -172,6 +178,16 @@ class Selection:
         if not late:
             self.reasons.append(outliers.describe(part, search))
         self.search = search
+
+    def average(self, plain: KernelSearchCV) -> None:
+        """Replace the winner by the average of the candidates; with outliers of two searches."""
+        if not self.stack:
+            return
+        searches = [plain] if self.search is plain else [self.search, plain]
+        self.search, reasons = stack_searches(
+            searches, self.data, self.stack == "nested", self.deadline
+        )
+        self.reasons.extend(reasons)
 
     def note_columns(self) -> None:
         """Warn of columns that alone explain the target."""

@@ -24,11 +24,13 @@ from onefit.auto.familiar import Familiar
 from onefit.decide import CalibratedKernelClassifier
 from onefit.decide.values import DecisionValues
 from onefit.estimators.accepted import unwrap
+from onefit.estimators.stacked import StackedClassifier, StackedRegressor
 from onefit.features.approximation import APPROXIMATIONS
 from onefit.features.fourier import FourierMap
 from onefit.features.maps import NystromMap
 from onefit.files import DataError, shortened
 from onefit.folds import Folds
+from onefit.gradient_metric import GradientMetric
 from onefit.losses import LOSSES
 from onefit.plan.memory import available_memory
 from onefit.prepare import TablePreparer
@@ -44,9 +46,12 @@ OWN = (
     ColumnReader,
     DecisionValues,
     FourierMap,
+    GradientMetric,
     KernelClassifier,
     KernelRegressor,
     NystromMap,
+    StackedClassifier,
+    StackedRegressor,
     TablePreparer,
     *(getattr(kernels, name) for name in KERNELS),
     *LOSSES.values(),

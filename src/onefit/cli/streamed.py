@@ -104,6 +104,11 @@ def _check(columns: ColumnOptions, parameters: dict[str, Any], path: Path) -> No
         )
     if columns.target is None:
         raise DataError(f"{path.name} has no target yet; name the column to predict with --target")
+    if parameters.get("stack"):
+        raise ValueError(
+            "stack averages models of the whole kernel, and streamed rows have features: leave it "
+            "out"
+        )
     if "minutes" in parameters:
         raise ValueError(
             "minutes is for rows in memory; streamed rows have features already: leave it out"

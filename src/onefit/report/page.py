@@ -297,7 +297,7 @@ def _influence(facts: Facts, truth: KnownTargets) -> Array | None:
     model, n = facts.model, truth.n
     if n > MAX_INFLUENCE_ROWS or not hasattr(model, "X_fit_") or truth.rows.size < n:
         return None
-    if hasattr(facts.search, "best_lam_") or truth.levels:
+    if hasattr(facts.search, "best_lam_") or hasattr(facts.search, "stack_") or truth.levels:
         return None
     pull = influence(model, model.X_fit_, truth.y).reshape(n, n, -1)
     return np.asarray(np.sqrt(np.square(pull).mean(axis=(1, 2))) / n)

@@ -184,13 +184,21 @@ def headline(facts: Facts, target: str = "target") -> list[str]:
     lines = [
         merit(facts, KnownTargets.of(facts), target).sentence,
         "; ".join(f"{name}: {value}" for name, value in expected(facts)),
-        f"Chosen: {settings(facts.search.best_params_)}",
+        _chosen(facts.search),
         rivals(facts),
         exactness(facts),
     ]
     if facts.verdict:
         lines.append(f"Warning: {facts.verdict}")
     return [line for line in lines if line]
+
+
+def _chosen(search: Any) -> str:
+    """The parameters of the winner; of a stack, what it averages."""
+    best, found = settings(search.best_params_), getattr(search, "stack_", None)
+    if found is None:
+        return f"Chosen: {best}"
+    return f"Chosen: {found.describe(len(search.best_estimator_.members_))}; the best alone: {best}"
 
 
 def rivals(facts: Facts) -> str:

@@ -66,6 +66,8 @@ them. Folds that are drawn by the sizes of groups (GroupKFold without shuffle) t
 to its size. Forecasts further ahead than the test sets of the splits reach, errors that grow with
 time, and changes after the last training row are outside of what forward residuals know.
 
+**Stacks** have intervals without a proof, see :mod:`onefit.uncertainty.of_stacks`.
+
 **Weights.** A row of weight s_i stands for s_i equal rows that share a fold, in the fits and in the
 ranks, and the new row weighs 1: the interval ends at the smallest u^(k(i))(x) + R_i with
 
@@ -95,6 +97,7 @@ from onefit import linalg
 from onefit._validation import check_choice
 from onefit.columns.fit import fit
 from onefit.estimators.accepted import check_accepted
+from onefit.estimators.stacked import StackedRegressor
 from onefit.features.feature_gram import FeatureGram
 from onefit.features.fit import fit_features
 from onefit.folds import Folds, leave_one_out
@@ -104,6 +107,7 @@ from onefit.quantiles import levels_of
 from onefit.search.preprocess import is_wrapped
 from onefit.uncertainty.conformal import LocalWidths, conformal_sets, hull, local_widths
 from onefit.uncertainty.fold_models import leave_out, leave_out_features
+from onefit.uncertainty.of_stacks import StackedRows, by_stack
 from onefit.uncertainty.ranked import Ranked, choose_folds, group_codes
 from onefit.uncertainty.refitted import PipelineSample, by_refits, check_pipeline
 
@@ -124,8 +128,8 @@ class PredictionInterval:
     ----------
     prediction, lower, upper : arrays
     alpha : float
-    method : {"cv+", "jackknife+", "full", "forward"}
-        "forward" where the splits go forward in time.
+    method : {"cv+", "jackknife+", "full", "forward", "cv"}
+        "forward" where the splits go forward in time, "cv" of a stack.
     unit : {"rows", "groups"}
         What new rows are compared with.
     units : float
@@ -234,6 +238,9 @@ def predict_interval(
         check_pipeline(model, method, width)
         problem: Any = PipelineSample.of(model, X_train, y_train, sample_weight)
         model = problem.leaf
+    elif isinstance(model, StackedRegressor):
+        problem = StackedRows.of(model, X_train, y_train, sample_weight, method, width)
+        by_splits, method = by_stack, "cv"
     else:
         _check_width(model, method, width)
         problem = model._prepare(X_train, y_train, sample_weight)
@@ -379,7 +386,7 @@ def _model_of(estimator: Any) -> Any:
             "predict_interval is for regressors: classes have no intervals; use loss='log' and "
             "predict_proba"
         )
-    return clone(estimator)
+    return estimator if isinstance(estimator, StackedRegressor) else clone(estimator)
 
 
 def _check_width(model: Any, method: str, width: str) -> None:

@@ -1,0 +1,146 @@
+"""The average of all candidates instead of the winner (``stack=True``).
+
+With the squared loss, candidates with a metric learned from gradients in each training part join
+those of the search (:mod:`onefit.gradient_metric`); with outliers, those of the robust search join
+the plain one's, and the weights are learned by Huber's loss.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from scipy.sparse import issparse
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from onefit._format import number
+from onefit._types import Array
+from onefit.auto.prepared import Prepared
+from onefit.gradient_metric import GradientMetric
+from onefit.plan import Deadline
+from onefit.report.facts import Facts
+from onefit.search_cv import KernelSearchCV
+from onefit.stacking import stack
+
+__all__ = ["check_stack", "stack_searches"]
+
+#: rows and columns up to which metrics are learned: a step costs a few eigendecompositions of
+#: the rows in every training part
+MAX_METRIC_ROWS, MAX_METRIC_COLUMNS = 3000, 300
+#: candidates with a metric: steps, gammas in units of the root mean squared distance, lams
+METRIC_STEPS = (1, 3)
+METRIC_GAMMAS = (0.2, 0.5, 1.4)
+METRIC_LAMS = (1e-6, 1e-5, 1e-4, 5e-4, 3e-3, 3e-2)
+
+
+def check_stack(auto: Any, y: Array) -> None:
+    """Refuse what cannot be stacked, before any work is done."""
+    if not (isinstance(auto.stack, bool) or auto.stack == "nested"):
+        raise ValueError(f"stack must be True, False or 'nested', got {auto.stack!r}")
+    if not auto.stack:
+        return
+    if y.ndim > 1:
+        raise ValueError("stack is for one target, and y has several columns; use stack=False")
+    if auto.approximation is not None:
+        raise ValueError(
+            f"stack averages models of the whole kernel, and approximation="
+            f"{auto.approximation!r} replaces it; leave one of them out"
+        )
+
+
+def stack_searches(
+    searches: list[KernelSearchCV],
+    data: Prepared,
+    nested: bool,
+    deadline: Deadline | None,
+) -> tuple[KernelSearchCV, list[str]]:
+    """A search whose winner is the stack, and reasons.
+
+    Parameters
+    ----------
+    searches : list of KernelSearchCV
+        Fitted: the one whose winner is replaced; with outliers also the search before it.
+    data : Prepared
+        What the searches were fitted to.
+    nested : bool
+    deadline : Deadline or None
+        Where time is limited, no metrics are learned, and nothing is stacked once it is over.
+    """
+    first = searches[0]
+    if first.best_estimator_.approximation is not None:
+        return first, ["the candidates are not averaged, since features replace the kernel matrix"]
+    if not first.heldout_.folds.is_partition:
+        return first, ["the candidates are not averaged: the splits do not test every row once"]
+    spent = float((first.cv_results_["mean_fit_time"] * first.n_splits_).sum())
+    late = "" if deadline is None else deadline.refuses(spent * (3.0 if nested else 0.3))
+    if late:
+        return first, [f"the candidates are not averaged: {late}"]
+    further, reasons = list(searches[1:]), []
+    why = "time is limited" if deadline is not None else _no_metric(first, data.X)
+    if why:
+        reasons.append(f"no candidates with a learned metric: {why}")
+    else:
+        further.append(_metric_search(first, data))
+    found = stack(
+        first, data.X, data.y, further=further,
+        loss="huber" if len(searches) > 1 else "squared", nested=nested,
+        sample_weight=data.sample_weight,
+    )  # fmt: skip
+    return found, [*reasons, _describe(found, first)]
+
+
+def _no_metric(search: KernelSearchCV, Z: Any) -> str:
+    """Why there are no candidates with a metric; empty if there are."""
+    if not search.best_estimator_.spec().quadratic and search.criterion == "cv":
+        return "the loss is not squared"
+    if issparse(Z):
+        return "the rows are sparse"
+    if Z.shape[0] > MAX_METRIC_ROWS or Z.shape[1] > MAX_METRIC_COLUMNS:
+        return (
+            f"there are {Z.shape[0]:,} rows and {Z.shape[1]:,} columns, and metrics are learned up "
+            f"to {MAX_METRIC_ROWS:,} and {MAX_METRIC_COLUMNS:,}"
+        )
+    return ""
+
+
+def _metric_search(search: KernelSearchCV, data: Prepared) -> KernelSearchCV:
+    """Kernels of learned metrics, on the splits of a search."""
+    model = clone(search.estimator).set_params(kernel="matern12", loss="squared")
+    grid = {
+        "metric__steps": METRIC_STEPS,
+        "model__gamma": METRIC_GAMMAS,
+        "model__lam": METRIC_LAMS,
+    }
+    found = KernelSearchCV(
+        Pipeline([("metric", GradientMetric()), ("model", model)]),
+        {name: list(values) for name, values in grid.items()},
+        cv=search.heldout_.folds,
+        scoring=search.scoring,
+        aggregate=search.aggregate,
+        n_jobs=search.n_jobs,
+        journal=None if search.journal is None else Path(search.journal) / "metric",
+    )
+    data.fit(found)
+    return found
+
+
+def _describe(found: Any, first: KernelSearchCV) -> str:
+    """The stack beside the best candidate, in a sentence."""
+    scale, learned = Facts(found).scale, found.stack_
+    score, best = (number(scale(one), 4) for one in (found.best_score_, first.best_score_))
+    kernels = len(found.best_estimator_.members_)
+    with_metric = any(isinstance(one, Pipeline) for one in found.best_estimator_.members_)
+    text = (
+        f"stack: {learned.describe(kernels)}"
+        f"{', some with a learned metric' if with_metric else ''}; {scale.label} {score} with "
+        f"weights from the other folds, {best} of the best candidate"
+    )
+    if learned.nested_error is None:
+        return text
+    ratio = learned.nested_error / learned.crossfit_error
+    return (
+        f"{text}; nested cross-validation of the stack has {number(ratio, 4)} times the root mean "
+        f"squared error of the cross-fitted one, {number(learned.nested_error, 4)} and "
+        f"{number(learned.crossfit_error, 4)}"
+    )

@@ -1,0 +1,81 @@
+"""A weighted sum of kernel models as one estimator: what :mod:`onefit.stacking` returns."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Self
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from onefit._types import Array
+from onefit.estimators._base import KernelEstimator
+from onefit.estimators.classifier import KernelClassifier
+from onefit.estimators.regressor import KernelRegressor
+
+__all__ = ["Stacked", "StackedClassifier", "StackedRegressor"]
+
+
+class Stacked(KernelEstimator):
+    """The best candidate of a search, whose decision values are those of an average.
+
+    Parameters, rows and kernel are those of the best candidate.
+
+    Attributes
+    ----------
+    members_ : list of estimators, or of pipelines that end in one
+        One for each kernel, fitted to all rows; their decision values add up to those of the stack.
+        Their parameter ``lam`` is not used.
+    heldout_predictions_ : array of shape (n,) or (n, q)
+        Of the training rows, cross-fitted.
+    """
+
+    members_: list[Any]
+    heldout_predictions_: Array
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Refused: only a search has the candidates that are averaged."""
+        raise TypeError(
+            f"a {type(self).__name__} is made from a fitted search, by onefit.stacking.stack or by "
+            "stack=True of AutoKernelRegressor and AutoKernelClassifier; fit one of these"
+        )
+
+    @classmethod
+    def of(cls, best: Any, members: list[Any], heldout: Array) -> Self:
+        """From the fitted best candidate, the members and held-out predictions."""
+        found = cls(**best.get_params(deep=False))
+        for name, value in vars(best).items():
+            setattr(found, name, value)
+        found.members_, found.heldout_predictions_ = members, heldout
+        return found
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        return self.fit(X, y, sample_weight)
+
+    def _decision(self, X: Any) -> Array:
+        check_is_fitted(self, "members_")
+        X = self._validate_X(X, reset=False)
+        return np.asarray(sum(_values(one, X) for one in self.members_))
+
+    def _with_support(self) -> Self:
+        small = copy.copy(super()._with_support())
+        small.members_ = [
+            one if isinstance(one, Pipeline) else one._with_support() for one in self.members_
+        ]
+        return small
+
+
+def _values(member: Any, X: Any) -> Array:
+    """Decision values, a column for each of the problem."""
+    if isinstance(member, Pipeline):
+        X, member = member[:-1].transform(X), member[-1]
+    return np.asarray(member._decision(X))
+
+
+class StackedRegressor(Stacked, KernelRegressor):
+    """An average of regressions; see :class:`Stacked`."""
+
+
+class StackedClassifier(Stacked, KernelClassifier):
+    """An average of classifiers; see :class:`Stacked`."""

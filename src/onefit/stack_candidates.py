@@ -1,0 +1,232 @@
+"""The candidates of fitted searches: held-out predictions, and fits of a weighted sum of them.
+
+The searches may differ in everything but the rows, the targets and the splits. A search of a
+pipeline, whose steps are fitted in every training part, contributes candidates whose steps learn
+from the targets (a metric, say): its held-out predictions are honest, too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.pipeline import Pipeline
+
+from onefit._types import Array
+from onefit._validation import check_weights
+from onefit.estimators import KernelRegressor
+from onefit.estimators._base import KernelEstimator
+from onefit.estimators.accepted import check_exact_kernel
+from onefit.folds import Folds
+from onefit.kernels import number_type
+from onefit.linalg import is_elsewhere
+from onefit.quantiles import levels_of
+from onefit.search.grid import CandidateModel, Job, candidate_models, jobs
+from onefit.search.preprocess import kernel_estimator
+from onefit.search_cv import KernelSearchCV
+
+__all__ = ["Candidates", "without"]
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """The candidates of one fitted search that have exact held-out predictions.
+
+    Attributes
+    ----------
+    search : KernelSearchCV
+    X, y, params : data of the search, and ``sample_weight`` and ``groups`` as far as there are any
+    indices : (C,) int array
+        Of these candidates in ``cv_results_``.
+    predictions : (n, q, C) array
+        Held-out decision values.
+    kernels : (C,) int array
+        Candidates with the same number differ in lam alone.
+    """
+
+    search: Any
+    X: Any = field(repr=False)
+    y: Any = field(repr=False)
+    params: dict[str, Any] = field(repr=False)
+    indices: Array = field(repr=False)
+    predictions: Array = field(repr=False)
+    kernels: Array = field(repr=False)
+
+    @classmethod
+    def of(cls, search: Any, X: Any, y: Any, params: dict[str, Any]) -> Candidates:
+        """Of a fitted search; refuses what cannot be averaged."""
+        _check_search(search)
+        if is_elsewhere(X):
+            raise ValueError("stacking computes on the host; pass X as a NumPy array")
+        held = search.heldout(0)
+        if not np.array_equal(np.ravel(np.asarray(held.targets)), np.ravel(np.asarray(y))):
+            raise ValueError("y differs from the targets that the search was fitted to; pass those")
+        if not held.folds.is_partition:
+            raise ValueError(
+                "stacking needs splits that test every row once, such as KFold(5, shuffle=True); "
+                f"the {len(held.folds)} splits of this search do not"
+            )
+        found = search.cv_results_["params"]
+        for one in found:
+            _check_member(kernel_estimator(clone(search.estimator).set_params(**one)))
+        n = held.folds.n
+        F = np.stack(
+            [search.heldout(i).predictions.reshape(n, -1) for i in range(len(found))], axis=2
+        )
+        usable = search.cv_results_["exact"] & np.isfinite(F).all(axis=(0, 1))
+        indices = np.flatnonzero(usable)
+        if not indices.size:
+            raise ValueError(
+                "no candidate of the search has exact held-out predictions; search with "
+                f"method='auto' or 'exact', not {search.method!r}"
+            )
+        lam = "lam" if isinstance(search.estimator, KernelEstimator) else "__lam"
+        words = [
+            repr(sorted((k, repr(v)) for k, v in found[i].items() if not k.endswith(lam)))
+            for i in indices
+        ]
+        kernels = np.unique(words, return_inverse=True)[1]
+        F = F[:, :, indices].astype(np.float64)
+        return cls(search, X, y, params, indices, F, kernels)
+
+    @property
+    def folds(self) -> Folds:
+        """The splits."""
+        folds: Folds = self.search.heldout(0).folds
+        return folds
+
+    def errors(self, weights: Array) -> Array:
+        """Bounds on the errors of the weighted sum of held-out predictions, for every split."""
+        used = [(weights[c], self.search.heldout(self.indices[c])) for c in np.flatnonzero(weights)]
+        return np.asarray(sum((w * held.error for w, held in used), np.zeros(len(self.folds))))
+
+    def fit(self, weights: Array) -> list[Any]:
+        """For each kernel the weighted sum of its candidates, fitted to all rows."""
+        used = np.flatnonzero(weights)
+        params = [self.search.cv_results_["params"][i] for i in self.indices[used]]
+        estimator, members = self.search.estimator, []
+        if isinstance(estimator, KernelEstimator):
+            return _fit_sums(estimator, params, weights[used], self.X, self.y, self._weight)
+        name = estimator.steps[-1][0]
+        settings: dict[str, list[int]] = {}
+        for place, one in enumerate(params):
+            steps = {k: v for k, v in one.items() if not k.startswith(f"{name}__")}
+            settings.setdefault(repr(sorted(steps.items(), key=str)), []).append(place)
+        for places in settings.values():
+            steps = clone(estimator).set_params(**params[places[0]])[:-1]
+            Z = steps.fit_transform(self.X, self.y)
+            own = [
+                {k.removeprefix(f"{name}__"): v for k, v in params[i].items() if k.startswith(name)}
+                for i in places
+            ]
+            sums = _fit_sums(estimator[-1], own, weights[used][places], Z, self.y, self._weight)
+            members += [Pipeline([*steps.steps, (name, one)]) for one in sums]
+        return members
+
+    @property
+    def _weight(self) -> Any:
+        return self.params.get("sample_weight")
+
+    def without_pairs(self) -> Array:
+        """P[k, i, :, c]: row i of fold j predicted without the folds j and k; NaN where j = k."""
+        folds, K = self.folds, len(self.folds)
+        pairs = list(combinations(range(K), 2))
+        left_out = [np.concatenate([folds.test[j], folds.test[k]]) for j, k in pairs]
+        again: KernelSearchCV = clone(self.search)
+        chosen = [self.search.cv_results_["params"][i] for i in self.indices]
+        again.set_params(
+            param_grid=[{name: [value] for name, value in one.items()} for one in chosen],
+            cv=[(without(folds.n, rows), rows) for rows in left_out],
+            refit=False,
+            journal=None,
+            n_iter=None,
+            criterion="cv",
+        )
+        again.fit(self.X, self.y, **self.params)
+        P = np.full((K, *self.predictions.shape), np.nan)
+        for c in range(self.indices.size):
+            held = again.heldout(c)
+            for place, (j, k) in enumerate(pairs):
+                values, size = held.values[held.folds.place(place)], folds.test[j].size
+                P[k, folds.test[j], :, c] = values[:size]
+                P[j, folds.test[k], :, c] = values[size:]
+        return P
+
+
+def without(n: int, rows: Array) -> Array:
+    """The other rows of n."""
+    return np.setdiff1d(np.arange(n), rows)
+
+
+def _fit_sums(
+    estimator: KernelEstimator,
+    params: list[dict[str, Any]],
+    weights: Array,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+) -> list[Any]:
+    """For each kernel the weighted sum of models, fitted to all rows."""
+    first = clone(estimator).set_params(**params[0])
+    X = first._validate_X(X, ensure_min_samples=2)
+    Y = first._code_targets(y, number_type(X))
+    s = first._weights(Y, check_weights(sample_weight, X))
+    group: list[CandidateModel] = candidate_models(estimator, params)
+    for one in group:
+        one.estimator._code_targets(y, number_type(X))
+        one.estimator._copy_data_attributes(first)
+    return [_fit_sum(job, weights, X, Y, s) for job in jobs(group, X, Y, s)]
+
+
+def _fit_sum(job: Job, weights: Array, X: Any, Y: Array, s: Array) -> Any:
+    coef, intercept, error = 0.0, 0.0, 0.0
+    for model in job.models:
+        found = model.estimator
+        problem = found._make_problem(X, Y, s)
+        for i, lam in zip(model.indices, model.lams, strict=True):
+            found.lam = lam
+            loss = found._solve(problem)
+            coef = coef + weights[i] * found.dual_coef_
+            intercept = intercept + weights[i] * found.intercept_
+            error += weights[i] * found.error_
+    found.dual_coef_, found.intercept_, found.error_ = coef, intercept, error
+    found.support_ = np.flatnonzero(found.dual_coef_.any(axis=1))
+    found._finish(loss)
+    vars(found).pop("feature_names_in_", None)  # rows come as arrays
+    return found
+
+
+def _check_search(search: Any) -> None:
+    estimator = getattr(search, "estimator", None)
+    if not hasattr(search, "heldout") or estimator is None:
+        raise TypeError(f"stacking needs a fitted KernelSearchCV, got {type(search).__name__}")
+    if not isinstance(estimator, KernelEstimator) and not (
+        isinstance(estimator, Pipeline) and isinstance(estimator[-1], KernelEstimator)
+    ):
+        raise TypeError(
+            "stacking needs a search over a kernel estimator, or over a Pipeline that ends in one, "
+            f"not over a {type(estimator).__name__}"
+        )
+    if not hasattr(search, "best_estimator_") or search.multimetric_:
+        raise ValueError(
+            "stacking needs a fitted search with one score and refit=True, whose winner it replaces"
+        )
+    if np.ndim(search.heldout(0).targets) != 1:
+        raise ValueError("stacking is for one target; search each column of y by itself")
+
+
+def _check_member(estimator: Any) -> None:
+    check_exact_kernel(estimator, "stacking", "take approximation=None")
+    if isinstance(estimator, KernelRegressor) and levels_of(estimator):
+        raise ValueError(
+            f"stacking averages estimates of one value, not quantiles or expectiles: take loss="
+            f"{estimator.loss!r} out of the search"
+        )
+    if is_classifier(estimator) and estimator.multi_class != "ovr":
+        raise ValueError(
+            "stacking averages decision values of classes, and those of multi_class='ovo' are of "
+            "pairs; use multi_class='ovr'"
+        )

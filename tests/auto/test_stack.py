@@ -1,0 +1,254 @@
+"""``stack=True`` of the automatic estimators, against refits of everything in every split."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris, make_classification, make_friedman1
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.pipeline import Pipeline
+from typer.testing import CliRunner
+
+from onefit import (
+    AutoKernelClassifier,
+    AutoKernelRegressor,
+    KernelClassifier,
+    KernelRegressor,
+    KernelSearchCV,
+    select,
+)
+from onefit.cli.app import app
+from onefit.cli.model import load_model, save_model
+from onefit.estimators.stacked import StackedClassifier, StackedRegressor
+from onefit.gradient_metric import GradientMetric
+from onefit.stack_weights import stack_weights
+from onefit.stacking import stack
+
+PIPELINE = Pipeline([("metric", GradientMetric()), ("model", KernelRegressor(kernel="matern12"))])
+METRICS = {"metric__steps": [1, 2], "model__gamma": [0.3, 1.0], "model__lam": [1e-4, 1e-2]}
+GRID = {"gamma": [0.03, 0.1], "lam": [1e-4, 1e-2]}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_friedman1(90, n_features=6, noise=0.5, random_state=0)
+
+
+def refits(search, X, y, response="predict"):
+    """Held-out values of all candidates, everything fitted in every training part."""
+    params, folds = search.cv_results_["params"], search.heldout_.folds
+    F = [np.full(len(y), np.nan) for _ in params]
+    if response == "decision_function" and np.unique(y).size > 2:
+        F = [np.full((len(y), np.unique(y).size), np.nan) for _ in params]
+    for train, test in folds:
+        for values, one in zip(F, params, strict=True):
+            model = clone(search.estimator).set_params(**one).fit(X[train], y[train])
+            values[test] = getattr(model, response)(X[test])
+    return np.stack(F, axis=-1)
+
+
+def test_metrics_are_learned_in_every_training_part(data):
+    X, y = data
+    cv = KFold(4, shuffle=True, random_state=0)
+    first = KernelSearchCV(KernelRegressor(), GRID, cv=cv, aggregate="pooled").fit(X, y)
+    second = KernelSearchCV(PIPELINE, METRICS, cv=cv, aggregate="pooled").fit(X, y)
+    found = stack(first, X, y, further=[second])
+    F = np.hstack([refits(first, X, y), refits(second, X, y)])
+    kernels = np.repeat(np.arange(6), 2)
+    weights = stack_weights(F - y[:, None], np.ones(len(y)), kernels=kernels)
+    assert np.concatenate(found.stack_.weights) == pytest.approx(weights, abs=1e-12)
+    assert found.stack_.weights[1].sum() > 0.4
+    crossfit = np.empty_like(y)
+    for _, test in cv.split(X):
+        rest = np.setdiff1d(np.arange(len(y)), test)
+        own = stack_weights(F[rest] - y[rest, None], np.ones(len(rest)), kernels=kernels)
+        crossfit[test] = F[test] @ own
+    assert found.heldout_.predictions == pytest.approx(crossfit, abs=1e-7)
+    residual = np.sum((crossfit - y) ** 2) / np.sum((y - y.mean()) ** 2)
+    assert found.best_score_ == pytest.approx(1 - residual)
+    assert found.headline_.score == pytest.approx(found.best_score_)
+    assert first.best_score_ != found.best_score_
+    models = [(KernelRegressor(), first), (PIPELINE, second)]
+    X_new = make_friedman1(9, n_features=6, random_state=1)[0]
+    wanted = sum(
+        w * clone(model).set_params(**p).fit(X, y).predict(X_new)
+        for (model, search), own in zip(models, found.stack_.weights, strict=True)
+        for w, p in zip(own, search.cv_results_["params"], strict=True)
+        if w
+    )
+    assert found.predict(X_new) == pytest.approx(wanted, abs=1e-7)
+    again = stack(first, X, y, further=[second], nested=True).stack_
+    assert again.nested_error > 0.9 * again.crossfit_error
+
+
+def test_nested_learns_metrics_without_both_folds(data):
+    X, y = data
+    cv = KFold(3, shuffle=True, random_state=0)
+    first = KernelSearchCV(KernelRegressor(), GRID, cv=cv, aggregate="pooled").fit(X, y)
+    search = KernelSearchCV(PIPELINE, METRICS, cv=cv, aggregate="pooled").fit(X, y)
+    found, wanted = stack(first, X, y, further=[search], nested=True).stack_, np.empty_like(y)
+    folds, params = [test for _, test in cv.split(X)], search.cv_results_["params"]
+    all_models = [KernelRegressor(**p) for p in first.cv_results_["params"]]
+    all_models += [clone(PIPELINE).set_params(**p) for p in params]
+
+    def predictions(train, test):
+        return np.column_stack([m.fit(X[train], y[train]).predict(X[test]) for m in all_models])
+
+    for k, fold in enumerate(folds):
+        rest = np.setdiff1d(np.arange(len(y)), fold)
+        inner = np.full((len(y), len(all_models)), np.nan)
+        for other in folds[:k] + folds[k + 1 :]:
+            inner[other] = predictions(np.setdiff1d(rest, other), other)
+        kernels = np.repeat(np.arange(6), 2)
+        w = stack_weights(inner[rest] - y[rest, None], np.ones(len(rest)), kernels=kernels)
+        wanted[fold] = predictions(rest, fold) @ w
+    assert found.nested_predictions == pytest.approx(wanted, abs=1e-6)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_classes(classes, class_weight):
+    weights = [0.6, 0.4] if classes == 2 else [0.5, 0.3, 0.2]
+    X, y = make_classification(
+        120, 5, n_informative=4, n_redundant=0, n_classes=classes, weights=weights, flip_y=0.1,
+        random_state=0,
+    )  # fmt: skip
+    cv = StratifiedKFold(4, shuffle=True, random_state=0)
+    grid = {"gamma": [0.05, 0.2, 1.0], "lam": [1e-3, 1e-1]}
+    model = KernelClassifier(class_weight=None)
+    s = np.ones(len(y))
+    if class_weight is not None:
+        s = (len(y) / (classes * np.bincount(y)))[y]
+        model = KernelClassifier(class_weight=dict(enumerate(len(y) / (classes * np.bincount(y)))))
+    search = KernelSearchCV(model, grid, cv=cv, scoring="accuracy", aggregate="pooled").fit(X, y)
+    found = stack(search, X, y)
+    F = refits(search, X, y, "decision_function").reshape(len(y), -1, 6)
+    signs = np.where(y[:, None] == np.arange(classes), 1.0, -1.0)[:, -F.shape[1] :]
+    weights = stack_weights(F - signs[:, :, None], s, kernels=np.repeat(np.arange(3), 2))
+    assert found.stack_.weights[0] == pytest.approx(weights, abs=1e-10)
+    assert np.count_nonzero(weights) > 1
+    assert isinstance(found.best_estimator_, StackedClassifier)
+    labels = found.heldout_.labels
+    assert found.best_score_ == pytest.approx(np.mean(labels == y))
+    wanted = sum(
+        w * clone(model).set_params(**p).fit(X, y).decision_function(X)
+        for w, p in zip(weights, search.cv_results_["params"], strict=True)
+        if w
+    )
+    assert found.decision_function(X) == pytest.approx(wanted, abs=1e-8)
+    proba = found.calibrate().predict_proba(X)
+    assert proba.shape == (len(y), classes)
+    assert proba.sum(axis=1) == pytest.approx(1.0)
+
+
+def test_log_loss_is_smaller_than_that_of_the_best_candidate():
+    X, y = make_classification(150, 6, n_informative=3, flip_y=0.2, random_state=0)
+    grid = {"gamma": [0.03, 0.1, 0.3], "lam": [1e-4, 1e-3, 1e-2]}
+    search = KernelSearchCV(KernelClassifier(loss="log"), grid, cv=5, scoring="neg_log_loss")
+    found = stack(search.fit(X, y), X, y)
+
+    def log_loss(f):
+        return np.mean(np.logaddexp(0.0, -np.where(y == 1, 1.0, -1.0) * f))
+
+    best = min(log_loss(search.heldout(i).predictions) for i in range(9))
+    assert log_loss(found.stack_.heldout_predictions) < best
+    assert found.predict_proba(X[:4]).shape == (4, 2)
+
+
+def test_regressor_says_what_it_averages(data, tmp_path):
+    X, y = data
+    auto = AutoKernelRegressor(stack=True, kernels=("rbf", "laplacian"), journal=tmp_path / "j")
+    auto.fit(X, y)
+    plain = AutoKernelRegressor(kernels=("rbf", "laplacian")).fit(X, y)
+    assert plain.best_params_ == auto.best_params_
+    assert isinstance(auto.best_estimator_, StackedRegressor)
+    text = auto.summary()
+    assert "stack: average of" in text
+    assert "with a learned metric" in text
+    assert "Chosen: average of" in text
+    assert auto.heldout_.method == "stack"
+    again = clone(auto).fit(X, y)
+    assert np.array_equal(again.predict(X), auto.predict(X))
+    auto.report(tmp_path / "report.html")
+    assert "tack: average of" in (tmp_path / "report.html").read_text()
+    found = auto.predict_interval(X, alpha=0.2)
+    residuals = np.sort(np.abs(auto.heldout_.predictions - y))
+    half = residuals[int(np.ceil(0.8 * 91)) - 1]
+    assert found.method == "cv"
+    assert found.upper - auto.predict(X) == pytest.approx(np.full(90, half))
+    assert auto.predict(X) - found.lower == pytest.approx(np.full(90, half))
+
+
+def test_outliers_bring_the_candidates_of_both_searches(data):
+    X, y = data
+    y = y + np.where(np.arange(y.size) % 12, 0.0, 60.0)
+    auto = AutoKernelRegressor(stack=True, kernels="rbf").fit(X, y)
+    assert any("outliers" in one for one in auto.reasons_)
+    assert len(auto.search_.stack_.weights) == 3  # robust, plain, learned metrics
+    clean = make_friedman1(300, n_features=6, random_state=2)
+    assert auto.score(*clean) > 0.5
+
+
+def test_groups_and_weights(data):
+    X, y = data
+    groups, s = np.arange(y.size) // 3, np.random.default_rng(0).uniform(0.5, 2.0, y.size)
+    auto = AutoKernelRegressor(stack="nested", kernels="rbf")
+    auto.fit(X, y, groups=groups, sample_weight=s)
+    for test in auto.search_.folds_.test:
+        assert not np.isin(groups[test], np.delete(groups, test)).any()
+    found = auto.search_.stack_
+    squares = (found.crossfit_predictions - y) ** 2
+    assert found.crossfit_error == pytest.approx(np.sqrt(np.average(squares, weights=s)))
+    assert any("nested cross-validation of the stack" in one for one in auto.reasons_)
+    assert auto.predict_interval(X[:2]).unit == "groups"
+
+
+def test_classifier_with_probabilities():
+    X, y = load_iris(return_X_y=True)
+    auto = select(X + 0.0, y, stack=True, calibrate="sigmoid")
+    assert auto.score(X, y) > 0.95
+    assert auto.predict_proba(X).sum(axis=1) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("calibrate", [None, "sigmoid"])
+@pytest.mark.parametrize("task", ["regression", "classification"])
+def test_models_in_files(data, tmp_path, task, calibrate):
+    X, y = data
+    y = y if task == "regression" else np.where(y > y.mean(), "high", "low")
+    frame = pd.DataFrame(X, columns=list("abcdef"))
+    options = {} if task == "regression" else {"calibrate": calibrate}
+    kind = AutoKernelRegressor if task == "regression" else AutoKernelClassifier
+    auto = kind(stack=True, kernels="rbf", **options).fit(frame, y)
+    save_model(auto, tmp_path / "model.skops", "y")
+    model = load_model(tmp_path / "model.skops")
+    assert np.array_equal(model.pipeline.predict(frame), auto.predict(frame))
+
+
+def test_command_line(data, tmp_path):
+    X, y = data
+    pd.DataFrame(X, columns=list("abcdef")).assign(y=y).to_csv(tmp_path / "rows.csv", index=False)
+    rows, model = str(tmp_path / "rows.csv"), str(tmp_path / "model.skops")
+    given = ["select", rows, "--target", "y", "--stack", "--kernels", "rbf", "--model", model]
+    found = CliRunner().invoke(app, given)
+    assert found.exit_code == 0, found.output
+    assert "average of" in found.output
+    found = CliRunner().invoke(app, ["predict", model, rows])
+    assert found.exit_code == 0, found.output
+    assert "lower" in found.output
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"stack": "yes"}, "stack must be True, False or 'nested'"),
+        ({"stack": True, "approximation": "nystrom"}, "leave one of them out"),
+        ({"stack": True, "prepare_in_folds": True}, "use stack=False"),
+    ],
+)
+def test_refusals(data, options, message):
+    with pytest.raises(ValueError, match=message):
+        AutoKernelRegressor(**options).fit(*data)
+    with pytest.raises(TypeError, match="and this one in further"):
+        stack(KernelSearchCV(PIPELINE, METRICS).fit(*data), *data)
+    with pytest.raises(ValueError, match="several columns"):
+        AutoKernelRegressor(stack=True).fit(data[0], data[0][:, :2])
