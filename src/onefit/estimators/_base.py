@@ -39,7 +39,7 @@ from onefit.kernels import (
     needs_vectors,
     number_type,
 )
-from onefit.kernels.on_device import dtype_of, points_of
+from onefit.kernels.on_device import points_of
 from onefit.losses import Loss
 from onefit.problem import Problem, Solution
 from onefit.spec import LabelCoding, Spec, TargetCoding
@@ -392,7 +392,7 @@ class KernelEstimator(UpdatesRows, NestedParams):
                 for some in gen_batches(X.shape[0], rows)
             ]
         )
-        values = (values + linalg.to_host(self.intercept_)).astype(dtype_of(X), copy=False)
+        values = (values + linalg.to_host(self.intercept_)).astype(number_type(X), copy=False)
         return xp.asarray(values)  # type: ignore[no-any-return]
 
     def _device_decision(self, X: Any) -> Any:
@@ -407,7 +407,7 @@ class KernelEstimator(UpdatesRows, NestedParams):
         intercept = self.intercept_
         if not linalg.is_elsewhere(intercept):
             intercept = xp.asarray(np.atleast_1d(intercept))
-        return xp.lib.concat(values, axis=0) + xp.astype(intercept, dtype_of(coef))
+        return xp.lib.concat(values, axis=0) + xp.astype(intercept, number_type(coef))
 
     def _to_device_of(self, X: Any) -> None:
         """Move the fitted arrays to where X is."""

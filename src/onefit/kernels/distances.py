@@ -34,15 +34,13 @@ import scipy.sparse as sp
 from scipy.spatial.distance import cdist
 
 from onefit.kernels import compiled, on_device
+from onefit.kernels.on_device import CANCELLATION_SHARE, require_representable
 from onefit.kernels.rows import is_objects, is_table, number_type
 from onefit.linalg.arrays import HOST, Arrays, arrays_of, is_elsewhere
 
 Array = npt.NDArray[Any]
 Points = Any
 """A dense (n, d) array or a CSR matrix."""
-
-CLOSE = on_device.CANCELLATION_SHARE
-"""Pairs with ``||x - y||^2 < CLOSE (||x||^2 + ||y||^2)`` are evaluated from the differences."""
 
 CENTRE_SAMPLE_ROWS = 256
 """Points, at least so many if there are, whose median stands for that of all."""
@@ -114,7 +112,7 @@ class Geometry:
         if metric in self._cache:
             return self._cache[metric]
         here = HOST_METRICS if self.arrays.on_host else on_device.DEVICE_METRICS
-        with np.errstate(over="ignore", invalid="ignore"):  # found by _require_representable
+        with np.errstate(over="ignore", invalid="ignore"):  # found by require_representable
             pairs = here[metric](self)
         if self.keep:
             if self.arrays.on_host:
@@ -228,7 +226,7 @@ def _stored(metric: str) -> str:
 
 def _dot(geometry: Geometry) -> Array:
     X, Y = geometry.X, geometry.Y
-    _require_representable(geometry, squared_norms(X), squared_norms(Y))
+    require_representable(geometry, squared_norms(X), squared_norms(Y))
     out = geometry.output()
     if not is_sparse(X):
         return np.matmul(X, Y.T, out=out)
@@ -240,7 +238,7 @@ def _dot(geometry: Geometry) -> Array:
 
 def _manhattan(geometry: Geometry) -> Array:
     X, Y = geometry.X, geometry.Y
-    _require_representable(geometry, *(np.asarray(abs(Z).sum(axis=1)) for Z in (X, Y)))
+    require_representable(geometry, *(np.asarray(abs(Z).sum(axis=1)) for Z in (X, Y)))
     if is_sparse(X):
         from sklearn.metrics.pairwise import manhattan_distances
 
@@ -258,13 +256,13 @@ def _squared_euclidean(geometry: Geometry, scale: float = 1.0, out: Array | None
     """
     X, Y = _centred(geometry)
     x, y = squared_norms(X), squared_norms(Y)
-    _require_representable(geometry, x, y)
+    require_representable(geometry, x, y)
     farthest = float(y.max(initial=0.0))
     inside = (
         scale if abs(scale) * max(farthest, float(x.max(initial=0.0))) < MAX_SQUARED_NORM else 1.0
     )
     product = _product_of(X, Y, x, y, inside)
-    sign, unit = float(np.sign(inside)), abs(inside) * CLOSE
+    sign, unit = float(np.sign(inside)), abs(inside) * CANCELLATION_SHARE
 
     def block(rows: slice, columns: slice) -> Array:
         squared = product(rows, columns)
@@ -337,16 +335,6 @@ def _distances(
         out[rows, rows.start :] = values
         out[rows.stop :, rows] = values[:, size:].T
     return out
-
-
-def _require_representable(geometry: Geometry, x_norms: Array, y_norms: Array) -> None:
-    """Raise on points whose pair quantities, at most four times the largest norm, overflow."""
-    for name, norms in (("X" if geometry.symmetric else "Y", y_norms), ("X", x_norms)):
-        if not norms.max(initial=0.0) < float(np.finfo(geometry.dtype).max) / 4:
-            raise ValueError(
-                f"{name} has NaN or infinite entries, or entries so large that distances overflow "
-                f"{geometry.dtype.name}: clean or rescale {name}."
-            )
 
 
 HOST_METRICS: dict[str, Callable[[Geometry], Array]] = {

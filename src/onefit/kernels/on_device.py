@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from onefit.kernels.distances import Geometry
 
 __all__ = [
-    "CANCELLATION_SHARE", "DEVICE_METRICS", "dtype_of", "points_of", "refuse_grad",
-    "squared_euclidean", "squared_norms",
+    "CANCELLATION_SHARE", "DEVICE_METRICS", "points_of", "refuse_grad",
+    "require_representable", "squared_euclidean", "squared_norms",
 ]  # fmt: skip
 
 #: pairs with ``||x - y||^2 < CANCELLATION_SHARE (||x||^2 + ||y||^2)`` are evaluated from their
@@ -28,12 +28,6 @@ __all__ = [
 CANCELLATION_SHARE = 1e-6
 #: numbers that the differences of close pairs may take at a time
 MAX_BLOCK_ELEMENTS = 2**26
-
-
-def dtype_of(X: Any) -> Any:
-    """The type of an array's numbers, as NumPy names it."""
-    name = str(X.dtype).rpartition(".")[2]
-    return np.dtype(name)
 
 
 def refuse_grad(values: Any, name: str) -> None:
@@ -78,7 +72,7 @@ def squared_norms(X: Any) -> Any:
 
 
 def _dot(geometry: Geometry) -> Any:
-    _require_representable(geometry, squared_norms(geometry.X), squared_norms(geometry.Y))
+    require_representable(geometry, squared_norms(geometry.X), squared_norms(geometry.Y))
     out = geometry.X @ geometry.Y.T
     return _mirrored(geometry, out) if geometry.symmetric else out
 
@@ -94,7 +88,7 @@ def squared_euclidean(geometry: Geometry, scale: float = 1.0) -> Any:
     centre = lib.mean(Y, axis=0)
     X, Y = X - centre, Y - centre
     x, y = squared_norms(X), squared_norms(Y)
-    _require_representable(geometry, x, y)
+    require_representable(geometry, x, y)
     left = lib.concat([-2.0 * X, x[:, None], lib.ones_like(x)[:, None]], axis=1)
     right = lib.concat([Y, lib.ones_like(y)[:, None], y[:, None]], axis=1)
     out = (scale * left) @ right.T
@@ -130,7 +124,7 @@ def _manhattan(geometry: Geometry) -> Any:
     """Sums of absolute differences, for which there is no product."""
     xp, lib = geometry.arrays, geometry.arrays.lib
     sums = (lib.sum(lib.abs(Z), axis=1) for Z in (geometry.X, geometry.Y))
-    _require_representable(geometry, *sums)
+    require_representable(geometry, *sums)
     X, Y = (xp.astype(Z, np.float64) for Z in (geometry.X, geometry.Y))
     out = xp.city_block(X, Y)  # type: ignore[attr-defined]
     return xp.astype(_mirrored(geometry, out, 0.0) if geometry.symmetric else out, geometry.dtype)
@@ -146,10 +140,13 @@ def _mirrored(geometry: Geometry, out: Any, diagonal: float | None = None) -> An
     return total
 
 
-def _require_representable(geometry: Geometry, *norms: Any) -> None:
-    """Raise on points whose pair quantities overflow, or that are no numbers."""
+def require_representable(geometry: Geometry, *norms: Any) -> None:
+    """Raise on points whose pair quantities, at most four times the largest norm, overflow.
+
+    ``norms`` are those of X and of Y, wherever these are. Y comes first: both are centred by it.
+    """
     lib, names = geometry.arrays.lib, ("X", "X" if geometry.symmetric else "Y")
-    for name, own in zip(names, norms, strict=True):
+    for name, own in reversed([*zip(names, norms, strict=True)]):
         if own.shape[0] and not float(lib.max(own)) < float(np.finfo(geometry.dtype).max) / 4:
             raise ValueError(
                 f"{name} has NaN or infinite entries, or entries so large that distances overflow "

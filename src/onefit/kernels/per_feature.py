@@ -13,7 +13,7 @@ import numpy as np
 
 from onefit.kernels.base import Kernel, require_number
 from onefit.kernels.distances import Array, Geometry, Points, as_points, is_sparse, row_blocks
-from onefit.kernels.on_device import dtype_of
+from onefit.kernels.rows import number_type
 from onefit.kernels.stationary import Gaussian, Laplace, Stationary
 from onefit.linalg import arrays_of, is_elsewhere
 
@@ -58,7 +58,7 @@ class PerFeature(Kernel):
                 f"gamma has {len(self.gamma)} values, one for each column, but X has "
                 f"{points.shape[1]} columns."
             )
-        scale = np.asarray(self.gamma, dtype=dtype_of(points))
+        scale = np.asarray(self.gamma, dtype=number_type(points))
         scale = np.sqrt(scale) if self._squared else scale
         if is_elsewhere(points):
             return points * arrays_of(points).asarray(scale)

@@ -256,7 +256,7 @@ def pivoted_qr(a: Array) -> tuple[Array, Indices]:
 
 
 #: steps of the power method for a norm
-_POWER_STEPS = 10
+POWER_STEPS = 10
 #: rows up to which divide and conquer may have its workspace of 2 n^2 numbers
 MAX_DIVIDE_AND_CONQUER_ROWS = 1200
 
@@ -334,7 +334,7 @@ def norm_of_gram(a: Array) -> float:
     """A bound on the largest eigenvalue of a'a: twice what a few steps of the power method find."""
     x: Array = np.asarray(np.random.default_rng(0).normal(size=a.shape[1]), dtype=a.dtype)
     found = 0.0
-    for _ in range(_POWER_STEPS):
+    for _ in range(POWER_STEPS):
         x = matmul(a.T, matmul(a, x / np.linalg.norm(x)))
         found = max(found, float(np.linalg.norm(x)))
     return 2.0 * found

@@ -20,14 +20,13 @@ from scipy.linalg import LinAlgError
 
 from onefit._types import Array
 from onefit.linalg.arrays import Arrays, index
+from onefit.linalg.blas import POWER_STEPS
 from onefit.linalg.reduced import Eigenvectors, OrthogonalBasis
 
 __all__ = ["Device", "DeviceMemoryError", "dtype_name"]
 
 #: rows of a triangular matrix that is inverted at once
 INVERTED_BLOCK_ROWS = 512
-#: steps of the power method for a norm
-POWER_STEPS = 10
 #: bytes that a computer without a device of its own gives to tiles
 HOST_TILE_BYTES = 2**31
 

@@ -11,7 +11,7 @@ import numpy as np
 from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.gram import Gram
-from onefit.kernels.distances import CLOSE
+from onefit.kernels.on_device import CANCELLATION_SHARE
 
 __all__ = ["Norms", "target_scale"]
 
@@ -69,7 +69,8 @@ class Norms:
     @property
     def rounding(self) -> float:
         """How far below zero rounding alone can take an eigenvalue of a definite matrix."""
-        epsilon = float(np.finfo(self.K.dtype).eps) + float(np.finfo(np.float64).eps) / CLOSE
+        epsilon = float(np.finfo(self.K.dtype).eps)
+        epsilon += float(np.finfo(np.float64).eps) / CANCELLATION_SHARE
         return float((8.0 + 6.0 * self.K.shape[0] ** 0.5) * epsilon * self.diagonal)
 
     @cached_property
@@ -79,8 +80,8 @@ class Norms:
         A Cholesky factor of K shifted by what rounding makes of one proves that it is no further
         below than twice that; only where there is none is the eigenvalue itself computed. Of a
         large matrix that is known to be definite but for rounding, only the latter is looked at:
-        its entries come from distances that are right to a rounding over CLOSE at worst
-        (onefit.kernels.distances).
+        its entries come from distances that are right to a rounding over CANCELLATION_SHARE at
+        worst (onefit.kernels.distances).
         """
         n = self.K.shape[0]
         epsilon = float(np.finfo(self.K.dtype).eps)
