@@ -5,7 +5,7 @@ PYTHON ?= python3
 TORCH ?= 2.13.0+cpu
 VENV := .venv
 BIN := $(VENV)/bin
-FIGURES := $(patsubst papers/figures/%.py,docs/gallery/%/.drawn,$(filter-out %/common.py,$(wildcard papers/figures/*.py)))
+FIGURES := $(patsubst papers/figures/%.py,docs/figures/%/.drawn,$(filter-out %/common.py,$(wildcard papers/figures/*.py)))
 DRAWN_FROM := $(wildcard papers/experiments/*/results.csv papers/src/onefit_papers/published/*.csv) $(shell find src -name '*.py')
 ONE_THREAD := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
@@ -69,7 +69,7 @@ docs: $(VENV)/.with-docs $(FIGURES)  ## the documentation with its figures, into
 	@! grep -rE --include='*.html' '<(script|link|img)[^>]*(src|href)="https?:' site || { echo "pages load files from other hosts"; exit 1; }
 
 # The figures of a page, drawn again when the package, the script or a result that it reads changes.
-docs/gallery/%/.drawn: papers/figures/%.py papers/figures/common.py $(DRAWN_FROM) | $(VENV)/.with-docs
+docs/figures/%/.drawn: papers/figures/%.py papers/figures/common.py $(DRAWN_FROM) | $(VENV)/.with-docs
 	rm -rf $(@D) && mkdir -p $(@D)
 	$(ONE_THREAD) $(BIN)/python $< $(@D)
 	@touch $@
@@ -82,7 +82,7 @@ browser:  ## Debian's chromium, for the tests of the report (as root)
 	apt-get install -y -qq --no-install-recommends chromium chromium-driver
 
 clean:  ## everything make has made, .venv too
-	rm -rf docs/gallery/*/ docs/examples docs/results
+	rm -rf docs/figures docs/examples docs/results docs/api
 	rm -rf $(VENV) .venv-3.* build dist site htmlcov .coverage .coverage.* .hypothesis
 	rm -rf .pytest_cache .mypy_cache .ruff_cache
 	find src tests papers -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,9 +1,11 @@
 """Configuration of Sphinx for the documentation: ``make docs`` builds it into ``site/``.
 
-The pages show committed results: the result files are copied beside the pages that link to them,
-and :mod:`findings` replaces the marks of the pages by numbers from these files.
+Committed results are copied beside the pages that link to them, and :mod:`findings` replaces marks
+in the pages by numbers of these files. An undocumented public name stops the build.
 """
 
+import importlib
+import inspect
 import re
 import shutil
 import sys
@@ -31,8 +33,10 @@ extensions = [
     "sphinx.ext.mathjax",
     "sphinx-mathjax-offline",
 ]
-#: what pages include is no page
-exclude_patterns = ["examples/*.ipynb", *(f"gallery/{name}/*.md" for name in findings.DRAWN)]
+#: roles in docstrings that classes inherit from scikit-learn
+suppress_warnings = ["ref.term", "ref.ref"]
+exclude_patterns = ["examples/*.ipynb", "figures/*/*.md", "_templates"]
+templates_path = ["_templates"]
 default_role = "code"
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
@@ -45,7 +49,8 @@ ROUTED = ("fit", "predict", "score", "split")
 ROUTING = ("get_metadata_routing", *(f"set_{name}_request" for name in ROUTED))
 autodoc_default_options = {"member-order": "bysource", "exclude-members": ",".join(ROUTING)}
 autodoc_typehints = "none"
-autosummary_generate = False
+autosummary_ignore_module_all = False
+autosummary_imported_members = True
 numpydoc_show_class_members = False
 
 sphinx_gallery_conf = {
@@ -65,20 +70,40 @@ html_copy_source = False
 
 
 def copy_results() -> None:
-    """Copy the committed results into the folders ``results`` of the documentation."""
+    """Copy the committed results into the folder ``results`` of the documentation."""
     pages = [path for path in findings.RESULTS.glob("*.*") if path.suffix in (".md", ".png")]
     copies = {DOCS / "results" / path.name: path for path in pages if "_quick" not in path.stem}
-    for path in findings.EXPERIMENTS.glob("*/results.md"):
-        copies[DOCS / "gallery" / "results" / f"{path.parent.name}.md"] = path
+    for path in (ROOT / "papers" / "experiments").glob("*/results.md"):
+        copies[DOCS / "results" / "papers" / f"{path.parent.name}.md"] = path
     for target, path in copies.items():
-        target.parent.mkdir(exist_ok=True)
+        target.parent.mkdir(exist_ok=True, parents=True)
         if not target.exists() or target.read_bytes() != path.read_bytes():
             shutil.copy(path, target)
 
 
-def fill_in(_app, _page: str, source: list[str]) -> None:
-    """Replace the marks of a page."""
-    source[0] = re.sub(r"<!-- (\w+)(?:: (.+?))? -->", findings.piece, source[0])
+def undocumented(module) -> set[str]:
+    """Public classes, functions and methods of a module that no docstring describes.
+
+    A method is described by any class of the module: losses follow the protocol ``Loss``.
+    """
+    public = {name: getattr(module, name) for name in module.__all__}
+    described, missing = set(), set()
+    for name, value in public.items():
+        found = [(name, value)] if inspect.isclass(value) or inspect.isroutine(value) else []
+        for own in vars(value) if inspect.isclass(value) else ():
+            if inspect.isfunction(member := getattr(value, own)) and not own.startswith("_"):
+                found.append((own, member))
+        described |= {one for one, member in found if inspect.getdoc(member)}
+        missing |= {one for one, member in found if not inspect.getdoc(member)}
+    return {f"{module.__name__}: {name}" for name in missing - described}
+
+
+def check_reference(_app) -> None:
+    """Stop the build where a module of the API reference has an undocumented public name."""
+    page = (DOCS / "api.md").read_text(encoding="utf-8").partition("## Derivations")[0]
+    modules = re.findall(r"^   (onefit[\w.]*)$", page.partition("## Modules")[2], re.M)
+    if missing := set().union(*(undocumented(importlib.import_module(m)) for m in modules)):
+        raise ValueError(f"public names without a docstring: {', '.join(sorted(missing))}")
 
 
 def plain_formulas(_app, what, _name, _object, _options, lines: list[str]) -> None:
@@ -99,7 +124,8 @@ def plain_formulas(_app, what, _name, _object, _options, lines: list[str]) -> No
 
 
 def setup(app) -> None:
-    """Copy the results once, fill in each page as it is read."""
+    """Copy the results and check the reference once, fill in each page when it is read."""
     app.connect("builder-inited", lambda _: copy_results())
-    app.connect("source-read", fill_in)
+    app.connect("builder-inited", check_reference)
+    app.connect("source-read", lambda _app, _page, source: findings.fill(source))
     app.connect("autodoc-process-docstring", plain_formulas, priority=600)  # after numpydoc

@@ -12,6 +12,7 @@ model is the one that retraining on the present rows would give, with a certific
 # --------------------------------------
 from time import perf_counter
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 from onefit import KernelRegressor
@@ -29,16 +30,26 @@ y = np.sin(2 * X[:, 0] + shift) + 0.5 * X[:, 1] + 0.1 * random.normal(size=n)
 # ----------------------------------
 settings = {"loss": Quantile(0.9, delta=0.1), "gamma": 0.5, "lam": 1e-3}
 model = KernelRegressor(**settings).fit(X[:WINDOW], y[:WINDOW])
-updating = retraining = largest = 0.0
+updating, retraining = [], []
+largest = 0.0
 for day in range(DAYS):
     new = slice(WINDOW + day * DAILY, WINDOW + (day + 1) * DAILY)
     start = perf_counter()
     model.add_rows(X[new], y[new]).remove_rows(np.arange(DAILY))
-    updating += perf_counter() - start
+    updating.append(perf_counter() - start)
     rows = slice((day + 1) * DAILY, WINDOW + (day + 1) * DAILY)
     start = perf_counter()
     retrained = KernelRegressor(**settings).fit(X[rows], y[rows])
-    retraining += perf_counter() - start
+    retraining.append(perf_counter() - start)
     largest = max(largest, np.abs(model.predict(X) - retrained.predict(X)).max())
-print(f"{DAYS} days: {updating:.2f} s by updates, {retraining:.2f} s by retraining")
+print(f"{DAYS} days: {sum(updating):.2f} s by updates, {sum(retraining):.2f} s by retraining")
 print(f"largest difference of a prediction: {largest:.1e}; certified: {model.error_:.1e}")
+
+# %%
+plt.plot(np.arange(1, DAYS + 1), retraining, "o-", label="retraining")
+plt.plot(np.arange(1, DAYS + 1), updating, "o-", label="update")
+plt.ylim(0)
+plt.xlabel("day")
+plt.ylabel("seconds")
+plt.legend()
+plt.show()

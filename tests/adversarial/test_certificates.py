@@ -33,7 +33,7 @@ ONCE_FALSE = [
 
 def _assert_sound(tallies):
     """Nothing false, nothing raw, and certificates not withheld: the share is a floor for few
-    problems, that of thousands is above 95 % (docs/reliability.md).
+    problems, that of thousands is above 95 % (docs/exactness.md).
     """
     told = report(tallies)
     print(told)

@@ -1,4 +1,4 @@
-"""The commands of docs/command_line.md print what the page says, and its tables are complete."""
+"""Commands of the documentation print what its pages show, and its tables are complete."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ import pytest
 
 from onefit.cli import errors
 
-PAGE = (Path(__file__).resolve().parents[2] / "docs" / "command_line.md").read_text("utf-8")
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = (DOCS / "command_line.md").read_text("utf-8")
+QUICKSTART = (DOCS / "quickstart_cli.md").read_text("utf-8")
 FENCE = re.compile(r"^```(sh|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SAME = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -50,7 +52,7 @@ def run(onefit, monkeypatch):
 def test_commands_print_what_the_page_says(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     printed, compared = "", 0
-    for kind, body in FENCE.findall(PAGE):
+    for kind, body in FENCE.findall(QUICKSTART + PAGE):
         if kind == "text":
             assert doctest.OutputChecker().check_output(body, printed, SAME), printed
             compared += 1

@@ -1,4 +1,4 @@
-"""The table of docs/parameters.md, row by row, against the libraries it speaks of."""
+"""The conversions of docs/coming_from.md, row by row, against the libraries that they name."""
 
 from __future__ import annotations
 

@@ -51,6 +51,7 @@ class SquaredHinge(PiecewiseQuadratic):
         return (y * u < 1.0).astype(np.int8)
 
     def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
+        """Weight and target of a quadratic upper bound that touches the loss at u."""
         return np.ones_like(u), y * np.maximum(y * u, 1.0)
 
 
@@ -96,6 +97,7 @@ class SmoothedHinge(PiecewiseQuadratic):
         return np.subtract(gap > self.delta, gap < -self.delta, dtype=np.int8)
 
     def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
+        """Weight and target of a quadratic upper bound that touches the loss at u."""
         end = 1.0 + self.delta
         gap = np.maximum(end - y * u, 0.0)
         return 0.5 / np.maximum(gap, 2.0 * self.delta), y * np.maximum(y * u, end)
@@ -119,9 +121,11 @@ class Log(SmoothLoss):
         return expit(u) * expit(-u)
 
     def third(self, y: Array, u: Array) -> Array:
+        """d3V/du3."""
         return -expit(u) * expit(-u) * np.tanh(0.5 * u)
 
     def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
+        """Weight and target of a quadratic upper bound that touches the loss at u."""
         weight = 0.5 * tanh_weight(u)
         return weight, y / (4.0 * weight)
 

@@ -73,8 +73,10 @@ class InPairs:
         return np.where(y == 0.0, np.int8(0), self.loss.piece(y, u))
 
     def third(self, y: Array, u: Array) -> Array:
+        """d3V/du3."""
         return np.where(y == 0.0, 0.0, self.loss.third(y, u))  # type: ignore[attr-defined]
 
     def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
+        """Weight and target of a quadratic upper bound that touches the loss at u."""
         weight, z = self.loss.reweight(y, u)  # type: ignore[attr-defined]
         return np.where(y == 0.0, 0.0, weight), np.where(y == 0.0, u, z)

@@ -69,6 +69,7 @@ class Squared(PiecewiseQuadratic):
         return np.zeros(np.shape(y - u), dtype=np.int8)
 
     def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
+        """Weight and target of a quadratic upper bound that touches the loss at u."""
         return np.ones_like(u), y
 
 
@@ -133,6 +134,7 @@ class Huber(PiecewiseQuadratic):
         return np.where(np.abs(r) <= self.threshold, 0, np.sign(r)).astype(np.int8)
 
     def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
+        """Weight and target of a quadratic upper bound that touches the loss at u."""
         return self.threshold / np.maximum(np.abs(y - u), self.threshold), y
 
 
@@ -170,6 +172,7 @@ class EpsilonQuadratic(PiecewiseQuadratic):
         return np.where(np.abs(r) > self.epsilon, np.sign(r), 0).astype(np.int8)
 
     def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
+        """Weight and target of a quadratic upper bound that touches the loss at u."""
         return np.ones_like(u), u + self._excess(y, u)
 
 
@@ -221,6 +224,7 @@ class Expectile(PiecewiseQuadratic):
         return np.asarray(y - u > 0.0).astype(np.int8)
 
     def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
+        """Weight and target of a quadratic upper bound that touches the loss at u."""
         r = y - u
         level = np.asarray(self.level, dtype=r.dtype)
         weight = np.broadcast_to(2.0 * np.maximum(level, 1.0 - level), r.shape)
@@ -254,10 +258,12 @@ class Logistic(SmoothLoss):
         return 2.0 * expit(r) * expit(-r)
 
     def third(self, y: Array, u: Array) -> Array:
+        """d3V/du3."""
         r = y - u
         return 2.0 * expit(r) * expit(-r) * np.tanh(0.5 * r)
 
     def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
+        """Weight and target of a quadratic upper bound that touches the loss at u."""
         return tanh_weight(y - u), y
 
 

@@ -141,6 +141,7 @@ class EpsilonInsensitive(_Rounded):
         return np.asarray(found)
 
     def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
+        """Weight and target of a quadratic upper bound that touches the loss at u."""
         r = y - u
         e = np.maximum(np.abs(r) - self.epsilon, 0.0)
         weight = 0.5 / np.maximum(e, in_type_of(r, self.delta))
@@ -198,6 +199,7 @@ class Quantile(_Rounded):
         return np.asarray(np.subtract(above, below, dtype=np.int8))
 
     def reweight(self, y: Array, u: Array) -> tuple[Array, Array]:
+        """Weight and target of a quadratic upper bound that touches the loss at u."""
         # V is the rounded |x| / 2 at x = r - delta (level - 1/2), and straight in r besides
         r = y - u
         level, delta = in_type_of(r, self.level), in_type_of(r, self.delta)
