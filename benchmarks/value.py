@@ -7,22 +7,24 @@ finding the flipped rows is given, mean and standard error over the seeds (0.5 i
 perfect):
 
 - margin: the held-out decision value of the given label, less that of the best other label;
-- removal: ``removal_values``, by squared error and by accuracy;
-- shapley: ``shapley_values`` with 100 orders, by squared error and by accuracy; "from 5 %" does not
-  count what the first 5 % of the rows of an order add (``min_rows``);
+- removal: ``removal_values``, by squared error, by accuracy and by the log loss of probabilities
+  proportional to exp(a u), where a gives the held-out decision values u of the search the least log
+  loss;
+- shapley: ``shapley_values`` with 100 orders, by squared error and by accuracy; "from 5 %" and "log
+  loss" do not count what the first 5 % of the rows of an order add (``min_rows``);
 - cleanlab: ``cleanlab.rank.get_label_quality_scores`` (confident learning, self-confidence and
   normalized margin) from out-of-fold probabilities of scikit-learn's ``SVC`` (the same kernel, C=1,
   Platt scaling), and from those of onefit's log loss with the same kernel, lam chosen by log loss.
 
-Time. Seconds of valuing all rows of a regression, with one BLAS thread, and the time of refits by
-the same package, extrapolated from a few: n times as long as one cross-validation of the
-other rows, and n fits to leading parts (of mean size n / 2) per order.
+Time. Seconds of processor time for the values of all rows of a regression, with one BLAS thread,
+and those of refits by the same package, extrapolated from a few: n times as long as one
+cross-validation of the other rows, and n fits to leading parts (of mean size n / 2) per order.
 """
 
 from __future__ import annotations
 
 import warnings
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import _harness as harness
@@ -32,7 +34,8 @@ from threadpoolctl import threadpool_limits
 
 SHARE, SEEDS, ORDERS = 0.05, 5, 100
 CONTESTANTS = (
-    "margin", "removal", "removal accuracy", "shapley", "shapley from 5 %", "shapley accuracy",
+    "margin", "removal", "removal accuracy", "removal log loss", "shapley", "shapley from 5 %",
+    "shapley log loss", "shapley accuracy",
     "cleanlab SVC", "cleanlab SVC margin", "cleanlab log", "seconds removal", "seconds shapley",
 )  # fmt: skip
 
@@ -66,6 +69,29 @@ def margin(found: Any, y: Any, classes: Any) -> Any:
     return u[own] - np.where(own, -np.inf, u).max(axis=1)
 
 
+def both(u: Any) -> Any:
+    """A column for each class."""
+    return np.concatenate([-u, u], axis=-1) if u.shape[-1] == 1 else u
+
+
+def log_loss_of(held: Any, codes: Any) -> Any:
+    """Log loss of probabilities proportional to exp(a u), a fitted to held-out values."""
+    from scipy.optimize import minimize_scalar
+    from scipy.special import logsumexp
+
+    from onefit.scoring import Metric
+
+    def lost(y: Any, u: Any, a: float) -> Any:
+        v = a * both(u)
+        own = np.take_along_axis(v, np.broadcast_to(y.astype(int), (*v.shape[:-1], 1)), axis=-1)
+        return logsumexp(v, axis=-1, keepdims=True) - own
+
+    u = held.values[np.argsort(held.folds.rows)]
+    found = minimize_scalar(lambda log: lost(codes[:, None], u, np.exp(log)).mean(), (-1.0, 2.0))
+    a = float(np.exp(found.x))
+    return Metric("log_loss_of_margins", "classification", lambda y, u: lost(y, u, a))
+
+
 def detect(X: Any, y: Any, seed: int) -> dict[str, float]:
     from cleanlab.rank import get_label_quality_scores
     from sklearn.metrics import roc_auc_score
@@ -81,21 +107,26 @@ def detect(X: Any, y: Any, seed: int) -> dict[str, float]:
     search = KernelSearchCV(KernelClassifier("squared"), grid, cv=cv).fit(X, given)
     gamma, classes = search.best_params_["gamma"], search.best_estimator_.classes_
     codes = np.searchsorted(classes, given)
-    start = perf_counter()
+    start = process_time()
     values = {
         "margin": margin(heldout_predict(search.best_estimator_, X, given, cv=cv), given, classes),
         "removal": removal_values(search, X, given).values,
     }
-    middle = perf_counter()
+    middle = process_time()
     options = {"n_permutations": ORDERS, "random_state": seed}
     values["shapley"] = shapley_values(search, X, given, **options).values
-    end = perf_counter()
+    end = process_time()
     values["shapley from 5 %"] = shapley_values(
         search, X, given, min_rows=y.size // 20, **options
     ).values
     values["removal accuracy"] = removal_values(search, X, given, scoring="accuracy").values
     values["shapley accuracy"] = shapley_values(
         search, X, given, scoring="accuracy", **options
+    ).values
+    log_loss = log_loss_of(search.heldout_, codes)
+    values["removal log loss"] = removal_values(search, X, given, scoring=log_loss).values
+    values["shapley log loss"] = shapley_values(
+        search, X, given, scoring=log_loss, min_rows=y.size // 20, **options
     ).values
     svc = SVC(gamma=gamma, probability=True, random_state=0)
     probability = cross_val_predict(svc, X, given, cv=cv, method="predict_proba")
@@ -133,9 +164,9 @@ def detection(quick: bool) -> list[Row]:
 
 
 def time_of(action: Any) -> float:
-    start = perf_counter()
+    start = process_time()
     action()
-    return perf_counter() - start
+    return process_time() - start
 
 
 def speed(n: int, rounds: int) -> Row:
