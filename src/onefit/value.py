@@ -1,8 +1,8 @@
-r"""What training rows are worth: removal from the data, and Shapley values, without refits.
+r"""Values of training rows for the held-out score, by removal and by Shapley, without refits.
 
-The score is a mean over held-out rows: by default minus the squared error of held-out values (of a
-classifier, of decision values beside labels -1 and +1), else one of the metrics that searches
-compute row by row.
+The score is minus the squared error of held-out values (of a classifier, of decision values against
+labels -1 and +1), or any metric that is a function of means over rows
+(:class:`onefit.scoring.Metric`).
 
 **Removal.** The value of a row, or of a unit of rows such as a patient, is the cross-validated
 score with it minus the score without it, at the same kernel and lam and with the same folds: rows G
@@ -25,26 +25,28 @@ two for single rows and equal folds.
 training rows, what a row adds to the score of the rows before it. One Cholesky factor per order
 solves all leading parts, and the predictions of all of them are cumulative sums
 (:mod:`onefit.prefixes`): n^3 / 3 operations for n models. The orders are independent, so that their
-standard deviation gives a standard error. Nothing is left out: the values of all rows of a training
-part add up to the score of its model less that of no rows, whose prediction is the mean of
-the targets (0 without an intercept). ``max_rows`` truncates: it follows each order up to so many
-rows, and rows after that add 0, which is nearly true where the score has stopped to change.
+standard deviation gives a standard error. The values of all rows of a training part add up to the
+score of its model minus that of no rows, whose prediction is the mean of the targets (0 without an
+intercept). ``max_rows`` truncates each order: rows after that number add 0, which is nearly true
+where the score no longer changes.
 
-All subsets have one ridge, that of the whole training part. Under ``scaling="mean"`` that is lam
-times its rows; a ridge that grew with the subset would need a factor for each.
+All subsets have the ridge of the whole training part. Under ``scaling="mean"`` it is lam times the
+number of its rows; a ridge that grew with the subset would need a factor for each.
 
-**Mislabelled rows** lower the score: they are among the rows of least value.
+**Mislabelled rows** lower the score and are among the rows of least value. The margin of the
+held-out decision value finds them at least as well, whichever score is used (benchmarks/value.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.metrics import check_scoring
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, gen_batches
 
 from onefit import linalg
 from onefit._types import Array, Indices
@@ -61,11 +63,16 @@ __all__ = ["RowValues", "removal_values", "shapley_values"]
 
 #: held-out values kept at a time, in numbers
 MAX_ELEMENTS = 2**24
+#: the score of ``scoring=None``, also of the decision values of a classifier
+SQUARED_ERROR = Metric("squared_error", "regression", lambda y, u: np.square(y - u))
+
+#: scores (b,) of values (b, t, q) of rows with targets (t, q) and weights (t,) or (b, t)
+Score = Callable[[Array, Array, Array], Array]
 
 
 @dataclass(frozen=True)
 class RowValues:
-    """The value of each unit, the larger the better; that of a harmful unit is negative.
+    """The value of each unit: what it adds to the score. That of a harmful unit is negative.
 
     Attributes
     ----------
@@ -73,7 +80,7 @@ class RowValues:
         Numbers of the rows, or the labels of the units, sorted.
     values : (U,) array
     standard_errors : (U,) array
-        NaN with a single order; 0 for removal, which draws nothing.
+        NaN with a single order; 0 for removal, which is exact.
     score : float
         With all rows.
     """
@@ -85,7 +92,7 @@ class RowValues:
 
     @property
     def worst(self) -> Array:
-        """The units from the least value to the largest."""
+        """The units, that of the least value first."""
         return np.asarray(self.units[np.argsort(self.values, kind="stable")])
 
 
@@ -100,12 +107,12 @@ def removal_values(
     scoring: Any = None,
     verbose: int = 0,
 ) -> RowValues:
-    """How much the cross-validated score loses when a row or a unit is removed from the data.
+    """Decrease of the cross-validated score when a row or a unit is removed from the data.
 
     Parameters
     ----------
     estimator : KernelRegressor or KernelClassifier with the squared loss, or a fitted search
-        Of a search, the parameters of the winner are used; they are not tuned again.
+        Of a search the winner is used; its parameters are not tuned again.
     X, y : rows and targets
     cv : int, splitter or iterable of splits, default=None
         None means the splits of the search, or five folds. The score is the mean over the splits
@@ -115,7 +122,8 @@ def removal_values(
     units : array of shape (n,), default=None
         Labels of rows that are removed together; None removes each row by itself.
     scoring : str, callable or None, default=None
-        None is minus the mean squared error of held-out values.
+        None is minus the mean squared error of held-out values; a
+        :class:`onefit.scoring.Metric` sets another one.
     verbose : int, default=0
         1 prints a line when a split is done.
 
@@ -136,7 +144,7 @@ def removal_values(
     """
     model, problem = dense_problem(estimator, X, y, "removal_values", 3.0)
     folds = _folds(estimator, model, cv, X, y, groups)
-    score = _Score.of(model, scoring)
+    score = _scorer(model, scoring)
     labels, member = _units(units, problem.n)
     everything = [
         np.empty(0, dtype=np.intp),
@@ -144,23 +152,18 @@ def removal_values(
     ]
     ridges = _ridges(problem, float(model.lam), folds, everything, model)
     scores = np.full((len(folds), len(everything)), np.nan)
-    parts = [(ridge, k) for ridge in np.unique(ridges) for k in range(len(folds))]
-    inverse: tuple[Array, ...] = ()
-    of_ridge = np.nan
+    parts = [(c, k) for c in np.unique(ridges) for k in np.flatnonzero((ridges == c).any(axis=1))]
+    P, alpha, of_ridge = np.empty((0, 0)), np.empty((0, 0)), np.nan
     for ridge, k in counted(parts, verbose, lambda part: f"split {part[1]}, ridge {part[0]:.3g}"):
         if ridge != of_ridge:
-            inverse = ()  # which makes room for the next one
-            inverse, of_ridge = _projected(problem, float(ridge)), ridge
-        some, test = np.flatnonzero(ridges[k] == ridge), folds.test[k]
-        split = _Split.of(inverse[0], inverse[1], folds.removed[k], test)
-        size = max(1, MAX_ELEMENTS // (test.size * problem.Y.shape[1]))
-        for first in range(0, some.size, size):
-            mine = some[first : first + size]
-            sets = [everything[u] for u in mine]
-            left = np.array([~np.isin(test, rows) for rows in sets], dtype=float)
-            kept = left.any(axis=1)
-            u = problem.Y[test] - split.residuals(sets)
-            scores[k, mine[kept]] = score(u[kept], problem.Y[test], left[kept])
+            del P  # to make room for the next one
+            (P, alpha), of_ridge = _projected(problem, float(ridge)), ridge
+        test, mine = folds.test[k], np.flatnonzero(ridges[k] == ridge)
+        left = np.array([~np.isin(test, everything[u]) for u in mine], dtype=float)
+        sets, Y = [everything[u] for u in mine], problem.Y[test]
+        for some, missed in _left_out_twice(P, alpha, folds.removed[k], test, sets):
+            kept = left[some].any(axis=1)
+            scores[k, mine[some][kept]] = score((Y - missed)[kept], Y, left[some][kept])
     mean = np.nanmean(scores, axis=0)
     value = mean[0] - mean[1:]
     return RowValues(labels, value, np.zeros(value.size), float(mean[0]))
@@ -225,20 +228,20 @@ def shapley_values(
         )
     model, problem = dense_problem(estimator, X, y, "shapley_values", 2.0)
     folds = _folds(estimator, model, cv, X, y, groups)
-    score, random = _Score.of(model, scoring), check_random_state(random_state)
+    score, random = _scorer(model, scoring), check_random_state(random_state)
     labels, member = _units(units, problem.n)
     found, whole, trained = np.zeros((n_permutations, labels.size)), [], np.zeros(labels.size)
     parts = [(k, one) for k in range(len(folds)) for one in range(n_permutations)]
     for k, one in counted(parts, verbose, lambda part: f"order {part[1] + 1} of split {part[0]}"):
         train, test = folds.train[k], folds.test[k]
         present = np.unique(member[train])
-        prefixes = _PrefixScores(problem, problem.ridge(float(model.lam), train), test, score)
+        ridge = problem.ridge(float(model.lam), train)
         if one == 0:
             trained[present] += 1
-            whole.append(prefixes(train, train)[-1])
+            whole.append(_prefix_scores(problem, ridge, train, train, test, score)[-1])
         order = np.concatenate([train[member[train] == u] for u in random.permutation(present)])
         order = order[:max_rows]
-        gained = np.diff(prefixes(order, train)[min_rows:])
+        gained = np.diff(_prefix_scores(problem, ridge, order, train, test, score)[min_rows:])
         np.add.at(found[one], member[order[min_rows:]], gained)
     found /= np.where(trained > 0, trained, np.nan)
     errors = np.full(labels.size, np.nan)
@@ -247,73 +250,48 @@ def shapley_values(
     return RowValues(labels, found.mean(axis=0), errors, float(np.mean(whole)))
 
 
-@dataclass(frozen=True)
-class _PrefixScores:
-    """Scores on some test rows of the models of all leading parts of an order."""
-
-    problem: Problem
-    ridge: float
-    test: Indices
-    score: _Score
-
-    def __call__(self, order: Indices, train: Indices) -> Array:
-        """With no row, with the first, with the first two and so on, (m + 1,)."""
-        K, Y = self.problem.K.matrix, self.problem.Y
-        M, across = linalg.submatrix(K, order, order), linalg.submatrix(K, self.test, order)
-        fit_intercept = self.problem.fit_intercept
-        prefixes = Prefixes(M, Y[order], self.ridge, fit_intercept, overwrite=True)
-        none = Y[train].mean(axis=0) if self.problem.fit_intercept else np.zeros(Y.shape[1])
-        first = np.broadcast_to(none, (1, self.test.size, Y.shape[1]))
-        size = max(1, MAX_ELEMENTS // (order.size * Y.shape[1]))
-        parts = np.array_split(np.arange(self.test.size), -(-self.test.size // size))
-        u = np.concatenate([prefixes.all_predictions(across[some]) for some in parts], axis=1)
-        return self.score(np.concatenate([first, u]), Y[self.test])
+def _prefix_scores(
+    problem: Problem, ridge: float, order: Indices, train: Indices, test: Indices, score: Score
+) -> Array:
+    """Scores (m + 1,) on test rows, with no row of an order, with the first, with two and so on."""
+    K, Y = problem.K.matrix, problem.Y
+    M, across = linalg.submatrix(K, order, order), linalg.submatrix(K, test, order)
+    prefixes = Prefixes(M, Y[order], ridge, problem.fit_intercept, overwrite=True)
+    none = Y[train].mean(axis=0) if problem.fit_intercept else np.zeros(Y.shape[1])
+    size = max(1, MAX_ELEMENTS // (order.size * Y.shape[1]))
+    parts = np.array_split(np.arange(test.size), -(-test.size // size))
+    u = np.concatenate([prefixes.all_predictions(across[some]) for some in parts], axis=1)
+    first = np.broadcast_to(none, (1, test.size, Y.shape[1]))
+    return score(np.concatenate([first, u]), Y[test], np.ones(test.size))
 
 
-@dataclass(frozen=True)
-class _Split:
-    """A split at one ridge: the rows S that it removes, once eliminated.
+def _left_out_twice(
+    P: Array, alpha: Array, removed: Indices, test: Indices, sets: list[Indices]
+) -> Iterator[tuple[slice, Array]]:
+    """Residuals (b, t, q) of the test rows where each set leaves the training part too, in chunks.
 
-    Attributes
-    ----------
-    P, alpha : the projected inverse, and P y
-    rows : S
-    place : where the test rows are in S
-    Z, z : P_SS^-1 P_S. and P_SS^-1 alpha_S
+    The rows ``removed`` from training are eliminated once: Z = P_SS^-1 P_S., z = P_SS^-1 alpha_S.
     """
-
-    P: Array = field(repr=False)
-    alpha: Array = field(repr=False)
-    rows: Indices
-    place: Indices
-    Z: Array = field(repr=False)
-    z: Array = field(repr=False)
-
-    @classmethod
-    def of(cls, P: Array, alpha: Array, rows: Indices, test: Indices) -> _Split:
-        right = np.asfortranarray(np.column_stack([P[rows], alpha[rows]]))
-        block = np.array(P[np.ix_(rows, rows)], order="F")
-        solved = linalg.solve_spd(block, right, overwrite=True)
-        n = P.shape[0]
-        return cls(P, alpha, rows, np.searchsorted(rows, test), solved[:, :n], solved[:, n:])
-
-    def residuals(self, sets: list[Indices]) -> Array:
-        """Of the test rows, (b, t, q), where each of the sets leaves the training part as well."""
-        outside = [np.setdiff1d(rows, self.rows, assume_unique=True) for rows in sets]
-        Z, z = self.Z[self.place], self.z[self.place]
-        if all(rows.size == 1 for rows in outside):  # the same formula, all sets together
-            H = np.concatenate(outside)
-            cross = self.P[np.ix_(H, self.rows)]
-            below = self.P[H, H] - np.einsum("hs,sh->h", cross, self.Z[:, H])
-            t = (self.alpha[H] - cross @ self.z) / below[:, None]
-            return np.asarray(z - Z[:, H].T[:, :, None] * t[:, None, :])
-        found = np.empty((len(sets), *z.shape))
-        for one, H in zip(found, outside, strict=True):
-            cross = self.P[np.ix_(H, self.rows)]
-            block = self.P[np.ix_(H, H)] - cross @ self.Z[:, H]
-            t = np.linalg.solve(block, self.alpha[H] - cross @ self.z)
-            one[:] = z - Z[:, H] @ t
-        return found
+    right = np.asfortranarray(np.column_stack([P[removed], alpha[removed]]))
+    block = np.array(P[np.ix_(removed, removed)], order="F")
+    solved = linalg.solve_spd(block, right, overwrite=True)
+    Z, z, place = solved[:, : len(P)], solved[:, len(P) :], np.searchsorted(removed, test)
+    outside = [np.setdiff1d(rows, removed, assume_unique=True) for rows in sets]
+    for some in gen_batches(len(sets), max(1, MAX_ELEMENTS // (test.size * z.shape[1]))):
+        found = np.repeat(z[None, place], some.stop - some.start, axis=0)
+        sizes = np.array([rows.size for rows in outside[some]])
+        alone = np.flatnonzero(sizes == 1)  # the same formula, all rows together
+        H = np.concatenate(outside[some])[np.repeat(sizes, sizes) == 1]
+        cross = P[np.ix_(H, removed)]
+        below = P[H, H] - np.einsum("hs,sh->h", cross, Z[:, H])
+        t = (alpha[H] - cross @ z) / below[:, None]
+        found[alone] -= Z[np.ix_(place, H)].T[:, :, None] * t[:, None, :]
+        for i in np.flatnonzero(sizes > 1):
+            H = outside[some][i]
+            cross = P[np.ix_(H, removed)]
+            t = np.linalg.solve(P[np.ix_(H, H)] - cross @ Z[:, H], alpha[H] - cross @ z)
+            found[i] -= Z[np.ix_(place, H)] @ t
+        yield some, found
 
 
 def _projected(problem: Problem, ridge: float) -> tuple[Array, Array]:
@@ -373,42 +351,23 @@ def _units(units: Any, n: int) -> tuple[Array, Indices]:
     return labels, member
 
 
-def _squared(y: Array, u: Array) -> Array:
-    """(y - u)^2."""
-    return np.asarray(np.square(y - u))
-
-
-@dataclass(frozen=True)
-class _Score:
-    """A score of many sets of held-out values of the same rows.
-
-    Attributes
-    ----------
-    metric, sign : the metric, and what makes it a score
-    of_classes : bool
-        Whether it compares with class numbers.
-    """
-
-    metric: Metric
-    sign: int
-    of_classes: bool
-
-    @classmethod
-    def of(cls, model: Any, scoring: Any) -> _Score:
-        if scoring is None:
-            return cls(Metric("squared_error", "regression", _squared), -1, False)
-        metric, sign = fast_metric(check_scoring(model, scoring), model)
-        if metric is None:
+def _scorer(model: Any, scoring: Any) -> Score:
+    """The scores of many sets of held-out values of the same rows."""
+    metric, sign, of_classes = SQUARED_ERROR, -1, False
+    if scoring is not None:
+        found, sign = fast_metric(check_scoring(model, scoring), model)
+        if found is None:
             raise ValueError(
-                f"scoring={scoring!r} is not supported; use None, accuracy, balanced_accuracy, r2, "
-                "neg_mean_squared_error, neg_root_mean_squared_error or neg_mean_absolute_error"
+                f"scoring={scoring!r} is not a function of means over rows; use None, accuracy, "
+                "balanced_accuracy, r2, neg_mean_squared_error, neg_root_mean_squared_error, "
+                "neg_mean_absolute_error or a onefit.scoring.Metric"
             )
-        return cls(metric, sign, metric.task == "classification")
+        metric, of_classes = found, found.task == "classification"
 
-    def __call__(self, u: Array, Y: Array, weights: Array | None = None) -> Array:
-        """The scores (b,) of values (b, t, q) of rows with targets Y (t, q)."""
-        y = class_codes(Y)[:, None] if self.of_classes else Y.astype(np.float64)
-        weights = np.ones(len(Y)) if weights is None else weights
+    def score(u: Array, Y: Array, weights: Array) -> Array:
+        y = class_codes(Y)[:, None] if of_classes else Y.astype(np.float64)
         truth = Truth(y, np.zeros(1, dtype=np.intp), weights)
-        found = self.metric.values(truth, u.astype(np.float64, copy=False))
-        return np.asarray(self.sign * found.mean(axis=-1)[..., 0])
+        values = metric.values(truth, u.astype(np.float64, copy=False))
+        return np.asarray(sign * values.mean(axis=-1)[..., 0])
+
+    return score
