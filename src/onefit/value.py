@@ -152,7 +152,7 @@ def removal_values(
     ]
     ridges = _ridges(problem, float(model.lam), folds, everything, model)
     scores = np.full((len(folds), len(everything)), np.nan)
-    parts = [(c, k) for c in np.unique(ridges) for k in np.flatnonzero((ridges == c).any(axis=1))]
+    parts = [(c, k) for c in np.unique(ridges) for k in range(len(folds)) if c in ridges[k]]
     P, alpha, of_ridge = np.empty((0, 0)), np.empty((0, 0)), np.nan
     for ridge, k in counted(parts, verbose, lambda part: f"split {part[1]}, ridge {part[0]:.3g}"):
         if ridge != of_ridge:

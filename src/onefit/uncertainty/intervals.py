@@ -106,7 +106,7 @@ from onefit.problem import Problem
 from onefit.quantiles import levels_of
 from onefit.search.preprocess import is_wrapped
 from onefit.uncertainty.conformal import LocalWidths, conformal_sets, hull, local_widths
-from onefit.uncertainty.fold_models import leave_out, leave_out_features
+from onefit.uncertainty.fold_models import check_memory, leave_out, leave_out_features
 from onefit.uncertainty.of_stacks import StackedRows, by_stack
 from onefit.uncertainty.ranked import Ranked, choose_folds, group_codes
 from onefit.uncertainty.refitted import PipelineSample, by_refits, check_pipeline
@@ -305,6 +305,7 @@ def _full(
     alpha: float,
 ) -> PredictionInterval:  # fmt: skip
     """Full conformal sets, their ends, and the predictions of the estimator of all rows."""
+    check_memory(problem, model._workload(problem.Y, problem.s), 0, X_new.shape[0])
     problem, K_new = _new_rows(model, problem, rows, X_new)
     lam, diagonal = float(model.lam), model.kernel_.diag(X_new)
     sets: list[Any] = conformal_sets(problem, lam, K_new, diagonal, alpha, width == "local")
@@ -330,11 +331,10 @@ def _by_kernel(
     model: Any, problem: Problem, rows: Array, folds: Folds, X_new: Any, _: str, local: bool
 ) -> tuple[Array, Parts, LocalWidths | None]:
     """Predictions (m, q) of the estimator of all rows, those of the splits, and local widths."""
+    check_memory(problem, model._workload(problem.Y, problem.s), len(folds), X_new.shape[0])
     problem, K_new = _new_rows(model, problem, rows, X_new)
-    lam = float(model.lam)
-    widths = None
-    if local:
-        widths = local_widths(problem, folds, lam, K_new, model.kernel_.diag(X_new))
+    lam, diagonal = float(model.lam), model.kernel_.diag(X_new)
+    widths = local_widths(problem, folds, lam, K_new, diagonal) if local else None
     left = leave_out(problem, folds, lam)
     parts = [(one.u, linalg.matmul(K_new, one.a.astype(K_new.dtype)) + one.b) for one in left]
     full = fit(problem, lam)
