@@ -68,7 +68,7 @@ def run(folder: Path, one: TableSet, split: int, contestant: str, device: str) -
     clock = time.process_time if device == "cpu" else time.perf_counter
     computing: Any = nullcontext()
     if device != "cpu" and contestant == "onefit":
-        from onefit import config_context
+        from onefit.config import config_context
 
         computing = config_context(device=device)
     with warnings.catch_warnings(), computing:
