@@ -17,11 +17,32 @@ Array = np.ndarray
 MAX_ROWS_GP = 1000
 
 
-def onefit(X: Array, y: Array, classes: bool, uneven: bool, seed: int) -> Any:
+def onefit(X: Array, y: Array, classes: bool, uneven: bool, seed: int, **options: Any) -> Any:
     """``onefit.select`` with default options."""
     from onefit import select
 
-    return select(X, y, task="classification" if classes else "regression", random_state=seed)
+    task = "classification" if classes else "regression"
+    return select(X, y, task=task, random_state=seed, **options)
+
+
+def stack(X: Array, y: Array, classes: bool, uneven: bool, seed: int) -> Any:
+    """``onefit.select`` with ``stack=True``."""
+    return onefit(X, y, classes, uneven, seed, stack=True)
+
+
+class Winner:
+    """The best candidate of the search that a stack is made from: ``select`` without ``stack``."""
+
+    def __init__(self, stacked: Any, X: Array, y: Array) -> None:
+        from sklearn.base import clone
+
+        self.prepare = stacked.pipeline_[:-1]
+        model = clone(stacked.search_.estimator)
+        self.model = model.set_params(**clone(stacked.best_params_, safe=False))
+        self.model.fit(self.prepare.transform(X), y)
+
+    def predict(self, X: Array) -> Array:
+        return np.asarray(self.model.predict(self.prepare.transform(X)))
 
 
 def forest(X: Array, y: Array, classes: bool, uneven: bool, seed: int) -> Any:
@@ -156,6 +177,7 @@ def _search(model: Any, grid: Any, classes: bool, uneven: bool, seed: int) -> An
 
 CONTESTANTS: dict[str, Callable[..., Any]] = {
     "onefit": onefit,
+    "onefit stack": stack,
     "catboost": catboost,
     "lightgbm": lightgbm,
     "xrfm": xrfm,

@@ -15,7 +15,8 @@ errors (Demsar, JMLR 7, 2006).
 Every contestant has one thread; ``--jobs`` runs that number of them side by side. ``seconds`` is
 processor time. Finished runs are appended to ``how_good_runs.csv``; an interrupted benchmark
 resumes there, and ``--tables`` writes the tables of what is there. With ``--device cuda`` onefit
-and xRFM compute on the GPU, and ``seconds`` is wall time.
+and xRFM compute on the GPU, and ``seconds`` is wall time. ``--together`` takes the predictions of
+onefit from the search of the stack, whose winner it is, and then has no time of its own.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from typing import Any
 import _harness as harness
 import numpy as np
 from _data import data_folder
-from _learners import CONTESTANTS, MAX_ROWS_GP
+from _learners import CONTESTANTS, MAX_ROWS_GP, Winner
 from _sets import LARGE, LITERATURE, UNEVEN, TableSet, table_sets
 from overfitting import corrected_p
 
@@ -62,12 +63,14 @@ def error_of(one: TableSet, y: np.ndarray, predicted: np.ndarray, train: np.ndar
     return float(np.sqrt(np.mean((predicted - y) ** 2) / np.mean((train.mean() - y) ** 2)))
 
 
-def run(folder: Path, one: TableSet, split: int, contestant: str, device: str) -> Row:
+def run(
+    folder: Path, one: TableSet, split: int, contestant: str, device: str, together: bool
+) -> list[Row]:
     """Fit, predict, and measure error and time."""
     X, X_test, y, y_test = one.split(folder, split)
     clock = time.process_time if device == "cpu" else time.perf_counter
     computing: Any = nullcontext()
-    if device != "cpu" and contestant == "onefit":
+    if device != "cpu" and contestant.startswith("onefit"):
         from onefit.config import config_context
 
         computing = config_context(device=device)
@@ -75,23 +78,27 @@ def run(folder: Path, one: TableSet, split: int, contestant: str, device: str) -
         warnings.simplefilter("ignore")
         start = clock()
         model = CONTESTANTS[contestant](X, y, one.classes, one.name in UNEVEN, split)
-        predicted = np.ravel(model.predict(X_test))
-        seconds = clock() - start
-    rmse = "" if one.classes else float(np.sqrt(np.mean((predicted - y_test) ** 2)))
-    best = {key: str(value) for key, value in getattr(model, "best_params_", {}).items()}
-    return {
-        "set": one.name,
-        "group": one.group,
-        "task": "classification" if one.classes else "regression",
-        "n": y.size + y_test.size,
-        "columns": X.shape[1],
-        "split": split,
-        "contestant": contestant,
-        "error": error_of(one, y_test, predicted, y),
-        "rmse": rmse,
-        "seconds": seconds,
-        "choice": best.get("kernel", ""),
-    }
+        predicted = {contestant: np.ravel(model.predict(X_test))}
+        seconds: dict[str, Any] = {contestant: clock() - start}
+        if together and contestant == "onefit stack":
+            predicted["onefit"] = np.ravel(Winner(model, X, y).predict(X_test))
+    best = getattr(model, "best_params_", {})
+    return [
+        {
+            "set": one.name,
+            "group": one.group,
+            "task": "classification" if one.classes else "regression",
+            "n": y.size + y_test.size,
+            "columns": X.shape[1],
+            "split": split,
+            "contestant": name,
+            "error": error_of(one, y_test, values, y),
+            "rmse": "" if one.classes else float(np.sqrt(np.mean((values - y_test) ** 2))),
+            "seconds": seconds.get(name, ""),
+            "choice": str(best.get("kernel", "")) if name.startswith("onefit") else "",
+        }
+        for name, values in predicted.items()
+    ]
 
 
 def read(path: Path) -> list[Row]:
@@ -121,7 +128,9 @@ def missing(done: list[Row], sets: list[TableSet], splits: int, only: str) -> It
                     yield one, split, contestant
 
 
-def resume(path: Path, folder: Path, todo: list[tuple], jobs: int, device: str, end: float) -> None:
+def resume(
+    path: Path, folder: Path, todo: list[tuple], jobs: int, device: str, together: bool, end: float
+) -> None:
     """Run what is missing until ``end`` (of ``time.monotonic``), appending every result."""
     with ProcessPoolExecutor(jobs) as pool:
         waiting, todo = set(), iter(todo)
@@ -130,19 +139,20 @@ def resume(path: Path, folder: Path, todo: list[tuple], jobs: int, device: str, 
                 task = next(todo, None)
                 if task is None:
                     break
-                waiting.add(pool.submit(run, folder, *task, device))
+                waiting.add(pool.submit(run, folder, *task, device, together))
             if not waiting:
                 return
             finished = next(as_completed(waiting))
             waiting.remove(finished)
             try:
-                row = finished.result()
+                rows = finished.result()
             except Exception as problem:  # the other runs still count
                 print(f"failed: {problem!r}", flush=True)
                 continue
-            append(path, row)
-            print(*(row[key] for key in ("split", "set", "contestant")),
-                  f"{row['error']:.4f} {row['seconds']:.1f} s", flush=True)  # fmt: skip
+            for row in rows:
+                append(path, row)
+                print(*(row[key] for key in ("split", "set", "contestant", "error", "seconds")),
+                      flush=True)  # fmt: skip
 
 
 def verdict(ours: np.ndarray, theirs: np.ndarray, ratio: float) -> str:
@@ -180,7 +190,7 @@ def by_set(runs: list[Row], sets: list[TableSet]) -> list[Row]:
         if first["rmse"]:
             row["rmse"] = f"{np.mean([float(r['rmse']) for r in ours.values()]):.4g}"
         for c in CONTESTANTS:
-            times = [float(r["seconds"]) for r in found[c].values()]
+            times = [float(r["seconds"]) for r in found[c].values() if r["seconds"]]
             row[f"{c} s"] = f"{np.median(times):.2g}" if times else ""
         rows.append({"rmse": ""} | row)
     return rows
@@ -233,6 +243,7 @@ def main() -> None:
     flags.add_argument("--jobs", type=int, default=1, help="runs side by side")
     flags.add_argument("--minutes", type=float, default=np.inf, help="start no run after this time")
     flags.add_argument("--device", default="cpu")
+    flags.add_argument("--together", action="store_true", help="onefit by the search of its stack")
     flags.add_argument("--tables", action="store_true", help="run nothing, write the tables")
     flags = flags.parse_args()
     name = harness.stem("how_good", flags.quick)
@@ -255,7 +266,9 @@ def main() -> None:
             if task[2] != "gp" or task[0].split(folder, 0)[2].size <= MAX_ROWS_GP
         ]
         end = time.monotonic() + 60 * flags.minutes
-        resume(path, folder, todo, flags.jobs, flags.device, end)
+        if flags.together:
+            todo = [task for task in todo if task[2] != "onefit"]
+        resume(path, folder, todo, flags.jobs, flags.device, flags.together, end)
     rows = by_set(read(path), sets)
     tables = {
         "": ("Errors on every set", rows),
