@@ -13,6 +13,7 @@ __all__ = [
     "aligned",
     "cell",
     "count",
+    "decimals",
     "duration",
     "labels",
     "memory",
@@ -29,6 +30,8 @@ MISSING = ("None", "nan", "NaT", "<NA>")
 MAX_CELL = 60
 #: numbers outside have an exponent
 MIN_PLAIN, MAX_PLAIN = 1e-4, 1e9
+#: numbers of a column that are this many times the first are no rule for its decimals
+MAX_SPREAD = 1e3
 #: bytes of a gibibyte
 GIB = 1024.0**3
 
@@ -52,6 +55,24 @@ def number(value: Any, digits: int = 3) -> str:
     if size >= MAX_PLAIN or 0.0 < size < MIN_PLAIN:
         return short
     return f"{float(short):,.0f}" if size >= 10.0 ** (digits - 1) else short
+
+
+def decimals(values: Sequence[float] | np.ndarray, digits: int = 4) -> list[str]:
+    """Numbers of a column with as many decimals as the first needs; outliers of it as they are.
+
+    Examples
+    --------
+    >>> decimals([0.514, 0.51389, -7e9]), decimals([17634.2, 812.0])
+    (['0.5140', '0.5139', '-7e+09'], ['17,634', '812'])
+    """
+    first = abs(values[0]) if len(values) else np.nan
+    if not MIN_PLAIN <= first < MAX_PLAIN:
+        return [number(one, digits) for one in values]
+    places = max(0, digits - 1 - int(np.floor(np.log10(first))))
+    return [
+        f"{one:,.{places}f}" if abs(one) < MAX_SPREAD * first else number(one, digits)
+        for one in values
+    ]
 
 
 def percent(share: float) -> str:

@@ -75,7 +75,7 @@ class Relevance:
 
     def plot(self) -> Any:
         """Draw it as bars with the range over the parts; returns matplotlib's axes."""
-        from onefit.report.plot import plot_relevance
+        from onefit.report.figures import plot_relevance
 
         return plot_relevance(self)
 

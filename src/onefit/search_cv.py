@@ -38,7 +38,7 @@ from onefit.search.streamed import StreamedRows
 from onefit.search.winner import find_winner
 from onefit.search_all_rows import RowsOnAllRows, explain_on_all_rows
 from onefit.search_pipeline import PipelineRows, as_kernel_search, explain_pipeline
-from onefit.uncertainty.judge import judge, pooled_errors, row_losses, warn_of_drift
+from onefit.uncertainty.headline import judge, pooled_errors, row_losses, warn_of_drift
 
 Array = NDArray[Any]
 
@@ -389,7 +389,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
 
     def plot(self) -> Array:
         """Draw the cross-validation surface and curve of the winner; returns matplotlib's axes."""
-        from onefit.report.plot import plot_search
+        from onefit.report.figures import plot_search
 
         return plot_search(as_kernel_search(self))
 
@@ -399,7 +399,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         shown = super()._repr_html_  # an AttributeError where scikit-learn is to show text
         if not hasattr(self, "best_index_"):
             return shown
-        from onefit.report.notebook import as_html
+        from onefit.report.page import as_html
 
         return partial(as_html, as_kernel_search(self))
 

@@ -147,7 +147,7 @@ def test_explain_shows_every_stage(tmp_path):
     text = CliRunner().invoke(app, explain).stdout
     for name in ("search", "final fit"):
         assert re.search(rf"^  {name} .* always$", text, re.MULTILINE)
-    assert re.search(r"^  search without outliers .* if there are outliers$", text, re.M)
+    assert re.search(r"^  search with Huber's loss .* if there are outliers$", text, re.M)
     short = CliRunner().invoke(app, [*explain, "--minutes", "0.00001"]).stdout
     assert "whole kernel, winner" in short
     assert "All stages: " in short

@@ -34,7 +34,6 @@ def test_json_is_one_document_and_agrees_with_the_library(onefit, csv):
     best = found["best"]
     assert best["interval"][0] < best["score"] < best["interval"][1]
     assert best["exact"]
-    assert found["speed_up"]["estimated_ratio"] > 1
 
 
 def test_the_error_is_that_of_honest_refits(onefit, csv, tmp_path):
@@ -72,7 +71,6 @@ def test_the_table_says_what_was_chosen_and_why(onefit, csv):
         "baseline: always the mean",
         "Exact: held-out predictions of the choice equal",
         "within one standard error",
-        "cost model, not measured",
     ):
         assert words in done.stdout
 

@@ -11,7 +11,7 @@ from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.losses import Quantile
 from onefit.quantiles import neg_pinball_loss
 from onefit.report.facts import Facts, Scale
-from onefit.uncertainty.score_interval import score_interval
+from onefit.report.words import expected
 
 X, y = make_friedman1(50, random_state=0)
 GRID = [
@@ -34,24 +34,13 @@ def test_the_interval_is_the_headlines(facts):
     assert facts.verdict == ""
 
 
-def test_without_a_headline_the_interval_is_made_from_the_splits():
-    def chosen(i):
-        search = KernelSearchCV(KernelRegressor(), GRID, refit=lambda table: i).fit(X, y)
-        del search.headline_  # as where held-out values are not kept
-        return Facts(search)
-
-    facts = chosen(3)
+def test_without_a_headline_there_is_no_interval():
+    search = KernelSearchCV(KernelRegressor(), GRID, refit=lambda table: 3).fit(X, y)
+    del search.headline_  # as where held-out values are not kept
+    facts = Facts(search)
     assert facts.headline is None
-    splits = facts.splits[3]
-    left = (splits.sum() - splits) / 4
-    expected = score_interval((-np.inf, 1.0), facts.scores[3], left, factor=1.0 + 5 / 4)
-    np.testing.assert_allclose(facts.interval, expected)
-    assert facts.interval[1] < 1.0
-    best = int(facts.scores.argmax())
-    splits = facts.splits[best]
-    left = (splits.sum() - splits) / 4
-    flattered = score_interval((-np.inf, 1.0), facts.scores[best], left, factor=1.0 + 5 / 4)
-    assert chosen(best).interval[0] < flattered[0]  # it allows for the choice
+    assert np.isnan(facts.interval).all()
+    assert [name for name, _ in expected(facts)] == ["R², all held-out rows"]
     assert facts.expected == facts.scores[3]
     assert np.isnan(facts.baseline)
     assert facts.verdict == ""
@@ -134,15 +123,6 @@ def test_several_metrics_and_other_aggregates():
     facts = Facts(search)
     assert facts.scale.label == "mean absolute error"
     assert facts.scores[facts.best] == search.best_score_
-
-
-def test_the_speed_up_is_the_cost_models(facts):
-    assert facts.speed_up.refit > facts.speed_up.chosen > 0
-    refitted = Facts(KernelSearchCV(KernelRegressor(), {"lam": [1.0]}, method="refit").fit(X, y))
-    assert refitted.speed_up.ratio == pytest.approx(1.0)
-    unkept = KernelSearchCV(KernelRegressor(), {"lam": [1.0]}).fit(X, y)
-    del unkept.heldout_  # as with very many streamed rows
-    assert Facts(unkept).speed_up is None
 
 
 def test_a_search_without_a_winner_is_refused():

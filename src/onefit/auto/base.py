@@ -280,10 +280,10 @@ class AutoKernel(BaseEstimator):
 
         self.compare_criteria()
         done = self._planned
-        about: dict[str, str] = {
-            "features": f"{self.n_features_in_} columns"
-            + ("" if done.in_folds else f", {done.data.X.shape[1]} after encoding"),
-        }
+        about: dict[str, str] = {}
+        width = self.n_features_in_ if done.in_folds else done.data.X.shape[1]
+        if width != self.n_features_in_:
+            about["columns"] = f"{self.n_features_in_:,}, {width:,} after encoding"
         describe = getattr(done.preparer, "describe", None)
         if describe is not None:
             about["preprocessing"] = describe()
@@ -313,7 +313,7 @@ class AutoKernel(BaseEstimator):
         )  # fmt: skip
 
     def _fitted_html(self, _: Any) -> str:
-        from onefit.report.notebook import as_html
+        from onefit.report.page import as_html
 
         return as_html(as_kernel_search(self.search_), self._why_and_notes)
 

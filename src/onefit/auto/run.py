@@ -236,7 +236,7 @@ class Selection:
         ]
         if self.may_be_robust:
             seconds = outliers.planned_seconds(self.search, self.data)
-            stages.append(("search without outliers", seconds, f"if there are outliers{time}"))
+            stages.append(("search with Huber's loss", seconds, f"if there are outliers{time}"))
         if self.fallback is not None:
             alone = replace(work, lams=1, kernels=1, features=0)
             stages.append(("whole kernel, winner", plan.choose(alone).seconds, "if there is time"))

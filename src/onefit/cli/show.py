@@ -22,8 +22,7 @@ from onefit.cli.select import Selected
 from onefit.files import shortened
 from onefit.report.criteria import verdicts
 from onefit.report.facts import Facts
-from onefit.report.listing import Listing, comparison, ranking
-from onefit.report.words import headline, spent
+from onefit.report.words import Listing, comparison, headline, ranking, spent
 
 __all__ = ["as_json", "document", "show"]
 
@@ -96,11 +95,6 @@ def document(found: Selected) -> dict[str, Any]:
             for one in verdicts(facts)
         ],
         "seconds": found.seconds,
-        "speed_up": None if facts.speed_up is None else {
-            "estimated_ratio": facts.speed_up.ratio,
-            "estimated_seconds": facts.speed_up.chosen,
-            "estimated_refit_seconds": facts.speed_up.refit,
-        },
         "fallback": None if auto.fallback_ is None else asdict(auto.fallback_),
         "files": found.files,
     }  # fmt: skip

@@ -1,12 +1,11 @@
 """A fitted search as numbers: the only reader of its table.
 
-Everything comes from the fitted attributes of a :class:`onefit.KernelSearchCV`; only means,
-standard errors and the cost model's estimates are computed here.
+Everything comes from the fitted attributes of a :class:`onefit.KernelSearchCV`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -14,20 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
-from onefit import plan
 from onefit._format import number
 from onefit.estimators.accepted import unwrap
-from onefit.scoring.row_losses import optimism_of_splits
 from onefit.search.scorers import name_of
-from onefit.uncertainty.headline import OPTIMISM_SEED, Headline
-from onefit.uncertainty.score_interval import inflation, range_of, score_interval
+from onefit.uncertainty.headline import Headline
 
 Array = NDArray[Any]
 
-__all__ = ["Facts", "Family", "Scale", "SpeedUp"]
+__all__ = ["Facts", "Family", "Scale"]
 
-#: methods for the squared loss only
-OF_SQUARED_LOSS = ("block", "eigen")
 WORDS = {"r2": "R²", "accuracy": "error rate", "balanced_accuracy": "balanced accuracy"}
 
 
@@ -91,19 +85,6 @@ class Family:
         cells = self.index[np.argwhere(self.index == candidate)[0, 0]]
         lams = [lam for lam, i in zip(self.lams, cells, strict=True) if i >= 0]
         return np.array(lams, dtype=float), [int(i) for i in cells if i >= 0]
-
-
-@dataclass(frozen=True)
-class SpeedUp:
-    """Estimates of the cost model, in seconds: the methods used, and refitting every split."""
-
-    chosen: float
-    refit: float
-
-    @property
-    def ratio(self) -> float:
-        """How many times longer refitting is expected to take."""
-        return self.refit / self.chosen
 
 
 @dataclass(frozen=True)
@@ -226,29 +207,10 @@ class Facts:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """A 95 % interval of the winner's expected error, as shown.
-
-        See :mod:`onefit.uncertainty.score_interval`. Without a headline, standard error and
-        optimism are those of the splits.
-        """
-        ends = self._interval_of_splits if self.headline is None else self.headline.interval
+        """A 95 % interval of the winner's expected error, as shown; NaN without a headline."""
+        ends = (np.nan, np.nan) if self.headline is None else self.headline.interval
         low, high = sorted(float(self.scale(end)) for end in ends)
         return low, high
-
-    @property
-    def _interval_of_splits(self) -> tuple[float, float]:
-        scorer, splits = self.search.scorer_, self.splits[self.best]
-        score, k = float(self.scores[self.best]), splits.size
-        by_score = score >= np.nanmax(self.scores)  # else a function chose
-        random = np.random.default_rng(OPTIMISM_SEED)
-        scorer = scorer[self.metric] if isinstance(scorer, dict) else scorer
-        return score_interval(
-            range_of(scorer, self.search.estimator, self.is_classification),
-            score,
-            score + (splits.mean() - splits) / max(k - 1, 1),  # the mean without each split
-            optimism=optimism_of_splits(self.splits, random) if by_score else 0.0,
-            factor=inflation(k, max(k - 1.0, 1.0)),
-        )
 
     @cached_property
     def families(self) -> list[Family]:
@@ -295,47 +257,6 @@ class Facts:
         for i, (one, other) in zip(group, cells, strict=True):
             index[gammas.index(one), lams.index(other)] = i
         return Family(fixed, lams, gammas, index)
-
-    @cached_property
-    def speed_up(self) -> SpeedUp | None:
-        """Estimates for the methods used and for refitting; None if the model lacks a method."""
-        works = self._works()
-        if works is None:
-            return None
-        totals = [0.0, 0.0]
-        for work, method, share in works:
-            for place, name in enumerate((method, "refit")):
-                totals[place] += share * plan.estimate(work, name).seconds
-        return SpeedUp(*totals)
-
-    def _works(self) -> list[tuple[plan.Workload, str, float]] | None:
-        """The distinct workloads with their methods, and the share of the kernels with each."""
-        held = getattr(self.search, "heldout_", None)
-        choices = self.search.plan_
-        if held is None or not choices or any(choice.estimate is None for choice in choices):
-            return None
-        tried = [params.get("approximation") for params in self.table["params"]]
-        if self.search.estimator.approximation is not None or any(tried):
-            return None  # a refit of every split would draw other features
-        base = plan.Workload(
-            n=held.folds.n,
-            lams=1,
-            removed=tuple(rows.size for rows in held.folds.removed),
-            targets=held.values.shape[1],
-            itemsize=held.values.dtype.itemsize,
-            kernels=len(choices),
-        )
-        loss = self.search.estimator.spec().loss
-        squared = getattr(loss, "quadratic", False)
-        counts: dict[tuple[int, str], int] = {}
-        for choice in choices:
-            counts[choice.lams, choice.method] = counts.get((choice.lams, choice.method), 0) + 1
-        found = []
-        for (lams, method), count in counts.items():
-            quadratic = method in OF_SQUARED_LOSS or (squared and method == "iterative")
-            work = replace(base, lams=lams, loss=loss.name, quadratic=quadratic)
-            found.append((work, method, count / len(choices)))
-        return found
 
 
 def _named(gamma: Any, candidate: int) -> Any:

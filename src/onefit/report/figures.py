@@ -1,4 +1,4 @@
-"""The figures, each a function that draws on matplotlib axes, and their SVG for the page.
+"""The figures, each a function that draws on matplotlib axes, for the page and for notebooks.
 
 The colours of :data:`COLOURS` become CSS variables in the SVG, so that a page can show the same
 drawing on light and on dark paper.
@@ -28,12 +28,16 @@ __all__ = [
     "draw_relevance",
     "draw_reliability",
     "draw_surface",
+    "plot_relevance",
+    "plot_search",
 ]
 
 INK, GRID, BLUE, ORANGE, RED = "#1b1f24", "#c9ced6", "#3b7dd8", "#d97706", "#dc2626"
 COLOURS = {INK: "ink", GRID: "grid", BLUE: "blue", ORANGE: "orange", RED: "red"}
 #: rows drawn in a scatter
 MAX_POINTS = 1500
+#: columns drawn by plot_relevance
+MAX_PLOTTED_COLUMNS = 30
 #: labels on the axes of a heat map, and cells whose counts are written
 MAX_TICKS, MAX_COUNTED_CLASSES = 10, 12
 STYLE: dict[Any, Any] = {
@@ -178,6 +182,51 @@ def draw_relevance(axis: Any, found: Any, columns: Array) -> None:
     axis.set_yticks(places, [_literal(shorten(found.names[f])) for f in top])
     axis.set_xlabel("relevance (line: range)")
     axis.locator_params(axis="x", nbins=5)
+
+
+def plot_search(search: Any) -> Array:
+    """Draw the cross-validation surface of the winner's family and its curve over lam.
+
+    Parameters
+    ----------
+    search : KernelSearchCV
+        Fitted, with a winner.
+
+    Returns
+    -------
+    array of matplotlib axes
+        Surface and curve; the curve alone if there is one gamma or one lam.
+    """
+    from matplotlib import pyplot
+
+    facts = Facts(search)
+    family = facts.families[0]
+    drawn = (draw_surface, draw_curve) if min(family.index.shape) > 1 else (draw_curve,)
+    size = (5.5 * len(drawn), 4.0)
+    _, axes = pyplot.subplots(1, len(drawn), figsize=size, layout="constrained", squeeze=False)
+    found: Array = axes[0]
+    for draw, axis in zip(drawn, found, strict=True):
+        draw(axis, facts, family)
+    return found
+
+
+def plot_relevance(found: Any) -> Any:
+    """Draw the relevance of columns as bars, with their range over parts of the rows.
+
+    Parameters
+    ----------
+    found : Relevance
+
+    Returns
+    -------
+    matplotlib axes
+    """
+    from matplotlib import pyplot
+
+    top = found.order[:MAX_PLOTTED_COLUMNS]
+    _, axis = pyplot.subplots(figsize=(6.0, 1.0 + 0.25 * top.size), layout="constrained")
+    draw_relevance(axis, found, top)
+    return axis
 
 
 def _limits(facts: Facts, shown: Array) -> tuple[float, float, str]:

@@ -1,4 +1,6 @@
-"""One self-contained HTML file about a finished search: no script, and no request to any server.
+"""A finished search as one self-contained HTML file, and as a few lines for a notebook.
+
+The file has no script, and makes no request to any server.
 
 The page goes from what everybody wants to know to what specialists want to know: how good the
 choice is, what the data look like, which columns matter, the candidates, and, folded, criteria,
@@ -13,6 +15,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -23,17 +26,27 @@ from sklearn.calibration import calibration_curve
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 from onefit import _version
-from onefit._format import cell, number, percent, settings, shorten
+from onefit._format import cell, decimals, number, percent, settings, shorten
 from onefit.diagnostics import influence
 from onefit.report import figures
 from onefit.report.facts import Facts
 from onefit.report.figures import as_svg
-from onefit.report.listing import Listing, comparison, ranking
-from onefit.report.words import KnownTargets, exactness, expected, merit, rivals, spent
+from onefit.report.words import (
+    KnownTargets,
+    Listing,
+    comparison,
+    exactness,
+    expected,
+    headline,
+    merit,
+    ranking,
+    rivals,
+    spent,
+)
 
 Array = NDArray[Any]
 
-__all__ = ["write_report"]
+__all__ = ["as_html", "write_report"]
 
 #: candidates in the table that is open, and in the folded one
 MAX_OPEN, MAX_LISTED = 10, 500
@@ -43,6 +56,10 @@ MAX_FAMILIES, MAX_LISTED_COLUMNS, MAX_RELEVANT = 4, 100, 30
 MAX_CHECKED, MAX_BESIDE, MAX_INFLUENCE_ROWS = 10, 6, 1500
 #: points of a reliability curve, and classes that have one
 CALIBRATION_BINS, MAX_CURVES = 10, 6
+#: a larger surface is left out of a notebook
+MAX_CELLS = 400
+#: the colours of figures, whatever the theme of the notebook
+STYLE = "--ink:currentColor;--grid:#8888;--blue:#3b7dd8;--orange:#d97706;--red:#dc2626"
 PACKAGES = ("numpy", "scipy", "scikit-learn")
 
 
@@ -166,13 +183,13 @@ def _compared(facts: Facts, truth: KnownTargets | None, target: str) -> list[Dra
     targets = np.broadcast_to(truth.y.reshape(truth.rows.size, -1), columns.shape)
     for place, (y, held) in enumerate(zip(targets.T, columns.T, strict=True)):
         name = target if truth.held.ndim == 1 else f"{target} {place + 1}"
+        line = "The dashed line marks right predictions"
+        if truth.levels:
+            line = f"{percent(truth.below[0])} of the rows are below the dashed line"
         alt = (
-            f"{name} against its held-out prediction for {y.size:,} rows. Each prediction is by a "
-            "model that was fitted without the row"
+            f"The {name} of {y.size:,} rows against its held-out prediction, by models fitted "
+            f"without the row. {line}."
         )
-        alt += f"; {percent(truth.below[0])} of the rows are below the line." if truth.levels else (
-            "; on the dashed line it is right."
-        )  # fmt: skip
         svg = as_svg(figures.draw_heldout, y, held, name, name=f"heldout{place}")
         found.append(Drawing(svg, alt))
     return found
@@ -273,10 +290,14 @@ def _checked(facts: Facts, truth: KnownTargets | None, rows: Any, target: str) -
     names = range(truth.n) if rows is None else rows.index
     beside = range(0 if rows is None else min(rows.shape[1], MAX_BESIDE))
     columns = [(j, _is_id(rows.iloc[:, j])) for j in beside]
+    held = [cell(one) for one in truth.held[top]]
+    if not facts.is_classification:
+        held = decimals(truth.held[top])
+    measured = zip(top, held, decimals(pull[top], 3), strict=True)
     found = [
-        [str(names[truth.rows[i]]).removesuffix(" 00:00:00"), cell(truth.y[i]), cell(truth.held[i]),
-         number(pull[i]), *(cell(rows.iloc[truth.rows[i], j], plain) for j, plain in columns)]
-        for i in top
+        [str(names[truth.rows[i]]).removesuffix(" 00:00:00"), cell(truth.y[i]), own, size,
+         *(cell(rows.iloc[truth.rows[i], j], plain) for j, plain in columns)]
+        for i, own, size in measured
     ]  # fmt: skip
     index = getattr(names, "name", None) or ("row" if rows is not None else "row, from 0")
     head = [str(index), shorten(target), "held-out prediction", what]
@@ -332,7 +353,7 @@ def _candidates(facts: Facts) -> list[Drawing | Listing]:
             low, high = sorted(facts.scale(np.array([np.nanmin(scores), np.nanmax(scores)])))
             alt = (
                 f"{family.name}: {facts.scale.label} over gamma and lam, from {number(low)} to "
-                f"{number(high)}. Bright is good; SE: standard error of the best score."
+                f"{number(high)}. Bright is good; SE is the standard error of the best score."
             )
             found.append(Drawing(svg, alt))
         if place == 0 or min(family.index.shape) == 1:
@@ -373,3 +394,24 @@ def _again(facts: Facts, command: str | None) -> list[tuple[str, str]]:
         ("versions", f"onefit {_version.__version__}, {versions}, Python "
                      f"{platform.python_version()}"),
     ]  # fmt: skip
+
+
+def as_html(search: Any, further: Sequence[str] = ()) -> str:
+    """Headline, further lines, and the surface of the winner's family, or its curve over lam."""
+    facts = Facts(search)
+    names = " over ".join(escape(type(one).__name__) for one in (search, search.estimator))
+    parts = [f"<p><strong>{names}, fitted</strong></p>"]
+    parts += [f"<p>{escape(line)}</p>" for line in [*headline(facts), *further]]
+    return f'<div style="max-width:34rem;{STYLE}">{"".join(parts)}{_drawn(facts)}</div>'
+
+
+def _drawn(facts: Facts) -> str:
+    """Empty without matplotlib."""
+    family = facts.families[0]
+    if family.index.size > MAX_CELLS:
+        return ""
+    draw = figures.draw_surface if min(family.index.shape) > 1 else figures.draw_curve
+    try:
+        return as_svg(draw, facts, family, name="notebook")
+    except ModuleNotFoundError:
+        return ""

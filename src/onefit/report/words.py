@@ -1,7 +1,8 @@
-"""A fitted search in plain words: how good the choice is, and how sure that is."""
+"""A fitted search in sentences and tables: how good the choice is, and how sure that is."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -9,19 +10,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit._format import MAX_CELL, duration, number, percent, settings, shorten
+from onefit._format import MAX_CELL, decimals, duration, number, percent, settings, shorten
 from onefit.quantiles import levels_of
+from onefit.report.criteria import verdicts
 from onefit.report.facts import Facts
 from onefit.uncertainty.headline import Headline
 
 Array = NDArray[Any]
 
-__all__ = ["KnownTargets", "exactness", "expected", "headline", "merit", "rivals", "spent"]
+__all__ = [
+    "KnownTargets", "Listing", "comparison", "exactness", "expected", "headline", "merit",
+    "ranking", "rivals", "spent",
+]  # fmt: skip
 
 #: classes whose shares are listed
 MAX_CLASSES = 6
 #: from this ratio of errors on, an improvement is a factor; below, a percentage
 MIN_FACTOR = 1.5
+#: what a column of numbers holds
+NUMBER = re.compile(r"[-+–]?[\d.,]*(e[-+]\d+)?(\s%| ± .*)?")
 LEVEL = "95\N{NO-BREAK SPACE}%"
 
 
@@ -160,10 +167,10 @@ def _constant(facts: Facts) -> str:
 def expected(facts: Facts) -> list[tuple[str, str]]:
     """Names and values: the expected error with its interval, the baseline, R² or the shares."""
     (low, high), found = facts.interval, facts.headline
-    rows = [
-        (f"{facts.scale.label}, all held-out rows", number(facts.expected, 4)),
-        (f"{LEVEL} interval of the expected {_noun(facts)}", f"{number(low)} to {number(high)}"),
-    ]
+    rows = [(f"{facts.scale.label}, all held-out rows", number(facts.expected, 4))]
+    if np.isfinite(low):
+        text = f"{number(low)} to {number(high)}"
+        rows.append((f"{LEVEL} interval of the expected {_noun(facts)}", text))
     if found is not None and not np.isnan(found.baseline):
         rows.append((f"baseline: {found.baseline_name}", number(facts.baseline)))
     elif found is not None and found.reason:
@@ -226,18 +233,13 @@ def exactness(facts: Facts) -> str:
 
 
 def spent(facts: Facts) -> str:
-    """The time that the search took, and what refitting every split would take."""
+    """The time that the search took."""
     table, search = facts.table, facts.search
     seconds = (table["mean_fit_time"] + table["mean_score_time"]).sum() * search.n_splits_
     text = f"Held-out predictions and scores took {duration(float(seconds))} of work"
     if hasattr(search, "refit_time_"):
         text += f", the final fit {duration(float(search.refit_time_))}"
-    if facts.speed_up is None:
-        return text
-    return (
-        f"{text}. Refitting every split is estimated to take {number(facts.speed_up.ratio, 2)} "
-        "times as long (cost model, not measured)"
-    )
+    return text
 
 
 def _shares(found: Headline) -> str:
@@ -246,3 +248,56 @@ def _shares(found: Headline) -> str:
     text = ", ".join(f"{shorten(name)} ({percent(share)})" for name, share in ranked[:MAX_CLASSES])
     rest = len(ranked) - MAX_CLASSES
     return text if rest <= 0 else f"{text} and {rest} more"
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A table of texts; folded ones open on a click."""
+
+    title: str
+    head: list[str]
+    rows: list[list[str]] = field(repr=False)
+    folded: bool = False
+
+    @property
+    def numeric(self) -> list[bool]:
+        """Which columns hold numbers, and are aligned to the right."""
+        columns = zip(*self.rows, strict=True)
+        return [all(NUMBER.fullmatch(one) for one in column) for column in columns]
+
+
+def ranking(facts: Facts, most: int) -> Listing:
+    """The best candidates, at most so many."""
+    table, count = facts.table, facts.scores.size
+    names = list(dict.fromkeys(name for params in table["params"] for name in params))
+    top = facts.order[:most]
+    columns = {
+        "rank": [str(place + 1) for place in range(top.size)],
+        facts.scale.label: decimals(facts.scale(facts.scores[top])),
+        "standard error": decimals(facts.errors[top], 2),
+    }
+    if "criterion" in table:
+        columns["criterion"] = decimals(table["criterion"][top])
+    columns |= {
+        name: [shorten(number(table["params"][i].get(name))) for i in top] for name in names
+    }
+    columns["method"] = [str(table["method"][i]) for i in top]
+    columns["exact"] = ["yes" if table["exact"][i] else "no" for i in top]
+    rows = [list(row) for row in zip(*columns.values(), strict=True)]
+    title = f"All {count:,} candidates" if count <= most else (
+        f"The best {most} of {count:,} candidates"
+    )  # fmt: skip
+    return Listing(title, list(columns), rows)
+
+
+def comparison(facts: Facts) -> Listing | None:
+    """What each criterion chooses; None if the score is the only one."""
+    found = verdicts(facts)
+    rows = [
+        [one.name, settings(facts.table["params"][one.pick]), number(one.values[one.pick], 4),
+         f"{number(one.error, 4)} ± {number(one.standard_error, 2)}",
+         f"{number(one.regret, 2)} ± {number(one.regret_error, 2)}"]
+        for one in found
+    ]  # fmt: skip
+    head = ["criterion", "chooses", "its value", facts.scale.label, "regret"]
+    return Listing("What each criterion would choose", head, rows) if rows else None

@@ -11,8 +11,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,17 +26,31 @@ from onefit.folds import Folds
 from onefit.heldout import HeldOut
 from onefit.scoring.row_losses import RowLosses, jackknife_error, optimism_of_splits
 from onefit.search.baseline import Baseline, baselines_of
-from onefit.search.scorers import build_scoring, call_pooled, name_of, only
+from onefit.search.inputs import FitInputs
+from onefit.search.results import Results
+from onefit.search.scorers import Scoring, build_scoring, call_pooled, name_of, only
+from onefit.search.workers import Outcome
 from onefit.uncertainty.score_interval import COVERAGE_LEVEL, inflation, range_of, score_interval
 
 Array = NDArray[Any]
 
-__all__ = ["Headline", "HeadlineInputs", "Rival", "blocks_of", "make_headline", "rival_of"]
+__all__ = [
+    "Headline",
+    "Rival",
+    "blocks_of",
+    "judge",
+    "pooled_errors",
+    "row_losses",
+    "warn_of_drift",
+]
 
 #: the most blocks that are left out in turn, of groups, and for metrics without a formula
 MAX_JACKKNIFE_BLOCKS = 50
 #: seed of the draws for the optimism, so that a search gives the same numbers again
 OPTIMISM_SEED = 0
+#: losses of rows by all candidates that are kept at a time, and test sets that are called tiny
+MAX_KEPT_LOSSES, MAX_TINY_TEST_ROWS = 2**26, 30
+UNDEFINED = "the metric is not defined for a constant"
 
 
 @dataclass(frozen=True)
@@ -133,48 +149,60 @@ class Rival:
 
 
 @dataclass(frozen=True)
-class HeadlineInputs:
-    """What a headline is made from.
+class _Judged:
+    """A winner, as far as its headline needs it.
 
     Attributes
     ----------
-    scorers, metric : the scorers, and the name of the one that counts
+    given : FitInputs
+    scoring : Scoring
     model : the winner, as far as scorers need it
-    X, y, params : the caller's data, and the metadata of the scorers
-    s : (n,) array
-        Weights of the rows in the fits.
-    rival : Rival
+    metric : str
+        The name of the metric that counts.
     held : HeldOut
         Of the winner.
-    splits : (C, k) array
-        Scores of all candidates.
-    best : int
-        The winner.
-    losses, rivals : RowLosses or None
-        Of winner and baseline, and of all candidates, where the metric follows from them.
-    grouped : bool
-        Whether splits keep groups of rows together.
     """
 
-    scorers: Any
-    metric: str
+    given: FitInputs
+    scoring: Scoring
     model: Any
-    X: Any = field(repr=False)
-    y: Any = field(repr=False)
-    params: Mapping[str, Any] = field(repr=False)
-    s: Array = field(repr=False)
-    rival: Rival
-    held: HeldOut = field(repr=False)
-    splits: Array = field(repr=False)
-    best: int
-    losses: RowLosses | None = field(repr=False)
-    rivals: RowLosses | None = field(repr=False)
-    grouped: bool
+    metric: str
+    held: HeldOut
+
+    @cached_property
+    def s(self) -> Array:
+        """Weights of the rows in the fits."""
+        weight = self.given.weight
+        return np.ones(self.held.folds.n) if weight is None else np.asarray(weight)
 
     @property
     def scorer(self) -> Any:
         """The scorer that counts, alone."""
-        return _scorer(self.scorers, self.metric)
+        return getattr(self.given.scorers, "_scorers", {}).get(self.metric, self.given.scorers)
+
+    @cached_property
+    def rival(self) -> Rival:
+        """The baseline that scores best; NaN and the reason where the scorer does not take it."""
+        given, folds, found = self.given, self.held.folds, Rival(None, np.nan, UNDEFINED)
+        alone = only(given.scorers, self.metric)
+        try:
+            for one in baselines_of(self.model, self.scorer, given.y, self.s, folds):
+                scores = call_pooled(alone, given.X, given.y, given.params, folds, one.estimator)
+                score = scores.get(self.metric, np.nan)
+                if score > found.score or found.baseline is None:
+                    found = Rival(one, score, found.reason if np.isnan(score) else "")
+        except Exception as error:  # a scorer of the caller's may ask for anything
+            why = f"the scorer does not take the baseline: {error}"
+            return Rival(found.baseline, np.nan, why)
+        return found
+
+    @cached_property
+    def losses(self) -> RowLosses | None:
+        """Losses of winner and baseline, where the metric follows from them."""
+        if self.metric not in self.scoring.fast or self.rival.baseline is None:
+            return None
+        both = [([0], self.held.values[None]), ([1], self.rival.baseline.values[None])]
+        return RowLosses.of(*self.scoring.fast[self.metric], both, 2)
 
     @property
     def rows_count_alike(self) -> bool:
@@ -183,28 +211,59 @@ class HeadlineInputs:
 
     def pooled(self, folds: Folds, values: Array) -> Array:
         """Scores of the winner on each of some sets of rows, given its values there."""
-        one = only(self.scorers, self.metric)
+        given, one = self.given, only(self.given.scorers, self.metric)
         scoring = build_scoring(
-            one, self.model, self.X, self.y, self.params, folds, undefined=True,
+            one, self.model, given.X, given.y, given.params, folds, undefined=True,
             plain=self.model.spec().coding.columns_are_targets,
         )  # fmt: skip
         return np.asarray(scoring.score(self.model, values[None])[self.metric][0])
 
 
-def make_headline(judged: HeadlineInputs) -> Headline:
-    """The numbers of a winner."""
+def judge(
+    given: FitInputs,
+    scoring: Scoring,
+    results: Results,
+    rivals: RowLosses | None,
+    model: Any,
+    metric: str,
+    best: int,
+    held: HeldOut,
+) -> Headline | None:
+    """The headline of a winner; None, with a warning, where a scorer does not take all rows.
+
+    Parameters
+    ----------
+    given, scoring : as for the search
+    results : Results
+        Of all candidates.
+    rivals : RowLosses or None
+        Losses of all candidates, where the metric follows from them.
+    model, metric, held : see the winner
+    best : int
+        The winner.
+    """
+    judged = _Judged(given, scoring, model, metric, held)
+    try:
+        return _headline(judged, results.scores[metric], best, rivals)
+    except Exception as error:  # a scorer of the caller's; the search is done, and stays
+        warnings.warn(f"there is no headline_: all rows together gave: {error}", stacklevel=5)
+        return None
+
+
+def _headline(judged: _Judged, splits: Array, best: int, rivals: RowLosses | None) -> Headline:
+    """The numbers of a winner; ``splits`` are the scores (C, k) of all candidates."""
     held, random = judged.held, np.random.default_rng(OPTIMISM_SEED)
     rows = held.folds.rows
     score, left, ahead = _score_and_left(judged)
     error = float(jackknife_error(left))
-    if judged.rivals is not None:
-        optimism = judged.rivals.optimism(rows, random)
+    if rivals is not None:
+        optimism = rivals.optimism(rows, random)
     else:
-        optimism = optimism_of_splits(judged.splits, random)
+        optimism = optimism_of_splits(splits, random)
     classifier = is_classifier(judged.model)
     tested = held.tested
     train = float(np.mean([part.size for part in held.folds.train]))
-    shares = _shares(judged.y, tested) if classifier else {}
+    shares = _shares(judged.given.y, tested) if classifier else {}
     factor = inflation(tested.size, train)
     interval = score_interval(
         range_of(judged.scorer, judged.model, classifier),
@@ -228,7 +287,7 @@ def make_headline(judged: HeadlineInputs) -> Headline:
         baseline=rival.score,
         lead=lead,
         baseline_name="" if rival.baseline is None else rival.baseline.name,
-        mean_of_splits=float(judged.splits[judged.best].mean()),
+        mean_of_splits=float(splits[best].mean()),
         r2=None if classifier else _r2(judged),
         shares=shares,
         rows=int(tested.size),
@@ -246,13 +305,13 @@ def blocks_of(folds: Folds, grouped: bool, most: int | None = None) -> Array:
     return place if most is None else place % min(most, int(place.max()) + 1)
 
 
-def _score_and_left(judged: HeadlineInputs) -> tuple[float, Array, Array | None]:
+def _score_and_left(judged: _Judged) -> tuple[float, Array, Array | None]:
     """The pooled score; it, and its lead over the baseline, without each block of rows."""
     folds, values = judged.held.folds, judged.held.values
     if judged.losses is not None:
-        left = judged.losses.without(blocks_of(folds, judged.grouped))
+        left = judged.losses.without(blocks_of(folds, judged.given.grouped))
         return float(judged.losses.scores()[0, 0]), left[:, 0], left[:, 0] - left[:, 1]
-    blocks = blocks_of(folds, judged.grouped, MAX_JACKKNIFE_BLOCKS)
+    blocks = blocks_of(folds, judged.given.grouped, MAX_JACKKNIFE_BLOCKS)
     everything = np.ones(blocks.size, dtype=bool)
     parts = [everything, *(blocks != b for b in range(int(blocks.max()) + 1))]
     tests = [folds.rows[part] for part in parts]
@@ -265,28 +324,6 @@ def _score_and_left(judged: HeadlineInputs) -> tuple[float, Array, Array | None]
     if baseline is None or is_classifier(judged.model):
         return float(scores[0]), scores[1:], None
     return float(scores[0]), scores[1:], scores[1:] - scored(baseline.values)[1:]
-
-
-def rival_of(
-    scorers: Any, metric: str, model: Any, data: tuple[Any, Any, Any], s: Array, folds: Folds
-) -> Rival:
-    """The baseline that scores best; NaN and the reason where the scorer does not take it."""
-    X, y, params = data
-    best = Rival(None, np.nan, "the metric is not defined for a constant")
-    try:
-        for one in baselines_of(model, _scorer(scorers, metric), y, s, folds):
-            found = call_pooled(only(scorers, metric), X, y, params, folds, one.estimator)
-            score = found.get(metric, np.nan)
-            if score > best.score or best.baseline is None:
-                why = best.reason if np.isnan(score) else ""
-                best = Rival(one, score, why)
-    except Exception as error:  # a scorer of the caller's may ask for anything
-        return Rival(best.baseline, np.nan, f"the scorer does not take the baseline: {error}")
-    return best
-
-
-def _scorer(scorers: Any, metric: str) -> Any:
-    return getattr(scorers, "_scorers", {}).get(metric, scorers)
 
 
 def _shares(y: Any, rows: Array) -> dict[Any, float]:
@@ -302,10 +339,40 @@ def _rows_of(shares: dict[Any, float], rows: int) -> float:
     return float(counts.size**2 / np.sum(1.0 / counts))
 
 
-def _r2(judged: HeadlineInputs) -> float | None:
+def _r2(judged: _Judged) -> float | None:
     """None for several levels of one target, which R^2 does not compare."""
     rows = judged.held.folds.rows
-    Y = np.asarray(judged.y, dtype=float).reshape(judged.held.folds.n, -1)
+    Y = np.asarray(judged.given.y, dtype=float).reshape(judged.held.folds.n, -1)
     if Y.shape[1] != judged.held.values.reshape(rows.size, -1).shape[1]:
         return None
     return float(r2_score(Y[rows], judged.held.values, sample_weight=judged.s[rows]))
+
+
+def row_losses(scoring: Scoring | None, outcomes: list[Outcome], metric: Any) -> RowLosses | None:
+    """Losses of the rows by all candidates.
+
+    None for other scorers, where they are too many, or where held-out values are not kept.
+    """
+    if scoring is None or metric not in scoring.fast:
+        return None
+    C = 1 + max(max(one.indices) for one in outcomes)
+    if C * outcomes[0].values[0].size > MAX_KEPT_LOSSES:
+        return None
+    return RowLosses.of(*scoring.fast[metric], ((one.indices, one.values) for one in outcomes), C)
+
+
+def pooled_errors(rivals: RowLosses, folds: Folds, grouped: bool) -> Array:
+    """Standard errors of the pooled scores of all candidates."""
+    return rivals.errors(blocks_of(folds, grouped))
+
+
+def warn_of_drift(headline: Headline, folds: Folds) -> None:
+    """Say where a mean over tiny splits is not what all rows together give."""
+    smallest = int(np.diff(folds.offsets).min())
+    if smallest < MAX_TINY_TEST_ROWS and headline.drifts:
+        warnings.warn(
+            f"the mean score over the splits, {headline.mean_of_splits:.4g}, is not the score of "
+            f"all held-out rows together, {headline.score:.4g}: the metric is no mean over rows, "
+            f"and splits with {smallest} test rows are too small for it; use aggregate='pooled'",
+            stacklevel=5,
+        )
