@@ -261,7 +261,7 @@ def test_candidates_are_ranked_by_what_chose(tmp_path):
     best = search.cv_results_["mean_test_score"][search.best_index_]
     first = page.table("All 6 candidates")[0]
     assert first[:2] == ["1", number(float(best), 4)]  # rank and score come first
-    assert first[3] == "-1"  # the criterion, which is minus the lam
+    assert first[3] == "-1.000"  # the criterion, which is minus the lam
     rows = page.table("What each criterion would choose")
     assert [row[0] for row in rows] == ["cv", "largest &lt;lam&gt;"]
     scores = search.cv_results_["mean_test_score"]

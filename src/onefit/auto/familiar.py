@@ -17,7 +17,7 @@ from onefit.estimators.accepted import unwrap
 from onefit.files import place_of, shown
 from onefit.folds import Folds
 from onefit.prepare import MISSING, TablePreparer
-from onefit.uncertainty.novelty import Novelty, find_reach, nearest
+from onefit.uncertainty.novelty import Novelty, TrainingRows
 
 Array = NDArray[Any]
 
@@ -34,17 +34,12 @@ class Familiar:
     Attributes
     ----------
     preparer : TablePreparer or another transformer, fitted to the training rows
-    model : KernelRegressor or KernelClassifier, fitted
-    reach : float or None
-        See :class:`onefit.uncertainty.novelty.Novelty`; None where no training rows are held.
-    units : int
-        Training rows, or groups, that the reach comes from.
+    known : TrainingRows or None
+        None where the model holds none.
     """
 
     preparer: Any
-    model: Any
-    reach: float | None
-    units: int
+    known: TrainingRows | None
 
     @classmethod
     def of(cls, model: Any, preparer: Any, folds: Folds | None, groups: Any = None) -> Familiar:
@@ -54,31 +49,17 @@ class Familiar:
         landmarks of an approximation, and with all rows of others.
         """
         model = unwrap(model)
-        if model.approximation is not None or folds is None:
-            return cls.of_landmarks(model, preparer)
-        units = folds.n if groups is None else np.unique(np.asarray(groups)).size
-        rows = np.asarray(model.support_) if is_classifier(model) else None
-        reach = find_reach(model.kernel_, model.X_fit_, folds, rows)
-        return cls(preparer, model, reach, units)
-
-    @classmethod
-    def of_landmarks(cls, model: Any, preparer: Any) -> Familiar:
-        """The landmarks of a model, each compared with the others; Fourier features have none."""
-        model = unwrap(model)
-        points = getattr(model, "landmarks_", None)
-        if points is None:
-            return cls(preparer, model, None, 0)
-        return cls(preparer, model, find_reach(model.kernel_, points), int(points.shape[0]))
+        support = is_classifier(model) and model.approximation is None
+        if folds is None and model.approximation is None:
+            return cls(preparer, None)
+        return cls(preparer, TrainingRows.of(model, folds, groups, support))
 
     def novelty(self, rows: Any) -> Novelty | None:
         """Distance of rows, as the preparer reads them, to the training rows."""
-        if self.reach is None:
+        if self.known is None:
             return None
-        attribute = "landmarks_" if self.model.approximation is not None else "X_fit_"
-        known, kernel = getattr(self.model, attribute), self.model.kernel_
         encode = getattr(self.preparer, "encode", self.preparer.transform)
-        Z = self.model._validate_X(encode(rows), reset=False)
-        return Novelty(nearest(kernel, Z, known), self.reach, self.units)
+        return self.known.novelty(self.known.model._validate_X(encode(rows), reset=False))
 
     def odd_cells(self, rows: Any) -> list[tuple[str, str, Array]]:
         """Name of a column, what is odd, and in which rows: "unseen" categories or "empty"."""
@@ -173,9 +154,9 @@ class Unfamiliar:
             if what == "unseen":
                 text = f"holds categories that no training row has, {how} (for example {example})"
             found.append(f"column {shown(name)} {text}")
-        if self._far:
+        if self._far and self.familiar.known is not None:
             count = sum(one[0] for one in self._far)
-            chance = self.rows / (self.familiar.units + 1.0)
+            chance = self.rows / (self.familiar.known.units + 1.0)
             found.append(
                 f"{count} of {self.rows} rows are further from the training rows than any of these "
                 f"was when held out, up to {max(one[1] for one in self._far):.3g} times as far "

@@ -35,6 +35,7 @@ from onefit.losses import LOSSES
 from onefit.plan.memory import available_memory
 from onefit.prepare import TablePreparer
 from onefit.tables import ColumnReader
+from onefit.uncertainty.novelty import TrainingRows
 
 Array = NDArray[Any]
 
@@ -80,7 +81,7 @@ class Model:
         For the intervals of a regression: ``y``, ``tests`` (the test rows of each split),
         ``forward``, ``groups`` and ``sample_weight``.
     reach, units : float or None; int
-        See :class:`onefit.auto.familiar.Familiar`.
+        See :class:`onefit.uncertainty.novelty.TrainingRows`.
     """
 
     pipeline: Pipeline
@@ -108,7 +109,10 @@ class Model:
     @property
     def familiar(self) -> Familiar:
         """What rows like the training rows look like."""
-        return Familiar(self.preparer, unwrap(self.estimator), self.reach, self.units)
+        if self.reach is None:
+            return Familiar(self.preparer, None)
+        known = TrainingRows(unwrap(self.estimator), self.reach, self.units)
+        return Familiar(self.preparer, known)
 
     @property
     def folds(self) -> Folds:
@@ -137,7 +141,7 @@ def save_model(auto: Any, path: Path, target: str) -> None:
     A classifier keeps only the rows that have a coefficient; a regressor needs all of them for its
     intervals, and has none of them with an approximation.
     """
-    estimator, familiar = auto.best_estimator_, auto.familiar_
+    estimator, known = auto.best_estimator_, auto.familiar_.known
     classes = is_classifier(estimator)
     pipeline = Pipeline(
         [
@@ -149,8 +153,8 @@ def save_model(auto: Any, path: Path, target: str) -> None:
     pipeline.onefit_ = {
         "target": target,
         "training": None if rowless else _training(auto),
-        "reach": familiar.reach,
-        "units": familiar.units,
+        "reach": None if known is None else known.reach,
+        "units": 0 if known is None else known.units,
         "version": __version__,
     }
     _skops().dump(pipeline, path)

@@ -183,12 +183,12 @@ def _compared(facts: Facts, truth: KnownTargets | None, target: str) -> list[Dra
     targets = np.broadcast_to(truth.y.reshape(truth.rows.size, -1), columns.shape)
     for place, (y, held) in enumerate(zip(targets.T, columns.T, strict=True)):
         name = target if truth.held.ndim == 1 else f"{target} {place + 1}"
-        line = "The dashed line marks right predictions"
+        line = "the dashed line marks right predictions"
         if truth.levels:
-            line = f"{percent(truth.below[0])} of the rows are below the dashed line"
+            line = f"{percent(truth.below[0])} of the rows are below the line"
         alt = (
-            f"The {name} of {y.size:,} rows against its held-out prediction, by models fitted "
-            f"without the row. {line}."
+            f"{name} against its held-out prediction for {y.size:,} rows, each by a model fitted "
+            f"without the row; {line}."
         )
         svg = as_svg(figures.draw_heldout, y, held, name, name=f"heldout{place}")
         found.append(Drawing(svg, alt))

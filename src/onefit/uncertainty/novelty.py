@@ -34,7 +34,7 @@ from onefit.estimators.accepted import check_accepted, unwrap
 from onefit.folds import Folds
 from onefit.kernels import Kernel
 
-__all__ = ["Novelty", "find_reach", "nearest", "novelty"]
+__all__ = ["Novelty", "TrainingRows", "find_reach", "nearest", "novelty"]
 
 #: numbers of a matrix of distances
 MAX_KERNEL_ELEMENTS = 2**24
@@ -97,30 +97,64 @@ def novelty(estimator: Any, X_new: Any) -> Novelty:
     """
     model = unwrap(getattr(estimator, "best_estimator_", estimator))
     check_accepted(model, "novelty")
-    known, folds = _training_rows(model), getattr(estimator, "folds_", None)
-    kernel, n = model.kernel_, known.shape[0]
-    if folds is not None and (folds.n != n or not all(folds.disjoint)):
-        folds = None  # landmarks are some of the rows
-    reach = find_reach(kernel, known, folds)
-    X_new = model._validate_X(X_new, reset=False)
-    groups = getattr(estimator, "groups_", None)
-    units = n if groups is None or folds is None else np.unique(np.asarray(groups)).size
-    return Novelty(nearest(kernel, X_new, known), reach, units)
-
-
-def _training_rows(model: Any) -> Any:
     if model.spec().precomputed:
         raise ValueError(
             "novelty needs the rows themselves, and kernel='precomputed' has their kernel values "
             "only; use a named kernel or a function as kernel"
         )
-    known = getattr(model, "landmarks_" if model.approximation is not None else "X_fit_", None)
+    folds, groups = getattr(estimator, "folds_", None), getattr(estimator, "groups_", None)
+    known = TrainingRows.of(model, folds, groups)
     if known is None:
         raise ValueError(
             f"{type(model).__name__} holds no training row to compare with: fit it first, and "
             "not with approximation='fourier'"
         )
-    return known
+    return known.novelty(model._validate_X(X_new, reset=False))
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """The training rows of a model, or its landmarks, which new rows are compared with.
+
+    Attributes
+    ----------
+    model : KernelRegressor or KernelClassifier, fitted
+    reach, units : float, int
+        See :class:`Novelty`.
+    """
+
+    model: Any = field(repr=False)
+    reach: float
+    units: int
+
+    @classmethod
+    def of(
+        cls, model: Any, folds: Folds | None = None, groups: Any = None, support: bool = False
+    ) -> TrainingRows | None:
+        """As the splits of a search compare them; None for Fourier features, which have none.
+
+        With ``support`` new rows will be compared only with those that a classifier has
+        coefficients for.
+        """
+        known = _known(model)
+        if known is None:
+            return None
+        n = int(known.shape[0])
+        if folds is not None and (folds.n != n or not all(folds.disjoint)):
+            folds = None  # landmarks are some of the rows
+        reference = np.asarray(model.support_) if support else None
+        reach = find_reach(model.kernel_, known, folds, reference)
+        units = n if groups is None or folds is None else np.unique(np.asarray(groups)).size
+        return cls(model, reach, units)
+
+    def novelty(self, X: Any) -> Novelty:
+        """Distances of checked rows."""
+        distance = nearest(self.model.kernel_, X, _known(self.model))
+        return Novelty(distance, self.reach, self.units)
+
+
+def _known(model: Any) -> Any:
+    return getattr(model, "landmarks_" if model.approximation is not None else "X_fit_", None)
 
 
 def find_reach(
