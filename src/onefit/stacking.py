@@ -61,7 +61,7 @@ from onefit.search.results import Results
 from onefit.search.scorers import build_scoring
 from onefit.stack_candidates import Candidates, without
 from onefit.stack_weights import stack_weights
-from onefit.uncertainty.judge import judge
+from onefit.uncertainty.headline import judge
 
 __all__ = ["Stack", "stack"]
 
