@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from onefit.features.fourier import fourier_map
-from onefit.features.lines import ShiftedSlopes, Stretch
+from onefit.features.lines import FlatIntervals, ShiftedSlopes
 from onefit.features.maps import nystrom_map
 from onefit.features.moments import Centre, MomentSums
 from onefit.features.passes import Check, Form, Products, Second, Slopes
@@ -88,7 +88,7 @@ def accumulators():
         "products": Products(form, theta, step, train),
         "slopes": Slopes(form, theta, step, train, ts),
         "shifts": ShiftedSlopes(form, theta, train, ts),
-        "stretch": Stretch(form, theta, train),
+        "flat intervals": FlatIntervals(form, theta, train),
         "check": Check(form, theta, train, np.array([0.1, 1.0])),
     }
 

@@ -9,8 +9,8 @@ gradient in the functions that the model may use, g_b = sum s dV/du, D the large
 
 Where sum s dV/du is negative with all predictions lowered by beta and positive with all raised by
 it, |b - b*| <= beta + max rho + kappa ||w - w*||. A few beta are tried in the pass. Where the loss
-is flat in b, beta is the distance from the middle of the flat stretch (onefit.features.lines); the
-ends of a stretch move by no more than predictions do, and one that is narrower than that may
+is flat in b, beta is the distance from the middle of the flat interval (onefit.features.lines); the
+ends of an interval move by no more than predictions do, and one that is narrower than that may
 vanish. Where there is neither, there is no bound, and the values are not called exact.
 """
 
@@ -22,9 +22,10 @@ import numpy as np
 
 from onefit._types import Array
 from onefit.features.hessian import HessianFactor, PrimalColumns, penalty
-from onefit.features.lines import Stretch, Stretches
+from onefit.features.lines import FlatIntervals
 from onefit.features.passes import Check, Checked, Form, Run
 from onefit.proof.certificate import Bound, root_of
+from onefit.proof.flat_interval import FlatInterval
 from onefit.proof.precise import EPSILON, summation
 
 __all__ = ["Certificate", "certify"]
@@ -87,12 +88,13 @@ def certify(
 def _flattened(
     form: Form, theta: Array, columns: PrimalColumns, run: Run, curved: Array, beta: Array
 ) -> tuple[Array, Array]:
-    """beta, and the width of the stretch where a column is flat in b."""
+    """beta, and the width of the interval where a column is flat in b."""
     width, some = np.zeros_like(beta), np.flatnonzero(curved == 0.0)
     if some.size:
-        found: Stretches = run(Stretch(form.take(some), theta[:, some], columns.train[:, some]))
-        nearer = found.beta < beta[some]
-        beta[some[nearer]], width[some[nearer]] = found.beta[nearer], found.width[nearer]
+        part = form.take(some), theta[:, some], columns.train[:, some]
+        found: FlatInterval = run(FlatIntervals(*part))
+        nearer = found.distance < beta[some]
+        beta[some[nearer]], width[some[nearer]] = found.distance[nearer], found.width[nearer]
     return beta, width
 
 

@@ -6,7 +6,7 @@ points between these, a third once more, and the zero is interpolated.
 
 **Flat intercepts.** With no row of training on a curved piece, sum s dV/du does not change with b
 until a row changes its piece. Where the sum is not zero, b goes to where it is. Where it is zero,
-any b in between is a minimum; b* is by convention the middle of that stretch, as in
+any b in between is a minimum; b* is by convention the middle of that interval, as in
 onefit.proof.certificate. Whether the sum is zero must not be a matter of rounding: it is asked only
 where all terms are whole numbers, which are added up without any, as they are for a hinge without
 weights. (Sums of other weights that cancel to the last bit are chance, and these columns go without
@@ -24,11 +24,11 @@ from onefit._types import Array
 from onefit.features.hessian import PrimalColumns, penalty
 from onefit.features.passes import Form, Run, Slopes, Sum, trained
 from onefit.losses.base import loss_of
-from onefit.proof.flat_interval import piece_interval
+from onefit.proof.flat_interval import FlatInterval, piece_interval
 from onefit.proof.precise import EPSILON
 from onefit.rows.accumulate import Chunk
 
-__all__ = ["BRACKET_POINTS", "ShiftedSlopes", "Stretch", "Stretches", "slide", "step_lengths"]
+__all__ = ["BRACKET_POINTS", "FlatIntervals", "ShiftedSlopes", "recentre", "step_lengths"]
 
 #: points of a step where slopes are taken
 STEP_LENGTHS = np.array([0.0, 1e-6, 1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.25, 0.5, 1.0])
@@ -75,46 +75,8 @@ def _slopes(
 
 
 @dataclass(frozen=True)
-class Stretches:
-    """How far intercepts may go; c columns.
-
-    Attributes
-    ----------
-    flat : (c,) bool array
-        Whether the loss is flat in b.
-    below, above : (c,) arrays
-        How far b may be lowered and raised until a row changes its piece.
-    rounding : (c,) array
-        Of these.
-    """
-
-    flat: Array
-    below: Array
-    above: Array
-    rounding: Array
-
-    @property
-    def middle(self) -> Array:
-        """Where b belongs, as a shift; the finite end of a stretch that is open to one side."""
-        below, above = (np.where(np.isfinite(x), x, 0.0) for x in (self.below, self.above))
-        both = np.isfinite(self.below) & np.isfinite(self.above)
-        return np.where(self.flat, (above - below) * np.where(both, 0.5, 1.0), 0.0)
-
-    @property
-    def beta(self) -> Array:
-        """A bound on how far b is from there; infinite where it is not flat."""
-        ends = np.isfinite(self.below) | np.isfinite(self.above)
-        return np.where(self.flat & ends, np.abs(self.middle) + self.rounding, np.inf)
-
-    @property
-    def width(self) -> Array:
-        """Of the stretch."""
-        return self.below + self.above
-
-
-@dataclass(frozen=True)
-class Stretch:
-    """The accumulator of that."""
+class FlatIntervals:
+    """The accumulator of the flat intervals of some columns."""
 
     form: Form
     theta: Array = field(repr=False)
@@ -144,18 +106,18 @@ class Stretch:
         sums = (a + b for a, b in pairs[:3])
         return (*sums, np.maximum(*pairs[3]), np.minimum(*pairs[4]), np.minimum(*pairs[5]))
 
-    def finish(self, state: tuple[Array, ...]) -> Stretches:
+    def finish(self, state: tuple[Array, ...]) -> FlatInterval:
         sums, curved, broken, size, below, above = state
         flat = (sums == 0.0) & (curved == 0.0) & (broken == 0)
-        return Stretches(flat, below, above, 8.0 * EPSILON * (size + 1.0))
+        return FlatInterval(below, above, 8.0 * EPSILON * (size + 1.0), flat)
 
 
-def slide(form: Form, theta: Array, train: Array, run: Run, scale: float) -> Array:
+def recentre(form: Form, theta: Array, train: Array, run: Run, scale: float) -> Array:
     """Shifts of the intercepts to where they belong, nearly."""
     shift = _crossing(form, theta, train, run, scale)
     there = theta.copy()
     there[-1] += shift
-    found: Stretches = run(Stretch(form, there, train))
+    found: FlatInterval = run(FlatIntervals(form, there, train))
     return np.asarray(shift + found.middle)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from onefit._types import Array
 from onefit.columns.solve import WIDENING_RATIO, by_easier_problems
 from onefit.features.hessian import HessianFactor, PrimalColumns, penalty, total
-from onefit.features.lines import slide, step_lengths
+from onefit.features.lines import recentre, step_lengths
 from onefit.features.passes import Form, Pieces, Run, Second, Sum
 from onefit.losses.base import Loss
 from onefit.losses.widened import Carried, widened_loss
@@ -96,7 +96,7 @@ def _newton(
         elif not converged:
             theta += (move * step_lengths(form, columns, run, theta[:, None], move))[:, 0]
         if factor.flat:
-            shift = float(slide(form, theta[:, None], columns.train, run, scale)[0])
+            shift = float(recentre(form, theta[:, None], columns.train, run, scale)[0])
             theta[-1] += shift
             converged &= abs(shift) <= 1e-10 * scale or step > MAX_PRIMAL_STEPS // 2
         if converged:

@@ -21,7 +21,7 @@ from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.features.bound import Certificate, certify
 from onefit.features.hessian import HessianFactor, PrimalColumns, penalty, total
-from onefit.features.lines import slide, step_lengths
+from onefit.features.lines import recentre, step_lengths
 from onefit.features.newton import MAX_PRIMAL_STEPS, MAX_STEPS_WITHOUT_GAIN, minimise_one
 from onefit.features.passes import Check, Form, Pieces, Products, Run
 from onefit.proof.certificate import EXACT_TOLERANCE
@@ -85,7 +85,7 @@ def limits(
     flat = np.flatnonzero([factor.flat for factor in factors])
     if flat.size:
         some = form.take(flat), found[:, flat], columns.train[:, flat]
-        found[-1, flat] += slide(*some, run, scale)
+        found[-1, flat] += recentre(*some, run, scale)
     return found, factors
 
 
@@ -115,7 +115,7 @@ def refine(
         at = at + move * step_lengths(mine, part, run, at, move)
         flat = np.flatnonzero([one.flat for one in own])
         if flat.size:
-            at[-1, flat] += slide(mine.take(flat), at[:, flat], part.train[:, flat], run, scale)
+            at[-1, flat] += recentre(mine.take(flat), at[:, flat], part.train[:, flat], run, scale)
         state.put(on, at, certify(mine, at, part, own, run, scale), 1)
     for c in np.flatnonzero(state.best > wanted):
         one, mine = columns.take(np.array([c])), form.take([c])

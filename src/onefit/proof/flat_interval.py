@@ -7,7 +7,9 @@ interval ends where a row changes its piece of the loss; both ends are found by 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import fsum
+from typing import Any
 
 import numpy as np
 
@@ -15,12 +17,50 @@ from onefit._types import Array
 from onefit.losses.base import Loss
 from onefit.proof.precise import EPSILON
 
-__all__ = ["from_middle", "piece_interval", "shift_to_middle"]
+__all__ = ["FlatInterval", "from_middle", "piece_interval", "shift_to_middle"]
 
 #: halvings of the bracket of an end
 MAX_END_BISECTIONS = 60
 #: an interval that is this many times as wide as the data is open
 MAX_INTERVAL_IN_SPREADS = 1e6
+
+
+@dataclass(frozen=True)
+class FlatInterval:
+    """How far b may be lowered and raised without loss: numbers, or arrays of one per column.
+
+    Attributes
+    ----------
+    below, above : float or (c,) array
+        Infinite where the interval is open.
+    rounding : float or (c,) array
+        Of these ends.
+    flat : bool or (c,) bool array
+        Whether the objective is flat in b; there is no interval where it is not.
+    """
+
+    below: Any
+    above: Any
+    rounding: Any = 0.0
+    flat: Any = True
+
+    @property
+    def middle(self) -> Array:
+        """The shift of b to the middle; to the finite end of an interval open to one side."""
+        below, above = (np.where(np.isfinite(x), x, 0.0) for x in (self.below, self.above))
+        both = np.isfinite(self.below) & np.isfinite(self.above)
+        return np.where(self.flat, (above - below) * np.where(both, 0.5, 1.0), 0.0)
+
+    @property
+    def distance(self) -> Array:
+        """A bound on how far b is from there; infinite without an interval or an end of it."""
+        known = np.isfinite(self.below) | np.isfinite(self.above)
+        return np.where(self.flat & known, np.abs(self.middle) + self.rounding, np.inf)
+
+    @property
+    def width(self) -> Array:
+        """From end to end."""
+        return np.asarray(self.below + self.above)
 
 
 def shift_to_middle(loss: Loss, y: Array, u: Array, s: Array) -> float:
@@ -47,12 +87,7 @@ def shift_to_middle(loss: Loss, y: Array, u: Array, s: Array) -> float:
             near, far = (mid, far) if flat(sign * mid) else (near, mid)
         return near
 
-    below, above = end(-1.0), end(1.0)
-    if np.isinf(below) and np.isinf(above):
-        return 0.0
-    if np.isinf(above):
-        return -below
-    return above if np.isinf(below) else 0.5 * (above - below)
+    return float(FlatInterval(end(-1.0), end(1.0)).middle)
 
 
 def from_middle(loss: Loss, y: Array, v: Array, s: Array) -> tuple[float, float]:
@@ -64,13 +99,9 @@ def from_middle(loss: Loss, y: Array, v: Array, s: Array) -> tuple[float, float]
     y, v, s = y[train], v[train], s[train]
     if loss.curvature(y, v).any() or fsum(s * loss.gradient(y, v)) != 0.0:
         return np.inf, np.inf
-    below, above = piece_interval(loss, y, v)
     rounding = 8.0 * EPSILON * float((np.abs(y) + np.abs(v)).max() + 1.0)
-    if np.isinf(below) and np.isinf(above):
-        return np.inf, np.inf
-    if np.isinf(below) or np.isinf(above):
-        return min(below, above) + rounding, np.inf
-    return 0.5 * abs(above - below) + rounding, above + below
+    found = FlatInterval(*piece_interval(loss, y, v), rounding)
+    return float(found.distance), float(found.width)
 
 
 def piece_interval(loss: Loss, y: Array, v: Array) -> tuple[float, float]:
