@@ -75,6 +75,13 @@ def no_cheap_refits() -> None:
     refit.MAX_REFIT_OPERATIONS = 0.0
 
 
+def no_estimates() -> None:
+    from onefit.heldout import Limit
+    from onefit.search import setup
+
+    setup.Limit = lambda keep_full, estimate: Limit(keep_full)
+
+
 def constant(module: str, name: str, value: float) -> None:
     import importlib
 
@@ -93,7 +100,11 @@ PATHS = {
     "no more digits": no_more_digits,
     "no sharper bound": no_sharper_bound,
     "no cheap refits": no_cheap_refits,
+    "bounds of all limits in a race": no_estimates,
     "no float32 CG": partial(constant, "onefit.systems.float32_cg", "FACTOR_STEPS_PER_ROW", 0.0),
+    "FACTOR_STEPS_PER_ROW = 0.03": partial(
+        constant, "onefit.systems.float32_cg", "FACTOR_STEPS_PER_ROW", 0.03
+    ),
     "no steps to the next piece": partial(constant, "onefit.columns.newton", "MAX_FULL_STEPS", 0),
     "MAX_SLOPE_SHARE = 0.1": partial(constant, "onefit.columns.newton", "MAX_SLOPE_SHARE", 0.1),
     "MAX_SLOPE_SHARE = 1e-6": partial(constant, "onefit.columns.newton", "MAX_SLOPE_SHARE", 1e-6),
@@ -180,7 +191,7 @@ def searches(flags) -> dict[str, Row]:
         key, n = f"cadata, Huber, {method}", flags.rows or 1000
         tasks[key] = {**classes("cadata", method, "huber"), "n": n}
     for name in ("german.numer", "a2a"):
-        for method in ("limit", "exact"):
+        for method in ("limit", "exact", "race"):
             key = f"{name}, smoothed hinge, {method}"
             tasks[key] = classes(name, method, "smoothed_hinge")
     tasks["german.numer, log, exact"] = classes("german.numer", "exact", "log")

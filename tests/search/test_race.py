@@ -138,6 +138,22 @@ def test_the_winner_scores_as_refits_do():
     assert found.cv_results_["exact"][found.best_index_]
 
 
+def test_estimates_of_a_race_are_limits_without_a_bound():
+    """Splits that one step solves keep theirs: with the squared loss, all of them."""
+    X, _, y = data(2, 80)
+    limit, found = (fitted("smoothed_hinge", X, y, name).cv_results_ for name in ("limit", "race"))
+    rough = found["method"] == "limit"
+    assert rough.any()
+    np.testing.assert_allclose(
+        found["mean_test_score"][rough], limit["mean_test_score"][rough], atol=1e-12
+    )
+    assert np.isnan(found["error"][rough & ~limit["exact"]]).all()
+    np.testing.assert_array_equal(found["exact"][rough], limit["exact"][rough])
+    unknown = np.isnan(found["error"])
+    assert (found["high_test_score"][unknown] > found["low_test_score"][unknown]).all()
+    assert fitted("squared", X, y, "race").cv_results_["exact"].all()
+
+
 @pytest.mark.parametrize("method", ["race", Race(proven=True)])
 def test_repairs_are_exact_where_the_limit_was_not(method):
     """The same in processes of their own."""

@@ -66,6 +66,9 @@ class Policy:
         The bound above which columns are solved again, in units of the targets' scale.
     order : int or None
         Of the influence series.
+    estimate : bool
+        With ``one_step``: columns that the step does not take to their minimisers are left there,
+        without a bound.
     """
 
     name: str
@@ -73,6 +76,7 @@ class Policy:
     low_rank: LowRank | None = None
     wanted: float = EXACT_TOLERANCE
     order: int | None = None
+    estimate: bool = False
 
 
 @dataclass
@@ -165,10 +169,12 @@ class LeaveOutDriver(Prepared):
             batch = Batch.start(columns, work.system, work.start(solutions))
         before, tested = batch.pieces, splits.tested(work.members)
         if policy.one_step:
-            _one_step(batch)
+            _one_step(batch, policy.estimate)
         else:
             _all_steps(batch, tested, policy.wanted)
-        if policy.low_rank is None:
+        if policy.estimate:
+            _certify_settled(batch, tested)
+        elif policy.low_rank is None:
             sharpen = policy.one_step and cheap_to_refit(columns.problem.n, 1)
             certify(batch, tested, sharpen=sharpen)
         else:
@@ -229,14 +235,15 @@ def _kept(solutions: list[Solution | str], problem: Problem) -> Array:
     return kept
 
 
-def _one_step(batch: Batch) -> None:
+def _one_step(batch: Batch, estimate: bool) -> None:
     """One step in full.
 
-    Where systems are not solved to rounding, columns that kept their pieces take further steps.
+    Where systems are not solved to rounding, columns that kept their pieces take further steps,
+    unless an estimate will do.
     """
     before = batch.pieces
     batch.step(full=True)
-    if batch.smooth:
+    if batch.smooth or estimate:
         return
     moved = ((batch.pieces != before) & batch.columns.train).any(axis=0)
     close = np.flatnonzero(~batch.settled & ~moved)
@@ -245,6 +252,18 @@ def _one_step(batch: Batch) -> None:
         minimise(part)
         batch.own()
         batch.put(close, part)
+
+
+def _certify_settled(batch: Batch, tested: Mask) -> None:
+    """Bounds for the columns at their minimisers, NaN for the others that have predictions."""
+    known = np.isfinite(batch.at.u).all(axis=0)
+    batch.error = np.where(known, np.nan, np.inf)
+    settled = np.flatnonzero(batch.settled)
+    if settled.size:
+        part = batch.take(settled)
+        certify(part, tested[:, settled])
+        batch.own()
+        batch.put(settled, part)
 
 
 def _all_steps(batch: Batch, tested: Mask, wanted: float) -> None:

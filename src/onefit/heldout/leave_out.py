@@ -36,18 +36,21 @@ class Limit(HeldOutMethod):
     keep_full : bool, default=False
         Whether the full-sample solutions are kept (:attr:`HeldOutPath.full`), for others to start
         from.
+    estimate : bool, default=False
+        Whether splits that the step does not solve go without a bound, which takes a tenth of the
+        time.
     """
 
     name = "limit"
     requires = ("value", "gradient", "curvature", "max_curvature", "piece")
     on_device = True
 
-    def __init__(self, keep_full: bool = False) -> None:
-        self._keep_full = keep_full
+    def __init__(self, keep_full: bool = False, estimate: bool = False) -> None:
+        self._keep_full, self._estimate = keep_full, estimate
 
     def prepare(self, problem: Problem, folds: Folds) -> LeaveOutDriver:
         self.check(problem)
-        policy = Policy(self.name, one_step=True)
+        policy = Policy(self.name, one_step=True, estimate=self._estimate)
         return LeaveOutDriver(Splits.sort(problem, folds), policy, self._keep_full)
 
 

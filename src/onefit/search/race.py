@@ -3,10 +3,12 @@
 The limit costs little more than the full-sample fit, and its score differs from the exact one
 only where points change their piece of the loss. Two ways to tell how much:
 
-**Estimated** (``method="race"``). The leaders are repaired, twice the largest difference seen
-between a repaired score and its limit is taken for the error of all other limits, and whoever is
-within that of the best exact score is repaired, until nobody is. That is an estimate, no bound: a
-candidate whose limit is further off than twice the worst one seen among the leaders can be missed.
+**Estimated** (``method="race"``). Limits that are not exact go without a bound, which takes a tenth
+of the time and leaves nearly every score open (benchmarks/results/svm_analysis.md). The leaders are
+repaired, twice the largest difference seen between a repaired score and its limit is taken for the
+error of all other limits, and whoever is within that of the best exact score is repaired, until
+nobody is. That is an estimate, no bound: a candidate whose limit is further off than twice the
+worst one seen among the leaders can be missed.
 
 **Proven** (``method=Race(proven=True)``). Every limit has a bound, hence every candidate's score is
 an interval (onefit.search.intervals). Whoever's upper end reaches the best lower end is repaired,

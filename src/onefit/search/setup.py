@@ -174,8 +174,9 @@ def set_up(
         grid = listed(search.param_grid)
         drawn = candidates(search.estimator, grid, search.n_iter, search.random_state)
     found, intervals = expand(_settled(drawn, search, X))
-    # a race begins with the limit of every candidate
-    chosen = Limit(keep_full=True) if racing(search.method) else make_method(search.method)
+    # a race begins with the limit of every candidate, bounded if they are to be excluded by proof
+    how = racing(search.method)
+    chosen = Limit(True, estimate=not how.proven) if how else make_method(search.method)
     ranges = {i: own for i, own in intervals.items() if own.keys() & {"gamma", "kernel"}}
     _check_ranges(search, ranges)
     # lam alone is refined kernel by kernel; with gamma it is a matter of a descent
