@@ -68,6 +68,16 @@ def run(name, split, stack=False):
     }
 
 
+def write(path, rows, mode):
+    """Rows with a header, or after those that are there."""
+    new = mode == "w" or not path.exists()
+    with path.open(mode, newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        if new:
+            writer.writeheader()
+        writer.writerows(rows)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--splits", type=int, default=3)
@@ -78,18 +88,19 @@ def main():
     options = parser.parse_args()
     tasks = [(name, split) for split in range(options.splits) for name in options.sets]
     rows = []
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{options.name}.csv"
+    path.unlink(missing_ok=True)
     with ProcessPoolExecutor(options.jobs) as pool:
         for found in as_completed([pool.submit(run, *one, options.stack) for one in tasks]):
             rows.append(found.result())
+            write(path, rows[-1:], "a")
             print(rows[-1], flush=True)
     rows.sort(key=lambda row: (options.sets.index(row["set"]), row["split"]))
-    RESULTS.mkdir(exist_ok=True)
-    with (RESULTS / f"{options.name}.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    write(path, rows, "w")
     lines = [
-        "# Test errors of `select` on the splits of the literature",
+        f"# Test errors of `select`{' with `stack=True`' * options.stack} on the splits of the "
+        "literature",
         "",
         f"Root mean squared error, mean of the first {options.splits} splits "
         "(`benchmarks/literature.py`); published means are over all splits.",
