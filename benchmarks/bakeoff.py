@@ -7,7 +7,7 @@ standardised by the training part.
 
 - onefit: ``onefit.select(X, y)`` with nothing else said;
 - onefit stack: ``onefit.select(X, y, stack=True)``, the average of all candidates and of kernels
-  with a learned metric;
+  with a metric and scales that are learned in each training part;
 - boosting: histogram gradient boosting, 200 trees, the best of 2 learning rates x 2 sizes of trees
   by 5-fold cross-validation;
 - forest: a random forest of 500 trees;

@@ -52,7 +52,7 @@ from onefit.folds import leave_one_out
 from onefit.heldout import Eigen
 from onefit.spec.coding import encode_labels
 
-__all__ = ["GradientMetric"]
+__all__ = ["GradientMetric", "standard_columns"]
 
 #: inverse widths of the first step, in units of the root mean squared distance of the rows
 GAMMAS = (0.2, 0.5, 1.4)
@@ -111,7 +111,7 @@ class GradientMetric(TransformerMixin, BaseEstimator):
         X, y = validate_data(
             self, X, y, dtype=np.float64, ensure_min_samples=3, multi_output=True, y_numeric=False
         )
-        Y = _columns(y)
+        Y = standard_columns(y)
         R = _normalised(np.eye(X.shape[1]), X)
         gammas: tuple[float, ...] = GAMMAS
         for _ in range(int(self.steps)):
@@ -130,7 +130,7 @@ class GradientMetric(TransformerMixin, BaseEstimator):
         return np.asarray(X @ self.metric_)
 
 
-def _columns(y: Array) -> Array:
+def standard_columns(y: Array) -> Array:
     """Targets with mean zero and variance one; labels as -1 and +1, a column per class."""
     if type_of_target(y) in ("binary", "multiclass") and y.ndim == 1 and y.dtype.kind != "f":
         Y = encode_labels(np.unique(y), y)

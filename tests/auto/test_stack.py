@@ -20,12 +20,17 @@ from onefit import (
 from onefit.cli.app import app
 from onefit.cli.model import load_model, save_model
 from onefit.estimators.stacked import StackedClassifier, StackedRegressor
+from onefit.evidence_scales import EvidenceScales
 from onefit.gradient_metric import GradientMetric
 from onefit.stack_weights import stack_weights
 from onefit.stacking import stack
 
-PIPELINE = Pipeline([("metric", GradientMetric()), ("model", KernelRegressor(kernel="matern12"))])
-METRICS = {"metric__steps": [1, 2], "model__gamma": [0.3, 1.0], "model__lam": [1e-4, 1e-2]}
+PIPELINE = Pipeline([("rows", GradientMetric()), ("model", KernelRegressor(kernel="matern12"))])
+METRICS = {
+    "rows": [GradientMetric(1), EvidenceScales()],
+    "model__gamma": [0.3, 1.0],
+    "model__lam": [1e-4, 1e-2],
+}
 GRID = {"gamma": [0.03, 0.1], "lam": [1e-4, 1e-2]}
 
 
@@ -54,7 +59,7 @@ def test_metrics_are_learned_in_every_training_part(data):
     second = KernelSearchCV(PIPELINE, METRICS, cv=cv, aggregate="pooled").fit(X, y)
     found = stack(first, X, y, further=[second])
     F = np.hstack([refits(first, X, y), refits(second, X, y)])
-    kernels = np.repeat(np.arange(6), 2)
+    kernels = np.arange(12)  # two of each: all enter
     weights = stack_weights(F - y[:, None], np.ones(len(y)), kernels=kernels)
     assert np.concatenate(found.stack_.weights) == pytest.approx(weights, abs=1e-12)
     assert found.stack_.weights[1].sum() > 0.4
@@ -99,7 +104,7 @@ def test_nested_learns_metrics_without_both_folds(data):
         inner = np.full((len(y), len(all_models)), np.nan)
         for other in folds[:k] + folds[k + 1 :]:
             inner[other] = predictions(np.setdiff1d(rest, other), other)
-        kernels = np.repeat(np.arange(6), 2)
+        kernels = np.arange(12)  # two of each: all enter
         w = stack_weights(inner[rest] - y[rest, None], np.ones(len(rest)), kernels=kernels)
         wanted[fold] = predictions(rest, fold) @ w
     assert found.nested_predictions == pytest.approx(wanted, abs=1e-6)

@@ -91,9 +91,10 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
         ``param_grid`` is given.
     stack : bool or "nested", default=False
         Whether to average the candidates instead of choosing one, see :mod:`onefit.stacking`. With
-        the squared loss, candidates with a metric learned from gradients
-        (:mod:`onefit.gradient_metric`) in each training part enter, too. "nested" also computes the
-        error of the stack by nested cross-validation, a few times as long as the search.
+        the squared loss, candidates with a metric (:mod:`onefit.gradient_metric`) or scales of the
+        columns (:mod:`onefit.evidence_scales`) that are learned in each training part enter, too.
+        "nested" also computes the error of the stack by nested cross-validation, a few times as
+        long as the search.
     approximation : str, default=None
         "nystrom" or "fourier": features instead of the kernel matrix.
     minutes : float, default=None

@@ -1,8 +1,9 @@
 """The average of all candidates instead of the winner (``stack=True``).
 
-With the squared loss, candidates with a metric learned from gradients in each training part join
-those of the search (:mod:`onefit.gradient_metric`); with outliers, those of the robust search join
-the plain one's, and the weights are learned by Huber's loss.
+With the squared loss, candidates whose rows are transformed by what is learned in each training
+part join those of the search: a metric from gradients (:mod:`onefit.gradient_metric`), and a scale
+for every column from the evidence (:mod:`onefit.evidence_scales`). With outliers, those of the
+robust search join the plain one's, and the weights are learned by Huber's loss.
 """
 
 from __future__ import annotations
@@ -17,21 +18,23 @@ from sklearn.pipeline import Pipeline
 from onefit._format import number
 from onefit._types import Array
 from onefit.auto.prepared import Prepared
+from onefit.evidence_scales import EvidenceScales
 from onefit.gradient_metric import GradientMetric
 from onefit.plan import Deadline
 from onefit.report.facts import Facts
 from onefit.search_cv import KernelSearchCV
 from onefit.stacking import stack
 
-__all__ = ["check_stack", "stack_searches"]
+__all__ = ["check_stack", "learned_search", "stack_searches"]
 
-#: rows and columns up to which metrics are learned: a step costs a few eigendecompositions of
-#: the rows in every training part
-MAX_METRIC_ROWS, MAX_METRIC_COLUMNS = 3000, 300
-#: candidates with a metric: steps, gammas in units of the root mean squared distance, lams
-METRIC_STEPS = (1, 3)
-METRIC_GAMMAS = (0.2, 0.5, 1.4)
-METRIC_LAMS = (1e-6, 1e-5, 1e-4, 5e-4, 3e-3, 3e-2)
+#: rows and columns up to which transformations are learned: a step of a metric costs a few
+#: eigendecompositions of the rows in every training part
+MAX_LEARNED_ROWS, MAX_LEARNED_COLUMNS = 3000, 300
+#: gammas in units of the root mean squared distance of rows with a metric
+METRIC_STEPS, METRIC_GAMMAS = (1, 3), (0.2, 0.5, 1.4)
+#: gammas of scaled columns, whose evidence is that of gamma 1
+SCALES_GAMMAS = (0.5, 1.0, 2.0)
+LEARNED_LAMS = (1e-6, 1e-5, 1e-4, 5e-4, 3e-3, 3e-2)
 
 
 def check_stack(auto: Any, y: Array) -> None:
@@ -77,11 +80,11 @@ def stack_searches(
     if late:
         return first, [f"the candidates are not averaged: {late}"]
     further, reasons = list(searches[1:]), []
-    why = "time is limited" if deadline is not None else _no_metric(first, data.X)
+    why = "time is limited" if deadline is not None else _nothing_learned(first, data.X)
     if why:
-        reasons.append(f"no candidates with a learned metric: {why}")
+        reasons.append(f"no candidates with a learned metric or scales: {why}")
     else:
-        further.append(_metric_search(first, data))
+        further.append(learned_search(first, data))
     found = stack(
         first, data.X, data.y, further=further,
         loss="huber" if len(searches) > 1 else "squared", nested=nested,
@@ -90,36 +93,49 @@ def stack_searches(
     return found, [*reasons, _describe(found, first)]
 
 
-def _no_metric(search: KernelSearchCV, Z: Any) -> str:
+def _nothing_learned(search: KernelSearchCV, Z: Any) -> str:
     """Why there are no candidates with a metric; empty if there are."""
     if not search.best_estimator_.spec().quadratic and search.criterion == "cv":
         return "the loss is not squared"
     if issparse(Z):
         return "the rows are sparse"
-    if Z.shape[0] > MAX_METRIC_ROWS or Z.shape[1] > MAX_METRIC_COLUMNS:
+    if Z.shape[0] > MAX_LEARNED_ROWS or Z.shape[1] > MAX_LEARNED_COLUMNS:
         return (
             f"there are {Z.shape[0]:,} rows and {Z.shape[1]:,} columns, and metrics are learned up "
-            f"to {MAX_METRIC_ROWS:,} and {MAX_METRIC_COLUMNS:,}"
+            f"to {MAX_LEARNED_ROWS:,} and {MAX_LEARNED_COLUMNS:,}"
         )
     return ""
 
 
-def _metric_search(search: KernelSearchCV, data: Prepared) -> KernelSearchCV:
-    """Kernels of learned metrics, on the splits of a search."""
-    model = clone(search.estimator).set_params(kernel="matern12", loss="squared")
-    grid = {
-        "metric__steps": METRIC_STEPS,
-        "model__gamma": METRIC_GAMMAS,
-        "model__lam": METRIC_LAMS,
-    }
+def learned_search(search: KernelSearchCV, data: Prepared) -> KernelSearchCV:
+    """Kernels of transformed rows, on the splits of a search; transformations are learned in each
+    training part.
+    """
+    grid = [
+        {
+            "rows": [GradientMetric(steps) for steps in METRIC_STEPS],
+            "model__kernel": ["matern12"],
+            "model__gamma": list(METRIC_GAMMAS),
+        },
+        {
+            "rows": [EvidenceScales()],
+            "model__kernel": ["rbf"],
+            "model__gamma": list(SCALES_GAMMAS),
+        },
+    ]
     found = KernelSearchCV(
-        Pipeline([("metric", GradientMetric()), ("model", model)]),
-        {name: list(values) for name, values in grid.items()},
+        Pipeline(
+            [
+                ("rows", GradientMetric()),
+                ("model", clone(search.estimator).set_params(loss="squared")),
+            ]
+        ),
+        [one | {"model__lam": list(LEARNED_LAMS)} for one in grid],
         cv=search.heldout_.folds,
         scoring=search.scoring,
         aggregate=search.aggregate,
         n_jobs=search.n_jobs,
-        journal=None if search.journal is None else Path(search.journal) / "metric",
+        journal=None if search.journal is None else Path(search.journal) / "learned",
     )
     data.fit(found)
     return found
@@ -130,11 +146,11 @@ def _describe(found: Any, first: KernelSearchCV) -> str:
     scale, learned = Facts(found).scale, found.stack_
     score, best = (number(scale(one), 4) for one in (found.best_score_, first.best_score_))
     kernels = len(found.best_estimator_.members_)
-    with_metric = any(isinstance(one, Pipeline) for one in found.best_estimator_.members_)
+    learned_rows = any(isinstance(one, Pipeline) for one in found.best_estimator_.members_)
     text = (
         f"stack: {learned.describe(kernels)}"
-        f"{', some with a learned metric' if with_metric else ''}; {scale.label} {score} with "
-        f"weights from the other folds, {best} of the best candidate"
+        f"{', some with a learned metric or scales' if learned_rows else ''}; {scale.label} "
+        f"{score} with weights from the other folds, {best} of the best candidate"
     )
     if learned.nested_error is None:
         return text

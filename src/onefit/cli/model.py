@@ -25,6 +25,7 @@ from onefit.decide import CalibratedKernelClassifier
 from onefit.decide.values import DecisionValues
 from onefit.estimators.accepted import unwrap
 from onefit.estimators.stacked import StackedClassifier, StackedRegressor
+from onefit.evidence_scales import EvidenceScales
 from onefit.features.approximation import APPROXIMATIONS
 from onefit.features.fourier import FourierMap
 from onefit.features.maps import NystromMap
@@ -46,6 +47,7 @@ OWN = (
     CalibratedKernelClassifier,
     ColumnReader,
     DecisionValues,
+    EvidenceScales,
     FourierMap,
     GradientMetric,
     KernelClassifier,

@@ -1,0 +1,157 @@
+r"""A scale for every column, from the evidence of a Gaussian process: a supervised transformer.
+
+**The evidence.** Take the target for a Gaussian process with the covariance s^2 (k + v I), where
+k_ii' = exp(-D_ii') and D_ii' = sum_j t_j (x_ij - x_i'j)^2 is the distance of scaled columns. With
+C = k + v I of n rows and the best s^2 = y'C^-1 y / n, minus the logarithm of its density is
+
+    E(t, v) = n/2 log(y'C^-1 y) + 1/2 log det C + constant.
+
+Unlike a cross-validated score, it charges for flexibility: the determinant grows with the scales.
+With d scales and few rows it overfits all the same, so a normal prior shrinks the scales to a
+common one,
+
+    E(t, v) + PRIOR / 2 sum_j (log t_j - mean log t)^2.
+
+The descent begins at the common scale (and the noise v) with the largest evidence.
+
+**Its gradient.** With a = C^-1 y and W = n a a' / y'a - C^-1,
+
+    dE/dlog v = -v/2 tr W,        dE/dlog t_j = t_j/2 sum_ii' W_ii' k_ii' (x_ij - x_i'j)^2,
+
+and with V = W * k (element by element) the sums of all columns are two products,
+
+    sum_ii' V_ii' (x_ij - x_i'j)^2 = 2 (sum_i (V 1)_i x_ij^2 - x_j'V x_j).
+
+E of several columns of targets is the sum of theirs. Nothing but the rows and targets of the fit
+enters, so that held-out values of a pipeline are honest: a search fits the transformer in every
+training part. The scales are those of at most `MAX_EVIDENCE_ROWS` of its rows, drawn at random.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.optimize import minimize
+from scipy.spatial.distance import pdist, squareform
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from onefit._types import Array
+from onefit.gradient_metric import standard_columns
+
+__all__ = ["EvidenceScales"]
+
+#: inverse variance of the logarithm of a scale
+PRIOR = 0.5
+#: where the descent of the common scale begins: in units of the inverse mean squared distance
+#: of the rows, and noise in units of the variance of the process
+COMMON_SCALES, NOISES = (0.05, 0.3, 2.0), (0.003, 0.1)
+#: how far the logarithm of a scale may go below and above the common one; bounds of log v
+LOG_RANGE, LOG_NOISE = (-12.0, 6.0), (-14.0, 3.0)
+MAX_EVIDENCE_ROWS, MAX_EVIDENCE_STEPS = 500, 60
+#: the value where the matrix is not positive definite
+REJECTED = 1e10
+
+
+class EvidenceScales(TransformerMixin, BaseEstimator):
+    """Scale the columns by the evidence of a Gaussian process with a Gaussian kernel.
+
+    A Gaussian kernel of the transformed rows has its gamma near 1.
+
+    Parameters
+    ----------
+    random_state : int, default=0
+        For the rows that the scales are learned from, if there are many.
+
+    Attributes
+    ----------
+    scales_ : array of shape (d,)
+        Columns are multiplied by these.
+    n_features_in_, feature_names_in_ : as everywhere in scikit-learn
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from onefit.evidence_scales import EvidenceScales
+    >>> X = np.random.default_rng(0).normal(size=(100, 3))
+    >>> found = EvidenceScales().fit(X, np.sin(2 * X[:, 0]) + 0.1 * X[:, 1])
+    >>> bool(found.scales_[0] > 3 * found.scales_[1] > 3 * found.scales_[2])
+    True
+    """
+
+    def __init__(self, random_state: int = 0) -> None:
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+    def fit(self, X: Any, y: Any) -> EvidenceScales:
+        """Learn the scales.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        y : array of shape (n,) or (n, q)
+            Numbers of a regression, or labels.
+
+        Returns
+        -------
+        self
+        """
+        X, y = validate_data(
+            self, X, y, dtype=np.float64, ensure_min_samples=2, multi_output=True, y_numeric=False
+        )
+        Y, random = standard_columns(y), np.random.default_rng(self.random_state)
+        rows = np.sort(random.permutation(len(X))[:MAX_EVIDENCE_ROWS])
+        X, Y = X[rows], Y[rows][:, np.ptp(Y[rows], axis=0) > 0.0]
+        d, squares = X.shape[1], 2.0 * X.var(axis=0).sum()
+        if not squares > 0.0 or not Y.size:
+            self.scales_ = np.ones(d)
+            return self
+
+        def common(p: Array) -> tuple[float, Array]:
+            value, slope = negative_evidence(np.r_[np.full(d, p[0]), p[1]], X, Y)
+            return value, np.array([slope[:-1].sum(), slope[-1]])
+
+        starts = [np.log([t / squares, v]) for t in COMMON_SCALES for v in NOISES]
+        start = min(starts, key=lambda p: common(p)[0])
+        t, v = minimize(
+            common, start, jac=True, method="L-BFGS-B", bounds=[(None, None), LOG_NOISE]
+        ).x
+        low, high = LOG_RANGE
+        found = minimize(
+            negative_evidence, np.r_[np.full(d, t), v], args=(X, Y), jac=True, method="L-BFGS-B",
+            bounds=[(t + low, t + high)] * d + [LOG_NOISE], options={"maxiter": MAX_EVIDENCE_STEPS},
+        )  # fmt: skip
+        self.scales_ = np.exp(0.5 * found.x[:-1])
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """The rows times ``scales_``."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return np.asarray(X * self.scales_)
+
+
+def negative_evidence(p: Array, X: Array, Y: Array) -> tuple[float, Array]:
+    """E with its prior and the gradient, at p = (log t, log v)."""
+    t, v = np.exp(p[:-1]), np.exp(p[-1])
+    k, (n, q) = np.exp(-squareform(pdist(X * np.sqrt(t), "sqeuclidean"))), Y.shape
+    try:
+        factor = cho_factor(k + v * np.eye(n), lower=True, check_finite=False)
+    except LinAlgError:
+        return REJECTED, np.zeros_like(p)
+    inverse = cho_solve(factor, np.eye(n), check_finite=False)
+    value, W = q * float(np.log(np.diagonal(factor[0])).sum()), -q * inverse
+    for y in Y.T:
+        a = inverse @ y
+        value += 0.5 * n * float(np.log(y @ a))
+        W += n * np.outer(a, a) / (y @ a)
+    V, apart = W * k, p[:-1] - p[:-1].mean()
+    sums = V.sum(axis=1) @ X**2 - np.einsum("ij,ij->j", X, V @ X)
+    slope = np.r_[t * sums + PRIOR * apart, -0.5 * v * np.trace(W)]
+    return value + 0.5 * PRIOR * float(apart @ apart), slope
