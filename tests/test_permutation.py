@@ -10,17 +10,21 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from watched import Refused
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.features import Nystrom
 from onefit.losses import Huber
 from onefit.permutation import permutation_test
+from onefit.plan import memory
+from onefit.scoring import Metric
 from onefit.search import Interval
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(48, 3))
 U = np.sin(2 * X[:, 0]) + 0.7 * X[:, 1] + RNG.normal(size=48)
 CLASSES = np.array(["a", "b", "c"])[np.digitize(U, [-0.6, 0.6])]
+CUBED = Metric("cubed_error", "regression", lambda y, u: np.abs(y - u) ** 3)
 GRID = {"gamma": [0.1, 1.0], "lam": [1e-3, 1e-1, 1.0]}
 ALL = np.arange(48)
 
@@ -46,6 +50,7 @@ def check(found, expected):
         (KernelRegressor(), U, {}),
         (KernelRegressor(fit_intercept=False, scaling="total"), U, {"aggregate": "median"}),
         (KernelRegressor(), U, {"scoring": "neg_root_mean_squared_error", "aggregate": "pooled"}),
+        (KernelRegressor(), U, {"scoring": CUBED}),
         (KernelRegressor(), np.column_stack([U, X[:, 2] ** 2]), {"cv": KFold(5)}),
         (KernelRegressor(), U, {"cv": ShuffleSplit(3, test_size=0.3, random_state=0)}),
         (KernelClassifier("squared"), CLASSES, {"scoring": "balanced_accuracy"}),
@@ -154,6 +159,13 @@ def test_processes_and_progress(capsys):
     check(permutation_test(one, X, U, n_permutations=5, n_jobs=2), alone)
 
 
+def test_what_does_not_fit_into_memory_is_refused_before_a_kernel_matrix_is_built(monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda processes=1: 8.0 * 48**2)
+    one = KernelSearchCV(KernelRegressor(kernel=Refused(1.0)), {"lam": [0.1, 1.0]}, cv=3)
+    with pytest.raises(MemoryError, match="on n=48 rows needs"):
+        permutation_test(one, X, U, n_permutations=3)
+
+
 @pytest.mark.parametrize(
     ("one", "options", "message"),
     [
@@ -163,9 +175,9 @@ def test_processes_and_progress(capsys):
         (search(KernelRegressor(), criterion="gcv"), {}, "criterion"),
         (KernelSearchCV(KernelRegressor(), {"lam": Interval(1e-3, 1.0)}), {}, "intervals"),
         (search(KernelRegressor(approximation=Nystrom(9))), {}, "approximation"),
-        (search(KernelRegressor(), cv=[(ALL, ALL[:9])]), {}, "more than half"),
+        (search(KernelRegressor(), cv=[(ALL, ALL[:9])]), {}, "less than half"),
         (KernelSearchCV(make_pipeline(StandardScaler(), KernelRegressor()), {}), {}, "Pipeline"),
-        (search(KernelRegressor(), cv=[(ALL[:9], ALL[9:])]), {}, "more than half"),
+        (search(KernelRegressor(), cv=[(ALL[:9], ALL[9:])]), {}, "less than half"),
         (search(KernelRegressor(), scoring="r2"), {"cv": KFold(48)}, "undefined"),
     ],
 )

@@ -4,15 +4,15 @@ One Cholesky factor of the rows in an order solves every leading part of them
 (:mod:`onefit.prefixes`). In a learning curve the order is a random permutation of the training part
 of a split, in an expanding window it is time.
 
-A ridge that does not depend on the number of rows is needed: ``scaling="total"``. Under
-``scaling="mean"`` each size is factored by itself. Ten equal steps then cost 3 factors of the
-largest size instead of one; kernel values are still computed once for all splits and sizes.
+This requires a ridge that does not depend on the number of rows: ``scaling="total"``. Under
+``scaling="mean"`` each size has its own factor. Ten equal steps then cost 3 factors of the largest
+size instead of one; kernel values are still computed once for all splits and sizes.
 
-Losses other than the squared one have no such factor. Their learning curves are fits, each from the
-solution of the size before, multiplied by the ratio of the two ridges, and certified
-(onefit.proof.certificate); kernel values are again computed once.
+Losses other than the squared one have no such factor. Their learning curves are certified fits
+(onefit.proof.certificate), each started from the solution of the previous size multiplied by the
+ratio of the two ridges; kernel values are again computed once.
 
-The kernel is fixed on all rows, as in searches: ``gamma="scale"`` reads the whole X.
+The kernel is computed from all rows, as in searches: ``gamma="scale"`` uses the whole X.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ def learning_curve(
     Parameters
     ----------
     estimator : KernelRegressor, KernelClassifier or fitted search
-        Of a search, the parameters of the winner are used at every size; they are not tuned again.
-        With the squared loss no model is refitted.
+        Of a search the winner is used; its parameters are not tuned again at each size. With the
+        squared loss no model is refitted.
     X, y : rows and targets
     train_sizes : array, default=ten equal steps
         Numbers of training rows, or shares of the smallest training part.
@@ -136,7 +136,7 @@ def learning_curve(
         With one permutation, the scores are those of scikit-learn's ``learning_curve`` with
         ``shuffle=True`` and the same ``random_state``.
     verbose : int, default=0
-        1 prints a line when an order of a split is done.
+        1 prints a line after each order of a split.
 
     Examples
     --------
@@ -216,7 +216,7 @@ class _Fits:
 
 
 def _scorer(model: Any, scoring: Any, X: Any, y: Any, Y: Array) -> Callable[[Array, Array], float]:
-    """The score of decision values of some rows; row-wise metrics without scikit-learn's checks."""
+    """The score of decision values of some rows; fast metrics skip scikit-learn's checks."""
     scorer = check_scoring(model, scoring)
     plain = model.spec().coding.columns_are_targets
     metric, sign = fast_metric(scorer, model) if plain else (None, 1)
@@ -249,7 +249,7 @@ class ExpandingWindow:
 
 
 def expanding_window(estimator: Any, X: Any, y: Any) -> ExpandingWindow:
-    """Predict each row by the model of all rows before it: n models from one factor.
+    """Predict each row by the model of all rows before it, n models from one factor.
 
     Parameters
     ----------
@@ -312,8 +312,8 @@ def heldout_windows(estimator: Any, X: Any, y: Any, cv: Any) -> HeldOut:
     for k, (train, test) in enumerate(folds):
         if not np.array_equal(np.sort(train), np.arange(train.size)) or test.min() < train.size:
             raise ValueError(
-                f"the training part of split {k} is not all rows up to some row before its test "
-                "rows; use TimeSeriesSplit without max_train_size, or heldout_predict"
+                f"the training part of split {k} is not the first rows of the data, with its test "
+                "rows after them; use TimeSeriesSplit without max_train_size, or heldout_predict"
             )
         _check_classes(model, y, train)
     K, values, shared = problem.K.matrix, [], None
@@ -337,14 +337,14 @@ def _sizes(wanted: Any, most: int) -> Array:
     if found.size == 0 or found[0] < 2 or found[-1] > most:
         raise ValueError(
             f"train_sizes={wanted!r} must be shares in (0, 1] or numbers from 2 to {most}, the "
-            "rows of the smallest training part; each size needs two rows at least"
+            "rows of the smallest training part; each size needs at least two rows"
         )
     return found
 
 
 def _check_classes(model: Any, y: Any, rows: Array) -> None:
-    """Refuse a smallest size whose rows lack a class, which no refit accepts either."""
+    """Refuse training rows that lack a class, as a fit does."""
     if is_classifier(model) and np.unique(np.asarray(y)[rows]).size < len(model.classes_):
         raise ValueError(
-            f"the first {rows.size} training rows lack a class; begin with more training rows"
+            f"the first {rows.size} training rows lack a class; start with more training rows"
         )

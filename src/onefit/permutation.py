@@ -23,13 +23,13 @@ operations. A search of its own for every permutation would compute them B times
 
 **Folds that depend on the targets.** Stratified folds F(y) are drawn from y. T(y_b) with the folds
 of y would compare a target whose classes are balanced over the folds with targets whose classes are
-not, and the p-value would be too small. Rows are exchangeable given y under the null hypothesis,
-so that any permutation of rows may be used while y and F(y) stay as they are; permutations that
-map every fold onto itself are the same as permutations of the targets within the folds, for which
-the folds stay what they are. So with stratified folds targets are permuted within the folds.
+not, and the p-value would be too small. Given y, rows are exchangeable under the null hypothesis,
+so that any permutation of rows with y and F(y) unchanged is valid. Permutations that map every fold
+onto itself are permutations of the targets within the folds, which leave the folds unchanged. So
+with stratified folds targets are permuted within the folds.
 
-**Groups.** Targets are permuted within groups, as scikit-learn does, and the splitter gets the
-groups too. Groups that are constant in y leave nothing to permute.
+**Groups.** Targets are permuted within groups, as in scikit-learn, and the splitter gets the groups
+too. If y is constant within every group, no permutation changes it and the p-value is 1.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class PermutationTest(NamedTuple):
         """The result in words."""
         return (
             f"p-value of the whole search {self.pvalue:.3g}: its score is {self.score:.4g}, and "
-            f"that of {self.permutation_scores.size:,} searches for permuted targets is "
-            f"{self.permutation_scores.max():.4g} at most"
+            f"the largest of {self.permutation_scores.size:,} searches for permuted targets is "
+            f"{self.permutation_scores.max():.4g}"
         )
 
     def draw(self, axis: Any) -> None:
@@ -104,9 +104,9 @@ def permutation_test(
     Parameters
     ----------
     search : KernelSearchCV
-        Over estimators with the squared loss; left as it is, and need not be fitted. For a single
-        model pass an empty grid. ``scoring`` must be one of accuracy, balanced accuracy, R^2, and
-        mean squared, root mean squared or mean absolute error.
+        Over estimators with the squared loss. It is not changed and need not be fitted. For a
+        single model pass an empty grid. ``scoring`` must be accuracy, balanced accuracy, R^2, mean
+        squared, root mean squared or mean absolute error, or a :class:`onefit.scoring.Metric`.
     X, y : rows and targets
     groups : array of shape (n,), default=None
         Targets are permuted within groups; splitters get the groups as well.
@@ -118,7 +118,7 @@ def permutation_test(
     random_state : int, RandomState or None, default=0
         The permutations are those of scikit-learn's ``permutation_test_score``.
     verbose : int, default=0
-        1 prints a line when a kernel is done.
+        1 prints a line after each kernel.
 
     Returns
     -------
@@ -225,8 +225,8 @@ def _cells(inner: Any, outer: Any, X: Any, y: Any, groups: Any, classifier: bool
     folds = Folds.draw(inner, X, y, groups, classifier=classifier)
     if not folds.is_partition:
         raise ValueError(
-            "cv of the search draws splits from the targets that overlap, and too few permutations "
-            "keep them; use StratifiedKFold, or a splitter that does not look at the targets"
+            "the test sets of the search's cv depend on the targets and overlap, so that too few "
+            "permutations keep them; use StratifiedKFold, or a splitter without targets"
         )
     number = np.empty(folds.n, dtype=np.intp)
     number[folds.rows] = np.repeat(np.arange(len(folds)), np.diff(folds.offsets))

@@ -31,8 +31,8 @@ c = lam m, and no factor of one size serves another.
 **A factor in single precision** takes less than half of the time. Its solution of the system above
 is a first guess, and its solutions for the residuals, computed in double precision, correct it:
 each correction multiplies the error by about the condition number of M times 1e-7. Corrections end
-when the next one would change predictions by less than ``CHANGE_PER_TARGET``; where they do not
-shrink quickly, because M is ill-conditioned, a factor in double precision takes their place.
+when the next one would change predictions by less than ``CHANGE_PER_TARGET``. Where they do not
+shrink quickly, because M is ill-conditioned, a factor in double precision is used instead.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ def dense_problem(
 ) -> tuple[Any, Problem]:
     """A fresh model with the parameters of an estimator or of a search's winner, and its problem.
 
-    Refuses, with advice, whatever has no dense kernel matrix in host memory, and what would not fit
+    Refuses estimators without a dense kernel matrix in host memory, and matrices that do not fit
     there, before anything is computed.
 
     Parameters
     ----------
     matrices : float
-        Of n rows, that the caller holds with the squared loss; with others it refits.
+        Number of n x n matrices that the caller holds with the squared loss; with others it refits.
     squared : bool, default=True
         Whether the caller needs the squared loss.
     """
@@ -99,7 +99,7 @@ def dense_problem(
 
 @dataclass(frozen=True)
 class PrefixFits:
-    """Predictions by the models of some leading parts of any order of the rows.
+    """Predictions of the models of some leading parts, for any order of the rows.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ class PrefixFits:
     def _correction(
         self, lower: Array, one: Array, inside: Array, sizes: Indices, residual: Array, total: Array
     ) -> tuple[Array, Array]:
-        """What residuals (n, S, q) and sums of coefficients (S, q) ask for, to single precision."""
+        """Corrections of a and b from residuals (n, S, q) and sums of coefficients (S, q)."""
         scale = np.abs(residual).max(axis=0)
         scale[scale == 0.0] = 1.0
         columns = np.asfortranarray((residual / scale).reshape(len(one), -1), np.float32)
@@ -186,7 +186,7 @@ class PrefixFits:
 
 
 class Prefixes:
-    """The models of all leading parts of an ordered sample at one ridge.
+    """The models of all leading parts of an ordered sample, at one ridge.
 
     Parameters
     ----------

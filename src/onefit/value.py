@@ -125,7 +125,7 @@ def removal_values(
         None is minus the mean squared error of held-out values; a
         :class:`onefit.scoring.Metric` sets another one.
     verbose : int, default=0
-        1 prints a line when a split is done.
+        1 prints a line after each split.
 
     Returns
     -------
@@ -200,7 +200,7 @@ def shapley_values(
         Rows up to which an order is followed; the others add nothing. None follows it to its end.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
-        1 prints a line when an order of a split is done.
+        1 prints a line after each order of a split.
 
     Returns
     -------

@@ -27,6 +27,7 @@ from onefit.heldout.squared import factored
 from onefit.kernels import Geometry
 from onefit.linalg import is_elsewhere, matmul
 from onefit.problem import Problem
+from onefit.progress import counted
 from onefit.scoring import Metric, Truth
 from onefit.scoring.aggregate import aggregate
 from onefit.search.grid import CandidateModel, Job
@@ -43,7 +44,7 @@ BLOCK_ARRAYS = 6
 
 
 class SharedKernels(NamedTuple):
-    """How kernels are shared among processes, and whether a line is printed when one is done."""
+    """Processes that share the kernels, and whether a line is printed after each kernel."""
 
     n_jobs: int | None
     verbose: int
@@ -51,10 +52,8 @@ class SharedKernels(NamedTuple):
     def __call__(self, function: Callable[[Job], Any], jobs: list[Job]) -> Iterator[Any]:
         calls = (delayed(function)(job) for job in jobs)
         found = Parallel(n_jobs=self.n_jobs, return_as="generator")(calls)
-        for done, (job, one) in enumerate(zip(jobs, found, strict=True), start=1):
-            if self.verbose > 0:
-                print(f"[{done}/{len(jobs)}] {job.kernel}")
-            yield one
+        for _ in counted(jobs, self.verbose, lambda job: job.kernel):
+            yield next(found)
 
 
 @dataclass(frozen=True)
@@ -151,8 +150,8 @@ class ScoredCandidates:
         splits, lams = Splits.sort(problem, self.folds), np.array(one.lams)
         if splits.by_refit.size:
             raise ValueError(
-                f"split {splits.by_refit[0]} removes more than half of the rows from training, or "
-                "tests rows that it trains on; permutation_test needs other splits"
+                f"split {splits.by_refit[0]} trains on less than half of the rows, or tests rows "
+                "that it trains on, which permutation_test does not support; use other splits"
             )
         removed = tuple(rows.size for rows in splits.removed)
         work = plan.Workload(problem.n, lams.size, removed, targets=problem.Y.shape[1])
@@ -250,15 +249,15 @@ def _check_model(one: CandidateModel, elsewhere: bool) -> None:
     """Refuse what is not linear in the targets, or not computed here."""
     spec = one.spec
     refused = {
-        f"loss={one.estimator.loss!r} (held-out values must be linear in the targets, use "
-        "loss='squared')": not spec.quadratic or not spec.coding.columns_are_targets,
-        "class_weight (weights would follow the permuted classes)": spec.coding.class_weight,
+        f"loss={one.estimator.loss!r}, with which held-out values are not linear in the targets "
+        "(loss='squared' is supported)": not spec.quadratic or not spec.coding.columns_are_targets,
+        "class_weight, since weights would be permuted with the classes": spec.coding.class_weight,
         f"approximation={one.estimator.approximation!r}": spec.approximation is not None,
         "rows on a device": elsewhere,
     }
     for what, given in refused.items():
         if given:
             raise ValueError(
-                f"permutation_test does not support {what}; scikit-learn's permutation_test_score "
-                "takes any search"
+                f"permutation_test does not support {what}; use scikit-learn's "
+                "permutation_test_score with the search inside"
             )

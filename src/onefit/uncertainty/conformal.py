@@ -15,7 +15,7 @@ a row of weight 1. The variance of a new target at x is, up to a common factor t
     v(x)^2 = K(x, x) + Lambda - z'N z.                                                         (1)
 
 It is small where rows are dense and large where they are few. It depends on X alone, so that v is
-a valid scale of residuals whatever the law of y is, and for any loss: the score of a held-out row i
+a valid scale of residuals for any distribution of y and any loss: the score of a held-out row i
 is R_i = |y_i - u^(k)(x_i)| / v^(k)(x_i), and the interval of CV+ or jackknife+ uses
 u^(k(i))(x) -/+ R_i v^(k(i))(x) instead of u^(k(i))(x) -/+ R_i (Gupta, Kuchibhotla and Ramdas 2022,
 "Nested conformal prediction and quantile out-of-bag ensemble methods"). The variances without the
