@@ -94,14 +94,14 @@ def _city_blocks(flags) -> list[dict]:
         try:
             way()
             seconds = min(timed(way)[0] for _ in range(3))
-            told = f"{seconds / side**2 * 1e12:.0f} ps an entry"
+            shown = f"{seconds / side**2 * 1e12:.0f} ps an entry"
         except Exception as error:
-            told = f"{type(error).__name__}: {error}"[:80]
+            shown = f"{type(error).__name__}: {error}"[:80]
         found.append(
             {
                 "phase": name if name.startswith("the whole") else f"city-block distances, {name}",
                 "calls": 1,
-                "seconds": told,
+                "seconds": shown,
             }
         )
     return found

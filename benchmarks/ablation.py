@@ -5,7 +5,7 @@ of them run the same searches in turn, and medians of their processor time are c
 gains less than a tenth on every search does not earn its keep. One worker, one thread: patches
 reach no other process.
 
-It also tells what the constants in the modules are worth: the variants "... = value" change one.
+It also measures the effect of constants in the modules: the variants "... = value" change one.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ are), a quarter of the rows for the test; sets of more than 2,000 rows are repre
 them, drawn once. Every contestant sees the same rows, with columns
 standardised by the training part.
 
-- onefit: ``onefit.select(X, y)`` with nothing else said;
+- onefit: ``onefit.select(X, y)`` with default options;
 - onefit stack: ``onefit.select(X, y, stack=True)``, the average of all candidates and of kernels
   with a metric and scales that are learned in each training part;
 - boosting: histogram gradient boosting, 200 trees, the best of 2 learning rates x 2 sizes of trees
@@ -25,7 +25,7 @@ sets, their mean errors by Wilcoxon's signed-rank test ("p over sets", Demsar, J
 
 One thread. Times are those of the processor, so that a run that was paused or shared its machine
 counts only its own work. One row per set, split and contestant is appended to
-``bakeoff_runs.csv`` as soon as it is known; a run that was stopped goes on where it stood, and
+``bakeoff_runs.csv`` as soon as it is known; a run that was stopped resumes, and
 ``--tables`` writes the tables of what is there.
 """
 

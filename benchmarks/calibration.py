@@ -148,7 +148,7 @@ def draw(flags) -> None:
     from onefit.decide.calibrate import calibration_map
 
     task = {"set": SHOWN, "data": str(data_folder(flags.data)), "n": 10**6, "halves": 5}
-    said: dict[str, list[np.ndarray]] = {}
+    predicted: dict[str, list[np.ndarray]] = {}
     truth = []
     for X, y, X_new, y_new in halves(task):
         search = searched(X, y)
@@ -160,16 +160,16 @@ def draw(flags) -> None:
             ("isotonic, held-out values", search.calibrate("isotonic").predict_proba(X_new)),
             ("sigmoid, values of the training rows", own.predict_proba(new)),
         ):
-            said.setdefault(name, []).append(p[:, 1])
+            predicted.setdefault(name, []).append(p[:, 1])
     y = np.concatenate(truth)
     figure, axis = pyplot.subplots(figsize=(5.5, 4.2), layout="constrained")
-    for name, parts in said.items():
+    for name, parts in predicted.items():
         p = np.concatenate(parts)
         happened, mean = calibration_curve(y, p, n_bins=10, strategy="quantile")
         loss = log_loss(y, np.clip(p, 1e-3, 1 - 1e-3))
         axis.plot(mean, happened, "o-", label=f"{name} (log loss {loss:.2f})")
     axis.plot([0, 1], [0, 1], "--", color="grey")
-    axis.set(xlabel="probability that was said", ylabel="share that happened, new rows")
+    axis.set(xlabel="predicted probability", ylabel="observed frequency, new rows")
     axis.legend(fontsize="small")
     figure.savefig(flags.out / f"{harness.stem('calibration', flags.quick)}.png", dpi=120)
 

@@ -12,7 +12,7 @@ true score measured on 10,000 new ones. Columns:
   of the metric, but without what it leaves out: the bias of a ratio, the scatter of the optimism,
   and the kurtosis of the losses in the degrees of freedom;
 - above, below: share of the sets in which the truth is better, or worse, than the whole interval;
-- optimism, bias: what the score is said to be flattered by, and by how much it really exceeds the
+- optimism, bias: the estimated optimism of the score, and by how much it really exceeds the
   truth, on average. The difference is that folds train on nine tenths of the rows.
 
 Errors are shown as such: root mean squared error, 1 - R^2, error rate, 1 - balanced accuracy. Cases

@@ -121,8 +121,8 @@ def main() -> None:
     name = harness.stem("data_checks", given.quick)
     harness.write_csv(given.out, name, rows)
     about = (__doc__ or "").partition("\n\n")[2]
-    told = sum(row["named"] == "yes" for row in rows)
-    count = f"{len(rows)} data sets, of which a column is named in {told}."
+    found = sum(row["named"] == "yes" for row in rows)
+    count = f"{len(rows)} data sets, of which a column is named in {found}."
     parts = [
         ("Real data", f"{about}\n{count}\n\n{harness.table(rows)}"),
         ("Copies of noise", harness.table(copies)),

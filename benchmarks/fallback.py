@@ -1,4 +1,4 @@
-"""What ``select`` does where time is short: features in place of the whole kernel, and their price.
+"""What ``select`` does where time is short: features instead of the whole kernel, and their price.
 
 ``select(X, y, minutes=...)`` plans the whole kernel, takes features if that exceeds the time, and
 measures how far the winner is from the whole kernel.
@@ -15,7 +15,7 @@ from _data import data_folder
 from _harness import Row
 
 FOLDS = 5
-#: prices of houses are told in thousands
+#: prices of houses are shown in thousands
 UNIT = 1000.0
 
 
@@ -50,8 +50,8 @@ def measured(X, y, minutes: float) -> tuple[Row, str]:
             "values apart": whole.apart / UNIT,
             "whole kernel s": whole.seconds,
         }
-    said = fallback.told(abs, "root mean squared error")
-    return row, f"`minutes={minutes:g}`: {fallback.begun()}. {said[0].upper()}{said[1:]}."
+    sentences = fallback.describe(abs, "root mean squared error")
+    return row, f"`minutes={minutes:g}`: {fallback.begun()}. {sentences[0].upper()}{sentences[1:]}."
 
 
 def main() -> None:
@@ -63,11 +63,11 @@ def main() -> None:
     if flags.quick:
         rows = rows[np.random.default_rng(0).permutation(len(rows))[:2000]]
     X, y = rows[:, :-1], rows[:, -1]
-    results, said = [], []
+    results, sentences = [], []
     for minutes in flags.minutes or ([0.02] if flags.quick else [2.0]):
         row, sentence = measured(X, y, minutes)
         results.append(row)
-        said.append(sentence)
+        sentences.append(sentence)
         print(harness.table(results[-1:]), sentence, sep="\n", flush=True)
     about = (
         f"`select(X, y, minutes=..., cv={FOLDS}, scoring='neg_root_mean_squared_error')` on "
@@ -76,7 +76,7 @@ def main() -> None:
         "the whole kernel at the same setting, on the same folds; whole kernel s: what measuring "
         "the latter took; seconds: all of it. Errors are in thousands."
     )
-    text = f"{about}\n\n{harness.table(results)}\n" + "\n".join(f"- {one}" for one in said)
+    text = f"{about}\n\n{harness.table(results)}\n" + "\n".join(f"- {one}" for one in sentences)
     name = harness.stem("fallback", flags.quick)
     harness.write_csv(flags.out, name, results)
     harness.write_report(flags.out, name, "Features where time is short", [("cadata", text)])

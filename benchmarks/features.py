@@ -1,4 +1,4 @@
-"""Features in place of the kernel matrix: what cross-validation adds to one pass over the rows.
+"""Features instead of the kernel matrix: what cross-validation adds to one pass over the rows.
 
 Three parts, chosen by ``--part`` (a pattern):
 

@@ -211,8 +211,8 @@ def row_of(case: Case, delta: float, limits: dict[tuple[float, float], Any]) -> 
         worst = {name: max(found[name], worst[name]) for name in worst}
         steps.append(model.n_iter_)
         plain += [model.n_iter_] if model.n_iter_ <= MAX_NEWTON_STEPS else []
-    told = f"{max(plain)} ({len(plain)})" if plain else "-"
-    return {"loss": case.name, "delta": delta, **worst, "steps": max(steps), "plain": told}
+    plain_steps = f"{max(plain)} ({len(plain)})" if plain else "-"
+    return {"loss": case.name, "delta": delta, **worst, "steps": max(steps), "plain": plain_steps}
 
 
 def work_of(case: Case, fall: float) -> float:

@@ -11,7 +11,7 @@ mkl   a bank of kernels (one per column, six of all columns, one linear), 60 tra
 
 Regression: mean squared errors over the variance of y; classes: error rates. A difference is judged
 by the resampled t-test with the correction of Nadeau and Bengio (2003) for overlapping training
-parts. The last column of each table, of the score that the search reported itself, tells how
+parts. The last column of each table, of the score that the search reported itself, shows how
 optimistic it was. One thread; no time is measured.
 """
 

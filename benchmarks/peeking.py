@@ -39,7 +39,7 @@ def scores(X, y, fresh, gamma: float, lam: float, m: int) -> tuple[float, float,
         )
         found.append(r2(y, held.predictions))
     X_new, y_new = fresh
-    # as many landmarks as a fold's machine has
+    # as many landmarks as the model of a fold has
     fewer = clone(machine).set_params(approximation=Nystrom(max(1, m - m // FOLDS)))
     parts = [fewer.fit(X[train], y[train]).predict(X_new) for train, _ in cv.split(X)]
     found.append(float(np.mean([r2(y_new, u) for u in parts])))
@@ -77,11 +77,11 @@ def main() -> None:
                 print(harness.table(rows[-1:]), flush=True)
     about = (
         f"cadata, {n} rows and {3 * n} fresh ones, rbf, {FOLDS} folds. kept: keep_landmarks=True; "
-        "dropped: the default; fresh rows: the mean R^2 of the machines of the training parts."
+        "dropped: the default; fresh rows: the mean R^2 of the models of the training parts."
     )
     off = {name: float(np.abs([row[name] for row in rows]).mean()) for name in list(rows[0])[-2:]}
-    said = ", ".join(f"{name} {value:.4f}" for name, value in off.items())
-    text = f"{about}\n\n{harness.table(rows)}\nMean absolute differences: {said}."
+    shown = ", ".join(f"{name} {value:.4f}" for name, value in off.items())
+    text = f"{about}\n\n{harness.table(rows)}\nMean absolute differences: {shown}."
     name = harness.stem("peeking", flags.quick)
     harness.write_csv(flags.out, name, rows)
     harness.write_report(flags.out, name, "What peeking landmarks do to a score", [("R2", text)])

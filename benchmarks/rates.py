@@ -3,7 +3,7 @@
 Prints, for every primitive of ``onefit.plan.rates``, the speed of the table and the one measured at
 a few sizes with one thread (by processor time) and with two (by the wall); with ``--device cuda``,
 those of a device. Nothing is written down: a table that is off by the same factor throughout is
-right, since choices depend on ratios; one that is not is mended by hand.
+right, since choices depend on ratios; one that is not is corrected by hand.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long the command line takes to start, beside the libraries that it cannot do without.
+"""How long the command line takes to start, and the libraries that it needs.
 
 Every line is a program of its own, started anew in every round; contestants take turns and the best
 round counts. ``predict`` reads a model of 120 rows and a file of 120 rows. What scikit-learn and

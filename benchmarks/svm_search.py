@@ -173,7 +173,7 @@ def run_search(flags, task: Row) -> tuple[list[Row], list[Row]]:
 
 
 def speed_rows(outcomes: list[Outcome], n: int, name: str) -> list[Row]:
-    """The timing rows, with how many times faster than GridSearchCV(SVC) in place of the ratio."""
+    """The timing rows, with how many times faster than GridSearchCV(SVC) instead of the ratio."""
     rows = harness.timing_rows(outcomes, SVC_NAME, n, set=name)
     liquid = next((o.best for o in outcomes if o.name == LIQUID_NAME), float("nan"))
     for row in rows:

@@ -1,4 +1,4 @@
-"""Features in place of the kernel matrix where the rows are: the numbers of NumPy, for every loss.
+"""Features instead of the kernel matrix where the rows are: the numbers of NumPy, for every loss.
 
 The registries are those of the host (tests/registries.py), sampled: every loss meets a kind of
 features, an intercept, a scaling, weights and a library, not all of them.

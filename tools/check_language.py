@@ -15,7 +15,11 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 PATTERNS = ROOT / "tools" / "language_patterns.txt"
-CHECKED = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "src/onefit/**/*.py")
+CHECKED = (
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "examples/*.py"),
+    *("src/onefit/**/*.py", "benchmarks/*.py", "benchmarks/*.md"),
+    "papers/page/*.md",
+)
 
 
 class Pattern(NamedTuple):

@@ -1,4 +1,4 @@
-"""onefit: choose kernel machines by cross-validation, from one fit.
+"""onefit: choose kernel models by cross-validation, from one fit.
 
 Names are imported when they are first used; ``__init__.pyi`` lists them.
 """

@@ -1,4 +1,4 @@
-"""Configuration, as scikit-learn has it: where searches compute.
+"""Configuration: the device on which searches compute.
 
 Arrays of PyTorch and CuPy are computed with where they are. ``device`` is for NumPy arrays: a
 search moves them there, and its results are NumPy arrays again (docs, "On a GPU").

@@ -1,4 +1,4 @@
-"""Folds: the splits of one cross-validation, drawn once and passed down.
+"""Splits of a cross-validation.
 
 A split is a training set and a test set. Fast methods work with a third set, the rows *removed*
 from the full sample, i.e. the complement of the training set: the leave-out formulas give the

@@ -20,7 +20,7 @@ into derivatives by its own parameters, :meth:`onefit.kernels.Kernel.pullback`),
 a_0 being the coefficients of training rows without curvature, which Lambda alone divides. Without
 an intercept zeta is zero.
 
-For the squared loss every row has curvature, the inverse P of the full sample is at hand, and
+For the squared loss every row has curvature, the inverse P of the full sample is known, and
 w = -P_.S (P_SS)^-1 q_S needs no further factor (onefit.heldout.squared).
 
 A piecewise quadratic loss has a curvature that jumps: (1) and (2) hold wherever no row is on a

@@ -1,4 +1,4 @@
-"""Default grids from the data.
+"""Default grids, computed from the data.
 
 **Quantiles** (Debruyne, Hubert and Suykens, JMLR 2008, section 6.2). Distances d of 500 random
 pairs of rows, in ascending order d_(1) <= ... <= d_(500), give the bandwidths

@@ -39,30 +39,30 @@ def heldout_predict(
     sample_weight: Any = None,
     method: str | HeldOutMethod = "auto",
 ) -> HeldOut:
-    """Predict every row by the model trained without it, at the price of about one fit.
+    """Predict every row by the model trained without it, in about the time of one fit.
 
-    The kernel is fixed on all rows: ``gamma="scale"`` looks at the whole X, not at each training
-    part. Targets never leak.
+    ``gamma="scale"`` is computed from the whole X, not from each training part. No prediction
+    depends on the target of its row.
 
     Parameters
     ----------
     estimator : KernelRegressor or KernelClassifier
-        Left as it is.
+        Not changed.
     X : array or sparse matrix of shape (n, d), or (n, n) when precomputed
         None, with no y and sample_weight, uses the training rows of a fitted estimator, and the
         settings that its fit took from the data: held-out values after ``add_rows`` and
         ``remove_rows``, which keep the kernel matrix.
     y : array of shape (n,) or (n, q)
     cv : int, splitter, or iterable of splits, default=5
-        An int is that many folds, in the order of the rows and stratified for a classifier. For
-        anything else pass a splitter of scikit-learn, or a list of pairs of training and test
+        An int is the number of folds, in the order of the rows and stratified for a classifier.
+        Otherwise pass a splitter of scikit-learn, or a list of pairs of training and test
         rows; test sets may overlap, and need not cover all rows.
     groups : array of shape (n,), default=None
         For the splitter.
     sample_weight : array of shape (n,), default=None
     method : {"auto", "refit", "block", "eigen", "influence", "limit", "exact"} or object
-        "auto" takes an exact method that the cost model finds cheapest. What belongs to one method
-        alone is given to its object: ``Influence(order=3, tail=True)`` of :mod:`onefit.heldout`.
+        "auto" is the exact method with the smallest expected cost. Objects of
+        :mod:`onefit.heldout` have options: ``Influence(order=3, tail=True)``.
 
     Returns
     -------

@@ -1,8 +1,8 @@
 """Several quantiles of one target: how good they are, and where they cross.
 
 Models for several levels are fitted one by one, and nothing keeps a lower quantile below a higher
-one where data are few. Sorting the predictions of every row mends that, and brings them nearer to
-the true quantiles, never farther away (Chernozhukov, Fernandez-Val and Galichon, Econometrica
+one where data are few. Sorting the predictions of every row corrects that, and never increases the
+distance from the true quantiles (Chernozhukov, Fernandez-Val and Galichon, Econometrica
 2010, proposition 4).
 
 **What lies between two of them.** A flexible curve for a level far from 0.5 is drawn by the few

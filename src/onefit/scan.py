@@ -1,7 +1,7 @@
 """A text file counted before it is read: its bytes, lines and values, a piece at a time.
 
 A packed file may unpack to a thousand times its size, or more, and a reader takes several times
-that. Counting takes no memory to speak of, and ends as soon as a file is too large to be read.
+that. Counting takes little memory, and ends as soon as a file is too large to be read.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Counts:
     first : int
         Bytes of that line.
     quotes : bool
-        Whether there is any: a row may then go on in the next line.
+        Whether there is any: a row may then continue in the next line.
     nul : int or None
         The line of the first NUL byte, where the count stops.
     """

@@ -59,16 +59,16 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
     """Choose the parameters of a kernel estimator by cross-validation, from one fit per candidate.
 
     A drop-in for :class:`sklearn.model_selection.GridSearchCV` over :class:`KernelRegressor` and
-    :class:`KernelClassifier`: the same grids, splitters, scorers and results, but every split's
-    predictions come from fits to the whole sample (:func:`heldout_predict`), kernel matrices are
-    built once for each kernel and shared by all of its lams.
+    :class:`KernelClassifier`: the same grids, splitters, scorers and results. The predictions of
+    all splits come from fits to the whole sample (:func:`heldout_predict`), and each kernel matrix
+    is computed once for all of its lams.
 
-    The kernel and weights of classes are fixed on all rows: ``gamma="scale"`` looks at the whole X,
-    and ``class_weight="balanced"`` at the whole y, not at each training part. Randomness enters
-    through the splitter and ``n_iter`` only.
+    The kernel and class weights are computed from all rows: ``gamma="scale"`` from the whole X, and
+    ``class_weight="balanced"`` from the whole y, not from each training part. Only the splitter and
+    ``n_iter`` are random.
 
-    Arrays of PyTorch and CuPy stay on their device, and so does the winner; for NumPy arrays
-    :mod:`onefit.config` names the device to compute on.
+    Arrays of PyTorch and CuPy are computed on their device, and the winner stays there; for NumPy
+    arrays :mod:`onefit.config` sets the device.
 
     Parameters
     ----------
@@ -78,34 +78,33 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         see :mod:`onefit.search.pipeline`.
     param_grid : dict or list of dict
         Values to try for each parameter of the estimator: lists; distributions (objects with a
-        method ``rvs``, as scipy's), of which ``n_iter`` says how many settings to draw; and for lam
+        method ``rvs``, as in SciPy), from which ``n_iter`` settings are drawn; and for lam
         an :class:`Interval`, or "continuous" for that from 1e-8 to 1e2, which is searched inside
         each kernel on one preparation, see :mod:`onefit.search.continuous`.
     cv : int, splitter, or iterable of splits, default=5
-        An int is that many folds, in the order of the rows and stratified for a classifier, as in
-        scikit-learn. For shuffled folds, groups, repeats or time pass a splitter of scikit-learn
+        An int is the number of folds, in the order of the rows and stratified for a classifier, as
+        in scikit-learn. For shuffled folds, groups, repeats or time pass a splitter of scikit-learn
         (``KFold(10, shuffle=True, random_state=0)``, ``GroupKFold``, ``RepeatedKFold``,
         ``TimeSeriesSplit``, ...), or a list of pairs of training and test rows. Rows that are
         streamed take :class:`HashKFold`, and an int is its number of splits.
     scoring : str, callable, list, tuple, dict or None, default=None
         As in scikit-learn; None is R^2 or accuracy, or minus the pinball loss for several levels.
-        Any scorer will do that needs only the labels, predictions, decision values or, with a loss
-        that gives them, probabilities of held-out rows; :class:`onefit.scoring.Metric` makes one.
+        Any scorer that uses only labels, predictions, decision values or, if the loss gives them,
+        probabilities of held-out rows; :class:`onefit.scoring.Metric` defines one.
     criterion : str or object, default="cv"
         What to choose by: "cv" is the cross-validated score itself. See
         :class:`onefit.search.criterion.CriterionLike`.
     method : {"auto", "refit", "block", "eigen", "influence", "limit", "exact", "race"} or object
-        How held-out values are computed; "auto" asks the cost model, kernel by kernel. "race" takes
-        the limit of every candidate and repairs those that can win, by an estimate or, with
-        ``Race(proven=True)``, by proof: see :mod:`onefit.search.race`.
-        Of a Pipeline, "all_rows" fits the steps once, to all rows and without the target, which is
-        faster; ``optimism_`` says what the winner's score gains by it. ``AllRows("exact")`` of
-        :mod:`onefit.search.all_rows` also names the method for the transformed rows.
-        What belongs to one method alone is given to its object: ``Influence(order=3)`` of
-        :mod:`onefit.heldout`.
+        How held-out values are computed; "auto" chooses an exact method by the cost model, for each
+        kernel. "race" computes exact values only for candidates that can win, by an estimate or,
+        with ``Race(proven=True)``, by proof: see :mod:`onefit.search.race`. For a Pipeline,
+        "all_rows" fits the steps once, to all rows and without the target, which is faster;
+        ``optimism_`` measures the effect on the score of the winner. ``AllRows("exact")`` of
+        :mod:`onefit.search.all_rows` also names the method for the transformed rows. Objects of
+        :mod:`onefit.heldout` have options: ``Influence(order=3)``.
     n_iter : int, default=None
-        How many settings of ``param_grid`` to draw at random; None tries them all. An interval for
-        lam is not drawn: it is searched in each setting of the others.
+        Number of settings of ``param_grid`` to draw at random; None tries all. An interval for
+        lam is not drawn: it is searched for each setting of the others.
     random_state : int, RandomState or None, default=None
         For ``n_iter``.
     refit : bool, str or callable, default=True
@@ -113,19 +112,19 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         by; or a function of ``cv_results_`` that returns the winner's index, such as
         :func:`onefit.scoring.one_standard_error`.
     n_jobs : int, default=None
-        Kernels evaluated side by side, each in a process with its share of the cores. None means
-        one (or what joblib's context says), with every core.
+        Kernels evaluated in parallel, each in a process with its share of the cores. None means
+        one (or the value of joblib's context), with every core.
     aggregate : {"mean", "weighted", "pooled", "median"}, default="mean"
-        From split scores to a candidate's score: their mean, their mean weighted by test rows, the
-        metric of all test rows at once, or their median.
+        How split scores become the score of a candidate: their mean, their mean weighted by test
+        rows, the metric of all test rows together, or their median.
     journal : str or Path, default=None
         A folder that keeps every finished kernel (of an interval, its coarse grid; of streamed
-        rows, every finished pass), so that a search that was killed continues where it was; also
-        with more values to try or with fewer, but not with other data or settings.
+        rows, every finished pass), so that an interrupted search resumes. Values of the grid may
+        be added or removed; data and settings must be the same.
     verbose : int, default=0
-        1 says what is about to be done, 2 also when a kernel is done.
+        1 prints what will be done, 2 also prints every finished kernel.
     error_score : "raise" or number, default="raise"
-        Of a pipeline: the score of a split on which a step fails.
+        For a pipeline: the score of a split on which a step fails.
 
     Attributes
     ----------
@@ -142,13 +141,13 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         gives them, ``proba``. Of streamed rows if there are up to about three million (with one
         target), by one more pass. :meth:`heldout` has those of the other candidates.
     headline_ : Headline
-        The winner's score on all held-out rows together, with an interval, beside that of a
-        baseline that does not look at X.
+        The score of the winner on all held-out rows together, with an interval, and that of a
+        baseline that ignores X.
     optimism_ : Optimism
-        With ``method="all_rows"``: the winner's score beside that with its steps fitted in every
+        With ``method="all_rows"``: the score of the winner, and that with its steps fitted in every
         training part.
     plan_ : list of Choice
-        The method taken for each model, and its expected cost.
+        The method chosen for each model, and its expected cost.
     n_splits_, scorer_, multimetric_ : as in scikit-learn
     folds_, groups_ : Folds; array of shape (n,) or None
         The splits, and the groups that they were drawn with, which :func:`predict_interval` takes
@@ -308,7 +307,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         self.__dict__.update(fitted)
 
     def score(self, X: Any, y: Any = None, **params: Any) -> float:
-        """That of the winner, by the metric it was chosen by."""
+        """Score of the winner, by the metric of the search."""
         if not is_elsewhere(X):
             return float(super().score(X, y, **params))
         other = copy(self)
@@ -319,11 +318,10 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
     def explain(
         self, X: Any, y: Any = None, groups: Any = None, sample_weight: Any = None
     ) -> Explanation:
-        """What a fit would do and what its alternatives would cost.
+        """Expected time and memory of a fit, and of its alternatives.
 
-        Nothing is run: only data, grid and splits are looked at. The text that is returned shows
-        itself at a prompt and in a notebook; in a script, print it. It begins with a warning
-        where the fit would be refused for want of memory.
+        Nothing is computed. The returned text is displayed at a prompt and in a notebook; in a
+        script, print it. It begins with a warning if the fit would be refused for lack of memory.
         """
         check_settings(self)
         if is_wrapped(self.estimator):
@@ -339,9 +337,9 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         return setup.explain()
 
     def heldout(self, index: int) -> HeldOut:
-        """Held-out values of a candidate, by its place in ``cv_results_["params"]``.
+        """Held-out values of a candidate, by its position in ``cv_results_["params"]``.
 
-        Of rows in memory they are kept for every candidate, of streamed rows for the winner alone.
+        For rows in memory they are kept for every candidate, for streamed rows for the winner only.
         """
         check_is_fitted(self, "cv_results_")
         if not self._heldouts:
@@ -352,10 +350,10 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         return self._heldouts[index]
 
     def fit_per_target(self, X: Any, y: Any, sample_weight: Any = None) -> PerTarget:
-        """A regression whose targets have a lam each, on one kernel; the search stays as it is.
+        """Choose a lam for each target, with one kernel for all; the search does not change.
 
-        The kernel is the one whose targets do best on average, each at its own best lam. Scores of
-        the targets come from the held-out values that are known; only the winner is fitted.
+        The kernel is the one with the best average score, each target at its best lam. Scores come
+        from the known held-out values; only the winner is fitted.
 
         Parameters
         ----------

@@ -17,33 +17,34 @@ class KernelGradientSearchCV(KernelSearchCV):
     """Choose kernel parameters by following the exact gradient of the cross-validated score.
 
     From the best candidates of a coarse grid L-BFGS-B follows the gradient of the score, or of k-KS
-    (``criterion=KernelStability(eta)``); the ends are candidates as any others, so that the winner
-    is never worse than the grid's. See :mod:`onefit.search.descend`.
+    (``criterion=KernelStability(eta)``). The results are scored like other candidates, so the
+    winner is never worse than that of the grid. See :mod:`onefit.search.descend`.
 
     Parameters
     ----------
     estimator : KernelRegressor or KernelClassifier
     param_grid : dict or list of dict
-        With an :class:`onefit.search.Interval` for ``gamma``, of one value or, with
-        ``per_feature=True``, of one per column; or a :class:`onefit.kernels.Bank` for ``kernel``,
-        whose weights are learned. ``lam`` takes an interval as well; all else is a list of values.
+        With an :class:`onefit.search.Interval` for ``gamma``, one value or, with
+        ``per_feature=True``, one per column; or a :class:`onefit.kernels.Bank` for ``kernel``,
+        whose weights are learned. ``lam`` may be an interval too; other parameters are lists of
+        values.
     starts : int, default=None
         Descents for each kind of kernel; None is 3 for many parameters and 1 for one gamma.
     steps : int, default=60
         Iterations of a descent, at most.
     prior : bool, default=True
-        Whether gammas per column are restrained by the prior of Cawley and Talbot (JMLR 2007).
-        Without restraint cross-validation over-fits them on most data sets of a few hundred rows.
+        Whether gammas per column have the prior of Cawley and Talbot (JMLR 2007). Without it,
+        cross-validation over-fits them on most data sets of a few hundred rows.
     early_stopping : bool, default=None
-        Whether every other split is watched, and a descent ends where these are best. None does so
-        for gammas per column and for banks of kernels.
+        Whether every other split is only monitored, and a descent ends where these splits are best.
+        None does so for gammas per column and for banks of kernels.
     cv, scoring, criterion, method, refit, n_jobs, aggregate, journal, verbose
         As in :class:`KernelSearchCV`.
 
     Attributes
     ----------
     descents_ : list of Descent
-        Where each descent began and ended, and whether it converged; all other attributes are those
+        Start and end of each descent, and whether it converged; other attributes are those
         of :class:`KernelSearchCV`.
 
     Examples

@@ -39,7 +39,7 @@ __all__ = [
 EXACT = 1e-6
 #: values within this part of the spread should have been certified
 GOOD = 1e-8
-#: what a refusal that is documented speaks of
+#: words of documented refusals
 _REFUSAL = re.compile("indefinite|singular|finite|raise lam|positive semi-definite")
 
 

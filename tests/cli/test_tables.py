@@ -71,7 +71,7 @@ def test_the_pipeline_of_a_saved_model_predicts_from_the_raw_table(onefit, tmp_p
 
 @pytest.mark.parametrize("rows", [slice(None), slice(4, 5), slice(0, 1)])
 def test_new_rows_are_read_as_the_old_ones(rows):
-    """Also a single row, in which nothing tells how the column is written."""
+    """Also a single row, in which nothing shows how the column is written."""
     frame, _ = raw_table()
     reader = ColumnReader()
     learnt = reader.fit_transform(frame)

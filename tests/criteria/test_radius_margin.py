@@ -122,7 +122,7 @@ def test_single_precision(make_problem, gamma):
 
 
 def test_rounding_that_spoils_the_ball_is_told(make_problem):
-    """A kernel that hardly tells points apart, in single precision, with next to no penalty."""
+    """A kernel that hardly distinguishes points, in single precision, with a tiny penalty."""
     problem = make_problem(SquaredHinge(), n=60, gamma=1e-7)
     K, Y, s = (part.astype(np.float32) for part in (problem.K.matrix, problem.Y, problem.s))
     with pytest.raises(np.linalg.LinAlgError, match=r"at lam=1e-10 .*raise lam, or scale"):

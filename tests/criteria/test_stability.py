@@ -161,7 +161,7 @@ def test_bordered_inverse_exceeds_what_theorem_2_claims():
 
 
 def test_lemma_behind_theorem_3(make_problem):
-    """K^i in place of K: the printed lam fails, 1 / (2 lam) holds."""
+    """K^i instead of K: the printed lam fails, 1 / (2 lam) holds."""
     problem, lam = make_problem(SmoothedHinge(1e-3), intercept=False), 1e-3
     full = fit(problem, lam).u
     for i in (0, 5, 11):

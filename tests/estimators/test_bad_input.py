@@ -203,7 +203,7 @@ def test_numbers_too_large_for_the_kernel(make, task):
 
 
 def test_predictions_that_are_all_rounding_are_an_error():
-    """A linear kernel that cannot follow the targets, and no penalty to speak of."""
+    """A linear kernel that cannot follow the targets, and a negligible penalty."""
     X, y = sample("regression")
     with pytest.raises(
         FitError, match=r"did not reach its minimum .* rounding errors of about .*; raise lam"

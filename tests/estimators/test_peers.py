@@ -176,7 +176,7 @@ def test_an_expectile_of_one_half_is_kernel_ridge():
 
 
 def test_quantiles_of_a_linear_kernel_are_scikit_learns():
-    """Without a penalty to speak of, the hyperplane of QuantileRegressor."""
+    """With a negligible penalty, the hyperplane of QuantileRegressor."""
     X, y = sample("regression", n=80, d=2)
     for level in (0.2, 0.5, 0.9):
         theirs = QuantileRegressor(quantile=level, alpha=0.0).fit(X, y)

@@ -99,7 +99,7 @@ def test_too_many_splits_are_refused():
 
 
 def balanced(s):
-    """No function to speak of, and as many rows of each class: any intercept between is as good."""
+    """A negligible function, and as many rows of each class: any intercept between is as good."""
     problem = problem_of(SmoothedHinge(1e-3), "classification", FORMS[0])
     Y = np.where(np.arange(N) % 2 == 0, 1.0, -1.0)[:, None]
     pairs = [(np.delete(np.arange(N), np.arange(i, i + 10)), np.arange(i, i + 10)) for i in (0, 30)]

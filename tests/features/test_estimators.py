@@ -1,4 +1,4 @@
-"""Machines and searches with features in place of the kernel matrix."""
+"""Machines and searches with features instead of the kernel matrix."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def weights(kind, n, seed=0):
 def make_problem(
     loss, task, n=30, seed=0, kernel=gaussian, weight="none", q=1, dtype=np.float64, **options
 ):
-    """A noisy problem of the registry, its kernel matrix at hand."""
+    """A noisy problem of the registry, with its kernel matrix."""
     X, y = sample(task, n=n, seed=seed)
     Y = np.column_stack([np.roll(y, 3 * j) for j in range(q)])
     s = weights(weight, n, seed)

@@ -155,7 +155,7 @@ def test_leave_one_out_is_left_to_the_closed_forms():
 
 
 def test_an_indefinite_matrix():
-    """Certified where the ridge makes up for it, with no claim where not, or an error."""
+    """Certified where the ridge compensates for it, with no claim where not, or an error."""
     for n in (N, 300):
         problem = make_problem(Squared(), "regression", n)
         K = problem.K.matrix - 0.5 * np.eye(n)

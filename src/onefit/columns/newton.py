@@ -73,7 +73,7 @@ FIXED_CURVATURE_TOLERANCE = 1e-9
 INEXACT_SYSTEM_TOLERANCE = 1e-9
 
 
-#: what is known of a column beside where it stands
+#: what is known of a column besides its solution
 _STATE = ("pieces", "held", "ceiling", "steps", "settled", "stuck", "change", "error")
 
 

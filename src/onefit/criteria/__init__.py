@@ -1,7 +1,7 @@
-"""Criteria: one number a candidate, the smaller the better.
+"""Criteria: one number per candidate, the smaller the better.
 
-Each criterion is one object: call it on an estimator, X and y, or give it, or its name, to a search
-as ``criterion=``. Costs are for one kernel matrix of n rows and L lambdas, k folds.
+A criterion is an object: call it on an estimator, X and y, or pass it, or its name, to a search as
+``criterion=``. Costs are for one kernel matrix of n rows and L lambdas, k folds.
 
 ====================  =====================  ==============  ====================================
 name                  losses                 cost            what it is
@@ -24,8 +24,8 @@ name                  losses                 cost            what it is
                                              ball a lambda
 ====================  =====================  ==============  ====================================
 
-The eigenvalue-perturbation criterion "EP" of the papers' tables is not here: none of the papers
-defines it, and a formula made up for it would not be theirs.
+The eigenvalue-perturbation criterion "EP" of the papers' tables is not included: none of the papers
+defines it.
 
 Sample weights count in every mean; rows of weight zero do not enter. Several targets, or classes
 one against the rest, are averaged.

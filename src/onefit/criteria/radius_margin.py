@@ -46,7 +46,7 @@ from onefit.problem import Problem, Solution
 
 __all__ = ["RadiusMargin", "squared_radius"]
 
-#: a gap between primal and dual that a criterion bears, in units of R^2: this power of rounding
+#: a gap between primal and dual that a criterion tolerates, in units of R^2: this power of rounding
 MAX_GAP_EXPONENT = 0.4
 
 

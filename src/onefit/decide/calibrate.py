@@ -4,7 +4,7 @@ Platt's sigmoid and isotonic regression turn a decision value into a probability
 fitted to values of rows that the model had not seen, or they learn how well it knows its own
 training rows. scikit-learn's ``CalibratedClassifierCV(ensemble=False)`` refits every split for
 them; here they come from one fit (:func:`onefit.heldout_predict`), and a search has those of its
-winner at hand. The calibrators are scikit-learn's own, and so are the probabilities of several
+winner. The calibrators are scikit-learn's own, and so are the probabilities of several
 classes: one against the rest, scaled to sum to one. Models of pairs of classes have a value per
 class too: their votes.
 

@@ -21,16 +21,16 @@ class Decisions:
     """Methods of a search over classifiers; the held-out values of its winner are all they need."""
 
     def calibrate(self, method: str = "sigmoid") -> CalibratedKernelClassifier:
-        """The winner with probabilities, from its held-out decision values, without refits.
+        """Calibrate the winner on its held-out decision values, without refits.
 
         The same as ``CalibratedClassifierCV(winner, method=method, cv=splits, ensemble=False)``.
-        The winner was chosen for doing well on these very values, so that the probabilities are
-        somewhat too sure (:mod:`onefit.decide.calibrate`).
+        The winner was chosen by the same values, so the probabilities are slightly too sure
+        (:mod:`onefit.decide.calibrate`).
 
         Parameters
         ----------
         method : {"sigmoid", "isotonic"}, default="sigmoid"
-            Two parameters a class, for few rows; or any increasing map, for a thousand rows or
+            Two parameters per class, for few rows; or any increasing map, for a thousand rows or
             more.
 
         Returns

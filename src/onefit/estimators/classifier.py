@@ -48,20 +48,20 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     loss : {"squared", "smoothed_hinge", "squared_hinge", "log"} or loss object, default="squared"
         "squared" is the LS-SVM; "smoothed_hinge" rounds the corner of the SVM's hinge over half a
         width delta and tends to the SVM with ``C = 1 / (2 n lam)`` as delta falls;
-        ``SmoothedHinge(delta=0.1)`` of :mod:`onefit.losses` has another width, whose name in grids
-        is ``loss__delta``; "squared_hinge" is the L2-SVM; "log" is kernel logistic regression,
-        which gives probabilities.
+        ``SmoothedHinge(delta=0.1)`` of :mod:`onefit.losses` has another width (``loss__delta`` in
+        grids); "squared_hinge" is the L2-SVM; "log" is kernel logistic regression, which gives
+        probabilities.
     kernel, gamma : as in :class:`KernelRegressor`
     lam : float, default=1e-3
         Weight of the penalty ``||f||^2``.
     fit_intercept : bool, default=True
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, which multiply the sample weights; "balanced" is n / (classes times
-        rows of the class), rows counted as their weights say. They are fixed on all rows, as
-        ``gamma="scale"`` is: the parts of a cross-validation do not change them.
+        rows of the class), where rows count by their weights. They are computed from all rows, like
+        ``gamma="scale"``, not from each training part of a cross-validation.
     multi_class : {"ovr", "ovo"}, default="ovr"
-        Several classes: one model for each against the rest, or one for each pair, which vote,
-        as in SVC. All pairs have one penalty, ``C = 1 / (2 n lam)`` with n all training rows.
+        Several classes: one model per class against the rest, or one per pair of classes, which
+        vote, as in SVC. All pairs have one penalty, ``C = 1 / (2 n lam)`` with n all training rows.
         The decision values of the pairs are ``kernel_(X, X_fit_) @ dual_coef_ + intercept_``.
     scaling, approximation, solver, random_state : as in :class:`KernelRegressor`
 
@@ -73,16 +73,16 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         A column for each pair, 0 against 1, 0 against 2, ..., with ``multi_class="ovo"``.
     intercept_ : array of shape (n_classes,) or (1,), or one for each pair
     support_ : array of shape (n_support,)
-        The rows with a coefficient in some column; with a hinge, not all of them.
+        The rows with a nonzero coefficient in some column; with a hinge, not all rows.
     n_support_ : array of shape (n_classes,)
-        How many of them each class has.
+        Their number in each class.
     X_fit_ : the training rows (the kernel matrix when precomputed; none with an approximation)
     coef_, landmarks_, landmark_indices_, kernel_, feature_map_ : as in :class:`KernelRegressor`
     n_iter_ : int
     error_ : float
-        Bound on how far a decision value of a training row is from that of the minimiser; infinite
-        where none is known.
-    n_features_in_, feature_names_in_ : as everywhere in scikit-learn
+        Bound on the difference of a decision value of a training row from that of the minimiser;
+        infinite if none is known.
+    n_features_in_, feature_names_in_ : as in scikit-learn
 
     Examples
     --------
@@ -148,7 +148,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         )
 
     def decision_function(self, X: Any) -> Array:
-        """f(x) + b: one value a row for two classes (positive for the second), else one a class.
+        """f(x) + b: one value per row for two classes (positive: the second), else one per class.
 
         With ``multi_class="ovo"`` these are votes of the pairs and their confidences, as in SVC.
         """
@@ -170,7 +170,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
     def predict(self, X: Any) -> Array:
         """The class with the largest decision value, or with most votes of the pairs.
 
-        Of classes with as many votes, the one whose pairs are surer has it.
+        Between classes with the same number of votes, the confidences of the pairs decide.
         """
         return self._like(self._coding().labels(self._decision(X)), X)  # type: ignore[no-any-return]
 

@@ -55,24 +55,25 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
         kernel object such as ``Polynomial(degree=2)`` or :class:`onefit.kernels.WeightedSum`, with
         nested parameters such as ``kernel__degree``; or a function ``k(X, Y)`` that
         returns the kernel matrix, or, as for KernelRidge, ``k(x, y)`` of two rows that returns a
-        number (slower). A function may compare rows of any kind, strings or graphs:
-        what is no table of numbers reaches it as an array of objects.
+        number (slower). Rows may be any objects, such as strings or graphs: the function then
+        receives arrays of objects.
     gamma : float, "scale", "auto" or array of shape (d,), default="scale"
         Inverse scale of the kernel; ``exp(-gamma ||x - y||^2)`` for "rbf". An array has one for
-        each column of X, for "rbf", "laplacian" and the Matern kernels. A kernel object with a
-        gamma of its own does without it.
+        each column of X, for "rbf", "laplacian" and the Matern kernels. A kernel object that
+        has a gamma does not use it.
     lam : float, default=1e-3
         Weight of the penalty ``||f||^2``.
     fit_intercept : bool, default=True
         Whether to add the unpenalised constant b.
     scaling : {"mean", "total"}, default="mean"
-        ``w_i = 1/n`` (the papers') or ``w_i = 1``, so that with the squared loss and no intercept
-        ``lam`` is the ``alpha`` of scikit-learn's KernelRidge. Sample weights multiply w.
+        "mean" is ``w_i = 1/n``, as in the papers; "total" is ``w_i = 1``: with the squared loss and
+        no intercept, ``lam`` then is the ``alpha`` of scikit-learn's KernelRidge. Sample weights
+        multiply w.
     approximation : None, "nystrom", "fourier" or object, default=None
         Features that replace the kernel matrix, for many rows: of landmarks, or of random
         frequencies (rbf, laplacian and Matern kernels). A name has 2,000 features;
         ``Nystrom(n_components=...)`` and ``Fourier(n_components=...)`` of :mod:`onefit.features`
-        have the number that you choose. The nested parameter is ``approximation__n_components``.
+        have another number. The nested parameter is ``approximation__n_components``.
     solver : {"auto", "newton", "reweight", "iterative"}, default="auto"
         "auto" factors once for the squared loss and takes Newton steps otherwise; "reweight" is the
         iteration of Debruyne et al. (2008), section 4.3.
@@ -84,13 +85,13 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
     dual_coef_ : array of shape (n,) or (n, q)
         Coefficients a of f; those of the landmarks with approximation="nystrom".
     support_ : array of shape (n_support,)
-        The rows with a coefficient; with a loss that is flat near the target, not all of them.
+        The rows with a nonzero coefficient; not all rows if the loss is flat near the target.
     n_support_ : array of shape (1,)
-        Their number, in an array as scikit-learn's SVR has it.
+        Their number, as in scikit-learn's SVR.
     intercept_ : float or array of shape (q,)
     X_fit_ : the training rows (the kernel matrix when precomputed; none with an approximation)
     kernel_ : Kernel
-        With the gamma that was used.
+        The kernel with its numeric gamma.
     coef_ : array of shape (m,) or (m, q)
         With an approximation, the weights of the features.
     feature_map_ : FeatureMap
@@ -105,9 +106,9 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
     n_iter_ : int
         Steps of the solver.
     error_ : float
-        Bound on how far the prediction for a training row is from that of the minimiser, in units
-        of y, as held-out values have it; infinite where none is known.
-    n_features_in_, feature_names_in_ : as everywhere in scikit-learn
+        Bound on the difference of a prediction for a training row from that of the minimiser, in
+        units of y; infinite if none is known.
+    n_features_in_, feature_names_in_ : as in scikit-learn
 
     See Also
     --------

@@ -3,7 +3,7 @@
 Rows are known by their fold alone: fold k is what split k holds out, so the parts of the rows are
 the folds. The squared loss takes its models from the moments of one pass; other losses take
 Newton steps, a few passes for each lambda, all folds side by side (onefit.features.newton).
-Landmarks know their folds, and a fold's models do without its own.
+Landmarks know their folds, and the models of a fold do not use its landmarks.
 """
 
 from __future__ import annotations

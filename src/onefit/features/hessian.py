@@ -19,7 +19,7 @@ from onefit.features.passes import Form, Pieces
 
 __all__ = ["HessianFactor", "PrimalColumns", "penalty", "total"]
 
-#: the part of the largest curvature below which the intercept has none to speak of
+#: the part of the largest curvature below which that of the intercept is negligible
 MAX_FLAT_CURVATURE_SHARE = 1e-6
 
 

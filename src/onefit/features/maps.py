@@ -5,7 +5,7 @@ projection of K(x, .) on the functions K(z, .) in an orthonormal basis, so that 
 K(x, x) and the penalty ||f||^2 of f = phi'w is |w|^2. L comes from a Cholesky factorisation with
 pivots that ends at the numerical rank: landmarks that the others explain already, to rounding,
 give no feature, and nothing has to be added to the diagonal. A prediction is also k_Z(x)'alpha with
-alpha = L^-T w, which does without the triangular solve.
+alpha = L^-T w, which needs no triangular solve.
 
 **Without some landmarks.** Landmarks that lie in a held-out fold have seen it. The functions of the
 others are w = L'alpha with alpha zero on the dropped ones D: what is orthogonal to the null space

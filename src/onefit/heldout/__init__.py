@@ -1,16 +1,16 @@
-"""Held-out predictions: what every training row would have been predicted, had it been left out.
+"""Held-out predictions: the prediction for each row by the model trained without it.
 
 ==============  =====================  =====================================================
 method          losses                 what it gives
 ==============  =====================  =====================================================
-"refit"         any                    the honest refit, the oracle
+"refit"         any                    a refit for every split: the definition
 "block"         squared                exact, one Cholesky factor per lambda
 "eigen"         squared                exact, one eigendecomposition for all lambdas
 "influence"     any                    the influence series, cut at an order
 "limit"         any                    the series' limit in closed form, with an error bound
-"exact"         any                    the limit, taken on by Newton steps where it must be
+"exact"         any                    exact: Newton steps until every fold is certified
 "iterative"     any                    exact to a tolerance, by products with K alone
-"auto"          any                    "block" or "eigen" by cost; "exact" for other losses
+"auto"          any                    an exact method, by cost
 ==============  =====================  =====================================================
 """
 

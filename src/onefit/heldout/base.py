@@ -32,7 +32,7 @@ class HeldOutError(linalg.LinAlgError, FloatingPointError):
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Held-out decision values of every split, and how far they can be trusted.
+    """Held-out predictions or decision values of every split, with bounds on their errors.
 
     Attributes
     ----------
@@ -55,9 +55,9 @@ class HeldOut:
     seconds : float
         Wall time; in a search, the candidate's share of its kernel's time.
     targets, sample_weight : arrays, or None
-        What the rows really are, and what they weigh, as the caller gave them.
+        Targets and weights of the rows, as passed by the caller.
     as_decision, as_labels, as_probabilities : functions of (m, q) values, or None
-        What a classifier takes them for: a column per class, labels, probabilities.
+        Convert values of a classifier to a column per class, labels, probabilities.
     """
 
     values: Array = field(repr=False)
@@ -103,7 +103,7 @@ class HeldOut:
 
     @property
     def tested(self) -> Indices:
-        """The rows that some split tests, ascending."""
+        """The rows that at least one split tests, ascending."""
         return np.flatnonzero(np.bincount(self.folds.rows, minlength=self.folds.n))
 
     @property
@@ -121,7 +121,7 @@ class HeldOut:
 
     @property
     def labels(self) -> Array:
-        """The class that each row gets while it is held out, (n,), in the order of the rows.
+        """Predicted class of each held-out row, (n,), in the order of the rows.
 
         Those of :attr:`predictions`. Where some rows are tested by no split, a masked array that
         hides them.
@@ -132,7 +132,7 @@ class HeldOut:
 
     @property
     def proba(self) -> Array:
-        """The probability of each class while a row is held out, (n, n_classes).
+        """Predicted probability of each class for each held-out row, (n, n_classes).
 
         For losses that give probabilities; a row tested by no split is NaN.
         """

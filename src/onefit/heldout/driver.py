@@ -9,7 +9,7 @@ method     steps                       systems                        certificat
 limit      one, in full                small changes of one factor,   refined
                                        or float32 CG
 exact      until the minimum           the same                       refined
-iterative  until the minimum           conjugate gradients            as it stands
+iterative  until the minimum           conjugate gradients            unchanged   
 influence  terms of the series         one factor                     none
 refit      from zero, every split      a factor per step              refined
 =========  ==========================  =============================  ==========================
@@ -290,7 +290,7 @@ def _lost(batch: Batch) -> Mask:
 
 
 def _refit(batch: Batch, tested: Mask, some: Indices) -> None:
-    """Solve some columns afresh, from where they stand."""
+    """Solve some columns again, from their present values."""
     if some.size:
         batch.own()
     for k in some:

@@ -21,7 +21,7 @@ Without an intercept ||k_x - k_w|| is the root of K_xx. A kernel matrix with eig
 -nu, by rounding or otherwise, has 1 / (1 - nu max(R^2)) times that, and 2 nu more under the root.
 What rounding does to K a enters r and u(x) with its bound (onefit.proof.precise.summation).
 
-A column whose bound is above what is wanted goes on from where it is, as a correction: so data in
+A column whose bound is too large continues from its present value, as a correction: so data in
 single precision are iterated in single precision, and certified in double. Where a cycle no longer
 halves the bound, that is what can be had, and the bound says so.
 

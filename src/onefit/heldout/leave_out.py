@@ -8,7 +8,7 @@ a bound says how wrong it can be otherwise (onefit.proof.certificate).
 **Exact.** Where the limit is not exact, further Newton steps follow, all folds side by side, each
 step a small change of the full solution's factor (onefit.systems.update). For the smooth losses the
 curvature is kept at the full solution and the steps converge linearly; a fold that is too far for
-that is refitted from where it stands.
+that is refitted from its present values.
 
 **Refit.** Fit again on every training set, from zero. Slow, for any loss and any split; every other
 method is tested against this one.

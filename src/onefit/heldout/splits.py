@@ -61,7 +61,7 @@ class Splits:
 
     @cached_property
     def removed(self) -> list[Indices]:
-        """The rows that each split by formula does without."""
+        """The rows that each split by formula leaves out."""
         return [self.positive.removed[k] for k in self.by_formula]
 
     @cached_property

@@ -209,7 +209,7 @@ class ShiftedSums:
             return np.where(left > 0.0, 1.0 / left, np.inf)
 
     def solved(self, rows: Indices, Q: Array | None = None) -> tuple[Array, Array]:
-        """Rows of P R Y, (L, m, q), and of C, (L, m, p); those of Q may be at hand."""
+        """Rows of P R Y, (L, m, q), and of C, (L, m, p); those of Q may be passed."""
         spectrum, (L, _, n) = self.spectrum, self.inside.shape
         q, Q = spectrum.along.size, spectrum.rows(rows) if Q is None else Q
         found = spectrum._product(Q, self.inside.reshape(-1, n).T).reshape(Q.shape[0], L, -1)

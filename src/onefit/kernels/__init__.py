@@ -1,4 +1,4 @@
-"""Kernels: a geometry computed once, a cheap map of it for each parameter."""
+"""Kernels: named, as objects, combined, or defined by the user."""
 
 from onefit.kernels.bank import Bank
 from onefit.kernels.base import CallableKernel, Kernel

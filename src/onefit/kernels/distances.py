@@ -202,7 +202,7 @@ def ones_of(X: Points) -> Array:
 
 
 def row_blocks(shape: tuple[int, ...], arrays: Arrays = HOST) -> Iterator[slice]:
-    """Slices of rows, small enough that a temporary of that many rows does not matter."""
+    """Slices of rows, small enough that a temporary array of their size does not matter."""
     size = int(np.clip(2**18 // max(shape[1], 1), 16, 256))
     if not arrays.on_host:
         size = max(1, 2**26 // max(shape[1], 1))

@@ -7,12 +7,12 @@ smallest ball's dual problem is a lower bound for every such beta:
 
     p'beta - beta'G beta  <=  R^2  <=  max_j |x_j - c|^2,
 
-with equality on both sides at the maximiser of the left. So every beta tells how far from R^2 it
+with equality on both sides at the maximiser of the left. So every beta bounds how far from R^2 it
 is, whatever way it was found: the difference is the *gap*.
 
 **Active set.** On a face (the points whose weights may be positive) the maximiser solves one linear
 system, 2 G beta + nu = p, 1'beta = 1. A walk towards it stops where the first weight becomes zero;
-that point leaves the face, and the walk goes on. At the face's own maximiser the points outside the
+that point leaves the face, and the walk continues. At the face's own maximiser the points outside the
 ball join the face, all of them. There the slope of the lower bound is the same in all weights of
 the face and larger in those that join, so that an ascent raises at least one of these: some points
 that joined may have to leave again at once, but never all, and the lower bound rises with every

@@ -1,4 +1,4 @@
-"""Pointwise losses. How to add one: docs/extending.md."""
+"""Losses for regression and classification. How to add one: docs/extending.md."""
 
 from __future__ import annotations
 

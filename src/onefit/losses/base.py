@@ -32,16 +32,15 @@ __all__ = [
 
 @runtime_checkable
 class Loss(Protocol):
-    """The pointwise protocol every solver relies on; any object with these members will do.
+    """Members that every loss has; any object with these members is a loss.
 
-    A loss says what it is. ``quadratic``: it is (y - u)^2, so that one linear system solves it
-    (False where the member is missing). ``piecewise_quadratic``: its third
-    derivative is zero wherever it exists; then ``piece(y, u)`` must tell the quadratic pieces
-    apart, since a change of piece is what voids the exactness of a Newton step. A smooth loss, with
-    neither, is one piece.
+    ``quadratic`` means that the loss is (y - u)^2, so one linear system solves it (False if the
+    member is missing). ``piecewise_quadratic`` means that the third derivative is zero wherever it
+    exists; then ``piece(y, u)`` must distinguish the quadratic pieces, because a Newton step is not
+    exact if a row changes its piece. Other losses are smooth and have one piece.
 
-    ``max_curvature`` is the largest value that ``curvature`` takes anywhere. Fits do without it,
-    and have no error bound then; held-out methods need it for theirs.
+    ``max_curvature`` is the largest value of ``curvature``. Without it, fits have no error bound;
+    held-out methods need it.
     """
 
     name: str

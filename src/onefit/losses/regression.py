@@ -75,14 +75,14 @@ class Squared(PiecewiseQuadratic):
 
 @dataclass(frozen=True)
 class Huber(PiecewiseQuadratic):
-    """Quadratic within a threshold of the target, straight beyond: bounded influence.
+    """Quadratic within a threshold of the target, linear beyond: bounded influence.
 
     Parameters
     ----------
     threshold : float, or "mad", default="mad"
-        In units of the targets. "mad" is half the spread of the targets trained on: their median
-        absolute deviation, scaled to be the standard deviation of a normal law, for every target
-        and every training set by itself.
+        In units of the targets. "mad" is half the spread of the training targets: their median
+        absolute deviation, scaled to the standard deviation of a normal distribution, separately
+        for every target and training set.
     """
 
     threshold: Any = "mad"
@@ -140,7 +140,7 @@ class Huber(PiecewiseQuadratic):
 
 @dataclass(frozen=True)
 class EpsilonQuadratic(PiecewiseQuadratic):
-    """Nothing within epsilon of the target, quadratic beyond: quadratic epsilon-SVR."""
+    """Zero within epsilon of the target, quadratic beyond: quadratic epsilon-SVR."""
 
     epsilon: float = 0.1
     name = "epsilon_quadratic"
@@ -178,7 +178,7 @@ class EpsilonQuadratic(PiecewiseQuadratic):
 
 @dataclass(frozen=True)
 class Expectile(PiecewiseQuadratic):
-    """Squares that weigh more on one side of the target: asymmetric least squares.
+    """Squared errors with different weights above and below: asymmetric least squares.
 
     Parameters
     ----------

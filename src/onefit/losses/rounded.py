@@ -87,7 +87,7 @@ class _Rounded(PiecewiseQuadratic):
 
 @dataclass(frozen=True)
 class EpsilonInsensitive(_Rounded):
-    """Nothing within epsilon of the target, quadratic over a width delta, then straight: the SVR.
+    """Zero within epsilon of the target, quadratic over a width delta, then linear: SVR.
 
     Parameters
     ----------
@@ -95,8 +95,8 @@ class EpsilonInsensitive(_Rounded):
         Half width of the tube, in units of the targets.
     delta : float, or "mad", default="mad"
         Width of the rounded corners, in units of the targets. "mad" is 0.03 times the spread of the
-        targets trained on: their median absolute deviation, scaled to be the standard deviation of
-        a normal law, for every target and every training set by itself.
+        training targets: their median absolute deviation, scaled to the standard deviation of a
+        normal distribution, separately for every target and training set.
     """
 
     epsilon: float = 0.1
@@ -150,7 +150,7 @@ class EpsilonInsensitive(_Rounded):
 
 @dataclass(frozen=True)
 class Quantile(_Rounded):
-    """The loss whose minimiser has a share ``level`` of the targets below it, corner rounded.
+    """The quantile of a level: a share ``level`` of the targets is below; the corner is rounded.
 
     Parameters
     ----------

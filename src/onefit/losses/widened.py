@@ -1,6 +1,6 @@
 """Losses with wider curved pieces, and how to come from a wider loss to a narrower one.
 
-A loss may have a method ``widened(factor)``, which gives the loss with its curved pieces that many
+A loss may have a method ``widened(factor)``, which gives the loss with its curved pieces ``factor``
 times as wide, and what Lambda is multiplied by for its coefficients to keep their range. Problems
 with wider pieces are easier for Newton's method (onefit.columns.solve).
 """

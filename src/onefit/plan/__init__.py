@@ -1,10 +1,10 @@
-"""What each held-out method will cost, and which one to take.
+"""Expected time and memory of each held-out method, and the choice among them.
 
 The operations of a method are counted as calls of a few primitives (``cost.py``), each with a
-fixed speed for the backend at hand (``rates.py``); the memory they take (``matrices.py``) is
+fixed speed of the backend (``rates.py``); the memory they take (``matrices.py``) is
 compared with what is really available (``memory.py``), and the whole is printed as a table
 (``text.py``). Nothing is measured at run time and nothing is kept on disk: equal workloads lead to
-the same choice on every machine. A limit of time is kept by the clock (``deadline.py``).
+the same choice on every computer. A limit of time is kept by the clock (``deadline.py``).
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Deadline:
         self.allowed = 60.0 * minutes
         self.begun = monotonic() if begun is None else begun
         self.pace = 1.0
-        #: seconds to leave for what must follow the stage at hand
+        #: seconds to leave for what must follow the present stage
         self.reserve = 0.0
         self._optional = self._whole = False
         self._started = self.begun
@@ -73,7 +73,7 @@ class Deadline:
         """Have a search ask between kernels.
 
         One that is optional raises OutOfTime once there is no time left, and so does one with the
-        whole kernel where its first kernel shows that the rest will not be done; any other goes on
+        whole kernel where its first kernel shows that the rest cannot be done; any other continues
         with the kernels it has.
         """
         self._optional, self._whole, self.cut = optional, whole, ""

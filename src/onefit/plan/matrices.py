@@ -89,7 +89,7 @@ def _eigen(work: Workload) -> float:
     # a single lambda has nothing to be made together with
     held = min(MAX_CACHED_SUMS, ridges) * part**2
     together = min(ridges * part**2, MAX_BLOCK_ELEMENTS_PER_N2) + held if ridges > 1 else 0.0
-    # with the columns that mend the tears, in Q's coordinates and multiplied by it, and as much for
+    # with the columns of the tears, in Q's coordinates and multiplied by it, and as much for
     # what they are made from and become
     table = 4.0 * ridges * (work.targets + MAX_BLOCKS) / work.n
     return 2.0 + PERMUTED_ROWS / work.n + 2.0 * part + 2.0 * part**2 + together + table

@@ -1,4 +1,4 @@
-"""A finished search as numbers, as one HTML file, and as figures in a notebook."""
+"""Report of a finished search: an HTML file, figures in a notebook, comparison of criteria."""
 
 from onefit.report.criteria import compare_criteria
 from onefit.report.page import write_report

@@ -1,4 +1,4 @@
-"""Rows that do not fit, or that lie on many machines: one pass, whoever runs it."""
+"""Rows in files or on a Dask cluster, read in passes: sources of rows and hashed folds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which candidates, evaluated how, and which one wins."""
+"""Searches: intervals of lam, refined grids, and the evaluation of candidates."""
 
 from onefit.search.continuous import Interval, coarse_to_fine
 

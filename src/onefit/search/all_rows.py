@@ -1,4 +1,4 @@
-"""Steps of a pipeline fitted once, to all rows: the choice, and what it does to the score.
+"""Steps of a pipeline fitted once, to all rows: ``method="all_rows"``, and its effect on the score.
 
 A scaler or an imputer that is fitted to all rows knows a little of the held-out ones. In return a
 kernel has one matrix for all splits, and their held-out predictions come from one fit to all rows.
@@ -35,7 +35,7 @@ class AllRows:
 
 @dataclass(frozen=True)
 class Optimism:
-    """What the score of the winner gains by steps that are fitted to all rows.
+    """The increase of the winner's score by steps that are fitted to all rows.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Optimism:
 
     @property
     def difference(self) -> float:
-        """The score with steps fitted to all rows, less that with steps fitted in the folds."""
+        """The score with steps fitted to all rows minus that with steps fitted in the folds."""
         return self.all_rows - self.in_folds
 
 

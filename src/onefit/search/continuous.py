@@ -41,7 +41,7 @@ MAX_START_GAMMAS = 5
 class Interval:
     """Values from ``low`` to ``high``, for ``param_grid={"lam": Interval(1e-8, 1e2)}``.
 
-    In a :class:`onefit.KernelGradientSearchCV` gamma takes one too.
+    Also for gamma in a :class:`onefit.KernelGradientSearchCV`.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Interval:
         Of the coarse grid, even in log lam. Two minima closer than its spacing count as one. The
         coarse grid of gamma has five at most.
     per_feature : bool, default=False
-        For gamma: whether every column of X gets one of its own.
+        For gamma: whether every column of X has its own.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def brackets(lams: Array, values: Array) -> list[tuple[float, float]]:
 def coarse_to_fine(
     search: Any, X: Any, y: Any, rounds: int = 1, points: int = 3, **fit_params: Any
 ) -> Any:
-    """Search a grid of gammas, then finer ones around the winner's.
+    """Search a grid of gammas, then finer grids around that of the winner.
 
     Every round has the winner's gamma and its neighbours (one, at an end of the grid), so that the
     score never falls, and ``points`` more between each two, even in log gamma. All else stays as

@@ -1,4 +1,4 @@
-"""The seam for criteria other than the cross-validated score.
+"""The interface of criteria other than the cross-validated score.
 
 A criterion sees one model (a problem on one kernel matrix), its lambdas and their held-out
 values, and returns one number per lambda, the smaller the better, with a reason wherever it refused

@@ -38,7 +38,7 @@ class Setting:
 
     Attributes
     ----------
-    estimator : the whole estimator, with a stand-in for the kernel estimator
+    estimator : the whole estimator, with a placeholder for the kernel estimator
     models : list of CandidateModel, whose indices are those of the candidates of the search
     indices : list of int
         The candidates, in the order of the search.

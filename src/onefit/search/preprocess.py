@@ -1,7 +1,7 @@
 """Steps in front of a kernel estimator, fitted to the training part of a split.
 
 A Pipeline that ends in a kernel estimator, or a TransformedTargetRegressor around one, is fitted by
-scikit-learn itself, with a stand-in for the kernel estimator that keeps what it is given: rows,
+scikit-learn itself, with a placeholder for the kernel estimator that keeps what it is given: rows,
 targets and sample weights, after every step, transformation of the target and routing of metadata.
 So the kernel estimator gets in a split exactly what it would get in GridSearchCV, whatever the
 steps are.
@@ -122,7 +122,7 @@ class StandIn(BaseEstimator):
 
 
 def with_stand_in(estimator: Any) -> Any:
-    """A clone with a stand-in for the kernel estimator."""
+    """A clone with a placeholder for the kernel estimator."""
     path = kernel_path(estimator)
     assert path
     found = clone(estimator)

@@ -1,7 +1,7 @@
-"""A race: the limit of the influence series for all, exact values for those that can win.
+"""Exact values only for the candidates that can win: ``method="race"``.
 
 The limit costs little more than the full-sample fit, and its score differs from the exact one
-only where points change their piece of the loss. Two ways to tell how much:
+only where points change their piece of the loss. The difference is estimated or bounded:
 
 **Estimated** (``method="race"``). Limits that are not exact go without a bound, which takes a tenth
 of the time and leaves nearly every score open (benchmarks/results/svm_analysis.md). The leaders are
@@ -47,13 +47,13 @@ REPAIRED_LEADERS = 5
 
 @dataclass(frozen=True)
 class Race:
-    """``KernelSearchCV(method=Race(...))``: the limit of all candidates, exact values of a few.
+    """``KernelSearchCV(method=Race(...))``: exact values only for candidates that can win.
 
     Parameters
     ----------
     proven : bool, default=False
-        Whether candidates are passed over only where bounds prove that they cannot win; else where
-        an estimate of the limit's error says so. A proof repairs more of them.
+        Whether candidates are excluded only if bounds prove that they cannot win. Otherwise an
+        estimate of the error decides, which needs exact values for fewer candidates.
     """
 
     proven: bool = False

@@ -31,7 +31,7 @@ class NewtonModel:
     Attributes
     ----------
     d : (n, k) array
-        Curvature, zero on rows that the problem does without.
+        Curvature, zero on rows that the problem leaves out.
     missing : (n, k) array
         e on rows with curvature, zero elsewhere.
     fixed : (n, k) array

@@ -2,7 +2,7 @@
 
 How a column is written is learnt once, from the table that a model is made from: plain numbers,
 numbers with units or commas, dates, or text. New rows are read in the same way, and a cell that
-cannot be is refused with its place. So the pipeline takes the table as it stands in a file.
+cannot be is refused with its place. So the pipeline takes the table as it is in a file.
 """
 
 from __future__ import annotations

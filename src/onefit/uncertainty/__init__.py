@@ -1,8 +1,8 @@
 """How far to trust a prediction, a score, and a winner.
 
 =========================  ==================================================================
-:class:`Headline`          a winner's score with an interval, beside a baseline
-:func:`predict_interval`   intervals for new targets, by jackknife+ or CV+, without refits
+:class:`Headline`          the score of a winner with an interval, and a baseline
+:func:`predict_interval`   prediction intervals (CV+, jackknife+, full conformal)
 :func:`novelty`            how far new rows are from the training rows, as the kernel sees them
 :func:`nested_cv`          an interval for the error of the winner, selection included
 =========================  ==================================================================

@@ -180,11 +180,11 @@ def predict_interval(
     groups: Any = None,
     width: str = "constant",
 ) -> PredictionInterval:
-    """Intervals that hold new targets with probability about 1 - alpha.
+    """Prediction intervals that contain new targets with probability about 1 - alpha.
 
     Kernel estimators need no refits. A pipeline is fitted once per split and once to all rows.
 
-    A fitted search lends its splits and its groups: after a grouped search the intervals are for
+    The splits and groups of a fitted search are used: after a grouped search the intervals are for
     rows of new groups, after one with time-ordered splits for later rows.
 
     Parameters

@@ -117,7 +117,7 @@ def nested_cv(
     Parameters
     ----------
     search : KernelSearchCV, or any estimator with fit and predict
-        Cloned for every training part, so that selection is repeated in each.
+        Cloned and fitted in every training part, so the selection is repeated.
     X, y : rows and targets
     cv : int, default=5
         K, at least 3; folds are drawn at random, stratified for a classifier.

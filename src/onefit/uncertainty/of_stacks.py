@@ -1,7 +1,7 @@
 """Intervals of a stack: its held-out residuals around its prediction.
 
 Members of a stack (:mod:`onefit.stacking`) may have metrics that are learned in each training part,
-so that there are no models of the splits at hand that could predict a new row, as CV+ needs. The
+so that there are no models of the splits that could predict a new row, as CV+ needs. The
 interval is u(x) -/+ the quantile of the cross-fitted held-out residuals, with u the prediction of
 the stack of all rows: cross-validated conformal prediction without the "+". No bound on its
 coverage is proven. The residuals are those of models of fewer rows, which makes the intervals

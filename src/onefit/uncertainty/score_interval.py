@@ -11,14 +11,14 @@ the truth is inside.
   inside the range, and a share of exactly 0 or 1 leaves doubt.
 - **The winner's score is the best of many.** The *optimism* (:mod:`onefit.scoring.row_losses`) is
   taken off the middle.
-- **The optimism is an average**, over what other rows would have chosen. The winner at hand may owe
+- **The optimism is an average**, over what other rows would have chosen. This winner may owe
   nothing to luck, or much more. Such a quantity scatters by about as much as its mean (an
   exponential one exactly), so the square of the optimism is added to the variance.
 - **Training parts share rows, and the model is one of many that other rows would have given.**
   Held-out losses are then not independent, and scatter about the error of this model by more than
   their own spread shows. Nadeau and Bengio (Machine Learning 52, 2003) multiply the variance by
   1 + n_tested / n_train, about 2 for any number of folds.
-- **A ratio is biased.** R^2 divides by the variance of the rows at hand, which is too small by a
+- **A ratio is biased.** R^2 divides by the variance of these rows, which is too small by a
   part of 1/n, and the model that predicts the mean has no other error. The jackknife tells the bias
   of theta on the scale of the logarithm, (B-1) (mean theta_b - theta), and it is taken off.
 - **The standard error is itself an estimate**: Student's quantile.
