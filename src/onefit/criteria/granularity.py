@@ -29,7 +29,8 @@ of ``method="limit"``, and ``method="exact"`` needs none.
 **No row in the corner.** The series needs rows with curvature, for the rounded hinge those with
 |1 - y u| <= delta. Without any, and with an intercept (the paper has none), the intercept has no
 influence function. One candidate of a search may come to that where others do not: two classes of
-one size and a large lam. That candidate has no value then, with the reason, and the search continues.
+one size and a large lam. That candidate has no value then, with the reason, and the search
+continues.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 One model of all rows at a lambda, by Newton's method (onefit.features.newton); its last pass leaves
 gradient and curvature part by part, from which every split takes its first step. The limit ends
-there, with a bound from one more pass. The exact method continues, all splits side by side, until the
-bound is below what counts as exact. Lambdas are taken from the largest down, each model starting
-the next; targets one after the other.
+there, with a bound from one more pass. The exact method continues, all splits side by side, until
+the bound is below what counts as exact. Lambdas are taken from the largest down, each model
+starting the next; targets one after the other.
 """
 
 from __future__ import annotations

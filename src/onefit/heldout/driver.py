@@ -9,7 +9,7 @@ method     steps                       systems                        certificat
 limit      one, in full                small changes of one factor,   refined
                                        or float32 CG
 exact      until the minimum           the same                       refined
-iterative  until the minimum           conjugate gradients            unchanged   
+iterative  until the minimum           conjugate gradients            unchanged
 influence  terms of the series         one factor                     none
 refit      from zero, every split      a factor per step              refined
 =========  ==========================  =============================  ==========================

@@ -12,15 +12,15 @@ is, whatever way it was found: the difference is the *gap*.
 
 **Active set.** On a face (the points whose weights may be positive) the maximiser solves one linear
 system, 2 G beta + nu = p, 1'beta = 1. A walk towards it stops where the first weight becomes zero;
-that point leaves the face, and the walk continues. At the face's own maximiser the points outside the
-ball join the face, all of them. There the slope of the lower bound is the same in all weights of
-the face and larger in those that join, so that an ascent raises at least one of these: some points
-that joined may have to leave again at once, but never all, and the lower bound rises with every
-round. As there are finitely many faces, the search ends. Points that are affinely dependent would
-make the system singular: a ridge of the size of K's rounding is added for the walk, not for the
-bounds. The origin is moved first, to the mean of the points, or a cloud far from the origin would
-drown in rounding, and then off the space that they span by their root mean square distance, or a
-face around the mean would have a singular matrix of its own.
+that point leaves the face, and the walk continues. At the face's own maximiser the points outside
+the ball join the face, all of them. There the slope of the lower bound is the same in all weights
+of the face and larger in those that join, so that an ascent raises at least one of these: some
+points that joined may have to leave again at once, but never all, and the lower bound rises with
+every round. As there are finitely many faces, the search ends. Points that are affinely dependent
+would make the system singular: a ridge of the size of K's rounding is added for the walk, not for
+the bounds. The origin is moved first, to the mean of the points, or a cloud far from the origin
+would drown in rounding, and then off the space that they span by their root mean square distance,
+or a face around the mean would have a singular matrix of its own.
 """
 
 from __future__ import annotations
