@@ -150,8 +150,8 @@ class Criterion(ABC):
             else "looks at the whole kernel matrix"
         )
         raise ValueError(
-            f"criterion {self.name!r} {why}, which an approximation does not have; use 'cv', or for
-            " "the squared loss 'gcv', 'cv_hat', 'loo' or 'influence_loo'"
+            f"criterion {self.name!r} {why}, which an approximation does not have; use 'cv', or "
+            "for the squared loss 'gcv', 'cv_hat', 'loo' or 'influence_loo'"
         )
 
     @abstractmethod
