@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 from rows_everywhere import damage
 
-from onefit import KernelSearchCV
+from onefit import select
+from onefit.rows import HashKFold
 
 #: columns that predictions end with
 NOTES = ("novelty", "unfamiliar")
@@ -50,38 +51,26 @@ def selected(result: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("target", ["price", "kind", "stars"])
 def test_a_folder_gives_what_its_rows_give_in_memory(
-    onefit: Any, folder: Path, rows: pd.DataFrame, tmp_path: Path, target: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    from onefit.rows import HashKFold
-
-    drop = [f"--drop={one}" for one in ("price", "kind", "stars") if one != target]
-    common = ("--target", target, *drop, *FEW, "--format", "json")
-    there = selected(onefit("select", folder, *common))
-    csv = tmp_path / "rows.csv"
-    rows.to_csv(csv, index=False)
-    fit = KernelSearchCV.fit
-    with monkeypatch.context() as patch:
-        # the same folds as those of streamed rows
-        patch.setattr(
-            KernelSearchCV, "fit", lambda self, X, y: fit(self.set_params(cv=HashKFold(3)), X, y)
-        )
-        here = selected(onefit("select", csv, *common))
+    onefit: Any, folder: Path, rows: pd.DataFrame, target: str
+) -> None:
+    others = [one for one in ("price", "kind", "stars") if one != target]
+    drop = [f"--drop={one}" for one in others]
+    there = selected(onefit("select", folder, "--target", target, *drop, *FEW, "--format", "json"))
+    X, cv = rows.drop(columns=["price", "kind", "stars"]), HashKFold(3)
+    here = select(X, rows[target], cv=cv, kernels="rbf", approximation="nystrom")
     assert there["data"]["rows"] == 400
-    assert there["task"] == here["task"]
-    assert there["best"]["params"] == pytest.approx(here["best"]["params"])
-    assert there["best"]["score"] == pytest.approx(here["best"]["score"], rel=1e-6)
-    assert there["best"]["exact"] == here["best"]["exact"]
+    assert there["task"] == ("regression" if target == "price" else "classification")
+    assert there["best"]["params"] == pytest.approx(here.best_params_)
+    assert there["best"]["score"] == pytest.approx(here.best_score_, rel=1e-6)
+    assert there["best"]["exact"] == here.cv_results_["exact"][here.search_.best_index_]
     assert any("streamed" in reason for reason in there["reasons"])
 
 
 @pytest.mark.parametrize("target", ["price", "kind"])
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_predictions_are_written_as_rows_come(
-    onefit: Any, folder: Path, rows: pd.DataFrame, tmp_path: Path, target: str, kind: str,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    monkeypatch.setattr("onefit.cli.predict.MAX_CHUNK_ROWS", 70)
+    onefit: Any, folder: Path, rows: pd.DataFrame, tmp_path: Path, target: str, kind: str
+) -> None:
     drop = [f"--drop={one}" for one in ("price", "kind", "stars") if one != target]
     model, output = tmp_path / "model.skops", tmp_path / f"found.{kind}"
     result = onefit("select", folder, "--target", target, *drop, *FEW, "--model", model)

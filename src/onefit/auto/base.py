@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import warnings
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.metrics import get_scorer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from onefit.auto import rules
 from onefit.auto.familiar import Familiar, RowNotes, Unfamiliar
 from onefit.auto.planning import plan_search
 from onefit.auto.run import Selection
 from onefit.callbacks import callbacks_of
+from onefit.grids import default_grid
 from onefit.kernels import is_table
 from onefit.prepare import TablePreparer, named_alike
+from onefit.relevance import Relevance, relevance
 from onefit.report.facts import Facts
+from onefit.search.continuous import Interval
+from onefit.search_gradient import KernelGradientSearchCV
 from onefit.search_pipeline import as_kernel_search
 from onefit.tables import as_frame, is_frame
 
@@ -223,11 +229,9 @@ class AutoKernel(BaseEstimator):
         prepared column follows the gradient, and is repeated without each of five parts of the
         rows. The report shows the result.
         """
-        from onefit.auto.columns import find_relevance
-
         check_is_fitted(self, "pipeline_")
         self._refuse_in_folds("relevance")
-        self.search_.relevance_ = find_relevance(self)
+        self.search_.relevance_ = _find_relevance(self)
         return self.search_.relevance_
 
     def compare_criteria(self, *names: Any) -> Any:
@@ -320,3 +324,39 @@ class AutoKernel(BaseEstimator):
     def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
         bundle: dict[str, str] = super()._repr_mimebundle_(**options)
         return bundle | ({"text/html": self._repr_html_()} if "text/html" in bundle else {})
+
+
+def _find_relevance(auto: Any) -> Relevance:
+    """Of the prepared columns, by the chosen kernel with a gamma for each of them."""
+    if auto.search_.best_estimator_.approximation is not None:
+        raise ValueError(
+            "relevance follows the gradient of the whole kernel, and the model has an "
+            "approximation; raise minutes, or use fewer rows"
+        )
+    search, data = auto.search_, auto._planned.data
+    Z, y, params = data.X, data.y, data.params
+    best, labels = search.best_params_, is_classifier(search.estimator)
+    kernel = "rbf" if best["kernel"] == "linear" else best["kernel"]
+    seed = auto.random_state if isinstance(auto.random_state, int) else 0
+    (grid,) = default_grid(Z, y if labels else None, kernel, random_state=seed)
+    gammas, lams = grid["gamma"], grid["lam"]
+    wide = {
+        "gamma": Interval(1e-2 * min(gammas), max(gammas), per_feature=True),
+        "lam": Interval(min(lams), max(lams), points=8),
+        "kernel": [kernel],
+    }
+    loss = {name: [best[name]] for name in ("loss", "loss__threshold") if name in best}
+    cv, _ = rules.choose_splits(5, len(y), auto._task, params.get("groups"), seed)
+    # outliers made it choose by absolute errors
+    scoring = search.scoring if search.criterion == "cv" else "neg_mean_absolute_error"
+    again = KernelGradientSearchCV(
+        clone(search.estimator), wide | loss, cv=cv, scoring=scoring, aggregate=search.aggregate,
+        n_jobs=search.n_jobs,
+    )  # fmt: skip
+    found = relevance(again.fit(Z, y, **params), Z, y, cv=cv, **params)
+    return replace(found, names=_names(auto.pipeline_.named_steps["prepare"], Z.shape[1]))
+
+
+def _names(preparer: Any, columns: int) -> list[str]:
+    names = getattr(preparer, "get_feature_names_out", None)
+    return [str(i) for i in range(columns)] if names is None else [str(one) for one in names()]

@@ -15,7 +15,6 @@ where the winner on all rows lies at the end of its narrowed list, the list grow
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,7 +32,7 @@ from onefit.auto.prepared import Prepared
 from onefit.plan import duration
 from onefit.search_cv import KernelSearchCV
 
-__all__ = ["SAMPLE_ROWS", "Narrowed", "narrow", "seconds_without_race"]
+__all__ = ["SAMPLE_ROWS", "narrow", "seconds_without_race"]
 
 Array = NDArray[Any]
 
@@ -49,29 +48,14 @@ NEIGHBOURS = 1
 SPLITTERS = (KFold, StratifiedKFold, GroupKFold, StratifiedGroupKFold, TimeSeriesSplit)
 
 
-@dataclass(frozen=True)
-class Narrowed:
-    """A smaller grid, and why.
-
-    Attributes
-    ----------
-    param_grid : list of dict
-        A dict for each kernel that is left.
-    reason : str
-    """
-
-    param_grid: list[dict[str, Any]]
-    reason: str
-
-
 def narrow(
     search: KernelSearchCV,
     data: Prepared,
     seed: int = 0,
     afforded_seconds: float = AFFORDED_SECONDS,
     sample_rows: int = SAMPLE_ROWS,
-) -> Narrowed | None:
-    """Race the kernels of a search on a sample; None if all of them are to be tried on all rows.
+) -> tuple[list[dict[str, Any]], str] | None:
+    """A smaller grid by a race on a sample, and why; None if all candidates are to be tried.
 
     Parameters
     ----------
@@ -108,11 +92,11 @@ def narrow(
         for part in kept
     )
     without = f"; far behind and left out: {', '.join(left_out)}" if left_out else ""
-    return Narrowed(
-        kept,
+    reason = (
         f"kernels were raced on {rows.size:,} of the {n:,} rows, because all candidates on all "
-        f"rows would take about {duration(planned)}: all rows decide among {words}{without}",
+        f"rows would take about {duration(planned)}: all rows decide among {words}{without}"
     )
+    return kept, reason
 
 
 def seconds_without_race(

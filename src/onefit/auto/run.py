@@ -1,8 +1,8 @@
 """A selection: one search with its data, and the stages that carry it out.
 
-==================================  =========================================================
+==================================  ============================================================
 stage                               when, and what it may change
-==================================  =========================================================
+==================================  ============================================================
 :meth:`Selection.narrow`            a grid by the rules whose plan is long: the candidates
                                     (:mod:`onefit.auto.race`)
 :meth:`Selection.fit_in_time`       a time limit that the plan exceeds: features replace the
@@ -11,11 +11,13 @@ stage                               when, and what it may change
                                     its edge (:mod:`onefit.search.extend`)
 :meth:`Selection.resist_outliers`   outliers among the held-out residuals: the criterion and
                                     the loss (:mod:`onefit.auto.outliers`)
+:meth:`Selection.average`           ``stack``: the average of all candidates replaces the winner
+                                    (:mod:`onefit.auto.stacked`)
 :meth:`Selection.note_columns`      columns that alone explain the target: a warning
                                     (:mod:`onefit.auto.data_checks`)
 :meth:`Selection.measure_features`  features replaced the kernel matrix: how far the winner is
                                     from the whole kernel
-==================================  =========================================================
+==================================  ============================================================
 
 Each stage that changes something gives its reason. The search and the final fit must be done; they
 get smaller plans when time is short. Reactions to outliers and the comparison with the whole kernel
@@ -116,8 +118,9 @@ class Selection:
             return
         found = narrow(self.search, self.data, self.seed)
         if found is not None:
-            self.search.set_params(param_grid=found.param_grid)
-            self.reasons.append(found.reason)
+            grid, reason = found
+            self.search.set_params(param_grid=grid)
+            self.reasons.append(reason)
 
     def fit_in_time(self, slow: str = "") -> None:
         """Replace the kernel matrix by features if there is too little time for it."""
