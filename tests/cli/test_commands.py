@@ -14,7 +14,7 @@ import pytest
 from sklearn.datasets import dump_svmlight_file, make_classification
 from sklearn.model_selection import KFold
 
-from onefit import KernelRegressor, heldout_predict
+from onefit import AutoKernelRegressor, KernelRegressor, heldout_predict
 from onefit.cli.model import load_model
 from onefit.tables import read_table
 
@@ -258,15 +258,14 @@ def test_thresholds_follow_the_spread_of_the_target(onefit, csv):
     assert found["best"]["params"]["loss__threshold"] > 0.1
 
 
-def test_explain_runs_nothing(onefit, csv, monkeypatch):
-    def refuse(*args, **kwargs):
-        raise AssertionError("explain ran a job")
-
-    monkeypatch.setattr("onefit.search.workers.run_job", refuse)
+def test_explain_runs_nothing(onefit, csv, frame, tmp_path):
     explain = ("explain", csv, "--target", "price", "--drop", "kind")
     done = onefit(*explain)
     assert done.exit_code == 0, done.stderr
     assert "Plan: 37 kernels x 18 lambdas x 5 splits" in done.stdout
+    journal = tmp_path / "journal"  # has whatever is run
+    AutoKernelRegressor(journal=journal).explain(frame[["size", "age"]], frame["price"])
+    assert not journal.exists()
 
 
 def test_the_program_itself(csv):

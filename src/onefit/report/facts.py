@@ -223,10 +223,6 @@ class Facts:
         ranked = sorted(groups.values(), key=lambda g: (self.best not in g, -scores[g].max()))
         return [self._family(group) for group in ranked]
 
-    def family_of(self, candidate: int) -> Family:
-        """The family of a candidate."""
-        return next(family for family in self.families if candidate in family.index)
-
     @cached_property
     def edge_sides(self) -> dict[str, str]:
         """The parameters, "gamma" or "lam", whose "smallest" or "largest" value was chosen."""
