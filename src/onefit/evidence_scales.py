@@ -1,8 +1,9 @@
 r"""A scale for every column, from the evidence of a Gaussian process: a supervised transformer.
 
 **The evidence.** Take the target for a Gaussian process with the covariance s^2 (k + v I), where
-k_ii' = exp(-D_ii') and D_ii' = sum_j t_j (x_ij - x_i'j)^2 is the distance of scaled columns. With
-C = k + v I of n rows and the best s^2 = y'C^-1 y / n, minus the logarithm of its density is
+k_ii' = (1 + r) exp(-r) is a Matern kernel of r^2 = 3 sum_j t_j (x_ij - x_i'j)^2, the distance of
+scaled columns. With C = k + v I of n rows and the best s^2 = y'C^-1 y / n, minus the logarithm of
+its density is
 
     E(t, v) = n/2 log(y'C^-1 y) + 1/2 log det C + constant.
 
@@ -14,11 +15,11 @@ common one,
 
 The descent begins at the common scale (and the noise v) with the largest evidence.
 
-**Its gradient.** With a = C^-1 y and W = n a a' / y'a - C^-1,
+**Its gradient.** With a = C^-1 y, W = n a a' / y'a - C^-1 and dk/d(r^2) = -exp(-r) / 2,
 
-    dE/dlog v = -v/2 tr W,        dE/dlog t_j = t_j/2 sum_ii' W_ii' k_ii' (x_ij - x_i'j)^2,
+    dE/dlog v = -v/2 tr W,    dE/dlog t_j = 3/4 t_j sum_ii' W_ii' exp(-r_ii') (x_ij - x_i'j)^2,
 
-and with V = W * k (element by element) the sums of all columns are two products,
+and with V = W * exp(-r) (element by element) the sums of all columns are two products,
 
     sum_ii' V_ii' (x_ij - x_i'j)^2 = 2 (sum_i (V 1)_i x_ij^2 - x_j'V x_j).
 
@@ -56,9 +57,9 @@ REJECTED = 1e10
 
 
 class EvidenceScales(TransformerMixin, BaseEstimator):
-    """Scale the columns by the evidence of a Gaussian process with a Gaussian kernel.
+    """Scale the columns by the evidence of a Gaussian process with a Matern kernel.
 
-    A Gaussian kernel of the transformed rows has its gamma near 1.
+    Transformed rows are for a kernel "matern32" with a gamma near 1.
 
     Parameters
     ----------
@@ -140,9 +141,10 @@ class EvidenceScales(TransformerMixin, BaseEstimator):
 def negative_evidence(p: Array, X: Array, Y: Array) -> tuple[float, Array]:
     """E with its prior and the gradient, at p = (log t, log v)."""
     t, v = np.exp(p[:-1]), np.exp(p[-1])
-    k, (n, q) = np.exp(-squareform(pdist(X * np.sqrt(t), "sqeuclidean"))), Y.shape
+    r, (n, q) = squareform(pdist(X * np.sqrt(3.0 * t))), Y.shape
+    decay = np.exp(-r)
     try:
-        factor = cho_factor(k + v * np.eye(n), lower=True, check_finite=False)
+        factor = cho_factor((1.0 + r) * decay + v * np.eye(n), lower=True, check_finite=False)
     except LinAlgError:
         return REJECTED, np.zeros_like(p)
     inverse = cho_solve(factor, np.eye(n), check_finite=False)
@@ -151,7 +153,7 @@ def negative_evidence(p: Array, X: Array, Y: Array) -> tuple[float, Array]:
         a = inverse @ y
         value += 0.5 * n * float(np.log(y @ a))
         W += n * np.outer(a, a) / (y @ a)
-    V, apart = W * k, p[:-1] - p[:-1].mean()
+    V, apart = W * decay, p[:-1] - p[:-1].mean()
     sums = V.sum(axis=1) @ X**2 - np.einsum("ij,ij->j", X, V @ X)
-    slope = np.r_[t * sums + PRIOR * apart, -0.5 * v * np.trace(W)]
+    slope = np.r_[1.5 * t * sums + PRIOR * apart, -0.5 * v * np.trace(W)]
     return value + 0.5 * PRIOR * float(apart @ apart), slope

@@ -33,7 +33,7 @@ MAX_LEARNED_ROWS, MAX_LEARNED_COLUMNS = 3000, 300
 #: gammas in units of the root mean squared distance of rows with a metric
 METRIC_STEPS, METRIC_GAMMAS = (1, 3), (0.2, 0.5, 1.4)
 #: gammas of scaled columns, whose evidence is that of gamma 1
-SCALES_GAMMAS = (0.5, 1.0, 2.0)
+SCALES_GAMMAS = (0.7, 1.2, 2.0)
 LEARNED_LAMS = (1e-6, 1e-5, 1e-4, 5e-4, 3e-3, 3e-2)
 
 
@@ -119,7 +119,7 @@ def learned_search(search: KernelSearchCV, data: Prepared) -> KernelSearchCV:
         },
         {
             "rows": [EvidenceScales()],
-            "model__kernel": ["rbf"],
+            "model__kernel": ["matern32"],
             "model__gamma": list(SCALES_GAMMAS),
         },
     ]
