@@ -118,6 +118,10 @@ class GramPrepared(Prepared):
         path.bounds[:] = bounds + np.abs(path.values - values)
         return path.judged(self.problem)
 
-    def models(self, lam: float) -> list[RidgeModels]:
-        """The models of all splits at one lambda."""
-        return [found for _, found, _ in self._solved(np.array([lam]))]
+    def models(self, lam: float) -> tuple[Array, Array]:
+        """Weights (m, splits, q) and intercepts (splits, q) of all splits at one lambda."""
+        m, q = self.problem.K.features.size, self.problem.Y.shape[1]
+        W, b = np.zeros((m, len(self.folds), q)), np.zeros((len(self.folds), q))
+        for split, found, _ in self._solved(np.array([lam])):
+            W[:, split], b[split] = found.W[:, 0], found.b[0]
+        return W, b

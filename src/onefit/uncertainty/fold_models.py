@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from onefit import plan
 from onefit._types import Array
 from onefit.features.any_loss import PrimalExact
@@ -63,7 +61,5 @@ def leave_out(problem: Problem, folds: Folds, lam: float) -> list[Solution]:
 
 def leave_out_features(problem: Problem, folds: Folds, lam: float) -> tuple[Array, Array]:
     """The same in feature space: weights (m, splits, q) and intercepts (splits, q)."""
-    if not problem.quadratic:
-        return PrimalExact().prepare(problem, folds).models(lam)
-    found = GramFolds().prepare(problem, folds).models(lam)
-    return np.stack([one.W[:, 0] for one in found], axis=1), np.stack([one.b[0] for one in found])
+    method = GramFolds() if problem.quadratic else PrimalExact()
+    return method.prepare(problem, folds).models(lam)
