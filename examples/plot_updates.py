@@ -14,8 +14,10 @@ from time import perf_counter
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.metrics import mean_pinball_loss
+from sklearn.model_selection import KFold
 
-from onefit import KernelRegressor
+from onefit import KernelRegressor, heldout_predict
 from onefit.losses import Quantile
 
 random = np.random.default_rng(0)
@@ -53,3 +55,11 @@ plt.xlabel("day")
 plt.ylabel("seconds")
 plt.legend()
 plt.show()
+
+# %%
+# Held-out values follow
+# ----------------------
+# Without rows, ``heldout_predict`` evaluates the rows that the model holds, with its kernel matrix.
+held = heldout_predict(model, cv=KFold(5, shuffle=True, random_state=0))
+loss = mean_pinball_loss(held.targets, held.predictions, alpha=0.9)
+print(f"held-out pinball loss: {loss:.4f}; exact in every fold: {held.exact.all()}")
