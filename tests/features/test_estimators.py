@@ -244,5 +244,5 @@ def test_other_refusals(data):
         clone(machine).set_params(kernel="precomputed").fit(X @ X.T, y)
     with pytest.raises(ValueError, match="use solver='auto'"):
         clone(machine).set_params(solver="iterative").fit(X, y)
-    with pytest.raises(ValueError, match="look at all rows"):
+    with pytest.raises(ValueError, match="landmarks='kmeans' is not known"):
         clone(machine).set_params(approximation__landmarks="kmeans")

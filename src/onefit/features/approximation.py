@@ -7,9 +7,8 @@ left is known after every pivot and bounds the error of every entry, which is wh
 ``n_components="auto"`` goes by. Both are rows, and a landmark in a held-out fold can be taken out
 of that fold's model.
 
-Centres of **k-means** and landmarks drawn by **leverage scores** depend on all rows at once,
-held-out ones included, in a way that cannot be undone. They are served with
-``keep_landmarks=True`` only, which says that the scores are of models that saw the held-out rows.
+Landmarks that depend on all rows at once, held-out ones included, in a way that cannot be undone,
+as centres of k-means do, are not offered.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ from onefit.features.feature_gram import FeatureGram, chunks, run
 from onefit.features.fourier import fourier_map
 from onefit.features.maps import FeatureMap, nystrom_map
 from onefit.kernels import Kernel
-from onefit.kernels.distances import is_sparse
 from onefit.rows.accumulate import Chunk
 from onefit.rows.sample import DrawnRows, RowSampler
 
@@ -41,7 +39,7 @@ __all__ = [
     "named_approximation",
 ]
 
-LANDMARKS = ("uniform", "pivoted", "kmeans", "leverage")
+LANDMARKS = ("uniform", "pivoted")
 #: rows in which landmarks that are not uniform are looked for: at most, at least, and for each
 MAX_CANDIDATE_ROWS, MIN_CANDIDATE_ROWS, CANDIDATE_ROWS_PER_LANDMARK = 5_000, 2_000, 3
 #: landmarks of "auto", at most
@@ -58,8 +56,7 @@ class Nystrom:
     ----------
     n_components : int or "auto", default=2000
         Number of landmarks; "auto" adds landmarks until ``tolerance`` is met.
-    landmarks : {"uniform", "pivoted", "kmeans", "leverage"}, default="uniform"
-        The last two look at all rows at once and need ``keep_landmarks=True``.
+    landmarks : {"uniform", "pivoted"}, default="uniform"
     tolerance : float, default=1e-3
         For ``n_components="auto"``: the part of the kernel's trace that the features may leave out,
         on a sample of the rows.
@@ -78,16 +75,6 @@ class Nystrom:
         object.__setattr__(self, "n_components", _check_size(self.n_components))
         check_choice("landmarks", self.landmarks, LANDMARKS)
         check_positive("tolerance", self.tolerance, "a part of the trace, such as 1e-3")
-        if self.landmarks in ("kmeans", "leverage") and not self.keep_landmarks:
-            raise ValueError(
-                f"landmarks={self.landmarks!r} look at all rows, those of held-out folds among "
-                "them; pass keep_landmarks=True to accept that, or use 'uniform' or 'pivoted'"
-            )
-        if self.n_components == "auto" and self.landmarks in ("kmeans", "leverage"):
-            raise ValueError(
-                f"n_components='auto' chooses landmarks by pivots; use landmarks='pivoted', not "
-                f"{self.landmarks!r}, or give n_components a number"
-            )
 
     @property
     def sample_rows(self) -> int:
@@ -104,16 +91,11 @@ class Nystrom:
 
     def features(
         self, kernel: Kernel, drawn: DrawnRows, seed: int
-    ) -> tuple[FeatureMap, Indices | None, DrawnRows]:
+    ) -> tuple[FeatureMap, Indices, DrawnRows]:
         """The map, the row numbers of its landmarks, and the landmarks themselves."""
-        size = self.n_components
-        if self.landmarks == "kmeans":
-            return nystrom_map(kernel, _centres(drawn.X, int(size), seed)), None, drawn
-        chosen = drawn
+        size, chosen = self.n_components, drawn
         if self.landmarks == "pivoted" or size == "auto":
             chosen = drawn.take(_pivots(kernel, drawn.X, size, self.tolerance))
-        elif self.landmarks == "leverage":
-            chosen = drawn.take(_by_leverage(kernel, drawn.X, int(size), seed))
         return nystrom_map(kernel, chosen.X), chosen.row, chosen
 
 
@@ -255,27 +237,3 @@ def _pivots(kernel: Kernel, X: Any, size: int | str, tolerance: float) -> Indice
         small = np.flatnonzero(left <= tolerance * diagonal.sum())
         size = min(MAX_AUTO_LANDMARKS, 1 + int(small[0]) if small.size else factor.shape[1])
     return order[: min(int(size), factor.shape[1])]
-
-
-def _centres(X: Any, size: int, seed: int) -> Array:
-    """Centres of k-means."""
-    if size >= X.shape[0]:
-        return np.asarray(X.toarray() if is_sparse(X) else X)
-    from sklearn.cluster import MiniBatchKMeans  # slow to import, and seldom needed
-
-    means = MiniBatchKMeans(size, random_state=seed % 2**32, n_init=1)
-    return np.asarray(means.fit(X).cluster_centers_)
-
-
-def _by_leverage(kernel: Kernel, X: Any, size: int, seed: int) -> Indices:
-    """Rows drawn in proportion to their leverages, at the ridge that as many functions survive."""
-    if size >= X.shape[0]:
-        return np.arange(X.shape[0])
-    K = linalg.fortran(np.asarray(kernel(X.astype(np.float64, copy=False))))
-    values, vectors = linalg.eigh(K, overwrite=True)
-    ridge = max(float(values[-size]), float(np.finfo(np.float64).eps * values[-1]))
-    leverage = np.square(vectors) @ (np.maximum(values, 0.0) / (np.maximum(values, 0.0) + ridge))
-    random = np.random.default_rng(seed)
-    return np.asarray(
-        random.choice(X.shape[0], size=size, replace=False, p=leverage / leverage.sum())
-    )
