@@ -9,14 +9,13 @@ from typing import Any
 
 from numpy.typing import NDArray
 from sklearn.model_selection import GridSearchCV
-from sklearn.utils import get_tags, indexable
+from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from onefit.callbacks import CallbackSupportMixin, with_callbacks
-from onefit.config import get_config
 from onefit.decide.methods import Decisions
-from onefit.estimators.device import HostData, predicting_on_host, to_host
+from onefit.estimators.device import predicting_on_host, to_host
 from onefit.estimators.regressor import no_standard_deviation
 from onefit.heldout import HeldOut, HeldOutMethod
 from onefit.linalg import is_elsewhere
@@ -26,18 +25,17 @@ from onefit.search.all_rows import AllRows, all_rows_of
 from onefit.search.check import check_settings
 from onefit.search.criterion import CriterionLike
 from onefit.search.evaluation import Evaluated, NotKept, SearchRows
+from onefit.search.fitted_once import RowsOnAllRows
 from onefit.search.in_memory import RowsInMemory
-from onefit.search.inputs import choosing_metric, resolve_scorers
+from onefit.search.inputs import choosing_metric, is_multimetric, resolve_scorers
 from onefit.search.objective import ByGradient
 from onefit.search.per_target import PerTarget, fit_per_target
+from onefit.search.pipeline_rows import PipelineRows, as_kernel_search
 from onefit.search.preprocess import is_wrapped
 from onefit.search.race import Race
 from onefit.search.results import tabulate, warn_of_failures
-from onefit.search.setup import set_up
 from onefit.search.streamed import StreamedRows
 from onefit.search.winner import find_winner
-from onefit.search_all_rows import RowsOnAllRows, explain_on_all_rows
-from onefit.search_pipeline import PipelineRows, as_kernel_search, explain_pipeline
 from onefit.uncertainty.headline import judge, pooled_errors, row_losses, warn_of_drift
 
 Array = NDArray[Any]
@@ -229,16 +227,14 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         -------
         self
         """
-        check_settings(self)
-        scorers, metric = resolve_scorers(self)
-        rows = self._kind_of_rows(X)(self, X, y, params, scorers, metric)
-        multimetric = hasattr(scorers, "_scorers") or rows.names != ["score"]
-        metric = choosing_metric(self, rows.names, metric, multimetric)
+        rows, scorers = self._rows(X, y, params)
+        metric = choosing_metric(self, scorers, rows.names)
         rows.check(metric)
         data = {"X": X, "y": y, "metadata": _metadata(params)}
         context = self._init_callback_context(max_subtasks=rows.subtasks)
         context.call_on_fit_task_begin(estimator=self, **data)
         found = rows.evaluate(metric, context)
+        multimetric = is_multimetric(scorers, rows.names)
         fitted = self._conclude(found, rows.names, metric, multimetric)
         fitted["scorer_"] = getattr(scorers, "_scorers", scorers)
         fitted |= found.compared(fitted, metric)
@@ -256,11 +252,14 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         """How to follow the gradient; None for a search of candidates alone."""
         return None
 
-    def _kind_of_rows(self, X: Any) -> Callable[..., SearchRows]:
-        """Who knows where the rows are, and how candidates are evaluated there."""
+    def _rows(self, X: Any, y: Any, params: dict[str, Any]) -> tuple[SearchRows, Any]:
+        """Rows, which know how candidates are evaluated where they are, and the scorers."""
+        check_settings(self)
+        scorers = resolve_scorers(self)
+        kind: Callable[..., SearchRows] = StreamedRows if is_streamed(X) else RowsInMemory
         if is_wrapped(self.estimator):
-            return RowsOnAllRows if all_rows_of(self.method) else PipelineRows
-        return StreamedRows if is_streamed(X) else RowsInMemory
+            kind = RowsOnAllRows if all_rows_of(self.method) else PipelineRows
+        return kind(self, X, y, params, scorers), scorers
 
     def _conclude(
         self, found: Evaluated, names: list[str], metric: Any, multimetric: bool
@@ -323,18 +322,10 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         Nothing is computed. The returned text is displayed at a prompt and in a notebook; in a
         script, print it. It begins with a warning if the fit would be refused for lack of memory.
         """
-        check_settings(self)
-        if is_wrapped(self.estimator):
-            if all_rows_of(self.method):
-                return explain_on_all_rows(self, X, y, groups, sample_weight)
-            return explain_pipeline(self, X, y, groups)
-        if is_streamed(X):
-            raise ValueError("explain needs rows in memory; streamed ones take a few passes")
-        on_host = HostData.of(get_config()["device"], X, y, {"sample_weight": sample_weight})
-        X, y = indexable(on_host.X, on_host.y)
-        weight = on_host.params["sample_weight"]
-        setup = set_up(self, X, y, weight, {"groups": groups}, on_host.device, on_host.names)
-        return setup.explain()
+        params = {"groups": groups, "sample_weight": sample_weight}
+        given = {name: value for name, value in params.items() if value is not None}
+        rows, _ = self._rows(X, y, given)
+        return rows.explain()
 
     def heldout(self, index: int) -> HeldOut:
         """Held-out values of a candidate, by its position in ``cv_results_["params"]``.

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.plan import memory as memory_module
 from onefit.search import pipeline_units
-from onefit.search_pipeline import set_up_pipeline, works_of
+from onefit.search.pipeline_rows import set_up_pipeline, works_of
 
 rng = np.random.default_rng(0)
 N = 60

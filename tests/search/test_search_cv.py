@@ -120,12 +120,6 @@ def test_results_do_not_depend_on_workers():
     assert workers.WorkerPlan.from_n_jobs(8, 1).workers == 1
 
 
-def test_threads_leave_no_distances_behind():
-    with joblib.parallel_config("threading"):
-        make(n_jobs=2).fit(X, y)
-    assert not workers._geometries
-
-
 def test_leave_one_out_travels_to_workers_in_few_bytes():
     rows = np.random.default_rng(0).normal(size=(400, 2))
     drawn = compact(Folds.draw(LeaveOneOut(), rows))

@@ -28,7 +28,7 @@ from onefit.relevance import Relevance, relevance
 from onefit.report.facts import Facts
 from onefit.search.continuous import Interval
 from onefit.search_gradient import KernelGradientSearchCV
-from onefit.search_pipeline import as_kernel_search
+from onefit.search.pipeline_rows import as_kernel_search
 from onefit.tables import as_frame, is_frame
 
 Array = NDArray[Any]

@@ -5,14 +5,13 @@ kernel can fit a trend at a large lam and a detail at a small one. So a coarse g
 every local minimum on it is refined between its neighbours by Brent's bounded minimisation. All lam
 that are evaluated are candidates like any others, hence the winner is never worse than the grid's.
 
-How that is done without preparing a kernel twice, and what a journal keeps of it, is described in
-onefit.search.explore.
+That happens in the job of the kernel (onefit.search.job), which is prepared once.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
 from typing import Any
@@ -23,13 +22,12 @@ from sklearn.base import clone
 
 from onefit._validation import check_positive
 from onefit.kernels import Bank
-from onefit.search.grid import Job
 from onefit.search.race import racing
 from onefit.search.random import parts
 
 Array = NDArray[Any]
 
-__all__ = ["CONTINUOUS", "Interval", "apart", "brackets", "coarse_to_fine", "expand", "listed"]
+__all__ = ["CONTINUOUS", "Interval", "brackets", "coarse_to_fine", "expand", "listed"]
 
 #: what ``{"lam": "continuous"}`` stands for
 CONTINUOUS = "continuous"
@@ -128,16 +126,6 @@ def _coarse(name: str, interval: Any) -> list[Any]:
     if name == "gamma":
         interval = replace(interval, points=min(interval.points, MAX_START_GAMMAS))
     found: list[Any] = interval.coarse()
-    return found
-
-
-def apart(jobs: Iterable[Job]) -> list[Job]:
-    """The jobs, every model with an interval in one of its own: it is refined while prepared."""
-    found = []
-    for job in jobs:
-        others = tuple(model for model in job.models if not model.continuous)
-        found += [Job(job.kernel, others)] if others else []
-        found += [Job(job.kernel, (one,)) for one in job.models if one.continuous]
     return found
 
 

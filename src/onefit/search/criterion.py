@@ -23,7 +23,7 @@ from onefit.problem import Problem
 
 Array = NDArray[Any]
 
-__all__ = ["CRITERIA", "CriterionLike", "get_criterion", "release"]
+__all__ = ["CRITERIA", "CriterionLike", "get_criterion"]
 
 
 @runtime_checkable
@@ -44,23 +44,12 @@ class CriterionLike(Protocol):
         ...
 
 
-def get_criterion(criterion: str | CriterionLike, keep: bool = False) -> CriterionLike | None:
-    """The criterion behind a name or an object; None stands for the cross-validated score.
-
-    Parameters
-    ----------
-    criterion : str or CriterionLike
-    keep : bool, default=False
-        Whether a problem will be asked for one lambda after the other: what the criterion
-        decomposed is kept then.
-    """
-    found: CriterionLike | None
+def get_criterion(criterion: str | CriterionLike) -> CriterionLike | None:
+    """The criterion behind a name or an object; None stands for the cross-validated score."""
     if isinstance(criterion, CriterionLike):
-        found = criterion if isinstance(criterion, Own) else _Guarded(criterion)
-    else:
-        check_choice("criterion", criterion, CRITERIA)
-        found = CRITERIA[criterion]
-    return _Keeping(found) if keep and found is not None else found
+        return criterion if isinstance(criterion, Own) else _Guarded(criterion)
+    check_choice("criterion", criterion, CRITERIA)
+    return CRITERIA[criterion]
 
 
 @dataclass(frozen=True)
@@ -92,35 +81,3 @@ class _Guarded:
             return self.criterion.evaluate(evidence)
         except (LinAlgError, FloatingPointError) as error:
             return np.full(size, np.inf), [str(error)] * size
-
-
-class _Keeping:
-    """A criterion that keeps what it decomposed while one problem is asked lambda after lambda.
-
-    Parameters
-    ----------
-    criterion : CriterionLike
-    """
-
-    def __init__(self, criterion: CriterionLike) -> None:
-        self.criterion = criterion
-        self.last: tuple[Problem | None, dict[str, Any]] = (None, {})
-
-    @property
-    def name(self) -> str:
-        """Of the criterion."""
-        return self.criterion.name
-
-    def evaluate(self, evidence: Evidence) -> tuple[Array, list[str]]:
-        """As the criterion does."""
-        problem, kept = self.last
-        if problem is not evidence.problem:
-            kept = {}
-            self.last = evidence.problem, kept
-        return self.criterion.evaluate(replace(evidence, kept=kept))
-
-
-def release(criterion: CriterionLike | None) -> None:
-    """Release what a criterion keeps of a problem: another kernel matrix is about to be made."""
-    if isinstance(criterion, _Keeping):
-        criterion.last = (None, {})

@@ -26,8 +26,8 @@ from onefit._describe import describe
 from onefit._types import Array
 from onefit.search.grid import CandidateModel, Job
 from onefit.search.objective import ByGradient, Objective
+from onefit.search.outcome import Outcome
 from onefit.search.resume import Runner
-from onefit.search.workers import Outcome
 
 if TYPE_CHECKING:
     from onefit.search.setup import Setup

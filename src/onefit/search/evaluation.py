@@ -3,8 +3,9 @@
 ``KernelSearchCV.fit`` is the same for all rows: set up, check, evaluate, tabulate, choose, refit.
 What differs is where the rows are, and a :class:`SearchRows` knows that:
 
-- rows in memory (:mod:`onefit.search.in_memory`): outcomes carry held-out values, scores and
-  intervals are made from them, and the winner is fitted once more;
+- rows in memory (:mod:`onefit.search.in_memory`; of pipelines :mod:`onefit.search.pipeline_rows`
+  and :mod:`onefit.search.fitted_once`): outcomes carry held-out values, scores and intervals are
+  made from them, and the winner is fitted once more;
 - streamed rows (:mod:`onefit.search.streamed`): outcomes carry scores and intervals that were made
   from row statistics, and the model of all rows is known already. Held-out values of the winner
   take one more pass.
@@ -18,9 +19,10 @@ from typing import Any
 
 from onefit._types import Array
 from onefit.heldout import HeldOut
+from onefit.plan import Explanation
 from onefit.search.inputs import FitInputs
+from onefit.search.outcome import Outcome
 from onefit.search.scorers import Scoring
-from onefit.search.workers import Outcome
 
 __all__ = ["Evaluated", "NotKept", "SearchRows"]
 
@@ -42,6 +44,10 @@ class SearchRows(ABC):
     @abstractmethod
     def check(self, metric: Any) -> None:
         """Refuse, before any work, what does not go with the metric to choose by."""
+
+    def explain(self) -> Explanation:
+        """What ``evaluate`` would do, and what its alternatives would cost."""
+        raise ValueError("explain needs rows in memory; streamed ones take a few passes")
 
     @abstractmethod
     def evaluate(self, metric: Any, context: Any) -> Evaluated:

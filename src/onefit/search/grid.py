@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -66,7 +65,7 @@ class CandidateModel:
     method : HeldOutMethod or None
         How its held-out values are computed, once that is planned.
     continuous : bool
-        Whether the lams are a coarse grid, to be refined.
+        Whether the lams are the coarse grid of an interval, to be refined.
     """
 
     estimator: Any
@@ -80,6 +79,16 @@ class CandidateModel:
         """What its parameters mean."""
         found: Spec = self.estimator.spec()
         return found
+
+    def extended(self, lams: tuple[float, ...], indices: tuple[int, ...]) -> CandidateModel:
+        """The model with further lams and their candidates."""
+        pairs = zip(self.lams + lams, self.indices + indices, strict=True)
+        ordered = sorted(pairs, key=lambda pair: -pair[0])
+        return replace(
+            self,
+            lams=tuple(lam for lam, _ in ordered),
+            indices=tuple(index for _, index in ordered),
+        )
 
 
 @dataclass(frozen=True)
@@ -107,52 +116,46 @@ class PlannedSearch:
     candidates : list of dict
     model : estimator
         The first of them, which knows columns, classes and targets; it stands for all in scoring.
-    jobs : list of Job
-        With their methods.
-    choices : list of Choice
+    jobs : list
+        Models that share work: of :class:`Job`, or of :class:`onefit.search.pipeline.Setting`.
+    choices : list of MethodChoice
         What a cost model chose, one per model in the order of the jobs.
     """
 
     candidates: list[dict[str, Any]] = field(repr=False)
     model: Any
-    jobs: list[Job] = field(repr=False)
+    jobs: list[Any] = field(repr=False)
     choices: list[Any]
+
+    @property
+    def models(self) -> list[CandidateModel]:
+        """Those of all jobs."""
+        return [model for job in self.jobs for model in job.models]
 
     @property
     def continuous(self) -> bool:
         """Whether any model's lams are to be refined."""
-        return any(model.continuous for job in self.jobs for model in job.models)
+        return any(model.continuous for model in self.models)
 
     @property
     def plain(self) -> bool:
         """Whether held-out values of every model have the columns of the targets."""
-        return all(one.spec.coding.columns_are_targets for job in self.jobs for one in job.models)
+        return all(one.spec.coding.columns_are_targets for one in self.models)
+
+    def group_of(self, index: int) -> CandidateModel:
+        """The candidates that differ from this one in lam alone."""
+        return next(one for one in self.models if index in one.indices)
 
     def model_of(self, index: int) -> Any:
-        """The estimator of a candidate, for the same rows and targets."""
-        return self.model._with_params(**clone(self.candidates[index], safe=False))
+        """The kernel estimator of a candidate, for the same rows and targets."""
+        one = self.group_of(index)
+        found = clone(one.estimator).set_params(lam=one.lams[one.indices.index(index)])
+        found._copy_data_attributes(self.model)
+        return found
 
     def spec_of(self, index: int) -> Spec:
         """The spec of a candidate, but for lam."""
-        models = (model for job in self.jobs for model in job.models)
-        return next(model.spec for model in models if index in model.indices)
-
-    @cached_property
-    def lams(self) -> Array:
-        """The lam of every candidate."""
-        lams = np.empty(len(self.candidates))
-        for model in (model for job in self.jobs for model in job.models):
-            lams[list(model.indices)] = model.lams
-        return lams
-
-    @cached_property
-    def gammas(self) -> Array:
-        """The gamma of every candidate, the mean of several; infinite for kernels without one."""
-        gammas = np.empty(len(self.candidates))
-        for job in self.jobs:
-            for model in job.models:
-                gammas[list(model.indices)] = np.mean(getattr(job.kernel, "gamma", np.inf))
-        return gammas
+        return self.group_of(index).spec
 
 
 def candidates(

@@ -1,10 +1,11 @@
-"""A search over rows in memory: jobs by kernel, whose outcomes carry held-out values."""
+"""A search over rows in memory, whose outcomes carry held-out values."""
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Generator, Iterator
+from abc import abstractmethod
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,28 +21,69 @@ from onefit.config import get_config
 from onefit.estimators.device import HostData, model_to_host
 from onefit.estimators.unused import UnusedParameterWarning
 from onefit.heldout import HeldOut
-from onefit.plan import spread
+from onefit.plan import Explanation, spread
 from onefit.scoring import ROW_METRICS, one_standard_error
 from onefit.search import continuous
-from onefit.search.criterion import get_criterion, release
+from onefit.search.criterion import get_criterion
 from onefit.search.descend import Descent, descend
 from onefit.search.evaluation import Evaluated, SearchRows
-from onefit.search.explore import Explorer
 from onefit.search.grid import Job
 from onefit.search.inputs import FitInputs, only_weight, route
 from onefit.search.intervals import interval_columns, supports
+from onefit.search.outcome import Outcome, Task
 from onefit.search.race import prove, race, racing
 from onefit.search.results import Results, heldout_of, tabulate
 from onefit.search.resume import Run, Runner, fingerprint, make_runner
 from onefit.search.scorers import Scoring, build_scoring
 from onefit.search.setup import Setup, set_up
 from onefit.search.winner import values_of
-from onefit.search.workers import Outcome, Task
 
-__all__ = ["EvaluatedInMemory", "RowsInMemory", "ended", "fit_winner", "make_task"]
+__all__ = ["EvaluatedInMemory", "HeldRows", "RowsInMemory", "fit_winner", "followed"]
 
 
-class RowsInMemory(SearchRows):
+class HeldRows(SearchRows):
+    """Rows in memory: held-out values of every candidate are kept, and scored by any scorer.
+
+    Parameters
+    ----------
+    search : KernelSearchCV
+    setup : PlannedSearch
+        With the splits and a sample.
+    given : FitInputs
+    groups : array or None
+    """
+
+    def __init__(self, search: Any, setup: Any, given: FitInputs, groups: Any) -> None:
+        self.search, self.setup, self.given, self.groups = search, setup, given, groups
+        build = partial(
+            build_scoring, given.scorers, setup.model, given.X, given.y, given.params, setup.folds,
+            plain=setup.plain,
+        )  # fmt: skip
+        pooled = build(pooled=True) if search.aggregate == "pooled" else None
+        scoring = build(undefined=pooled is not None)
+        criterion = get_criterion(search.criterion)
+        self.task = Task(setup.sample, scoring, pooled, search.aggregate, criterion)
+        self.names = scoring.names
+        self.subtasks = 1 + (search.refit is not False)
+
+    def evaluated(
+        self, setup: Any, outcomes: list[Outcome], **attributes: Any
+    ) -> EvaluatedInMemory:
+        """The outcomes of all candidates of ``setup``."""
+        attributes |= {"folds_": setup.folds, "groups_": self.groups}
+        sizes = np.diff(setup.folds.offsets)
+        return EvaluatedInMemory(setup, outcomes, sizes, self.given.grouped, attributes, self)
+
+    @abstractmethod
+    def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
+        """The winner fitted to all rows, as fitted attributes."""
+
+    def compared(self, fitted: dict[str, Any], metric: Any) -> dict[str, Any]:
+        """The winner beside a stricter evaluation of it, as fitted attributes."""
+        return {}
+
+
+class RowsInMemory(HeldRows):
     """Rows in memory, of the host or of a device.
 
     Parameters
@@ -49,35 +91,28 @@ class RowsInMemory(SearchRows):
     search : KernelSearchCV
     X, y, params : what ``fit`` was given
     scorers : what scikit-learn makes of ``scoring``
-    metric : str or bool
-        See :func:`onefit.search.inputs.resolve_scorers`.
     """
 
-    def __init__(
-        self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any, metric: Any
-    ) -> None:
-        self.search = search
+    setup: Setup
+
+    def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any) -> None:
         self.host = host = HostData.of(get_config()["device"], X, y, params)
         self.X, self.y = indexable(host.X, host.y)
         routed = route(search, scorers, host.params)
-        self.weight = only_weight(routed.estimator.fit)
-        self.groups = routed.splitter.split.get("groups")
-        setup = set_up(
-            search, self.X, self.y, self.weight, routed.splitter.split, host.device, host.names
-        )
+        weight, split = only_weight(routed.estimator.fit), routed.splitter.split
+        setup = set_up(search, self.X, self.y, weight, split, host.device, host.names)
         for callback in callbacks_of(search):
             if hasattr(callback, "on_iteration"):
                 setup = setup.watched(callback.on_iteration)
         if search._deadline is not None:
             setup = setup.watched(search._deadline.check)
-        self.setup = setup
-        score_params = routed.scorer.score
-        self.task = make_task(search, setup, scorers, self.X, self.y, score_params, metric)
-        self.given = FitInputs(
-            scorers, self.X, self.y, self.weight, score_params, self.groups is not None
-        )
-        self.names = self.task.scoring.names
-        self.subtasks = 1 + (search.refit is not False)
+        groups = split.get("groups")
+        scored = routed.scorer.score
+        given = FitInputs(scorers, self.X, self.y, weight, scored, groups is not None)
+        super().__init__(search, setup, given, groups)
+
+    def explain(self) -> Explanation:
+        return self.setup.explain()
 
     def check(self, metric: Any) -> None:
         """Refuse what does not go with the metric, or would not fit into memory."""
@@ -93,31 +128,23 @@ class RowsInMemory(SearchRows):
         self.setup.check_memory()
 
     def evaluate(self, metric: Any, context: Any) -> EvaluatedInMemory:
-        """Run one job per kernel; then repair, descend or refine, if the search asks for that."""
-        search, setup, task = self.search, self.setup, self.task
-        about = partial(fingerprint, search, self.X, self.y, self.weight, setup, metric)
+        """Run one job per kernel; then repair or descend, if the search asks for that."""
+        search, setup, task = self.search, self.setup, replace(self.task, metric=metric)
+        about = partial(fingerprint, search, self.X, self.y, self.given.weight, setup)
         run = make_runner(search.journal, about, task, setup.worker_plan)
-        explorer = Explorer(task, setup.worker_plan, metric, run, search.journal is not None)
-        outcomes = _run(search, setup, explorer if setup.continuous else run, context)
+        outcomes = _run(search, setup, run, context)
         setup, outcomes = setup.tried(outcomes)
-        attributes = {"folds_": setup.folds, "groups_": self.groups}
+        setup, outcomes = setup.with_refined(outcomes)
         if racing(search.method):
             outcomes = _race(search, setup, task, run, outcomes, metric)
-        if setup.ranges:
-            setup, outcomes, descents = _descend(search, setup, task, run, outcomes, metric)
-            attributes["descents_"] = descents
-        if setup.continuous:
-            setup, outcomes = explorer.extend(setup, outcomes)
-        release(task.criterion)  # the winner's fit needs the memory
-        sizes = np.diff(setup.folds.offsets)
-        grouped = self.given.grouped
-        return EvaluatedInMemory(
-            setup, outcomes, sizes, grouped, attributes, task, self.given, self._refit
-        )
+        if not setup.ranges:
+            return self.evaluated(setup, outcomes)
+        setup, outcomes, descents = _descend(search, setup, task, run, outcomes, metric)
+        return self.evaluated(setup, outcomes, descents_=descents)
 
-    def _refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
+    def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
         X = self.host.to_device(self.X)
-        params = {"sample_weight": self.weight}
+        params = {"sample_weight": self.given.weight}
         found = fit_winner(self.search, X, self.y, params, fitted, context)
         if not self.host.given:
             model_to_host(found["best_estimator_"])
@@ -130,87 +157,99 @@ class EvaluatedInMemory(Evaluated):
 
     Attributes
     ----------
-    task : Task
-    given : FitInputs
-    fit_all : callable
-        Fits the winner to all rows.
+    rows : HeldRows
     """
 
-    task: Task = field(repr=False)
-    given: FitInputs = field(repr=False)
-    fit_all: Any = field(repr=False)
+    rows: HeldRows = field(repr=False)
 
     @property
     def scoring(self) -> Scoring:
-        return self.task.scoring
+        return self.rows.task.scoring
 
     def intervals(self) -> dict[str, Array]:
-        return interval_columns(self.task, self.outcomes, len(self.setup.candidates))
+        return interval_columns(self.rows.task, self.outcomes, len(self.setup.candidates))
 
     def held_out(self, index: int) -> HeldOut:
-        held = heldout_of(index, self.outcomes, self.setup.folds)
+        held, given = heldout_of(index, self.outcomes, self.setup.folds), self.rows.given
         known = self.setup.spec_of(index).coding.decoders
-        return replace(held, targets=self.given.y, sample_weight=self.given.weight, **known)
+        return replace(held, targets=given.y, sample_weight=given.weight, **known)
 
     def heldouts(self) -> list[HeldOut]:
         return [self.held_out(i) for i in range(len(self.setup.candidates))]
 
     def judged_by(self, index: int, held: HeldOut) -> tuple[FitInputs, Scoring]:
-        return self.given, self.task.scoring
+        return self.rows.given, self.scoring
+
+    def compared(self, fitted: dict[str, Any], metric: Any) -> dict[str, Any]:
+        return self.rows.compared(fitted, metric)
 
     def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
-        found: dict[str, Any] = self.fit_all(fitted, context)
-        return found
-
-
-def make_task(
-    search: Any, setup: Any, scorers: Any, X: Any, y: Any, params: Any, metric: Any
-) -> Task:
-    """What the workers need, every scorer tried once."""
-    build = partial(
-        build_scoring, scorers, setup.model, X, y, params, setup.folds, plain=setup.plain
-    )
-    pooled = None
-    if search.aggregate == "pooled":
-        pooled = build(pooled=True)
-    scoring = build(undefined=pooled is not None)
-    criterion = get_criterion(search.criterion, keep=setup.continuous)
-    return Task(setup.sample, scoring, pooled, search.aggregate, criterion)
+        return self.rows.refit(fitted, context)
 
 
 def _run(search: Any, setup: Setup, run: Run, context: Any) -> list[Outcome]:
-    """Run all jobs, telling callbacks and reader when each is done."""
-    jobs, deadline = setup.jobs, search._deadline
-    if deadline is not None:  # whatever it has time for covers the grid
+    """Run all jobs, or those that there is time for."""
+    jobs, plan = setup.jobs, setup.worker_plan
+    if search._deadline is not None:  # whatever it has time for covers the grid
         jobs = [jobs[i] for i in spread(len(jobs))]
-    parent = context.subcontext(
-        task_name="search", max_subtasks=len(jobs), sequential_subtasks=False
-    ).call_on_fit_task_begin(estimator=search)
-    tasks = [parent.subcontext(task_name="kernel", task_id=i) for i in range(len(jobs))]
-    for one in tasks:
-        one.call_on_fit_task_begin(estimator=search)
     if search.verbose > 0:
         print(
             f"{len(setup.candidates)} candidates on {len(jobs)} kernels, "
-            f"{len(setup.folds)} splits, "
-            f"{setup.worker_plan.workers} workers with {setup.worker_plan.threads} threads"
+            f"{len(setup.folds)} splits, {plan.workers} workers with {plan.threads} threads"
         )
-    outcomes: list[Outcome] = []
-    with ended(run(jobs)) as found_so_far:
-        for done, (place, found) in enumerate(found_so_far, start=1):
-            outcomes += found
-            tasks[place].call_on_fit_task_end(estimator=search)
-            if search.verbose > 1:
-                methods = ", ".join(dict.fromkeys(one.method for one in found))
-                print(f"[{done}/{len(jobs)}] {jobs[place].kernel} by {methods}")
-            if deadline is not None and done < len(jobs) and deadline.stops(done, len(jobs)):
-                break
-    parent.call_on_fit_task_end(estimator=search)
+
+    def words(place: int, found: list[Outcome]) -> str:
+        methods = ", ".join(dict.fromkeys(one.method for one in found))
+        return f"{jobs[place].kernel} by {methods}"
+
+    done = followed(search, context, "kernel", len(jobs), run(jobs), words)
+    outcomes = [one for _, found in done for one in found]
     return sorted(outcomes, key=lambda one: min(one.indices))
 
 
+def followed(
+    search: Any,
+    context: Any,
+    name: str,
+    total: int,
+    runs: Iterator[tuple[int, Any]],
+    words: Callable[[int, Any], str],
+) -> Iterator[tuple[int, Any]]:
+    """Results of parts of a search as they are done; callbacks and reader are notified of each.
+
+    Parameters
+    ----------
+    search : KernelSearchCV
+        Its deadline may end this early.
+    context : context of scikit-learn's callbacks
+    name : str
+        Of a part.
+    total : int
+        How many parts there are.
+    runs : iterator of (place, result)
+    words : callable
+        From place and result to what ``verbose=2`` prints.
+    """
+    parent = context.subcontext(
+        task_name="search", max_subtasks=total, sequential_subtasks=False
+    ).call_on_fit_task_begin(estimator=search)
+    tasks = [parent.subcontext(task_name=name, task_id=i) for i in range(total)]
+    for one in tasks:
+        one.call_on_fit_task_begin(estimator=search)
+    deadline = search._deadline
+    with _ended(runs) as found_so_far:
+        for done, (place, found) in enumerate(found_so_far, start=1):
+            yield place, found
+            tasks[place].call_on_fit_task_end(estimator=search)
+            if search.verbose > 1:
+                print(f"[{done}/{total}] {words(place, found)}")
+            if deadline is not None and done < total and deadline.stops(done, total):
+                break
+    parent.call_on_fit_task_end(estimator=search)
+
+
 @contextmanager
-def ended(runs: Iterator[Any]) -> Iterator[Iterator[Any]]:
+def _ended(runs: Iterator[Any]) -> Iterator[Iterator[Any]]:
     """Jobs that are ended with the context; of tasks cancelled for that, joblib need not warn."""
     try:
         yield runs

@@ -16,8 +16,8 @@ from sklearn.utils.metadata_routing import process_routing
 from onefit._validation import suggest, takes_weight
 
 __all__ = [
-    "FitInputs", "check_refit", "choosing_metric", "only_weight", "resolve_scorers", "route",
-    "winner_of",
+    "FitInputs", "check_refit", "choosing_metric", "is_multimetric", "only_weight",
+    "resolve_scorers", "route", "winner_of",
 ]  # fmt: skip
 
 
@@ -42,16 +42,15 @@ class FitInputs:
     grouped: bool
 
 
-def resolve_scorers(search: Any) -> tuple[Any, Any]:
-    """The scorers of a search, and the metric to choose by."""
+def resolve_scorers(search: Any) -> Any:
+    """The scorers of a search, as scikit-learn makes them of ``scoring``."""
     scoring = search.scoring
     if callable(scoring):
-        return scoring, "score"
+        return scoring
     scorers = check_scoring(search.estimator, scoring)
-    if scoring is None or isinstance(scoring, str):
-        return scorers, "score"
-    check_refit(search, list(scoring))
-    return scorers, search.refit
+    if scoring is not None and not isinstance(scoring, str):
+        check_refit(search, list(scoring))
+    return scorers
 
 
 def check_refit(search: Any, names: Collection[str]) -> None:
@@ -104,12 +103,17 @@ def _any_takes_weight(search: Any, scorers: Any) -> bool:
     return len(without) < len(table)
 
 
-def choosing_metric(search: Any, names: list[str], metric: Any, multimetric: bool) -> Any:
+def is_multimetric(scorers: Any, names: list[str]) -> bool:
+    """Whether scorers give several scores, or one under a name of its own."""
+    return hasattr(scorers, "_scorers") or names != ["score"]
+
+
+def choosing_metric(search: Any, scorers: Any, names: list[str]) -> str | None:
     """The metric of the winner; None where a function or nobody chooses among several."""
-    if multimetric:
-        check_refit(search, names)
-        metric = search.refit
-    return metric if isinstance(metric, str) else None
+    if not is_multimetric(scorers, names):
+        return "score"
+    check_refit(search, names)
+    return search.refit if isinstance(search.refit, str) else None
 
 
 def only_weight(params: dict[str, Any]) -> Any:

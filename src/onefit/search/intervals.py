@@ -24,8 +24,8 @@ import numpy as np
 from onefit._types import Array
 from onefit.proof.certificate import EXACT_TOLERANCE
 from onefit.scoring.aggregate import aggregate
+from onefit.search.outcome import Outcome, Task
 from onefit.search.scorers import Scoring
-from onefit.search.workers import Outcome, Task
 
 Ends = tuple[Array, Array]
 

@@ -85,11 +85,10 @@ class ScoredCandidates:
     @classmethod
     def of(cls, search: Any, X: Any, y: Any, groups: Any) -> ScoredCandidates:
         """The candidates, with all checks of a search and those of the permutation test."""
-        scorers, metric = resolve_scorers(search)
+        scorers = resolve_scorers(search)
         params = {} if groups is None else {"groups": groups}
-        rows = RowsInMemory(search, X, y, params, scorers, metric)
-        multimetric = hasattr(scorers, "_scorers") or rows.names != ["score"]
-        metric = choosing_metric(search, rows.names, metric, multimetric)
+        rows = RowsInMemory(search, X, y, params, scorers)
+        metric = choosing_metric(search, scorers, rows.names)
         rows.check(metric)
         setup, scoring = rows.setup, rows.task.pooled or rows.task.scoring
         if metric not in scoring.fast:

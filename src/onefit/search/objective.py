@@ -38,7 +38,7 @@ from onefit.losses import Huber, Log, Quantile, SmoothedHinge, Squared
 from onefit.losses.base import resolved
 from onefit.search.directions import Bandwidths, Direction, Mixture, make_direction
 from onefit.search.grid import CandidateModel
-from onefit.search.workers import Task
+from onefit.search.outcome import Task
 
 __all__ = ["ByGradient", "Objective"]
 

@@ -12,22 +12,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 
 from onefit._describe import describe
 from onefit.folds import Folds
-from onefit.search.grid import CandidateModel, candidate_models
+from onefit.search.grid import CandidateModel, PlannedSearch, candidate_models
 from onefit.search.preprocess import kernel_estimator, kernel_path, with_stand_in
 from onefit.search.random import settings
+from onefit.search.rows import Sample
 from onefit.search.workers import WorkerPlan
-from onefit.spec import Spec
-
-Array = NDArray[Any]
 
 __all__ = ["PipelineSetup", "Setting", "settings_of"]
 
@@ -123,50 +119,18 @@ def _setting(search: Any, found: list[dict[str, Any]], indices: list[int], prefi
 
 
 @dataclass(frozen=True)
-class PipelineSetup:
-    """What the end of a search needs to know of it, see :class:`onefit.search.setup.Setup`."""
+class PipelineSetup(PlannedSearch):
+    """A search over pipelines, ready to run; its jobs are settings.
 
-    candidates: list[dict[str, Any]] = field(repr=False)
-    model: Any
-    settings: list[Setting] = field(repr=False)
+    Attributes
+    ----------
+    candidates, model, jobs, choices : see :class:`onefit.search.grid.PlannedSearch`
+    folds : Folds
+    sample : Sample
+        Targets, weights and splits: kernels see the rows of a split only.
+    worker_plan : WorkerPlan
+    """
+
     folds: Folds
-    sample: Any = field(repr=False)
+    sample: Sample = field(repr=False)
     worker_plan: WorkerPlan
-    choices: list[Any] = field(default_factory=list)
-
-    continuous = False
-
-    def group_of(self, index: int) -> CandidateModel:
-        """The candidates that differ from this one in lam alone."""
-        group = (one for setting in self.settings for one in setting.models)
-        return next(one for one in group if index in one.indices)
-
-    @property
-    def plain(self) -> bool:
-        """Whether held-out values have the columns of the targets."""
-        group = [one for setting in self.settings for one in setting.models]
-        return all(one.spec.coding.columns_are_targets for one in group)
-
-    def model_of(self, index: int) -> Any:
-        """The kernel estimator of a candidate, with all its parameters."""
-        one = self.group_of(index)
-        lam = one.lams[one.indices.index(index)]
-        found = clone(one.estimator).set_params(lam=lam)
-        found._copy_data_attributes(self.model)
-        return found
-
-    def spec_of(self, index: int) -> Spec:
-        """The spec of a candidate."""
-        found: Spec = self.model_of(index).spec()
-        return found
-
-    @cached_property
-    def lams(self) -> Array:
-        """The lam of every candidate."""
-        return np.array([self.spec_of(i).lam for i in range(len(self.candidates))])
-
-    @cached_property
-    def gammas(self) -> Array:
-        """The gamma of every candidate; infinite where it is a rule."""
-        found = [self.spec_of(i).gamma for i in range(len(self.candidates))]
-        return np.array([np.inf if isinstance(one, str) else np.mean(one) for one in found])

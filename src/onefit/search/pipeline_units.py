@@ -11,6 +11,7 @@ import json
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -18,7 +19,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils.parallel import Parallel, delayed
 
 from onefit._validation import check_weights
 from onefit.estimators.unused import UnusedParameterWarning
@@ -31,7 +31,7 @@ from onefit.proof.certificate import EXACT_TOLERANCE
 from onefit.search.grid import CandidateModel, jobs
 from onefit.search.pipeline import Setting
 from onefit.search.preprocess import Preprocessed, StepError, preprocess
-from onefit.search.workers import MAX_UNINTERRUPTIBLE_ROWS, WorkerPlan, limited
+from onefit.search.workers import MAX_UNINTERRUPTIBLE_ROWS, WorkerPlan, in_workers, limited
 
 Array = NDArray[Any]
 
@@ -80,9 +80,9 @@ class Found:
     seconds: float
 
 
-def run_unit(work: Work, setting: Setting, split: int) -> Found:
-    """Fit the steps to the training part of a split, and predict its test rows."""
-    start = perf_counter()
+def run_unit(work: Work, unit: tuple[Setting, int]) -> Found:
+    """Fit the steps of a setting to the training part of a split, and predict its test rows."""
+    start, (setting, split) = perf_counter(), unit
     train, test = work.folds.train[split], work.folds.test[split]
     try:
         data = preprocess(setting.estimator, work.X, work.y, work.params, train, test, split)
@@ -206,58 +206,41 @@ def _back(data: Preprocessed, found: TestValues) -> TestValues:
 
 def run_units(
     work: Work, group: list[Setting], worker_plan: WorkerPlan, journal: Journal | None
-) -> Iterator[tuple[int, int, Found]]:
-    """Yield (setting, split, values) of every unit, those of the journal first."""
-    left: list[tuple[int, int]] = []
-    for i, setting in enumerate(group):
-        for split in range(len(work.folds)):
-            known = None if journal is None else _recall(journal, setting, split)
-            if known is None:
-                left.append((i, split))
-            else:
-                yield i, split, known
+) -> Iterator[tuple[int, Found]]:
+    """Yield (place, values) of every unit, those of the journal first; places go split by split."""
+    units = [(setting, split) for setting in group for split in range(len(work.folds))]
+    left: list[int] = []
+    for place, unit in enumerate(units):
+        known = None if journal is None else _recall(journal, *unit)
+        if known is None:
+            left.append(place)
+        else:
+            yield place, known
     if not left:
         return
     if journal is not None:
         journal.check_writable()
-    for i, split, found in _run(work, group, left, worker_plan):
+    for done, found in _run(work, [units[place] for place in left], worker_plan):
+        setting, split = units[left[done]]
         if journal is not None and not found.failed:
-            for candidate, values in zip(group[i].models, found.values, strict=True):
+            for candidate, values in zip(setting.models, found.values, strict=True):
                 lams = list(candidate.lams)
                 entry = lams, values, found.weighted
-                journal.write(_key(group[i], candidate, split), entry, part=json.dumps(lams))
-        yield i, split, found
+                journal.write(_key(setting, candidate, split), entry, part=json.dumps(lams))
+        yield left[done], found
 
 
 def _run(
-    work: Work, group: list[Setting], left: list[tuple[int, int]], worker_plan: WorkerPlan
-) -> Iterator[tuple[int, int, Found]]:
-    """Units one after the other in this process, or in workers.
-
-    A LAPACK call cannot be interrupted, so a single worker is another process where such a call
-    may take long.
-    """
-    alone = worker_plan.workers == 1
-    if alone and work.folds.n <= MAX_UNINTERRUPTIBLE_ROWS:
-        yield from (_work(work, group[i], i, split, worker_plan.threads) for i, split in left)
+    work: Work, units: list[tuple[Setting, int]], worker_plan: WorkerPlan
+) -> Iterator[tuple[int, Found]]:
+    """Units one after the other in this process, or in workers."""
+    if worker_plan.workers > 1 or work.folds.n > MAX_UNINTERRUPTIBLE_ROWS:
+        yield from in_workers(worker_plan, partial(run_unit, work), units)
         return
-    parallel = Parallel(
-        # one unit at a time needs a second worker, without which joblib stays in this process
-        n_jobs=max(2, worker_plan.workers),
-        pre_dispatch=1 if alone else "2 * n_jobs",
-        return_as="generator_unordered" if worker_plan.streams else "list",
-        batch_size=1,
-    )
-    inside = None if worker_plan.shared else worker_plan.threads
-    with limited(worker_plan.threads if worker_plan.shared else None):
-        yield from parallel(delayed(_work)(work, group[i], i, split, inside) for i, split in left)
-
-
-def _work(
-    work: Work, setting: Setting, i: int, split: int, threads: int | None
-) -> tuple[int, int, Found]:
-    with limited(threads):
-        return i, split, run_unit(work, setting, split)
+    for place, unit in enumerate(units):
+        with limited(worker_plan.threads):
+            found = run_unit(work, unit)
+        yield place, found
 
 
 def _key(setting: Setting, candidate: CandidateModel, split: int) -> str:

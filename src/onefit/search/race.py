@@ -34,7 +34,7 @@ from onefit.heldout import Exact
 from onefit.scoring.aggregate import standard_error
 from onefit.search.grid import Job
 from onefit.search.intervals import score_interval
-from onefit.search.workers import Outcome, Task
+from onefit.search.outcome import Outcome, Task
 
 Array = NDArray[Any]
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from onefit.folds import Folds
 from onefit.heldout import HeldOut
 from onefit.scoring.aggregate import aggregate, rank, standard_error
-from onefit.search.workers import Outcome
+from onefit.search.outcome import Outcome
 
 Array = NDArray[Any]
 

@@ -2,28 +2,27 @@
 
 The values that are tried are not part of the fingerprint. An entry is the outcome of one model
 at some lams, under its kernel and parameters; a search takes the lams it wants from the journal
-and computes the others. So a grid may grow or shrink, and finished work stays finished.
+and computes the others. So a grid may grow or shrink, and finished work stays finished. Of an
+interval the entry is the outcome of its coarse grid and of all lams tried after it.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
-from itertools import chain
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from onefit._describe import describe, digest
 from onefit.heldout import METHODS
 from onefit.journal import Journal
 from onefit.kernels import as_rows
 from onefit.search.grid import CandidateModel, Job
-from onefit.search.workers import Outcome, Task, WorkerPlan, run_jobs
+from onefit.search.outcome import Outcome, Task
+from onefit.search.workers import WorkerPlan, run_jobs
 
-Array = NDArray[Any]
 Run = Callable[[list[Job]], Iterator[tuple[int, list[Outcome]]]]
 
 __all__ = ["Run", "Runner", "fingerprint", "make_runner"]
@@ -107,6 +106,11 @@ class Resumed(Runner):
         kept: list[Outcome] = []
         wanted = set(model.lams)
         entries = self.journal.read(key)
+        if model.continuous:
+            kept = [replace(one, indices=model.indices) for _, one in entries[:1]]
+            return _Recalled(
+                key, model, kept, replace(model, lams=(), indices=()) if kept else model
+            )
         for lams, outcome in sorted(entries, key=lambda one: -len(wanted & {*one[0]})):
             here = [index for index, lam in left.items() if lam in lams]
             if here:
@@ -129,7 +133,10 @@ class Resumed(Runner):
         words = model.spec.words()
         del words["lam"]
         method = "" if self.journal.about["method"] == describe("auto") else _method(model)
-        return json.dumps([describe(job.kernel), words, method])
+        key: list[Any] = [describe(job.kernel), words, method]
+        if model.continuous:  # what is found depends on the whole grid
+            key += [list(model.lams), self.task.metric]
+        return json.dumps(key)
 
 
 def make_runner(
@@ -161,16 +168,18 @@ class _Recalled(NamedTuple):
 
     def whole(self, found: Iterator[Outcome]) -> Outcome:
         """The outcome of all lams; that of the missing ones, if any are, is the next one found."""
-        return _join([*self.kept, next(found)] if self.missing.lams else self.kept, self.model)
+        parts = [*self.kept, next(found)] if self.missing.lams else self.kept
+        if len(parts) == 1:
+            return parts[0]
+        joined = Outcome.joined(parts)
+        return joined.take([joined.indices.index(index) for index in self.model.indices])
 
 
 def _method(model: CandidateModel) -> str:
     return "" if model.method is None else model.method.name
 
 
-def fingerprint(
-    search: Any, X: Any, y: Any, weight: Any, setup: Any, metric: Any
-) -> dict[str, str]:
+def fingerprint(search: Any, X: Any, y: Any, weight: Any, setup: Any) -> dict[str, str]:
     """Everything but the candidates that the outcomes of a search depend on, in words, by name."""
     folds = setup.folds
     about = {
@@ -186,42 +195,3 @@ def fingerprint(
     }
     words = search.estimator.spec().words()
     return about | {f"estimator.{name}": value for name, value in words.items()}
-
-
-def _join(parts: list[Outcome], model: CandidateModel) -> Outcome:
-    """Outcomes of a model at some of its lams each, as one in the model's order."""
-    if len(parts) == 1:
-        return parts[0]
-    indices = list(chain.from_iterable(one.indices for one in parts))
-    sizes = [len(one.indices) for one in parts]
-    arrays: dict[str, Any] = {
-        one.name: np.concatenate([getattr(part, one.name) for part in parts])
-        for one in fields(Outcome)
-        if isinstance(getattr(parts[0], one.name), np.ndarray)
-    }
-    joined = replace(
-        parts[0],
-        indices=tuple(indices),
-        scores=_stacked([one.scores for one in parts], sizes),
-        pooled=_stacked([one.pooled for one in parts], sizes),
-        order=next((one.order for one in parts if one.order is not None), None),
-        reasons=list(chain.from_iterable(one.reasons for one in parts)),
-        fit_seconds=float(np.average([one.fit_seconds for one in parts], weights=sizes)),
-        score_seconds=float(np.average([one.score_seconds for one in parts], weights=sizes)),
-        **arrays,
-    )
-    return joined.take([indices.index(index) for index in model.indices])
-
-
-def _stacked(parts: list[dict[str, Array]], sizes: list[int]) -> dict[str, Array]:
-    """Scores one after the other; a part whose lams all failed has none, which is NaN here."""
-    shapes = {name: one.shape[1:] for part in parts for name, one in part.items()}
-    return {
-        name: np.concatenate(
-            [
-                part.get(name, np.full((size, *shape), np.nan))
-                for part, size in zip(parts, sizes, strict=True)
-            ]
-        )
-        for name, shape in shapes.items()
-    }

@@ -24,6 +24,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.metadata_routing import process_routing
 
 from onefit._indexing import n_rows, select_params, select_rows, split_rows
+from onefit._types import Mask
 from onefit._validation import takes_weight
 from onefit.estimators import KernelClassifier, KernelRegressor
 from onefit.folds import Folds
@@ -102,19 +103,26 @@ class Scoring:
     parts: list[Part] = field(repr=False)
     names: list[str]
 
-    def targets(self, name: str, values: Array) -> Array:
-        """One score a lambda, split and target, (L, k, q), by a fast metric."""
-        metric, sign, truth = self.fast[name]
-        return sign * metric.values(truth, values.astype(np.float64, copy=False))
+    def score(self, model: Any, values: Array, done: Mask | None = None) -> dict[str, Array]:
+        """One score a lambda and split, (L, k), for each metric; NaN at lambdas that failed.
 
-    def score(self, model: Any, values: Array) -> dict[str, Array]:
-        """One score a lambda and split, (L, k), for each metric."""
-        scores = {name: self.targets(name, values).mean(axis=2) for name in self.fast}
+        ``done`` says which have values, None that all have.
+        """
+        done = np.ones(len(values), dtype=bool) if done is None else done
+        if not done.any():
+            return {}
+        values, found = values if done.all() else values[done], {}
+        for name, (metric, sign, truth) in self.fast.items():
+            each = metric.values(truth, values.astype(np.float64, copy=False))
+            found[name] = (sign * each).mean(axis=2)
         if self.slow:
             rows = [self._call(look_up(model, u[p.place]), p) for u in values for p in self.parts]
             shape = values.shape[0], len(self.parts)
-            scores |= {name: np.array([r[name] for r in rows]).reshape(shape) for name in rows[0]}
-        return {name: scores[name] for name in self.names}
+            found |= {name: np.array([r[name] for r in rows]).reshape(shape) for name in rows[0]}
+        scores = {name: np.full((done.size, found[name].shape[1]), np.nan) for name in self.names}
+        for name, one in scores.items():
+            one[done] = found[name]
+        return scores
 
     def trial(self, model: Any, values: Array, part: Part) -> list[str]:
         """Score plausible values of some rows once, and return the slow metrics' names."""

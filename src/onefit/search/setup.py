@@ -27,7 +27,7 @@ from onefit.linalg import HOST
 from onefit.linalg.device import Device
 from onefit.predict import check_training, make_method, make_planned, ridge_weights
 from onefit.problem import Problem
-from onefit.search.continuous import apart, expand, listed
+from onefit.search.continuous import expand, listed
 from onefit.search.criterion import CriterionLike, get_criterion
 from onefit.search.grid import (
     CandidateModel,
@@ -38,9 +38,10 @@ from onefit.search.grid import (
     candidates,
     jobs,
 )
+from onefit.search.outcome import Outcome
 from onefit.search.race import racing
 from onefit.search.rows import Sample, arrange, compact
-from onefit.search.workers import Outcome, WorkerPlan
+from onefit.search.workers import WorkerPlan
 from onefit.spec import Spec
 
 Array = NDArray[Any]
@@ -115,6 +116,27 @@ class Setup(PlannedSearch):
         outcomes = list(_renumbered(outcomes, new))
         candidates = [self.candidates[i] for i in found]
         return replace(self, candidates=candidates, jobs=jobs, choices=choices), outcomes
+
+    def with_refined(self, outcomes: list[Outcome]) -> tuple[Setup, list[Outcome]]:
+        """The search with the lams that were found in intervals as candidates behind the others."""
+        candidates, numbered, longer = list(self.candidates), [], {}
+        for one in outcomes:
+            if one.refined:
+                first, start = candidates[one.indices[0]], len(candidates)
+                candidates += [first | {"lam": lam} for lam in one.refined]
+                longer[one.indices] = one.refined, tuple(range(start, len(candidates)))
+                one = replace(one, indices=one.indices + longer[one.indices][1], refined=())
+            numbered.append(one)
+        jobs = [
+            replace(
+                job,
+                models=tuple(
+                    model.extended(*longer.get(model.indices, ((), ()))) for model in job.models
+                ),
+            )
+            for job in self.jobs
+        ]
+        return replace(self, candidates=candidates, jobs=jobs), numbered
 
     def check_memory(self) -> None:
         """Refuse, with advice, what would not fit into the memory that is available."""
@@ -197,7 +219,7 @@ def set_up(
     for one in group:
         one.estimator._copy_data_attributes(model)
         _check_gamma(one, ranges, s)
-    work = apart(jobs(group, rows, Y, s))
+    work = jobs(group, rows, Y, s)
     on_host = WorkerPlan.from_n_jobs(search.n_jobs, len(work), Y.shape[0])
     worker_plan = WorkerPlan.on_devices(devices, len(work)) if device else on_host
     if any(one.estimator.approximation is not None for one in group):
@@ -209,10 +231,10 @@ def set_up(
     criterion = get_criterion(search.criterion)
     if device is not None:
         _check_device(device, work, rows)
-        if worker_plan.devices and (ranges or any(one.continuous for one in group)):
+        if worker_plan.devices and ranges:
             raise ValueError(
                 f"device={','.join(devices)!r}: several devices share a list of kernels, "
-                "not intervals that are explored one step after the other; name one device"
+                "not descents whose steps follow one another; name one device"
             )
         sample = sample if worker_plan.devices else replace(sample, X=device.asarray(sample.X))
     planned, choices, works = _plan(work, chosen, criterion, sample, worker_plan, device)

@@ -43,6 +43,7 @@ from onefit.search.evaluation import Evaluated, SearchRows
 from onefit.search.grid import PlannedSearch, candidate_models, candidates
 from onefit.search.inputs import FitInputs, only_weight
 from onefit.search.intervals import Ends, as_columns
+from onefit.search.outcome import Outcome
 from onefit.search.passes import Passes, StreamedModel, batches, make_work, stream_jobs
 from onefit.search.scorers import Scoring, build_scoring, check_defined
 from onefit.search.stream_checks import (
@@ -53,7 +54,6 @@ from onefit.search.stream_checks import (
     check_survey,
     metrics_of,
 )
-from onefit.search.workers import Outcome
 from onefit.spec.coding import encode_labels
 
 Array = NDArray[Any]
@@ -71,15 +71,11 @@ class StreamedRows(SearchRows):
     search : KernelSearchCV
     X, y, params : what ``fit`` was given
     scorers : what scikit-learn makes of ``scoring``
-    metric : str or bool
-        Not used: metrics of streamed rows are those of single rows.
     """
 
     subtasks = 0
 
-    def __init__(
-        self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any, metric: Any
-    ) -> None:
+    def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any) -> None:
         check_search(search)
         self.candidates = _listed_candidates(search)
         self.search, self.scorers = search, scorers

@@ -27,9 +27,9 @@ from onefit.heldout import HeldOut
 from onefit.scoring.row_losses import RowLosses, jackknife_error, optimism_of_splits
 from onefit.search.baseline import Baseline, baselines_of
 from onefit.search.inputs import FitInputs
+from onefit.search.outcome import Outcome
 from onefit.search.results import Results
 from onefit.search.scorers import Scoring, build_scoring, call_pooled, name_of, only
-from onefit.search.workers import Outcome
 from onefit.uncertainty.score_interval import COVERAGE_LEVEL, inflation, range_of, score_interval
 
 Array = NDArray[Any]

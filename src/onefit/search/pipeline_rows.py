@@ -1,4 +1,4 @@
-"""The fit of a search over pipelines: see :mod:`onefit.search.pipeline` for how it is computed."""
+"""The rows of a search over pipelines: see :mod:`onefit.search.pipeline` for what is computed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import warnings
 from collections import Counter
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,8 +22,7 @@ from onefit.journal import Journal
 from onefit.kernels import as_rows
 from onefit.predict import check_training
 from onefit.search.all_rows import all_rows_of
-from onefit.search.evaluation import SearchRows
-from onefit.search.in_memory import EvaluatedInMemory, ended, fit_winner, make_task
+from onefit.search.in_memory import EvaluatedInMemory, HeldRows, fit_winner, followed
 from onefit.search.inputs import FitInputs, route
 from onefit.search.pipeline import PipelineSetup, settings_of
 from onefit.search.pipeline_scores import outcomes_of
@@ -45,84 +43,72 @@ __all__ = [
     "PipelineRows",
     "as_kernel_search",
     "check_options",
-    "explain_pipeline",
     "set_up_pipeline",
     "works_of",
 ]
 
 
-class PipelineRows(SearchRows):
+class PipelineRows(HeldRows):
     """Rows in memory of a search over pipelines: their steps are fitted in each training part.
 
     Parameters
     ----------
-    search, X, y, params, scorers, metric
+    search, X, y, params, scorers
         See :class:`onefit.search.in_memory.RowsInMemory`.
     """
 
-    def __init__(
-        self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any, metric: Any
-    ) -> None:
+    setup: PipelineSetup
+
+    def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any) -> None:
         check_options(search)
-        self.search, self.scorers = search, scorers
-        self.X, self.y = indexable(X, y)
-        self.routed = routed = route(search, scorers, params)
+        X, y = indexable(X, y)
+        routed = route(search, scorers, params)
         self.fit_params = metadata_of_fit(search.estimator, dict(routed.estimator.fit))
-        self.setup = set_up_pipeline(search, self.X, self.y, routed.splitter.split)
-        score = routed.scorer.score
-        self.task = make_task(search, self.setup, scorers, self.X, self.y, score, metric)
-        self.names = self.task.scoring.names
-        self.subtasks = 1 + (search.refit is not False)
+        split = routed.splitter.split
+        groups = split.get("groups")
+        given = FitInputs(scorers, X, y, None, routed.scorer.score, groups is not None)
+        super().__init__(search, set_up_pipeline(search, X, y, split), given, groups)
 
     def check(self, metric: Any) -> None:
         """Refuse what would not fit into memory."""
-        _check_memory(works_of(self.setup))
+        for load, estimate in works_of(self.setup).items():
+            plan.check_memory(load, estimate)
+
+    def explain(self) -> plan.Explanation:
+        """Fits of the steps, kernel matrices and decompositions."""
+        setup, k = self.setup, len(self.setup.folds)
+        candidates, steps = len(setup.candidates), len(setup.jobs)
+        text = (
+            f"{candidates} candidates, {k} splits: preprocessing is fitted in every training part\n"
+            f"{steps} settings of the preprocessing, fitted {steps * k} times\n"
+            f"{len(setup.models) * k} kernel matrices and decompositions or paths of solutions "
+            f"(GridSearchCV: {candidates * k} fits)\n"
+            f"{setup.worker_plan.workers} workers with {setup.worker_plan.threads} BLAS threads\n"
+            f"{plan.explain_splits(works_of(setup))}"
+        )
+        try:
+            self.check(None)
+        except MemoryError as error:
+            return plan.Explanation(text, str(error))
+        return plan.Explanation(text)
 
     def evaluate(self, metric: Any, context: Any) -> EvaluatedInMemory:
         """Fit the steps of every setting in every training part, and score the candidates."""
-        search, setup = self.search, self.setup
-        work = Work(self.X, self.y, self.fit_params, setup.folds, search.error_score)
+        search, setup, given = self.search, self.setup, self.given
+        work = Work(given.X, given.y, self.fit_params, setup.folds, search.error_score)
         journal = None
         if search.journal is not None:
             journal = Journal(search.journal, _fingerprint(search, work))
         found = _run(search, setup, work, journal, context)
-        weighted = any(one.weighted for one in found.values())
-        weight = _weight(search, self.fit_params) if weighted else None
-        outcomes = outcomes_of(self.task, setup.settings, found, search.error_score)
-        groups = self.routed.splitter.split.get("groups")
-        score = self.routed.scorer.score
-        grouped = groups is not None
-        given = FitInputs(self.scorers, self.X, self.y, weight, score, grouped)
-        attributes = {"folds_": setup.folds, "groups_": groups}
-        sizes = np.diff(setup.folds.offsets)
-        refit = partial(fit_winner, search, self.X, self.y, self.fit_params)
-        return EvaluatedInMemory(
-            setup, outcomes, sizes, grouped, attributes, self.task, given, refit
-        )
+        if any(one.weighted for one in found.values()):
+            weight = self.fit_params.get(weight_name(search.estimator))
+            weight = self.fit_params.get("sample_weight") if weight is None else weight
+            self.given = replace(given, weight=weight)
+        return self.evaluated(setup, outcomes_of(self.task, setup.jobs, found, search.error_score))
 
-
-def explain_pipeline(search: Any, X: Any, y: Any, groups: Any) -> plan.Explanation:
-    """What a fit would do: fits of the steps, kernel matrices and decompositions."""
-    check_options(search)
-    X, y = indexable(X, y)
-    setup = set_up_pipeline(search, X, y, {"groups": groups})
-    works = works_of(setup)
-    k, steps = len(setup.folds), len(setup.settings)
-    group = [one for setting in setup.settings for one in setting.models]
-    candidates = len(setup.candidates)
-    text = (
-        f"{candidates} candidates, {k} splits: preprocessing is fitted in every training part\n"
-        f"{steps} settings of the preprocessing, fitted {steps * k} times\n"
-        f"{len(group) * k} kernel matrices and decompositions or paths of solutions "
-        f"(GridSearchCV: {candidates * k} fits)\n"
-        f"{setup.worker_plan.workers} workers with {setup.worker_plan.threads} BLAS threads\n"
-        f"{plan.explain_splits(works)}"
-    )
-    try:
-        _check_memory(works)
-    except MemoryError as error:
-        return plan.Explanation(text, str(error))
-    return plan.Explanation(text, "")
+    def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
+        given = self.given
+        return fit_winner(self.search, given.X, given.y, self.fit_params, fitted, context)
 
 
 def check_options(search: Any) -> None:
@@ -150,11 +136,6 @@ def check_options(search: Any) -> None:
             )
 
 
-def _weight(search: Any, params: dict[str, Any]) -> Any:
-    """The sample weights that the kernel estimator is given."""
-    return params.get(weight_name(search.estimator), params.get("sample_weight"))
-
-
 def set_up_pipeline(search: Any, X: Any, y: Any, split_params: Any) -> PipelineSetup:
     """Draw the splits and check grid, targets and training parts, before any step is fitted."""
     candidates, group = settings_of(search)
@@ -168,7 +149,9 @@ def set_up_pipeline(search: Any, X: Any, y: Any, split_params: Any) -> PipelineS
             one.estimator._copy_data_attributes(model)
     worker_plan = WorkerPlan.from_n_jobs(search.n_jobs, len(group) * len(folds), n_rows(X))
     rows = np.zeros((n_rows(X), 1))  # kernels see the rows of a split only
-    return PipelineSetup(candidates, model, group, folds, Sample(rows, Y, s, folds), worker_plan)
+    return PipelineSetup(
+        candidates, model, group, [], folds, Sample(rows, Y, s, folds), worker_plan
+    )
 
 
 def works_of(setup: PipelineSetup) -> dict[plan.Workload, plan.Estimate]:
@@ -177,25 +160,18 @@ def works_of(setup: PipelineSetup) -> dict[plan.Workload, plan.Estimate]:
     tests = [test.size for test in folds.test]
     rows = max(train.size + test.size for train, test in folds)
     counts: Counter[plan.Workload] = Counter()
-    for setting in setup.settings:
-        for one in setting.models:
-            load = replace(
-                one.estimator._workload(Y, setup.sample.s),
-                n=rows,
-                lams=len(one.lams),
-                removed=(max(tests),),
-                workers=worker_plan.workers,
-                threads=worker_plan.threads,
-            )
-            counts[load] += len(folds)
+    for one in setup.models:
+        load = replace(
+            one.estimator._workload(Y, setup.sample.s),
+            n=rows,
+            lams=len(one.lams),
+            removed=(max(tests),),
+            workers=worker_plan.workers,
+            threads=worker_plan.threads,
+        )
+        counts[load] += len(folds)
     loads = [replace(load, kernels=count) for load, count in counts.items()]
     return {load: plan.split_estimate(load) for load in loads}
-
-
-def _check_memory(works: dict[plan.Workload, plan.Estimate]) -> None:
-    """Refuse what would not fit into memory, with all workers busy."""
-    for load, estimate in works.items():
-        plan.check_memory(load, estimate)
 
 
 def _fingerprint(search: Any, work: Work) -> dict[str, str]:
@@ -213,27 +189,20 @@ def _fingerprint(search: Any, work: Work) -> dict[str, str]:
 def _run(
     search: Any, setup: PipelineSetup, work: Work, journal: Journal | None, context: Any
 ) -> dict[tuple[int, int], Found]:
-    """All units, telling callbacks and reader when each is done."""
-    k, total = len(setup.folds), len(setup.settings) * len(setup.folds)
-    parent = context.subcontext(
-        task_name="search", max_subtasks=total, sequential_subtasks=False
-    ).call_on_fit_task_begin(estimator=search)
-    tasks = [parent.subcontext(task_name="split", task_id=i) for i in range(total)]
-    for one in tasks:
-        one.call_on_fit_task_begin(estimator=search)
+    """All units, by setting and split; those that failed are warned of."""
+    k, total = len(setup.folds), len(setup.jobs) * len(setup.folds)
     if search.verbose > 0:
         print(
-            f"{len(setup.candidates)} candidates, {len(setup.settings)} settings of the "
+            f"{len(setup.candidates)} candidates, {len(setup.jobs)} settings of the "
             f"preprocessing, {k} splits, {setup.worker_plan.workers} workers"
         )
-    found: dict[tuple[int, int], Found] = {}
-    with ended(run_units(work, setup.settings, setup.worker_plan, journal)) as units:
-        for i, split, one in units:
-            found[i, split] = one
-            tasks[i * k + split].call_on_fit_task_end(estimator=search)
-            if search.verbose > 1:
-                print(f"[{len(found)}/{total}] setting {i}, split {split}: {one.seconds:.2g} s")
-    parent.call_on_fit_task_end(estimator=search)
+
+    def words(place: int, one: Found) -> str:
+        return f"setting {place // k}, split {place % k}: {one.seconds:.2g} s"
+
+    units = run_units(work, setup.jobs, setup.worker_plan, journal)
+    done = followed(search, context, "split", total, units, words)
+    found = {divmod(place, k): one for place, one in done}
     failures = [one.failed for one in found.values() if one.failed]
     if len(failures) == total:
         raise ValueError(f"the preprocessing failed on every split; the first says: {failures[0]}")

@@ -1,0 +1,164 @@
+"""A search over pipelines whose steps are fitted to all rows: see :mod:`onefit.search.all_rows`."""
+
+from __future__ import annotations
+
+import warnings
+from contextlib import suppress
+from copy import copy
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.compose import TransformedTargetRegressor
+from sklearn.utils import indexable
+
+from onefit import plan
+from onefit._describe import digest
+from onefit._types import Array
+from onefit.estimators.unused import UnusedParameterWarning
+from onefit.search.all_rows import Optimism, all_rows_of
+from onefit.search.check import check_settings
+from onefit.search.grid import GivenSettings
+from onefit.search.in_memory import EvaluatedInMemory, HeldRows, RowsInMemory, fit_winner
+from onefit.search.inputs import FitInputs, route
+from onefit.search.outcome import Outcome
+from onefit.search.pipeline import Setting
+from onefit.search.pipeline_rows import check_options, set_up_pipeline
+from onefit.search.pipeline_scores import outcomes_of
+from onefit.search.pipeline_units import Work, run_unit
+from onefit.search.preprocess import metadata_of_fit, preprocess_all
+from onefit.search.results import tabulate
+from onefit.search.setup import set_up
+
+__all__ = ["RowsOnAllRows"]
+
+
+class RowsOnAllRows(HeldRows):
+    """Rows in memory of a search over pipelines: steps are fitted once, to all rows, without y.
+
+    Every setting of the steps is a search over the kernel estimator alone, on transformed rows.
+
+    Parameters
+    ----------
+    search, X, y, params, scorers
+        See :class:`onefit.search.in_memory.RowsInMemory`.
+    """
+
+    def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any) -> None:
+        check_options(search)
+        _check_target_is_given(search.estimator)
+        X, y = indexable(X, y)
+        routed = route(search, scorers, params)
+        self.fit_params = metadata_of_fit(search.estimator, dict(routed.estimator.fit))
+        split = routed.splitter.split
+        groups = split.get("groups")
+        setup = set_up_pipeline(search, X, y, split)
+        given = FitInputs(scorers, X, y, None, routed.scorer.score, groups is not None)
+        super().__init__(search, setup, given, groups)
+        with warnings.catch_warnings():
+            # a grid may pair a kernel with parameters of another
+            warnings.simplefilter("ignore", UnusedParameterWarning)
+            self.parts = [_TransformedRows(self, setting) for setting in setup.jobs]
+        choices = [choice for part in self.parts for choice in part.setup.choices]
+        self.setup = replace(setup, choices=choices)
+        self.given = replace(given, weight=self.parts[0].given.weight)
+        self.subtasks += len(self.parts) - 1
+
+    def check(self, metric: Any) -> None:
+        """Refuse what does not go with the metric, or would not fit into memory."""
+        for part in self.parts:
+            part.check(metric)
+
+    def explain(self) -> plan.Explanation:
+        """The plan of every setting of the steps, which were fitted to know the columns."""
+        k, plans = len(self.setup.folds), [part.explain() for part in self.parts]
+        texts = [
+            f"Setting {i} of the preprocessing, fitted once:\n{one}" for i, one in enumerate(plans)
+        ]
+        texts.append(f"The winner is then evaluated with its steps fitted on each of {k} splits.")
+        refusal = next((one.refusal for one in plans if one.refusal), "")
+        return plan.Explanation("\n\n".join(texts), refusal)
+
+    def evaluate(self, metric: Any, context: Any) -> EvaluatedInMemory:
+        """Evaluate every setting on its transformed rows."""
+        outcomes: list[Outcome] = []
+        if self.search.journal is not None:
+            with suppress(OSError):  # which the journal of a setting reports
+                Path(self.search.journal).mkdir(exist_ok=True)
+        for setting, part in zip(self.setup.jobs, self.parts, strict=True):
+            for one in part.evaluate(metric, context).outcomes:
+                indices = tuple(setting.indices[i] for i in one.indices)
+                outcomes.append(replace(one, indices=indices))
+        return self.evaluated(self.setup, sorted(outcomes, key=lambda one: min(one.indices)))
+
+    def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
+        given = self.given
+        return fit_winner(self.search, given.X, given.y, self.fit_params, fitted, context)
+
+    def compared(self, fitted: dict[str, Any], metric: Any) -> dict[str, Any]:
+        """The winner's score beside that with the steps fitted in every training part."""
+        if metric is None or "best_score_" not in fitted:
+            return {}
+        try:
+            score, held = self._in_folds(metric, fitted["best_index_"])
+        except ValueError as error:
+            warnings.warn(f"there is no optimism_: {error}", stacklevel=4)
+            return {}
+        found = Optimism(metric, float(fitted["best_score_"]), score, held)
+        errors: Array = fitted["cv_results_"][f"se_test_{metric}"]
+        if found.difference > errors[fitted["best_index_"]]:
+            warnings.warn(
+                f"best_score_ is {found.all_rows:.4g} with the preprocessing fitted to all rows, "
+                f"and {found.in_folds:.4g} with it fitted in every training part; search again "
+                "with method='auto'",
+                stacklevel=4,
+            )
+        return {"optimism_": found}
+
+    def _in_folds(self, metric: str, index: int) -> tuple[float, Any]:
+        """Score and held-out values of one candidate with its steps fitted in the folds."""
+        setup, given = self.setup, self.given
+        setting = next(one for one in setup.jobs if index in one.indices)
+        candidate = setup.group_of(index)
+        lam = candidate.lams[candidate.indices.index(index)]
+        alone = replace(setting, models=[replace(candidate, lams=(lam,), indices=(0,))])
+        work = Work(given.X, given.y, self.fit_params, setup.folds)
+        found = {(0, k): run_unit(work, (alone, k)) for k in range(len(setup.folds))}
+        one = replace(setup, candidates=[setup.candidates[index]], jobs=[alone])
+        evaluated = self.evaluated(one, outcomes_of(self.task, one.jobs, found, np.nan))
+        how, candidates = self.search.aggregate, one.candidates
+        results = tabulate(candidates, evaluated.outcomes, self.names, evaluated.sizes, how)
+        return float(results.totals[metric][0]), evaluated.held_out(0)
+
+
+class _TransformedRows(RowsInMemory):
+    """The rows of one setting after its steps, searched by the kernel estimator alone."""
+
+    def __init__(self, whole: RowsOnAllRows, setting: Setting) -> None:
+        search, given = copy(whole.search), whole.given
+        how = all_rows_of(search.method)
+        assert how is not None
+        search.estimator, search.method = clone(setting.models[0].estimator), how.method
+        search.param_grid = GivenSettings(setting.own)
+        search.cv = whole.setup.folds
+        if search.journal is not None:
+            search.journal = Path(search.journal) / digest(setting.words.encode())
+        check_settings(search)
+        self.X, weight = preprocess_all(setting.estimator, given.X, whole.fit_params)
+        self.y = given.y
+        setup = set_up(search, self.X, self.y, weight, {})
+        HeldRows.__init__(self, search, setup, replace(given, weight=weight), whole.groups)
+
+
+def _check_target_is_given(estimator: Any) -> None:
+    """Refuse a transformation of the target, wherever it is."""
+    node = estimator
+    while hasattr(node, "steps") or isinstance(node, TransformedTargetRegressor):
+        if isinstance(node, TransformedTargetRegressor):
+            raise ValueError(
+                "method='all_rows' fits the steps to all rows without the target, which a "
+                "TransformedTargetRegressor transforms; use method='auto', or transform y first"
+            )
+        node = node.steps[-1][1]

@@ -1,0 +1,166 @@
+"""One job of a search: a kernel matrix, and every model on it.
+
+Where lam has an interval, its coarse grid comes first. Then every local minimum on the grid is
+refined between its neighbours by Brent's bounded minimisation, on what the method prepared and the
+criterion decomposed for the grid: both serve any lam.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from functools import partial
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from onefit._types import Array
+from onefit.criteria.evidence import Evidence
+from onefit.heldout import HeldOutPath, Prepared
+from onefit.kernels import Geometry, Linear, Polynomial, Precomputed
+from onefit.kernels.stationary import Stationary
+from onefit.linalg import LinAlgError, arrays_of, is_elsewhere
+from onefit.linalg.device import Device
+from onefit.problem import Problem
+from onefit.search.continuous import brackets
+from onefit.search.grid import CandidateModel, Job
+from onefit.search.outcome import Outcome, Task
+from onefit.search.rows import Sample
+
+__all__ = ["run_job"]
+
+#: width, in log lam, to which a minimum is found, and the most evaluations spent on one
+LOG_LAM_TOLERANCE, MAX_EVALUATIONS_PER_MINIMUM = 1e-2, 20
+
+
+def run_job(task: Task, job: Job, geometry: Geometry | None = None) -> list[Outcome]:
+    """Build the kernel matrix and evaluate every model on it; the last one may overwrite it."""
+    start, sample = perf_counter(), task.sample
+    # matrices of these kernels are made for this job alone
+    own = isinstance(job.kernel, (Stationary, Linear, Polynomial)) and task.criterion is None
+    outcomes = []
+    with _device_errors(job, sample):
+        K = _matrix(job, sample, geometry)
+        share = (perf_counter() - start) / len(job.models)
+        for model in job.models:
+            problem = model.spec.problem(
+                K,
+                sample.Y,
+                sample.s,
+                may_overwrite=own and model is job.models[-1],
+                definite=job.kernel.definite,
+            )
+            outcomes.append(_run_model(task, job, model, problem, share))
+    return outcomes
+
+
+def _device_errors(job: Job, sample: Sample) -> AbstractContextManager[Any]:
+    """A context in which a device that runs out of memory raises an error with advice."""
+    arrays = arrays_of(sample.X)
+    if not isinstance(arrays, Device):
+        return nullcontext()
+    return arrays.within_memory(f"{job.kernel!r} on {sample.folds.n} rows")
+
+
+def _matrix(job: Job, sample: Sample, geometry: Geometry | None) -> Any:
+    """The kernel matrix: by tiles, kept or not, for methods that need its products only."""
+    approximation = job.models[0].spec.approximation
+    if approximation is not None:
+        return approximation.expand(job.kernel, sample.X, sample.s)
+    products = all(model.method.products_only for model in job.models)  # type: ignore[union-attr]
+    if is_elsewhere(sample.X):
+        there: Any = job.kernel.tiles(sample.X)
+        return there if job.tiled else there.hold()
+    if not products or isinstance(job.kernel, Precomputed):
+        return job.kernel.matrix(geometry or Geometry(sample.X, keep=False))
+    tiles = job.kernel.tiles(sample.X)
+    return tiles if job.tiled else tiles.hold()
+
+
+def _run_model(
+    task: Task, job: Job, model: CandidateModel, problem: Problem, seconds: float
+) -> Outcome:
+    """Evaluate one model on its kernel matrix, which took ``seconds`` of its share to build."""
+    start = perf_counter() - seconds
+    assert model.method is not None
+    prepared: Prepared | str
+    try:
+        prepared = model.method.prepare(problem, task.sample.folds)
+    except (LinAlgError, FloatingPointError) as error:
+        prepared = str(error)
+    evaluate = partial(_evaluate, task, job, model, problem, prepared, {})
+    outcome = evaluate(model.lams, start)
+    if model.continuous:
+        outcome = _refined(task, model, outcome, evaluate)
+    return replace(outcome, indices=model.indices)
+
+
+def _evaluate(
+    task: Task,
+    job: Job,
+    model: CandidateModel,
+    problem: Problem,
+    prepared: Prepared | str,
+    kept: dict[str, Any],
+    lams: Sequence[float],
+    start: float | None = None,
+) -> Outcome:
+    """The outcome at some lambdas, of no candidates yet; ``kept`` is the criterion's."""
+    assert model.method is not None
+    start = perf_counter() if start is None else start
+    held = _predicted(prepared, problem, task, model.method.name, np.array(lams))
+    fitted, share = perf_counter(), 1.0 / len(lams)
+    outcome = Outcome.of(task, model, held, model.method.name)
+    if task.criterion is not None:
+        evidence = Evidence(problem, job.kernel, tuple(lams), held.each(), kept)
+        criterion, remarks = task.criterion.evaluate(evidence)
+        reasons = [a or b for a, b in zip(outcome.reasons, remarks, strict=True)]
+        outcome = replace(outcome, criterion=criterion, reasons=reasons)
+    return replace(
+        outcome,
+        fit_seconds=(fitted - start) * share,
+        score_seconds=(perf_counter() - fitted) * share,
+    )
+
+
+def _predicted(
+    prepared: Prepared | str, problem: Problem, task: Task, method: str, lams: Array
+) -> HeldOutPath:
+    """Held-out values at every lambda, with reasons where the numerics fail."""
+    why = prepared
+    if isinstance(prepared, Prepared):
+        try:
+            return prepared.predict(lams)
+        except (LinAlgError, FloatingPointError) as error:
+            why = str(error)
+    held = HeldOutPath.empty(problem, task.sample.folds, method, lams)
+    for i in range(len(held)):
+        held.fail(i, str(why))
+    return held
+
+
+def _refined(
+    task: Task, model: CandidateModel, coarse: Outcome, evaluate: Callable[..., Outcome]
+) -> Outcome:
+    """The coarse grid of an interval, and every lambda tried between its best neighbours."""
+    costs, lams, parts = coarse.costs(task), list[float](), [coarse]
+    largest = float(np.max(costs, where=np.isfinite(costs), initial=-np.inf))
+
+    def cost(log_lam: float) -> float:
+        lams.append(math.exp(log_lam))
+        parts.append(evaluate(lams[-1:]))
+        value = float(parts[-1].costs(task)[0])
+        return value if math.isfinite(value) else largest
+
+    for low, high in brackets(np.array(model.lams), costs):
+        minimize_scalar(
+            cost,
+            bounds=(math.log(low), math.log(high)),
+            method="bounded",
+            options={"xatol": LOG_LAM_TOLERANCE, "maxiter": MAX_EVALUATIONS_PER_MINIMUM},
+        )
+    return replace(Outcome.joined(parts), refined=tuple(lams))

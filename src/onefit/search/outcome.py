@@ -1,0 +1,177 @@
+"""What the jobs of a search need, and what comes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from onefit._types import Array
+from onefit.heldout import HeldOutPath
+from onefit.scoring.aggregate import aggregate
+from onefit.search.criterion import CriterionLike
+from onefit.search.grid import CandidateModel
+from onefit.search.rows import Sample
+from onefit.search.scorers import Scoring
+
+__all__ = ["Outcome", "Task"]
+
+
+@dataclass(frozen=True)
+class Task:
+    """What every job of a search needs beside its kernel.
+
+    Attributes
+    ----------
+    sample : Sample
+    scoring, pooled : Scoring
+        By split; of all test rows at once, if the aggregate wants that.
+    how : str
+        The aggregate.
+    criterion : CriterionLike or None
+    metric : str or None
+        The score to choose by, where there is one.
+    """
+
+    sample: Sample
+    scoring: Scoring
+    pooled: Scoring | None
+    how: str
+    criterion: CriterionLike | None = None
+    metric: str | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The outcome of one model; L lambdas, k splits, N test rows, q targets.
+
+    Attributes
+    ----------
+    indices : the candidates, one per lambda
+    method : str
+    scores : name -> (L, k) array
+    pooled : name -> (L,) array
+    values : (L, N, q) array
+    exact, error, moved, steps : (L, k) arrays, see :class:`onefit.heldout.HeldOut`
+    order : int or None
+    reasons : list of str
+        Why a candidate has no score, empty where it has one.
+    criterion : (L,) array or None
+    full : (L, n + 1, q) array or None
+        See :class:`onefit.heldout.HeldOutPath`.
+    fit_seconds, score_seconds : float
+        A lambda's share.
+    refined : tuple of float
+        The last lambdas, where these were found in an interval and are not candidates yet: there
+        is no index for them.
+    """
+
+    indices: tuple[int, ...]
+    method: str
+    scores: dict[str, Array]
+    pooled: dict[str, Array]
+    values: Array = field(repr=False)
+    exact: Array
+    error: Array
+    moved: Array
+    steps: Array
+    order: int | None
+    reasons: list[str]
+    criterion: Array | None = None
+    fit_seconds: float = 0.0
+    score_seconds: float = 0.0
+    full: Array | None = field(repr=False, default=None)
+    refined: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, task: Task, model: CandidateModel, held: HeldOutPath, method: str) -> Outcome:
+        """The outcome with these held-out values, which are scored here; times are not set."""
+        # counts are mostly small, or zero, and with leave-one-out there are many
+        moved, steps = (
+            x.astype(np.min_scalar_type(x.max(initial=0))) for x in (held.moved, held.steps)
+        )
+        pooled = {}
+        if task.pooled is not None:
+            pooled = task.pooled.score(model.estimator, held.values, held.done)
+        return cls(
+            indices=model.indices,
+            method=method,
+            scores=task.scoring.score(model.estimator, held.values, held.done),
+            pooled={name: one[:, 0] for name, one in pooled.items()},
+            values=held.values,
+            exact=held.exact,
+            error=held.error,
+            moved=moved,
+            steps=steps,
+            order=held.order,
+            reasons=held.reasons,
+            full=held.full,
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Outcome]) -> Outcome:
+        """The lambdas of several outcomes of one model, one after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        sizes = [len(one.reasons) for one in parts]
+        arrays: dict[str, Any] = {
+            one.name: np.concatenate([getattr(part, one.name) for part in parts])
+            for one in fields(cls)
+            if isinstance(getattr(parts[0], one.name), np.ndarray)
+        }
+        return replace(
+            parts[0],
+            indices=tuple(chain.from_iterable(one.indices for one in parts)),
+            scores=_stacked([one.scores for one in parts], sizes),
+            pooled=_stacked([one.pooled for one in parts], sizes),
+            order=next((one.order for one in parts if one.order is not None), None),
+            reasons=list(chain.from_iterable(one.reasons for one in parts)),
+            fit_seconds=float(np.average([one.fit_seconds for one in parts], weights=sizes)),
+            score_seconds=float(np.average([one.score_seconds for one in parts], weights=sizes)),
+            **arrays,
+        )
+
+    def take(self, places: list[int]) -> Outcome:
+        """The outcome of some of the lambdas."""
+        return replace(
+            self,
+            indices=tuple(self.indices[i] for i in places),
+            scores={name: one[places] for name, one in self.scores.items()},
+            pooled={name: one[places] for name, one in self.pooled.items()},
+            reasons=[self.reasons[i] for i in places],
+            criterion=None if self.criterion is None else self.criterion[places],
+            full=None if self.full is None else self.full[places],
+            **{
+                name: getattr(self, name)[places]
+                for name in ("values", "exact", "error", "moved", "steps")
+            },
+        )
+
+    def costs(self, task: Task) -> Array:
+        """What candidates are chosen by, the smaller the better: the criterion, or minus the score.
+
+        NaN where there is no score.
+        """
+        if self.criterion is not None:
+            return self.criterion
+        if task.metric is None or task.metric not in self.scores:
+            return np.full(len(self.reasons), np.nan)
+        sizes = np.diff(task.sample.folds.offsets)
+        return -aggregate(task.how, self.scores[task.metric], sizes, self.pooled.get(task.metric))
+
+
+def _stacked(parts: list[dict[str, Array]], sizes: list[int]) -> dict[str, Array]:
+    """Scores one after the other; a part whose lams all failed has none, which is NaN here."""
+    shapes = {name: one.shape[1:] for part in parts for name, one in part.items()}
+    return {
+        name: np.concatenate(
+            [
+                part.get(name, np.full((size, *shape), np.nan))
+                for part, size in zip(parts, sizes, strict=True)
+            ]
+        )
+        for name, shape in shapes.items()
+    }
