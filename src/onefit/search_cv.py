@@ -116,9 +116,9 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         How split scores become the score of a candidate: their mean, their mean weighted by test
         rows, the metric of all test rows together, or their median.
     journal : str or Path, default=None
-        A folder that keeps every finished kernel (of an interval, its coarse grid; of streamed
-        rows, every finished pass), so that an interrupted search resumes. Values of the grid may
-        be added or removed; data and settings must be the same.
+        A folder that keeps every finished kernel (of streamed rows, every finished pass), so that
+        an interrupted search resumes. Values of the grid may be added or removed; data and
+        settings must be the same.
     verbose : int, default=0
         1 prints what will be done, 2 also prints every finished kernel.
     error_score : "raise" or number, default="raise"

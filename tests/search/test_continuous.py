@@ -1,4 +1,4 @@
-"""Intervals for lam against dense grids, and the bandwidth from coarse to fine."""
+"""Intervals for lam against dense grids."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import make_classification, make_friedman1
-from sklearn.model_selection import KFold, LeaveOneOut
+from sklearn.model_selection import LeaveOneOut
 from watched import Counted
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.heldout import Eigen, Prepared
 from onefit.losses import Huber
 from onefit.scoring import one_standard_error
-from onefit.search import Interval, coarse_to_fine
+from onefit.search import Interval
 from onefit.search.continuous import brackets
 
 X, y = make_friedman1(60, noise=1.0, random_state=0)
@@ -346,38 +346,3 @@ def test_what_does_not_go_with_an_interval(options, words):
 def test_only_lam_is_continuous():
     with pytest.raises(ValueError, match="Interval for 'gamma'"):
         KernelSearchCV(KernelRegressor(), {"gamma": SPAN}).fit(X, y)
-
-
-@pytest.mark.parametrize("lam", [[1e-5, 1e-3, 1e-1], Interval(1e-6, 1.0, 5)], ids=["list", "span"])
-def test_coarse_to_fine_never_falls(lam):
-    search = make(lam, gamma=[1e-3, 1e-2, 1e-1, 1.0], cv=KFold(3, shuffle=True, random_state=0))
-    runs = [coarse_to_fine(search, X, y, rounds=rounds) for rounds in (0, 1, 3)]
-    scores = [run.best_score_ for run in runs]
-    assert scores == sorted(scores)
-    assert scores[-1] > scores[0]
-    assert not hasattr(search, "cv_results_")
-    dense = make(lam, np.geomspace(1e-3, 1.0, 30), cv=search.cv).fit(X, y)
-    assert scores[-1] >= dense.best_score_ - 1e-4
-
-
-def test_coarse_to_fine_keeps_splits_and_the_winners_part():
-    grid = [
-        {"kernel": ["rbf"], "gamma": [1e-2, 1e-1, 1.0], "lam": [1e-4]},
-        {"kernel": ["laplacian"], "gamma": [100.0, 200.0], "lam": [1.0]},
-    ]
-    search = KernelSearchCV(KernelRegressor(), grid, cv=KFold(4, shuffle=True))
-    found = coarse_to_fine(search, X, y, rounds=2, points=2)
-    assert {one["kernel"] for one in found.cv_results_["params"]} == {"rbf"}
-    rows = found.heldout_.folds.rows
-    assert np.array_equal(found.cv.rows, rows)
-    gammas = [one["gamma"] for one in found.cv_results_["params"]]
-    assert len(gammas) in (4, 7)
-    np.testing.assert_allclose(np.diff(np.log(gammas)), np.log(10) / 9)
-
-
-def test_coarse_to_fine_needs_neighbours():
-    for gamma in (["scale"], [0.1]):
-        with pytest.raises(ValueError, match="no neighbour"):
-            coarse_to_fine(make([0.1], gamma=gamma), X, y)
-    with pytest.raises(ValueError, match="needs a search over a whole grid"):
-        coarse_to_fine(make([0.1], n_iter=2), X, y)

@@ -35,7 +35,7 @@ from onefit.kernels import Gaussian, Polynomial
 from onefit.linalg import LinAlgError
 from onefit.losses import Huber
 from onefit.scoring import one_standard_error
-from onefit.search import Interval, coarse_to_fine, workers
+from onefit.search import Interval, workers
 
 X, y = make_friedman1(40, random_state=0)
 Z, labels = make_classification(60, random_state=0)
@@ -461,13 +461,6 @@ def test_intervals_beside_lists_continue(tmp_path, monkeypatch, n_jobs):
     KernelSearchCV(KernelRegressor(), some, journal=path, **options).fit(X, y)
     found = KernelSearchCV(KernelRegressor(), more, journal=path, **options).fit(X, y)
     check_close(found, KernelSearchCV(KernelRegressor(), more, **options).fit(X, y))
-
-
-def test_from_coarse_to_fine_in_one_journal(tmp_path, ran):
-    path = tmp_path / "journal"
-    found = coarse_to_fine(make(path), X, y, points=1)
-    assert len(ran) == len(set(ran))  # neighbours of the winner are not run again
-    check_close(found, coarse_to_fine(make(), X, y, points=1))
 
 
 class Choosy(Block):

@@ -14,9 +14,8 @@ burden:
 equation 6 is what their Table 1 has, and what is done here.)
 
 **The lambdas of a search.** The right-hand side grows as lam falls, so that the smallest lam that
-is searched decides for all: :func:`granularity_for`, and
-:func:`onefit.search.granularity.search_granularity`, which reads lams, delta and kappa off a
-search. The paper takes the folds of lam = 1 for lams down to 1/8. For lams as small as one uses,
+is searched decides for all: :func:`granularity_for`. The
+paper takes the folds of lam = 1 for lams down to 1/8. For lams as small as one uses,
 equation 6 soon asks for more folds than there are rows. Leave-one-out, t = n, is then the finest
 granularity that there is: it is taken, with r = t - 2 as in equation 6, and the answer says that
 the end was reached, and what Theorem 2 gives there.

@@ -1,5 +1,5 @@
 """Searches: intervals of lam, refined grids, and the evaluation of candidates."""
 
-from onefit.search.continuous import Interval, coarse_to_fine
+from onefit.search.continuous import Interval
 
-__all__ = ["Interval", "coarse_to_fine"]
+__all__ = ["Interval"]

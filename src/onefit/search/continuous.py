@@ -1,4 +1,4 @@
-"""A search for lam in an interval, and for the bandwidth from coarse to fine.
+"""A search for lam in an interval.
 
 The cross-validation curve over log lam is smooth where its score is, but it need not be unimodal: a
 kernel can fit a trend at a large lam and a detail at a small one. So a coarse grid comes first, and
@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from onefit._validation import check_positive
 from onefit.kernels import Bank
@@ -27,7 +26,7 @@ from onefit.search.random import parts
 
 Array = NDArray[Any]
 
-__all__ = ["CONTINUOUS", "Interval", "brackets", "coarse_to_fine", "expand", "listed"]
+__all__ = ["CONTINUOUS", "Interval", "brackets", "expand", "listed"]
 
 #: what ``{"lam": "continuous"}`` stands for
 CONTINUOUS = "continuous"
@@ -164,83 +163,3 @@ def brackets(lams: Array, values: Array) -> list[tuple[float, float]]:
             low, high = lams[max(start - 1, 0)], lams[min(stop, lams.size - 1)]
             found.append((float(low), float(high)))
     return found
-
-
-def coarse_to_fine(
-    search: Any, X: Any, y: Any, rounds: int = 1, points: int = 3, **fit_params: Any
-) -> Any:
-    """Search a grid of gammas, then finer grids around that of the winner.
-
-    Every round has the winner's gamma and its neighbours (one, at an end of the grid), so that the
-    score never falls, and ``points`` more between each two, even in log gamma. All else stays as
-    in the winner's part of the grid, and the splits are those of the first round. A better gamma
-    beyond the neighbours is not seen: the first grid must show where to look.
-
-    Parameters
-    ----------
-    search : KernelSearchCV
-        With at least two numbers for gamma in its grid, ``n_iter=None`` and ``refit=True``. It is
-        cloned, not changed.
-    X, y : rows and targets
-    rounds : int, default=1
-        After the first.
-    points : int, default=3
-    **fit_params
-        For every fit.
-
-    Returns
-    -------
-    KernelSearchCV
-        That of the last round, fitted.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import make_friedman1
-    >>> from onefit import KernelRegressor, KernelSearchCV
-    >>> from onefit.search import coarse_to_fine
-    >>> X, y = make_friedman1(60, random_state=0)
-    >>> grid = {"gamma": [0.01, 0.1, 1.0, 10.0], "lam": [1e-4, 1e-2]}
-    >>> coarse = KernelSearchCV(KernelRegressor(), grid).fit(X, y)
-    >>> fine = coarse_to_fine(coarse, X, y, rounds=2)
-    >>> bool(fine.best_score_ > coarse.best_score_)
-    True
-    """
-    if search.n_iter is not None:
-        raise ValueError(
-            f"coarse_to_fine needs a search over a whole grid, got n_iter={search.n_iter!r}; use "
-            "n_iter=None"
-        )
-    found = clone(search).fit(X, y, **fit_params)
-    for _ in range(rounds):
-        grid = _around(found, points)
-        found = clone(found).set_params(param_grid=grid, cv=found.heldout_.folds)
-        found.fit(X, y, **fit_params)
-    return found
-
-
-def _around(search: Any, points: int) -> dict[str, Any]:
-    """The winner's part of the grid, with gammas between the neighbours of its own."""
-    best = search.best_params_
-    part = _part_of(search.param_grid, best)
-    gammas = np.unique([one for one in part.get("gamma", []) if not isinstance(one, str)])
-    if isinstance(best.get("gamma"), str) or gammas.size < 2:
-        raise ValueError(
-            f"coarse_to_fine refines between values of gamma, and the winner {best!r} has no "
-            "neighbour in param_grid; give gamma a list of numbers"
-        )
-    place = int(np.searchsorted(gammas, best["gamma"]))
-    near = gammas[max(place - 1, 0) : place + 2]
-    finer = [*near, *(g for a, b in pairwise(near) for g in np.geomspace(a, b, points + 2)[1:-1])]
-    grid = {name: [value] for name, value in best.items()} | {"gamma": sorted(map(float, finer))}
-    return grid | {name: part[name] for name in part if name == "lam"}
-
-
-def _part_of(param_grid: Any, params: dict[str, Any]) -> dict[str, Any]:
-    """The first part of a grid that holds a setting; an interval holds any lam."""
-    for part in [param_grid] if isinstance(param_grid, dict) else param_grid:
-        if set(part) == set(params) and all(
-            name == "lam" or any(one is value or one == value for one in part[name])
-            for name, value in params.items()
-        ):
-            return dict(part)
-    raise ValueError(f"coarse_to_fine needs a grid of lists, and {params!r} is not on it")

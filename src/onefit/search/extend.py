@@ -22,6 +22,7 @@ from sklearn.base import clone
 
 from onefit.kernels import resolve_kernel
 from onefit.linalg.arrays import to_host
+from onefit.search.random import parts
 
 __all__ = ["edge_reasons", "extended_grid", "fit_growing", "lam_limits", "winner_edges"]
 
@@ -89,7 +90,7 @@ def extended_grid(
             longer[name] = sorted([*values, *new])
     if not longer:
         return None
-    return [part | longer if one is part else one for one in _parts(search)]
+    return [{**one, **longer} if one is part else dict(one) for one in parts(search.param_grid)]
 
 
 def lam_limits(search: Any, X: Any) -> tuple[float, float]:
@@ -207,15 +208,10 @@ def _scores(search: Any) -> tuple[Any, float]:
     return values, float(np.nan_to_num(errors[search.best_index_]))
 
 
-def _parts(search: Any) -> list[dict[str, Any]]:
-    grid = search.param_grid
-    return [grid] if isinstance(grid, Mapping) else list(grid)  # type: ignore[list-item]
-
-
-def _part(search: Any) -> dict[str, Any]:
+def _part(search: Any) -> Mapping[str, Any]:
     """The first part of the grid that holds the winner."""
     best = search.best_params_
-    for part in _parts(search):
+    for part in parts(search.param_grid):
         if set(part) == set(best) and all(
             any(one is value or one == value for one in part[name]) for name, value in best.items()
         ):
