@@ -13,7 +13,7 @@ from onefit.kernels import Bank, Gaussian, Linear, Lookup
 from onefit.losses import Squared
 from onefit.search import Interval
 from onefit.search.directions import make_direction
-from onefit.search.in_memory import make_task
+from onefit.search.in_memory import RowsInMemory
 from onefit.search.objective import Objective
 from onefit.search.setup import set_up
 
@@ -34,9 +34,9 @@ def search(grid, estimator=None, **options):
 
 def objective(model, y=Y, metric="score"):
     """As the search makes it for its first candidate."""
-    setup = set_up(model, X, y, None, {})
     scorers, _ = model._get_scorers()
-    task = make_task(model, setup, scorers, X, y, {}, metric)
+    rows = RowsInMemory(model, X, y, {}, scorers)
+    setup, task = rows.setup, rows.task
     machine = setup.jobs[0].models[0]
     index = machine.indices[0]
     how, usual = model._descent, None
