@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from sklearn.model_selection import KFold
 
 from onefit import KernelClassifier, KernelRegressor, plan
+from onefit.config import config_context
 from onefit.folds import Folds
 from onefit.heldout import METHODS
 from onefit.losses import get_loss
@@ -155,12 +156,13 @@ def test_many_rows_are_iterated():
     assert "one iteration for 130 problems, each step a product with tiles" in text
 
 
-def test_the_way_of_a_fit(monkeypatch):
+def test_the_way_of_a_fit():
     def way(n, room, solver="auto", **options):
-        monkeypatch.setattr(memory_module, "available_memory", lambda processes=1: room * GIB)
-        return plan.choose_fit(Workload(n, 1, (), **options), solver)
+        with config_context(memory_bytes=room * GIB):
+            return plan.choose_fit(Workload(n, 1, (), **options), solver)
 
-    assert way(1000, 0.0) == ("auto", "matrix")
+    assert plan.choose_fit(Workload(1000, 1, ())) == ("auto", "matrix")
+    assert way(1000, 0.0065) == ("iterative", "tiles")
     assert way(5000, 10.0) == ("auto", "matrix")
     assert way(5000, 0.3) == ("iterative", "held")
     assert way(5000, 0.15) == ("iterative", "tiles")
@@ -453,19 +455,24 @@ def test_the_memory_is_what_a_fit_takes(make, loss, given, removed, itemsize):
     assert measured - small <= plan.peak_bytes(work, "fit") <= (2.5 if straight else 1.3) * measured
 
 
+@pytest.fixture
+def one_gib():
+    with config_context(memory_bytes=GIB):
+        yield
+
+
 def test_what_is_small_is_not_asked_about(monkeypatch):
-    def ask(processes: int = 1) -> float:
+    def ask() -> float:
         raise AssertionError("the system was asked")
 
-    monkeypatch.setattr(memory_module, "available_memory", ask)
+    monkeypatch.setattr(memory_module.psutil, "virtual_memory", ask)
     plan.check_fit(Workload(1000, 1, ()))
     plan.check_method(kfold(1000, 5, 1), "eigen")
     with pytest.raises(AssertionError, match="asked"):
         plan.check_fit(Workload(3000, 1, ()))
 
 
-def test_a_fit_and_a_named_method_are_refused_with_advice(monkeypatch):
-    monkeypatch.setattr(memory_module, "available_memory", lambda processes=1: GIB)
+def test_a_fit_and_a_named_method_are_refused_with_advice(one_gib):
     work = kfold(12_000, 5, 1)
     with pytest.raises(MemoryError, match=r"a fit to n=12000 rows needs 2.15 GiB .*at most 8192"):
         plan.check_fit(replace(work, removed=()))

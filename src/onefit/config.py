@@ -1,4 +1,4 @@
-"""Configuration: the device on which searches compute.
+"""Configuration: the device on which searches compute, and the memory that they may take.
 
 Arrays of PyTorch and CuPy are computed with where they are. ``device`` is for NumPy arrays: a
 search moves them there, and its results are NumPy arrays again (docs, "On a GPU").
@@ -14,36 +14,38 @@ from typing import Any
 __all__ = ["config_context", "get_config", "set_config"]
 
 _UNSET: Any = object()
-_process: dict[str, Any] = {"device": None}
-_context: ContextVar[Any] = ContextVar("onefit_device", default=_UNSET)
+_process: dict[str, Any] = {"device": None, "memory_bytes": None}
+_context: ContextVar[dict[str, Any] | None] = ContextVar("onefit_config", default=None)
 
 
 def get_config() -> dict[str, Any]:
     """The configuration that holds here, by name."""
-    device = _context.get()
-    return dict(_process) if device is _UNSET else {"device": device}
+    return _process | (_context.get() or {})
 
 
-def set_config(*, device: Any = None) -> None:
-    """Configure this process.
+def set_config(*, device: Any = _UNSET, memory_bytes: Any = _UNSET) -> None:
+    """Configure this process; what is not given stays as it is.
 
     Parameters
     ----------
-    device : str or list of str, default=None
+    device : str or list of str, optional
         "cuda" or "cuda:1": searches over NumPy arrays compute kernel matrices and all that is done
         with them there, by PyTorch or CuPy. Of several devices, as a list or with commas, each has
-        a process and a kernel of its own at a time. None is the processor.
+        a process and a kernel of its own at a time. None, as at the start, is the processor.
+    memory_bytes : float, optional
+        Bytes of the host's memory that a fit or a search may take beyond the data, all its
+        processes together. None, as at the start, is what the system has available.
     """
-    _process["device"] = device
+    _process.update(_given(device, memory_bytes))
 
 
 @contextmanager
-def config_context(*, device: Any = None) -> Iterator[None]:
+def config_context(*, device: Any = _UNSET, memory_bytes: Any = _UNSET) -> Iterator[None]:
     """Configure what runs inside a ``with`` statement, in this thread.
 
     Parameters
     ----------
-    device : str or list of str, default=None
+    device, memory_bytes
         As in :func:`set_config`.
 
     Examples
@@ -51,12 +53,20 @@ def config_context(*, device: Any = None) -> Iterator[None]:
     >>> from onefit.config import config_context, get_config
     >>> with config_context(device="cuda"):
     ...     get_config()
-    {'device': 'cuda'}
+    {'device': 'cuda', 'memory_bytes': None}
     >>> get_config()
-    {'device': None}
+    {'device': None, 'memory_bytes': None}
     """
-    token = _context.set(device)
+    token = _context.set((_context.get() or {}) | _given(device, memory_bytes))
     try:
         yield
     finally:
         _context.reset(token)
+
+
+def _given(device: Any, memory_bytes: Any) -> dict[str, Any]:
+    """The values that were given, by name."""
+    if memory_bytes not in (None, _UNSET) and not memory_bytes > 0:
+        raise ValueError(f"memory_bytes must be positive or None, got {memory_bytes!r}")
+    both = {"device": device, "memory_bytes": memory_bytes}
+    return {name: value for name, value in both.items() if value is not _UNSET}

@@ -9,9 +9,9 @@ from registries import CLASSIFIERS, REGRESSORS
 from sklearn.base import clone
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, heldout_predict
+from onefit.config import config_context
 from onefit.heldout import Iterative
 from onefit.kernels import Gaussian
-from onefit.plan import memory
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(160, 3))
@@ -42,14 +42,12 @@ def test_an_iteration_fits_as_factors_do(machine, fit_intercept, weighted):
 
 
 @pytest.mark.parametrize("machine", [MACHINES[0], MACHINES[1], MACHINES[5]], ids=repr)
-def test_a_fit_without_its_matrix(monkeypatch, machine):
+def test_a_fit_without_its_matrix(machine):
     """So little memory that tiles are all there is room for."""
     machine = clone(machine).set_params(lam=1e-2)
     expected = decision(clone(machine).fit(X, target(machine)), X)
-    monkeypatch.setattr(memory, "MAX_UNASKED_BYTES", 0)
-    room = 8.0 * 0.95 * 160**2
-    monkeypatch.setattr(memory, "available_memory", lambda processes=1: room)
-    found = clone(machine).fit(X, target(machine))
+    with config_context(memory_bytes=8.0 * 0.95 * 160**2):
+        found = clone(machine).fit(X, target(machine))
     np.testing.assert_allclose(decision(found, X[:40]), expected[:40], atol=2e-6)
 
 

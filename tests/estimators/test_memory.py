@@ -10,8 +10,8 @@ import pytest
 from watched import Refused
 
 from onefit import KernelClassifier, KernelRegressor, heldout_predict
+from onefit.config import config_context
 from onefit.heldout import METHODS, Block
-from onefit.plan import memory
 
 pytest.importorskip("resource")
 
@@ -61,40 +61,31 @@ def test_less_room_than_a_kernel_matrix_takes(monkeypatch):
             assert words in line
 
 
-@pytest.fixture
-def no_room(monkeypatch):
-    """No memory at all, and no question too small."""
-    monkeypatch.setattr(memory, "MAX_UNASKED_BYTES", 0)
-    monkeypatch.setattr(memory, "available_memory", lambda processes=1: 10.0)
-    monkeypatch.setattr("onefit.plan.choice.available_memory", lambda processes=1: 10.0)
-
-
 X = np.random.default_rng(0).normal(size=(30, 2))
 
 
-@pytest.mark.usefixtures("no_room")
 @pytest.mark.parametrize("make", [KernelRegressor, KernelClassifier])
 @pytest.mark.parametrize("method", ["auto", *METHODS, Block()])
 def test_nothing_is_made_before_the_check(make, method):
     model = make(kernel=Refused(1.0))
-    with pytest.raises(MemoryError, match="a fit to n=30 rows"):
+    no_room = config_context(memory_bytes=10)
+    with no_room, pytest.raises(MemoryError, match="a fit to n=30 rows"):
         model.fit(X, X[:, 0] > 0)
-    with pytest.raises(MemoryError, match=r"method '.*' on n=30 rows"):
+    no_room = config_context(memory_bytes=10)
+    with no_room, pytest.raises(MemoryError, match=r"method '.*' on n=30 rows"):
         heldout_predict(model, X, X[:, 0] > 0, method=method)
 
 
-def test_a_matrix_that_is_there_is_not_counted(monkeypatch):
+def test_a_matrix_that_is_there_is_not_counted():
     """Of K and its factor, half is the caller's."""
-    monkeypatch.setattr(memory, "MAX_UNASKED_BYTES", 0)
-    monkeypatch.setattr(memory, "available_memory", lambda processes=1: 8.0 * 1.5 * 30**2)
-    KernelRegressor(kernel="precomputed", solver="newton").fit(X @ X.T, X[:, 0])
-    with pytest.raises(MemoryError):
-        KernelRegressor(kernel="linear", solver="newton").fit(X, X[:, 0])
+    with config_context(memory_bytes=8.0 * 1.5 * 30**2):
+        KernelRegressor(kernel="precomputed", solver="newton").fit(X @ X.T, X[:, 0])
+        with pytest.raises(MemoryError):
+            KernelRegressor(kernel="linear", solver="newton").fit(X, X[:, 0])
 
 
-def test_rows_without_weight_leave_a_copy_of_the_others(monkeypatch):
-    monkeypatch.setattr(memory, "MAX_UNASKED_BYTES", 0)
-    monkeypatch.setattr(memory, "available_memory", lambda processes=1: 8.0 * 2.5 * 30**2)
-    machine = KernelRegressor(solver="newton").fit(X, X[:, 0])
-    with pytest.raises(MemoryError):
-        machine.fit(X, X[:, 0], np.arange(30) > 0)
+def test_rows_without_weight_leave_a_copy_of_the_others():
+    with config_context(memory_bytes=8.0 * 2.5 * 30**2):
+        machine = KernelRegressor(solver="newton").fit(X, X[:, 0])
+        with pytest.raises(MemoryError):
+            machine.fit(X, X[:, 0], np.arange(30) > 0)

@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, cross_val_predict, cross_val_score
 
 from onefit import KernelClassifier, KernelGradientSearchCV, KernelRegressor
+from onefit.config import config_context
 from onefit.criteria import KernelStability, kernel_stability
 from onefit.kernels import Bank, Gaussian, Linear, Lookup
 from onefit.losses import Squared
@@ -203,9 +204,9 @@ def test_what_cannot_be(grid, options, words):
         search(grid, **options).fit(X, Y)
 
 
-def test_a_bank_too_large_for_the_memory(monkeypatch):
+def test_a_bank_too_large_for_the_memory():
     model = search({"kernel": Bank(BANK), "lam": LAM})
     setup = set_up(model, X, Y, None, {})
-    monkeypatch.setattr("onefit.plan.available_memory", lambda: 1e4)
-    with pytest.raises(MemoryError, match="4 kernel matrices of the bank"):
+    words = "4 kernel matrices of the bank"
+    with config_context(memory_bytes=1e4), pytest.raises(MemoryError, match=words):
         make_direction(setup.model, setup.sample, setup.ranges[0])

@@ -9,8 +9,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
-from onefit.plan import memory as memory_module
-from onefit.search import pipeline_units
+from onefit.config import config_context
 from onefit.search.pipeline_rows import set_up_pipeline, works_of
 
 rng = np.random.default_rng(0)
@@ -34,23 +33,22 @@ class Counting(StandardScaler):
 
 
 @pytest.fixture
-def model(monkeypatch):
-    monkeypatch.setattr(Counting, "fits", 0)
-    monkeypatch.setattr(Counting, "stop", 99)
+def model():
+    Counting.fits, Counting.stop = 0, 99
     return make_pipeline(Counting(), KernelRegressor())
 
 
-def test_too_little_memory_is_refused_before_any_step_is_fitted(model, monkeypatch):
+def test_too_little_memory_is_refused_before_any_step_is_fitted(model):
     search = KernelSearchCV(model, GRID, cv=3)
     need = max(one.nbytes for one in works_of(set_up_pipeline(search, X, Y, {})).values())
-    monkeypatch.setattr(memory_module, "available_memory", lambda processes=1: need - 1)
-    with pytest.raises(MemoryError, match=r"n=60 rows needs .* are available; "):
-        search.fit(X, Y)
-    assert Counting.fits == 0
-    assert str(search.explain(X, Y)).startswith("A fit will refuse this plan")
-    monkeypatch.setattr(memory_module, "available_memory", lambda processes=1: need)
-    search.fit(X, Y)
-    assert Counting.fits == 3 + 1
+    with config_context(memory_bytes=need - 1):
+        with pytest.raises(MemoryError, match=r"n=60 rows needs .* are available; "):
+            search.fit(X, Y)
+        assert Counting.fits == 0
+        assert str(search.explain(X, Y)).startswith("A fit will refuse this plan")
+    with config_context(memory_bytes=need):
+        search.set_params(refit=False).fit(X, Y)
+    assert Counting.fits == 3
 
 
 @pytest.mark.parametrize("loss", ["squared", "smoothed_hinge"])
@@ -142,11 +140,13 @@ def test_progress_is_printed(model, capsys):
     assert "[4/4] setting 0, split" in shown
 
 
-def test_many_rows_are_searched_in_another_process(model, monkeypatch):
-    expected = KernelSearchCV(model, GRID, cv=4, refit=False).fit(X, Y)
+def test_many_rows_are_searched_in_another_process(model):
+    few = [(np.arange(40), np.arange(40, 60)), (np.arange(20, 60), np.arange(20))]
+    expected = KernelSearchCV(model, GRID, cv=few, refit=False).fit(X, Y)
     before = Counting.fits
-    monkeypatch.setattr(pipeline_units, "MAX_UNINTERRUPTIBLE_ROWS", 10)
-    found = KernelSearchCV(model, GRID, cv=4, refit=False).fit(X, Y)
+    assert before == 2
+    more = np.resize(X, (3001, X.shape[1])), np.resize(Y, 3001)  # of which the splits take few
+    found = KernelSearchCV(model, GRID, cv=few, refit=False).fit(*more)
     assert Counting.fits == before  # not in this one
     name = "mean_test_score"
     np.testing.assert_array_equal(found.cv_results_[name], expected.cv_results_[name])

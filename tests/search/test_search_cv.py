@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from watched import Counted, Refused
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.config import config_context
 from onefit.folds import Folds, leave_one_out
 from onefit.heldout import Block, Eigen, HeldOutMethod, HeldOutPath, Prepared
 from onefit.search import workers
@@ -279,12 +280,11 @@ def test_unknown_fit_arguments_are_refused():
         make().fit(X, y, sample_weights=np.ones(40))
 
 
-def test_too_little_memory_is_refused_with_advice(monkeypatch):
-    monkeypatch.setattr("onefit.plan.memory.available_memory", lambda processes=1: 10.0)
-    monkeypatch.setattr("onefit.plan.choice.available_memory", lambda processes=1: 10.0)
-    with pytest.raises(MemoryError, match="float32"):
-        make(param_grid=REFUSED).fit(X, y)
-    told = make(param_grid=REFUSED).explain(X, y)
+def test_too_little_memory_is_refused_with_advice():
+    with config_context(memory_bytes=10.0):
+        with pytest.raises(MemoryError, match="float32"):
+            make(param_grid=REFUSED).fit(X, y)
+        told = make(param_grid=REFUSED).explain(X, y)
     assert "block" in told
     assert told.startswith("A fit will refuse this plan: ")
     assert "float32" in told.refusal

@@ -1,7 +1,7 @@
 """The memory that is really available, and a refusal with advice before any is taken.
 
 The machine's free memory is not all there is to it: a container's control group sets a limit of its
-own, and so may the process (RLIMIT_AS).
+own, and so may the process (RLIMIT_AS). :func:`onefit.config.set_config` sets another limit.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 import psutil
 
 from onefit._format import GIB
+from onefit.config import get_config
 from onefit.plan.matrices import peak_bytes
 from onefit.plan.workload import Estimate, Workload
 
@@ -93,7 +94,7 @@ def check_bytes(work: Workload, nbytes: float, what: str) -> None:
     what : str
         What needs them: a function that works on the whole kernel matrix.
     """
-    if nbytes > MAX_UNASKED_BYTES:
+    if not _is_small(nbytes):
         _check(work, f"{what} on", nbytes, available_memory(work.busy), approximates=False)
 
 
@@ -106,7 +107,7 @@ def choose_fit(work: Workload, solver: str = "auto") -> tuple[str, str]:
         check_fit(work)
         return solver, "matrix"
     nbytes = peak_bytes(work, "fit")
-    if solver == "auto" and nbytes <= MAX_UNASKED_BYTES:
+    if solver == "auto" and _is_small(nbytes):
         return solver, "matrix"
     room = available_memory()
     if solver == "auto" and work.n <= MAX_FACTORED_ROWS and nbytes <= room:
@@ -118,7 +119,7 @@ def choose_fit(work: Workload, solver: str = "auto") -> tuple[str, str]:
 
 
 def _ask(work: Workload, what: str, nbytes: float) -> None:
-    if nbytes > MAX_UNASKED_BYTES:
+    if not _is_small(nbytes):
         _check(work, what, nbytes, available_memory(work.busy))
 
 
@@ -154,8 +155,16 @@ def _advice(work: Workload, nbytes: float, available: float, approximates: bool)
 
 def available_memory(processes: int = 1) -> float:
     """Bytes that so many processes together can still take."""
+    limit = get_config()["memory_bytes"]
+    if limit is not None:
+        return float(limit)
     machine = float(psutil.virtual_memory().available)
     return min(machine, cgroup_room(), processes * address_room())
+
+
+def _is_small(nbytes: float) -> bool:
+    """Whether bytes are so few that they are taken without a question."""
+    return nbytes <= MAX_UNASKED_BYTES and get_config()["memory_bytes"] is None
 
 
 def address_room() -> float:
