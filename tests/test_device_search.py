@@ -152,9 +152,18 @@ def test_several_devices_that_are_refused():
     several = "names several, but X is on one"
     with config_context(device=["torch:cpu"] * 2), pytest.raises(ValueError, match=several):
         search.fit(torch.tensor(X), y)
-    search.set_params(param_grid={"gamma": [0.1, 0.5], "lam": Interval(1e-3, 1e-1)})
-    with config_context(device=["torch:cpu"] * 2), pytest.raises(ValueError, match="not intervals"):
+    search = KernelGradientSearchCV(KernelRegressor(), {"gamma": Interval(1e-3, 1.0)})
+    with config_context(device=["torch:cpu"] * 2), pytest.raises(ValueError, match="not descents"):
         search.fit(X, y)
+
+
+def test_several_devices_search_intervals():
+    X, y = data()
+    grid = {"gamma": [0.1, 0.5], "lam": Interval(1e-3, 1e-1, points=4)}
+    search = KernelSearchCV(KernelRegressor(), grid, cv=4)
+    expected = search.fit(X, y).best_score_
+    with config_context(device=["torch:cpu"] * 2), parallel_config("threading"):
+        assert search.fit(X, y).best_score_ == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("loss", ["squared", "huber"])

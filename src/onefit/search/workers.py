@@ -153,8 +153,7 @@ def _on_devices(
             free.put(name)
         parallel = Parallel(
             n_jobs=worker_plan.workers,
-            backend="loky",
-            return_as="generator_unordered",
+            return_as="generator_unordered" if worker_plan.streams else "list",
             batch_size=1,
         )
         yield from parallel(
