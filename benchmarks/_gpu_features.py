@@ -111,9 +111,9 @@ def _agreement(flags, loss: str, n: int, components: int) -> dict:
 
 def _whole():
     """Landmarks, features, machines, held-out values and bounds; the rest are checks and scores."""
-    from onefit.search import workers
+    from onefit.search import job
 
-    return [(workers, "_matrix", "landmarks"), (workers, "_predict", "held-out values")]
+    return [(job, "_matrix", "landmarks"), (job, "_predicted", "held-out values")]
 
 
 def _phases():
@@ -126,7 +126,7 @@ def _phases():
     from onefit.search import setup
 
     return [
-        (setup, "_draw", "drawing the splits"),
+        (setup, "draw_folds", "drawing the splits"),
         (squared, "partitions", "parts of the rows"),
         (squared, "moments", "features and their sums"),
         (Ridge, "__init__", "small matrices: one reduction a split"),

@@ -54,7 +54,7 @@ def prepared(loss: str, kernel: str, span: str, n: int, lams: int, method: str):
 
 def seconds(setup) -> float:
     """Processor time of kernel matrix and held-out values."""
-    from onefit.search.workers import _matrix
+    from onefit.search.job import _matrix
 
     (job,) = setup.jobs
     (machine,) = job.models

@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.config import config_context
-from onefit.search.pipeline_rows import set_up_pipeline, works_of
+from onefit.search.pipeline_rows import set_up_pipeline
 
 rng = np.random.default_rng(0)
 N = 60
@@ -40,7 +40,7 @@ def model():
 
 def test_too_little_memory_is_refused_before_any_step_is_fitted(model):
     search = KernelSearchCV(model, GRID, cv=3)
-    need = max(one.nbytes for one in works_of(set_up_pipeline(search, X, Y, {})).values())
+    need = max(one.nbytes for one in set_up_pipeline(search, X, Y, {}).works.values())
     with config_context(memory_bytes=need - 1):
         with pytest.raises(MemoryError, match=r"n=60 rows needs .* are available; "):
             search.fit(X, Y)
@@ -59,7 +59,7 @@ def test_the_memory_is_what_a_search_takes(loss):
     model = make_pipeline(StandardScaler(), KernelClassifier(loss))
     grid = {"kernelclassifier__gamma": [0.1, 1.0], "kernelclassifier__lam": LAMS}
     search = KernelSearchCV(model, grid, cv=5, refit=False)
-    (estimate,) = works_of(set_up_pipeline(search, rows, two, {})).values()
+    (estimate,) = set_up_pipeline(search, rows, two, {}).works.values()
     tracemalloc.start()
     search.fit(rows, two)
     peak = tracemalloc.get_traced_memory()[1]
@@ -71,9 +71,9 @@ def test_workers_count_for_the_memory(model):
     alone, two = (
         max(
             one.nbytes
-            for one in works_of(
-                set_up_pipeline(KernelSearchCV(model, GRID, n_jobs=n), X, Y, {})
-            ).values()
+            for one in set_up_pipeline(
+                KernelSearchCV(model, GRID, n_jobs=n), X, Y, {}
+            ).works.values()
         )
         for n in (1, 2)
     )

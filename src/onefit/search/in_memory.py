@@ -47,13 +47,12 @@ class HeldRows(SearchRows):
     Parameters
     ----------
     search : KernelSearchCV
-    setup : PlannedSearch
-        With the splits and a sample.
+    setup : Setup
     given : FitInputs
     groups : array or None
     """
 
-    def __init__(self, search: Any, setup: Any, given: FitInputs, groups: Any) -> None:
+    def __init__(self, search: Any, setup: Setup, given: FitInputs, groups: Any) -> None:
         self.search, self.setup, self.given, self.groups = search, setup, given, groups
         build = partial(
             build_scoring, given.scorers, setup.model, given.X, given.y, given.params, setup.folds,
@@ -67,7 +66,7 @@ class HeldRows(SearchRows):
         self.subtasks = 1 + (search.refit is not False)
 
     def evaluated(
-        self, setup: Any, outcomes: list[Outcome], **attributes: Any
+        self, setup: Setup, outcomes: list[Outcome], **attributes: Any
     ) -> EvaluatedInMemory:
         """The outcomes of all candidates of ``setup``."""
         attributes |= {"folds_": setup.folds, "groups_": self.groups}
@@ -92,8 +91,6 @@ class RowsInMemory(HeldRows):
     X, y, params : what ``fit`` was given
     scorers : what scikit-learn makes of ``scoring``
     """
-
-    setup: Setup
 
     def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any) -> None:
         self.host = host = HostData.of(get_config()["device"], X, y, params)

@@ -11,21 +11,18 @@ class weights and widths of a loss come from the training rows too, as in GridSe
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from onefit._describe import describe
-from onefit.folds import Folds
-from onefit.search.grid import CandidateModel, PlannedSearch, candidate_models
+from onefit.search.grid import CandidateModel, candidate_models
 from onefit.search.preprocess import kernel_estimator, kernel_path, with_stand_in
 from onefit.search.random import settings
-from onefit.search.rows import Sample
-from onefit.search.workers import WorkerPlan
 
-__all__ = ["PipelineSetup", "Setting", "settings_of"]
+__all__ = ["Setting", "settings_of"]
 
 
 @dataclass(frozen=True)
@@ -116,21 +113,3 @@ def _setting(search: Any, found: list[dict[str, Any]], indices: list[int], prefi
     ]
     stand_in = with_stand_in(whole)
     return Setting(stand_in, group, describe(stand_in), indices, own)
-
-
-@dataclass(frozen=True)
-class PipelineSetup(PlannedSearch):
-    """A search over pipelines, ready to run; its jobs are settings.
-
-    Attributes
-    ----------
-    candidates, model, jobs, choices : see :class:`onefit.search.grid.PlannedSearch`
-    folds : Folds
-    sample : Sample
-        Targets, weights and splits: kernels see the rows of a split only.
-    worker_plan : WorkerPlan
-    """
-
-    folds: Folds
-    sample: Sample = field(repr=False)
-    worker_plan: WorkerPlan

@@ -14,17 +14,16 @@ from sklearn.base import clone
 from sklearn.utils import indexable
 
 from onefit import plan
-from onefit._describe import describe, digest
+from onefit._describe import describe
 from onefit._indexing import n_rows
 from onefit.config import get_config as onefit_config
-from onefit.folds import Folds
 from onefit.journal import Journal
-from onefit.kernels import as_rows
 from onefit.predict import check_training
 from onefit.search.all_rows import all_rows_of
+from onefit.search.grid import CandidateModel
 from onefit.search.in_memory import EvaluatedInMemory, HeldRows, fit_winner, followed
 from onefit.search.inputs import FitInputs, route
-from onefit.search.pipeline import PipelineSetup, settings_of
+from onefit.search.pipeline import settings_of
 from onefit.search.pipeline_scores import outcomes_of
 from onefit.search.pipeline_units import Found, Work, run_units
 from onefit.search.preprocess import (
@@ -33,8 +32,9 @@ from onefit.search.preprocess import (
     metadata_of_fit,
     weight_name,
 )
+from onefit.search.resume import data_words
 from onefit.search.rows import Sample
-from onefit.search.setup import _draw
+from onefit.search.setup import Setup, draw_folds
 from onefit.search.workers import WorkerPlan
 
 Array = NDArray[Any]
@@ -44,7 +44,6 @@ __all__ = [
     "as_kernel_search",
     "check_options",
     "set_up_pipeline",
-    "works_of",
 ]
 
 
@@ -56,8 +55,6 @@ class PipelineRows(HeldRows):
     search, X, y, params, scorers
         See :class:`onefit.search.in_memory.RowsInMemory`.
     """
-
-    setup: PipelineSetup
 
     def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any) -> None:
         check_options(search)
@@ -71,8 +68,7 @@ class PipelineRows(HeldRows):
 
     def check(self, metric: Any) -> None:
         """Refuse what would not fit into memory."""
-        for load, estimate in works_of(self.setup).items():
-            plan.check_memory(load, estimate)
+        self.setup.check_memory()
 
     def explain(self) -> plan.Explanation:
         """Fits of the steps, kernel matrices and decompositions."""
@@ -84,13 +80,9 @@ class PipelineRows(HeldRows):
             f"{len(setup.models) * k} kernel matrices and decompositions or paths of solutions "
             f"(GridSearchCV: {candidates * k} fits)\n"
             f"{setup.worker_plan.workers} workers with {setup.worker_plan.threads} BLAS threads\n"
-            f"{plan.explain_splits(works_of(setup))}"
+            f"{plan.explain_splits(setup.works)}"
         )
-        try:
-            self.check(None)
-        except MemoryError as error:
-            return plan.Explanation(text, str(error))
-        return plan.Explanation(text)
+        return plan.Explanation(text, setup.refusal())
 
     def evaluate(self, metric: Any, context: Any) -> EvaluatedInMemory:
         """Fit the steps of every setting in every training part, and score the candidates."""
@@ -136,12 +128,12 @@ def check_options(search: Any) -> None:
             )
 
 
-def set_up_pipeline(search: Any, X: Any, y: Any, split_params: Any) -> PipelineSetup:
+def set_up_pipeline(search: Any, X: Any, y: Any, split_params: Any) -> Setup:
     """Draw the splits and check grid, targets and training parts, before any step is fitted."""
     candidates, group = settings_of(search)
     model = clone(group[0].models[0].estimator)
     Y = model._code_targets(y, np.float64)
-    folds: Folds = _draw(search.cv, model, X, y, split_params)
+    folds = draw_folds(search.cv, model, X, y, split_params)
     s = np.ones(n_rows(X))
     check_training(folds, s, y, getattr(model, "classes_", None))
     for setting in group:
@@ -149,20 +141,23 @@ def set_up_pipeline(search: Any, X: Any, y: Any, split_params: Any) -> PipelineS
             one.estimator._copy_data_attributes(model)
     worker_plan = WorkerPlan.from_n_jobs(search.n_jobs, len(group) * len(folds), n_rows(X))
     rows = np.zeros((n_rows(X), 1))  # kernels see the rows of a split only
-    return PipelineSetup(
-        candidates, model, group, [], folds, Sample(rows, Y, s, folds), worker_plan
-    )
+    sample = Sample(rows, Y, s, folds)
+    models = [one for setting in group for one in setting.models]
+    works = _works(models, sample, worker_plan)
+    return Setup(candidates, model, group, [], folds, sample, worker_plan, works)
 
 
-def works_of(setup: PipelineSetup) -> dict[plan.Workload, plan.Estimate]:
+def _works(
+    models: list[CandidateModel], sample: Sample, worker_plan: WorkerPlan
+) -> dict[plan.Workload, plan.Estimate]:
     """The distinct workloads of all splits and kernel estimators, with what they will cost."""
-    folds, worker_plan, Y = setup.folds, setup.worker_plan, setup.sample.Y
+    folds = sample.folds
     tests = [test.size for test in folds.test]
     rows = max(train.size + test.size for train, test in folds)
     counts: Counter[plan.Workload] = Counter()
-    for one in setup.models:
+    for one in models:
         load = replace(
-            one.estimator._workload(Y, setup.sample.s),
+            one.estimator._workload(sample.Y, sample.s),
             n=rows,
             lams=len(one.lams),
             removed=(max(tests),),
@@ -176,18 +171,14 @@ def works_of(setup: PipelineSetup) -> dict[plan.Workload, plan.Estimate]:
 
 def _fingerprint(search: Any, work: Work) -> dict[str, str]:
     """Everything but the candidates that the values depend on, in words, by name."""
-    folds = work.folds
-    return {
-        "X": describe(work.X if hasattr(work.X, "shape") else np.asarray(as_rows(work.X))),
-        "y": describe(work.y if hasattr(work.y, "shape") else np.asarray(work.y)),
+    return data_words(work.X, work.y, work.folds) | {
         "params": describe(work.params),
-        "splits": f"{len(folds)} splits ({digest(folds.rows, folds.offsets, *folds.removed)})",
         "estimator": f"{type(search.estimator).__name__}, fitted in the training parts",
     }
 
 
 def _run(
-    search: Any, setup: PipelineSetup, work: Work, journal: Journal | None, context: Any
+    search: Any, setup: Setup, work: Work, journal: Journal | None, context: Any
 ) -> dict[tuple[int, int], Found]:
     """All units, by setting and split; those that failed are warned of."""
     k, total = len(setup.folds), len(setup.jobs) * len(setup.folds)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from onefit._describe import describe, digest
+from onefit.folds import Folds
 from onefit.heldout import METHODS
 from onefit.journal import Journal
 from onefit.kernels import as_rows
@@ -25,7 +26,7 @@ from onefit.search.workers import WorkerPlan, run_jobs
 
 Run = Callable[[list[Job]], Iterator[tuple[int, list[Outcome]]]]
 
-__all__ = ["Run", "Runner", "fingerprint", "make_runner"]
+__all__ = ["Run", "Runner", "data_words", "fingerprint", "make_runner"]
 
 #: methods with the same values that need the same of a job: one may continue what another began
 DIRECT = {"block", "eigen"}
@@ -179,14 +180,19 @@ def _method(model: CandidateModel) -> str:
     return "" if model.method is None else model.method.name
 
 
-def fingerprint(search: Any, X: Any, y: Any, weight: Any, setup: Any) -> dict[str, str]:
-    """Everything but the candidates that the outcomes of a search depend on, in words, by name."""
-    folds = setup.folds
-    about = {
+def data_words(X: Any, y: Any, folds: Folds) -> dict[str, str]:
+    """Rows, targets and splits in words, by name."""
+    return {
         "X": describe(X if hasattr(X, "shape") else np.asarray(as_rows(X))),
         "y": describe(y if hasattr(y, "shape") else np.asarray(y)),
-        "sample_weight": describe(weight if weight is None else np.asarray(weight)),
         "splits": f"{len(folds)} splits ({digest(folds.rows, folds.offsets, *folds.removed)})",
+    }
+
+
+def fingerprint(search: Any, X: Any, y: Any, weight: Any, setup: Any) -> dict[str, str]:
+    """Everything but the candidates that the outcomes of a search depend on, in words, by name."""
+    about = data_words(X, y, setup.folds) | {
+        "sample_weight": describe(weight if weight is None else np.asarray(weight)),
         "estimator": type(search.estimator).__name__,
         "scoring": describe(search.scoring),
         "criterion": describe(search.criterion),

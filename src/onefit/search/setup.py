@@ -46,7 +46,7 @@ from onefit.spec import Spec
 
 Array = NDArray[Any]
 
-__all__ = ["MethodChoice", "Setup", "set_up"]
+__all__ = ["MethodChoice", "Setup", "draw_folds", "set_up"]
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,7 @@ class Setup(PlannedSearch):
     candidates, model, jobs, choices : see :class:`onefit.search.grid.PlannedSearch`
     folds : Folds in the caller's order
     sample : Sample in the order of work
+        Of pipelines without rows: kernels see what the steps make of those of a split.
     worker_plan : WorkerPlan
     works : the distinct workloads that the cost model knows, with what they are to cost
     ranges : intervals and banks of the candidates that a descent may start from
@@ -154,9 +155,9 @@ class Setup(PlannedSearch):
         else:
             rates, room = plan.backend_rates(where), where.room()
             texts = [plan.explain(*pair, rates, room, repr(where)) for pair in self.works.items()]
-        return plan.Explanation("\n\n".join(texts), self._refusal())
+        return plan.Explanation("\n\n".join(texts), self.refusal())
 
-    def _refusal(self) -> str:
+    def refusal(self) -> str:
         """Why a fit would refuse; empty if it would not."""
         try:
             self.check_memory()
@@ -214,7 +215,7 @@ def set_up(
     s = check_weights(sample_weight, rows)
     if precomputed:
         check_precomputed(rows)
-    folds = _draw(search.cv, model, X, y, split_params)
+    folds = draw_folds(search.cv, model, X, y, split_params)
     check_training(folds, s, y, getattr(model, "classes_", None))
     for one in group:
         one.estimator._copy_data_attributes(model)
@@ -336,7 +337,8 @@ def _check_one_kind(group: list[CandidateModel]) -> None:
         )
 
 
-def _draw(cv: Any, model: Any, X: Any, y: Any, split_params: Mapping[str, Any]) -> Folds:
+def draw_folds(cv: Any, model: Any, X: Any, y: Any, split_params: Mapping[str, Any]) -> Folds:
+    """The splits, drawn once, with training sets kept as complements."""
     if type(cv) is LeaveOneOut:
         return leave_one_out(n_rows(X))
     params = {name: value for name, value in split_params.items() if value is not None}
