@@ -104,7 +104,7 @@ class RowsOnAllRows(HeldRows):
         try:
             score, held = self._in_folds(metric, fitted["best_index_"])
         except ValueError as error:
-            warnings.warn(f"there is no optimism_: {error}", stacklevel=4)
+            warnings.warn(f"there is no optimism_: {error}", stacklevel=5)
             return {}
         found = Optimism(metric, float(fitted["best_score_"]), score, held)
         errors: Array = fitted["cv_results_"][f"se_test_{metric}"]
@@ -113,7 +113,7 @@ class RowsOnAllRows(HeldRows):
                 f"best_score_ is {found.all_rows:.4g} with the preprocessing fitted to all rows, "
                 f"and {found.in_folds:.4g} with it fitted in every training part; search again "
                 "with method='auto'",
-                stacklevel=4,
+                stacklevel=5,
             )
         return {"optimism_": found}
 

@@ -195,7 +195,7 @@ def _check_useful(estimator: Any, part: Mapping[str, Any]) -> None:
         return  # not known yet
     kernels = list(given)
     if "gamma" not in part:
-        warn_of_unused(estimator, kernels, level=8)
+        warn_of_unused(estimator, kernels, level=9)
         return
     why = unused_gamma(kernels)
     if why:

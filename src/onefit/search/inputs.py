@@ -98,7 +98,7 @@ def _any_takes_weight(search: Any, scorers: Any) -> bool:
             f"the scorer {name}={table[name]} does not support sample_weight, so the scores of "
             f"this {type(search).__name__} count every row alike",
             UserWarning,
-            stacklevel=6,
+            stacklevel=7,
         )
     return len(without) < len(table)
 
