@@ -55,7 +55,7 @@ from onefit._validation import check_choice, check_weights
 from onefit.estimators.stacked import StackedClassifier, StackedRegressor
 from onefit.scoring.aggregate import aggregate
 from onefit.scoring.row_losses import RowLosses
-from onefit.search.inputs import FitInputs, resolve_scorers, route
+from onefit.search.inputs import FitInputs, choosing_metric, resolve_scorers, route
 from onefit.search.preprocess import is_wrapped
 from onefit.search.results import Results
 from onefit.search.scorers import build_scoring
@@ -287,12 +287,14 @@ def _with_stack(
         search.heldout_, values=values, method="stack", error=bounds,
         exact=np.ones(len(folds), dtype=bool),
     )  # fmt: skip
-    scorers, metric = resolve_scorers(search)
+    scorers = resolve_scorers(search)
     score_params = route(search, scorers, params).scorer.score
     scoring, pooled = (
         build_scoring(scorers, best, X, y, score_params, folds, pooled=whole, undefined=True)
         for whole in (False, True)
     )
+    metric = choosing_metric(search, scorers, scoring.names)
+    assert metric is not None
     splits = scoring.score(best, values[None])[metric]
     total = pooled.score(best, values[None])[metric][:, 0]
     rivals = None
