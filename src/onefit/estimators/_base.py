@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn import get_config
+from sklearn.base import clone
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import (
     check_consistent_length,
@@ -64,7 +65,7 @@ class KernelEstimator(UpdatesRows, NestedParams):
     - ``_prepare``, ``_make_problem``: build the problem;
     - ``_solve``, ``_adopt``: set the fitted attributes;
     - ``_decision``: decision values, a column for each of the problem;
-    - ``_with_decision``, ``_with_support``: copies.
+    - ``_with_params``, ``_with_decision``, ``_with_support``: copies.
     """
 
     dual_coef_: Any
@@ -111,6 +112,12 @@ class KernelEstimator(UpdatesRows, NestedParams):
     def _approximation(self) -> Approximation | None:
         """What replaces the kernel matrix; None if nothing does."""
         return get_approximation(self.approximation, self.random_state)
+
+    def _with_params(self, **params: Any) -> Self:
+        """An unfitted copy with other parameters, for the same rows and targets."""
+        found: Self = clone(self).set_params(**params)
+        found._copy_data_attributes(self)
+        return found
 
     def _copy_data_attributes(self, other: KernelEstimator) -> None:
         """Know what another estimator knows of rows and targets: columns, names, classes."""
