@@ -27,8 +27,8 @@ from onefit.prepare import TablePreparer, named_alike
 from onefit.relevance import Relevance, relevance
 from onefit.report.facts import Facts
 from onefit.search.continuous import Interval
-from onefit.search_gradient import KernelGradientSearchCV
 from onefit.search.pipeline_rows import as_kernel_search
+from onefit.search_gradient import KernelGradientSearchCV
 from onefit.tables import as_frame, is_frame
 
 Array = NDArray[Any]
