@@ -14,6 +14,7 @@ and loaded again.
 # 400 sales. The price depends on area, age, quality, on the district, and on the street, which is
 # not a feature: sales in one street are not independent.
 import pickle
+import warnings
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -47,8 +48,9 @@ print(houses.head())
 # ``groups`` keeps the sales of a street on one side of every split. Without it, the score would be
 # that of new sales in known streets.
 new = street >= 50
-options = {"scoring": "rmse", "random_state": 0}
-model = AutoKernelRegressor(**options).fit(houses[~new], price[~new], groups=street[~new])
+model = AutoKernelRegressor(scoring="rmse", random_state=0)
+with warnings.catch_warnings(action="ignore"):  # the note on dates, which is shown below
+    model.fit(houses[~new], price[~new], groups=street[~new])
 print(model.summary())
 
 # %%

@@ -1,4 +1,4 @@
-"""Several quantiles of one target: how good they are, and where they cross.
+"""Several quantiles of one target: pinball loss, crossing curves, and coverage.
 
 Models for several levels are fitted one by one, and nothing keeps a lower quantile below a higher
 one where data are few. Sorting the predictions of every row corrects that, and never increases the

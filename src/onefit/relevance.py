@@ -1,4 +1,4 @@
-"""Which columns matter: bandwidths per column, made comparable, and how far they can be trusted.
+"""Relevance of columns, from bandwidths per column, with repetitions on parts of the rows.
 
 In a kernel with a gamma for every column, the weight of a column is its gamma times its
 spread: the variance where gamma multiplies squares (Gaussian), the standard deviation elsewhere.

@@ -31,7 +31,7 @@ def _has_probabilities(auto: Any) -> bool:
 
 
 class AutoKernelRegressor(RegressorMixin, AutoKernel):
-    """Kernel regression with everything chosen by cross-validation, by documented rules.
+    """Kernel regression: preprocessing, kernel and parameters are chosen by documented rules.
 
     The rules, in the order they are applied:
 
@@ -206,7 +206,7 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
 
 
 class AutoKernelClassifier(ClassifierMixin, AutoKernel):
-    """Kernel classification with everything chosen by cross-validation, by documented rules.
+    """Kernel classification: preprocessing, kernel and parameters are chosen by documented rules.
 
     The rules are those of :class:`AutoKernelRegressor`, except for the score and outliers: the
     score is the accuracy of all held-out rows together, folds are stratified by label, and the loss
@@ -333,7 +333,7 @@ def select(
     sample_weight: Any = None,
     **options: Any,
 ) -> Any:
-    """Fit an :class:`AutoKernelRegressor` or an :class:`AutoKernelClassifier`, by the target.
+    """Fit an :class:`AutoKernelRegressor` or :class:`AutoKernelClassifier`, depending on the target.
 
     Text, booleans, two different whole numbers, and codes of classes (0 to k - 1 or 1 to k, at most
     20, each in at least two rows) are labels; other numbers, and several columns of them, are

@@ -1,4 +1,4 @@
-"""What all criteria share: the losses they fit, the guard, and the walk along the lambdas."""
+"""Base classes of criteria."""
 
 from __future__ import annotations
 

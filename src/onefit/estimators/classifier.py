@@ -37,7 +37,7 @@ def _gives_probabilities(estimator: KernelClassifier) -> bool:
 
 
 class KernelClassifier(ClassifierMixin, KernelEstimator):
-    """Classification in the space of a kernel: LS-SVM, smoothed SVM, L2-SVM, kernel logistic.
+    """Kernel classification: LS-SVM, smoothed SVM, L2-SVM, kernel logistic regression.
 
     Minimises ``sum_i w_i V(y_i (f(x_i) + b)) + lam ||f||^2`` with y in {-1, +1}; several classes
     are separated one against the rest, on one kernel matrix and, for the squared loss, one

@@ -28,7 +28,7 @@ def no_standard_deviation() -> TypeError:
 
 
 class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
-    """Regression in the space of a kernel: ridge, LS-SVM, Huber, SVR, quantiles, expectiles.
+    """Kernel regression: ridge, LS-SVM, Huber, SVR, quantiles, expectiles.
 
     Minimises ``sum_i w_i V(y_i - f(x_i) - b) + lam ||f||^2``.
 

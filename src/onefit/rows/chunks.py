@@ -1,4 +1,4 @@
-"""From rows as they lie in a source to a chunk that an accumulator takes, checked on the way.
+"""Blocks of a source become checked chunks of numbers.
 
 A source gives blocks: features, targets, weights and keys in whatever type it holds them, with the
 numbers of their rows and the place they came from. A reading turns them into chunks: numbers in

@@ -1,4 +1,4 @@
-"""Rows wherever they lie: a list of pieces, each with the number of its first row.
+"""Sources of rows: lists of pieces, each with the number of its first row.
 
 A piece is read in one go, by whoever runs the pass: a slice of an array, a row group of a Parquet
 file, a block of a Dask collection. It can be sent to another process, where it is read. Numbers of

@@ -1,4 +1,4 @@
-"""Scores of held-out values: metrics, their intervals, standard errors, and how splits are joined.
+"""Metrics of held-out values, and rules to choose a candidate by them.
 
 :class:`Metric` defines a metric once, as a statistic of a row and a function of its mean; a search
 takes one as ``scoring``. :data:`ROW_METRICS` has those of scikit-learn that are of this kind.

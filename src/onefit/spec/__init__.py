@@ -1,4 +1,4 @@
-"""What the rest of the package needs to know of an estimator, as one frozen value.
+"""The parameters of an estimator as one frozen value, used by searches and plans.
 
 ``estimator.spec()`` reads the parameters, and the classes where targets were seen. Searches, plans,
 criteria, streams and journals use the value and not the estimator: it can be compared, described

@@ -1,4 +1,4 @@
-"""How far to trust a prediction, a score, and a winner.
+"""Intervals for predictions and scores, unusual rows, nested cross-validation.
 
 =========================  ==================================================================
 :class:`Headline`          the score of a winner with an interval, and a baseline

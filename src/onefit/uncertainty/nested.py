@@ -112,7 +112,7 @@ def nested_cv(
     n_jobs: int | None = None,
     **fit_params: Any,
 ) -> NestedCV:
-    """The error of a search's winner on new rows, with an interval of level 1 - alpha.
+    """Nested cross-validation: the error of a search's winner, with an interval of level 1 - alpha.
 
     Parameters
     ----------
