@@ -116,7 +116,7 @@ def learning_curve(
     random_state: Any = None,
     verbose: int = 0,
 ) -> LearningCurve:
-    """Scores of models trained on more and more rows, equal to refits.
+    """Scores of models trained on increasing numbers of rows, equal to refits.
 
     Parameters
     ----------
