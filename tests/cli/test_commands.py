@@ -39,11 +39,11 @@ def test_json_is_one_document_and_agrees_with_the_library(onefit, csv):
 def test_the_error_is_that_of_honest_refits(onefit, csv, tmp_path):
     model = tmp_path / "m.skops"
     columns = ("--target", "price", "--drop", "kind", "--format", "json", "--model", model)
-    done = onefit("select", csv, *columns, *SMALL, "--random-state", 3, "--scoring", "rmse")
+    done = onefit("select", csv, *columns, *SMALL, "--scoring", "rmse")
     found = json.loads(done.stdout)
     table = read_table(csv, "price", drop=("kind",))
     Z = load_model(model).preparer.transform(table.X)
-    cv = KFold(4, shuffle=True, random_state=3)
+    cv = KFold(4, shuffle=True, random_state=0)
     estimator = KernelRegressor(**found["best"]["params"])
     held = heldout_predict(estimator, Z, table.y, cv=cv, method="refit").predictions
     squares = np.square(table.y - held)

@@ -23,6 +23,7 @@ import numpy as np
 from sklearn.base import clone
 
 from onefit import plan
+from onefit._format import number
 from onefit.auto.prepared import Prepared, planned_seconds
 from onefit.search.setup import Setup
 from onefit.search_cv import KernelSearchCV
@@ -117,9 +118,9 @@ class Fallback:
         one = self.whole
         return (
             f"at the setting chosen, on the same folds, the whole kernel has {name} "
-            f"{shown(one.score):.5g} and the features {shown(one.features):.5g}; held-out values "
-            f"differ by {one.apart:.2g} (root mean square; measured by method {one.method!r} in "
-            f"{plan.duration(one.seconds)})"
+            f"{number(shown(one.score), 5)} and the features {number(shown(one.features), 5)}; "
+            f"held-out values differ by {one.apart:.2g} (root mean square; measured by method "
+            f"{one.method!r} in {plan.duration(one.seconds)})"
         )
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from onefit._format import number
 from onefit.auto.prepared import Prepared
 from onefit.criteria import CrossValidation
 from onefit.criteria.pointwise import Pointwise
@@ -151,8 +152,8 @@ def describe(part: float, search: KernelSearchCV) -> str:
     return (
         f"{part:.1%} of the held-out residuals are outliers (further than {FAR:g} scales from "
         "their median): Huber's loss joined the squared one, and the choice among candidates was "
-        f"made by the mean absolute error, {error:.4g} at the winner; the score is the same as "
-        "without outliers"
+        f"made by the mean absolute error, {number(error, 4)} at the winner; the score is "
+        "the same as without outliers"
     )
 
 

@@ -138,7 +138,6 @@ class Choice:
         _option(help="Average the candidates instead of choosing one: often a smaller error, up to "
                 "three times the time.", panel="Choice"),
     ] = False  # fmt: skip
-    random_state: Annotated[int, _option(help="Seed; 0 by default.", panel="Choice")] = 0
     approximation: Annotated[
         str | None,
         _option(help="nystrom or fourier: features instead of the kernel matrix, for many rows. "

@@ -49,13 +49,12 @@ class FrameSample:
     """The accumulator of a uniform sample: a frame of the rows with the smallest hashes."""
 
     size: int
-    seed: int
 
     def init(self) -> Any:
         return None
 
     def update(self, state: Any, chunk: Chunk) -> Any:
-        own = {TARGET: chunk.Y[:, 0], HASH: row_hash(self.seed, chunk.row)}
+        own = {TARGET: chunk.Y[:, 0], HASH: row_hash(0, chunk.row)}
         return self.merge(state, as_frame(chunk.X).set_axis(chunk.row).assign(**own))
 
     def merge(self, one: Any, other: Any) -> Any:
@@ -73,15 +72,15 @@ def select_streamed(
 ) -> Selected:
     """Select on the rows of Parquet files, and write the files asked for."""
     _check(columns, parameters, path)
-    start, target, seed = perf_counter(), str(columns.target), parameters["random_state"]
+    start, target = perf_counter(), str(columns.target)
     gaps, filter, notes = _gaps(path, target)
-    cv = HashKFold(parameters["cv"], random_state=seed)
+    cv = HashKFold(parameters["cv"])
     source = open_rows(
         path, target, sample_weight=columns.sample_weight, groups=columns.groups,
         drop=tuple(columns.drop or ()), cv=cv, filter=filter, numeric=False,
     )  # fmt: skip
     used = source.n_rows - gaps
-    drawn = run(FrameSample(SAMPLE_ROWS, seed), source.raw)
+    drawn = run(FrameSample(SAMPLE_ROWS), source.raw)
     y = check_target(drawn.pop(TARGET).to_numpy(), target)
     given = parameters | {"cv": cv, "prepare": TablePreparer(dayfirst=columns.dayfirst)}
     auto, y = make_auto(y, **with_labels(given, y))

@@ -263,7 +263,7 @@ def _separate(axis: Any) -> None:
     """Thousands separators on both axes, few enough ticks for a phone."""
     for one in (axis.xaxis, axis.yaxis):
         one.set_major_formatter(_plain)
-    axis.locator_params(nbins=5)
+    axis.locator_params(nbins=4)
 
 
 def _plain(value: float, _: Any = None) -> str:

@@ -54,6 +54,8 @@ MAX_OPEN, MAX_LISTED = 10, 500
 MAX_FAMILIES, MAX_LISTED_COLUMNS, MAX_RELEVANT = 4, 100, 30
 #: rows to check, columns beside them, and rows up to which their influence is computed
 MAX_CHECKED, MAX_BESIDE, MAX_INFLUENCE_ROWS = 10, 6, 1500
+#: share of distinct values from which a column of whole numbers is one of ids
+MIN_DISTINCT_IDS = 0.9
 #: points of a reliability curve, and classes that have one
 CALIBRATION_BINS, MAX_CURVES = 10, 6
 #: a larger surface is left out of a notebook
@@ -309,8 +311,8 @@ def _checked(facts: Facts, truth: KnownTargets | None, rows: Any, target: str) -
 
 
 def _is_id(column: Any) -> bool:
-    """Whether a column holds whole numbers that name the rows."""
-    return column.dtype.kind in "iu" and bool(column.is_unique)
+    """Whether a column holds whole numbers that name the rows; a few rows may be copies."""
+    return column.dtype.kind in "iu" and column.nunique() >= MIN_DISTINCT_IDS * len(column)
 
 
 def _influence(facts: Facts, truth: KnownTargets) -> Array | None:

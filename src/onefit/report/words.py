@@ -27,8 +27,8 @@ __all__ = [
 MAX_CLASSES = 6
 #: from this ratio of errors on, an improvement is a factor; below, a percentage
 MIN_FACTOR = 1.5
-#: what a column of numbers holds
-NUMBER = re.compile(r"[-+–]?[\d.,]*(e[-+]\d+)?(\s%| ± .*)?")
+#: what a column of numbers or dates holds
+NUMBER = re.compile(r"[-+–]?[\d.,]*(e[-+]\d+)?(\s%| ± .*)?|\d{4}-\d\d-\d\d( [\d:.]+)?")
 LEVEL = "95\N{NO-BREAK SPACE}%"
 
 
@@ -261,7 +261,7 @@ class Listing:
 
     @property
     def numeric(self) -> list[bool]:
-        """Which columns hold numbers, and are aligned to the right."""
+        """Which columns hold numbers or dates, and are aligned to the right."""
         columns = zip(*self.rows, strict=True)
         return [all(NUMBER.fullmatch(one) for one in column) for column in columns]
 

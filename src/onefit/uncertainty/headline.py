@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.metrics import r2_score
 
+from onefit._format import number
 from onefit.folds import Folds
 from onefit.heldout import HeldOut
 from onefit.scoring.row_losses import RowLosses, jackknife_error, optimism_of_splits
@@ -134,8 +135,9 @@ class Headline:
         low, high = sorted(map(shown, self.interval))
         return (
             f"the choice {'does not beat' if worse else 'is not clearly better than'} the baseline "
-            f"({self.baseline_name}): its {name} is {shown(self.score):.4g}, 95% interval "
-            f"{low:.4g} to {high:.4g}, and the baseline's is {shown(self.baseline):.4g}"
+            f"({self.baseline_name}): its {name} is {number(shown(self.score), 4)}, 95% interval "
+            f"{number(low, 4)} to {number(high, 4)}, and the baseline's is "
+            f"{number(shown(self.baseline), 4)}"
         )
 
 
