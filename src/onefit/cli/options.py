@@ -135,8 +135,8 @@ class Choice:
     ] = None  # fmt: skip
     stack: Annotated[
         bool,
-        _option(help="Average the candidates instead of choosing one: often a smaller error, up to "
-                "three times the time.", panel="Choice"),
+        _option(help="Average the candidates instead of choosing one: often a smaller error, for a "
+                "longer search.", panel="Choice"),
     ] = False  # fmt: skip
     approximation: Annotated[
         str | None,
