@@ -1,26 +1,45 @@
 """Files as they are: CSV, Excel, Parquet and LIBSVM, read, or refused with the reason.
 
-How large a file is is found out before it is read: it may be packed, and unpack to anything.
+pandas, openpyxl, pyarrow and scikit-learn read them. Before that a text file is counted in chunks:
+it may be packed, and unpack to a thousand times its size, and a reader takes several times that.
 """
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import csv
+import gzip
+import io
 import re
 import warnings
-from collections.abc import Callable
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from onefit import excel
 from onefit._format import GIB
+from onefit._frames import (
+    LINE,
+    MAX_QUOTED,
+    all_match,
+    as_frame,
+    columns_of,
+    filled,
+    is_frame,
+    listed,
+    may_hold_text,
+    place_of,
+    shortened,
+    shown,
+)
 from onefit._validation import DataError, suggest
 from onefit.plan.memory import available_memory
-from onefit.scan import BROKEN, PACKED, READ_BYTES, Counts, open_unpacked, records, scan, too_long
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,28 +48,20 @@ Array = NDArray[Any]
 CheckRows = Callable[[int], None] | None
 
 __all__ = [
-    "QUOTED",
-    "CheckRows",
-    "DataError",
-    "all_match",
-    "columns_of",
-    "filled",
-    "is_libsvm",
-    "is_parquet",
-    "listed",
-    "may_hold_text",
-    "place_of",
-    "read_frame",
-    "read_libsvm",
-    "shortened",
-    "shown",
-]
+    "MAX_QUOTED", "CheckRows", "DataError", "all_match", "as_frame", "columns_of", "filled",
+    "is_frame", "is_libsvm", "is_parquet", "listed", "may_hold_text", "place_of", "read_frame",
+    "read_libsvm", "shortened", "shown",
+]  # fmt: skip
 
 CSV = (".csv", ".tsv", ".txt")
 EXCEL = (".xlsx",)
 PARQUET = (".parquet", ".pq")
 LIBSVM = (".libsvm", ".svmlight", ".svm")
-#: byte order marks and the encoding that each stands for; that of UTF-16 begins that of UTF-32
+PACKED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open}
+#: raised by a file that cannot be read or unpacked, and by an Excel file
+BROKEN = (OSError, EOFError, zlib.error)
+NOT_EXCEL = (zipfile.BadZipFile, KeyError, ValueError, OSError)
+#: byte order marks and their encodings; that of UTF-16 is the start of that of UTF-32
 MARKS = {
     codecs.BOM_UTF8: "utf-8",
     codecs.BOM_UTF32_LE: "utf-32",
@@ -58,88 +69,45 @@ MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-#: for text that has no mark and is not UTF-8; it reads Latin-1 too
+#: for text that has no mark and is not UTF-8; it includes Latin-1
 WESTERN = "cp1252"
-#: what may separate values; of equally frequent ones the first counts
+#: separators of values; of equally frequent ones the first counts
 DELIMITERS = (",", ";", "\t", "|")
-QUOTES = re.compile(r'"[^"]*"')
-#: what stands for a missing value beside pandas's own list
+#: missing values beside pandas's own list
 GAPS = ["?"]
 DECIMAL_COMMA = re.compile(r"[+-]?\d+(,\d+)?([eE][+-]?\d+)?")
+#: bytes read together
+READ_BYTES = 2**20
 #: characters of a column's name, on average
-LONGEST_NAME = 10_000
-#: characters of a value that a message quotes
-QUOTED = 60
-#: name of an index that holds the lines of a file
-LINE = "line"
-
-
-def shown(value: Any) -> str:
-    """A value as messages quote it: its beginning only, where it is long."""
-    if isinstance(value, str) and len(value) > QUOTED:
-        return f"{value[:QUOTED]!r}... ({len(value):,} characters)"
-    return shortened(repr(value.item() if isinstance(value, np.generic) else value))
-
-
-def shortened(text: str, most: int = 2 * QUOTED) -> str:
-    """The beginning of a text, where it is long: what another library says may quote anything."""
-    return text if len(text) <= most else f"{text[:most]}... ({len(text):,} characters)"
-
-
-def listed(names: Any, most: int = 8) -> str:
-    """The first of some names, and how many more there are."""
-    first = ", ".join(shown(str(name)) for name in list(names)[:most])
-    return first if len(names) <= most else f"{first} and {len(names) - most} more"
-
-
-def place_of(rows: Any, position: int) -> str:
-    """Where a row of a table, or of its index, is: the line of the file it was read from.
-
-    The first line of a file is line 1, be it a header or not, and a row that spans several lines
-    begins at its line. Rows of other tables are counted from 0.
-    """
-    index = getattr(rows, "index", rows)
-    if not hasattr(index, "name"):
-        return f"row {position}"
-    return f"{'line' if index.name == LINE else 'row'} {index[position]}"
+MAX_NAME = 10_000
 
 
 def is_libsvm(path: Path) -> bool:
-    """Whether a file's name says LIBSVM, which has its target in the first column."""
+    """Whether a file's name ends as LIBSVM, which has its target in the first column."""
     return _suffix(path) in LIBSVM
 
 
 def is_parquet(path: Path) -> bool:
-    """Whether a file's name says Parquet."""
+    """Whether a file's name ends as Parquet."""
     return _suffix(path) in PARQUET
-
-
-def filled(column: pd.Series) -> Array:
-    """The values of a column that are there."""
-    values: Array = column.dropna().to_numpy(dtype=object)
-    return values
-
-
-def columns_of(frame: pd.DataFrame, test: Callable[[Any], bool]) -> Array:
-    """Which columns have a type of one sort; of many columns, each type is tested once."""
-    known = {kind: test(kind) for kind in set(frame.dtypes)}
-    return np.array([known[kind] for kind in frame.dtypes], dtype=bool)
-
-
-def may_hold_text(kind: Any) -> bool:
-    """Whether a column of this type may hold text."""
-    return kind.kind in "OU" or str(kind) in ("str", "string")
-
-
-def all_match(pattern: re.Pattern[str], values: Array) -> bool:
-    """Whether there are values, and all of them texts of one pattern."""
-    matches = (isinstance(one, str) and pattern.fullmatch(one) for one in values)
-    return bool(values.size) and all(matches)
 
 
 def _suffix(path: Path) -> str:
     name = path.with_suffix("") if path.suffix.lower() in PACKED else path
     return name.suffix.lower()
+
+
+def read_frame(path: Path, check_rows: CheckRows = None) -> pd.DataFrame:
+    """The table in a CSV, Excel or Parquet file; ``check_rows`` may refuse its number of rows.
+
+    What was assumed about the file is a warning, and in ``attrs["notes"]`` of the table.
+    """
+    _check_file(path)
+    for endings, read in ((PARQUET, _read_parquet), (EXCEL, _read_excel), (CSV, _read_text)):
+        if _suffix(path) in endings:
+            return read(path, check_rows)
+    known = ", ".join((*CSV, *EXCEL, *PARQUET, *LIBSVM))
+    raise DataError(f"{path.name} has none of the known endings ({known}); rename or convert it")
 
 
 def _check_file(path: Path) -> None:
@@ -153,176 +121,6 @@ def _check_file(path: Path) -> None:
         )
 
 
-def read_frame(path: Path, check_rows: CheckRows = None) -> pd.DataFrame:
-    """The table in a CSV, Excel or Parquet file; ``check_rows`` may refuse its number of rows.
-
-    What was assumed about the file is a warning, and in ``attrs["notes"]`` of the table.
-    """
-    _check_file(path)
-    kind = _suffix(path)
-    if kind in PARQUET:
-        return _read_parquet(path, check_rows)
-    if kind in EXCEL:
-        return _read_excel(path, check_rows)
-    if kind not in CSV:
-        known = ", ".join((*CSV, *EXCEL, *PARQUET, *LIBSVM))
-        raise DataError(
-            f"{path.name} has none of the known endings ({known}); rename or convert it"
-        )
-    encoding = _encoding(path)
-    delimiter = _delimiter(path, encoding)
-    found = _check_text(path, delimiter, "CSV", _csv_bytes, check_rows, encoding)
-    _check_header(found, path)
-    try:
-        frame = _read_csv(path, delimiter, encoding)
-    except UnicodeDecodeError:
-        encoding, frame = WESTERN, _read_western(path, delimiter)
-    _number_lines(frame, path, delimiter, found, encoding)
-    if found.quotes:
-        _warn_of_open_quotes(frame)
-    return frame if delimiter == "," else _with_decimal_commas(frame)
-
-
-def _encoding(path: Path) -> str:
-    """The encoding that the first bytes of a file say; UTF-8 without a byte order mark."""
-    try:
-        with open_unpacked(path) as file:
-            begin = file.read(4)
-    except BROKEN:
-        return "utf-8"  # reading it says what is wrong
-    return next((name for mark, name in MARKS.items() if begin.startswith(mark)), "utf-8")
-
-
-def _delimiter(path: Path, encoding: str) -> str:
-    """What separates the names in the first line: the most frequent of comma, ; tab and |."""
-    try:
-        with open_unpacked(path, encoding) as file:
-            line = file.read(READ_BYTES).decode("utf-8", "replace").lstrip("\r\n")
-    except (UnicodeError, *BROKEN):
-        return ","  # reading it says what is wrong
-    outside = QUOTES.sub("", line.splitlines()[0] if line else "")
-    return max(DELIMITERS, key=outside.count)
-
-
-def _read_western(path: Path, delimiter: str) -> pd.DataFrame:
-    """The table in a CSV file that is not UTF-8 text."""
-    try:
-        frame = _read_csv(path, delimiter, WESTERN)
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path.name} is text in an unknown encoding, not UTF-8, UTF-16 or UTF-32 with a byte "
-            "order mark, or Windows-1252; save it as UTF-8"
-        ) from error
-    return _with_note(
-        frame,
-        f"{path.name} is not UTF-8 text and was read as Windows-1252 (Western European, which "
-        "includes Latin-1); if letters with accents look wrong, save it as UTF-8",
-    )
-
-
-def _with_note(frame: pd.DataFrame, note: str) -> pd.DataFrame:
-    warnings.warn(note, stacklevel=5)
-    frame.attrs["notes"] = (*frame.attrs.get("notes", ()), note)
-    return frame
-
-
-def _check_header(found: Counts, path: Path) -> None:
-    """Refuse a file without a first line, or with one that names nothing."""
-    if found.first == 0:
-        raise DataError(f"{path.name} is empty; it needs a header and rows")
-    if found.first > LONGEST_NAME * found.columns:
-        raise DataError(
-            f"the header of {path.name} has {found.first:,} characters and {found.columns:,} "
-            f"names; give each column a name of at most {LONGEST_NAME:,} characters"
-        )
-
-
-def _read_csv(path: Path, delimiter: str, encoding: str) -> pd.DataFrame:
-    import pandas as pd
-
-    options: dict[str, Any] = {"sep": delimiter, "skipinitialspace": True, "na_values": GAPS}
-    options["encoding"] = encoding
-    try:
-        header = _header(path, delimiter, encoding)
-        with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
-            frame = pd.read_csv(path, **options, low_memory=False, index_col=False)
-    except UnicodeDecodeError:
-        raise
-    except pd.errors.ParserWarning as error:
-        raise DataError(
-            f"the rows of {path.name} hold more values than its header has names"
-            f"{too_long(path, delimiter, encoding)}; name every column"
-        ) from error
-    except pd.errors.EmptyDataError as error:
-        raise DataError(f"{path.name} is empty; it needs a header and rows") from error
-    except (pd.errors.ParserError, csv.Error, ValueError, *BROKEN) as error:
-        reason = str(error).strip().removeprefix("Error tokenizing data. C error: ")
-        if reason.startswith("Expected "):
-            reason = too_long(path, delimiter, encoding).strip(" ()") or reason
-        hint = ""
-        if isinstance(error, csv.Error):
-            hint = "; close the quotes in its header, or shorten its names"
-        elif "line" in reason:
-            hint = "; correct that line (a value that holds the delimiter needs quotes)"
-        raise DataError(f"{path.name} cannot be read as CSV: {shortened(reason)}{hint}") from error
-    _check_names(pd.Series([name.strip() for name in header if name], dtype=object), path)
-    # a copy has the columns of a kind in one array, which is faster by far if they are many
-    joined: pd.DataFrame = frame.copy()
-    joined.columns = frame.columns.str.strip()
-    return joined
-
-
-def _header(path: Path, delimiter: str, encoding: str) -> list[str]:
-    """The names of the columns as they stand in the file: pandas would tell equal ones apart."""
-    return next((names for _, names in records(path, delimiter, encoding)), [])
-
-
-def _number_lines(
-    frame: pd.DataFrame, path: Path, delimiter: str, found: Counts, encoding: str
-) -> None:
-    """Give the rows their lines of the file, where these can be told."""
-    import pandas as pd
-
-    n = len(frame)
-    if not found.quotes and found.blank == 0 and found.ended in (n + 1, n):
-        lines = list(range(2, 2 + n))
-    else:
-        try:
-            # as pandas, which passes over lines of blanks
-            whole = [line for line, one in records(path, delimiter, encoding) if one != [""]]
-        except csv.Error:  # a value that is too long for it
-            return
-        lines = whole[1:]
-    if len(lines) == n:
-        frame.index = pd.Index(lines, name=LINE)
-
-
-def _check_text(
-    path: Path,
-    separator: str,
-    kind: str,
-    cost: Callable[[Counts], float],
-    check_rows: CheckRows = None,
-    encoding: str = "utf-8",
-) -> Counts:
-    """Refuse a file that is too large to be read, or holds NUL bytes, where a value would end."""
-    room = available_memory()
-    try:
-        found = scan(path, separator, cost, room, encoding)
-    except (UnicodeError, *BROKEN) as error:
-        raise DataError(f"{path.name} cannot be read as {kind}: {shortened(str(error))}") from error
-    if found.nul is not None:
-        raise DataError(
-            f"{path.name} holds a NUL byte in line {found.nul}: it is damaged, or not UTF-8 text; "
-            "save it as UTF-8"
-        )
-    what = "unpacks to" if path.suffix.lower() in PACKED else "holds"
-    _check_room(path, f"{what} {found.nbytes / 2**20:,.0f} MiB or more", cost(found), room)
-    if check_rows is not None:
-        check_rows(found.rows)
-    return found
-
-
 def _check_room(path: Path, holds: str, needed: float, room: float) -> None:
     if needed > room:
         raise MemoryError(
@@ -332,39 +130,19 @@ def _check_room(path: Path, holds: str, needed: float, room: float) -> None:
         )
 
 
-def _csv_bytes(found: Counts) -> float:
-    """What pandas takes at least: the text, where each value begins, the numbers, and columns."""
-    return found.nbytes + 16.0 * found.values + 1000.0 * found.columns
-
-
-def _libsvm_bytes(found: Counts) -> float:
-    """What scikit-learn takes at least: a number and its column for every value."""
-    return 12.0 * found.separators
-
-
-def _warn_of_open_quotes(frame: pd.DataFrame) -> None:
-    """Rows between two quotes are one value, which was hardly meant so."""
-    for name in frame.columns[columns_of(frame, may_hold_text)]:
-        values = frame[name].to_numpy(dtype=object)
-        broken = (row for row, one in enumerate(values) if isinstance(one, str) and "\n" in one)
-        row = next(broken, None)
-        if row is not None:
-            place = place_of(frame, row)
-            warnings.warn(
-                f"a value of column {shown(str(name))} in {place} spans several lines; if a quote "
-                "was left open there, the rows below it are lost: close it",
-                stacklevel=4,
-            )
-
-
 def _check_names(names: Any, path: Path) -> None:
-    """Refuse two columns of one name."""
-    twice = names[names.duplicated()]
-    if len(twice):
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
         raise DataError(
-            f"{path.name} has several columns named {shown(str(twice.iloc[0]))}; give each its own "
-            "name"
+            f"{path.name} has several columns named {shown(str(twice[0]))}; give each its own name"
         )
+
+
+def _with_notes(frame: pd.DataFrame, *notes: str) -> pd.DataFrame:
+    for note in notes:
+        warnings.warn(note, stacklevel=5)
+    frame.attrs["notes"] = notes
+    return frame
 
 
 def _with_decimal_commas(frame: pd.DataFrame) -> pd.DataFrame:
@@ -375,23 +153,258 @@ def _with_decimal_commas(frame: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _read_excel(path: Path, check_rows: CheckRows = None) -> pd.DataFrame:
-    nbytes = excel.unpacked_bytes(path)
-    _check_room(path, f"unpacks to {nbytes / 2**20:,.0f} MiB", nbytes, available_memory())
-    frame, first, others = excel.read_sheet(path, GAPS, LINE)
-    if check_rows is not None:
-        check_rows(len(frame))
-    _check_names(frame.columns.to_series(), path)
-    frame = _with_decimal_commas(frame)
-    if not others:
-        return frame
-    return _with_note(
-        frame,
-        f"the first sheet of {path.name}, {shown(first)}, was read; not read: {listed(others)}",
+class Counts(NamedTuple):
+    """The contents of a text file, as far as it was counted.
+
+    ``lines`` counts ends of lines, ``open_line`` is whether the last one has none; with quotes a
+    row may continue in the next line. Counting stops at a NUL byte, in line ``nul``.
+    """
+
+    nbytes: int
+    lines: int
+    separators: int
+    quotes: bool
+    open_line: bool
+    nul: int | None
+
+
+def open_unpacked(path: Path, encoding: str = "utf-8") -> Any:
+    """The bytes of a file, unpacked by its name; text in another encoding as UTF-8."""
+    file = PACKED.get(path.suffix.lower(), open)(path, "rb")
+    return file if encoding == "utf-8" else codecs.EncodedFile(file, "utf-8", encoding)
+
+
+def _count(
+    path: Path, separator: str, cost: Callable[[int, int], float], room: float, encoding: str
+) -> Counts:
+    """Count the contents of a file, until its bytes and values cost more than there is room for."""
+    nbytes = lines = separators = 0
+    quotes, last, nul = False, b"", b""
+    with open_unpacked(path, encoding) as file:
+        while not nul and (chunk := file.read(READ_BYTES)):
+            before, nul, _ = chunk.partition(b"\0")
+            nbytes += len(before)
+            # a line ends in \n, \r\n or \r
+            lines += before.count(b"\n") + before.count(b"\r") - before.count(b"\r\n")
+            lines -= last == b"\r" and before[:1] == b"\n"
+            separators += before.count(separator.encode())
+            quotes |= b'"' in before
+            last = before[-1:] or last
+            if cost(nbytes, separators + lines) > room:
+                break
+    return Counts(
+        nbytes, lines, separators, quotes, last not in (b"\n", b"\r"), lines + 1 if nul else None
     )
 
 
-def _read_parquet(path: Path, check_rows: CheckRows = None) -> pd.DataFrame:
+def _check_text(
+    path: Path,
+    separator: str,
+    cost: Callable[[int, int], float],
+    check_rows: CheckRows,
+    encoding: str = "utf-8",
+) -> Counts:
+    """Refuse a file that is too large to be read, or holds NUL bytes, where a value would end."""
+    room = available_memory()
+    found = _count(path, separator, cost, room, encoding)
+    if found.nul is not None:
+        raise DataError(
+            f"{path.name} holds a NUL byte in line {found.nul}: it is damaged, or not UTF-8 text; "
+            "save it as UTF-8"
+        )
+    what = "unpacks to" if path.suffix.lower() in PACKED else "holds"
+    holds = f"{what} {found.nbytes / 2**20:,.0f} MiB or more"
+    _check_room(path, holds, cost(found.nbytes, found.separators + found.lines), room)
+    if check_rows is not None and not found.quotes:
+        check_rows(max(0, found.lines - 1 + found.open_line))
+    return found
+
+
+def _read_text(path: Path, check_rows: CheckRows) -> pd.DataFrame:
+    try:
+        with open_unpacked(path) as file:
+            begin = file.read(4)
+        encoding = next((name for mark, name in MARKS.items() if begin.startswith(mark)), "utf-8")
+        delimiter = _delimiter(path, encoding)
+        # pandas takes at least the text, where each value begins, and the numbers
+        cost = lambda nbytes, values: nbytes + 16.0 * values  # noqa: E731
+        found = _check_text(path, delimiter, cost, check_rows, encoding)
+    except (UnicodeError, *BROKEN) as error:
+        raise DataError(f"{path.name} cannot be read as CSV: {shortened(str(error))}") from error
+    notes: tuple[str, ...] = ()
+    try:
+        frame = _read_csv(path, delimiter, encoding)
+    except UnicodeDecodeError:
+        try:
+            encoding, frame = WESTERN, _read_csv(path, delimiter, WESTERN)
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{path.name} is text in an unknown encoding, not UTF-8, UTF-16 or UTF-32 with a "
+                "byte order mark, or Windows-1252; save it as UTF-8"
+            ) from error
+        notes = (
+            f"{path.name} is not UTF-8 text and was read as Windows-1252 (Western European, which "
+            "includes Latin-1); if letters with accents look wrong, save it as UTF-8",
+        )
+    _number_lines(frame, path, delimiter, found, encoding)
+    if found.quotes:
+        _warn_of_open_quotes(frame)
+    return _with_notes(frame if delimiter == "," else _with_decimal_commas(frame), *notes)
+
+
+def _delimiter(path: Path, encoding: str) -> str:
+    """The most frequent separator of the first line; refuses a file without names."""
+    with open_unpacked(path, encoding) as file:
+        begin = file.read(READ_BYTES).decode("utf-8", "replace").lstrip("\r\n")
+    if not begin:
+        raise DataError(f"{path.name} is empty; it needs a header and rows")
+    header = begin.splitlines()[0]
+    names = re.sub(r'"[^"]*"', "", header)
+    delimiter = max(DELIMITERS, key=names.count)
+    if len(header) > MAX_NAME * (names.count(delimiter) + 1):
+        raise DataError(
+            f"the header of {path.name} has {len(header):,} characters or more for "
+            f"{names.count(delimiter) + 1:,} names; give each column a name of at most "
+            f"{MAX_NAME:,} characters"
+        )
+    return delimiter
+
+
+def _read_csv(path: Path, delimiter: str, encoding: str) -> pd.DataFrame:
+    import pandas as pd
+
+    try:
+        # as they are in the file: pandas would rename equal ones
+        names = next((names for _, names in _records(path, delimiter, encoding)), [])
+        with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
+            frame = pd.read_csv(
+                path, sep=delimiter, encoding=encoding, skipinitialspace=True, na_values=GAPS,
+                low_memory=False, index_col=False,
+            )  # fmt: skip
+    except UnicodeDecodeError:
+        raise
+    except pd.errors.ParserWarning as error:
+        raise DataError(
+            f"the rows of {path.name} hold more values than its header has names"
+            f"{_too_long(path, delimiter, encoding)}; name every column"
+        ) from error
+    except (pd.errors.ParserError, csv.Error, ValueError, *BROKEN) as error:
+        reason = str(error).strip().removeprefix("Error tokenizing data. C error: ")
+        if reason.startswith("Expected "):
+            reason = _too_long(path, delimiter, encoding).strip(" ()") or reason
+        hint = ""
+        if isinstance(error, csv.Error):
+            hint = "; close the quotes in its header, or shorten its names"
+        elif "line" in reason:
+            hint = "; correct that line (a value that holds the delimiter needs quotes)"
+        raise DataError(f"{path.name} cannot be read as CSV: {shortened(reason)}{hint}") from error
+    _check_names([name.strip() for name in names if name], path)
+    # a copy has the columns of a kind in one array, which is faster by far if they are many
+    joined: pd.DataFrame = frame.copy()
+    joined.columns = frame.columns.str.strip()
+    return joined
+
+
+def _records(path: Path, delimiter: str, encoding: str) -> Iterator[tuple[int, list[str]]]:
+    """The values of each row of a CSV file, header included, and the line where it begins."""
+    codec = "utf-8-sig" if encoding == "utf-8" else encoding
+    with open_unpacked(path) as file, io.TextIOWrapper(file, codec, newline="") as text:
+        lines = csv.reader(text, delimiter=delimiter, skipinitialspace=True)
+        begins = 1
+        for values in lines:
+            if values:
+                yield begins, values
+            begins = lines.line_num + 1
+
+
+def _too_long(path: Path, delimiter: str, encoding: str) -> str:
+    """The first row with more values than the header, in brackets."""
+    try:
+        rows = _records(path, delimiter, encoding)
+        _, header = next(rows)
+        for line, values in rows:
+            if len(values) > len(header):
+                return f" (line {line} holds {len(values)} values, expected {len(header)})"
+    except (csv.Error, StopIteration, UnicodeError, *BROKEN):
+        pass
+    return ""
+
+
+def _number_lines(
+    frame: pd.DataFrame, path: Path, delimiter: str, found: Counts, encoding: str
+) -> None:
+    """Give the rows their lines of the file, if these can be known."""
+    import pandas as pd
+
+    n = len(frame)
+    lines: Any = range(2, 2 + n)
+    if found.quotes or found.lines + found.open_line != n + 1:  # empty lines, or rows of several
+        try:
+            # like pandas, without lines of blanks
+            whole = [line for line, one in _records(path, delimiter, encoding) if one != [""]]
+        except csv.Error:  # a value that is too long for it
+            return
+        lines = whole[1:]
+    if len(lines) == n:
+        frame.index = pd.Index(list(lines), name=LINE)
+
+
+def _warn_of_open_quotes(frame: pd.DataFrame) -> None:
+    """Rows between two quotes are one value, which is probably a mistake."""
+    for name in frame.columns[columns_of(frame, may_hold_text)]:
+        values = frame[name].to_numpy(dtype=object)
+        broken = (row for row, one in enumerate(values) if isinstance(one, str) and "\n" in one)
+        row = next(broken, None)
+        if row is not None:
+            warnings.warn(
+                f"a value of column {shown(str(name))} in {place_of(frame, row)} spans several "
+                "lines; if a quote was left open there, the rows below it are lost: close it",
+                stacklevel=4,
+            )
+
+
+def _read_excel(path: Path, check_rows: CheckRows) -> pd.DataFrame:
+    """The table in the first sheet; its first row that is not empty is the header."""
+    import pandas as pd
+
+    try:
+        with zipfile.ZipFile(path) as parts:
+            nbytes = sum(one.file_size for one in parts.infolist())
+        _check_room(path, f"unpacks to {nbytes / 2**20:,.0f} MiB", nbytes, available_memory())
+        with pd.ExcelFile(path, engine="openpyxl") as book:
+            sheet, *others = map(str, book.sheet_names)
+            cells = pd.read_excel(book, sheet_name=sheet, header=None, na_values=GAPS)
+    except ImportError as error:
+        raise DataError(
+            f"reading {path.name} needs openpyxl; pip install 'onefit[tables]', or save the sheet "
+            "as CSV"
+        ) from error
+    except NOT_EXCEL as error:
+        raise DataError(
+            f"{path.name} cannot be read as Excel ({str(error)[:120]}); save it as .xlsx or CSV "
+            "again"
+        ) from error
+    cells.index = pd.Index(range(1, 1 + len(cells)), name=LINE)
+    cells = cells.dropna(how="all").dropna(how="all", axis="columns")
+    if cells.empty:
+        raise DataError(f"sheet {sheet!r} of {path.name} is empty; it needs a header and rows")
+    names = cells.iloc[0]
+    if names.isna().any():
+        raise DataError(
+            f"row {cells.index[0]} of sheet {sheet!r} of {path.name} has no name for column "
+            f"{int(cells.columns[int(np.argmax(names.isna()))]) + 1}; its first row must name "
+            "every column"
+        )
+    frame = cells.iloc[1:].infer_objects()
+    frame.columns = pd.Index([str(name).strip() for name in names])
+    if check_rows is not None:
+        check_rows(len(frame))
+    _check_names(frame.columns, path)
+    note = f"the first sheet of {path.name}, {shown(sheet)}, was read; not read: {listed(others)}"
+    return _with_notes(_with_decimal_commas(frame), *([note] if others else []))
+
+
+def _read_parquet(path: Path, check_rows: CheckRows) -> pd.DataFrame:
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -406,13 +419,9 @@ def _read_parquet(path: Path, check_rows: CheckRows = None) -> pd.DataFrame:
     except (pa.ArrowException, OSError) as error:
         reason = shortened(str(error).splitlines()[0])
         raise DataError(f"{path.name} cannot be read as Parquet: {reason}") from error
-    for place, column in enumerate(table.schema):
-        if pa.types.is_decimal(column.type):
-            numbers = table.column(place).cast(pa.float64())
-            table = table.set_column(place, column.name, numbers)
-    frame: pd.DataFrame = table.to_pandas(date_as_object=False).reset_index(drop=True)
+    frame = as_frame(table).reset_index(drop=True)
     frame.columns = frame.columns.map(str)
-    _check_names(frame.columns.to_series(), path)
+    _check_names(frame.columns, path)
     return frame
 
 
@@ -423,10 +432,13 @@ def read_libsvm(
     from sklearn.datasets import load_svmlight_file
 
     _check_file(path)
-    _check_text(path, ":", "LIBSVM", _libsvm_bytes, check_rows)
     try:
+        # scikit-learn takes at least a number and its column for every value
+        _check_text(path, ":", lambda nbytes, values: 12.0 * values, check_rows)
         X, y = load_svmlight_file(str(path), n_features=columns)
-    except (ValueError, OSError, EOFError) as error:
+    except DataError:
+        raise
+    except (ValueError, *BROKEN) as error:
         raise DataError(
             f"{path.name} cannot be read as LIBSVM ('label index:value ...' in each line"
             f"{'' if columns is None else f', index at most {columns}'}): {shortened(str(error))}"

@@ -1,10 +1,15 @@
-"""Numbers as people write them: 152,000.00, 1.234,5, $151,000, 151.0 mg.
+"""Columns as people write them: 152,000.00, 1.234,5, $151,000, 12 %, 5.3.2021, 26-May-1994.
 
-A column is read as a whole. All its values must have the same unit, and the same use of comma and
-point: 1,500 beside 1,250.75 is one thousand five hundred, beside 1,5 it is one and a half. Where a
-column leaves that open, the comma separates thousands; whoever reads it says so.
+Functions of texts; :class:`onefit.tables.WrittenNumbers` applies them to the columns of a table.
 
-A gap code (n.a., -, NULL) among numbers or dates is a missing value; among words it is a word.
+- **Numbers.** All values of a column have the same unit and the same use of comma and point: 1,500
+  beside 1,250.75 is one thousand five hundred, beside 1,5 it is one and a half. If the column does
+  not decide it, the comma separates thousands, and a note says so.
+- **Dates** become days since 1970. If they end in the year, day or month may come first: a number
+  above 12 in one of the two places decides it for the whole column, and so does a point between the
+  numbers, which always means day first. Otherwise the column is refused without ``dayfirst``.
+- **Gap codes** (n.a., -, NULL) are missing values among numbers or dates, and words among words.
+- Everything else is text.
 """
 
 from __future__ import annotations
@@ -15,30 +20,70 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from onefit._validation import DataError
+from onefit.files import place_of, shown
+
 Array = NDArray[Any]
 
-__all__ = ["Read", "is_gap", "number_parts", "read_as", "read_numbers", "units"]
+__all__ = [
+    "DATE", "DATES", "MAX_LABELS", "Read", "cells_at", "check_sizes", "date_order", "days",
+    "holds_numbers", "is_date", "is_gap", "odd_cells", "read_as", "read_numbers", "refuse_nested",
+    "units",
+]  # fmt: skip
 
-#: what people write instead of a number or a date that is missing, in lower case
+#: written for a missing number or date, in lower case
 GAP_CODES = frozenset({
     "", "-", "--", "---", "\u2013", "\u2014", ".", "..", "...", "?", "??", "*", "na", "n/a", "n.a.",
     "n.a", "n. a.", "#n/a", "#na", "<na>", "nan", "null", "none", "nil", "nd", "n/d", "n.d.",
     "k.a.", "k. a.", "missing", "(missing)", "unknown", "not available", "not applicable",
     "no data", "empty", "(empty)", "#value!", "#div/0!", "#ref!", "#name?", "#num!", "#null!",
 })  # fmt: skip
-
-PARTS = re.compile(r"([$€£¥]?)\s*([+-]?)\s*([$€£¥]?)\s*([\d.,]*\d)\s*([A-Za-zµ°%€£¥/²³]{0,8})")
+NUMBER = re.compile(r"([$€£¥]?)\s*([+-]?)\s*([$€£¥]?)\s*([\d.,]*\d)\s*([A-Za-zµ°%€£¥/²³]{0,8})")
+#: digits with a decimal point, and with a decimal comma
+POINT = re.compile(r"\d*\.?\d+|\d{1,3}(,\d{3})+(\.\d+)?")
+COMMA = re.compile(r"\d+(,\d+)?|\d{1,3}(\.\d{3})+(,\d+)?")
 PLAIN = re.compile(r"\d*\.?\d+")
-THOUSANDS = re.compile(r"\d{1,3}(,\d{3})+(\.\d+)?")
-COMMA = re.compile(r"\d+(,\d+)?")
-POINTS = re.compile(r"\d{1,3}(\.\d{3})+(,\d+)?")
+#: beyond these, squares and their sums are not finite, or zero
+MAX_SIZE, MIN_SIZE = 1e150, 1e-150
+#: at most this share of other words among numbers are mistakes; with more they are all words
+ODD_SHARE = 0.1
+#: different values up to which numbers may be labels
+MAX_LABELS = 20
+#: cells that a message names
+NAMED_CELLS = 5
+
+MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september",
+          "october", "november", "december")  # fmt: skip
+MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+CLOCK = r"(?P<time>[ T]\d.*)?"
+#: day and month may be swapped where both are numbers and the year comes last
+YEAR_LAST = re.compile(r"(?P<day>\d{1,2})(?P<mark>[-/.])(?P<month>\d{1,2})(?P=mark)(?P<year>\d{4})"
+                       + CLOCK)  # fmt: skip
+ORDERED = tuple(
+    re.compile(pattern + CLOCK, re.I)
+    for pattern in (
+        r"(?P<year>\d{4})(?P<mark>[-/])(?P<month>\d{1,2})(?P=mark)(?P<day>\d{1,2})",
+        rf"(?P<day>\d{{1,2}})[-/ .]{{0,2}}(?P<month>{MONTH})[-/ ,]{{1,2}}(?P<year>\d{{4}})",
+        rf"(?P<month>{MONTH}) ?(?P<day>\d{{1,2}}),? (?P<year>\d{{4}})",
+        rf"(?P<year>\d{{4}})[-/ ](?P<month>{MONTH})[-/ ](?P<day>\d{{1,2}})",
+    )
+)
+#: anything that looks like a date or a time, also those that are refused
+DATE = re.compile(
+    r"(\d{1,4}[-/]\d{1,2}[-/]\d{1,4}|\d{1,2}\.\d{1,2}\.\d{4})([ T]\d.*)?|\d{1,2}:\d\d(:\d.*)?"
+    rf"|\d{{1,4}}[-/ .]{{0,2}}{MONTH}[-/ ,]{{1,2}}\d{{1,4}}([ T]\d.*)?",
+    re.I,
+)
+DATES = "holds dates or times; turn it into numbers (days since a date, say)"
+
+
+# --------------------------------------------------------------------------- numbers
 
 
 class Read(NamedTuple):
-    """The numbers of a column, and how they were written.
+    """The numbers of a column, and how they are written.
 
-    ``comma`` says whether the comma is the decimal mark; None where no value has a comma, or
-    points between thousands, to tell by.
+    ``comma`` is whether the comma is the decimal mark; None if no value decides it.
     """
 
     numbers: Array
@@ -52,70 +97,188 @@ def is_gap(text: str) -> bool:
     return text.strip().lower() in GAP_CODES
 
 
-def number_parts(text: str) -> tuple[str, str, str] | None:
+def _parts(text: str) -> tuple[float, str, str] | None:
     """Sign, digits with their commas and points, and unit; None for anything else."""
-    found = PARTS.fullmatch(text.strip())
+    found = NUMBER.fullmatch(text.strip())
     if found is None:
         return None
     before, sign, after, digits, unit = found.groups()
-    return sign, digits, (before or after) + unit
+    return -1.0 if sign == "-" else 1.0, digits, (before or after) + unit
+
+
+def _value(digits: str, comma: bool) -> float:
+    return float(digits.replace(".", "").replace(",", ".") if comma else digits.replace(",", ""))
 
 
 def read_numbers(texts: Array) -> Read | None:
     """The numbers that texts stand for; None if one of them stands for none, or units differ."""
-    found = [number_parts(str(one)) for one in texts]
-    parts = [one for one in found if one is not None]
-    if not parts or len(parts) < len(texts) or len({unit for _, _, unit in parts}) > 1:
+    parts = [_parts(str(one)) for one in texts]
+    known = [one for one in parts if one is not None]
+    if not known or len(known) < len(parts) or len({unit for *_, unit in known}) > 1:
         return None
-    digits = [one for _, one, _ in parts]
-    comma: bool | None = None
-    if not _all(digits, PLAIN):
-        comma = not _all(digits, PLAIN, THOUSANDS)
-        if comma and not _all(digits, COMMA, POINTS):
+    digits, comma = [one for _, one, _ in known], None
+    if not all(map(PLAIN.fullmatch, digits)):
+        comma = not all(map(POINT.fullmatch, digits))
+        if comma and not all(map(COMMA.fullmatch, digits)):
             return None
-    signs = np.array([-1.0 if sign == "-" else 1.0 for sign, _, _ in parts])
-    numbers = signs * np.array([_number(one, bool(comma)) for one in digits])
-    how = f"{str(texts[0]).strip()!r} as {numbers[0]:.15g}"
-    return Read(numbers, how, comma, parts[0][2])
+    numbers = np.array([sign * _value(one, bool(comma)) for sign, one, _ in known])
+    return Read(numbers, f"{str(texts[0]).strip()!r} as {numbers[0]:.15g}", comma, known[0][2])
 
 
 def read_as(text: str, comma: bool, unit: str) -> float | None:
-    """One number, written as those of a column that is known; None where it is not.
-
-    Another unit than the known one is refused; none at all is not.
-    """
-    parts = number_parts(text)
+    """One number, written as those of a known column; another unit is refused, none is not."""
+    parts = _parts(text)
     if parts is None:
-        return None if comma else _plain(text)
+        try:  # 1.5e-3
+            return None if comma else float(text)
+        except ValueError:
+            return None
     sign, digits, found = parts
-    if found and unit and found != unit:
+    if (found and unit and found != unit) or not (COMMA if comma else POINT).fullmatch(digits):
         return None
-    if not _all([digits], *((COMMA, POINTS) if comma else (PLAIN, THOUSANDS))):
-        return None
-    return (-1.0 if sign == "-" else 1.0) * _number(digits, comma)
-
-
-def _plain(text: str) -> float | None:
-    """A number such as 1.5e-3, as computers write them."""
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def _all(values: list[str], *patterns: re.Pattern[str]) -> bool:
-    return all(any(one.fullmatch(value) for one in patterns) for value in values)
-
-
-def _number(digits: str, comma: bool) -> float:
-    if comma:
-        return float(digits.replace(".", "").replace(",", "."))
-    return float(digits.replace(",", ""))
+    return sign * _value(digits, comma)
 
 
 def units(texts: Array) -> list[str]:
-    """The units in a column of numbers; none if one of the texts is no number with a unit."""
-    found = [number_parts(str(one)) for one in texts]
-    if any(one is None for one in found):
-        return []
-    return sorted({one[2] for one in found if one is not None})
+    """The units in a column of numbers; none if one of the texts is not a number with a unit."""
+    found = [_parts(str(one)) for one in texts]
+    return [] if None in found else sorted({one[2] for one in found if one is not None})
+
+
+# --------------------------------------------------------------------------- dates
+
+
+def date_order(texts: Array, asked: bool | None, what: str) -> bool | None:
+    """Whether the day comes first in dates that end in the year; None if that is not open.
+
+    ``asked`` counts if the column does not decide it; None refuses such a column.
+    """
+    found = []
+    for text in texts:
+        match = YEAR_LAST.fullmatch(text)
+        if match is None:
+            return None
+        found.append(match)
+    with_day = next((one[0] for one in found if int(one["day"]) > len(MONTHS)), None)
+    with_month = next((one[0] for one in found if int(one["month"]) > len(MONTHS)), None)
+    if not found or (with_day and with_day == with_month):
+        return None
+    if with_day and with_month:
+        raise DataError(
+            f"{what} holds {with_day!r} and {with_month!r}, with day and month in different "
+            "places; write dates in one way, as 2021-03-05, say"
+        )
+    if with_day or with_month or found[0]["mark"] == ".":
+        return not with_month
+    if asked is None:
+        one = next((one for one in found if int(one["day"]) != int(one["month"])), found[0])
+        first, second = int(one["day"]), int(one["month"])
+        names = [name.capitalize() for name in MONTHS]
+        raise DataError(
+            f"{what} holds dates such as {one[0]!r}, which is {first} {names[second - 1]} if the "
+            f"day comes first, and {second} {names[first - 1]} if the month does; set dayfirst to "
+            "say which"
+        )
+    return asked
+
+
+def days(texts: Array, dayfirst: bool | None = None) -> Array:
+    """Days since 1970 of dates, NaN for other texts; ``dayfirst=None`` refuses open orders."""
+    import pandas as pd
+
+    if getattr(texts, "dtype", None) is not None and texts.dtype.kind == "M":
+        moments = pd.to_datetime(pd.Series(texts), utc=True)
+    else:
+        iso = pd.Series([_iso(one, dayfirst) for one in texts], dtype=object)
+        # "mixed": the time may be written in several ways, 2:30 PM or 14:30:05
+        moments = pd.to_datetime(iso, format="mixed", utc=True, errors="coerce")
+    since = (moments - pd.Timestamp(0, tz="UTC")).dt.total_seconds()
+    return np.asarray(since.to_numpy(dtype=float) / 86400.0)
+
+
+def is_date(text: str, dayfirst: bool | None = None) -> bool:
+    """Whether a text is a date; of dates whose order is open, only with ``dayfirst``."""
+    return _iso(text, dayfirst) is not None
+
+
+def _iso(text: str, dayfirst: bool | None) -> str | None:
+    """A date as year-month-day, whatever its own order; None for anything else."""
+    match = next((found for one in ORDERED if (found := one.fullmatch(text))), None)
+    if match is None and dayfirst is not None:
+        match = YEAR_LAST.fullmatch(text)
+    if match is None:
+        return None
+    year, month, day = match["year"], match["month"], match["day"]
+    if match.re is YEAR_LAST and not dayfirst:
+        month, day = day, month
+    if not month.isdigit():
+        word = month.lower().rstrip(".")
+        month = next((str(i + 1) for i, one in enumerate(MONTHS) if one.startswith(word)), "")
+    # pandas would read 2021-13-05 as a date with the month last
+    if not month or int(month) > len(MONTHS):
+        return None
+    return f"{year}-{month:0>2}-{day:0>2}{match['time'] or ''}"
+
+
+# --------------------------------------------------------------------------- cells
+
+
+def holds_numbers(kind: Any) -> bool:
+    """Whether a column of this type holds numbers or truth values."""
+    import pandas as pd
+
+    return bool(pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_bool_dtype(kind))
+
+
+def cells_at(texts: Array, index: Any, places: Array) -> str:
+    """The first of some cells, each with its place, and how many more there are."""
+    first = ", ".join(f"{shown(texts[i])} in {place_of(index, i)}" for i in places[:NAMED_CELLS])
+    more = len(places) - NAMED_CELLS
+    return first if more <= 0 else f"{first} and {more} more"
+
+
+def check_sizes(
+    numbers: Array, names: Any, index: Any, kind: str = "column",
+    remedy: str = "correct it, or leave it empty",
+) -> None:  # fmt: skip
+    """Refuse columns with numbers that are infinite, or whose squares would be."""
+    # the largest of each column without a matrix of sizes
+    high, low = np.fmax.reduce(numbers, 0, initial=0.0), np.fmin.reduce(numbers, 0, initial=0.0)
+    sizes = np.maximum(high, -low)
+    wrong = np.flatnonzero((sizes > MAX_SIZE) | ((sizes > 0.0) & (sizes < MIN_SIZE)))
+    if wrong.size == 0:
+        return
+    place = int(wrong[0])
+    what = f"{kind} {shown(names[place])}"
+    if sizes[place] < MIN_SIZE:
+        raise DataError(f"{what} is too small everywhere; change its unit")
+    found = np.abs(numbers[:, place])
+    infinite = bool(np.isinf(found).any())
+    row = int(np.flatnonzero(np.isinf(found) if infinite else found > MAX_SIZE)[0])
+    word, hint = ("infinite", remedy) if infinite else ("too large", "change its unit")
+    raise DataError(f"{what} is {word} in {place_of(index, row)}; {hint}")
+
+
+def refuse_nested(values: Array, what: str, remedy: str = "") -> None:
+    """Refuse a column of lists and the like."""
+    if values.size and isinstance(values[0], (list, tuple, dict, np.ndarray)):
+        raise DataError(
+            f"{what} is nested; spread it over plain columns, one number or text each{remedy}"
+        )
+
+
+def odd_cells(texts: Array) -> Array:
+    """The places of the few texts that are not numbers, or not dates, where the others are."""
+    import pandas as pd
+
+    plain = ~np.isnan(np.asarray(pd.to_numeric(texts, errors="coerce"), dtype=float))
+    parts = [None if (one := _parts(str(text))) is None else one[2] for text in texts]
+    known = [one for one in parts if one is not None]
+    common = max(set(known), key=known.count) if known else ""
+    written = np.array([one == common for one in parts], dtype=bool)
+    dated = np.array([DATE.fullmatch(str(text)) is not None for text in texts], dtype=bool)
+    for good in (plain, written | plain, dated):
+        odd = np.flatnonzero(~good)
+        if 0 < odd.size <= ODD_SHARE * texts.size:
+            return odd
+    return np.empty(0, dtype=np.intp)

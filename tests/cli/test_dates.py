@@ -15,8 +15,7 @@ import onefit as package
 from onefit.cli.errors import BAD_DATA
 from onefit.files import DataError
 from onefit.prepare import TablePreparer
-from onefit.tables import ColumnReader
-from onefit.tables.dates import day_first, days
+from onefit.tables import WrittenNumbers
 
 LINEAR = ("--kernels", "linear", "--cv", 3, "--format", "json")
 #: the 1st to the 12th of the first months: day and month are open
@@ -24,8 +23,10 @@ OPEN = [f"{i % 12 + 1:02}/{i % 7 + 1:02}/2021" for i in range(36)]
 
 
 def read(texts, asked=None):
-    column = pd.Series(texts, dtype=object)
-    return days(column, day_first(column, asked, "column 'day'"))
+    """Days of a column; None where it is text."""
+    reader = WrittenNumbers(asked)
+    found = reader.fit_transform(pd.DataFrame({"day": pd.Series(texts, dtype=object)}))["day"]
+    return found.to_numpy() if reader.how_["day"]["kind"] == "date" else None
 
 
 @pytest.mark.parametrize(
@@ -52,9 +53,14 @@ def test_dates_are_days_since_1970(pattern, moments):
     assert np.isnan(found[-1])
 
 
-@pytest.mark.parametrize("texts", [["13/13/2021"], ["2021-13-01"], ["31/02/2021"], ["1/2/21"], []])
-def test_what_is_no_date(texts):
-    assert read(texts) is None
+@pytest.mark.parametrize("texts", [["13/13/2021"], ["2021-13-01"], ["31/02/2021"], ["1/2/21"]])
+def test_what_is_no_date_is_refused(texts):
+    with pytest.raises(DataError, match="column 'day' holds dates or times"):
+        read(texts)
+
+
+def test_an_empty_column_holds_no_dates():
+    assert read([]) is None
 
 
 def test_orders_that_disagree_are_refused():
@@ -67,7 +73,7 @@ def test_the_order_may_be_said_or_known():
     early, late = read(["01/02/2021"], asked=False), read(["01/02/2021"], asked=True)
     assert (early[0], late[0]) == (18629.0, 18659.0)  # 2 January and 1 February
     assert read(["25/02/2021", "01/02/2021"], asked=False)[1] == late  # the column settles it
-    reader = ColumnReader().fit(pd.DataFrame({"day": ["02/25/2021", "02/26/2021"]}))
+    reader = WrittenNumbers().fit(pd.DataFrame({"day": ["02/25/2021", "02/26/2021"]}))
     for text, expected in (("01/02/2021", early), ("2021-02-01", late), ("1 Feb 2021", late)):
         found = reader.transform(pd.DataFrame({"day": [text]}))
         assert found["day"].tolist() == expected.tolist()

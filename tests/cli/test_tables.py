@@ -12,7 +12,8 @@ import pytest
 
 from onefit import select
 from onefit.files import DataError
-from onefit.tables import ColumnReader
+from onefit.prepare import TablePreparer
+from onefit.tables import WrittenNumbers
 
 pytestmark = pytest.mark.filterwarnings("ignore:column:UserWarning")
 LINEAR = ("--kernels", "linear", "--cv", 3)
@@ -73,17 +74,17 @@ def test_the_pipeline_of_a_saved_model_predicts_from_the_raw_table(onefit, tmp_p
 def test_new_rows_are_read_as_the_old_ones(rows):
     """Also a single row, in which nothing shows how the column is written."""
     frame, _ = raw_table()
-    reader = ColumnReader()
+    reader = WrittenNumbers()
     learnt = reader.fit_transform(frame)
     pd.testing.assert_frame_equal(reader.transform(frame[rows]), learnt[rows])
 
 
 def test_the_decimal_comma_is_remembered():
-    reader = ColumnReader().fit(pd.DataFrame({"x": ["1,5", "2,25", "1.234,5"]}))
+    reader = WrittenNumbers().fit(pd.DataFrame({"x": ["1,5", "2,25", "1.234,5"]}))
     assert reader.transform(pd.DataFrame({"x": ["1,500"]}))["x"].tolist() == [1.5]
     with pytest.raises(DataError, match=r"'1\.5' in row 0, but the model was made with numbers"):
         reader.transform(pd.DataFrame({"x": ["1.5"]}))
-    other = ColumnReader().fit(pd.DataFrame({"x": ["1,500", "12,250", "1,250.5"]}))
+    other = WrittenNumbers().fit(pd.DataFrame({"x": ["1,500", "12,250", "1,250.5"]}))
     assert other.transform(pd.DataFrame({"x": ["1,500"]}))["x"].tolist() == [1500.0]
 
 
@@ -117,7 +118,7 @@ def test_gap_codes_among_numbers_are_gaps(code, part):
     x = np.round(np.random.default_rng(1).normal(size=80), 4)
     gaps = np.arange(80) % part == 2
     texts = pd.DataFrame({"x": np.where(gaps, code, x.astype(str))})
-    found = ColumnReader().fit_transform(texts)["x"]
+    found = WrittenNumbers().fit_transform(texts)["x"]
     np.testing.assert_array_equal(found, np.where(gaps, np.nan, x))
 
 
@@ -147,9 +148,12 @@ def test_gap_codes_are_noted_with_their_line(onefit, tmp_path):
 
 def test_gap_codes_among_words_are_words():
     texts = ["a", "-", "b", "unknown", "a"]
-    assert ColumnReader().fit_transform(pd.DataFrame({"x": texts}))["x"].tolist() == texts
+    assert WrittenNumbers().fit_transform(pd.DataFrame({"x": texts}))["x"].tolist() == texts
     # one number beside a gap code is a mark
-    assert ColumnReader().fit_transform(pd.DataFrame({"x": ["1", "-"]}))["x"].tolist() == ["1", "-"]
+    assert WrittenNumbers().fit_transform(pd.DataFrame({"x": ["1", "-"]}))["x"].tolist() == [
+        "1",
+        "-",
+    ]
 
 
 def test_targets_with_gap_codes(onefit, tmp_path):
@@ -176,7 +180,7 @@ def test_numbers_with_a_few_words_are_refused(onefit, tmp_path, good, kind):
     with pytest.raises(DataError, match=rf"{kind} but for 'oops' in row 3, 'oops' in row 20; corr"):
         select(frame[["x", "z"]], frame["t"])
     # as text the column is a category, which is for the user to say
-    assert ColumnReader().fit(frame.astype({"x": "category"})).how_["x"] == {"kind": "text"}
+    assert WrittenNumbers().fit(frame.astype({"x": "category"})).how_["x"] == {"kind": "text"}
     path = tmp_path / "data.csv"
     frame.to_csv(path, index=False)
     path.write_text(path.read_text().replace("\n", "\n\n", 1))  # a blank line below the header
@@ -189,7 +193,7 @@ def test_dates_with_named_months(onefit, tmp_path):
     days = pd.date_range("1994-05-26", periods=60)
     frame = pd.DataFrame({"day": days.strftime("%d-%b-%Y"), "z": np.arange(60) % 7})
     frame["day"] = frame["day"].where(np.arange(60) != 7, "n.a.")
-    read = ColumnReader().fit_transform(frame)["day"]
+    read = WrittenNumbers().fit_transform(frame)["day"]
     np.testing.assert_array_equal(read[:7], 8911 + np.arange(7))
     assert np.isnan(read[7])
     found = select(frame, np.arange(60) + 0.1 * frame["z"], kernels="linear")
@@ -212,3 +216,96 @@ def test_tables_of_other_libraries(library):
     if library == "polars":
         with pytest.raises(TypeError, match=r"not computed yet; call collect\(\)"):
             select(other.lazy(), y)
+
+
+def coded_table(n: int = 200) -> tuple[pd.DataFrame, np.ndarray]:
+    """Texts of many values that share words, and dates with a time; both matter."""
+    random = np.random.default_rng(3)
+    words = {"engineer": 2.0, "clerk": -1.0, "driver": 0.0, "nurse": 1.0}
+    kinds = random.choice(list(words), n)
+    hours = random.integers(0, 24 * 500, n)
+    when = pd.Timestamp("2022-01-01") + pd.to_timedelta(hours, unit="h")
+    frame = pd.DataFrame(
+        {
+            "job": [f"{one} {i % 97} {i % 7}" for i, one in enumerate(kinds)],
+            "when": when.strftime("%Y-%m-%d %H:%M"),
+        }
+    )
+    y = np.array([words[one] for one in kinds]) + np.cos(2 * np.pi * hours / 24)
+    return frame, y + 0.1 * random.normal(size=n)
+
+
+def test_texts_of_many_values_and_times_of_day_predict():
+    frame, y = coded_table()
+    new = frame[150:].copy()  # numbers of the rows that the first ones have not
+    found = select(frame[:150], y[:150], kernels="rbf")
+    rest = found.predict(new) - y[150:]
+    assert np.square(rest).mean() < 0.2 * y.var()
+    new["job"] = None  # a text that is missing, in every row
+    assert np.isfinite(found.predict(new)).all()
+    names = found.pipeline_.named_steps["prepare"].get_feature_names_out()
+    assert {"when", "when (day, cosine)", "job (text 1)"} <= set(names)
+    assert len(set(names)) == len(names)
+
+
+def test_encoded_columns_have_comparable_sizes():
+    frame, _ = coded_table()
+    preparer = TablePreparer()
+    Z = preparer.fit_transform(frame)
+    names = preparer.get_feature_names_out()
+    text = np.array([one.startswith("job") for one in names])
+    assert Z[:, text].var(axis=0).sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(Z[:, names == "when"].std(), 1.0)
+    # the same text has the same place, in whatever order and number of rows
+    np.testing.assert_allclose(preparer.transform(frame[::-1][:3]), Z[::-1][:3], atol=1e-12)
+
+
+def test_periods_that_dates_do_not_cover_are_left_out():
+    days = pd.date_range("2022-01-01", periods=60)
+    for frame, expected in (
+        (pd.DataFrame({"d": days[:5]}), 1),
+        (pd.DataFrame({"d": days}), 3),
+        (pd.DataFrame({"d": days + pd.Timedelta("1h")}), 3),
+        (pd.DataFrame({"d": days + pd.to_timedelta(np.arange(60) % 24, unit="h")}), 5),
+        (pd.DataFrame({"d": pd.date_range("2020-01-01", periods=60, freq="8D")}), 5),
+        (pd.DataFrame({"d": days.tz_localize("Europe/Berlin")}), 3),
+    ):
+        Z = TablePreparer().fit_transform(frame)
+        assert Z.shape[1] == expected
+        gap = TablePreparer().fit(frame).transform(pd.DataFrame({"d": [pd.NaT]}))
+        assert (gap[0, 1:] == 0.0).all()
+
+
+def test_a_saved_pipeline_of_texts_and_dates(tmp_path):
+    skops = pytest.importorskip("skops.io")
+    from onefit.cli.model import TRUSTED
+
+    frame, y = coded_table(80)
+    found = select(frame, y, kernels="linear", cv=3)
+    skops.dump(found.pipeline_, tmp_path / "m.skops")
+    foreign = set(skops.get_untrusted_types(file=tmp_path / "m.skops")) - set(TRUSTED)
+    assert not foreign
+    again = skops.load(tmp_path / "m.skops", trusted=list(TRUSTED))
+    np.testing.assert_array_equal(again.predict(frame), found.predict(frame))
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_dates_and_decimals_of_other_libraries(library):
+    import pyarrow as pa
+
+    days = pd.date_range("2022-01-01", periods=20)
+    table = pa.table(
+        {
+            "day": pa.array(days.date),
+            "when": pa.array(days + pd.Timedelta("1h")),
+            "cost": pa.array(range(20)).cast(pa.decimal128(30, 2)),
+            "kind": pa.array(["a", None] * 10).dictionary_encode(),
+        }
+    )
+    if library == "polars":
+        table = pytest.importorskip("polars").from_arrow(table)
+    found = WrittenNumbers().fit_transform(table)
+    np.testing.assert_allclose(found["day"], 18993.0 + np.arange(20))
+    np.testing.assert_allclose(found["when"], 18993.0 + np.arange(20) + 1 / 24)
+    assert found["cost"].tolist() == list(range(20))
+    assert found["kind"].isna().sum() == 10

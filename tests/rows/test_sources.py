@@ -267,7 +267,7 @@ def test_what_cannot_be_streamed_is_refused(rows: Rows, tmp_path: Path) -> None:
 
 def test_a_missing_package_is_named(without_module: Any, rows: Rows) -> None:
     without_module("pyarrow")
-    with pytest.raises(ImportError, match=r"pip install 'onefit\[parquet\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'onefit\[tables\]'"):
         open_rows(rows.folder)
 
 

@@ -30,8 +30,7 @@ from onefit.plan import Deadline
 from onefit.prepare import TablePreparer
 from onefit.search.prepared import is_supervised, with_preparation
 from onefit.search_cv import KernelSearchCV
-from onefit.tables import is_frame
-from onefit.tables.mistakes import mistakes
+from onefit.tables import is_frame, mistakes
 
 Array = NDArray[Any]
 

@@ -27,7 +27,7 @@ from onefit.files import listed, shown
 from onefit.grids import LAMS_JMLR, default_grid
 from onefit.kernels import KERNELS as KNOWN_KERNELS
 from onefit.robust import mad
-from onefit.tables import LABELS
+from onefit.tables import MAX_LABELS
 
 Array = NDArray[Any]
 
@@ -110,7 +110,7 @@ def choose_task(y: Array, task: str = "auto") -> tuple[str, str]:
             f"classification: the target holds {values.size} different whole numbers, which look "
             "like codes of classes (set task to regression if they are quantities)"
         )
-    if whole and values.size <= LABELS:
+    if whole and values.size <= MAX_LABELS:
         return "regression", (
             f"regression: the target holds {values.size} whole numbers from {values[0]:g} to "
             f"{values[-1]:g}, which look like an ordered scale (set task to classification if they "
@@ -124,7 +124,7 @@ def are_codes(values: Array) -> bool:
     if values.size <= 2:
         return True
     consecutive = values[-1] - values[0] == values.size - 1
-    return bool(values.size <= LABELS and values[0] in (0, 1) and consecutive)
+    return bool(values.size <= MAX_LABELS and values[0] in (0, 1) and consecutive)
 
 
 def choose_scoring(scoring: Any, y: Array, task: str) -> tuple[Any, str]:

@@ -34,8 +34,8 @@ from onefit.folds import Folds
 from onefit.gradient_metric import GradientMetric
 from onefit.losses import LOSSES
 from onefit.plan.memory import available_memory
-from onefit.prepare import TablePreparer
-from onefit.tables import ColumnReader
+from onefit.prepare import DateEncoder, TablePreparer, TextEncoder
+from onefit.tables import WrittenNumbers
 from onefit.uncertainty.novelty import TrainingRows
 
 Array = NDArray[Any]
@@ -45,7 +45,7 @@ __all__ = ["TRUSTED", "Model", "load_model", "save_model"]
 KERNELS = ("Gaussian", "Laplace", "Linear", "Matern12", "Matern32", "Matern52", "Polynomial")
 OWN = (
     CalibratedKernelClassifier,
-    ColumnReader,
+    DateEncoder,
     DecisionValues,
     EvidenceScales,
     FourierMap,
@@ -56,6 +56,8 @@ OWN = (
     StackedClassifier,
     StackedRegressor,
     TablePreparer,
+    TextEncoder,
+    WrittenNumbers,
     *(getattr(kernels, name) for name in KERNELS),
     *LOSSES.values(),
     *APPROXIMATIONS.values(),

@@ -193,7 +193,7 @@ def parquet_source(
 
 def open_dataset(path: Any) -> tuple[Any, str]:
     """A dataset of pyarrow, and the folder that the names of its files are relative to."""
-    needed("pyarrow", "parquet", "Parquet files")
+    needed("pyarrow", "tables", "Parquet files")
     import pyarrow as pa
     from pyarrow import dataset
 

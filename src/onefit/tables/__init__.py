@@ -1,32 +1,28 @@
-"""Tables from files, with one clear sentence for whatever is wrong.
+"""Tables from files: features, target and other roles of columns, with checks of each.
 
-A table becomes features and a target. Numbers stay numbers, also those that are written with units
-or commas; dates become days since 1970; everything else becomes text. :class:`ColumnReader` learns
-that from a table and is the first step of a model's pipeline, so that a column means the same when
-the model is made and when it is used. What looks like a mistake (a number of the row, a text that
-is different in every row) is used, and named in a warning; numbers with a few words among them are
-refused.
+:class:`WrittenNumbers` reads the columns and is the first part of a model's pipeline, so a column
+means the same when the model is made and when it is used. What looks like a mistake (a number of
+the row, a text that is different in every row) is used, and gets a note.
 """
 
 from __future__ import annotations
 
-from onefit.tables.frames import as_frame, is_frame
-from onefit.tables.mistakes import names_the_rows
-from onefit.tables.read import read_features, read_table
-from onefit.tables.reader import ColumnReader
-from onefit.tables.table import Roles, Table, is_sparse
-from onefit.tables.target import check_target
-from onefit.tables.values import LABELS
+from onefit.files import as_frame, is_frame
+from onefit.tables.checks import check_target, mistakes, names_the_rows
+from onefit.tables.read import Roles, Table, is_sparse, read_features, read_table
+from onefit.tables.reader import WrittenNumbers
+from onefit.written import MAX_LABELS
 
 __all__ = [
-    "LABELS",
-    "ColumnReader",
+    "MAX_LABELS",
     "Roles",
     "Table",
+    "WrittenNumbers",
     "as_frame",
     "check_target",
     "is_frame",
     "is_sparse",
+    "mistakes",
     "names_the_rows",
     "read_features",
     "read_table",

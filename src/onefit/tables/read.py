@@ -1,19 +1,20 @@
-"""Read a file, and split it into features, target and what else its columns are for."""
+"""Read a file, and split it into features, target, and columns that are neither."""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
-from onefit._validation import suggest
+from onefit._validation import DataError, suggest
 from onefit.files import (
-    QUOTED,
+    MAX_QUOTED,
     CheckRows,
-    DataError,
     is_libsvm,
     listed,
     place_of,
@@ -21,18 +22,69 @@ from onefit.files import (
     read_libsvm,
     shown,
 )
-from onefit.tables.dates import day_first, days
-from onefit.tables.table import Roles, Table
-from onefit.tables.target import check_target
-from onefit.tables.values import holds_numbers
-from onefit.written import is_gap, read_numbers
+from onefit.tables.checks import check_target
+from onefit.written import date_order, days, holds_numbers, is_gap, read_numbers
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Array = NDArray[Any]
 
-__all__ = ["read_features", "read_table"]
+__all__ = ["Roles", "Table", "is_sparse", "read_features", "read_table"]
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Columns that are neither features nor the target.
+
+    Attributes
+    ----------
+    groups, sample_weight, time : str or None
+        Rows of one group stay on one side of a split; weights are for fits and scores; time puts
+        rows in order.
+    """
+
+    groups: str | None = None
+    sample_weight: str | None = None
+    time: str | None = None
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The columns that have a role, by the option that gave it."""
+        found = {f"--{role.replace('_', '-')}": name for role, name in vars(self).items()}
+        return {option: name for option, name in found.items() if name is not None}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Features and target of a file.
+
+    Attributes
+    ----------
+    X : DataFrame as it is in the file, or sparse matrix for LIBSVM
+        The index of a table from a CSV file is called "line", and has the lines of the file.
+    y : (n,) array
+    target : str
+        Name of the target.
+    groups, sample_weight : (n,) arrays or None
+    ordered : bool
+        Whether the rows are in order of time, which the splits have to keep.
+    notes : tuple of str
+        What a user should know about the data, a sentence each.
+    """
+
+    X: Any = field(repr=False)
+    y: Array = field(repr=False)
+    target: str
+    groups: Array | None = field(default=None, repr=False)
+    sample_weight: Array | None = field(default=None, repr=False)
+    ordered: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def is_sparse(X: Any) -> bool:
+    """Whether the features are a sparse matrix."""
+    return bool(issparse(X))
 
 
 def read_table(
@@ -40,7 +92,7 @@ def read_table(
     target: str | None,
     drop: tuple[str, ...] = (),
     check_rows: CheckRows = None,
-    roles: Roles = Roles(),  # noqa: B008
+    roles: Roles = Roles(),
     dayfirst: bool | None = None,
 ) -> Table:
     """Read a file and split off its target.
@@ -59,7 +111,7 @@ def read_table(
     roles : Roles
         Columns with groups, weights or times, none of which is a feature.
     dayfirst : bool, default=None
-        For the column of times, see :class:`ColumnReader`.
+        For the column of times, see :class:`WrittenNumbers`.
     """
     if is_libsvm(path):
         if drop or roles.names or target not in (None, "label"):
@@ -97,7 +149,7 @@ def read_table(
 def _check_column(frame: pd.DataFrame, name: str, path: Path) -> None:
     if name in frame.columns:
         return
-    near = suggest(name, (str(one) for one in frame.columns if len(str(one)) <= QUOTED))
+    near = suggest(name, (str(one) for one in frame.columns if len(str(one)) <= MAX_QUOTED))
     raise DataError(f"{path.name} has no column {shown(name)}{near} It has {listed(frame.columns)}")
 
 
@@ -146,20 +198,19 @@ def _in_order(frame: pd.DataFrame, time: str | None, dayfirst: bool | None) -> p
     """The rows, in the order of a column of times."""
     if time is None:
         return frame
-    moments: Any = frame[time]
-    if not holds_numbers(moments.dtype):
-        order = day_first(moments, dayfirst, f"column {shown(time)}")
-        found = days(moments, order)
-        if found is None:
+    column = _complete(frame, time, "--time")
+    moments: Any = column.to_numpy()
+    if not holds_numbers(column.dtype):
+        order = None
+        if column.dtype.kind != "M":
+            moments = column.astype(str).to_numpy(dtype=object)
+            order = date_order(moments, dayfirst, f"column {shown(time)}")
+        moments = days(moments, order)
+        if np.isnan(moments).any():
             raise DataError(
                 f"--time {shown(time)} holds neither numbers nor dates such as 2021-03-05; write "
                 "it in one of these ways"
             )
-        moments = found
-    moments = np.asarray(moments, dtype=float)
-    if np.isnan(moments).any():
-        row = place_of(frame.index, int(np.argmax(np.isnan(moments))))
-        raise DataError(f"--time {shown(time)} has no value in {row}; remove that row")
     return frame.iloc[np.argsort(moments, kind="stable")]
 
 
