@@ -34,6 +34,7 @@ assert about["Version"] == onefit.__version__, (about["Version"], onefit.__versi
 assert about["License-Expression"] == "BSD-3-Clause", about["License-Expression"]
 assert about["Description-Content-Type"] == "text/markdown"
 assert "kernel" in about.get_payload() or "kernel" in (about["Description"] or "")
+assert "](docs/" not in (about.get_payload() or about["Description"]), "links that an index breaks"
 scripts = {one.name: one.value for one in metadata.entry_points(group="console_scripts")}
 assert scripts.get("onefit") == "onefit.cli:main", scripts.get("onefit")
 for name in ("py.typed", "__init__.pyi", "report/page.html", "report/page.css", "report/page.js"):
