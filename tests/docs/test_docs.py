@@ -24,8 +24,9 @@ PAGES = sorted(DOCS.glob("*.md"))
 FENCE = re.compile(r"^```(?P<head>[^\n]*)\n(?P<body>.*?)^```[ ]*$", re.MULTILINE | re.DOTALL)
 LANGUAGES = {"python", "text", 'text title="output"', "sh"}
 DIRECTIVES = {"{eval-rst}", "{include}", "{toctree}"}
-#: words that parameters of this name have elsewhere (calibration, intervals, pipelines)
+#: words that parameters of these names have elsewhere: calibration, intervals, pipelines, criteria
 ELSEWHERE = {"sigmoid", "isotonic", "full", "all_rows", "auto", "race", "cv", "precomputed"}
+ELSEWHERE |= {"zero_one", "negative_margin", "absolute"}
 SAME = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
