@@ -69,7 +69,7 @@ def select(
     outputs: Outputs,
     format_: FormatOption = Format.table,
 ) -> None:
-    """Choose, fit and judge a kernel model for a table, as onefit.select does in Python.
+    """Choose, fit and evaluate a kernel model for a table, as onefit.select does in Python.
 
     Columns are scaled, missing values filled and categories encoded on all rows before the splits
     are drawn; the model is a scikit-learn pipeline that includes these steps.
@@ -89,7 +89,7 @@ def select(
 @app.command()
 @flattened
 def explain(data: Data, columns: ColumnOptions, choice: Choice) -> None:
-    """Say what select would do and cost, without doing it."""
+    """Print what select would do, its time and memory, without running it."""
     with clear_errors(), _as_file(data) as path:
         from onefit.cli.select import explain_file
 
