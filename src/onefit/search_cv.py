@@ -32,7 +32,6 @@ from onefit.search.objective import ByGradient
 from onefit.search.per_target import PerTarget, fit_per_target
 from onefit.search.pipeline_rows import PipelineRows, as_kernel_search
 from onefit.search.preprocess import is_wrapped
-from onefit.search.race import Race
 from onefit.search.results import tabulate, warn_of_failures
 from onefit.search.streamed import StreamedRows
 from onefit.search.winner import find_winner
@@ -94,10 +93,10 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         :class:`onefit.search.criterion.CriterionLike`.
     method : {"auto", "refit", "block", "eigen", "influence", "limit", "exact", "race"} or object
         How held-out values are computed; "auto" chooses an exact method by the cost model, for each
-        kernel. "race" computes exact values only for candidates that can win, by an estimate or,
-        with ``Race(proven=True)``, by proof: see :mod:`onefit.search.race`. For a Pipeline,
-        "all_rows" fits the steps once, to all rows and without the target, which is faster;
-        ``optimism_`` measures the effect on the score of the winner. ``AllRows("exact")`` of
+        kernel. "race" computes exact values only for candidates that can win, by an estimate: see
+        :mod:`onefit.search.race`. For a Pipeline, "all_rows" fits the steps once, to all rows and
+        without the target, which is faster; ``optimism_`` measures the effect on the score of the
+        winner. ``AllRows("exact")`` of
         :mod:`onefit.search.all_rows` also names the method for the transformed rows. Objects of
         :mod:`onefit.heldout` have options: ``Influence(order=3)``.
     n_iter : int, default=None
@@ -179,7 +178,7 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         cv: Any = 5,
         scoring: Any = None,
         criterion: str | CriterionLike = "cv",
-        method: str | HeldOutMethod | Race | AllRows = "auto",
+        method: str | HeldOutMethod | AllRows = "auto",
         n_iter: int | None = None,
         random_state: Any = None,
         refit: bool | str | Callable[..., int] = True,

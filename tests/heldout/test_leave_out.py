@@ -137,7 +137,7 @@ def test_full_solutions_that_are_known(loss, task):
     """What the limit keeps is what "exact" begins with; a wrong start is found out and left."""
     problem = make_problem(loss, task, N, q=2 if task == "regression" else 1)
     folds, lams = SPLITS["kfold"], np.logspace(-3, 0, 3)
-    full = Limit(keep_full=True).prepare(problem, folds).predict(lams).full
+    full = Limit(for_race=True).prepare(problem, folds).predict(lams).full
     expected = Exact().prepare(problem, folds).predict(lams)
     known = dict(zip(lams, full, strict=True))
     wrong = {lam: one + 1e-3 for lam, one in known.items()}
@@ -159,7 +159,7 @@ def test_full_solutions_that_are_known_are_not_computed_again():
 
     problem = make_problem(Counted(0.3), "regression", N)
     folds, lams = SPLITS["kfold"], np.logspace(-3, 0, 3)
-    full = Limit(keep_full=True).prepare(problem, folds).predict(lams).full
+    full = Limit(for_race=True).prepare(problem, folds).predict(lams).full
     Counted.calls = 0
     Exact().prepare(problem, folds).predict(lams)
     fresh, Counted.calls = Counted.calls, 0

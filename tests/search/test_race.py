@@ -1,15 +1,13 @@
-"""Scores as intervals, and a race whose winner is proven."""
+"""Scores as intervals, and races."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.model_selection import KFold, ShuffleSplit, cross_val_score
+from sklearn.model_selection import KFold, cross_val_score
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
 from onefit.heldout import Influence
-from onefit.scoring import one_standard_error
-from onefit.search.race import Race
 
 LAMS = np.geomspace(1e-4, 1.0, 6)
 GRID = {"gamma": [0.05, 0.5, 5.0], "lam": LAMS}
@@ -89,50 +87,11 @@ def test_scores_without_intervals():
     X, _, y = data(4)
     found = fitted("smoothed_hinge", X, y, scoring="f1")
     assert "low_test_score" not in found.cv_results_
-    with pytest.raises(ValueError, match=r"Race\(proven=True\) needs a score"):
-        fitted("smoothed_hinge", X, y, Race(proven=True), scoring="f1")
-
-
-LOSSES = ("smoothed_hinge", "log", "squared_hinge", "huber")
-
-
-def compare(seed):
-    """The proven winner, that of all-exact, and how many candidates were repaired."""
-    random = np.random.default_rng(seed)
-    loss = LOSSES[seed % len(LOSSES)]
-    X, u, labels = data(seed, int(random.integers(30, 60)), int(random.integers(2, 4)))
-    y = u if loss == "huber" else labels
-    grid = {
-        "gamma": np.geomspace(0.01, 10.0, int(random.integers(2, 5))),
-        "lam": np.geomspace(10.0 ** random.uniform(-6, -3), 1.0, int(random.integers(3, 8))),
-    }
-    scoring = random.choice(["r2", "neg_mean_absolute_error"]) if loss == "huber" else "accuracy"
-    cv = KFold(4) if random.random() < 0.7 else ShuffleSplit(5, random_state=0)
-    refit = one_standard_error if random.random() < 0.5 else True
-    options = {"scoring": str(scoring), "cv": cv, "refit": refit}
-    exact = fitted(loss, X, y, "exact", grid, **options)
-    proven = fitted(loss, X, y, Race(proven=True), grid, **options)
-    share = float(np.mean(proven.cv_results_["method"] == "exact"))
-    return exact.best_index_, proven.best_index_, share
-
-
-@pytest.mark.parametrize("start", range(0, 12, 4))
-def test_the_proven_winner_is_that_of_exact_search(start):
-    found = [compare(seed) for seed in range(start, start + 4)]
-    assert [proven for _, proven, _ in found] == [exact for exact, _, _ in found]
-    assert np.mean([share for *_, share in found]) < 1.0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("start", range(12, 212, 20))
-def test_the_proven_winner_is_that_of_exact_search_in_two_hundred(start):
-    found = [compare(seed) for seed in range(start, start + 20)]
-    assert [proven for _, proven, _ in found] == [exact for exact, _, _ in found]
 
 
 def test_the_winner_scores_as_refits_do():
     X, _, y = data(7)
-    found = fitted("smoothed_hinge", X, y, Race(proven=True), cv=KFold(4))
+    found = fitted("smoothed_hinge", X, y, "race", cv=KFold(4))
     honest = cross_val_score(found.best_estimator_, X, y, cv=KFold(4)).mean()
     assert found.best_score_ == pytest.approx(honest)
     assert found.cv_results_["exact"][found.best_index_]
@@ -154,18 +113,17 @@ def test_estimates_of_a_race_are_limits_without_a_bound():
     assert fitted("squared", X, y, "race").cv_results_["exact"].all()
 
 
-@pytest.mark.parametrize("method", ["race", Race(proven=True)])
-def test_repairs_are_exact_where_the_limit_was_not(method):
+def test_repairs_are_exact_where_the_limit_was_not():
     """The same in processes of their own."""
     X, _, y = data(2, 80)
     once = fitted("smoothed_hinge", X, y, "limit")
-    alone = fitted("smoothed_hinge", X, y, method)
+    alone = fitted("smoothed_hinge", X, y, "race")
     repaired = alone.cv_results_["method"] == "exact"
     assert repaired.any()
     assert not (repaired & (once.cv_results_["method"] == "exact")).any()
     honest_scores = fitted("smoothed_hinge", X, y).cv_results_["mean_test_score"]
     found = alone.cv_results_["mean_test_score"]
     np.testing.assert_allclose(found[repaired], honest_scores[repaired], atol=1e-12)
-    beside = fitted("smoothed_hinge", X, y, method, n_jobs=2)
+    beside = fitted("smoothed_hinge", X, y, "race", n_jobs=2)
     np.testing.assert_array_equal(beside.cv_results_["mean_test_score"], found)
     np.testing.assert_array_equal(beside.cv_results_["method"], alone.cv_results_["method"])

@@ -33,25 +33,23 @@ class Limit(HeldOutMethod):
 
     Parameters
     ----------
-    keep_full : bool, default=False
-        Whether the full-sample solutions are kept (:attr:`HeldOutPath.full`), for others to start
-        from.
-    estimate : bool, default=False
-        Whether splits that the step does not solve go without a bound, which takes a tenth of the
-        time.
+    for_race : bool, default=False
+        Whether a race begins with it: the full-sample solutions are kept
+        (:attr:`HeldOutPath.full`) for repairs to start from, and splits that the step does not
+        solve go without a bound.
     """
 
     name = "limit"
     requires = ("value", "gradient", "curvature", "max_curvature", "piece")
     on_device = True
 
-    def __init__(self, keep_full: bool = False, estimate: bool = False) -> None:
-        self._keep_full, self._estimate = keep_full, estimate
+    def __init__(self, for_race: bool = False) -> None:
+        self._for_race = for_race
 
     def prepare(self, problem: Problem, folds: Folds) -> LeaveOutDriver:
         self.check(problem)
-        policy = Policy(self.name, one_step=True, estimate=self._estimate)
-        return LeaveOutDriver(Splits.sort(problem, folds), policy, self._keep_full)
+        policy = Policy(self.name, one_step=True, estimate=self._for_race)
+        return LeaveOutDriver(Splits.sort(problem, folds), policy, self._for_race)
 
 
 class Exact(HeldOutMethod):

@@ -22,16 +22,15 @@ from onefit.estimators.device import HostData, model_to_host
 from onefit.estimators.unused import UnusedParameterWarning
 from onefit.heldout import HeldOut
 from onefit.plan import Explanation, spread
-from onefit.scoring import ROW_METRICS, one_standard_error
 from onefit.search import continuous
 from onefit.search.criterion import get_criterion
 from onefit.search.descend import Descent, descend
 from onefit.search.evaluation import Evaluated, SearchRows
 from onefit.search.grid import Job
 from onefit.search.inputs import FitInputs, only_weight, route
-from onefit.search.intervals import interval_columns, supports
+from onefit.search.intervals import interval_columns
 from onefit.search.outcome import Outcome, Task
-from onefit.search.race import prove, race, racing
+from onefit.search.race import race, racing
 from onefit.search.results import Results, heldout_of, tabulate
 from onefit.search.resume import Run, Runner, fingerprint, make_runner
 from onefit.search.scorers import Scoring, build_scoring
@@ -115,13 +114,6 @@ class RowsInMemory(HeldRows):
         """Refuse what does not go with the metric, or would not fit into memory."""
         if self.setup.continuous or self.setup.ranges:
             continuous.check(self.search, metric)
-        how = racing(self.search.method)
-        if how is not None and how.proven and not supports(self.task.scoring, metric):
-            known = ", ".join(func.__name__ for func in ROW_METRICS)
-            raise ValueError(
-                f"Race(proven=True) needs a score whose interval follows from bounds of held-out "
-                f"values ({known}), not scoring={self.search.scoring!r}; use method='exact'"
-            )
         self.setup.check_memory()
 
     def evaluate(self, metric: Any, context: Any) -> EvaluatedInMemory:
@@ -268,14 +260,8 @@ def _race(
     def repair(jobs: list[Job]) -> list[Outcome]:
         return [one for _, found in run(jobs) for one in found]
 
-    how = racing(search.method)
-    assert how is not None
     if search._deadline is not None and search._deadline.left <= search._deadline.reserve:
         return outcomes  # those of the limit, flagged as not exact
-    if how.proven:
-        return prove(
-            setup.jobs, outcomes, totals, repair, task, metric, search.refit is one_standard_error
-        )
     return race(setup.jobs, outcomes, totals, repair)
 
 

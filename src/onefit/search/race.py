@@ -1,69 +1,42 @@
-"""Exact values only for the candidates that can win: ``method="race"``.
+"""A race: the limit of the influence series for all, exact values for those that can win.
 
 The limit costs little more than the full-sample fit, and its score differs from the exact one
-only where points change their piece of the loss. The difference is estimated or bounded:
-
-**Estimated** (``method="race"``). Limits that are not exact go without a bound, which takes a tenth
-of the time and leaves nearly every score open (benchmarks/results/svm_analysis.md). The leaders are
-repaired, twice the largest difference seen between a repaired score and its limit is taken for the
-error of all other limits, and whoever is within that of the best exact score is repaired, until
-nobody is. That is an estimate, no bound: a candidate whose limit is further off than twice the
-worst one seen among the leaders can be missed.
-
-**Proven** (``method=Race(proven=True)``). Every limit has a bound, hence every candidate's score is
-an interval (onefit.search.intervals). Whoever's upper end reaches the best lower end is repaired,
-those with the best upper ends first, until nobody is left who could win: the winner is then that
-of the search by method "exact", ties going to the first in the grid as there. For the
-one-standard-error rule the candidates whose intervals contain its threshold are repaired, too,
-once the winner's score and standard error are exact.
+only where points change their piece of the loss. Limits that are not exact go without a bound,
+which takes a sixth of the time and leaves nearly every score open (benchmarks/results/
+svm_analysis.md). The leaders are repaired, twice the largest difference seen between a repaired
+score and its limit is taken for the error of all other limits, and whoever is within that of the
+best exact score is repaired, until nobody is. That is an estimate, no bound: a candidate whose
+limit is further off than twice the worst one seen among the leaders can be missed. Method "exact"
+misses none.
 
 A repair begins with the full-sample solution that the limit was taken around.
-Either way ``cv_results_["exact"]`` and ``["method"]`` tell whose scores are exact.
+``cv_results_["exact"]`` and ``["method"]`` tell whose scores are exact.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from onefit.heldout import Exact
-from onefit.scoring.aggregate import standard_error
 from onefit.search.grid import Job
-from onefit.search.intervals import score_interval
-from onefit.search.outcome import Outcome, Task
+from onefit.search.outcome import Outcome
 
 Array = NDArray[Any]
 
-__all__ = ["Race", "prove", "race", "racing"]
+__all__ = ["race", "racing"]
 
-#: leaders that are repaired before anything is known about the error of the limit, and candidates
-#: that are repaired at a time where a proof is wanted
+#: leaders that are repaired before anything is known about the error of the limit
 REPAIRED_LEADERS = 5
 
 
-@dataclass(frozen=True)
-class Race:
-    """``KernelSearchCV(method=Race(...))``: exact values only for candidates that can win.
-
-    Parameters
-    ----------
-    proven : bool, default=False
-        Whether candidates are excluded only if bounds prove that they cannot win. Otherwise an
-        estimate of the error decides, which needs exact values for fewer candidates.
-    """
-
-    proven: bool = False
-
-
-def racing(method: Any) -> Race | None:
-    """The race that a search's method asks for, if any."""
-    if isinstance(method, Race):
-        return method
-    return Race() if isinstance(method, str) and method == "race" else None
+def racing(method: Any) -> bool:
+    """Whether a search's method asks for a race."""
+    return isinstance(method, str) and method == "race"
 
 
 def race(
@@ -98,63 +71,6 @@ def race(
         error = 2.0 * float(np.nanmax(np.abs(now - first)[exact & scored], initial=0.0))
         best = float(np.nanmax(now[exact & scored]))
         contenders = np.flatnonzero(now >= best - error)
-
-
-def prove(
-    jobs: list[Job],
-    outcomes: list[Outcome],
-    totals: Callable[[list[Outcome]], Array],
-    run: Callable[[list[Job]], list[Outcome]],
-    task: Task,
-    metric: str,
-    one_se: bool,
-) -> list[Outcome]:
-    """Repair the outcomes that bounds do not exclude.
-
-    Parameters
-    ----------
-    jobs, outcomes, totals, run
-        As in :func:`race`.
-    task : Task
-    metric : str
-        The score.
-    one_se : bool
-        Whether the winner is that of :func:`onefit.scoring.one_standard_error`.
-    """
-    done = np.zeros(totals(outcomes).size, dtype=bool)
-    while True:
-        now = totals(outcomes)
-        low, high = _ends(task, outcomes, metric, now, done)
-        contenders = np.flatnonzero(~done & (high >= np.nanmax(low)))
-        if contenders.size == 0 and one_se:
-            contenders = _near(outcomes, metric, now, low, high, done)
-        if contenders.size == 0:
-            return outcomes
-        contenders = contenders[np.argsort(-high[contenders], kind="stable")][:REPAIRED_LEADERS]
-        outcomes = _repaired(jobs, outcomes, contenders, run)
-        done[contenders] = True
-
-
-def _ends(task: Task, outcomes: list[Outcome], metric: str, now: Array, done: Array) -> Any:
-    """Intervals of all candidates; a score that is repaired is its own."""
-    low, high = now.copy(), now.copy()
-    for outcome in outcomes:
-        rows = np.array(outcome.indices)
-        rough = ~done[rows]
-        ends = score_interval(task, outcome, metric)
-        low[rows[rough]], high[rows[rough]] = (end[rough] for end in ends)
-    return low, high
-
-
-def _near(
-    outcomes: list[Outcome], metric: str, now: Array, low: Array, high: Array, done: Array
-) -> Array:
-    """Candidates of which it is open whether they are within one standard error of the best."""
-    best = int(np.nanargmax(np.where(done, now, -np.inf)))
-    outcome = next(one for one in outcomes if best in one.indices)
-    scores = outcome.scores[metric][outcome.indices.index(best)]
-    threshold = now[best] - float(standard_error(scores))
-    return np.flatnonzero(~done & (low < threshold) & (high >= threshold))
 
 
 def _repaired(

@@ -197,9 +197,8 @@ def set_up(
         grid = listed(search.param_grid)
         drawn = candidates(search.estimator, grid, search.n_iter, search.random_state)
     found, intervals = expand(_settled(drawn, search, X))
-    # a race begins with the limit of every candidate, bounded if they are to be excluded by proof
-    how = racing(search.method)
-    chosen = Limit(True, estimate=not how.proven) if how else make_method(search.method)
+    # a race begins with the limit of every candidate
+    chosen = Limit(for_race=True) if racing(search.method) else make_method(search.method)
     ranges = {i: own for i, own in intervals.items() if own.keys() & {"gamma", "kernel"}}
     _check_ranges(search, ranges)
     # lam alone is refined kernel by kernel; with gamma it is a matter of a descent
@@ -253,7 +252,7 @@ def _check_device(device: Device, work: list[Job], rows: Any) -> None:
 def _check_features(search: Any) -> None:
     """Refuse what needs the whole kernel matrix."""
     refused = {
-        f"method={search.method!r}": racing(search.method) is not None,
+        f"method={search.method!r}": racing(search.method),
         type(search).__name__: search._descent is not None,
     }
     for name, asked in refused.items():
