@@ -301,8 +301,8 @@ class TextEncoder(_Encoder):
 
     Groups of three and four letters are hashed to columns, weighted by how rare they are, and
     projected to their 30 principal directions; the columns have variance 1 in total. No target
-    enters, no list of words is stored, and a text that was never seen has a place near its
-    likes. A missing text is the text "(missing)".
+    enters, no list of words is stored, and an unseen text is encoded like similar ones. A missing
+    text is the text "(missing)".
 
     Attributes
     ----------
