@@ -62,7 +62,7 @@ def influence(
     Parameters
     ----------
     estimator : KernelRegressor or KernelClassifier, or a fitted search over one
-        Its parameters are used, of a search those of the winner; it is not changed.
+        Its parameters are used (for a search, those of the winner); it is not changed.
     X, y : training rows and targets
     order : int, default=1
         Order of the derivative; 1 or 2 for the losses "log" and "logistic". A width of "mad" counts
@@ -226,7 +226,7 @@ def cv_loo_stability(
     Parameters
     ----------
     estimator : KernelRegressor or KernelClassifier, or a fitted search over one
-        Its parameters are used, of a search those of the winner; it is not changed.
+        Its parameters are used (for a search, those of the winner); it is not changed.
     X, y : training rows and targets
     loss : str, callable or None, default=None
         "squared", "absolute", "zero_one", "negative_margin" or "hinge". None is the absolute value,
@@ -235,7 +235,7 @@ def cv_loo_stability(
         Number of terms of the influence series, with its tail, that leave-one-out is taken from;
         None leaves rows out exactly.
     sample_weight : array of shape (n,), default=None
-        Rows of weight zero are not looked at.
+        Rows of weight zero are ignored.
 
     Examples
     --------

@@ -249,7 +249,7 @@ class ExpandingWindow:
 
 
 def expanding_window(estimator: Any, X: Any, y: Any) -> ExpandingWindow:
-    """Predict each row by the model of all rows before it, n models from one factor.
+    """Predict each row by the model of all rows before it; one factor gives all n models.
 
     Parameters
     ----------

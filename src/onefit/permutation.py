@@ -56,7 +56,7 @@ __all__ = ["PermutationTest", "permutation_test"]
 
 
 class PermutationTest(NamedTuple):
-    """What scikit-learn's ``permutation_test_score`` returns.
+    """Result of :func:`permutation_test`, as of scikit-learn's ``permutation_test_score``.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ def permutation_test(
     random_state: Any = 0,
     verbose: int = 0,
 ) -> PermutationTest:
-    """p-value of a search, its choice of parameters included.
+    """p-value of a search, including its choice of parameters.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ def levels_of(estimator: Any) -> tuple[float, ...]:
 
 
 def crossings(predictions: Any, level: Sequence[float]) -> Crossings:
-    """Where the columns of predictions, one for each level, are out of order.
+    """Rows in which predictions of neighbouring levels are out of order.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def crossings(predictions: Any, level: Sequence[float]) -> Crossings:
 
 
 def rearrange(predictions: Any, level: Sequence[float]) -> Array:
-    """The predictions of every row sorted, so that none is above one of a higher level.
+    """Sort the predictions of every row, so that quantiles do not cross.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def pinball_losses(y: Any, predictions: Any, level: Any) -> Array:
 
 
 def heldout_shift(held: Any, level: Any) -> Array:
-    """What to add to the predictions of each level, so that its share of targets lies below.
+    """Constants to add to the predictions of each level, so that its share of targets lies below.
 
     Parameters
     ----------
@@ -170,9 +170,9 @@ def heldout_shift(held: Any, level: Any) -> Array:
 
 
 def neg_pinball_loss(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
-    """A scorer: minus the pinball loss at the model's own levels.
+    """A scorer: minus the pinball loss at the levels of the model.
 
-    ``KernelSearchCV(..., scoring=neg_pinball_loss)`` chooses a model of loss "quantile" by it.
+    Use it as ``KernelSearchCV(..., scoring=neg_pinball_loss)`` with the loss "quantile".
     """
     levels = levels_of(estimator)
     if not levels:

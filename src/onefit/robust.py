@@ -43,7 +43,7 @@ TIE_TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class RobustSelection:
-    """What a robust selection found.
+    """Result of :func:`robust_select`.
 
     Attributes
     ----------
@@ -116,8 +116,8 @@ def robust_select(
     X : array or sparse matrix of shape (n, d), or (n, n) when precomputed
     y : array of shape (n,)
     estimator : KernelRegressor, default=None
-        For everything that is not searched (the intercept, the scaling); its loss and threshold
-        are not looked at. The paper has no intercept.
+        For parameters that are not searched (intercept, scaling); its loss and threshold are not
+        used. The paper has no intercept.
     param_grid : dict or list of dict, default=None
         Of lam and of the kernel's parameters; the paper's own
         (:func:`onefit.grids.default_grid`) by default.

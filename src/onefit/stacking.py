@@ -72,7 +72,7 @@ MIN_CURVATURE = 1e-3
 
 @dataclass(frozen=True)
 class Stack:
-    """What :func:`stack` learned.
+    """Weights, held-out predictions and errors of a stack.
 
     Attributes
     ----------
@@ -114,22 +114,22 @@ def stack(
     random_state: int = 0,
     sample_weight: Any = None,
 ) -> Any:
-    """A fitted search whose winner is an average of its candidates; it is not fitted again.
+    """Average the candidates of a fitted search.
 
     Parameters
     ----------
     search : KernelSearchCV
         Fitted to X and y, for one target and with one score; its splits must test every row once,
-        as KFold and GroupKFold do. Left as it is. Candidates may differ in kernel, lam and loss;
+        as KFold and GroupKFold do. Not changed. Candidates may differ in kernel, lam and loss;
         quantiles, expectiles and approximations are refused, and candidates whose held-out
         predictions are not exact have weight zero.
     X, y
-        What the search was fitted to.
+        The data of the search.
     further : sequence of KernelSearchCV, default=()
         More searches whose candidates enter the average, fitted to the same rows with the same
         splits; they may be over pipelines that end in a kernel estimator.
     loss : {"squared", "huber"}, default="squared"
-        What the weights minimise. "huber" gives rows with large residuals less weight.
+        Loss that the weights minimise. With "huber", rows with large residuals have less weight.
     nested : bool, default=False
         Whether to compute the nested error, which takes a few times as long as the search.
     random_state : int, default=0

@@ -72,7 +72,7 @@ Score = Callable[[Array, Array, Array], Array]
 
 @dataclass(frozen=True)
 class RowValues:
-    """The value of each unit: what it adds to the score. That of a harmful unit is negative.
+    """Values of units: the increase of the score by each; negative for harmful units.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class RowValues:
 
     @property
     def worst(self) -> Array:
-        """The units, that of the least value first."""
+        """The units in increasing order of their values."""
         return np.asarray(self.units[np.argsort(self.values, kind="stable")])
 
 
@@ -112,7 +112,7 @@ def removal_values(
     Parameters
     ----------
     estimator : KernelRegressor or KernelClassifier with the squared loss, or a fitted search
-        Of a search the winner is used; its parameters are not tuned again.
+        For a search, its winner; parameters are not tuned again.
     X, y : rows and targets
     cv : int, splitter or iterable of splits, default=None
         None means the splits of the search, or five folds. The score is the mean over the splits
@@ -195,9 +195,9 @@ def shapley_values(
     n_permutations : int, default=100
         Random orders of each training part.
     min_rows : int, default=0
-        Rows with which an order begins before it counts what rows add.
+        Number of rows at the beginning of an order that are not counted.
     max_rows : int, default=None
-        Rows up to which an order is followed; the others add nothing. None follows it to its end.
+        Number of rows after which an order ends; later rows add 0. None uses all rows.
     random_state : int, RandomState or None, default=None
     verbose : int, default=0
         1 prints a line after each order of a split.

@@ -119,18 +119,18 @@ class CalibratedKernelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     """A kernel model of any loss, with probabilities.
 
     The same as scikit-learn's ``CalibratedClassifierCV(estimator, method=..., cv=...,
-    ensemble=False)``, without refitting the splits. :meth:`onefit.KernelSearchCV.calibrate` makes
-    one of a search's winner, at no further cost.
+    ensemble=False)``, without refitting the splits. :meth:`onefit.KernelSearchCV.calibrate`
+    calibrates the winner of a search, without another fit.
 
-    Probabilities are calibrated on held-out decision values. Of a model that was chosen on the
-    same rows they are somewhat too sure: see the head of :mod:`onefit.decide.calibrate`.
+    Probabilities are calibrated on held-out decision values. If the model was chosen on the same
+    rows, they are slightly too sure: see :mod:`onefit.decide.calibrate`.
 
     Parameters
     ----------
     estimator : KernelClassifier
     method : {"sigmoid", "isotonic"}, default="sigmoid"
-        "sigmoid" has two parameters a class, and does for few rows; "isotonic" takes any increasing
-        map, and wants about a thousand rows.
+        "sigmoid" has two parameters per class and suits few rows; "isotonic" is any increasing map
+        and needs about a thousand rows.
     cv : int, splitter, or iterable of splits, default=5
 
     Attributes
@@ -139,13 +139,13 @@ class CalibratedKernelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     estimator_ : KernelClassifier
         Fitted to all rows.
     heldout_ : HeldOut
-        The decision values that the calibration was made from.
+        Held-out decision values of the calibration.
     map_ : CalibratedClassifierCV
-        From decision values to probabilities.
+        Map from decision values to probabilities.
     heldout_proba_ : array of shape (n, n_classes)
         Probabilities of the rows, each by a map fitted to decision values of other rows; NaN for
         rows that no split tests.
-    n_features_in_, feature_names_in_ : as everywhere in scikit-learn
+    n_features_in_, feature_names_in_ : as in scikit-learn
 
     Examples
     --------
@@ -175,7 +175,7 @@ class CalibratedKernelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     def from_heldout(
         cls, model: Any, held: HeldOut, method: str = "sigmoid"
     ) -> CalibratedKernelClassifier:
-        """Calibrate a fitted model by held-out values that are known."""
+        """Calibrate a fitted model on known held-out values."""
         return cls(clone(model), method, list(held.folds))._calibrate(model, held)
 
     def fit(

@@ -64,16 +64,16 @@ def _places(pair: Any, classes: Array) -> tuple[int, int]:
 
 
 class MinimumCostClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """Decide for the class whose expected cost is least.
+    """Predict the class with the smallest expected cost.
 
-    :meth:`onefit.KernelSearchCV.minimise_cost` makes one of a search's winner.
+    :meth:`onefit.KernelSearchCV.minimise_cost` applies it to the winner of a search.
 
     Parameters
     ----------
     estimator : classifier with ``predict_proba``
         Calibrated: a :class:`CalibratedKernelClassifier`, or loss="log".
     costs : array of shape (K, K), or dict {(truth, decision): cost}
-        In the order of ``classes_``, truth down and decision across.
+        In the order of ``classes_``, rows are true classes, columns decisions.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class MinimumCostClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     @classmethod
     def from_fitted(cls, estimator: Any, costs: Any) -> MinimumCostClassifier:
-        """Around a classifier that is fitted already."""
+        """Use a classifier that is already fitted."""
         return cls(clone(estimator), costs)._around(estimator)
 
     def fit(self, X: Any, y: Any, **params: Any) -> MinimumCostClassifier:
@@ -123,7 +123,7 @@ class MinimumCostClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def expected_costs(self, X: Any) -> Array:
-        """What each decision is expected to cost, (m, K)."""
+        """Expected cost of each decision, (m, K)."""
         return self.predict_proba(X) @ self.costs_
 
     def predict_proba(self, X: Any) -> Array:
@@ -132,5 +132,5 @@ class MinimumCostClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return np.asarray(self.estimator_.predict_proba(X))
 
     def predict(self, X: Any) -> Array:
-        """The decision of the least expected cost; of equal ones, the first class."""
+        """The class with the smallest expected cost; the first of equal ones."""
         return np.asarray(self.classes_[self.expected_costs(X).argmin(axis=1)])

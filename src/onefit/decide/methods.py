@@ -81,12 +81,12 @@ class Decisions:
     def minimise_cost(
         self, costs: Any, calibration: str | None = "sigmoid"
     ) -> MinimumCostClassifier:
-        """The winner, deciding for the class of the least expected cost.
+        """The winner, with decisions of the smallest expected cost.
 
         Parameters
         ----------
         costs : array of shape (K, K), or dict {(truth, decision): cost}
-            In the order of ``classes_``, truth down and decision across.
+            In the order of ``classes_``, rows are true classes, columns decisions.
         calibration : {"sigmoid", "isotonic"} or None, default="sigmoid"
             Of the probabilities; None takes those of the winner itself (loss="log").
 

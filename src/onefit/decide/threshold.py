@@ -54,7 +54,7 @@ def tune_threshold(
     thresholds: Any = 100,
     aggregate: str = "mean",
 ) -> TunedThresholdClassifierCV:
-    """The model with the threshold that does best on its held-out decision values.
+    """The model with the threshold that is best on its held-out decision values.
 
     Parameters
     ----------
@@ -63,17 +63,17 @@ def tune_threshold(
     held : HeldOut
         Its held-out decision values.
     scoring : str or callable, default="balanced_accuracy"
-        Any scorer that labels will do for.
+        Any scorer of predicted labels.
     thresholds : int or array, default=100
-        How many to try, or which.
+        Number of thresholds to try, or their values.
     aggregate : {"mean", "pooled"}, default="mean"
-        The mean of the curves of the splits, as scikit-learn has it, or the curve of all rows.
+        The mean of the curves of the splits, as in scikit-learn, or the curve of all rows.
 
     Returns
     -------
     TunedThresholdClassifierCV
-        Fitted; a clone of it that is fitted to the same rows refits every split and, with "mean",
-        comes to the same threshold.
+        Fitted. Fitting a clone to the same rows refits every split and, with "mean", gives the same
+        threshold.
     """
     check_choice("aggregate", aggregate, THRESHOLD_AGGREGATES)
     _check_two(model)
@@ -143,7 +143,7 @@ def neyman_pearson(
     max_rate : float, default=0.05
         The bound, alpha.
     confidence : float or None, default=0.95
-        With which probability it holds on new rows; None bounds the rate of the held-out rows.
+        Probability that the bound holds on new rows; None bounds the rate of the held-out rows.
 
     Returns
     -------

@@ -15,9 +15,9 @@ __all__ = ["is_one_standard_error", "one_standard_error"]
 def one_standard_error(results: dict[str, Any], metric: str = "score") -> int:
     """The most regularised candidate within one standard error of the best; for ``refit``.
 
-    Most regularised is: the largest lam, among equals the smallest gamma (the smoothest kernel; of
-    several gammas their mean), among equals the first candidate. Candidates without a number for
-    lam or gamma come last.
+    The most regularised candidate has the largest lam; among equals, the smallest gamma (the mean
+    of several gammas); among equals, it is the first. Candidates without a number for lam or gamma
+    come last.
 
     Parameters
     ----------

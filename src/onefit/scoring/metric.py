@@ -60,7 +60,7 @@ class RowSums:
 
 @dataclass(frozen=True)
 class Truth:
-    """What held-out values are compared with.
+    """Targets and weights that held-out values are compared with.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class Metric:
         ``members(y, q)`` for values with q columns: the share (N, c) of each row in each mean. None
         has all rows in all means.
     needs_variance : bool, default=False
-        Whether it is undefined where the variance is: splits of one row are then refused.
+        Whether the metric is undefined where the variance is; splits of one row are then refused.
     loss : {"squared", "absolute", "zero_one", ""}, default=""
         The name of the statistic as a loss, for gradients and baselines.
     sklearn : callable, default=None
@@ -166,7 +166,7 @@ class Metric:
 
     @property
     def sign(self) -> int:
-        """What makes it a score, the larger the better."""
+        """Factor that makes the metric a score, the larger the better."""
         return 1 if self.greater_is_better else -1
 
     def shares(self, y: Array, weights: Array, q: int) -> Array:

@@ -56,7 +56,7 @@ UNDEFINED = "the metric is not defined for a constant"
 
 @dataclass(frozen=True)
 class Headline:
-    """What to say of a winner. Scores are the scorer's: the larger the better, errors negative.
+    """Score of a winner with an interval and a baseline. Larger is better; errors are negative.
 
     Attributes
     ----------
@@ -69,17 +69,16 @@ class Headline:
     standard_error : float
         Of the score, rows (or groups) taken as independent.
     optimism : float
-        By how much the score flatters the winner for having been chosen by it.
+        Estimated increase of the score because the winner was chosen by it.
     baseline : float
-        The best score, on the same rows, of a constant that is learned without looking at X; NaN,
-        with a reason, where the scorer does not take it or is not defined for it.
+        The best score, on the same rows, of a constant prediction that ignores X; NaN, with a
+        reason, if the scorer is not defined for it.
     lead : (float, float)
-        An interval, like the other, for what the score is above the baseline's. Both are of the
-        same rows, and row by row where the metric allows it: what makes a row hard for one often
-        does so for the other.
+        Interval for the difference of the score from that of the baseline, on the same rows, and
+        row by row if the metric allows it.
     baseline_name : str
     mean_of_splits : float
-        The score as scikit-learn averages it.
+        Mean of the scores of the splits, as in scikit-learn.
     r2 : float or None
         Of a regression, all rows together.
     shares : dict
@@ -88,7 +87,7 @@ class Headline:
         That were held out.
     level : float
     reason : str
-        Why there is no baseline, if there is none.
+        Why there is no baseline, else empty.
     """
 
     scoring: str
@@ -108,16 +107,16 @@ class Headline:
 
     @property
     def beats_baseline(self) -> bool | None:
-        """Whether the whole of :attr:`lead` is positive; None where that is not known."""
+        """Whether the whole interval :attr:`lead` is positive; None if unknown."""
         return None if np.isnan(self.lead[0]) else self.lead[0] > 0.0
 
     @property
     def drifts(self) -> bool:
-        """Whether the mean over the splits is another number, by a standard error or more."""
+        """Whether the mean over the splits differs by a standard error or more."""
         return abs(self.score - self.mean_of_splits) > self.standard_error
 
     def verdict(self, shown: Callable[[float], float] = float, name: str = "score") -> str:
-        """A sentence where the winner is not known to beat the baseline, else nothing.
+        """A sentence if the winner is not known to beat the baseline, else empty.
 
         Parameters
         ----------

@@ -79,12 +79,12 @@ class NestedCV:
     interval : (float, float)
         ``error`` -+ the normal quantile times ``standard_error``.
     naive_standard_error : float
-        As if held-out losses were independent; what plain cross-validation reports.
+        As if held-out losses were independent, as in plain cross-validation.
     inside_error, outside_error : float
         Of nested (K-2 folds to train on) and plain (K-1) cross-validation.
     alpha : float
     loss : str
-        What is lost in a row: "squared", "absolute", "zero_one", ...; ``error`` is its mean.
+        Loss of a row: "squared", "absolute", "zero_one", ...; ``error`` is its mean.
     outside : list of (K,) arrays
         Error of each fold by the plain cross-validation of each repetition.
     """

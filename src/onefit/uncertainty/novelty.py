@@ -60,7 +60,7 @@ class Novelty:
 
     @property
     def ratio(self) -> Array:
-        """Distances in units of the reach; above 1 is further than any training row."""
+        """Distances in units of the reach; above 1: further than any held-out training row."""
         with np.errstate(divide="ignore", invalid="ignore"):
             found = np.where(self.distance > 0.0, self.distance / self.reach, 0.0)
         return np.asarray(found)
@@ -72,7 +72,7 @@ class Novelty:
 
     @property
     def expected(self) -> float:
-        """How many rows would be far by chance, at most, were they like the training rows."""
+        """Largest expected number of far rows if all rows were like the training rows."""
         return self.distance.size / (self.units + 1.0)
 
 
@@ -82,7 +82,7 @@ def novelty(estimator: Any, X_new: Any) -> Novelty:
     Parameters
     ----------
     estimator : fitted KernelRegressor, KernelClassifier, or search over them
-        With ``approximation="nystrom"`` its landmarks stand for the training rows.
+        With ``approximation="nystrom"``, distances are to its landmarks.
     X_new : array or sparse matrix of shape (m, d)
 
     Examples
