@@ -9,8 +9,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import KFold, LeaveOneGroupOut, LeaveOneOut, TimeSeriesSplit
 
 from onefit import KernelRegressor, KernelSearchCV, predict_interval
+from onefit.config import config_context
 from onefit.losses import Expectile, Huber, Quantile
-from onefit.plan import memory
 
 random = np.random.default_rng(0)
 n = 24
@@ -225,13 +225,12 @@ def test_full_sets_of_a_search_over_time_are_refused():
     ("loss", "method", "matrices"),
     [("squared", "full", 4), ("squared", "jackknife+", 6), (Huber(1.0), "jackknife+", 10)],
 )
-def test_intervals_that_do_not_fit_into_memory_are_refused(loss, method, matrices, monkeypatch):
+def test_intervals_that_do_not_fit_into_memory_are_refused(loss, method, matrices):
     random = np.random.default_rng(0)
     X, y = random.normal(size=(50, 2)), random.normal(size=50)
-    monkeypatch.setattr(memory, "MAX_UNASKED_BYTES", 0)
-    monkeypatch.setattr(memory, "available_memory", lambda processes=1: 8.0 * matrices * 50**2)
     model = KernelRegressor(loss)
-    with pytest.raises(MemoryError, match="predict_interval for 10 new rows on n=50 rows"):
-        predict_interval(model, X, y, X[:10], method=method)
-    if loss == "squared":  # the same without what its models and new rows need
-        assert predict_interval(model, X, y, X[:1], method="cv+", cv=2).lower.shape == (1,)
+    with config_context(memory_bytes=8.0 * matrices * 50**2):
+        with pytest.raises(MemoryError, match="predict_interval for 10 new rows on n=50 rows"):
+            predict_interval(model, X, y, X[:10], method=method)
+        if loss == "squared":  # the same without what its models and new rows need
+            assert predict_interval(model, X, y, X[:1], method="cv+", cv=2).lower.shape == (1,)

@@ -8,9 +8,9 @@ from sklearn.model_selection import learning_curve as refitted
 from watched import Refused
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.config import config_context
 from onefit.learning import expanding_window, heldout_windows, learning_curve
 from onefit.losses import EpsilonInsensitive, Huber, Quantile
-from onefit.plan import memory
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 2))
@@ -222,11 +222,8 @@ def test_progress_is_a_line_for_each_order_of_a_split(capsys):
         lambda model, X, y: learning_curve(model.set_params(loss=Huber(1.0)), X, y),
     ],
 )
-def test_what_does_not_fit_into_memory_is_refused_before_a_kernel_matrix_is_built(
-    call, monkeypatch
-):
-    monkeypatch.setattr(memory, "MAX_UNASKED_BYTES", 0)
-    monkeypatch.setattr(memory, "available_memory", lambda processes=1: 8.0 * 60**2)
+def test_what_does_not_fit_into_memory_is_refused_before_a_kernel_matrix_is_built(call):
     model = KernelRegressor(kernel=Refused(1.0), scaling="total", lam=1.0)
-    with pytest.raises(MemoryError, match=r"on n=60 rows needs .* a subsample of at most \d+ rows"):
+    refused = r"on n=60 rows needs .* a subsample of at most \d+ rows"
+    with config_context(memory_bytes=8.0 * 60**2), pytest.raises(MemoryError, match=refused):
         call(model, X, U)

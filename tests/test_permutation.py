@@ -13,10 +13,10 @@ from sklearn.preprocessing import StandardScaler
 from watched import Refused
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.config import config_context
 from onefit.features import Nystrom
 from onefit.losses import Huber
 from onefit.permutation import permutation_test
-from onefit.plan import memory
 from onefit.scoring import Metric
 from onefit.search import Interval
 
@@ -159,10 +159,12 @@ def test_processes_and_progress(capsys):
     check(permutation_test(one, X, U, n_permutations=5, n_jobs=2), alone)
 
 
-def test_what_does_not_fit_into_memory_is_refused_before_a_kernel_matrix_is_built(monkeypatch):
-    monkeypatch.setattr(memory, "available_memory", lambda processes=1: 8.0 * 48**2)
+def test_what_does_not_fit_into_memory_is_refused_before_a_kernel_matrix_is_built():
     one = KernelSearchCV(KernelRegressor(kernel=Refused(1.0)), {"lam": [0.1, 1.0]}, cv=3)
-    with pytest.raises(MemoryError, match="on n=48 rows needs"):
+    with (
+        config_context(memory_bytes=8.0 * 48**2),
+        pytest.raises(MemoryError, match="on n=48 rows needs"),
+    ):
         permutation_test(one, X, U, n_permutations=3)
 
 

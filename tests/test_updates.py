@@ -11,8 +11,8 @@ from sklearn.base import clone
 from watched import Refused
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV, heldout_predict
+from onefit.config import config_context
 from onefit.losses import LOSSES, EpsilonInsensitive, EpsilonQuadratic, Expectile, Huber, Quantile
-from onefit.plan import memory
 
 random = np.random.default_rng(0)
 n = 60
@@ -255,14 +255,11 @@ def test_an_interrupted_update_leaves_the_model_unchanged(update):
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
-def test_what_does_not_fit_into_memory_is_refused_before_a_kernel_matrix_is_built(
-    loss, monkeypatch
-):
+def test_what_does_not_fit_into_memory_is_refused_before_a_kernel_matrix_is_built(loss):
     model = KernelRegressor(loss, gamma=1.0).fit(X, y)
     model.kernel_ = Refused(1.0)
-    monkeypatch.setattr(memory, "MAX_UNASKED_BYTES", 0)
-    monkeypatch.setattr(memory, "available_memory", lambda processes=1: 8.0 * n**2)
-    with pytest.raises(MemoryError, match=r"an update on n=60 rows needs .* at most \d+ rows"):
+    refused = r"an update on n=60 rows needs .* at most \d+ rows"
+    with config_context(memory_bytes=8.0 * n**2), pytest.raises(MemoryError, match=refused):
         model.add_rows(X, y)
 
 

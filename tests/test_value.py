@@ -5,8 +5,8 @@ from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, cross_val_
 from watched import Refused
 
 from onefit import KernelClassifier, KernelRegressor, KernelSearchCV
+from onefit.config import config_context
 from onefit.losses import Huber
-from onefit.plan import memory
 from onefit.value import removal_values, shapley_values
 
 RNG = np.random.default_rng(0)
@@ -180,10 +180,7 @@ def test_progress_is_a_line_for_each_split_and_order(capsys):
 
 
 @pytest.mark.parametrize("values", [removal_values, shapley_values])
-def test_what_does_not_fit_into_memory_is_refused_before_a_kernel_matrix_is_built(
-    values, monkeypatch
-):
-    monkeypatch.setattr(memory, "MAX_UNASKED_BYTES", 0)
-    monkeypatch.setattr(memory, "available_memory", lambda processes=1: 8.0 * 30**2)
-    with pytest.raises(MemoryError, match=r"on n=30 rows needs .* a subsample of at most \d+ rows"):
+def test_what_does_not_fit_into_memory_is_refused_before_a_kernel_matrix_is_built(values):
+    refused = r"on n=30 rows needs .* a subsample of at most \d+ rows"
+    with config_context(memory_bytes=8.0 * 30**2), pytest.raises(MemoryError, match=refused):
         values(KernelRegressor(kernel=Refused(1.0)), X, U)

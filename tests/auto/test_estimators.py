@@ -20,6 +20,7 @@ from onefit import (
     predict_interval,
     select,
 )
+from onefit.config import config_context
 from onefit.prepare import TablePreparer
 
 random = np.random.default_rng(0)
@@ -183,9 +184,9 @@ def test_minutes_and_an_approximation_exclude_each_other():
         auto.fit(TABLE, Y)
 
 
-def test_too_many_rows_are_refused_before_any_work(monkeypatch):
-    monkeypatch.setattr("onefit.plan.available_memory", lambda: 1000.0)
-    with pytest.raises(MemoryError, match=r"60 rows need .* nothing was run"):
+def test_too_many_rows_are_refused_before_any_work():
+    refused = r"60 rows need .* nothing was run"
+    with config_context(memory_bytes=1000.0), pytest.raises(MemoryError, match=refused):
         AutoKernelRegressor(prepare=Refusing()).fit(TABLE, Y)
 
 

@@ -20,6 +20,7 @@ from onefit import (
 from onefit.auto import fallback
 from onefit.auto.fallback import fall_back, measure_whole
 from onefit.auto.prepared import Prepared
+from onefit.config import config_context
 from onefit.features import Nystrom
 from onefit.plan import Deadline
 from onefit.search.setup import Setup
@@ -79,23 +80,20 @@ def test_their_search_may_take_a_quarter_of_the_time(
     assert fallen.n_components == expected
 
 
-def test_too_little_memory_does_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_little_memory_does_the_same() -> None:
     """There are 12 MiB; the kernel matrix alone takes 17."""
-    for module in ("memory", "choice"):
-        monkeypatch.setattr(
-            f"onefit.plan.{module}.available_memory", lambda processes=1: 12.0 * 1024**2
-        )
     rows = random.normal(size=(1500, 2))
     target = np.sin(2.0 * rows[:, 0])
     search, data = KernelSearchCV(KernelRegressor(), GRID, cv=3), Prepared(rows, target)
-    fallen = fall_back(search, data, Deadline(60.0))
+    with config_context(memory_bytes=12.0 * 1024**2):
+        fallen = fall_back(search, data, Deadline(60.0))
+        whole, reason = measure_whole(data.fit(search), data, Deadline(1.0))
     assert fallen is not None
     refused = (
         r"method '.*' on n=1500 rows needs .* GiB beyond the data, but 0.0117 GiB are available"
     )
     assert re.fullmatch(refused, fallen.why)
     assert fallen.n_components == 200
-    whole, reason = measure_whole(data.fit(search), data, Deadline(1.0))
     assert whole is None
     assert re.fullmatch(refused, reason)
 

@@ -15,6 +15,7 @@ import pytest
 from pyarrow import parquet
 
 from onefit.cli.errors import BAD_DATA, TOO_LARGE
+from onefit.config import config_context
 from onefit.files import DataError, shown
 from onefit.prepare import TablePreparer
 from onefit.tables import read_features, read_table
@@ -81,45 +82,45 @@ def test_a_packed_file_is_refused_before_it_takes_memory(told, name, code, words
 
 @pytest.mark.parametrize("name", ["data.csv", "data.csv.gz", "data.csv.bz2", "data.libsvm.gz"])
 @pytest.mark.parametrize("command", ["select", "predict"])
-def test_a_file_larger_than_the_memory_is_refused(onefit, tmp_path, monkeypatch, name, command):
+def test_a_file_larger_than_the_memory_is_refused(onefit, tmp_path, name, command):
     lines = b"1 1:2\n" if "libsvm" in name else b"1,2\n"
     path = tmp_path / name
     if name.endswith("csv"):
         path.write_bytes(b"a,b\n" + lines * 1_000_000)
     else:
         bomb(tmp_path, name, b"a,b\n" if "csv" in name else lines, lines * 100_000, 10)
-    monkeypatch.setattr("onefit.files.available_memory", lambda: 5.0 * MIB)
-    if command == "select":
-        target = () if "libsvm" in name else ("--target", "b")
-        done = onefit("select", path, *target, "--minutes", 1)
-        code, message = done.exit_code, done.stderr
-    else:
-        with pytest.raises(MemoryError) as error:
-            read_features(path, 1 if "libsvm" in name else ["a", "b"])
-        code, message = TOO_LARGE, str(error.value)
+    with config_context(memory_bytes=5.0 * MIB):
+        if command == "select":
+            target = () if "libsvm" in name else ("--target", "b")
+            done = onefit("select", path, *target, "--minutes", 1)
+            code, message = done.exit_code, done.stderr
+        else:
+            with pytest.raises(MemoryError) as error:
+                read_features(path, 1 if "libsvm" in name else ["a", "b"])
+            code, message = TOO_LARGE, str(error.value)
     assert code == TOO_LARGE, message
     for words in ("0.00488 GiB are available", "nothing was read", "split it"):
         assert words in message
     assert ("unpacks to" if name != "data.csv" else "holds") in message
 
 
-def test_a_parquet_file_larger_than_the_memory_is_refused(onefit, tmp_path, monkeypatch):
+def test_a_parquet_file_larger_than_the_memory_is_refused(onefit, tmp_path):
     path = tmp_path / "data.parquet"
     column = pa.array(np.zeros(2_000_000))
     parquet.write_table(pa.table({"a": column, "t": column}), path)
     assert path.stat().st_size < 100_000
-    monkeypatch.setattr("onefit.files.available_memory", lambda: 10.0 * MIB)
-    done = onefit("select", path, "--target", "t", "--minutes", 1)
+    with config_context(memory_bytes=10.0 * MIB):
+        done = onefit("select", path, "--target", "t", "--minutes", 1)
     assert done.exit_code == TOO_LARGE, done.output
     assert "2,000,000 rows and 2 columns" in done.stderr
 
 
-def test_a_column_beyond_the_memory_is_refused(onefit, tmp_path, monkeypatch):
+def test_a_column_beyond_the_memory_is_refused(onefit, tmp_path):
     path = tmp_path / "data.libsvm"
     path.write_text("1 1:2\n2 900000:1\n" * 9)
     assert onefit("select", path, *SMALL).exit_code == 0
-    monkeypatch.setattr("onefit.files.available_memory", lambda: 10.0 * MIB)
-    done = onefit("select", path, *SMALL)
+    with config_context(memory_bytes=10.0 * MIB):
+        done = onefit("select", path, *SMALL)
     assert done.exit_code == TOO_LARGE, done.output
     assert "names column 900,000" in done.stderr
 

@@ -10,6 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from onefit.cli.errors import BAD_DATA, TOO_LARGE
 from onefit.cli.model import TRUSTED
+from onefit.config import config_context
 
 skops = pytest.importorskip("skops.io")
 
@@ -62,10 +63,10 @@ def test_a_model_is_one(onefit, plain, tmp_path):
     assert done.stderr.startswith("scored on the 80 rows that have the target: root mean squared")
 
 
-def test_a_model_that_unpacks_to_more_than_the_memory(onefit, plain, monkeypatch):
-    monkeypatch.setattr("onefit.cli.model.available_memory", lambda: 1000.0)
+def test_a_model_that_unpacks_to_more_than_the_memory(onefit, plain):
     with zipfile.ZipFile(plain / "m.skops") as file:
         assert sum(one.file_size for one in file.infolist()) > 1000
-    done = onefit("predict", plain / "m.skops", plain / "data.csv")
+    with config_context(memory_bytes=1000.0):
+        done = onefit("predict", plain / "m.skops", plain / "data.csv")
     assert done.exit_code == TOO_LARGE
     assert "unpacks to" in done.stderr
