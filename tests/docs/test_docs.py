@@ -116,3 +116,12 @@ def test_a_table_is_complete(page, title, registry):
     section = (DOCS / page).read_text("utf-8").partition(f"## {title}\n")[2].partition("\n## ")[0]
     listed = set(re.findall(r'^\| `"?(\w+)"?` \|', section, re.MULTILINE))
     assert listed - {"auto", "race"} == there
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_files_that_a_page_names_exist(page):
+    text = page.read_text(encoding="utf-8")
+    named = re.findall(r"`((?:tests|benchmarks|papers|docs|src|tools)/[\w/.]+)`", text)
+    root = DOCS.parent
+    made = ("docs/results", "benchmarks/results")
+    assert not [one for one in named if not (root / one).exists() and not one.startswith(made)]
