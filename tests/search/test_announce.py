@@ -93,7 +93,7 @@ def test_a_stored_classifier_keeps_the_rows_with_a_coefficient():
 
 
 def test_rows_beyond_a_day_are_refused():
-    from onefit.auto.size import check_rows
+    from onefit.auto.planning import check_rows
 
     with pytest.raises(MemoryError, match=r"2,000,000 rows .* days; nothing was run: set minutes"):
         check_rows(2_000_000)

@@ -333,8 +333,9 @@ def _by_kernel(
     """Predictions (m, q) of the estimator of all rows, those of the splits, and local widths."""
     check_memory(problem, model._workload(problem.Y, problem.s), len(folds), X_new.shape[0])
     problem, K_new = _new_rows(model, problem, rows, X_new)
-    lam, diagonal = float(model.lam), model.kernel_.diag(X_new)
-    widths = local_widths(problem, folds, lam, K_new, diagonal) if local else None
+    lam = float(model.lam)
+    # a precomputed kernel of new rows has no K(x, x), which only local widths need
+    widths = local_widths(problem, folds, lam, K_new, model.kernel_.diag(X_new)) if local else None
     left = leave_out(problem, folds, lam)
     parts = [(one.u, linalg.matmul(K_new, one.a.astype(K_new.dtype)) + one.b) for one in left]
     full = fit(problem, lam)
