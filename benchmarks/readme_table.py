@@ -34,7 +34,7 @@ def table(results: Path) -> str:
     ]
     for name, start in PEERS.items():
         ratios = [_best(rows, n, start) / ours[n] for n in sizes]
-        shown = [f"{ratio:.2g} times that" if ratio == ratio else "-" for ratio in ratios]
+        shown = [f"{ratio:.2g} times as long" if ratio == ratio else "-" for ratio in ratios]
         lines.append([name, *shown])
     gaps = _agreement(markdown)
     about = "largest relative difference of a split score from `GridSearchCV`'s"

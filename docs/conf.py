@@ -40,6 +40,8 @@ suppress_warnings = ["ref.term", "ref.ref"]
 exclude_patterns = ["examples/*.ipynb", "figures/*/*.md", "_templates"]
 templates_path = ["_templates"]
 default_role = "code"
+smartquotes = False
+toc_object_entries_show_parents = "hide"
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
