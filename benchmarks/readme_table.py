@@ -1,6 +1,6 @@
-"""Write the table of README.md anew from results/exact_search.csv and .md.
+"""Update the table of README.md from results/exact_search.csv and .md.
 
-``python benchmarks/readme_table.py`` replaces what stands between the two marks in README.md.
+``python benchmarks/readme_table.py`` replaces the text between the two marks in README.md.
 """
 
 from __future__ import annotations
