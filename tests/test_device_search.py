@@ -267,7 +267,7 @@ for library in ("torch", "array_api_strict"):
 
 
 def test_the_checks_of_scikit_learn_with_dispatch():
-    """In a process of its own: SciPy must be told before it is imported."""
+    """In a separate process: the switch must be set before SciPy is imported."""
     pytest.importorskip("array_api_strict")
     done = subprocess.run(
         [sys.executable, "-c", CHECKS],

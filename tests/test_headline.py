@@ -148,7 +148,7 @@ def test_select_warns_where_there_is_nothing_to_choose_by():
 
 
 def test_groups_make_the_interval_wider():
-    """Ten copies of a row are no ten rows."""
+    """Ten copies of a row are not ten rows."""
     draw = np.random.default_rng(0)
     rows = draw.normal(size=(20, 2))
     many, groups = np.repeat(rows, 10, axis=0), np.repeat(np.arange(20), 10)
@@ -382,7 +382,7 @@ def test_several_expectiles_are_judged_by_their_loss():
 
 
 def test_a_test_fold_of_one_class_has_no_area():
-    """As in GridSearchCV the score is NaN; what to do about it is said."""
+    """As in GridSearchCV the score is NaN, with advice."""
     order = np.argsort(y > 150, kind="stable")
     labels = (y > 150)[order]
     search = KernelSearchCV(KernelClassifier(), GRID, cv=KFold(5), scoring="roc_auc")

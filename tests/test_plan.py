@@ -618,7 +618,7 @@ def test_the_plan_of_other_losses_says_that_it_is_rough(method):
     assert "rough estimates" in text
     assert "smoothed_hinge loss" in text
     assert f"Why {method}:" in text
-    # limit and influence are no substitutes
+    # limit and influence are not substitutes
     assert ("faster, but not taken: exact (" in text) == (method == "refit")
     assert "taken: limit" not in text
 

@@ -230,7 +230,7 @@ def test_a_copy_of_an_updated_model_keeps_the_settings_of_the_first_fit():
 
 
 class _Interrupted(Huber):
-    """Is interrupted where it is asked for its gradient, once it is told to."""
+    """Raises KeyboardInterrupt when its gradient is computed, once it is armed."""
 
     on = False
 

@@ -1,7 +1,7 @@
 """Numbers and verdicts of the papers, straight from ``../experiments/*/results.csv``.
 
 A page that tells a story has marks where its numbers belong, and these functions fill them; so the
-story cannot say what was not measured. What a mark asks for and no run has measured is said to be
+story cannot say what was not measured. What a mark asks for and no run has measured is reported as
 missing.
 """
 

@@ -86,7 +86,7 @@ def test_every_cell_of_the_story_is_one_of_the_settings(asked):
     assert variant in known | {"main", *VARIANTS.get(paper, ())}
 
 
-#: variants that are no settings
+#: variants that are not settings
 VARIANTS = {"ieice2019": ["LU"], "ecml2014": ["error rate in percent inside CV"]}
 
 
@@ -101,7 +101,7 @@ def test_every_verdict_of_the_story_is_found():
 def test_the_page_has_the_numbers_of_the_committed_results():
     text = write.filled()
     assert "<!--" not in text
-    assert write.PAGE.read_text(encoding="utf-8") == text, "make papers writes it anew"
+    assert write.PAGE.read_text(encoding="utf-8") == text, "make papers updates it"
 
 
 def test_every_paper_has_committed_results():

@@ -154,7 +154,7 @@ def _with_decimal_commas(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 class Counts(NamedTuple):
-    """The contents of a text file, as far as it was counted.
+    """The contents of a text file, up to the rows that were counted.
 
     ``lines`` counts ends of lines, ``open_line`` is whether the last one has none; with quotes a
     row may continue in the next line. Counting stops at a NUL byte, in line ``nul``.
@@ -428,7 +428,7 @@ def _read_parquet(path: Path, check_rows: CheckRows) -> pd.DataFrame:
 def read_libsvm(
     path: Path, columns: int | None = None, check_rows: CheckRows = None
 ) -> tuple[Any, Array]:
-    """Features, as a sparse matrix of so many columns, and target of a LIBSVM file."""
+    """Features, as a sparse matrix with ``columns`` columns, and target of a LIBSVM file."""
     from sklearn.datasets import load_svmlight_file
 
     _check_file(path)

@@ -22,7 +22,7 @@ wild = np.where(np.arange(n) % 20 == 0, y + 30.0, y)
 
 
 class Clock:
-    """Time that passes only while kernels are worked on: so many seconds for each."""
+    """Time that passes only while kernels are worked on: a fixed number of seconds for each."""
 
     def __init__(self) -> None:
         self.now, self.each, self.kernels = 1000.0, 0.0, 0

@@ -63,7 +63,7 @@ def test_the_limit_is_one_step_and_its_bound_holds(loss):
     assert (limit.steps == 1).all()
     exact = PrimalExact().prepare(problem, folds).predict(limit.lams)
     assert (exact.error <= limit.error).all()
-    # near enough to be worth having
+    # near enough to be useful
     assert gap[0].mean() < 0.2 * np.abs(values[0]).mean()
 
 

@@ -1,4 +1,4 @@
-"""Passes in this process: threads, bounded memory, values that are no numbers, broken files."""
+"""Passes in this process: threads, bounded memory, values that are not numbers, broken files."""
 
 from __future__ import annotations
 

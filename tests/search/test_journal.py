@@ -156,7 +156,7 @@ def test_an_interrupted_search_goes_on(tmp_path, ran):
 
 
 def test_another_choice_of_the_plan_loses_nothing(tmp_path, ran):
-    """Of many lams the plan decomposes, of few it factors; what is known is taken all the same."""
+    """Of many lams the plan decomposes, of few it factors; known values are used in both cases."""
     path = tmp_path / "journal"
     first = make(path).set_params(param_grid=GRID | {"lam": MANY_LAMS}).fit(X, y)
     assert set(first.cv_results_["method"]) == {"eigen"}
@@ -863,7 +863,7 @@ def search(path):
 
 
 def run_and_kill(folder, path, delay: float) -> list[str]:
-    """Run the program, kill it (signal 9) so long after its first line, and return what it said."""
+    """Run the program, kill it (signal 9) some time after its first line, and return its output."""
     command = [sys.executable, "-c", PROGRAM, str(path)]
     with subprocess.Popen(
         command, cwd=folder, stdout=subprocess.PIPE, text=True, env=_environment(folder)
@@ -895,7 +895,7 @@ def check_kills(folder, ran, kills: int, seed: int) -> None:
         assert not begun(said) & finished  # nothing finished is done again
         finished |= {gammas[place] for place in ended(said)}
         counts.append(count(path))
-        assert counts[-1] >= max(len(finished), counts[-2])  # what was told is kept
+        assert counts[-1] >= max(len(finished), counts[-2])  # what was reported is kept
     assert any(0 < one < 40 for one in counts)
     resumed = program["search"](path).fit(program["X"], program["y"])
     rest = {gamma for gamma, _, _ in ran}

@@ -371,7 +371,7 @@ def test_levels_of_two_targets_are_refused_before_any_pass(data: Data) -> None:
 
 @pytest.mark.parametrize("target", ["y", "three"])
 def test_columns_have_the_unit_of_their_target(data: Data, target: str) -> None:
-    """What an error is judged by, as the problem in memory has it."""
+    """The scale of an error, as the problem in memory has it."""
     y = data.frame[target].to_numpy(dtype=float)
     Y = y[:, None] if target == "y" else np.where(y[:, None] == np.arange(3), 1.0, -1.0)
     survey = run(Survey(4, Y.shape[1]), open_rows(data.X, Y, cv=CV))

@@ -333,7 +333,7 @@ def select(
     sample_weight: Any = None,
     **options: Any,
 ) -> Any:
-    """Fit an :class:`AutoKernelRegressor` or :class:`AutoKernelClassifier`, by type of target.
+    """Fit an automatic regressor or classifier, by the type of the target.
 
     Text, booleans, two different whole numbers, and codes of classes (0 to k - 1 or 1 to k, at most
     20, each in at least two rows) are labels; other numbers, and several columns of them, are

@@ -1,4 +1,4 @@
-"""Outliers: found in the winner's held-out residuals, and answered by Huber's loss.
+"""Outliers: found in the winner's held-out residuals, and handled by Huber's loss.
 
 If more than 1 % of these residuals are further from their median than 5 times their scale (the
 MAD, JMLR 2008 eq. 18; for normal errors one in 1.7 million is), candidates are chosen by the mean
@@ -140,7 +140,7 @@ def _near(least: KernelSearchCV, gammas: int, lams: int) -> dict[str, Any]:
 
 
 def _beside(values: Any, best: float, steps: int) -> list[float]:
-    """Those within so many steps of the best one."""
+    """The values at most ``steps`` places from the best one."""
     ordered = sorted(values)
     place = ordered.index(best)
     return ordered[max(0, place - steps) : place + steps + 1]

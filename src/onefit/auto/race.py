@@ -137,7 +137,7 @@ def _race(search: KernelSearchCV, sample: Prepared) -> KernelSearchCV:
 
 
 def _scores(raced: KernelSearchCV, metric: str) -> tuple[Array, Array]:
-    """What candidates are chosen by, the larger the better, and standard errors."""
+    """The score that ranks the candidates, the larger the better, and its standard errors."""
     table = raced.cv_results_
     how = "mean" if raced.aggregate == "mean" else raced.aggregate
     values = np.asarray(table[f"{how}_test_{metric}"], dtype=np.float64)

@@ -43,7 +43,7 @@ TAIL_IN_MEAN_EIGENVALUES = 2.0
 
 
 class Prices(NamedTuple):
-    """What set-up and iteration are made of, and how far the former may go.
+    """The costs of set-up and iteration, and the limits of the set-up.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ MAX_HOST_FACTOR_ELEMENTS = PRICES[True].room
 
 
 class LowRank:
-    """F, with as many columns as are worth their cost.
+    """F, with as many columns as reduce the total cost.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ class LowRank:
         return np.asarray(CG_STEPS_PER_ROOT_CONDITION * np.sqrt(1.0 + self.sizes[best] / ridge))
 
     def _cost(self, count: int, ridge: Array, folds: int) -> float:
-        """Of set-up and iteration with so many blocks, in operations of a product."""
+        """Cost of set-up and iteration with a number of blocks, in operations of a product."""
         n, m, prices = int(self.K.shape[0]), count * self.prices.block, self.prices
         steps = CG_STEPS_PER_ROOT_CONDITION * np.sqrt(1.0 + self.sizes[count] / ridge)
         products = float(steps.sum() + prices.narrow * steps.max())

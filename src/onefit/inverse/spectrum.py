@@ -258,7 +258,7 @@ class ShiftedSums:
 
     @cached_property
     def _sums(self) -> list[_Sums]:
-        """What the blocks at all c are made of; sums of all values if that is less work."""
+        """Sums that the blocks at all c are combined from; of all values if that is less work."""
         values, L = self.spectrum.values, self.ridges.size
         groups = interpolate_shifts(values, self.ridges) if L > 1 else None
         if groups is None:

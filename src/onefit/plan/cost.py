@@ -184,7 +184,7 @@ def active_share(work: Workload) -> float:
 
 
 def factorisation_ratio(n: int, rates: Rates) -> float:
-    """How many Cholesky factors, each with its inverse, one eigendecomposition is worth."""
+    """Number of Cholesky factors with inverse that cost as much as one eigendecomposition."""
     cholesky = rates.cholesky(n) + rates.triangular_inverse(n)
     return rates.eigendecomposition(n).seconds / cholesky.seconds
 

@@ -39,7 +39,7 @@ class Workload:
     given : bool
         Whether the kernel matrix is there already, in the caller's memory.
     tiled : bool
-        Whether the kernel matrix is formed anew for every product, not held.
+        Whether the kernel matrix is formed again for every product, not stored.
     features : int
         Features that replace the kernel matrix; 0 for none.
 

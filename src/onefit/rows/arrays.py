@@ -75,7 +75,7 @@ class ArrayPiece:
     where: str
 
     def blocks(self, rows: int) -> Iterator[RowBlock]:
-        """Read them, so many rows at a time at most."""
+        """Read them in blocks of at most ``rows`` rows."""
         offset = self.start if isinstance(self.X, Mapped) else 0
         for a in range(0, self.rows, rows):
             b = min(self.rows, a + rows)
@@ -119,7 +119,7 @@ class FramePiece:
     where: str
 
     def blocks(self, rows: int) -> Iterator[RowBlock]:
-        """Read them, so many rows at a time at most."""
+        """Read them in blocks of at most ``rows`` rows."""
         X, y, s, key = self.columns.split(self.frame, self.given)
         block = RowBlock(X, y, s, key, numbered(self.start, self.rows), self.where, self.start)
         yield from cut(block, rows)

@@ -33,7 +33,7 @@ class RowBlock:
     ----------
     X : array or data frame
     y, s, key : array or None
-        Targets, weights, and what the folds are made from: None for the numbers of the rows.
+        Targets, weights, and the keys of the folds: None for the numbers of the rows.
     row : (m,) array of int
         Numbers of the rows in the whole sample.
     where : str

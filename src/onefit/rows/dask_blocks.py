@@ -78,7 +78,7 @@ class BlockPiece:
         return replace(self, parts=[one if own is None else own for one, own in both])
 
     def blocks(self, rows: int) -> Iterator[RowBlock]:
-        """Read them, so many rows at a time at most."""
+        """Read them in blocks of at most ``rows`` rows."""
         X, *given = self.parts
         self._check(X, given)
         y, s, key = (None if one is None else as_array(one) for one in given)

@@ -113,7 +113,7 @@ def _added(accumulator: Accumulator[Any, Any], state: Any, chunks: Iterator[Chun
 def _read(
     source: Source, pieces: Sequence[Any], rows: int, workers: int
 ) -> Iterator[Iterator[Chunk]]:
-    """The chunks of every piece: in turn, or ahead of time by so many threads."""
+    """The chunks of every piece: in turn, or read ahead by a number of threads."""
     if workers > 1:
         yield from read_ahead(source, pieces, rows, workers)
         return

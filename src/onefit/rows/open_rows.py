@@ -52,7 +52,7 @@ def open_rows(
     filter : pyarrow expression, or list of (column, operator, value), default=None
         Rows of Parquet files to take.
     numeric : bool, default=True
-        Whether to refuse columns of Parquet files that are no numbers.
+        Whether to refuse columns of Parquet files that are not numbers.
 
     Returns
     -------

@@ -63,7 +63,7 @@ class ParquetPiece:
     filter: Any = field(repr=False)
 
     def blocks(self, rows: int) -> Iterator[RowBlock]:
-        """Read them, so many rows at a time at most."""
+        """Read them in blocks of at most ``rows`` rows."""
         start = self.start
         for batch in self._batches(rows):
             given = self.given.take(start - self.start, start - self.start + batch.num_rows)
@@ -161,7 +161,7 @@ def parquet_source(
         Those to take, all that have no other role by default; those to leave out of them.
     filter : pyarrow expression, or pyarrow's lists of (column, operator, value)
     numeric : bool
-        Whether to refuse features that are no numbers.
+        Whether to refuse features that are not numbers.
     """
     dataset, root = open_dataset(path)
     columns = ColumnRoles.resolve(dataset.schema.names, y, sample_weight, groups, features, drop)

@@ -39,7 +39,7 @@ class Piece(Protocol):
         """The place in words."""
 
     def blocks(self, rows: int) -> Iterator[RowBlock]:
-        """Read them, so many rows at a time at most."""
+        """Read them in blocks of at most ``rows`` rows."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Source:
     target_shape : tuple of int, or None
         Of a row's target: empty for a number, (q,) for q of them; None without a target.
     about : dict
-        The fingerprint of the rows, in words: what a journal is compared by.
+        The fingerprint of the rows, in words, with which a journal is compared.
     anywhere : bool
         Whether pieces are small to send because they are read where they are needed.
     lazy : bool
@@ -127,7 +127,7 @@ class Source:
 
 
 def groups_of(pieces: Sequence[Any], rows: int) -> list[list[Any]]:
-    """Adjacent pieces together, until they have so many rows at least."""
+    """Join adjacent pieces until each has at least ``rows`` rows."""
     groups: list[list[Any]] = []
     held = rows
     for piece in pieces:
@@ -140,7 +140,7 @@ def groups_of(pieces: Sequence[Any], rows: int) -> list[list[Any]]:
 
 
 def cut(block: RowBlock, rows: int) -> Iterator[RowBlock]:
-    """A block in parts of so many rows at most."""
+    """A block in parts of at most ``rows`` rows."""
     n = block.row.size
     if n <= rows:
         if n:

@@ -190,7 +190,7 @@ class DistinctLabels:
 
 
 def spread_over(survey: Surveyed, count: int) -> Surveyed:
-    """The same survey for so many columns, all with the unit of errors that the first target has.
+    """The same survey for several columns, all with the unit of errors of the first target.
 
     Levels are of one target, and classes are all labels.
     """

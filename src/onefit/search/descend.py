@@ -77,7 +77,7 @@ def descend(
         Runs jobs, and keeps descents that are finished.
     outcomes : list of Outcome
     values : (candidates,) array
-        What the candidates are chosen by, the larger the better.
+        Scores that rank the candidates, the larger the better.
     metric : str
         The score.
     how : ByGradient

@@ -102,7 +102,7 @@ class Evaluated(ABC):
 
     @abstractmethod
     def judged_by(self, index: int, held: HeldOut) -> tuple[FitInputs, Scoring]:
-        """What a headline of held-out values is made from."""
+        """The data of a headline of held-out values."""
 
     def compared(self, fitted: dict[str, Any], metric: Any) -> dict[str, Any]:
         """The winner beside a stricter evaluation of it, as fitted attributes."""

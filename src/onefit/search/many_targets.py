@@ -139,7 +139,7 @@ class ScoredCandidates:
         ]
 
     def _blocks(self, columns: int) -> int:
-        """Into how many blocks so many columns are divided to bound the memory."""
+        """Number of blocks into which the columns are divided to bound the memory."""
         size = 8.0 * columns * self.folds.rows.size * BLOCK_ARRAYS
         return max(1, int(np.ceil(size / MAX_BLOCK_BYTES)))
 

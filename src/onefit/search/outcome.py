@@ -151,7 +151,7 @@ class Outcome:
         )
 
     def costs(self, task: Task) -> Array:
-        """What candidates are chosen by, the smaller the better: the criterion, or minus the score.
+        """Values that rank the candidates, the smaller the better: criterion, or minus the score.
 
         NaN where there is no score.
         """

@@ -59,7 +59,7 @@ def _outcome(
 def _side_by_side(
     task: Task, candidate: CandidateModel, parts: list[TestValues], failed: Array
 ) -> HeldOutPath:
-    """Values of all splits; zero on those where a step failed, which are scored all the same."""
+    """Values of all splits; zero on those where a step failed, which are scored too."""
     folds, lams = task.sample.folds, np.array(candidate.lams)
     q = candidate.spec.coding.columns(task.sample.Y[:1]).shape[1]
     values = [

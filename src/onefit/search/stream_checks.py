@@ -85,7 +85,7 @@ def check_levels(group: list[CandidateModel]) -> None:
 
 
 def metrics_of(scorers: dict[str, Any], one: CandidateModel) -> Metrics:
-    """What a model is scored by: name -> (metric, sign)."""
+    """The metrics of a model: name -> (metric, sign)."""
     found: Metrics = {}
     for name, scorer in scorers.items():
         if len(levels_of(one.estimator)) > 1:
@@ -104,7 +104,7 @@ def metrics_of(scorers: dict[str, Any], one: CandidateModel) -> Metrics:
 
 
 def _of_levels(scorer: Any, model: Any, name: str) -> Metric:
-    """What a model of several levels is scored by: its own loss."""
+    """The metric of a model of several levels: its own loss."""
     loss = model.spec().loss
     if hasattr(scorer, "_estimator") or (scorer is neg_pinball_loss and isinstance(loss, Quantile)):
         return loss_metric(loss.name, getattr(loss, "unrounded", loss.value))

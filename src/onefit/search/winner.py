@@ -14,7 +14,7 @@ __all__ = ["find_winner", "values_of"]
 
 
 def values_of(results: Results, metric: Any) -> Array:
-    """What candidates are chosen by, the larger the better."""
+    """The scores that rank the candidates, the larger the better."""
     table = results.table
     return np.asarray(-table["criterion"] if "criterion" in table else results.totals[metric])
 

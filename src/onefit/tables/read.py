@@ -247,7 +247,7 @@ def read_features(
     columns: list[str] | int,
     others: tuple[str, ...] = (),
 ) -> tuple[Any, dict[str, Array]]:
-    """The named columns of a file as they stand, or the LIBSVM matrix with so many columns.
+    """The named columns of a file unchanged, or the LIBSVM matrix with ``columns`` columns.
 
     Parameters
     ----------

@@ -131,7 +131,7 @@ class PredictionInterval:
     method : {"cv+", "jackknife+", "full", "forward", "cv"}
         "forward" where the splits go forward in time, "cv" of a stack.
     unit : {"rows", "groups"}
-        What new rows are compared with.
+        Reference for new rows.
     units : float
         How many there are.
     width : {"constant", "local", "quantiles"}
