@@ -59,6 +59,26 @@ def test_rows_with_more_values_than_the_header_and_another_delimiter(onefit, tmp
     check(onefit("select", path, "--target", "b"), BAD_DATA, "line 3 holds 3 values")
 
 
+def test_an_unknown_delimiter(onefit, tmp_path):
+    path = write(tmp_path, "a:b\n1:2\n2:3\n")
+    check(onefit("select", path, "--target", "b"), BAD_DATA, "'a:b' alone", "semicolon, tab or |")
+
+
+def test_a_file_of_two_encodings_is_read_with_a_note_of_the_lines(onefit, tmp_path):
+    names = [
+        one.encode(code) for one, code in (("Zoë", "utf-8"), ("Ann", "ascii"), ("Zoë", "cp1252"))
+    ]
+    path = tmp_path / "data.csv"
+    path.write_bytes(b"a,t\n" + b"".join(b"%s,%d\n" % (names[i % 3], i) for i in range(12)))
+    done = onefit("select", path, "--target", "t", *SMALL)
+    assert done.exit_code == 0, done.stderr
+    assert "mixes encodings: line 2 is UTF-8, line 4 is not" in done.stderr
+    path.write_bytes(b"a,t\n" + b"".join(b"%s,%d\n" % (names[1 + i % 2], i) for i in range(12)))
+    done = onefit("select", path, "--target", "t", *SMALL)
+    assert "Windows-1252" in done.stderr
+    assert "mixes" not in done.stderr
+
+
 def test_absent_target(onefit, csv):
     done = onefit("select", csv, "--target", "prize")
     check(done, BAD_DATA, "no column 'prize'", "did you mean 'price'?", "'colour'")
@@ -130,7 +150,7 @@ def test_dates_infinities_and_words(onefit, tmp_path):
         ("", ("is empty", "header")),
         ("\n\n", ("is empty",)),
         ("a,t\n", ("header and no row",)),
-        ("a,t\n1,2\n", ("the value 2 only",)),
+        ("a,t\n1,2\n", ("header and one row",)),
         (rows("a", "a", "t"), ("several columns named 'a'",)),
         (rows("a", "t", "t "), ("several columns named 't'",)),
         (rows("a", "t") + "\n1,2,3\n", ("line 14", "correct that line")),
