@@ -259,6 +259,15 @@ def test_progress_is_a_line_for_each_order_of_a_split(capsys):
     assert [line.split()[0] for line in lines] == ["[1/4]", "[2/4]", "[3/4]", "[4/4]"]
 
 
+def test_progress_of_windows_is_a_line_for_each_split(capsys):
+    heldout_windows(KernelRegressor(), X, U, TimeSeriesSplit(3), verbose=1)
+    assert capsys.readouterr().out.splitlines() == [
+        "[1/3] 15 rows",
+        "[2/3] 30 rows",
+        "[3/3] 45 rows",
+    ]
+
+
 @pytest.mark.parametrize(
     "call",
     [

@@ -317,7 +317,7 @@ def expanding_window(estimator: Any, X: Any, y: Any) -> ExpandingWindow:
     return ExpandingWindow(*(one[:, 0] if one.shape[1] == 1 else one for one in pair))
 
 
-def heldout_windows(estimator: Any, X: Any, y: Any, cv: Any) -> HeldOut:
+def heldout_windows(estimator: Any, X: Any, y: Any, cv: Any, *, verbose: int = 0) -> HeldOut:
     """Held-out values of splits that train on all rows up to some row, without refits.
 
     Parameters
@@ -327,6 +327,8 @@ def heldout_windows(estimator: Any, X: Any, y: Any, cv: Any) -> HeldOut:
     X, y : rows and targets in the order of time
     cv : splitter or iterable of splits
         ``TimeSeriesSplit``, with or without a gap. Every training part must be the first m rows.
+    verbose : int, default=0
+        1 prints a line after each split.
 
     Returns
     -------
@@ -352,7 +354,7 @@ def heldout_windows(estimator: Any, X: Any, y: Any, cv: Any) -> HeldOut:
             )
         _check_classes(model, y, train)
     K, values, shared = problem.K.matrix, [], None
-    for train, test in folds:
+    for train, test in counted(list(folds), verbose, lambda split: f"{split[0].size} rows"):
         m, last = train.size, int(test.max()) + 1
         if shared is None or model.scaling == "mean":
             end = last if model.scaling == "mean" else problem.n
