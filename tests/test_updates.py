@@ -279,6 +279,10 @@ def fitted(**params):
         (lambda: fitted().add_rows(X[:1], y[:1], sample_weight=[-1.0]), "negative"),
         (lambda: fitted().add_rows(X, np.column_stack([y, y])), "same number of columns"),
         (lambda: fitted(approximation="nystrom").add_rows(X, y), "approximation"),
+        (
+            lambda: KernelRegressor(kernel="precomputed").fit(X @ X.T, y).add_rows(X @ X.T, y),
+            "a KernelRegressor with kernel='precomputed' does not hold",
+        ),
         (lambda: heldout_predict(fitted(approximation="nystrom")), "approximation"),
         (lambda: heldout_predict(fitted(), None, y), "without X pass a fitted estimator alone"),
         (lambda: heldout_predict(KernelRegressor()), "not fitted"),
