@@ -28,6 +28,7 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
+from onefit._indexing import draw_rows
 from onefit.auto.prepared import Prepared
 from onefit.plan import duration
 from onefit.search_cv import KernelSearchCV
@@ -38,8 +39,8 @@ Array = NDArray[Any]
 
 #: a search that is expected to take no longer tries every candidate on all rows
 AFFORDED_SECONDS = 20.0
-#: rows of the sample, and rows of each class at least, where there are so many
-SAMPLE_ROWS, CLASS_ROWS = 1500, 20
+#: rows of the sample
+SAMPLE_ROWS = 1500
 #: a kernel further from the best one is left out; its standard error is that of the sample
 MAX_STANDARD_ERRORS = 5.0
 #: bandwidths on each side of the sample's best that are tried on all rows
@@ -73,7 +74,7 @@ def narrow(
     planned = seconds_without_race(search, data, afforded_seconds, sample_rows)
     if planned is None:
         return None
-    rows = _sample(data.y if is_classifier(search.estimator) else None, n, sample_rows, seed)
+    rows = draw_rows(data.y if is_classifier(search.estimator) else None, n, sample_rows, seed)
     raced = _race(search, data.take(rows))
     metric = "score" if "mean_test_score" in raced.cv_results_ else next(iter(raced.scorer_))
     values, errors = _scores(raced, metric)
@@ -110,19 +111,6 @@ def seconds_without_race(
         return None
     planned, _ = data.planned_seconds(search)
     return planned if planned > afforded_seconds else None
-
-
-def _sample(labels: Array | None, n: int, size: int, seed: int) -> Array:
-    """Rows in their order; of every class some."""
-    random = np.random.default_rng(seed)
-    chosen = np.zeros(n, dtype=bool)
-    chosen[random.permutation(n)[:size]] = True
-    if labels is not None:
-        for label in np.unique(labels):
-            mine = random.permutation(np.flatnonzero(labels == label))
-            missing = min(CLASS_ROWS, mine.size) - int(chosen[mine].sum())
-            chosen[mine[~chosen[mine]][: max(missing, 0)]] = True
-    return np.flatnonzero(chosen)
 
 
 def _race(search: KernelSearchCV, sample: Prepared) -> KernelSearchCV:

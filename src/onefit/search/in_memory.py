@@ -26,6 +26,7 @@ from onefit.search import continuous
 from onefit.search.criterion import get_criterion
 from onefit.search.descend import Descent, descend
 from onefit.search.evaluation import Evaluated, SearchRows
+from onefit.search.first_lap import left_out, without_scores
 from onefit.search.grid import Job
 from onefit.search.inputs import FitInputs, only_weight, route
 from onefit.search.intervals import interval_columns
@@ -121,7 +122,10 @@ class RowsInMemory(HeldRows):
         search, setup, task = self.search, self.setup, replace(self.task, metric=metric)
         about = partial(fingerprint, search, self.X, self.y, self.given.weight, setup)
         run = make_runner(search.journal, about, task, setup.worker_plan)
-        outcomes = _run(search, setup, run, context)
+        reasons = self._left_out(metric)
+        jobs = [job for one in setup.jobs if (job := one.without(reasons)).models]
+        outcomes = _run(search, replace(setup, jobs=jobs), run, context)
+        outcomes += without_scores(setup.jobs, reasons, outcomes[0])
         setup, outcomes = setup.tried(outcomes)
         setup, outcomes = setup.with_refined(outcomes)
         if racing(search.method):
@@ -130,6 +134,14 @@ class RowsInMemory(HeldRows):
             return self.evaluated(setup, outcomes)
         setup, outcomes, descents = _descend(search, setup, task, run, outcomes, metric)
         return self.evaluated(setup, outcomes, descents_=descents)
+
+    def _left_out(self, metric: Any) -> dict[int, str]:
+        """Candidates that a race leaves out, and why; of a grid of values, with time for it."""
+        search, setup, params = self.search, self.setup, self.host.params
+        refined = setup.continuous or setup.ranges
+        if not racing(search.method) or refined or search._deadline is not None:
+            return {}
+        return left_out(search, setup, self.X, self.y, params, metric)
 
     def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
         X = self.host.to_device(self.X)

@@ -17,7 +17,10 @@ from onefit.search.grid import CandidateModel
 from onefit.search.rows import Sample
 from onefit.search.scorers import Scoring
 
-__all__ = ["Outcome", "Task"]
+__all__ = ["LEFT_OUT", "Outcome", "Task"]
+
+#: the method of candidates that lost on a sample of the rows, and have no score (first_lap.py)
+LEFT_OUT = "left out"
 
 
 @dataclass(frozen=True)

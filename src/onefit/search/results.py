@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from onefit.folds import Folds
 from onefit.heldout import HeldOut
 from onefit.scoring.aggregate import aggregate, rank, standard_error
-from onefit.search.outcome import Outcome
+from onefit.search.outcome import LEFT_OUT, Outcome
 
 Array = NDArray[Any]
 
@@ -141,8 +141,9 @@ def heldout_of(index: int, outcomes: list[Outcome], folds: Folds) -> HeldOut:
 
 
 def warn_of_failures(results: Results) -> None:
-    """Candidates without any score are not passed over in silence."""
+    """Warn of candidates without any score, but for those that lost the first lap of a race."""
     unscored = np.all([np.isnan(one) for one in results.totals.values()], axis=0)
+    unscored &= results.table["method"] != LEFT_OUT
     found = [reason for reason in results.table["reason"][unscored] if reason]
     if not found:
         return
