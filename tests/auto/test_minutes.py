@@ -84,7 +84,7 @@ def test_outliers_are_not_answered_where_the_search_took_the_time(clock):
     assert found.fallback_ is None
     assert found.best_estimator_.loss == "squared"
     (why,) = [one for one in found.reasons_ if "Huber's loss was not tried" in one]
-    assert "it would take 54 s, and 6 s are left" in why
+    assert re.search(r"it would take [\d.]+ s, and 6 s are left", why)
 
 
 def test_an_answer_to_outliers_that_turns_out_too_slow_is_given_up(clock, monkeypatch):

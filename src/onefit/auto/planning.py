@@ -132,6 +132,7 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Selectio
         preparer=preparer,
         in_folds=in_folds,
         stack=auto.stack,
+        asked_to_be_robust=getattr(auto, "outliers", None) is True,
     )
 
 
