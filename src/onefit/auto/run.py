@@ -43,7 +43,6 @@ from onefit.auto.race import SAMPLE_ROWS, narrow, seconds_without_race
 from onefit.auto.stacked import stack_searches
 from onefit.plan import Deadline, OutOfTime
 from onefit.report.facts import Facts
-from onefit.search.announce import announce
 from onefit.search.extend import fit_growing
 from onefit.search.setup import Setup
 from onefit.search_cv import KernelSearchCV
@@ -135,7 +134,7 @@ class Selection:
         """Fit the search; with features if its first kernel shows that time is too short."""
         data, deadline = self.data, self.deadline
         if not self.in_folds:
-            announce(self.search, data.X, data.y, data.sample_weight, data.groups)
+            data.announce(self.search)
         if deadline is None:
             grown = fit_growing(self.search, data.X, data.y, data.params, self.growing)
             self.reasons.extend(grown)
