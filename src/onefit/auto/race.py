@@ -9,7 +9,7 @@ lams. A kernel whose best score on the sample is further from the best one of al
 
 Ranks on a sample are estimates. The best bandwidth changes with the number of rows, but slowly, and
 where the winner on all rows lies at the end of its narrowed list, the list grows again
-(:mod:`onefit.search.extend`).
+(:mod:`onefit.auto.extend`).
 """
 
 from __future__ import annotations
