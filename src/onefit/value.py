@@ -45,7 +45,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.metrics import check_scoring
+from sklearn.metrics import check_scoring, mean_squared_error
 from sklearn.utils import check_random_state, gen_batches
 
 from onefit import linalg
@@ -55,7 +55,7 @@ from onefit.inverse import DenseInverse
 from onefit.prefixes import Prefixes, Score, dense_problem, scores_by
 from onefit.problem import Problem
 from onefit.progress import counted
-from onefit.scoring import Metric
+from onefit.scoring import ROW_METRICS
 from onefit.search.scorers import fast_metric
 from onefit.spec.coding import class_codes
 
@@ -66,7 +66,7 @@ OTHERWISE = "pass a model with loss='squared'"
 #: held-out values kept at a time, in numbers
 MAX_ELEMENTS = 2**24
 #: the score of ``scoring=None``, also of the decision values of a classifier
-SQUARED_ERROR = Metric("squared_error", "regression", lambda y, u: np.square(y - u))
+SQUARED_ERROR = ROW_METRICS[mean_squared_error]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ The time of the iteration that many rows need is that of the smallest lams: of 1
 
 Ranks on a sample are estimates. The best bandwidth and lam change with the number of rows, but
 slowly, and where the winner on all rows lies at the end of a narrowed list, the list grows again
-(:mod:`onefit.search.extend`).
+(:mod:`onefit.auto.extend`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from sklearn.model_selection import (
 from onefit._indexing import draw_rows
 from onefit.auto.prepared import Prepared
 from onefit.plan import duration
-from onefit.search.extend import MIN_GAIN_IN_STANDARD_ERRORS
+from onefit.auto.extend import MIN_GAIN_IN_STANDARD_ERRORS
 from onefit.search_cv import KernelSearchCV
 
 __all__ = ["SAMPLE_ROWS", "narrow", "seconds_without_race"]

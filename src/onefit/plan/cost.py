@@ -38,9 +38,6 @@ __all__ = [
 CALLS_PER_KERNEL, CALLS_PER_LAYOUT, CALLS_PER_LAMBDA = 120.0, 3.0, 40.0
 CALLS_PER_FOLD, CALLS_PER_ROW, CALLS_PER_NEWTON_STEP = 16.0, 0.3, 350.0
 
-#: a tridiagonal form, in eigendecompositions
-TRIDIAGONAL_PER_EIGENDECOMPOSITION = 0.4
-
 #: steps assumed of Newton's method and of the repair of a leave-out, orders of an influence series
 NEWTON_STEPS, REPAIR_STEPS, INFLUENCE_ORDERS = 10, 3, 3
 #: steps assumed of an iteration and columns of its low-rank factor (benchmarks/plan_choice.py), and
@@ -123,7 +120,7 @@ def train_test(work: Workload, rates: Rates) -> Cost:
     if not work.quadratic:
         fits = work.lams * _fit(rest, work, rates)
     else:
-        fits = TRIDIAGONAL_PER_EIGENDECOMPOSITION * rates.eigendecomposition(rest)
+        fits = rates.tridiagonal(rest)
         fits += rates.product(rest, rest, work.lams * work.targets)
     return _kernel(work, rates) + shared + fits + predicted
 

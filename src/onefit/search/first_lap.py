@@ -20,7 +20,7 @@ from sklearn.base import clone, is_classifier
 from onefit._indexing import draw_rows, select_params, split_rows
 from onefit._types import Array
 from onefit.heldout import Limit
-from onefit.search.grid import GivenSettings, Job
+from onefit.search.grid import Job
 from onefit.search.outcome import LEFT_OUT, Outcome
 from onefit.search.setup import Setup
 
@@ -54,7 +54,8 @@ def left_out(
     size = max(int(SHARE * n), min(FEW_ROWS, int(SHARE_OF_FEW * n)))
     rows = draw_rows(y if is_classifier(search.estimator) else None, n, size)
     lap = clone(search).set_params(
-        param_grid=GivenSettings(setup.candidates),
+        param_grid=[{name: [value] for name, value in one.items()} for one in setup.candidates],
+        n_iter=None,
         method=Limit(for_race=True),
         cv=setup.folds.among(rows),
         refit=False,
