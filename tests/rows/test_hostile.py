@@ -195,6 +195,11 @@ def test_weights_of_zero() -> None:
         search().fit(open_rows(X, y, sample_weight=np.zeros(N), cv=CV))
 
 
+def test_targets_whose_squares_overflow_are_refused() -> None:
+    with np.errstate(all="ignore"), pytest.raises(ValueError, match="squares overflow"):
+        search().fit(open_rows(X, 1e200 * y, cv=CV))
+
+
 def test_a_file_that_is_replaced_is_refused(tmp_path: Path) -> None:
     """Passes over one and another file would be sums of both."""
     source = open_rows(parts(tmp_path, FRAME[:300], FRAME[300:]), "y", cv=CV)

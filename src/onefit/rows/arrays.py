@@ -125,7 +125,7 @@ class TablePiece:
             b = min(self.rows, a + rows)
             part = _taken(self.table, slice(offset + a, offset + b))
             parts = self.columns.split(part, self.given.take(slice(a, b)))
-            yield RowBlock(*parts, numbered(self.start + a, b - a), self.where, self.first)
+            yield RowBlock(numbered(self.start + a, b - a), *parts, self.where, self.first)
 
 
 def _taken(table: Any, some: slice) -> Any:

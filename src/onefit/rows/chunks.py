@@ -34,24 +34,24 @@ class RowBlock:
 
     Attributes
     ----------
+    row : (m,) array of int
+        Numbers of the rows in the whole sample.
     X : array or data frame
     y, s, key : array or None
         Targets, weights, and what the folds are made from: None for the numbers of the rows.
-    row : (m,) array of int
-        Numbers of the rows in the whole sample.
     where : str
         The place they come from.
     first : int
         Number of the place's first row.
     """
 
-    X: Any
-    y: Any
-    s: Any
-    key: Any
     row: Array
-    where: str
-    first: int
+    X: Any
+    y: Any = None
+    s: Any = None
+    key: Any = None
+    where: str = "X"
+    first: int = 0
 
     def at(self, i: int) -> str:
         """Where the i-th row lies, in words."""

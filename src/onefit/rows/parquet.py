@@ -132,7 +132,7 @@ class ParquetPiece:
                 batch, some = batch.filter(mask[some]), some[mask[some]]
             if some.size:
                 parts = self.columns.split(batch, self.given.take(some))
-                yield RowBlock(*parts, self.start + some, self.where, self.start)
+                yield RowBlock(self.start + some, *parts, self.where, self.start)
         if done != self.rows:
             raise DataError(f"{self.where} has {done} rows, but its footer lists {self.rows}")
 
