@@ -914,7 +914,7 @@ def ended(said: list[str]) -> set[int]:
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="the system has no signal 9")
 def test_killed_at_random_moments(tmp_path, ran):
-    check_kills(tmp_path, ran, kills=2, seed=0)
+    check_kills(tmp_path, ran, kills=3, seed=0)
 
 
 @pytest.mark.slow

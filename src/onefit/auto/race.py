@@ -33,9 +33,9 @@ from sklearn.model_selection import (
 )
 
 from onefit._indexing import draw_rows
+from onefit.auto.extend import MIN_GAIN_IN_STANDARD_ERRORS
 from onefit.auto.prepared import Prepared
 from onefit.plan import duration
-from onefit.auto.extend import MIN_GAIN_IN_STANDARD_ERRORS
 from onefit.search_cv import KernelSearchCV
 
 __all__ = ["SAMPLE_ROWS", "narrow", "seconds_without_race"]
