@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import KFold, TimeSeriesSplit
+from sklearn.model_selection import GroupKFold, KFold, TimeSeriesSplit
 from sklearn.model_selection import learning_curve as refitted
 from watched import Refused
 
@@ -220,8 +220,38 @@ def test_a_search_lends_its_winner_and_permutations_widen_the_band():
     search = KernelSearchCV(KernelRegressor(gamma=0.7), {"lam": [1e-3, 1e-1]}).fit(X, U)
     curve = learning_curve(search, X, U, n_permutations=3, random_state=0)
     assert curve.test_scores.shape == (10, 15)
-    low, high = curve.band()
-    assert (low <= high).all()
+    for level in (0.8, 0.5):
+        tails = [(1 - level) / 2, (1 + level) / 2]
+        wanted = np.quantile(curve.test_scores, tails, axis=1)
+        np.testing.assert_allclose(curve.band(level), wanted)
+    np.testing.assert_array_equal(curve.band(), curve.band(0.8))
+
+
+def test_groups_are_for_the_splitter():
+    groups, model = np.arange(60) // 4, KernelRegressor(gamma=0.7, lam=0.05)
+    found = learning_curve(model, X, U, cv=GroupKFold(3), groups=groups, random_state=0)
+    splits = list(GroupKFold(3).split(X, U, groups))
+    expected = learning_curve(model, X, U, cv=splits, random_state=0)
+    np.testing.assert_array_equal(found.test_scores, expected.test_scores)
+
+
+def test_the_error_is_the_largest_of_all_splits():
+    model, splits = KernelRegressor(Huber(0.3), gamma=0.7, lam=1e-4), list(KFold(5).split(X))[::-1]
+    errors = [
+        learning_curve(model, X, U, cv=splits[:k], train_sizes=[48], random_state=0).error
+        for k in range(1, 6)
+    ]
+    assert errors == sorted(errors)
+    assert errors[-1] > errors[0] > 0.0
+
+
+def test_windows_of_rows_in_any_order_equal_refits():
+    model = KernelRegressor(gamma=0.7, lam=0.05)
+    splits = [(np.arange(20), np.array([33, 25, 28])), (np.arange(40), np.array([59, 41]))]
+    found = heldout_windows(model, X, U, splits)
+    for mine, (train, test) in zip(found.by_fold, splits, strict=True):
+        expected = clone(model).fit(X[train], U[train]).predict(X[test])
+        np.testing.assert_allclose(mine, expected, atol=1e-10)
 
 
 @pytest.mark.parametrize(

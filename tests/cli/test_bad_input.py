@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-import shutil
+import io
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from onefit.cli.app import app
 from onefit.cli.errors import BAD_DATA, INTERRUPTED, OTHER_JOURNAL, TOO_LARGE, UNEXPECTED, USAGE
 
 SMALL = ("--kernels", "linear", "--cv", 3)
@@ -321,21 +322,36 @@ def test_new_rows_unlike_the_old(onefit, csv, tmp_path):
     check(onefit("predict", model, new), BAD_DATA, "no row")
 
 
+class Failing(io.RawIOBase):
+    """Bytes that fail as they are read."""
+
+    def __init__(self, error):
+        super().__init__()
+        self.error = error
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        raise self.error
+
+
 @pytest.mark.parametrize(
     ("error", "code"), [(KeyboardInterrupt(), INTERRUPTED), (RuntimeError("odd"), UNEXPECTED)]
 )
-def test_other_errors(onefit, monkeypatch, error, code):
+def test_other_errors(monkeypatch, capsys, error, code):
     """While standard input is copied."""
-
-    def fail(*args, **kwargs):
-        raise error
-
-    monkeypatch.setattr(shutil, "copyfileobj", fail)
-    check(onefit("select", "-", "--target", "price"), code)
-    with_traceback = onefit("--traceback", "select", "-", "--target", "price")
-    assert with_traceback.exit_code != 0
-    if isinstance(error, RuntimeError):
-        assert with_traceback.exception is error
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(Failing(error)))
+    with pytest.raises(SystemExit) as end:
+        app(["select", "-", "--target", "price"])
+    assert end.value.code == code
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("onefit: ")
+    assert told.err.count("\n") == 1
+    with pytest.raises((SystemExit, RuntimeError)) as end:
+        app(["--traceback", "select", "-", "--target", "price"])
+    assert end.value is error or isinstance(error, KeyboardInterrupt)
 
 
 def test_journals(onefit, csv, tmp_path):
