@@ -10,8 +10,7 @@ from dataclasses import replace
 
 from onefit import plan
 from onefit._types import Array
-from onefit.features.any_loss import PrimalExact
-from onefit.features.squared import GramFolds
+from onefit.features.held_out import GramFolds, PrimalExact
 from onefit.folds import Folds
 from onefit.heldout import Block, Eigen, Exact
 from onefit.problem import Problem, Solution
