@@ -34,7 +34,7 @@ def friedman_classes(n: int, seed: int = 0, flipped: float = 0.05) -> tuple[Arra
 
 
 def forest(n: int, seed: int = 0, flipped: float = 0.05) -> tuple[Array, Array]:
-    """Two classes in the manner of covtype: ten measurements, an area of 4, a soil of 40.
+    """Two classes, similar to covtype: ten measurements, an area of 4, a soil of 40.
 
     The boundary is a wave in the first measurement, whose phase depends on the soil, with products
     and squares of others; some labels are wrong.

@@ -217,7 +217,7 @@ def side_by_side(flags) -> list[dict]:
     found, known = [], {}
     for label, device in ways.items():
         if label == "NumPy" and not flags.quick:
-            # the host takes long for so many rows, and the parts above have compared it
+            # the host is slow with this many rows; the parts above have compared it
             continue
 
         def run(device=device):

@@ -227,7 +227,7 @@ def parser(about: str):
     flags = harness.parser(about, rounds=3)
     flags.add_argument("--data", type=Path, help="folder of the data sets (else ONEFIT_DATA_DIR)")
     flags.add_argument("--search", default="", help="searches whose name matches this")
-    flags.add_argument("--rows", type=int, default=0, help="use only so many rows (0: all)")
+    flags.add_argument("--rows", type=int, default=0, help="number of rows to use (0: all)")
     flags.add_argument("--gammas", type=int, default=4, help="kernels of the classifiers' searches")
     return flags
 

@@ -1,7 +1,7 @@
 """Many rows: models in cells of a partition beside features, at comparable time.
 
 Every contestant searches the same grid, 5 bandwidths x 10 lams of the Laplace kernel (of the
-Gaussian kernel on the rows in the manner of covtype), with the same five folds, and is fitted to
+Gaussian kernel on the simulated covtype rows), with the same five folds, and is fitted to
 all rows. The literature's sets use the test rows of their first split; "forest" has 50,000 rows in
 the manner of covtype (:func:`_data.forest`) and 20,000 further rows for the test.
 

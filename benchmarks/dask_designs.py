@@ -64,7 +64,7 @@ class Sums:
 
 
 def collections(n: int) -> dict[str, tuple[Any, Any]]:
-    """Features and targets by what they are made from."""
+    """Features and targets by the way their blocks are made."""
     import dask.array as da
 
     def table(columns: int = COLUMNS) -> Any:

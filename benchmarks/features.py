@@ -7,7 +7,7 @@ pass      10 folds x 20 lams with 2,000 landmarks on rows of 20 columns, against
 peers     the same search on 100,000 rows against GridSearchCV over make_pipeline(Nystroem, Ridge)
           with as many landmarks; of its 200 fits some are run, and their mean is taken 200 times
 accuracy  scores of features against those of the whole kernel by the number of features, on parts
-          of cadata, a9a and covtype and on synthetic rows in the manner of covtype: the error of
+          of cadata, a9a and covtype and on synthetic rows similar to covtype: the error of
           the score, and what choosing by the features loses in the whole kernel's score
 """
 

@@ -1,6 +1,6 @@
 """Draw docs/assets/gpu.svg from results/gpu_curve.csv: rows against seconds, three contestants.
 
-``python benchmarks/gpu_picture.py`` draws it anew after ``benchmarks/gpu.py --part curve --save``.
+``python benchmarks/gpu_picture.py`` draws it again after ``benchmarks/gpu.py --part curve --save``.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def main():
     parser.add_argument("--sets", nargs="*", default=SETS)
     parser.add_argument("--kernels", nargs="*", default=KERNELS)
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--rows", type=int, default=0, help="use only so many rows (0: all)")
+    parser.add_argument("--rows", type=int, default=0, help="number of rows to use (0: all)")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     rows = []

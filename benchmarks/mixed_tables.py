@@ -1,6 +1,6 @@
 """Held-out error and processor time of ``select`` on tables of mixed types.
 
-Six tables are drawn with a seed, in the manner of well-known ones (their columns, spellings and
+Six tables are drawn with a seed, similar to well-known ones (their columns, spellings and
 gaps; the rows are made up): diamonds, flights, used cars, listings of flats, salaries of employees,
 support tickets. Two are public sets whose columns are spelled as a spreadsheet would have them:
 ``heart`` (codes as words, gaps as "n.a.") and ``mpg`` (units, makers, dates); they need
@@ -86,13 +86,13 @@ def cars(rng: Any) -> tuple[pd.DataFrame, Array]:
     makers = ["Volkswagen", "Opel", "Ford", "Renault", "BMW", "Audi", "Skoda", "Toyota", "Fiat"]
     lines = ["Corsa", "Golf", "Focus", "Clio", "Touring", "Avant", "Fabia", "Yaris", "Panda"]
     trims = ["", " 1.2", " 1.4 TSI", " 1.6", " 2.0 TDI", " Sport", " 2.0 TDI Sport", " Style"]
-    worth = np.array([0.0, 0.05, 0.15, 0.1, 0.3, 0.25, 0.5, 0.12])
+    extra = np.array([0.0, 0.05, 0.15, 0.1, 0.3, 0.25, 0.5, 0.12])
     maker, trim = rng.integers(9, size=n), rng.integers(8, size=n)
     line = np.where(rng.random(n) < 0.6, maker, rng.integers(9, size=n))
     km, age = rng.gamma(2.0, 45000, n), rng.gamma(2.2, 3.0, n)
     first = pd.Timestamp("2024-06-01") - pd.to_timedelta(np.round(age * 365), unit="D")
-    power = 55 + 60 * worth[trim] / 0.5 + rng.normal(0, 9, n)
-    y = 9.7 + rng.normal(0, 0.15, 9)[maker] + rng.normal(0, 0.2, 9)[line] + worth[trim]
+    power = 55 + 60 * extra[trim] / 0.5 + rng.normal(0, 9, n)
+    y = 9.7 + rng.normal(0, 0.15, 9)[maker] + rng.normal(0, 0.2, 9)[line] + extra[trim]
     y += -0.11 * age - km / 4e5 + 0.002 * power + rng.normal(0, 0.1, n)
     names = [f"{makers[m]} {lines[i]}{trims[t]}" for m, i, t in zip(maker, line, trim, strict=True)]
     thousands = [f"{round(one):,} km" for one in km]

@@ -6,7 +6,7 @@ held-out values are timed, by processor time, methods in turn, the best of sever
 that the plan expects to take longer than ``--limit`` seconds are not run, and are shown as such.
 The plan considers an iteration from 4,000 rows on only: below, its time depends too much on the
 lams, which the column "iterative s" of the third table (lams down to 1e-9) shows.
-Rows are written one by one: a run that was stopped resumes, ``--fresh`` begins anew.
+Rows are written one by one: a run that was stopped resumes, ``--fresh`` starts again.
 """
 
 from __future__ import annotations

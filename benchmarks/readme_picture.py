@@ -1,6 +1,6 @@
 """Draw the pictures of README.md and of the documentation's first page, from committed results.
 
-``python benchmarks/readme_picture.py`` draws them anew; each file remembers the numbers it shows.
+``python benchmarks/readme_picture.py`` draws them again; each file has a digest of its numbers.
 """
 
 from __future__ import annotations

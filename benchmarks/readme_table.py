@@ -1,6 +1,6 @@
-"""Write the table of README.md anew from results/exact_search.csv and .md.
+"""Update the table of README.md from results/exact_search.csv and .md.
 
-``python benchmarks/readme_table.py`` replaces what stands between the two marks in README.md.
+``python benchmarks/readme_table.py`` replaces the text between the two marks in README.md.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def table(results: Path) -> str:
     ]
     for name, start in PEERS.items():
         ratios = [_best(rows, n, start) / ours[n] for n in sizes]
-        shown = [f"{ratio:.2g} times that" if ratio == ratio else "-" for ratio in ratios]
+        shown = [f"{ratio:.2g} times as long" if ratio == ratio else "-" for ratio in ratios]
         lines.append([name, *shown])
     gaps = _agreement(markdown)
     about = "largest relative difference of a split score from `GridSearchCV`'s"

@@ -1,6 +1,6 @@
 """How long the command line takes to start, and the libraries that it needs.
 
-Every line is a program of its own, started anew in every round; contestants take turns and the best
+Every line is a separate program, started again in every round; contestants take turns and the best
 round counts. ``predict`` reads a model of 120 rows and a file of 120 rows. What scikit-learn and
 skops take to import is the floor under it.
 """

@@ -1,4 +1,4 @@
-"""Many rows: liquidSVM's cells beside onefit's features, on rows in the manner of covtype.
+"""Many rows: liquidSVM's cells beside onefit's features, on rows similar to covtype.
 
 liquidSVM splits the rows into cells of at most 2,000 and solves a search of its own in each, on its
 default grid of 10 x 10 candidates with 5 folds. onefit searches one machine for all rows on Nystrom

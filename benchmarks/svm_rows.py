@@ -27,7 +27,7 @@ LIQUID = "liquidSVM"
 
 
 def task_of(rows: int, data: str) -> Row:
-    """The task of svm_search.py on so many rows."""
+    """The task of svm_search.py on a number of rows."""
     return {
         "data": data, "set": "a9a", "rows": rows, "gammas": GAMMAS, "lams": LAMS, "delta": 0.1,
         "log2_gamma": (-10.0, 4.0), "log2_C": (-3.0, 11.0), "folds": 10 if rows <= 5000 else 5,
@@ -94,7 +94,7 @@ def contestants() -> list[Contestant]:
 
 
 def measure(flags, rows: int, data: str) -> list[Row]:
-    """All contestants on so many rows."""
+    """All contestants on a number of rows."""
     task = task_of(rows, data)
     warm = {**task, "rows": 80, "gammas": 4, "lams": 2, "log2_C": (-1, 1), "folds": 3}
     rivals = harness.chosen(contestants(), flags.only)

@@ -266,7 +266,7 @@ def arguments():
     flags.add_argument("--log2-C", type=float, nargs=2, default=[-3.0, 11.0])
     flags.add_argument("--folds", type=int, default=10)
     flags.add_argument("--splits", type=int, default=10, help="random halves; 0 leaves part 2 out")
-    flags.add_argument("--rows", type=int, default=0, help="use only so many rows (0: all)")
+    flags.add_argument("--rows", type=int, default=0, help="number of rows to use (0: all)")
     flags.add_argument("--name", default="svm_search", help="of the files of results")
     given = flags.parse_args()
     if given.quick:

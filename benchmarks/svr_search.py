@@ -142,7 +142,7 @@ def arguments():
     flags.add_argument("--grid", choices=GRIDS, default="wide", help="which values of C")
     flags.add_argument("--log2-gamma", type=float, nargs=2, default=[-8.0, 2.0])
     flags.add_argument("--folds", type=int, default=10)
-    flags.add_argument("--rows", type=int, default=0, help="at most so many rows (0: all)")
+    flags.add_argument("--rows", type=int, default=0, help="largest number of rows (0: all)")
     given = flags.parse_args()
     if given.quick:
         given.sets, given.rows, given.rounds = given.sets[:1], 150, 1

@@ -37,9 +37,14 @@ extensions = [
 ]
 #: roles in docstrings that classes inherit from scikit-learn
 suppress_warnings = ["ref.term", "ref.ref"]
+nitpicky = True
+#: types of other packages, in docstrings and bases
+nitpick_ignore_regex = [("py:.*", r"(numpy|sklearn|time)\..*")]
 exclude_patterns = ["examples/*.ipynb", "figures/*/*.md", "_templates"]
 templates_path = ["_templates"]
 default_role = "code"
+smartquotes = False
+toc_object_entries_show_parents = "hide"
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4

@@ -36,10 +36,10 @@ houses = pd.DataFrame(
     }
 )
 houses.loc[random.choice(n, 40, replace=False), "area"] = np.nan
-worth = 2.0 * houses["area"].fillna(140) + 0.4 * (houses["year"] - 1900)
-worth += houses["district"].map({"north": 0, "south": 40, "old town": 90})
-worth += houses["quality"].map({"poor": -60, "fair": 0, "good": 50})
-price = worth + 30 * random.normal(size=60)[street] + 20 * random.normal(size=n)
+value = 2.0 * houses["area"].fillna(140) + 0.4 * (houses["year"] - 1900)
+value += houses["district"].map({"north": 0, "south": 40, "old town": 90})
+value += houses["quality"].map({"poor": -60, "fair": 0, "good": 50})
+price = value + 30 * random.normal(size=60)[street] + 20 * random.normal(size=n)
 print(houses.head())
 
 # %%

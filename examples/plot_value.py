@@ -1,7 +1,7 @@
 """
-==============================
-What training rows are worth
-==============================
+==========================
+The value of training rows
+==========================
 
 Some labels are flipped. Removal values (the held-out score with a row less the score without it)
 and Shapley values rank the rows, and the flipped ones are among the last. No model is refitted.

@@ -71,7 +71,7 @@ def test_quantiles_of_parts_are_those_of_the_rows_that_are_left():
 
 
 def test_relative_and_logarithmic_errors_have_their_own_constants():
-    """No other constant has a smaller error on the rows that it is learnt from."""
+    """No other constant has a smaller error on the rows that it is learned from."""
     y = np.exp(random.normal(size=n))
     whole = [np.empty(0, dtype=int)]
     for name in ("neg_mean_absolute_percentage_error", "neg_mean_squared_log_error"):

@@ -374,7 +374,7 @@ OUTSIDE = np.array([0.4, -0.9])
 
 
 def contaminated(model, X, y, point, eps):
-    """The machine of (1 - eps) P_n + eps Delta_z, with a row more."""
+    """The model of (1 - eps) P_n + eps Delta_z, with a row more."""
     x, target = point
     weight = np.append(np.full(len(y), 1.0 - eps), eps * len(y))
     return clone(model).fit(np.vstack([X, x]), np.append(y, target), sample_weight=weight)

@@ -86,7 +86,7 @@ def test_searches_take_them():
 def test_odd_samples():
     with pytest.raises(ValueError, match=r"all rows of X .* are equal"):
         bandwidths(np.ones((9, 2)))
-    with pytest.raises(ValueError, match="two at least"):
+    with pytest.raises(ValueError, match="at least two"):
         bandwidths(np.ones((1, 2)))
     twins = np.repeat(np.arange(3.0), 20)[:, None]
     assert (bandwidths(twins) > 0).all()

@@ -138,6 +138,16 @@ def test_the_lead_is_paired_by_rows():
     assert found.interval[0] < found.baseline  # which the score's own interval would not tell
 
 
+def test_the_lead_is_less_the_optimism():
+    noise = np.random.default_rng(0).normal(size=y.size)
+    grid = {"gamma": [0.01, 0.1, 1.0, 10.0], "lam": [1e-4, 1e-3, 1e-2, 1e-1, 1.0]}
+    search = KernelSearchCV(KernelRegressor(), grid, scoring="neg_mean_squared_error")
+    found = search.fit(X, noise).headline_
+    assert found.optimism > 0.0
+    gain = found.score - found.baseline
+    assert sum(found.lead) / 2 == pytest.approx(gain - found.optimism)
+
+
 def test_select_warns_where_there_is_nothing_to_choose_by():
     draw = np.random.default_rng(0)
     noise = draw.normal(size=80)
@@ -148,7 +158,7 @@ def test_select_warns_where_there_is_nothing_to_choose_by():
 
 
 def test_groups_make_the_interval_wider():
-    """Ten copies of a row are no ten rows."""
+    """Ten copies of a row are not ten rows."""
     draw = np.random.default_rng(0)
     rows = draw.normal(size=(20, 2))
     many, groups = np.repeat(rows, 10, axis=0), np.repeat(np.arange(20), 10)
@@ -204,6 +214,8 @@ def test_several_targets_and_weights_of_rows():
     search.fit(X, both, sample_weight=weight)
     found = search.headline_
     assert found.score == pytest.approx(search.best_score_, rel=1e-6)
+    held = search.heldout_.predictions
+    assert found.r2 == pytest.approx(r2_score(both, held, sample_weight=weight))
     assert found.interval[0] < found.score < 1.0
 
 
@@ -382,7 +394,7 @@ def test_several_expectiles_are_judged_by_their_loss():
 
 
 def test_a_test_fold_of_one_class_has_no_area():
-    """As in GridSearchCV the score is NaN; what to do about it is said."""
+    """As in GridSearchCV the score is NaN, with advice."""
     order = np.argsort(y > 150, kind="stable")
     labels = (y > 150)[order]
     search = KernelSearchCV(KernelClassifier(), GRID, cv=KFold(5), scoring="roc_auc")

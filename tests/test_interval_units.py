@@ -110,7 +110,7 @@ def test_weights_within_groups():
 
 @pytest.mark.parametrize("machine", MACHINES[:2], ids=repr)
 def test_forward_residuals(machine):
-    """After a search in the order of time: around the machine of all rows."""
+    """After a search in the order of time: around the model of all rows."""
     cv = TimeSeriesSplit(4)
     search = KernelSearchCV(machine, {"lam": [machine.lam]}, cv=cv).fit(X, y)
     found = predict_interval(search, X, y, X_new, 0.2)

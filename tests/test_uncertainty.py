@@ -40,7 +40,7 @@ MACHINES = [
 
 
 def by_refits(machine, cv, alpha, weight=None):
-    """The definition of CV+, every machine trained honestly."""
+    """The definition of CV+, every model refitted."""
     centre, residual = np.empty((41, 7)), np.empty(41)
     for train, test in cv.split(X):
         of_train = None if weight is None else weight[train]

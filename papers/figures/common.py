@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 PAPERS = Path(__file__).resolve().parents[1]
 #: the reading that is compared with the paper
 MAIN = "main"
-#: told apart by most eyes
+#: colours that most readers can distinguish
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#666666")
 BLUE, RED, GREEN, PINK, ORANGE, SKY, GREY = COLOURS
 

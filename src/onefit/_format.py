@@ -30,7 +30,7 @@ MISSING = ("None", "nan", "NaT", "<NA>")
 MAX_CELL = 60
 #: numbers outside have an exponent
 MIN_PLAIN, MAX_PLAIN = 1e-4, 1e9
-#: numbers of a column that are this many times the first are no rule for its decimals
+#: numbers of a column above this multiple of the first do not determine its decimals
 MAX_SPREAD = 1e3
 #: bytes of a gibibyte
 GIB = 1024.0**3

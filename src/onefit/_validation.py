@@ -88,7 +88,7 @@ def check_weights(sample_weight: Any, X: Any) -> Array:
             "use 0 to leave a row out"
         )
     if np.count_nonzero(s) < 2:
-        raise ValueError("sample_weight is positive in fewer than 2 rows; a fit needs two at least")
+        raise ValueError("sample_weight is positive in fewer than 2 rows; a fit needs at least two")
     return s
 
 

@@ -5,7 +5,7 @@ model trained on (1 - eps) P_n + eps Delta_{z_i} (Debruyne, Hubert and Suykens, 
 definitions 1 and 2; their Proposition 5 for k = 1). Its value at x is the pull, per unit of
 mass, of one more copy of z_i on the prediction at x: large values mark leverage points and,
 with a loss of unbounded derivative, outliers. The point need not be in the sample: a row of weight
-zero changes no fit, and the mass moves to it all the same.
+zero does not change the fit, but mass can be moved to it.
 
 Their section 2.2 reads two more things off it. The von Mises expansion T(P_n) - T(P) = (1/n) sum_i
 IF(z_i; T, P) + ... makes sqrt(n) (T(P_n) - T(P)) asymptotically normal with variance
@@ -256,7 +256,7 @@ def cv_loo_stability(
     if problem.n < 3:
         raise ValueError(
             f"cv_loo_stability leaves out one row after the other, and there are {problem.n} of "
-            "positive weight; it needs three at least"
+            "positive weight; it needs at least three"
         )
     series = InfluenceLoo(loss=loss)
     if order is not None:

@@ -8,7 +8,7 @@ its density is
     E(t, v) = n/2 log(y'C^-1 y) + 1/2 log det C + constant.
 
 Unlike a cross-validated score, it charges for flexibility: the determinant grows with the scales.
-With d scales and few rows it overfits all the same, so a normal prior shrinks the scales to a
+With d scales and few rows it still overfits, so a normal prior shrinks the scales to a
 common one,
 
     E(t, v) + PRIOR / 2 sum_j (log t_j - mean log t)^2.

@@ -138,7 +138,7 @@ class Folds:
         ]
 
     def among(self, rows: Indices) -> Folds:
-        """The splits of ``rows`` alone, numbered anew, less those that test none of them."""
+        """The splits of ``rows`` alone, renumbered, without those that test none of them."""
         place = np.full(self.n, -1, dtype=np.intp)
         place[rows] = np.arange(rows.size)
         both = [(place[a], place[b]) for a, b in self]

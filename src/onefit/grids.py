@@ -70,7 +70,7 @@ def bandwidths(X: Any, metric: str = "euclidean", random_state: Any = 0) -> Arra
     points = as_points(X, "X")
     n = points.shape[0]
     if n < 2:
-        raise ValueError(f"X has {n} rows; distances need two at least")
+        raise ValueError(f"X has {n} rows; distances need at least two")
     random = check_random_state(random_state)
     rows = np.sort(random.permutation(n)[:_SAMPLE])
     geometry = Geometry(points[rows], keep=False)

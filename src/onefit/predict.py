@@ -132,7 +132,7 @@ def check_training(folds: Folds, s: Array, y: Any, classes: Array | None) -> Non
         if left < 2:
             raise ValueError(
                 f"the training part of split {k} has {left} rows of positive weight, a fit needs "
-                "two at least; use fewer or smaller folds"
+                "at least two; use fewer or smaller folds"
             )
     if classes is not None:
         _check_classes(positive, np.asarray(y).ravel(), classes, bool((s == 0).any()))

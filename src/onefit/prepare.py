@@ -47,7 +47,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
 
     - Data frames (pandas, Polars, PyArrow): numbers, currencies, percentages, booleans and dates
       are read from text, gap codes become missing values
-      (:class:`onefit.tables.WrittenNumbers`).
+      (``onefit.tables.WrittenNumbers``).
     - Numbers: missing values are replaced by the median, then columns are standardised.
     - Dates: days since 1970, a number; and the place in the year, the week and the day, if the
       dates cover one and differ in it (:class:`DateEncoder`).

@@ -77,30 +77,30 @@ class KernelSearchCV(Decisions, GridSearchCV, CallbackSupportMixin):
         in GridSearchCV, ``kernelregressor__lam``; a TransformedTargetRegressor may be around it,
         see :mod:`onefit.search.pipeline`.
     param_grid : dict or list of dict
-        Values to try for each parameter of the estimator: lists; distributions (objects with a
-        method ``rvs``, as in SciPy), from which ``n_iter`` settings are drawn; and for lam
-        an :class:`Interval`, or "continuous" for that from 1e-8 to 1e2, which is searched inside
-        each kernel on one preparation, see :mod:`onefit.search.continuous`.
+        Values to try for each parameter of the estimator: lists, or distributions (objects with a
+        method ``rvs``, as in SciPy), from which ``n_iter`` settings are drawn. For lam also an
+        :class:`onefit.search.Interval`, or "continuous" for that from 1e-8 to 1e2, in which the
+        best lam of each kernel is found, see :mod:`onefit.search.continuous`.
     cv : int, splitter, or iterable of splits, default=5
         An int is the number of folds, in the order of the rows and stratified for a classifier, as
         in scikit-learn. For shuffled folds, groups, repeats or time pass a splitter of scikit-learn
         (``KFold(10, shuffle=True, random_state=0)``, ``GroupKFold``, ``RepeatedKFold``,
         ``TimeSeriesSplit``, ...), or a list of pairs of training and test rows. Rows that are
-        streamed take :class:`HashKFold`, and an int is its number of splits.
+        streamed take :class:`onefit.rows.HashKFold`, and an int is its number of splits.
     scoring : str, callable, list, tuple, dict or None, default=None
         As in scikit-learn; None is R^2 or accuracy, or minus the pinball loss for several levels.
         Any scorer that uses only labels, predictions, decision values or, if the loss gives them,
         probabilities of held-out rows; :class:`onefit.scoring.Metric` defines one.
     criterion : str or object, default="cv"
-        What to choose by: "cv" is the cross-validated score itself. See
-        :class:`onefit.search.criterion.CriterionLike`.
+        The number that ranks the candidates: "cv" is the cross-validated score itself. See
+        :mod:`onefit.criteria`.
     method : {"auto", "refit", "block", "eigen", "influence", "limit", "exact", "race"} or object
         How held-out values are computed; "auto" chooses an exact method by the cost model, for each
-        kernel. "race" computes exact values only for candidates that can win, by an estimate: see
-        :mod:`onefit.search.race`. For a Pipeline, "all_rows" fits the steps once, to all rows and
-        without the target, which is faster; ``optimism_`` measures the effect on the score of the
-        winner. ``AllRows("exact")`` of
-        :mod:`onefit.search.all_rows` also names the method for the transformed rows. Objects of
+        kernel. "race" computes exact values only for candidates that can win, by an estimate, and
+        from 1,000 rows on none for those that lose on a sample: see :mod:`onefit.search.race`. For
+        a Pipeline, "all_rows" fits the steps once, to all rows and without the target, which is
+        faster; ``optimism_`` measures the effect on the score of the winner. ``AllRows("exact")``
+        of :mod:`onefit.search.all_rows` also names the method for the transformed rows. Objects of
         :mod:`onefit.heldout` have options: ``Influence(order=3)``.
     n_iter : int, default=None
         Number of settings of ``param_grid`` to draw at random; None tries all. An interval for

@@ -24,12 +24,12 @@ Both cost n^2 m operations. Under mean scaling Lambda changes as well, which cha
 has no such formula. But P then still corrects a solution: x + P (y - M x) has the error of x
 multiplied by I - P M, whose eigenvalues lie between 0 and 1 - c / c0 for P = (K + diag(c0))^-1: the
 share of the rows that changed since P was computed. Each correction costs n^2. Corrections also
-remove the rounding errors of P after many updates. Where they shrink too slowly, P is computed anew
+remove the rounding errors of P after many updates. Where they shrink too slowly, P is recomputed
 at the present Lambda. The first update does that too, since a fit keeps no inverse.
 
 **The certificate** depends on the smallest eigenvalue of K, which rounding may have made negative.
 A fit measures it by a factor of K. An update with a positive semidefinite kernel uses the bound
-:attr:`onefit.proof.norms.Norms.rounding`, and measures the eigenvalue only where the bound is too
+``onefit.proof.norms.Norms.rounding``, and measures the eigenvalue only where the bound is too
 large.
 
 **Other losses.** Newton's method starts from the coefficients of the model, multiplied by the ratio
@@ -72,7 +72,7 @@ __all__ = ["UpdatesRows", "held_rows"]
 UPDATE_MATRICES = 3
 #: residual of the linear system, relative to its right-hand side, at which corrections end
 RELATIVE_RESIDUAL = 1e-12
-#: share of a residual that a correction may leave; with more, the inverse is computed anew
+#: share of a residual that a correction may leave; with more, the inverse is recomputed
 MAX_RESIDUAL_RATIO = 0.1
 
 
@@ -201,9 +201,12 @@ class _State:
         check_is_fitted(model)
         name = type(model).__name__
         if model.approximation is not None or model.spec().precomputed:
+            what = "kernel='precomputed'"
+            if model.approximation is not None:
+                what = f"approximation={model.approximation!r}"
             raise ValueError(
-                "the model does not hold its training rows with an approximation or "
-                f"kernel='precomputed'; fit a {name} with a named kernel"
+                f"add_rows and remove_rows need the training rows, which a {name} with {what} does "
+                "not hold; fit one with a named kernel and approximation=None"
             )
         if linalg.is_elsewhere(model.X_fit_):
             raise ValueError("the training rows are on a device; fit the model to NumPy arrays")
@@ -267,7 +270,7 @@ def _update(
 def _least_squares(
     problem: Problem, lam: float, inverse: Array | None
 ) -> tuple[Solution | None, Array | None]:
-    """The solution of the squared loss and its inverse, computed anew if need be."""
+    """The solution of the squared loss and its inverse, recomputed if necessary."""
     K, c = problem.K.matrix, problem.ridge(lam) / problem.s
     right = np.hstack([problem.Y, np.ones((problem.n, int(problem.fit_intercept)))])
     solved = None if inverse is None else _corrected(K, c, inverse, right)

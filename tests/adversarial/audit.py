@@ -5,11 +5,14 @@ false if the true values, known from :mod:`adversarial.reference`, say otherwise
 claim. Run as
 
     PYTHONPATH=tests python -m adversarial.audit --problems 5000 --first-seed 0 --jobs 2
+
+``--csv benchmarks/results/adversarial.csv`` writes the counts of docs/exactness.md.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import re
 import warnings
 from collections import defaultdict
@@ -237,6 +240,18 @@ def table(tallies):
     return "\n".join(lines)
 
 
+def save(tallies, path):
+    """Write the counts as a CSV file, one line per method and precision."""
+    with open(path, "w", newline="") as file:
+        lines = csv.writer(file, lineterminator="\n")
+        lines.writerow(
+            ["method", "dtype", "decided", "certified", "false", "good", "good certified"]
+        )
+        for (name, kind), t in tallies.items():
+            share = f"{t.good_certified / t.good:.3f}" if t.good else ""
+            lines.writerow([name, kind, t.decided, t.certified, t.false, t.good, share])
+
+
 def report(tallies, most=40):
     """The table, and the first of the failures."""
     failures = [f for tally in tallies.values() for f in tally.failures]
@@ -254,9 +269,13 @@ def main(arguments=None):
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--methods", nargs="*", choices=_ALL)
     parser.add_argument("--most", type=int, default=40, help="failures to list")
+    parser.add_argument("--csv", help="file for the counts")
     given = parser.parse_args(arguments)
     seeds = range(given.first_seed, given.first_seed + given.problems)
-    print(report(audit_seeds(seeds, given.methods, given.jobs), given.most))
+    tallies = audit_seeds(seeds, given.methods, given.jobs)
+    print(report(tallies, given.most))
+    if given.csv:
+        save(tallies, given.csv)
 
 
 if __name__ == "__main__":

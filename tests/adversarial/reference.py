@@ -15,7 +15,7 @@ every row. The linear system of these pieces is then solved in balls; if every u
 its piece, this is the solution. Where no row has curvature, b is the middle of an interval, or
 the end of one that is open on the other side.
 
-*Bound.* For smooth losses, and for a row so near to a kink that its piece cannot be told, let
+*Bound.* For smooth losses, and for a row so near to a kink that its piece cannot be determined, let
 a, b be any point, b moved so that sum s g(u) = 0, and r = a + s g(u) / (2 Lambda). The inequality
 above, between this point and the solution, gives
 
@@ -79,7 +79,7 @@ class UnclearError(Exception):
 
 
 def reference(problem, lam, train, test, j=0, bits=FIRST_BITS):
-    """The values of the machine of the training rows at the test rows, for target j."""
+    """The values of the model of the training rows at the test rows, for target j."""
     train = np.asarray(train)[problem.s[np.asarray(train)] > 0]
     scale = float(np.abs(problem.Y[train, j]).max()) if train.size else 0.0
     start, error = None, math.inf
@@ -173,7 +173,7 @@ class Task:
         return [f + b for f in entries(self.rows * column(a))]
 
     def values(self, start):
-        """Balls around the values, and the point reached, from which to go on."""
+        """Balls around the values, and the point reached, from which to continue."""
         machine = self.machine
         if self.linear:
             return self.predictions(*_solve_pieces(machine, [0] * machine.n)), start

@@ -197,7 +197,7 @@ def test_a_row_exactly_on_a_kink():
 
 
 def test_a_tie_that_only_the_bound_can_decide():
-    # thirds are no floats: the enclosure of u always holds the kink
+    # thirds are not floats: the enclosure of u always holds the kink
     K = np.array([[3.0, 1.0], [1.0, 3.0]])
     problem = _line([1.0, 1.0], K=K, loss=SquaredHinge(), fit_intercept=True)
     near = _line([1.0, -1.0], K=K, loss=SquaredHinge(), fit_intercept=True)

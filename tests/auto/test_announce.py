@@ -1,4 +1,4 @@
-"""What is told before a long search begins, and a worker that leaves the caller free to stop it."""
+"""The message before a long search, and a worker that leaves the caller free to stop it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_short_search_is_not_announced(capsys):
     ],
 )
 def test_a_long_one_is(capsys, machine, method, words):
-    """So many rows that any machine takes minutes; nothing is computed."""
+    """Enough rows for minutes of work on any computer; nothing is computed."""
     rows = np.random.default_rng(0).normal(size=(100_000, 2))
     Prepared(rows, rows[:, 0]).announce(KernelSearchCV(machine, GRID, method=method))
     told = capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Dates as people write them: read where the column settles the order, else refused."""
+"""Dates as people write them: read where the column determines the order, else refused."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read(texts, asked=None):
     )
 )
 def test_dates_are_days_since_1970(pattern, moments):
-    """One of them is on the 25th, which settles the order."""
+    """One of them is on the 25th, which determines the order."""
     whole = [*moments, pd.Timestamp("2021-01-25 14:30").to_pydatetime()]
     if "%H" not in pattern and "%I" not in pattern:
         whole = [one.replace(hour=0, minute=0) for one in whole]
@@ -72,7 +72,7 @@ def test_orders_that_disagree_are_refused():
 def test_the_order_may_be_said_or_known():
     early, late = read(["01/02/2021"], asked=False), read(["01/02/2021"], asked=True)
     assert (early[0], late[0]) == (18629.0, 18659.0)  # 2 January and 1 February
-    assert read(["25/02/2021", "01/02/2021"], asked=False)[1] == late  # the column settles it
+    assert read(["25/02/2021", "01/02/2021"], asked=False)[1] == late  # the column decides
     reader = WrittenNumbers().fit(pd.DataFrame({"day": ["02/25/2021", "02/26/2021"]}))
     for text, expected in (("01/02/2021", early), ("2021-02-01", late), ("1 Feb 2021", late)):
         found = reader.transform(pd.DataFrame({"day": [text]}))

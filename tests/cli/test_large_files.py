@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from onefit.cli.errors import BAD_DATA, TOO_LARGE
 from onefit.config import config_context
-from onefit.files import DataError, shown
+from onefit.files import READ_BYTES, DataError, shown
 from onefit.prepare import TablePreparer
 from onefit.tables import read_features, read_table
 
@@ -40,15 +40,15 @@ PROBE = """
 import json, resource, sys, pandas, onefit.cli.select
 from typer.testing import CliRunner
 from onefit.cli.app import app
-before, told = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, {}
+before, outcome = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, {}
 for name, command in json.loads(sys.argv[1]).items():
     done = CliRunner().invoke(app, command)
     taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-    told[name] = done.exit_code, 1024 * taken, done.stderr.strip()
-print(json.dumps(told))
+    outcome[name] = done.exit_code, 1024 * taken, done.stderr.strip()
+print(json.dumps(outcome))
 """
 
-#: what is packed, its name, what it begins with and repeats, and what is said of it
+#: what is packed, its name, what it begins with and repeats, and the expected message
 PACKED = [
     ("rows.csv.gz", b"a,b\n", b"1,2\n", TOO_LARGE, "30,000,000 rows"),
     ("rows.libsvm.gz", b"1 1:1\n2 1:3\n", b"1 1:2\n", TOO_LARGE, "19,999,99"),
@@ -58,7 +58,7 @@ PACKED = [
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory):
+def outcome(tmp_path_factory):
     """Exit code, bytes taken so far, and message of each, one after the other in one process."""
     folder, commands = tmp_path_factory.mktemp("packed"), {}
     for name, head, piece, *_ in PACKED:
@@ -73,8 +73,8 @@ def told(tmp_path_factory):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="peak memory is in other units elsewhere")
 @pytest.mark.parametrize(("name", "code", "words"), [(one[0], *one[3:]) for one in PACKED])
-def test_a_packed_file_is_refused_before_it_takes_memory(told, name, code, words):
-    found, taken, message = told[name]
+def test_a_packed_file_is_refused_before_it_takes_memory(outcome, name, code, words):
+    found, taken, message = outcome[name]
     assert found == code, message
     assert words in message
     assert taken < 64 * MIB
@@ -133,15 +133,19 @@ def test_a_large_packed_file_is_read(tmp_path):
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
-@pytest.mark.parametrize("piece", [1, 2, 3, 7, 1000])
+@pytest.mark.parametrize("before", range(-1, 10, 2))
 @pytest.mark.parametrize("last", [b"", b"1,2,x", b'1,"2",x'])
-def test_rows_have_their_lines_whatever_the_file_is_read_in(
-    tmp_path, monkeypatch, end, piece, last
-):
-    monkeypatch.setattr("onefit.files.READ_BYTES", piece)
+def test_rows_have_their_lines_whatever_the_file_is_read_in(tmp_path, end, before, last):
+    """A file is read in parts; the first one ends so many bytes after some long lines."""
     path = tmp_path / "data.csv"
     for blank in ([], [b""]):
-        lines = [b"ab,c,t", *blank, b"1,2,3", b"4,,5", *blank, *blank, b"6,7,8", last]
+        begin, tail = [b"ab,c,t", *blank], [b"4,,5", *blank, *blank, b"6,7,8", last]
+        left = READ_BYTES - before - len(end.join([*begin, b""]))
+        size, parts = 100_000, []
+        while left > 0:
+            parts.append(b"1,2,".ljust(min(size, left) - len(end), b"x"))
+            left -= size
+        lines = [*begin, *parts, *tail]
         path.write_bytes(end.join(lines))
         counted = []
         table = read_table(path, "c", check_rows=counted.append)
@@ -256,7 +260,7 @@ def lines(*rows: str) -> str:
     return "\n".join(rows) + "\n"
 
 
-#: files in which something of five megabytes is wrong, and what is said of it
+#: files in which something of five megabytes is wrong, and the expected message
 WRONG = {
     "a label that stands once": lines("a,t", *("1,u", "2,v") * 9, f"1,{LONG}"),
     "one label": lines("a,t", *[f"1,{LONG}"] * 2),

@@ -1,4 +1,4 @@
-"""Model files of harmless types that are no models: one sentence and an exit code, no crash."""
+"""Model files of harmless types that are not models: one sentence and an exit code, no crash."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ skops = pytest.importorskip("skops.io")
 SMALL = ("--kernels", "rbf", "--cv", 3)
 
 
-#: harmless types that are no model
+#: harmless types that are not a model
 OTHERS = {
     "a list": lambda found: [1, 2],
     "an estimator": lambda found: StandardScaler(),

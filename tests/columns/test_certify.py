@@ -79,7 +79,7 @@ def test_more_digits_make_the_bound_small_enough(loss, task, fit_intercept):
     assert (batch.error <= EXACT_TOLERANCE * problem.scale[0]).all()
     assert (gaps(problem, lam, batch) <= batch.error).all()
     np.testing.assert_array_equal(batch.pieces, loss.piece(problem.Y, batch.at.u))
-    # what was refined is still a machine of the rows it was trained on
+    # what was refined is still a model of the rows it was trained on
     assert not (batch.at.a * ~batch.columns.train).any()
     rest = np.abs(problem.K.matrix @ batch.at.a + batch.at.b - batch.at.u).max(axis=0)
     assert (rest <= batch.at.drift * problem.norms.root).all()

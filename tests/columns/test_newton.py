@@ -198,7 +198,7 @@ def test_single_precision_stays_single():
 
 
 def after_full_steps(batch):
-    """A batch whose columns have taken so many steps in full that they continue by search."""
+    """A batch whose columns have taken the limit of full steps and continue by line search."""
     batch.steps = np.full_like(batch.steps, newton.MAX_FULL_STEPS)
 
 
@@ -315,7 +315,7 @@ def test_steps_from_piece_to_piece_do_not_climb_away(seed):
         assert (columns.objective(batch.at) <= ceiling * (1.0 + 1e-9)).all()
         if batch.settled.all():
             return
-    pytest.fail("did not settle")
+    pytest.fail("did not converge")
 
 
 @pytest.mark.parametrize("seed", [633, 2684, 91, 39, 5, 7, 11])
@@ -336,7 +336,7 @@ def test_a_searched_step_never_raises_the_objective(seed):
 
 
 def test_drift_bounds_what_rounding_does_to_predictions():
-    """Over many steps, and anew after the predictions were computed from the coefficients."""
+    """Over many steps, and again after the predictions were computed from the coefficients."""
     problem, batch = batch_of(SquaredHinge(), "classification", lam=1e-9, at=somewhere)
     for _ in range(8):
         batch.step()

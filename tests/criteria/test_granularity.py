@@ -60,7 +60,7 @@ def test_the_smallest_lam_decides_and_rows_are_the_end(n, accuracy, kappa):
     assert found.order == found.folds - 2
     assert found.lam == 0.03
     assert found.capped == (max(each) > n)
-    # the accuracy told is Theorem 2's of the worst lam, and the wanted one unless capped
+    # the accuracy reported is Theorem 2's of the worst lam, and the wanted one unless capped
     t, r = found.folds, found.order
     worst = max(0.005 + kappa / (lam * (r + 1) * (t - 1)) for lam in LAMS)
     assert found.accuracy == pytest.approx(worst)

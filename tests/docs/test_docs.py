@@ -123,5 +123,33 @@ def test_files_that_a_page_names_exist(page):
     text = page.read_text(encoding="utf-8")
     named = re.findall(r"`((?:tests|benchmarks|papers|docs|src|tools)/[\w/.]+)`", text)
     root = DOCS.parent
-    made = ("docs/results", "benchmarks/results")
+    made: tuple[str, ...] = ("docs/results", "benchmarks/results")
+    if not (root / "papers").is_dir():  # a distribution of its own
+        made = (*made, "papers")
     assert not [one for one in named if not (root / one).exists() and not one.startswith(made)]
+
+
+def links(page: str) -> set[str]:
+    """The links of a page to other pages, with their anchors."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    return set(re.findall(r"\]\(([\w/]+\.md(?:#[\w-]+)?)\)", text))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "calibration.md#probabilities",
+        "calibration.md#prediction-intervals",
+        "searching.md#splits-groups-and-time",
+        "exactness.md#why-is-a-score-not-exact",
+        "after_search.md#add-and-remove-rows",
+        "losses.md#outliers",
+    ],
+)
+def test_an_answer_is_at_most_two_clicks_from_the_landing_page(answer):
+    page, _, anchor = answer.partition("#")
+    titles = re.findall(r"^#+ (.+)$", (DOCS / page).read_text(encoding="utf-8"), re.MULTILINE)
+    assert anchor in {re.sub(r"[^\w -]", "", one).lower().replace(" ", "-") for one in titles}
+    first = links("index.md")
+    second = {link for one in first for link in links(one.partition("#")[0]) if "/" not in link}
+    assert answer in first | second

@@ -1,4 +1,4 @@
-"""Rows that are no vectors, arrays of gamma, and parameters that do nothing."""
+"""Rows that are not vectors, arrays of gamma, and parameters that do nothing."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def taylor_terms(problem, lam, change, orders):
 
 
 def full_predictions(problem, lam):
-    """Predictions on all rows by the machine of the rows with weight, (n, q)."""
+    """Predictions on all rows by the model of the rows with weight, (n, q)."""
     kept = np.flatnonzero(problem.s)
     full = fit(problem.take(kept), lam)
     return problem.K.matrix[:, kept] @ full.a + full.b

@@ -1,4 +1,4 @@
-"""What every held-out method does alike, and the values that it gives back."""
+"""Behaviour that all held-out methods share, and the values that they return."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def test_single_precision_is_certified_in_double(fit_intercept, n):
 @pytest.mark.parametrize("fit_intercept", [True, False])
 @pytest.mark.parametrize("loss", [*REGRESSION_LOSSES[1:], *CLASSIFICATION_LOSSES[1:]], ids=repr)
 def test_every_loss(loss, fit_intercept):
-    """Those with an intercept of so many rows that systems are preconditioned.
+    """Problems with an intercept and enough rows for a preconditioner.
 
     For the hinge nearly sharp conjugate gradients end without a useful bound there.
     """

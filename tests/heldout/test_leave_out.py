@@ -40,7 +40,7 @@ from onefit.proof.certificate import EXACT_TOLERANCE
 
 N = 26
 SPLITS = splits(N)
-#: seeds of problems of which something false was said once
+#: seeds of problems with a false claim in the past
 ONCE_WRONG = [
     39, 50, 91, 151, 155, 184, 239, 252, 273, 371, 426, 480, 509, 633, 648, 1102, 1486, 1651, 1652,
     5353,

@@ -31,7 +31,7 @@ N = 24
 SPLITS = splits(N)
 FAST = [Block, Eigen]
 EPS = np.finfo(np.float64).eps
-#: rows of which four folds take more to refit than a certificate is worth; 40 of the single rows
+#: rows of which four folds are too expensive to refit for a certificate; 40 of the single rows
 MANY_ROWS = 300
 MANY_ROWS_SPLITS = splits(MANY_ROWS)
 MANY_ROWS_SPLITS["loo"] = Folds.from_pairs(
@@ -97,7 +97,7 @@ def test_every_split(split, weight, fit_intercept, scaling):
 
 @pytest.mark.parametrize(("ratio", "gamma", "split", "fit_intercept"), MANY)
 def test_every_lambda(ratio, gamma, split, fit_intercept):
-    """So many rows that folds are not refitted for the sake of their certificate."""
+    """With many rows, folds are not refitted for the sake of their certificate."""
     problem = make_problem(
         Squared(), "regression", MANY_ROWS, kernel=lambda X: gaussian(X, gamma), weight="random",
         fit_intercept=fit_intercept,
@@ -228,7 +228,7 @@ def test_digits_are_lost_no_faster_than_the_condition_number_takes_them(fit_inte
                 held = predict(method(), problem, loo, ridge)
                 gap = np.abs(held.values[:, 0] - truth)
                 assert gap.max() <= 8.0 * EPS * (1.0 + highest / ridge) * scale
-                # what is said of the error is true, and decides what is called exact
+                # the bound on the error is true, and decides what is called exact
                 assert (gap <= held.error + EPS * scale).all(), (method.name, power)
                 own = EXACT_TOLERANCE * problem.scale[0]
                 np.testing.assert_array_equal(held.exact, held.error <= own)

@@ -23,7 +23,7 @@ TRAIN, TEST = np.arange(13), np.arange(13, 18)
 
 
 def candidate(problem, lam, a, b, precise=False):
-    """A machine of the training rows with some coefficients, as a column."""
+    """A model of the training rows with some coefficients, as a column."""
     K = problem.K.matrix[np.ix_(TRAIN, TRAIN)]
     u = K @ a + b
     drift = 1e-15 * float(np.sqrt(np.diagonal(problem.K.matrix)[TRAIN]) @ np.abs(a))

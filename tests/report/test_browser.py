@@ -239,7 +239,7 @@ def test_all_text_has_contrast(browser, pages, media, scheme, medium):
 
 
 def test_it_prints(browser, pages, media):
-    media("dark")  # on paper it is light all the same
+    media("dark")  # on paper it is light nevertheless
     open_page(browser, pages / "regression.html", fresh=True)
     pdf = browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": True})["data"]
     assert len(pdf) > 10_000

@@ -1,4 +1,4 @@
-"""What a search is said to have found, against the definitions."""
+"""The facts that a report states of a search, against the definitions."""
 
 from __future__ import annotations
 

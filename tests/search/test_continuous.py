@@ -36,7 +36,7 @@ def exact_but_for_rounding(table):
 
 
 def two_minima(seed=5, n=60):
-    """A strong signal, noise of middling size, a weak signal: worth fitting, not, and worth it."""
+    """A strong signal, noise, and a weak signal: the first and the last can be fitted."""
     random = np.random.default_rng(seed)
     strong, weak = 10.0 * random.normal(size=(n, 1)), 0.01 * random.normal(size=(n, 1))
     Z = np.hstack([strong, random.normal(size=(n, 25)), weak])
@@ -114,7 +114,7 @@ def test_refined_candidates_are_ordinary_candidates():
 
 @dataclass
 class Watched(Eigen):
-    """Counts decompositions and notes the lams asked for; can stop after so many of the latter."""
+    """Counts decompositions and notes the lams asked for; can stop after a number of the latter."""
 
     prepared: ClassVar[int] = 0
     lams: ClassVar[list[float]] = []

@@ -62,7 +62,7 @@ def test_the_winner_scores_as_a_refit_does(one):
 
 
 def test_a_minimum_has_no_slope(one):
-    """Scores a little to every side are no better."""
+    """Scores a little to every side are not better."""
     best = one.best_params_
     for name in ("gamma", "lam"):
         for factor in (0.97, 1.03):

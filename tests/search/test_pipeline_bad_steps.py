@@ -19,7 +19,7 @@ LAMS = {"kernelregressor__lam": [1e-3, 1e-1]}
 
 
 class FailsOn(StandardScaler):
-    """Fails where the training part has this row first, and more than so many columns."""
+    """Fails where the training part has this row first, and more than a number of columns."""
 
     def __init__(self, row=None, columns=0):
         super().__init__()

@@ -173,7 +173,7 @@ def test_a_lambda_at_which_the_numerics_fail_is_reported():
 
 
 class Recorder:
-    """A callback that writes down what it is told."""
+    """A callback that records its calls."""
 
     def __init__(self):
         self.told = []

@@ -29,7 +29,7 @@ def test_iterating_pays_for_a_narrow_kernel_and_not_for_a_wide_one():
 
 
 def test_a_trial_that_was_cut_short_does_not_speak_for_more_rows():
-    """With 310 rows of 900 a factor is worth one step, of which a trial learns nothing."""
+    """With 310 rows of 900 a factor costs as much as one step: a trial learns nothing from it."""
     one = narrow(0.01)
     assert not one.pays(curvature(310), 1.0, 1)
     assert not one.pays(curvature(N), 1e-2, 1)

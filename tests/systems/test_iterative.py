@@ -14,7 +14,7 @@ RIDGE = 1e-3
 def test_rounding_along_the_border_does_not_grow():
     """Asked for more than single precision has, with an intercept and a small ridge.
 
-    Where residuals are not projected anew, some of these twenty problems are off by their own size
+    Where residuals are not projected again, some of these twenty problems are off by their own size
     or more, others by a few percent; which ones depends on the order in which BLAS adds up.
     """
     for seed in range(20):

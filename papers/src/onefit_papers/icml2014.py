@@ -74,7 +74,7 @@ def timed(unit: Unit) -> bool:
 
 def cuts(config: dict[str, Any]) -> list[str]:
     """Where less was run than in the paper."""
-    found = [f"at most {config['max_rows']} rows of a set, drawn anew in each replicate"]
+    found = [f"at most {config['max_rows']} rows of a set, drawn again in each replicate"]
     if config["replicates"] < 10:
         found.append(f"{config['replicates']} replicates instead of 10")
     missing = 20 - len(config["sets"])
@@ -153,7 +153,7 @@ def _prepare(unit: Unit, data: DataSet) -> tuple[Family, Unseen, dict[int, Folds
 def _columns(
     unit: Unit, family: Family, folds: dict[int, Folds], loss: str | Pointwise
 ) -> dict[str, Sweep]:
-    """Every criterion of the paper, the exact engine in place of refits."""
+    """Every criterion of the paper, with exact held-out values instead of refits."""
     loo: dict[str, Criterion] = {"loo": LeaveOneOut(guard=False)}
     found, parts = {"ELOO": family.sweep(loo)["loo"]}, [*folds.values()]
     plain, guarded = CrossValidation(loss=loss, guard=False), CrossValidation(loss=loss)

@@ -111,7 +111,7 @@ def _expanded(
         change[S, k] = -1.0
     for lam in lams:
         machine = Machine(K, lam * n)
-        # r - c a, for one column and for one a fold
+        # r - c a, for one column and for one per fold
         u = y[:, None] - lam * n * machine.solve(y[:, None])[0]
         total, term = np.repeat(u, len(folds), axis=1), u - y[:, None]
         for _ in range(order):

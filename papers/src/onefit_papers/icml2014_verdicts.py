@@ -18,7 +18,7 @@ __all__ = ["verdicts"]
 ENOUGH = 10
 #: and one that needs a test if each has so many replicates
 REPLICATES = 5
-#: where BIF-kCV is said to give the same test errors as kCV
+#: where the paper states that BIF-kCV gives the same test errors as kCV
 SAME = (
     *("breast-cancer", "diabetes", "australian", "fourclass", "german.numer", "a2a"),
     *("bodyfat", "housing", "eunite2001", "space_ga", "mg", "abalone"),

@@ -15,7 +15,7 @@ __all__ = ["LU", "RATIOS", "crossing", "panels", "predicted", "verdicts"]
 #: the variant that solves and inverts by LU
 LU = "LU"
 RATIOS = ("R_L", "R_I", "R_E")
-#: medians of times that are nearer to each other than this are not told apart
+#: medians of times that differ by less than this count as equal
 MARGIN = 1.05
 
 

@@ -78,7 +78,7 @@ Found = dict[tuple[str, str, str], float]
 
 
 def _figure1(X: Array, y: Array) -> Found:
-    """The largest influence of an added point; it joins the sample with next to no weight."""
+    """The largest influence of an added point; it joins the sample with a tiny weight."""
     at = np.linspace(2.0, 11.0, 181)[:, None]
     found: Found = {}
     for height, sigma in ((0.5, 1.0), (1.0, 1.0), (1.0, 2.0)):

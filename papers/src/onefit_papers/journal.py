@@ -1,10 +1,10 @@
-"""A line for every finished unit of work, so that an interrupted run goes on where it stopped.
+"""A line for every finished unit of work, so that an interrupted run resumes where it stopped.
 
 A unit is a flat dictionary of everything that its result depends on; its line holds the unit and
-the rows measured for it, and names the commit, machine and software that measured them: a run may
-go on elsewhere, and its page must not say that all of it was measured where it ended. A unit whose
-line stands in the file is not measured again; change a setting and its units are other units. A
-line that was cut off by the interruption is forgotten.
+the rows measured for it, and names the commit, computer and software that measured them: a run may
+resume on another computer, and its page names all of them. A unit whose line is in the file is not
+measured again; a changed setting makes another unit. A line that an interruption has cut off is
+ignored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Run one paper's experiment, or go on with it, and write its results."""
+"""Run or resume one paper's experiment, and write its results."""
 
 from __future__ import annotations
 

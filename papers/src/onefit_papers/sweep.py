@@ -142,7 +142,7 @@ class Family:
     def held_out(
         self, kernel: int, method: HeldOutMethod, folds: Folds, lams: Sequence[float]
     ) -> list[HeldOut | None]:
-        """Held-out predictions on one kernel, one a lambda; None where a factorisation failed."""
+        """Held-out predictions on one kernel, one per lambda; None where a factorisation failed."""
         return _held_out(self.problem(kernel), method, folds, lams)
 
     def sweep(

@@ -195,7 +195,7 @@ def _steep_edges(search: Any, names: Sequence[str]) -> dict[str, int]:
 
 
 def _scores(search: Any) -> tuple[Any, float]:
-    """What candidates are chosen by, the larger the better, and the winner's standard error.
+    """Scores that rank the candidates, the larger the better, and the winner's standard error.
 
     The standard error is 0 where it is not known.
     """

@@ -78,7 +78,7 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Selectio
         Not changed.
     X, y : data, checked
     params : dict
-        ``groups`` and ``sample_weight``, as far as they are given.
+        ``groups`` and ``sample_weight``, if given.
     """
     calibrate = getattr(auto, "calibrate", None)
     if calibrate is not None:
@@ -132,6 +132,7 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Selectio
         preparer=preparer,
         in_folds=in_folds,
         stack=auto.stack,
+        asked_to_be_robust=getattr(auto, "outliers", None) is True,
     )
 
 

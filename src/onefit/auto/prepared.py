@@ -24,7 +24,7 @@ class Prepared:
     X : array or sparse matrix of shape (n, d)
     y : array of shape (n,) or (n, q)
     params : dict
-        ``groups`` and ``sample_weight``, arrays of shape (n,), as far as they are given.
+        ``groups`` and ``sample_weight``, arrays of shape (n,), if given.
     """
 
     X: Any = field(repr=False)

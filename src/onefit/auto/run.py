@@ -83,6 +83,8 @@ class Selection:
         the data then hold the rows as given.
     stack : bool or "nested"
         Whether the candidates are averaged at the end.
+    asked_to_be_robust : bool
+        Whether the search that outliers call for may take any time.
     """
 
     search: KernelSearchCV
@@ -99,6 +101,7 @@ class Selection:
     preparer: Any = None
     in_folds: bool = False
     stack: bool | str = False
+    asked_to_be_robust: bool = False
 
     def run(self) -> None:
         """All stages."""
@@ -167,7 +170,9 @@ class Selection:
         part = outliers.part_far_away(self.search, self.data.y) if self.may_be_robust else 0.0
         if part == 0.0:
             return
-        search, late = outliers.robust_search(self.search, self.data, self.deadline)
+        search, late = outliers.robust_search(
+            self.search, self.data, self.deadline, self.asked_to_be_robust
+        )
         if late:
             self.reasons.append(
                 f"{part:.1%} of the held-out residuals are outliers, and Huber's loss was not "

@@ -16,7 +16,7 @@ __all__ = ["progress"]
 
 
 class Progressing:
-    """A progress bar on stderr, one step a kernel, as a scikit-learn callback."""
+    """A progress bar on stderr, one step per kernel, as a scikit-learn callback."""
 
     def __init__(self, bar: Progress) -> None:
         self.bar = bar

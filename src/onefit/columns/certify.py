@@ -141,7 +141,7 @@ class _Digits:
 
     @property
     def origin(self) -> Array:
-        """What predictions are measured from: targets of training, if the loss is of residuals."""
+        """The origin of predictions: training targets if the loss is of residuals, else zero."""
         if not getattr(self.columns.loss, "of_residual", False):
             return np.zeros((self.a.shape[0], 1))
         return np.asarray(self.columns.train * self.columns.y)

@@ -27,7 +27,7 @@ coefficients a_i = -s_i g_i / (2 Lambda) already spares most of a product with K
 last full step is one, wherever the line search stopped; so is, for a piecewise quadratic loss, the
 solution at another lambda, multiplied by the ratio of the two. So predictions are carried from step
 to step and from lambda to lambda. What rounding does to them on the way, their drift, is counted;
-before it matters to an error bound, predictions are computed from the coefficients anew.
+before it matters to an error bound, predictions are recomputed from the coefficients.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Batch:
     at : Solution
         Where each column stands.
     base : Solution
-        What the next step is measured from.
+        Origin of the next step.
     pieces : (n, k) array
         The pieces of the loss whose models the next step takes.
     held : (n, k) array

@@ -85,7 +85,7 @@ def _solved(columns: Columns, start: Solution, system: Way, match: bool = False)
 def minimised(batch: Batch) -> None:
     """Newton steps to the minimum, in the middle of a flat interval of b.
 
-    Predictions that were carried along are computed anew in the end; where that shows a gap, one
+    Predictions that were carried along are recomputed at the end; where that shows a gap, one
     more step closes it.
     """
     minimise(batch)
@@ -142,7 +142,7 @@ def by_easier_problems(largest: float, solved: Callable[[float], bool]) -> None:
 
 
 def _eased(columns: Columns, factor: float) -> Columns:
-    """Problems with curved pieces so many times as wide, or with so many times the Lambda."""
+    """Problems with curved pieces ``factor`` times as wide, or ``factor`` times the Lambda."""
     if factor == 1.0:
         return columns
     loss, multiple = widened_loss(columns.loss, factor)

@@ -17,11 +17,11 @@ name                  losses                 cost            what it is
 "kernel_stability"    any                    CV + n^2        CV + (eta / n) max ||K - K^i||, ECML
 "bayes_loo"           squared                n^3 + L n^2     leave-one-out with a prior on the
                                                              kernel's parameters
-"gacv"                smoothed hinge         a fit a lambda  Wahba, Lin and Zhang's GACV
-"span"                hinges                 a fit a lambda  the span rule of Chapelle et al.
-"sv_count"            hinges                 a fit a lambda  part of support vectors
-"radius_margin"       squared hinge          a fit and the   R^2 |w|^2 / n, radius over margin
-                                             ball a lambda
+"gacv"                smoothed hinge         L fits          Wahba, Lin and Zhang's GACV
+"span"                hinges                 L fits          the span rule of Chapelle et al.
+"sv_count"            hinges                 L fits          part of support vectors
+"radius_margin"       squared hinge          L fits, L       R^2 |w|^2 / n, radius over margin
+                                             balls
 ====================  =====================  ==============  ====================================
 
 The eigenvalue-perturbation criterion "EP" of the papers' tables is not included: none of the papers

@@ -227,7 +227,7 @@ class ByRow(Criterion):
         """The (n, q) leave-one-out predictions as the criterion has them; for the squared loss."""
 
     def measure(self, problem: Problem) -> Pointwise:
-        """What these are judged by."""
+        """The pointwise loss of these predictions."""
         return pointwise(self.loss, problem)
 
     def left_out(self, evidence: Evidence) -> Callable[[int], Array]:

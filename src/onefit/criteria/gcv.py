@@ -7,7 +7,7 @@ Equation 22 with every H_ii replaced by their mean,
 for the squared ell the familiar (1/n) |y - u|^2 / (1 - trace(H)/n)^2. Invariant under rotations of
 the sample, and less sensitive to single points of high leverage than leave-one-out; it can favour
 too little smoothing in small samples, where trace(H)/n may come near 1 at once for all rows.
-Assumes the squared loss. Cost: one eigendecomposition, then n^2 a lambda. When to use: a smooth
+Assumes the squared loss. Cost: one eigendecomposition, then n^2 per lambda. When to use: a smooth
 curve over lambda is wanted and the leverages do not differ much.
 """
 

@@ -17,8 +17,8 @@ equation 6 is what their Table 1 has, and what is done here.)
 is searched decides for all: :func:`granularity_for`. The
 paper takes the folds of lam = 1 for lams down to 1/8. For lams as small as one uses,
 equation 6 soon asks for more folds than there are rows. Leave-one-out, t = n, is then the finest
-granularity that there is: it is taken, with r = t - 2 as in equation 6, and the answer says that
-the end was reached, and what Theorem 2 gives there.
+granularity possible: it is used, with r = t - 2 as in equation 6, and the result states that the
+limit was reached, and the accuracy that Theorem 2 gives there.
 
 **What this does not guarantee.** The proof treats the 0/1 loss as Lipschitz with constant 1, which
 it is not: two predictions as close as one likes may lie on two sides of zero. For error rates, and
@@ -137,7 +137,7 @@ def granularity_for(
     if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or n < 3:
         raise ValueError(
             f"n must be a whole number of at least 3, got {n!r}: with two rows there is no third "
-            "fold, and equation 6 has three at least"
+            "fold, and equation 6 needs at least three"
         )
     wanted, _ = granularity(accuracy, lam, delta, kappa)
     folds = min(wanted, int(n))

@@ -61,7 +61,7 @@ def pointwise(loss: str | Pointwise | None, problem: Problem) -> Pointwise:
     problem : Problem
     """
     if loss is None:
-        # widths that differ from split to split are no common measure
+        # widths that differ between splits do not give comparable losses
         if not getattr(problem.loss, "relative", False):
             return problem.loss.value
         return getattr(problem.loss, "unrounded", absolute)

@@ -1,10 +1,9 @@
 """Criteria of rows that are streamed: one more pass, with the hat matrices of all rows.
 
 The pass of the moments gives the eigenvectors V of A and all that does not depend on single rows
-(:class:`onefit.features.leave_one.HatBasis`). A chunk is then the same as a small sample in memory
-that knows the weight of the whole one: its features are turned by V once, which takes an m x m
-product a row, and serve all lambdas. "gcv" needs no leverages of single rows, and its pass no such
-product.
+(:class:`onefit.features.leave_one.HatBasis`). A chunk is then treated like a small sample in
+memory, with the weight of all rows: its features are rotated by V once, which takes an m x m
+product per row, for all lambdas. "gcv" needs no leverages of single rows, hence no such product.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ support vectors can be leave-one-out errors, and
     LOO error <= (1/n) #{i : a_i != 0}
 
 with C held fixed. For the rounded hinge the support vectors are the points with y u < 1 + delta,
-those on its corner and those beyond. (The 2016 paper calls only the points on the corner so: they
-are what its inverse is taken of.) Loose, and free of charge after the fit. When to use: as a
+those on its corner and those beyond. (The 2016 paper calls only the points on the corner so: its
+inverse has their rows.) A loose bound that costs nothing after the fit. When to use: as a
 bound, or to break ties.
 """
 

@@ -7,7 +7,7 @@
 :func:`neyman_pearson`               a threshold that bounds the rate of false alarms
 ===================================  =========================================================
 
-A fitted search has all of them as methods (:class:`onefit.decide.methods.Decisions`).
+A fitted search has all of them as methods.
 """
 
 from onefit.decide.calibrate import CalibratedKernelClassifier

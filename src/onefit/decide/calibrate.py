@@ -8,12 +8,12 @@ winner. The calibrators are scikit-learn's own, and so are the probabilities of 
 classes: one against the rest, scaled to sum to one. Models of pairs of classes have a value per
 class too: their votes.
 
-**How far to trust them.** The map is fitted to values of models that lack a fold, and used on
-those of the model that has all rows, whose values are a little more extreme. And where the
-model was chosen by a search on the same rows, it was chosen for doing well on them: its held-out
-values are somewhat too good, and the probabilities somewhat too sure. Both are small where there
-are many rows; new rows tell. ``heldout_proba_`` has, for every row, the probabilities by a map
-fitted without it: the calibration is then honest, the choice of the model is not.
+**How reliable they are.** The map is fitted to decision values of models without a fold, and
+applied to the model of all rows, whose values are slightly more extreme. And a model that a search
+has chosen on the same rows was chosen for its score on them: its held-out values are slightly
+optimistic, and the probabilities slightly overconfident. Both effects are small with many rows.
+``heldout_proba_`` has, for every row, the probabilities from a map fitted without it: then the
+calibration does not use the row, but the choice of the model does.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class CalibratedKernelClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstima
     calibrates the winner of a search, without another fit.
 
     Probabilities are calibrated on held-out decision values. If the model was chosen on the same
-    rows, they are slightly too sure: see :mod:`onefit.decide.calibrate`.
+    rows, they are slightly overconfident: see :mod:`onefit.decide.calibrate`.
 
     Parameters
     ----------

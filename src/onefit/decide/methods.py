@@ -24,7 +24,7 @@ class Decisions:
         """Calibrate the winner on its held-out decision values, without refits.
 
         The same as ``CalibratedClassifierCV(winner, method=method, cv=splits, ensemble=False)``.
-        The winner was chosen by the same values, so the probabilities are slightly too sure
+        The winner was chosen by the same values, so the probabilities are slightly overconfident
         (:mod:`onefit.decide.calibrate`).
 
         Parameters

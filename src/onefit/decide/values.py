@@ -1,4 +1,4 @@
-"""A classifier whose rows are decision values already: what scikit-learn's own code is fed with.
+"""A classifier whose rows are decision values, for scikit-learn's own calibration code.
 
 scikit-learn calibrates, and tunes thresholds, by fitting a classifier to every training part and
 looking at its decision values on the test part. Here these values are known. A classifier that
@@ -32,7 +32,7 @@ class DecisionValues(ClassifierMixin, BaseEstimator):
         return self
 
     def decision_function(self, X: Any) -> Array:
-        """X itself: a number a row for two classes, else a column a class."""
+        """X itself: one value per row for two classes, else one column per class."""
         values = np.asarray(X)
         return values.reshape(len(values)) if len(self.classes_) == 2 else values
 

@@ -96,7 +96,7 @@ def _names(device: Any) -> tuple[str, ...]:
     if not found or (len(found) > 1 and "cpu" in found):
         raise ValueError(
             f"device={device!r}: name one device, or several such as 'cuda:0,cuda:1'; 'cpu', which "
-            "is NumPy, goes with no other"
+            "is NumPy, cannot be combined with others"
         )
     return found
 

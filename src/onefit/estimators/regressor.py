@@ -175,7 +175,7 @@ class KernelRegressor(MultiOutputMixin, RegressorMixin, KernelEstimator):
             self.intercept_ = float(self.intercept_[0])
 
     def _remember_width(self, name: str, loss: Loss) -> None:
-        """The width that the loss has come to have, as a fitted attribute."""
+        """The width of the fitted loss, as a fitted attribute."""
         self.__dict__.pop(f"{name}_", None)
         if not hasattr(loss, name):
             return

@@ -39,7 +39,7 @@ def warn_of_unused(model: Any, kernels: Sequence[Any] | None = None, level: int 
     ----------
     model : KernelEstimator
     kernels : sequence, default=None
-        Those that it may come to have; its own by default.
+        Kernels that the model may have; its own by default.
     level : int, default=5
         Stack level of the warning.
     """

@@ -179,7 +179,7 @@ class Approximation:
         return self.features.sample_rows
 
     def n_features(self, rows: int) -> int:
-        """Largest number of features of so many rows."""
+        """Largest number of features for a number of rows."""
         size = self.features.n_components
         return min(rows, MAX_AUTO_LANDMARKS if isinstance(size, str) else size)
 

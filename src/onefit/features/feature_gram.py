@@ -1,7 +1,7 @@
 """A kernel matrix of low rank, K ~ Phi Phi', of rows in memory: passed over in chunks, not formed.
 
-It stands where a problem has its kernel matrix. Features are kept from pass to pass where there is
-room for them, and made anew where not. They are where the rows are; on a device they may take a
+It replaces the kernel matrix of a problem. Features are kept from pass to pass if they fit into
+memory, and recomputed otherwise. They are where the rows are; on a device they may take a
 part of the memory that is free.
 """
 

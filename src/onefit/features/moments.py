@@ -175,7 +175,7 @@ class MomentSums:
 
 
 def _by_fold(chunk: Chunk, most: int) -> Iterator[tuple[int, Indices]]:
-    """Rows of positive weight, so many of a fold at a time: a chunk may be larger than features."""
+    """Rows of positive weight, fold by fold in parts: a chunk may be larger than the features."""
     order = np.argsort(chunk.fold, kind="stable")
     order = order[chunk.s[order] > 0]
     names, starts = np.unique(chunk.fold[order], return_index=True)

@@ -216,7 +216,7 @@ class Slopes(Sum):
 
 @dataclass(frozen=True)
 class Checked:
-    """What a certificate is made of; c columns.
+    """The parts of a certificate; c columns.
 
     Attributes
     ----------
@@ -251,7 +251,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class Check:
-    """The accumulator of what a certificate is made of."""
+    """The accumulator of the parts of a certificate."""
 
     form: Form
     theta: Array = field(repr=False)

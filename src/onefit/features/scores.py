@@ -88,7 +88,7 @@ class Scores:
 
     @cached_property
     def _coefficients(self) -> list[Array]:
-        """What products with features are made of, fold by fold."""
+        """The factors of products with features, fold by fold."""
         return [self.features.coefficients(W.reshape(W.shape[0], -1)) for W in self.W]
 
     def merge(self, one: tuple[RowSums, ...], other: tuple[RowSums, ...]) -> tuple[RowSums, ...]:

@@ -135,7 +135,7 @@ class _Refined:
         self.waited = np.zeros(longest.size, dtype=np.intp)
 
     def put(self, some: Indices, theta: Array, new: Certificate, steps: int) -> None:
-        """Where some columns are now, after so many steps."""
+        """The present state of some columns, and their number of steps."""
         bounds, sizes = new.at(self.longest[some], 0.0), _sizes(new)
         gained = (bounds < 0.5 * self.best[some]) | (sizes < 0.5 * self.sizes[some])
         self.waited[some] = np.where(gained, 0, self.waited[some] + 1)

@@ -31,7 +31,7 @@ __all__ = ["SplitProblem"]
 
 @dataclass(frozen=True)
 class SplitProblem:
-    """What the models of some splits are made from.
+    """The problem of the models of some splits.
 
     Attributes
     ----------

@@ -25,7 +25,7 @@ MAX_KEPT_ELEMENTS = 2**24
 
 
 def numbers(rows: int, targets: int) -> int:
-    """How many are kept of so many rows."""
+    """Number of rows that are kept."""
     return rows * (2 * targets + 4)
 
 
@@ -81,7 +81,7 @@ class Values:
 
     @cached_property
     def _coefficients(self) -> list[Array]:
-        """What products with features are made of, fold by fold."""
+        """The factors of products with features, fold by fold."""
         return [self.features.coefficients(W) for W in self.W]
 
     def merge(self, one: list[Kept], other: list[Kept]) -> list[Kept]:

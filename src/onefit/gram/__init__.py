@@ -8,7 +8,7 @@ tiled       nothing: tiles are computed when a product needs them    more rows t
 device      tiles on a GPU, or the whole matrix there                rows on a device
 ==========  =======================================================  =========================
 
-Features, K ~ Phi Phi', are the fourth form (:class:`onefit.features.feature_gram.FeatureGram`).
+Features, K ~ Phi Phi', are the fourth form (``onefit.features.feature_gram.FeatureGram``).
 Callers never ask which form they have: they multiply, read blocks, and check ``held`` where a
 method needs all entries.
 """

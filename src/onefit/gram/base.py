@@ -68,7 +68,7 @@ class Gram(ABC):
     def matmul(self, V: Any, precise: bool = False) -> Any:
         """K V for an (n, k) array, in the wider of both precisions.
 
-        A precise product loses fewer digits: it sums up blocks of :attr:`terms` terms first, or is
+        A precise product loses fewer digits: it sums up blocks of ``terms`` terms first, or is
         computed from slices.
         """
 

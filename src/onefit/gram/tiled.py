@@ -1,7 +1,7 @@
 """K V without K: a kernel matrix whose tiles are computed, used and discarded.
 
 An iteration needs nothing of a kernel matrix but its products. Where K does not fit into memory, it
-is formed anew for each of them, tile by tile on and above the diagonal, with one thread per core;
+is formed again for each of them, tile by tile on and above the diagonal, with one thread per core;
 everything else takes n rows times the columns of V.
 """
 

@@ -111,7 +111,7 @@ class HeldOut:
         """Held-out values of a classifier as its ``decision_function`` has them, row by row.
 
         The same as :attr:`predictions` but for models of pairs of classes, whose values vote: one
-        number a row for two classes, else a column per class. A row tested by no split is NaN.
+        number per row for two classes, else a column per class. A row tested by no split is NaN.
         """
         if self.as_decision is None:
             return self.predictions

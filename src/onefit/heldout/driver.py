@@ -88,7 +88,7 @@ class LeaveOutDriver(Prepared):
     splits : Splits
     policy : Policy
     keep_full : bool, default=False
-        Whether to keep the full solutions (:attr:`HeldOutPath.full`).
+        Whether to keep the full solutions (``HeldOutPath.full``).
     starts : dict, default={}
         Full solutions of some lambdas, as kept.
     """

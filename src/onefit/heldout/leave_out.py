@@ -35,7 +35,7 @@ class Limit(HeldOutMethod):
     ----------
     for_race : bool, default=False
         Whether a race begins with it: the full-sample solutions are kept
-        (:attr:`HeldOutPath.full`) for repairs to start from, and splits that the step does not
+        (``HeldOutPath.full``) for repairs to start from, and splits that the step does not
         solve go without a bound.
     """
 
@@ -58,7 +58,7 @@ class Exact(HeldOutMethod):
     Parameters
     ----------
     starts : dict, default=None
-        The full-sample solutions of some lambdas, as in :attr:`HeldOutPath.full`.
+        The full-sample solutions of some lambdas, as in ``HeldOutPath.full``.
     """
 
     name = "exact"

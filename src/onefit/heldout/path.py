@@ -210,7 +210,7 @@ class FullPath:
         return Solution.stack(parts)
 
     def _batches(self) -> Iterator[tuple[Array, Indices, Indices]]:
-        """Two large groups with one Lambda at a time at most: those may come to hold an inverse."""
+        """Two large groups with one Lambda at a time at most: these may need an inverse."""
         groups = sorted(self.splits.groups, key=lambda group: group[1].size)
         while groups:
             small = [group for group in groups[:-2] if group[1].size <= MAX_ALONE_SPLITS]

@@ -30,7 +30,7 @@ MIN_ELEMENTS = 2**18
 
 
 def pays(shape: tuple[int, int]) -> bool:
-    """Whether Numba works here, and a matrix is large enough to be worth its import."""
+    """Whether Numba works here, and the matrix is so large that importing it pays off."""
     return shape[0] * shape[1] >= MIN_ELEMENTS and _works()
 
 

@@ -73,7 +73,7 @@ class SmoothedHinge(PiecewiseQuadratic):
         return 0.5 / self.delta
 
     def widened(self, factor: float) -> tuple[SmoothedHinge, float]:
-        """The loss with a corner so many times as wide, and what Lambda is multiplied by."""
+        """The loss with a corner ``factor`` times as wide, and the factor of Lambda."""
         return SmoothedHinge(factor * self.delta), 1.0
 
     def _slope(self, y: Array, u: Array) -> Array:

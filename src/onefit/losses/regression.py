@@ -102,11 +102,11 @@ class Huber(PiecewiseQuadratic):
         return isinstance(self.threshold, str) and self.threshold == "mad"
 
     def resolve(self, y: Array, s: Array) -> Huber:
-        """The loss with a threshold for each column, see :func:`onefit.losses.base.resolved`."""
+        """The loss with a threshold for each column of targets."""
         return Huber((THRESHOLD_IN_SPREADS * spread_of(y, s)).astype(y.dtype))
 
     def widened(self, factor: float) -> tuple[Huber, float]:
-        """The loss with so many times the threshold, and what Lambda is multiplied by.
+        """The loss with ``factor`` times the threshold, and the factor of Lambda.
 
         Multiplied alike, the largest slope and Lambda keep the range of the coefficients.
         """

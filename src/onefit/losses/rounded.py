@@ -66,13 +66,13 @@ class _Rounded(PiecewiseQuadratic):
         return np.inf if self.relative else 1.0 / float(np.min(self.delta))
 
     def widened(self, factor: float) -> tuple[Self, float]:
-        """The loss with corners so many times as wide, and what Lambda is multiplied by."""
+        """The loss with corners ``factor`` times as wide, and the factor of Lambda."""
         several = isinstance(self.delta, tuple)
         delta = tuple(factor * x for x in self.delta) if several else factor * self.delta
         return replace(self, delta=delta), 1.0  # type: ignore[type-var]
 
     def resolve(self, y: Array, s: Array) -> Self:
-        """The loss with a width for each column, see :func:`onefit.losses.base.resolved`."""
+        """The loss with a width for each column of targets."""
         found = (DELTA_IN_SPREADS * spread_of(y, s)).tolist()
         delta = tuple(found) if len(found) > 1 else found[0]
         return replace(self, delta=delta)  # type: ignore[type-var]

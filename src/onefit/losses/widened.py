@@ -21,7 +21,7 @@ MAX_BISECTIONS = 60
 
 
 def widened_loss(loss: Loss, factor: float) -> tuple[Loss, float]:
-    """The loss with curved pieces so many times as wide, and what Lambda is multiplied by.
+    """The loss with curved pieces ``factor`` times as wide, and the factor of Lambda.
 
     A loss without a method ``widened`` is kept, and Lambda multiplied by the factor.
     """

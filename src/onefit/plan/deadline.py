@@ -30,7 +30,7 @@ class Deadline:
     ----------
     minutes : float
     begun : float, default=None
-        Of :func:`time.monotonic`; now by default.
+        Start, by ``time.monotonic``; now by default.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Deadline:
             self.pace = spent / planned
 
     def refuses(self, planned: float) -> str:
-        """Why a stage that is planned to take so many seconds does not fit; empty if it does."""
+        """Why a stage with these planned seconds does not fit; empty if it does."""
         expected, left = self.pace * planned, self.left
         if expected <= left - self.reserve:
             return ""
@@ -89,7 +89,7 @@ class Deadline:
             raise OutOfTime
 
     def stops(self, done: int, jobs: int) -> bool:
-        """Whether a search with so many of its jobs done must not begin another one."""
+        """Whether a search must not begin another job, given how many are done."""
         self.check()
         each = (monotonic() - self._started) / done
         if self._whole and done == 1 and each * (jobs - 1) > self.left - self.reserve:

@@ -84,7 +84,7 @@ def check_fit(work: Workload) -> None:
 
 
 def check_bytes(work: Workload, nbytes: float, what: str) -> None:
-    """Raise MemoryError, with advice, if so many bytes exceed the memory available.
+    """Raise MemoryError, with advice, if the bytes exceed the memory available.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def _advice(work: Workload, nbytes: float, available: float, approximates: bool)
 
 
 def available_memory(processes: int = 1) -> float:
-    """Bytes that so many processes together can still take."""
+    """Bytes that a number of processes together can still take."""
     limit = get_config()["memory_bytes"]
     if limit is not None:
         return float(limit)

@@ -55,12 +55,12 @@ class Rate:
     parallel_share: float = 0.0
 
     def cost(self, flops: float, size: float) -> Cost:
-        """What so many operations cost in a routine of this size."""
+        """Cost of a number of operations in a routine of this size."""
         slower = 1.0 + self.half_speed_rows / max(size, 1.0)
         return Cost(flops, flops * slower / self.flops_per_second)
 
     def faster(self, threads: int, gain: float) -> Rate:
-        """With so many threads, and numbers that are processed ``gain`` times as fast."""
+        """The rates of several threads, for numbers processed ``gain`` times as fast."""
         gain /= 1.0 - self.parallel_share + self.parallel_share / threads
         return replace(self, flops_per_second=gain * self.flops_per_second)
 
@@ -98,7 +98,7 @@ class Rates:
     on_device: bool = False
 
     def at(self, threads: int = 1, itemsize: int = 8) -> Rates:
-        """With so many threads, and numbers of so many bytes."""
+        """The rates of a number of threads, and of numbers of ``itemsize`` bytes."""
         gain = self.single_gain if itemsize == 4 else 1.0
         names = ("gemm", "syrk", "cholesky_factor", "inverse", "eigh")
         curves = {name: getattr(self, name).faster(threads, gain) for name in names}
@@ -153,11 +153,11 @@ class Rates:
         return Cost(4.0 * numbers, numbers * self.entry_seconds_per_number)
 
     def losses(self, numbers: float) -> Cost:
-        """Losses of so many residuals, their slopes, and the line searches on them."""
+        """Cost of the losses of a number of residuals, their slopes, and line searches on them."""
         return Cost(numbers, numbers * LOSS_SECONDS_PER_NUMBER)
 
     def calls(self, count: float) -> Cost:
-        """The price of so many calls themselves."""
+        """Overhead of a number of calls."""
         return Cost(0.0, count * self.call_seconds)
 
 

@@ -137,12 +137,12 @@ def _title(work: Workload, where: str) -> str:
 def _reasons(work: Workload, chosen: Estimate, known: list[Estimate], rates: Rates) -> list[str]:
     """Why the method is chosen, and which one it was preferred to in spite of its time."""
     factors = work.lams * work.ridges
-    worth = factorisation_ratio(work.n, rates.at(work.threads, work.itemsize))
+    ratio = factorisation_ratio(work.n, rates.at(work.threads, work.itemsize))
     reasons = {
         "eigen": f"one eigendecomposition serves {count(work.lams, 'lambda')}; Cholesky would "
-        f"factor {count(factors, 'time')}, and the former costs about {worth:.1f} of the latter",
+        f"factor {count(factors, 'time')}, and the former costs about {ratio:.1f} of the latter",
         "block": f"{count(factors, 'Cholesky factor')}, each with its inverse, for "
-        f"{count(work.lams, 'lambda')}; one eigendecomposition costs about {worth:.1f} of these",
+        f"{count(work.lams, 'lambda')}; one eigendecomposition costs about {ratio:.1f} of these",
         "exact": f"one fit per lambda instead of {work.folds}; points that change their piece of "
         "the loss are repaired",
         "limit": f"one fit per lambda instead of {work.folds}; not exact where points change their "
@@ -168,5 +168,5 @@ def _speed_up(chosen: Estimate, refit: Estimate) -> str:
     return (
         f"Refitting every split, as GridSearchCV does: {refit.flops:.1e} flops, "
         f"{duration(refit.seconds)}; expected speed-up {ratio:.1f}x, without the kernel matrices "
-        "that GridSearchCV computes anew for every fit."
+        "that GridSearchCV computes again for every fit."
     )

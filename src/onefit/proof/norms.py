@@ -15,7 +15,7 @@ from onefit.kernels.on_device import CANCELLATION_SHARE
 
 __all__ = ["Norms", "target_scale"]
 
-#: rows up to which the smallest eigenvalue of a definite matrix is measured all the same
+#: rows up to which the smallest eigenvalue of a definite matrix is measured too
 MAX_MEASURED_ROWS = 3000
 
 

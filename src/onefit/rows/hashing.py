@@ -20,7 +20,7 @@ __all__ = ["hash_keys", "spread"]
 
 #: what stands for a text of this many bytes
 TEXT_DIGEST_BYTES = 8
-#: whole doubles beyond are no 64-bit numbers
+#: whole doubles beyond do not fit into 64 bits
 MIN_NON_INTEGER_DOUBLE = 2.0**63
 
 

@@ -22,7 +22,7 @@ from onefit.rows.accumulate import Accumulator, Chunk, to_host
 from onefit.rows.read_ahead import read_ahead
 from onefit.rows.source import Source
 
-__all__ = ["CHUNK_ROWS", "Progress", "absorb", "active_client", "open_progress", "run"]
+__all__ = ["CHUNK_ROWS", "Progress", "active_client", "open_progress", "run"]
 
 #: rows of a chunk: enough for matrix products at full speed, few enough for their features
 CHUNK_ROWS = 8192
@@ -74,16 +74,6 @@ def run(
     return accumulator.finish(_here(accumulator, source, progress, chunk_rows, n_jobs))
 
 
-def absorb(
-    accumulator: Accumulator[Any, Any], source: Source, pieces: Sequence[Any], rows: int, state: Any
-) -> Any:
-    """The state with the rows of some pieces."""
-    for piece in pieces:
-        for block in piece.blocks(rows):
-            state = accumulator.update(state, source.reading.chunk(block))
-    return state
-
-
 def _here(
     accumulator: Accumulator[Any, Any],
     source: Source,
@@ -113,7 +103,7 @@ def _added(accumulator: Accumulator[Any, Any], state: Any, chunks: Iterator[Chun
 def _read(
     source: Source, pieces: Sequence[Any], rows: int, workers: int
 ) -> Iterator[Iterator[Chunk]]:
-    """The chunks of every piece: in turn, or ahead of time by so many threads."""
+    """The chunks of every piece: in turn, or read ahead by a number of threads."""
     if workers > 1:
         yield from read_ahead(source, pieces, rows, workers)
         return

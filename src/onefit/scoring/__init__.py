@@ -1,7 +1,7 @@
 """Metrics of held-out values, and rules to choose a candidate by them.
 
 :class:`Metric` defines a metric once, as a statistic of a row and a function of its mean; a search
-takes one as ``scoring``. :data:`ROW_METRICS` has those of scikit-learn that are of this kind.
+takes one as ``scoring``. ``ROW_METRICS`` has those of scikit-learn that are of this kind.
 :func:`one_standard_error` chooses a simpler candidate than the best one, as ``refit`` of a search.
 """
 

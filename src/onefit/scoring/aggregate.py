@@ -16,7 +16,7 @@ AGGREGATES = ("mean", "weighted", "pooled", "median")
 
 
 def aggregate(how: str, scores: Array, sizes: Array, pooled: Array | None = None) -> Array:
-    """One number a candidate from its (..., k) split scores.
+    """One number per candidate from its (..., k) split scores.
 
     Parameters
     ----------

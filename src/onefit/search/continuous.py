@@ -46,7 +46,7 @@ class Interval:
         Ends, positive.
     points : int, default=24
         Of the coarse grid, even in log lam. Two minima closer than its spacing count as one. The
-        coarse grid of gamma has five at most.
+        coarse grid of gamma has at most five.
     per_feature : bool, default=False
         For gamma: whether every column of X has its own.
 

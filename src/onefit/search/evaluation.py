@@ -94,7 +94,7 @@ class SearchRows(ABC):
 
     @abstractmethod
     def judged_by(self, index: int, held: HeldOut) -> tuple[FitInputs, Scoring]:
-        """What a headline of held-out values is made from."""
+        """The data of a headline of held-out values."""
 
     def compared(self, fitted: dict[str, Any], metric: Any) -> dict[str, Any]:
         """The winner beside a stricter evaluation of it, as fitted attributes."""

@@ -18,7 +18,7 @@ searched in each.
 from __future__ import annotations
 
 import numbers
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -92,6 +92,12 @@ class CandidateModel:
         found: Spec = self.estimator.spec()
         return found
 
+    def take(self, indices: Collection[int]) -> CandidateModel:
+        """The model with some of its candidates."""
+        kept = [i for i, index in enumerate(self.indices) if index in indices]
+        lams, own = tuple(self.lams[i] for i in kept), tuple(self.indices[i] for i in kept)
+        return replace(self, lams=lams, indices=own)
+
     def extended(self, lams: tuple[float, ...], indices: tuple[int, ...]) -> CandidateModel:
         """The model with further lams and their candidates."""
         pairs = zip(self.lams + lams, self.indices + indices, strict=True)
@@ -110,6 +116,11 @@ class Job:
     kernel: Kernel
     models: tuple[CandidateModel, ...]
     tiled: bool = False
+
+    def without(self, gone: Container[int]) -> Job:
+        """The job less some candidates; models that lose all of theirs go with them."""
+        models = (model.take([i for i in model.indices if i not in gone]) for model in self.models)
+        return replace(self, models=tuple(model for model in models if model.indices))
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from onefit.search import continuous
 from onefit.search.criterion import get_criterion
 from onefit.search.descend import descend
 from onefit.search.evaluation import SearchRows
+from onefit.search.first_lap import left_out, without_scores
 from onefit.search.grid import Job
 from onefit.search.inputs import FitInputs, only_weight, route
 from onefit.search.intervals import interval_columns
@@ -125,7 +126,8 @@ class RowsInMemory(HeldRows):
     def evaluate(self, metric: Any, context: Any) -> None:
         """Run one job per kernel; then repair or descend, if the search asks for that."""
         search, setup, task = self.search, self.setup, replace(self.task, metric=metric)
-        jobs, workers = setup.jobs, setup.worker_plan
+        reasons, workers = self._left_out(metric), setup.worker_plan
+        jobs = [job for one in setup.jobs if (job := one.without(reasons)).models]
         if search._deadline is not None:  # whatever it has time for covers the grid
             jobs = [jobs[i] for i in spread(len(jobs))]
         if search.verbose > 0:
@@ -143,6 +145,7 @@ class RowsInMemory(HeldRows):
         run, outcomes = Runner(task, workers, search.journal, about), list[Outcome]()
         for _, found in followed(search, context, "kernel", len(jobs), run(jobs), words):
             outcomes += found
+        outcomes += without_scores(setup.jobs, reasons, outcomes[0])
         outcomes.sort(key=lambda one: min(one.indices))
         setup, outcomes = setup.tried(outcomes)
         setup, outcomes = setup.with_refined(outcomes)
@@ -152,6 +155,14 @@ class RowsInMemory(HeldRows):
             setup, outcomes, descents = descend(setup, run, outcomes, search._descent)
             self.attributes["descents_"] = descents
         self.setup, self.outcomes = setup, outcomes
+
+    def _left_out(self, metric: Any) -> dict[int, str]:
+        """Candidates that a race leaves out, and why; of a grid of values, with time for it."""
+        search, setup, params = self.search, self.setup, self.host.params
+        refined = setup.continuous or setup.ranges
+        if not racing(search.method) or refined or search._deadline is not None:
+            return {}
+        return left_out(search, setup, self.X, self.y, params, metric)
 
     def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
         X = self.host.to_device(self.X)

@@ -161,7 +161,7 @@ class Objective:
         return [*self.direction.bounds, *ends]
 
     def evaluate(self, x: Array) -> tuple[float, Array, float]:
-        """Value, gradient, and what the best point is known by; infinite where numerics fail."""
+        """Value, gradient, and the key of the best point; infinite where numerics fail."""
         try:
             return self._evaluate(x)
         except (LinAlgError, FloatingPointError):

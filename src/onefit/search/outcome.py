@@ -18,7 +18,10 @@ from onefit.search.grid import CandidateModel
 from onefit.search.rows import Sample
 from onefit.search.scorers import Scoring
 
-__all__ = ["Outcome", "Task", "values_of"]
+__all__ = ["LEFT_OUT", "Outcome", "Task", "values_of"]
+
+#: the method of candidates that lost on a sample of the rows, and have no score (first_lap.py)
+LEFT_OUT = "left out"
 
 
 @dataclass(frozen=True)
@@ -167,7 +170,7 @@ class Outcome:
         )
 
     def costs(self, task: Task) -> Array:
-        """What candidates are chosen by, the smaller the better: the criterion, or minus the score.
+        """Values that rank the candidates, the smaller the better: criterion, or minus the score.
 
         NaN where there is no score.
         """

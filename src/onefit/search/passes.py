@@ -285,7 +285,7 @@ class Passes:
         """Sums that scores are made of, models on the same features together.
 
         ``reach`` has for each model bounds (k, L) on the errors of its held-out values, and
-        ``metrics`` what it is scored by.
+        ``metrics`` its metrics.
         """
         units = list(zip(work, found, reach, metrics, strict=True))
         shared = [list(own) for _, own in groupby(units, key=lambda unit: unit[0].shared)]

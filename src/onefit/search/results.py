@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from onefit.scoring.aggregate import aggregate, rank, standard_error
 from onefit.search.inputs import winner_of
-from onefit.search.outcome import Outcome
+from onefit.search.outcome import LEFT_OUT, Outcome
 
 Array = NDArray[Any]
 
@@ -123,8 +123,9 @@ def _trust_columns(C: int, outcomes: list[Outcome]) -> dict[str, Any]:
 
 
 def warn_of_failures(results: Results) -> None:
-    """Candidates without any score are not passed over in silence."""
+    """Warn of candidates without any score, but for those that lost the first lap of a race."""
     unscored = np.all([np.isnan(one) for one in results.totals.values()], axis=0)
+    unscored &= results.table["method"] != LEFT_OUT
     found = [reason for reason in results.table["reason"][unscored] if reason]
     if not found:
         return

@@ -93,7 +93,7 @@ class Scoring:
     fast : name -> (metric, sign, truth)
     slow : name -> scorer
     parts : list of Part
-        One a split; of use to the slow scorers only.
+        One per split; only the slow scorers use them.
     names : list of str
         All metrics, in the caller's order.
     """

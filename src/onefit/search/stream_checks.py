@@ -79,7 +79,7 @@ def check_levels(group: list[CandidateModel]) -> None:
 
 
 def metrics_of(scorers: dict[str, Any], one: CandidateModel) -> Metrics:
-    """What a model is scored by: name -> (metric, sign)."""
+    """The metrics of a model: name -> (metric, sign)."""
     found: Metrics = {}
     for name, scorer in scorers.items():
         if len(levels_of(one.estimator)) > 1:
@@ -98,7 +98,7 @@ def metrics_of(scorers: dict[str, Any], one: CandidateModel) -> Metrics:
 
 
 def _of_levels(scorer: Any, model: Any, name: str) -> Metric:
-    """What a model of several levels is scored by: its own loss."""
+    """The metric of a model of several levels: its own loss."""
     loss = model.spec().loss
     if hasattr(scorer, "_estimator") or (scorer is neg_pinball_loss and isinstance(loss, Quantile)):
         return loss_metric(loss.name, getattr(loss, "unrounded", loss.value))
@@ -109,8 +109,10 @@ def _of_levels(scorer: Any, model: Any, name: str) -> Metric:
 
 
 def check_survey(source: Source, survey: Surveyed, classes: Array | None) -> None:
-    """Refuse folds without rows or weight, and training parts of one class."""
+    """Refuse folds without rows or weight, huge targets, and training parts of one class."""
     source.reading.cv.check_counts(survey.rows)
+    if not np.isfinite(survey.whole.M).all():
+        raise ValueError("the targets are so large that their squares overflow; rescale them")
     if (survey.weights <= 0).any():
         empty = int(np.flatnonzero(survey.weights <= 0)[0])
         raise ValueError(f"the rows of fold {empty} all have sample_weight 0; give them weight")

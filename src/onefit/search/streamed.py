@@ -227,7 +227,7 @@ def _targets(search: Any, source: Source) -> tuple[Source, Any, int]:
     classes = run(DistinctLabels(), source.raw, n_jobs=search.n_jobs, journal=search.journal)
     check_classification_targets(classes)
     if len(classes) < 2:
-        raise ValueError(f"y holds one class only, {classes[0]!r}; a classifier needs two at least")
+        raise ValueError(f"y holds one class only, {classes[0]!r}; a classifier needs at least two")
     model.classes_ = classes
     encoded = source.encoded(partial(encode_labels, classes))
     return encoded, model, 1 if len(classes) == 2 else len(classes)

@@ -6,7 +6,7 @@ kernel matrix never leaves its process. Jobs that run one
 after the other in this process share the distances between the rows.
 
 A LAPACK call cannot be interrupted. So a single worker is a process of its own too where such a
-call may take long: whoever presses Ctrl-C is answered by this process, and what is finished stays.
+call may take long: this process handles Ctrl-C at once, and finished work is kept.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A Cholesky factor per column: no column needs another, and any curvature will do.
 
 With R = diag(c)^(-1/2) the factored matrix is I + R K_AA R, whose eigenvalues are at least one
-whatever Lambda is. Where rounding makes it indefinite all the same (K singular, and Lambda below
+whatever Lambda is. Where rounding nevertheless makes it indefinite (K singular, and Lambda below
 rounding of its norm), eigenvalues replace the factor, those that rounding made negative set to
 zero. Neighbouring columns with the same matrix, as the targets of least squares have it, share it.
 

@@ -14,8 +14,8 @@ refinement). In the copy of K, entries that are lost beside its diagonal are zer
 products of them underflow, which takes processors a hundred times as long.
 
 **When it pays.** The steps depend on how K's eigenvalues are spread beside the ridge; a trial with
-one column, which costs little, counts them (:meth:`Float32Kernel.pays`). A factor of p rows takes
-p^3 operations, a step n^2 for each column, so that a factor is worth a number of steps in
+one column, which costs little, counts them (``Float32Kernel.pays``). A factor of p rows takes
+p^3 operations, a step n^2 for each column, so that a factor costs as much as a number of steps in
 proportion to p (p/n)^2.
 """
 
@@ -78,16 +78,16 @@ class Float32Kernel:
         no such upper bound.
         """
         n, p = d.size, int(np.count_nonzero(d))
-        worth = int(FACTOR_STEPS_PER_ROW * p * (p / n) ** 2 / newton)
+        affordable = int(FACTOR_STEPS_PER_ROW * p * (p / n) ** 2 / newton)
         before, fewest, most = self.last
-        if p < MIN_FLOAT32_CURVED_ROWS or (fewest > worth and ridge <= before):
+        if p < MIN_FLOAT32_CURVED_ROWS or (fewest > affordable and ridge <= before):
             return False
-        if most * np.sqrt(before / ridge) > worth:
+        if most * np.sqrt(before / ridge) > affordable:
             root = np.sqrt(self.problem.s * d / (2.0 * ridge))[:, None]
-            fewest = self.steps(root, worth)
-            most = fewest if fewest <= worth else np.inf
+            fewest = self.steps(root, affordable)
+            most = fewest if fewest <= affordable else np.inf
             self.last = ridge, fewest, most
-        return most <= worth
+        return most <= affordable
 
     def steps(self, root: Array, most: int) -> int:
         """Those of one column, of which ``most`` are tried."""

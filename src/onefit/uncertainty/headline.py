@@ -107,7 +107,7 @@ class Headline:
 
     @property
     def beats_baseline(self) -> bool | None:
-        """Whether the whole interval :attr:`lead` is positive; None if unknown."""
+        """Whether the whole interval ``lead`` is positive; None if unknown."""
         return None if np.isnan(self.lead[0]) else self.lead[0] > 0.0
 
     @property

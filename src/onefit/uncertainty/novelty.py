@@ -13,7 +13,7 @@ value; that is taken for d then (:meth:`onefit.kernels.Kernel.separation`).
 **What counts as far** is set by the training rows themselves: the *reach* is the largest distance
 of a training row to the nearest one other than it, rows equal to it left aside. Among n + 1
 exchangeable rows each is the furthest from its nearest neighbour with probability at most
-1/(n + 1), and without the new row the distances of the others are no smaller: a new row like the
+1/(n + 1), and without the new row the distances of the others do not decrease: a new row like the
 training rows is beyond the reach with probability at most 1/(n + 1). After a search, each row is
 compared with the rows that the split which tests it was trained on, so that new groups and later
 rows are compared as they will be met.

@@ -141,7 +141,7 @@ def choose_folds(
 def _one_group_out(groups: Indices) -> Folds:
     count = int(groups.max()) + 1
     if count < 2:
-        raise ValueError("all rows are of one group; intervals for new groups need two at least")
+        raise ValueError("all rows are of one group; intervals for new groups need at least two")
     removed = [np.flatnonzero(groups == g) for g in range(count)]
     return Folds.from_removed(groups.size, removed, removed, [True] * count)
 
