@@ -44,7 +44,7 @@ __all__ = ["LeaveOutDriver", "Policy"]
 
 #: the most by which solutions are multiplied on their way to the next lambda: their rounding errors
 #: grow with it
-MAX_SCALING = 32.0
+MAX_SCALING_RATIO = 32.0
 #: leave-out solutions at the last lambda and their Lambda, by target and splits
 _Last = dict[tuple[int, bytes], tuple[Solution, Array]]
 
@@ -221,7 +221,7 @@ def _from_last(
     if last is None:
         return None
     ratio = last[1] / columns.ridge
-    if (ratio > MAX_SCALING).any():
+    if (ratio > MAX_SCALING_RATIO).any():
         return None
     return Batch.start(columns, system, last[0], last[0].scaled(ratio.astype(columns.K.dtype)))
 

@@ -101,6 +101,7 @@ class RowsInMemory(HeldRows):
     def __init__(self, search: Any, X: Any, y: Any, params: dict[str, Any], scorers: Any) -> None:
         self.host = host = HostData.of(get_config()["device"], X, y, params)
         self.X, self.y = indexable(host.X, host.y)
+        self.params = host.params
         routed = route(search, scorers, host.params)
         weight, split = only_weight(routed.estimator.fit), routed.splitter.split
         setup = set_up(search, self.X, self.y, weight, split, host.device, host.names)
@@ -158,11 +159,11 @@ class RowsInMemory(HeldRows):
 
     def _left_out(self, metric: Any) -> dict[int, str]:
         """Candidates that a race leaves out, and why; of a grid of values, with time for it."""
-        search, setup, params = self.search, self.setup, self.host.params
+        search, setup = self.search, self.setup
         refined = setup.continuous or setup.ranges
         if not racing(search.method) or refined or search._deadline is not None:
             return {}
-        return left_out(search, setup, self.X, self.y, params, metric)
+        return left_out(search, setup, self.X, self.y, self.params, metric)
 
     def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
         X = self.host.to_device(self.X)

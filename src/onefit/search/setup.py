@@ -141,20 +141,17 @@ class Setup(PlannedSearch):
     def check_memory(self) -> None:
         """Refuse, with advice, what would not fit into the memory that is available."""
         for load, estimate in self.works.items():
-            if self.device is None:
-                plan.check_memory(load, estimate)
-            else:
-                plan.check_memory(load, estimate, self.device.room(), repr(self.device))
+            plan.check_memory(load, estimate, *self._room())
 
     def explain(self) -> plan.Explanation:
         """What each workload is expected to cost, by the method taken and by others."""
-        where = self.device
-        if where is None:
-            texts = [plan.explain(*pair) for pair in self.works.items()]
-        else:
-            rates, room = plan.backend_rates(where), where.room()
-            texts = [plan.explain(*pair, rates, room, repr(where)) for pair in self.works.items()]
+        rates, room = plan.backend_rates(self.device), self._room()
+        texts = [plan.explain(*pair, rates, *room) for pair in self.works.items()]
         return plan.Explanation("\n\n".join(texts), self.refusal())
+
+    def _room(self) -> tuple[float | None, str]:
+        """Bytes that are free on the device, and its name; the host is asked when needed."""
+        return (None, "") if self.device is None else (self.device.room(), repr(self.device))
 
     def refusal(self) -> str:
         """Why a fit would refuse; empty if it would not."""
