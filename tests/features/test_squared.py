@@ -84,6 +84,7 @@ def test_leave_one_out(form, keep):
     np.testing.assert_allclose(path.values[:, some], other.values, atol=1e-8)
     gap = np.abs(path.values[:, some] - other.values)
     assert (gap <= path.bounds[:, some] + other.bounds).all()
+    assert (path.bounds > 0.0).all()  # of rows of weight zero, too
 
 
 def test_a_lambda_below_rounding_fails_with_a_reason_and_the_others_go_on():
