@@ -317,18 +317,16 @@ def expanding_window(estimator: Any, X: Any, y: Any) -> ExpandingWindow:
     return ExpandingWindow(*(one[:, 0] if one.shape[1] == 1 else one for one in pair))
 
 
-def heldout_windows(estimator: Any, X: Any, y: Any, cv: Any, *, verbose: int = 0) -> HeldOut:
+def heldout_windows(estimator: Any, X: Any, y: Any, cv: Any) -> HeldOut:
     """Held-out values of splits that train on all rows up to some row, without refits.
 
     Parameters
     ----------
     estimator : KernelRegressor or KernelClassifier with the squared loss, or a fitted search
-        With ``scaling="total"`` one factor serves all splits, else each has its own.
+        With ``scaling="total"`` one factor serves all splits.
     X, y : rows and targets in the order of time
     cv : splitter or iterable of splits
         ``TimeSeriesSplit``, with or without a gap. Every training part must be the first m rows.
-    verbose : int, default=0
-        1 prints a line after each split.
 
     Returns
     -------
@@ -344,7 +342,7 @@ def heldout_windows(estimator: Any, X: Any, y: Any, cv: Any, *, verbose: int = 0
     >>> heldout_windows(KernelRegressor(), X, y, TimeSeriesSplit(4)).by_fold[0].shape
     (88,)
     """
-    model, problem = dense_problem(estimator, X, y, "heldout_windows", 2.0, OTHERWISE)
+    model, problem = dense_problem(estimator, X, y, "heldout_windows", 2.5, OTHERWISE)
     folds = Folds.draw(cv, X, y, classifier=is_classifier(model))
     for k, (train, test) in enumerate(folds):
         if not np.array_equal(np.sort(train), np.arange(train.size)) or test.min() < train.size:
@@ -353,14 +351,15 @@ def heldout_windows(estimator: Any, X: Any, y: Any, cv: Any, *, verbose: int = 0
                 "rows after them; use TimeSeriesSplit without max_train_size, or heldout_predict"
             )
         _check_classes(model, y, train)
-    K, values, shared = problem.K.matrix, [], None
-    for train, test in counted(list(folds), verbose, lambda split: f"{split[0].size} rows"):
-        m, last = train.size, int(test.max()) + 1
-        if shared is None or model.scaling == "mean":
-            end = last if model.scaling == "mean" else problem.n
-            ridge = model.spec().ridge(model.lam, float(m))
-            shared = Prefixes(K[:end, :end], problem.Y[:end], ridge, problem.fit_intercept)
-        values.append(shared.later(m, slice(int(test.min()), last))[test - test.min()])
+    K, lam = problem.K.matrix, float(model.lam)
+    sizes, place = np.unique([train.size for train in folds.train], return_inverse=True)
+    ridges = np.array([problem.ridge(lam, np.arange(m)) for m in sizes])
+    parts = PartFits(K, problem.Y, problem.fit_intercept)
+    fits = next(parts.fits([Order(np.arange(sizes[-1]), sizes, ridges)]))
+    values = [
+        linalg.matmul(linalg.submatrix(K, test, train), fits[i].a[train]) + fits[i].b
+        for i, (train, test) in zip(place, folds, strict=True)
+    ]
     unknown = np.full(len(folds), np.nan)
     zero, none = np.zeros(len(folds), dtype=np.intp), np.zeros(len(folds), dtype=bool)
     known = {"targets": y, **model.spec().coding.decoders}
