@@ -199,6 +199,17 @@ def test_windows_of_many_rows_and_of_equal_training_parts_equal_refits():
         np.testing.assert_allclose(mine, expected, atol=1e-8)
 
 
+def test_windows_of_every_row_are_the_residuals_one_step_ahead():
+    """More models than are solved side by side."""
+    random = np.random.default_rng(2)
+    rows, y = random.normal(size=(150, 2)), random.normal(size=150)
+    model = KernelRegressor(gamma=0.7, lam=0.3, scaling="total")
+    splits = [(np.arange(m), [m]) for m in range(2, 150)]
+    found = heldout_windows(model, rows, y, splits)
+    expected = expanding_window(model, rows, y).residuals[1:]
+    np.testing.assert_allclose(y[2:] - found.values[:, 0], expected, atol=1e-8)
+
+
 def test_windows_of_a_classification_equal_refits():
     y = np.array(["a", "b", "c"])[np.digitize(U, [-0.3, 0.5])]
     model = KernelClassifier("squared", gamma=0.7, lam=0.05)

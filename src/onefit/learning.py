@@ -33,7 +33,7 @@ from onefit._types import Array, Indices
 from onefit.folds import Folds
 from onefit.heldout import HeldOut
 from onefit.heldout.refit import refit_fold
-from onefit.prefixes import Fit, Order, PartFits, Prefixes, dense_problem, scores_by
+from onefit.prefixes import MAX_COLUMNS, Fit, Order, PartFits, Prefixes, dense_problem, scores_by
 from onefit.problem import Problem
 from onefit.progress import counted
 from onefit.search.scorers import fast_metric, look_up
@@ -173,8 +173,6 @@ def learning_curve(
     return LearningCurve(sizes, found[0], found[1], fits.error)
 
 
-#: models of one target that are computed side by side
-MAX_MODELS = 100
 #: values of the rows of the largest part (S, m, q), meaningless beyond a part, and of the test
 #: rows (S, t, q)
 _Values = tuple[Array, Array]
@@ -212,7 +210,7 @@ class _Fits:
             for order in orders
         ]
         fits = PartFits(K, Y, self.problem.fit_intercept)
-        step = max(1, MAX_MODELS // (sizes.size * Y.shape[1]))
+        step = max(1, MAX_COLUMNS // (sizes.size * Y.shape[1]))
         for first in range(0, len(parts), step):
             some = slice(first, first + step)
             found = zip(parts[some], tests[some], fits.fits(parts[some]), strict=True)
