@@ -133,38 +133,18 @@ def test_iterated_in_float32(loss, task, weight):
 
 
 @pytest.mark.parametrize(("loss", "task"), USERS, ids=USER_IDS)
-def test_full_solutions_that_are_known(loss, task):
-    """What the limit keeps is what "exact" begins with; a wrong start is found out and left."""
+def test_limits_without_bounds(loss, task):
+    """Splits that one step solves are proven to be; the others have values and no bound."""
     problem = make_problem(loss, task, N, q=2 if task == "regression" else 1)
     folds, lams = SPLITS["kfold"], np.logspace(-3, 0, 3)
-    full = Limit(for_race=True).prepare(problem, folds).predict(lams).full
-    expected = Exact().prepare(problem, folds).predict(lams)
-    known = dict(zip(lams, full, strict=True))
-    wrong = {lam: one + 1e-3 for lam, one in known.items()}
-    for starts in (known, wrong):
-        found = Exact(starts).prepare(problem, folds).predict(lams)
-        np.testing.assert_allclose(found.values, expected.values, atol=1e-8)
-        assert found.exact.all()
-
-
-def test_full_solutions_that_are_known_are_not_computed_again():
-    """Counted by the loss."""
-
-    class Counted(Huber):
-        calls = 0
-
-        def curvature(self, y, u):
-            Counted.calls += 1
-            return super().curvature(y, u)
-
-    problem = make_problem(Counted(0.3), "regression", N)
-    folds, lams = SPLITS["kfold"], np.logspace(-3, 0, 3)
-    full = Limit(for_race=True).prepare(problem, folds).predict(lams).full
-    Counted.calls = 0
-    Exact().prepare(problem, folds).predict(lams)
-    fresh, Counted.calls = Counted.calls, 0
-    Exact(dict(zip(lams, full, strict=True))).prepare(problem, folds).predict(lams)
-    assert Counted.calls < 0.75 * fresh
+    honest = Refit().prepare(problem, folds).predict(lams)
+    found = Limit(bounds=False).prepare(problem, folds).predict(lams)
+    assert np.isfinite(found.values).all()
+    assert (found.exact | np.isnan(found.error) | loss.piecewise_quadratic).all()
+    for k, rows in enumerate(folds.test):
+        gap = np.abs(found.values - honest.values)[:, folds.place(k)].max(axis=(1, 2))
+        known = np.isfinite(found.error[:, k])
+        assert (gap <= found.error[:, k] + honest.error[:, k])[known].all(), rows
 
 
 def test_folds_that_hold_all_points_of_a_class():

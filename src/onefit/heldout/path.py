@@ -5,7 +5,7 @@ Solutions come from the largest lambda down, each a start of the next.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from onefit import linalg
 from onefit._types import Array, Indices
 from onefit.columns.fit import solve
 from onefit.columns.newton import Batch
-from onefit.columns.solve import from_coefficients, minimised, stationary
+from onefit.columns.solve import minimised, stationary
 from onefit.heldout.splits import Splits
 from onefit.inverse.low_rank import LowRank
 from onefit.losses.base import loss_of
@@ -49,14 +49,6 @@ def curvature(problem: Problem, j: int, u: Array) -> Array:
     """That of the loss of target ``j`` at predictions u, (n,), zero where the weight is."""
     d = loss_of(problem.loss, [j]).curvature(problem.Y[:, j], u)
     return np.where(problem.s > 0, d, np.zeros_like(d))
-
-
-def _known(problem: Problem, lam: float, given: Array | None) -> Solution | None:
-    """The solution that was given, coefficients above intercepts, if it is one."""
-    if given is None or not np.isfinite(given).all():
-        return None
-    found = from_coefficients(problem, lam, given[:-1], given[-1])
-    return found if found.converged else None
 
 
 class LeaveOutGroup(NamedTuple):
@@ -136,13 +128,8 @@ class FullPath:
         return self.splits.problem
 
     @linalg.overflowing
-    def solutions(
-        self, lams: Array, starts: Mapping[float, Array] | None = None
-    ) -> list[Solution | str]:
-        """The solution at every lambda, or why it failed.
-
-        Those of some lambdas may be known (``starts``, coefficients above intercepts).
-        """
+    def solutions(self, lams: Array) -> list[Solution | str]:
+        """The solution at every lambda, or why it failed."""
         found: list[Solution | str] = [""] * len(lams)
         problem, self.iterated = self.whole, [False] * len(lams)
         past: tuple[float, Solution] | None = None
@@ -152,16 +139,9 @@ class FullPath:
             lam = float(lams[i])
             try:
                 start = past[1] if past else None
-                known = _known(problem, lam, (starts or {}).get(lam))
-                pays = (
-                    known is None
-                    and start is not None
-                    and self._pays(problem, lam, start, FULL_NEWTON_STEPS)
-                )
-                one = (
-                    known
-                    or self._along(problem, lam, past, pays)
-                    or solve(problem, lam, solver=solver, start=start)
+                pays = start is not None and self._pays(problem, lam, start, FULL_NEWTON_STEPS)
+                one = self._along(problem, lam, past, pays) or solve(
+                    problem, lam, solver=solver, start=start
                 )
                 steps = 1 if self.one_step else FOLD_NEWTON_STEPS
                 self.iterated[i] = self._pays(problem, lam, one, steps)

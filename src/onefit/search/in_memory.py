@@ -26,12 +26,10 @@ from onefit.search import continuous
 from onefit.search.criterion import get_criterion
 from onefit.search.descend import Descent, descend
 from onefit.search.evaluation import Evaluated, SearchRows
-from onefit.search.first_lap import left_out, without_scores
-from onefit.search.grid import Job
 from onefit.search.inputs import FitInputs, only_weight, route
 from onefit.search.intervals import interval_columns
 from onefit.search.outcome import Outcome, Task
-from onefit.search.race import race, racing
+from onefit.search.race import left_out, racing, without_scores
 from onefit.search.results import Results, heldout_of, tabulate
 from onefit.search.resume import Run, Runner, fingerprint, make_runner
 from onefit.search.scorers import Scoring, build_scoring
@@ -118,7 +116,7 @@ class RowsInMemory(HeldRows):
         self.setup.check_memory()
 
     def evaluate(self, metric: Any, context: Any) -> EvaluatedInMemory:
-        """Run one job per kernel; then repair or descend, if the search asks for that."""
+        """Run one job per kernel; then descend, if the search asks for that."""
         search, setup, task = self.search, self.setup, replace(self.task, metric=metric)
         about = partial(fingerprint, search, self.X, self.y, self.given.weight, setup)
         run = make_runner(search.journal, about, task, setup.worker_plan)
@@ -128,20 +126,18 @@ class RowsInMemory(HeldRows):
         outcomes += without_scores(setup.jobs, reasons, outcomes[0])
         setup, outcomes = setup.tried(outcomes)
         setup, outcomes = setup.with_refined(outcomes)
-        if racing(search.method):
-            outcomes = _race(search, setup, task, run, outcomes, metric)
         if not setup.ranges:
             return self.evaluated(setup, outcomes)
         setup, outcomes, descents = _descend(search, setup, task, run, outcomes, metric)
         return self.evaluated(setup, outcomes, descents_=descents)
 
     def _left_out(self, metric: Any) -> dict[int, str]:
-        """Candidates that a race leaves out, and why; of a grid of values, with time for it."""
-        search, setup, params = self.search, self.setup, self.host.params
-        refined = setup.continuous or setup.ranges
-        if not racing(search.method) or refined or search._deadline is not None:
+        """Candidates that a race leaves out, and why. With a deadline there is no time for one."""
+        search, setup = self.search, self.setup
+        if not racing(search.method) or metric is None or search._deadline is not None:
             return {}
-        return left_out(search, setup, self.X, self.y, params, metric)
+        given = self.X, self.y, self.host.params
+        return left_out(search, setup, setup.folds, *given, metric)
 
     def refit(self, fitted: dict[str, Any], context: Any) -> dict[str, Any]:
         X = self.host.to_device(self.X)
@@ -259,22 +255,6 @@ def _ended(runs: Iterator[Any]) -> Iterator[Iterator[Any]]:
             warnings.simplefilter("ignore", UserWarning)
             if isinstance(runs, Generator):
                 runs.close()
-
-
-def _race(
-    search: Any, setup: Setup, task: Task, run: Run, outcomes: list[Outcome], metric: str
-) -> list[Outcome]:
-    """Exact values for the candidates that can win."""
-
-    def totals(found: list[Outcome]) -> Any:
-        return _tabulated(search, setup, task, found).totals[metric]
-
-    def repair(jobs: list[Job]) -> list[Outcome]:
-        return [one for _, found in run(jobs) for one in found]
-
-    if search._deadline is not None and search._deadline.left <= search._deadline.reserve:
-        return outcomes  # those of the limit, flagged as not exact
-    return race(setup.jobs, outcomes, totals, repair)
 
 
 def _descend(
