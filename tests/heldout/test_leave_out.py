@@ -132,21 +132,6 @@ def test_iterated_in_float32(loss, task, weight):
     assert (gap <= rough.bounds.max(axis=1) + expected.bounds.max(axis=1)).all()
 
 
-@pytest.mark.parametrize(("loss", "task"), USERS, ids=USER_IDS)
-def test_limits_without_bounds(loss, task):
-    """Splits that one step solves are proven to be; the others have values and no bound."""
-    problem = make_problem(loss, task, N, q=2 if task == "regression" else 1)
-    folds, lams = SPLITS["kfold"], np.logspace(-3, 0, 3)
-    honest = Refit().prepare(problem, folds).predict(lams)
-    found = Limit(bounds=False).prepare(problem, folds).predict(lams)
-    assert np.isfinite(found.values).all()
-    assert (found.exact | np.isnan(found.error) | loss.piecewise_quadratic).all()
-    for k, rows in enumerate(folds.test):
-        gap = np.abs(found.values - honest.values)[:, folds.place(k)].max(axis=(1, 2))
-        known = np.isfinite(found.error[:, k])
-        assert (gap <= found.error[:, k] + honest.error[:, k])[known].all(), rows
-
-
 def test_folds_that_hold_all_points_of_a_class():
     rows = np.arange(20)
     y = np.where(rows < 5, 1.0, -1.0)[:, None]

@@ -65,9 +65,6 @@ class Policy:
         The bound above which columns are solved again, in units of the targets' scale.
     order : int or None
         Of the influence series.
-    bounds : bool
-        With ``one_step``: whether columns that the step does not take to their minimisers get a
-        bound; else they are left there, without one.
     """
 
     name: str
@@ -75,7 +72,6 @@ class Policy:
     low_rank: LowRank | None = None
     wanted: float = EXACT_TOLERANCE
     order: int | None = None
-    bounds: bool = True
 
 
 @dataclass
@@ -160,12 +156,10 @@ class LeaveOutDriver(Prepared):
             batch = Batch.start(columns, work.system, work.start(solutions))
         before, tested = batch.pieces, splits.tested(work.members)
         if policy.one_step:
-            _one_step(batch, policy.bounds)
+            _one_step(batch)
         else:
             _all_steps(batch, tested, policy.wanted)
-        if not policy.bounds:
-            _certify_settled(batch, tested)
-        elif policy.low_rank is None:
+        if policy.low_rank is None:
             sharpen = policy.one_step and cheap_to_refit(columns.problem.n, 1)
             certify(batch, tested, sharpen=sharpen)
         else:
@@ -217,15 +211,14 @@ def _from_last(
     return Batch.start(columns, system, last[0], last[0].scaled(ratio.astype(columns.K.dtype)))
 
 
-def _one_step(batch: Batch, bounds: bool) -> None:
+def _one_step(batch: Batch) -> None:
     """One step in full.
 
-    Where systems are not solved to rounding, columns that kept their pieces take further steps,
-    if bounds are wanted.
+    Where systems are not solved to rounding, columns that kept their pieces take further steps.
     """
     before = batch.pieces
     batch.step(full=True)
-    if batch.smooth or not bounds:
+    if batch.smooth:
         return
     moved = ((batch.pieces != before) & batch.columns.train).any(axis=0)
     close = np.flatnonzero(~batch.settled & ~moved)
@@ -234,18 +227,6 @@ def _one_step(batch: Batch, bounds: bool) -> None:
         minimise(part)
         batch.own()
         batch.put(close, part)
-
-
-def _certify_settled(batch: Batch, tested: Mask) -> None:
-    """Bounds for the columns at their minimisers, NaN for the others that have predictions."""
-    known = np.isfinite(batch.at.u).all(axis=0)
-    batch.error = np.where(known, np.nan, np.inf)
-    settled = np.flatnonzero(batch.settled)
-    if settled.size:
-        part = batch.take(settled)
-        certify(part, tested[:, settled])
-        batch.own()
-        batch.put(settled, part)
 
 
 def _all_steps(batch: Batch, tested: Mask, wanted: float) -> None:

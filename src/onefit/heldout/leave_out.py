@@ -26,25 +26,15 @@ __all__ = ["Exact", "Limit", "Refit"]
 
 
 class Limit(HeldOutMethod):
-    """Order infinity of the influence series, with its error bound: one Newton step per fold.
-
-    Parameters
-    ----------
-    bounds : bool, default=True
-        Whether splits that the step does not solve get a bound. Without, a race saves a sixth of
-        the time.
-    """
+    """Order infinity of the influence series, with its error bound: one Newton step per fold."""
 
     name = "limit"
     requires = ("value", "gradient", "curvature", "max_curvature", "piece")
     on_device = True
 
-    def __init__(self, bounds: bool = True) -> None:
-        self._bounds = bounds
-
     def prepare(self, problem: Problem, folds: Folds) -> LeaveOutDriver:
         self.check(problem)
-        policy = Policy(self.name, one_step=True, bounds=self._bounds)
+        policy = Policy(self.name, one_step=True)
         return LeaveOutDriver(Splits.sort(problem, folds), policy)
 
 

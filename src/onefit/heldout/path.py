@@ -75,6 +75,16 @@ class LeaveOutGroup(NamedTuple):
         return Solution.stack([one.take([self.j]) for one in full]).take(which)
 
 
+def _joined(groups: list[LeaveOutGroup]) -> Iterator[LeaveOutGroup]:
+    """Problems of one target, side by side."""
+    if len(groups) < 2:
+        yield from groups
+        return
+    lams, members = (np.concatenate([g[k] for g in groups]) for k in (1, 2))
+    system = Update.joined([g.system for g in groups if isinstance(g.system, Update)])
+    yield LeaveOutGroup(groups[0].j, lams, members, system)
+
+
 @dataclass
 class FullPath:
     """Full-sample solutions, and the systems of the leave-out problems around them.
@@ -205,14 +215,34 @@ class FullPath:
         """All leave-out problems of lambdas with a full solution, as they are solved together."""
         targets, order = range(self.problem.Y.shape[1]), np.argsort(-lams, kind="stable")
         yield from self._float32_work(lams, order)
-        for i in order:
-            full = solutions[i]
-            if isinstance(full, str) or self.iterated[i]:
-                continue
-            for j in targets:
+        for j in targets:
+            waiting: list[LeaveOutGroup] = []
+            for i in order:
+                full = solutions[i]
+                if isinstance(full, str) or self.iterated[i]:
+                    continue
                 d = curvature(self.whole, j, full.u[:, j])
                 for system, members in self.systems(float(lams[i]), d):
-                    yield LeaveOutGroup(j, np.full(members.size, i), members, system)
+                    one = LeaveOutGroup(j, np.full(members.size, i), members, system)
+                    if not self._fits(waiting, one):
+                        yield from _joined(waiting)
+                        waiting = []
+                    waiting.append(one)
+            yield from _joined(waiting)
+
+    def _fits(self, waiting: list[LeaveOutGroup], one: LeaveOutGroup) -> bool:
+        """Whether problems of several lambdas are solved side by side, which saves small steps.
+
+        Their inverses together are no larger than one of all rows, and their curvature their own.
+        """
+        together = [*waiting, one]
+        systems = [group.system for group in together if isinstance(group.system, Update)]
+        return (
+            self.problem.loss.piecewise_quadratic
+            and len(systems) == len(together)
+            and sum(group.members.size for group in together) <= MAX_BATCH_COLUMNS
+            and sum(base.p**2 for system in systems for base in system.bases) <= self.problem.n**2
+        )
 
     def _float32_work(self, lams: Array, order: Indices) -> Iterator[LeaveOutGroup]:
         """The lambdas at which float32 CG pays, several side by side."""
