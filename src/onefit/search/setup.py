@@ -20,7 +20,7 @@ from onefit._validation import check_weights
 from onefit.criteria import KernelStability
 from onefit.criteria.base import Criterion as Own
 from onefit.folds import Folds, leave_one_out
-from onefit.heldout import METHODS, HeldOutMethod, Iterative, Limit
+from onefit.heldout import METHODS, HeldOutMethod, Iterative
 from onefit.inverse.krylov import Watch
 from onefit.kernels import Bank, Kernel, check_precomputed, number_type, takes_gamma, takes_gammas
 from onefit.linalg import HOST
@@ -193,8 +193,7 @@ def set_up(
         grid = listed(search.param_grid)
         settings = candidates(search.estimator, grid, search.n_iter, search.random_state)
     found, intervals = expand(_settled(settings, search, X))
-    # a race begins with the limit of every candidate
-    chosen = Limit(for_race=True) if racing(search.method) else make_method(search.method)
+    chosen = None if racing(search.method) else make_method(search.method)
     ranges = {i: own for i, own in intervals.items() if own.keys() & {"gamma", "kernel"}}
     _check_ranges(search, ranges)
     # lam alone is refined kernel by kernel; with gamma it is a matter of a descent
