@@ -2,7 +2,7 @@
 
 It is the default of a regression where the choice is left to the rules, up to `MAX_DEFAULT_ROWS`
 rows: on the sets of ``benchmarks/how_good.py`` its error is significantly smaller than that of the
-best candidate, for about three times the time of the search. For classes the gain is not
+best candidate, for about three times the time of the search. For classes the gain is not clearly
 significant.
 
 With the squared loss, candidates whose rows are transformed by what is learned in each training
