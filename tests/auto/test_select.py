@@ -103,7 +103,7 @@ GROUPS, SPOILT = np.arange(n) % 10, y + 15.0 * (np.arange(n) % 12 == 0)
 @pytest.fixture(scope="module")
 def robust():
     """Of rows with outliers, in groups."""
-    return select(X, SPOILT, groups=GROUPS, cv=3, random_state=0)
+    return select(X, SPOILT, groups=GROUPS, cv=3, stack=False, random_state=0)
 
 
 def test_outliers_bring_hubers_loss(robust):

@@ -67,6 +67,10 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
        planned changes to features, or ends with the kernels tried so far. ``reasons_`` says what
        was left out.
 
+    7. **Average** (up to 1,500 rows and one target). If none of ``kernels``, ``loss``, ``scoring``,
+       ``param_grid``, ``approximation`` and ``minutes`` is given, the model is a weighted average
+       of the candidates, see :mod:`onefit.stacking`; with ``stack=False`` it is the best one.
+
     A column that alone explains nearly all of the target on held-out rows gets a warning, and so
     does a choice that does not clearly beat the baseline. For other rules, or a kernel matrix
     instead of X, use :class:`onefit.KernelSearchCV`.
@@ -90,10 +94,13 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
     outliers : bool, default=None
         Whether to apply rule 5; None applies it if none of ``loss``, ``scoring`` and
         ``param_grid`` is given. With True, it may take any time.
-    stack : bool or "nested", default=False
+    stack : bool or "nested", default=None
         Whether to average the candidates instead of choosing one, see :mod:`onefit.stacking`. With
         the squared loss, candidates with a metric (:mod:`onefit.gradient_metric`) or scales of the
         columns (:mod:`onefit.evidence_scales`) that are learned in each training part enter, too.
+        None does so for a regression of up to 1,500 rows and one target, if none of ``kernels``,
+        ``loss``, ``scoring``, ``param_grid``, ``approximation`` and ``minutes`` is given and the
+        preparation is not fitted in the training parts; it takes about three times the time.
         "nested" also computes the error of the stack by nested cross-validation, a few times as
         long as the search.
     approximation : str, default=None
@@ -146,7 +153,7 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
         loss: str | None = None,
         param_grid: Any = None,
         outliers: bool | None = None,
-        stack: bool | str = False,
+        stack: bool | str | None = None,
         approximation: str | None = None,
         minutes: float | None = None,
         n_jobs: int | None = None,
@@ -209,11 +216,12 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
 class AutoKernelClassifier(ClassifierMixin, AutoKernel):
     """Kernel classification: preprocessing, kernel and parameters are chosen by documented rules.
 
-    The rules are those of :class:`AutoKernelRegressor`, except for the score and outliers: the
-    score is the accuracy of all held-out rows together, folds are stratified by label, and the loss
-    is squared (a least squares support vector machine) unless ``loss`` is given. If a class has
-    less than half of an even share of the rows, ``reasons_`` mention balanced accuracy. For other
-    thresholds and decisions by cost see ``tune_threshold`` and ``minimise_cost`` of ``search_``.
+    The rules are those of :class:`AutoKernelRegressor`, except for the score, outliers and the
+    average: the score is the accuracy of all held-out rows together, folds are stratified by label,
+    the loss is squared (a least squares support vector machine) unless ``loss`` is given, and
+    candidates are averaged with ``stack=True`` only. If a class has less than half of an even share
+    of the rows, ``reasons_`` mention balanced accuracy. For other thresholds and decisions by cost
+    see ``tune_threshold`` and ``minimise_cost`` of ``search_``.
 
     Parameters
     ----------
@@ -229,7 +237,7 @@ class AutoKernelClassifier(ClassifierMixin, AutoKernel):
     calibrate : {"sigmoid", "isotonic"}, default=None
         Calibrate the winner on its held-out decision values, which gives it ``predict_proba``.
         "isotonic" needs about a thousand rows.
-    stack : bool or "nested", default=False
+    stack : bool or "nested", default=None
     approximation : str, default=None
     minutes : float, default=None
     n_jobs : int, default=None
@@ -265,7 +273,7 @@ class AutoKernelClassifier(ClassifierMixin, AutoKernel):
         param_grid: Any = None,
         class_weight: Any = None,
         calibrate: str | None = None,
-        stack: bool | str = False,
+        stack: bool | str | None = None,
         approximation: str | None = None,
         minutes: float | None = None,
         n_jobs: int | None = None,

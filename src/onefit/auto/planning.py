@@ -23,7 +23,7 @@ from onefit.auto.data_checks import find_copies, strong_columns, together
 from onefit.auto.preparation import is_supervised, with_preparation
 from onefit.auto.prepared import Prepared
 from onefit.auto.run import Selection
-from onefit.auto.stacked import check_stack
+from onefit.auto.stacked import chosen_stack
 from onefit.decide.calibrate import CALIBRATIONS
 from onefit.estimators import KernelClassifier, KernelRegressor
 from onefit.grids import LAMS_JMLR
@@ -83,7 +83,6 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Selectio
     calibrate = getattr(auto, "calibrate", None)
     if calibrate is not None:
         check_choice("calibrate", calibrate, CALIBRATIONS)
-    check_stack(auto, y)
     deadline = None if auto.minutes is None else Deadline(auto.minutes)
     if deadline is not None and auto.approximation is not None:
         raise ValueError(
@@ -95,6 +94,7 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Selectio
         check_rows(X.shape[0], squared=auto.loss in (None, "squared"))
     seed = seed_of(auto.random_state)
     in_folds = _in_folds(auto, X)
+    stacked = chosen_stack(auto, y, in_folds)
     preparer, rows, Z = _prepare(auto.prepare, X, y if in_folds else None)
     notes = list(getattr(preparer, "notes_", ()))
     notes += mistakes(rows) if is_frame(rows) else []
@@ -131,7 +131,7 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Selectio
         seed=seed,
         preparer=preparer,
         in_folds=in_folds,
-        stack=auto.stack,
+        stack=stacked,
         asked_to_be_robust=getattr(auto, "outliers", None) is True,
     )
 

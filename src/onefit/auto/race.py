@@ -8,8 +8,8 @@ lams up to `LAM_FACTOR` times smaller and larger than the best one. (Where small
 nothing, the best one is the largest that is as good.) A kernel whose best score on the sample is
 further from the best one of all than ``MAX_STANDARD_ERRORS`` standard errors is left out.
 
-The time of the iteration that many rows need is that of the smallest lams: of 18 lams from 1e-8 to
-2 on 4,000 rows of the protein set, the two smallest take five sixths.
+The iteration for many rows spends most of its time on the smallest lams: of 18 lams from 1e-8 to 2
+on 4,000 rows of the protein set, the two smallest take five sixths.
 
 Ranks on a sample are estimates. The best bandwidth and lam change with the number of rows, but
 slowly, and where the winner on all rows lies at the end of a narrowed list, the list grows again

@@ -41,7 +41,7 @@ from onefit.auto.extend import fit_growing
 from onefit.auto.fallback import Fallback, fall_back, measure_whole
 from onefit.auto.prepared import Prepared, planned_seconds
 from onefit.auto.race import SAMPLE_ROWS, narrow, seconds_without_race
-from onefit.auto.stacked import stack_searches
+from onefit.auto.stacked import STACK_SHARE, stack_searches
 from onefit.plan import Deadline, OutOfTime
 from onefit.report.facts import Facts
 from onefit.search.setup import Setup
@@ -244,11 +244,14 @@ class Selection:
         if self.may_be_robust:
             seconds = outliers.planned_seconds(self.search, self.data)
             stages.append(("search with Huber's loss", seconds, f"if there are outliers{time}"))
+        if self.stack:
+            seconds = STACK_SHARE * stages[0][1]
+            stages.append(("average of the candidates", seconds, f"always{time}"))
         if self.fallback is not None:
             alone = replace(work, lams=1, kernels=1, features=0)
             stages.append(("whole kernel, winner", plan.choose(alone).seconds, "if there is time"))
         rows = [[f"  {name}", duration(seconds), when] for name, seconds, when in stages]
-        always = sum(seconds for _, seconds, when in stages if when == "always")
+        always = sum(seconds for _, seconds, when in stages if when.startswith("always"))
         every = sum(seconds for _, seconds, _ in stages)
         head = "Stages, by the fixed rates of the plan:\n"
         total = f"All stages: {duration(every)} ({duration(always)} without optional ones)."

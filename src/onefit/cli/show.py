@@ -101,7 +101,10 @@ def document(found: Selected) -> dict[str, Any]:
 
 
 def _winner(facts: Facts) -> dict[str, Any]:
+    averaged = getattr(facts.search, "stack_", None)
     found = _candidate(facts, facts.best) | {
+        "score": float(facts.search.best_score_),
+        "stack": averaged and averaged.describe(len(facts.search.best_estimator_.members_)),
         "scores_of_splits": facts.splits[facts.best],
         "candidates_within_one_standard_error": int(facts.near.sum()),
         "edges": facts.edges,
