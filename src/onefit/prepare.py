@@ -134,6 +134,18 @@ class TablePreparer(TransformerMixin, BaseEstimator):
             return self._numbers(X, reset=False)
         return self.reader_.transform(named_alike(as_frame(X)) if is_frame(X) else X, dayfirst)
 
+    def typed(self, X: Any) -> Any:
+        """A data frame with numbers as floats and dates as moments, however they are written."""
+        import pandas as pd
+
+        frame, rows = named_alike(as_frame(X)).copy(), self.read(X)
+        for name, how in ({} if self.reader_ is None else self.reader_.how_).items():
+            if how["kind"] == "number":
+                frame[name] = rows[str(name)]
+            elif how["kind"] == "date":
+                frame[name] = pd.to_datetime(rows[str(name)], unit="D").dt.round("s")
+        return frame
+
     def encode(self, rows: Any) -> Any:
         """Rows as :meth:`read` returns them, as a matrix."""
         if self.encoder_ is None:

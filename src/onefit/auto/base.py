@@ -298,6 +298,8 @@ class AutoKernel(BaseEstimator):
         options["about"] = about | dict(options.get("about") or {})
         found: dict[str, Any] = {"notes": self.notes_, "reasons": self.reasons_}
         found["calibrated"] = self.best_estimator_
+        if options.get("rows") is not None and isinstance(done.preparer, TablePreparer):
+            found["typed"] = done.preparer.typed(options["rows"])
         return write_report(as_kernel_search(self.search_), path, **(found | options))
 
     def summary(self) -> str:

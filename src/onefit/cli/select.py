@@ -104,7 +104,7 @@ def select_file(
     begun : float
         When the command began, by :func:`time.monotonic`; reading counts for a time limit.
     notes : list of str
-        What stderr has been told, and will be.
+        Notes on stderr so far; later ones are appended.
     """
     from onefit.cli.streamed import is_streamed, select_streamed
 
