@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification, make_friedman1
+from sklearn.feature_selection import SelectKBest
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from typer.testing import CliRunner
@@ -247,7 +248,7 @@ def test_command_line(data, tmp_path):
     [
         ({"stack": "yes"}, "stack must be True, False or 'nested'"),
         ({"stack": True, "approximation": "nystrom"}, "leave one of them out"),
-        ({"stack": True, "prepare_in_folds": True}, "use stack=False"),
+        ({"stack": True, "prepare": SelectKBest()}, "use stack=False"),
     ],
 )
 def test_refusals(data, options, message):

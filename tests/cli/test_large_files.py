@@ -200,7 +200,7 @@ def test_a_wide_table_is_what_it_was(wide):
     path, frame = wide
     table = read_table(path, "t")
     preparer = TablePreparer()
-    X = preparer.fit_read(table.X)
+    X = preparer.fit_rows(table.X)[0]
     assert list(X.columns) == list(frame.columns)
     assert X["word"].tolist() == frame["word"].tolist()
     numbers = frame.drop(columns="word").astype(float)

@@ -87,8 +87,7 @@ class AutoKernel(BaseEstimator):
         if self._planned.in_folds:
             raise ValueError(
                 f"{what} needs prepared rows that are the same in all splits, and the preparation "
-                "was fitted in every training part; use one that does not need the target, and "
-                "prepare_in_folds=False"
+                "was fitted in every training part; use one that does not need the target"
             )
 
     def set_callbacks(self, *callbacks: Any) -> Any:

@@ -47,13 +47,14 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
        bandwidths and lams of :func:`onefit.default_grid`; with many rows, a race on a sample keeps
        the kernels and bandwidths near the best (:mod:`onefit.auto.race`), and a grid grows where
        the winner is at its edge. The squared loss, for which one decomposition serves all lams.
-    5. **Outliers** (one target). If more than 1 % of the winner's held-out residuals are further
-       from their median than 5 times their scale (the MAD, JMLR 2008 eq. 18; for normal errors one
-       in 1.7 million is), candidates are chosen by the mean absolute error instead: the squared
-       loss is searched again by it, for the kernel and the scale of its residuals, and then, with
-       that kernel and bandwidths up to two grid steps from its own, the squared loss and Huber's
-       loss with a threshold of 1, 2 and 3 times the scale. The score stays R^2; the mean absolute
-       error is ``cv_results_["criterion"]``.
+    5. **Outliers** (one target; none of ``loss``, ``scoring`` and ``param_grid`` given). If more
+       than 1 % of the winner's held-out residuals are further from their median than 5 times their
+       scale (the MAD, JMLR 2008 eq. 18; for normal errors one in 1.7 million is), candidates are
+       chosen by the mean absolute error instead: the squared loss is searched again by it, for the
+       kernel and the scale of its residuals, and then, with that kernel and bandwidths up to two
+       grid steps from its own, the squared loss and Huber's loss with a threshold of 1, 2 and 3
+       times the scale. The score stays R^2; the mean absolute error is
+       ``cv_results_["criterion"]``.
 
        In simulations (``benchmarks/outlier_rule.py``, 40 data sets per kind of noise) Huber's loss
        was chosen for none with normal errors, for 1 with Laplace errors, for 4 with Student's t
@@ -75,10 +76,7 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
     prepare : transformer or "passthrough", default=None
         First step of the pipeline; None is ``TablePreparer()``. One that needs the target, such as
         ``SelectKBest``, is fitted in every training part, or the score would be that of rows whose
-        targets it has seen.
-    prepare_in_folds : bool, default=False
-        Whether a transformer that does not need the target is fitted in every training part too.
-        Grids then stay as they are, and rule 5 and ``minutes`` do not apply.
+        targets it has seen; grids then stay as they are, and rule 5 and ``minutes`` do not apply.
     scoring : str or callable, default=None
         Any scorer of scikit-learn, or a short name such as "mae" or "rmse".
     cv : int, splitter, or iterable of splits, default=5
@@ -86,9 +84,6 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
     loss : str, default=None
     param_grid : dict or list of dicts, default=None
         Candidates, as in :class:`onefit.KernelSearchCV`.
-    outliers : bool, default=None
-        Whether to apply rule 5; None applies it if none of ``loss``, ``scoring`` and
-        ``param_grid`` is given.
     stack : bool or "nested", default=False
         Whether to average the candidates instead of choosing one, see :mod:`onefit.stacking`. With
         the squared loss, candidates with a metric (:mod:`onefit.gradient_metric`) or scales of the
@@ -138,13 +133,11 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
         self,
         *,
         prepare: Any = None,
-        prepare_in_folds: bool = False,
         scoring: Any = None,
         cv: Any = 5,
         kernels: Any = None,
         loss: str | None = None,
         param_grid: Any = None,
-        outliers: bool | None = None,
         stack: bool | str = False,
         approximation: str | None = None,
         minutes: float | None = None,
@@ -153,13 +146,11 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
         random_state: Any = 0,
     ) -> None:
         self.prepare = prepare
-        self.prepare_in_folds = prepare_in_folds
         self.scoring = scoring
         self.cv = cv
         self.kernels = kernels
         self.loss = loss
         self.param_grid = param_grid
-        self.outliers = outliers
         self.stack = stack
         self.approximation = approximation
         self.minutes = minutes
@@ -185,9 +176,7 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
         return predict_interval(self.search_, data.X, data.y, rows, alpha, **data.params)
 
     def _may_be_robust(self, y: Array) -> bool:
-        given = self.loss or self.scoring or self.param_grid
-        asked = not given if self.outliers is None else self.outliers
-        return bool(asked) and y.ndim == 1
+        return not (self.loss or self.scoring or self.param_grid) and y.ndim == 1
 
     def _checked_y(self, y: Any) -> Array:
         y = check_array(y, ensure_2d=False, dtype=None, input_name="y", ensure_min_samples=0)
@@ -217,7 +206,6 @@ class AutoKernelClassifier(ClassifierMixin, AutoKernel):
     Parameters
     ----------
     prepare : transformer or "passthrough", default=None
-    prepare_in_folds : bool, default=False
     scoring : str or callable, default=None
     cv : int, splitter, or iterable of splits, default=5
     kernels : str or sequence of str, default=None
@@ -256,7 +244,6 @@ class AutoKernelClassifier(ClassifierMixin, AutoKernel):
         self,
         *,
         prepare: Any = None,
-        prepare_in_folds: bool = False,
         scoring: Any = None,
         cv: Any = 5,
         kernels: Any = None,
@@ -272,7 +259,6 @@ class AutoKernelClassifier(ClassifierMixin, AutoKernel):
         random_state: Any = 0,
     ) -> None:
         self.prepare = prepare
-        self.prepare_in_folds = prepare_in_folds
         self.scoring = scoring
         self.cv = cv
         self.kernels = kernels

@@ -113,9 +113,7 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Selectio
     search = make_search(auto, grid, splits, scoring)
     if in_folds:
         reasons.append(IN_FOLDS)
-        search = with_preparation(
-            search, TablePreparer() if auto.prepare is None else auto.prepare, X, True
-        )
+        search = with_preparation(search, auto.prepare, X, True)
     return Selection(
         search,
         Prepared(X if in_folds else Z, y, params),
@@ -138,19 +136,17 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Selectio
 def _in_folds(auto: Any, X: Any) -> bool:
     """Whether the preparation is fitted in every training part."""
     known = auto.prepare is None or isinstance(auto.prepare, TablePreparer)
-    needs_target = not known and is_supervised(auto.prepare, X)
-    if auto.prepare == "passthrough" or not (needs_target or auto.prepare_in_folds):
+    if known or auto.prepare == "passthrough" or not is_supervised(auto.prepare, X):
         return False
-    why = "prepare needs the target" if needs_target else "prepare_in_folds=True"
     if auto.stack:
         raise ValueError(
-            f"{why}, so it is fitted in every training part, and stack averages models of rows "
-            "that are prepared once; use stack=False, or another preparation"
+            "prepare needs the target, so it is fitted in every training part, and stack averages "
+            "models of rows that are prepared once; use stack=False, or another preparation"
         )
     if auto.minutes is not None:
         raise ValueError(
-            f"{why}, so it is fitted in every training part, which has no time limit; leave "
-            "minutes out, or use a preparation that does not need the target"
+            "prepare needs the target, so it is fitted in every training part, which has no time "
+            "limit; leave minutes out, or use a preparation that does not need the target"
         )
     return True
 
@@ -166,8 +162,7 @@ def _prepare(prepare: Any, X: Any, y: Any = None) -> tuple[Any, Any, Any]:
     else:
         preparer = clone(preparer)
         if isinstance(preparer, TablePreparer):
-            rows = preparer.fit_read(X)
-            return preparer, rows, preparer.encode(rows)
+            return preparer, *preparer.fit_rows(X)
         Z = preparer.fit_transform(X) if y is None else preparer.fit_transform(X, y)
     Z = Z if issparse(Z) else np.ascontiguousarray(Z, dtype=np.float64)
     return preparer, Z if y is None else X, Z

@@ -192,12 +192,6 @@ def load_model(path: Path) -> Model:
         raise DataError(f"there is no model file {str(path)!r}; onefit select --model writes one")
     try:
         _check_unpacked(path)
-        foreign = set(_skops().get_untrusted_types(file=path)) - set(TRUSTED)
-        if foreign:
-            raise DataError(
-                f"{path.name} holds types that no model of onefit has "
-                f"({shortened(', '.join(sorted(foreign)))}); it was not loaded"
-            )
         pipeline = _skops().load(path, trusted=list(TRUSTED))
         about = dict(pipeline.onefit_)
         about.pop("version")
