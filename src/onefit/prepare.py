@@ -7,7 +7,7 @@ held-out rows, but no target enters.
 
 A kernel compares rows by one distance, so every column enters it with a comparable size: numbers
 have variance 1, a text column of any width has variance 1 in total. What encodings gain, and why
-they are scikit-learn's parts and not skrub's, is in ``benchmarks/mixed_tables.py``.
+they are scikit-learn's parts and not skrub's, is in ``benchmarks/results/mixed_tables.md``.
 """
 
 from __future__ import annotations

@@ -51,10 +51,39 @@ def _of_search(name: str, text: str) -> Any:
 
 
 class AutoKernel(BaseEstimator):
-    """Base of the automatic estimators, which define ``_task``, ``_checked_y`` and parameters."""
+    """Base of the automatic estimators, which define ``_task`` and ``_checked_y``."""
 
     _task: str
     _why: str | None = None
+
+    def __init__(
+        self,
+        *,
+        prepare: Any = None,
+        scoring: Any = None,
+        cv: Any = 5,
+        kernels: Any = None,
+        loss: str | None = None,
+        param_grid: Any = None,
+        stack: bool | str = False,
+        approximation: str | None = None,
+        minutes: float | None = None,
+        n_jobs: int | None = None,
+        journal: Any = None,
+        random_state: Any = 0,
+    ) -> None:
+        self.prepare = prepare
+        self.scoring = scoring
+        self.cv = cv
+        self.kernels = kernels
+        self.loss = loss
+        self.param_grid = param_grid
+        self.stack = stack
+        self.approximation = approximation
+        self.minutes = minutes
+        self.n_jobs = n_jobs
+        self.journal = journal
+        self.random_state = random_state
 
     best_params_ = _of_search("best_params_", "Kernel, lam and whatever else was chosen.")
     best_score_ = _of_search("best_score_", "The score of all held-out rows together.")

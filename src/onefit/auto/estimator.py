@@ -129,35 +129,6 @@ class AutoKernelRegressor(RegressorMixin, AutoKernel):
 
     _task = "regression"
 
-    def __init__(
-        self,
-        *,
-        prepare: Any = None,
-        scoring: Any = None,
-        cv: Any = 5,
-        kernels: Any = None,
-        loss: str | None = None,
-        param_grid: Any = None,
-        stack: bool | str = False,
-        approximation: str | None = None,
-        minutes: float | None = None,
-        n_jobs: int | None = None,
-        journal: Any = None,
-        random_state: Any = 0,
-    ) -> None:
-        self.prepare = prepare
-        self.scoring = scoring
-        self.cv = cv
-        self.kernels = kernels
-        self.loss = loss
-        self.param_grid = param_grid
-        self.stack = stack
-        self.approximation = approximation
-        self.minutes = minutes
-        self.n_jobs = n_jobs
-        self.journal = journal
-        self.random_state = random_state
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
@@ -258,20 +229,22 @@ class AutoKernelClassifier(ClassifierMixin, AutoKernel):
         journal: Any = None,
         random_state: Any = 0,
     ) -> None:
-        self.prepare = prepare
-        self.scoring = scoring
-        self.cv = cv
-        self.kernels = kernels
-        self.loss = loss
-        self.param_grid = param_grid
+        super().__init__(
+            prepare=prepare,
+            scoring=scoring,
+            cv=cv,
+            kernels=kernels,
+            loss=loss,
+            param_grid=param_grid,
+            stack=stack,
+            approximation=approximation,
+            minutes=minutes,
+            n_jobs=n_jobs,
+            journal=journal,
+            random_state=random_state,
+        )
         self.class_weight = class_weight
         self.calibrate = calibrate
-        self.stack = stack
-        self.approximation = approximation
-        self.minutes = minutes
-        self.n_jobs = n_jobs
-        self.journal = journal
-        self.random_state = random_state
 
     def _keep(self, planned: Selection) -> None:
         super()._keep(planned)
