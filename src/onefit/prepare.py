@@ -24,7 +24,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, OneHotEncoder, StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from onefit.tables import WrittenNumbers, as_frame, is_frame
+from onefit._frames import as_frame, is_frame
+from onefit.tables import WrittenNumbers
 
 Array = NDArray[Any]
 

@@ -14,9 +14,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from onefit._frames import shown
+from onefit._validation import DataError
 from onefit.cli.errors import BAD_DATA, TOO_LARGE
 from onefit.config import config_context
-from onefit.files import DataError, shown
 from onefit.prepare import TablePreparer
 from onefit.tables import read_features, read_table
 

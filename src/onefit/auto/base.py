@@ -16,6 +16,7 @@ from sklearn.metrics import get_scorer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from onefit._frames import as_frame, is_frame
 from onefit.auto import rules
 from onefit.auto.familiar import Familiar, RowNotes, Unfamiliar
 from onefit.auto.planning import plan_search
@@ -30,7 +31,6 @@ from onefit.report.facts import Facts
 from onefit.search.continuous import Interval
 from onefit.search.pipeline_rows import as_kernel_search
 from onefit.search_gradient import KernelGradientSearchCV
-from onefit.tables import as_frame, is_frame
 
 Array = NDArray[Any]
 

@@ -12,12 +12,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from onefit._frames import shown
 from onefit._validation import DataError
 from onefit.auto import rules
 from onefit.auto.base import AutoKernel
 from onefit.auto.planning import make_model
 from onefit.auto.run import Selection
-from onefit.files import shown
 from onefit.uncertainty import PredictionInterval, predict_interval
 
 Array = NDArray[Any]

@@ -21,6 +21,7 @@ from sklearn.base import clone
 
 from onefit._format import number
 from onefit.auto.prepared import Prepared
+from onefit.auto.race import beside
 from onefit.criteria import CrossValidation
 from onefit.criteria.pointwise import Pointwise
 from onefit.plan import Deadline, OutOfTime
@@ -133,17 +134,10 @@ def _near(least: KernelSearchCV, gammas: int, lams: int) -> dict[str, Any]:
             part[name] == [best.get(name)] for name in ("kernel", "kernel__degree") if name in part
         )
     ]
-    near = {"lam": _beside(grid["lam"], best["lam"], lams)}
+    near = {"lam": beside(grid["lam"], best["lam"], lams)}
     if "gamma" in best:
-        near["gamma"] = _beside(grid["gamma"], best["gamma"], gammas)
+        near["gamma"] = beside(grid["gamma"], best["gamma"], gammas)
     return dict(grid, **near)
-
-
-def _beside(values: Any, best: float, steps: int) -> list[float]:
-    """Those within so many steps of the best one."""
-    ordered = sorted(values)
-    place = ordered.index(best)
-    return ordered[max(0, place - steps) : place + steps + 1]
 
 
 def describe(part: float, search: KernelSearchCV) -> str:

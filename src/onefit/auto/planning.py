@@ -17,6 +17,7 @@ from sklearn.model_selection import TimeSeriesSplit
 from sklearn.utils import check_random_state
 
 from onefit import plan
+from onefit._frames import is_frame
 from onefit._validation import check_choice
 from onefit.auto import rules
 from onefit.auto.data_checks import find_copies, strong_columns, together
@@ -30,7 +31,7 @@ from onefit.plan import Deadline
 from onefit.prepare import TablePreparer
 from onefit.search.prepared import is_supervised, with_preparation
 from onefit.search_cv import KernelSearchCV
-from onefit.tables import is_frame, mistakes
+from onefit.tables import mistakes
 
 Array = NDArray[Any]
 

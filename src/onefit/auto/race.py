@@ -32,7 +32,7 @@ from onefit.auto.prepared import Prepared
 from onefit.plan import duration
 from onefit.search_cv import KernelSearchCV
 
-__all__ = ["SAMPLE_ROWS", "narrow", "seconds_without_race"]
+__all__ = ["SAMPLE_ROWS", "beside", "narrow", "seconds_without_race"]
 
 Array = NDArray[Any]
 
@@ -158,6 +158,11 @@ def _near(part: dict[str, Any], best: dict[str, Any]) -> dict[str, Any]:
     """A kernel's part of the grid, with the bandwidths beside the best one alone."""
     if "gamma" not in part:
         return dict(part)
-    gammas = sorted(part["gamma"])
-    place = gammas.index(best["gamma"])
-    return dict(part, gamma=gammas[max(place - NEIGHBOURS, 0) : place + NEIGHBOURS + 1])
+    return dict(part, gamma=beside(part["gamma"], best["gamma"], NEIGHBOURS))
+
+
+def beside(values: Any, best: float, steps: int) -> list[float]:
+    """The values of a grid within so many steps of the best one."""
+    ordered = sorted(values)
+    place = ordered.index(best)
+    return ordered[max(0, place - steps) : place + steps + 1]
