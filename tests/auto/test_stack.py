@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification, make_friedman1
+from sklearn.feature_selection import SelectKBest
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from typer.testing import CliRunner
@@ -193,7 +194,6 @@ def test_regressor_says_what_it_averages(data, tmp_path):
         ({"kernels": ("rbf", "linear")}, False),
         ({"scoring": "mae"}, False),
         ({"minutes": 5.0}, False),
-        ({"prepare_in_folds": True}, False),
     ],
 )
 def test_a_regression_left_to_the_rules_is_stacked(data, options, stacked):
@@ -299,7 +299,7 @@ def test_command_line(data, tmp_path):
     [
         ({"stack": "yes"}, "stack must be None, True, False or 'nested'"),
         ({"stack": True, "approximation": "nystrom"}, "leave one of them out"),
-        ({"stack": True, "prepare_in_folds": True}, "use stack=False"),
+        ({"stack": True, "prepare": SelectKBest()}, "use stack=False"),
     ],
 )
 def test_refusals(data, options, message):

@@ -17,6 +17,7 @@ from sklearn.model_selection import TimeSeriesSplit
 from sklearn.utils import check_random_state
 
 from onefit import plan
+from onefit._frames import is_frame
 from onefit._validation import check_choice
 from onefit.auto import rules
 from onefit.auto.data_checks import find_copies, strong_columns, together
@@ -30,7 +31,7 @@ from onefit.grids import LAMS_JMLR
 from onefit.plan import Deadline
 from onefit.prepare import TablePreparer
 from onefit.search_cv import KernelSearchCV
-from onefit.tables import is_frame, mistakes
+from onefit.tables import mistakes
 
 Array = NDArray[Any]
 
@@ -113,9 +114,7 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Selectio
     search = make_search(auto, grid, splits, scoring)
     if in_folds:
         reasons.append(IN_FOLDS)
-        search = with_preparation(
-            search, TablePreparer() if auto.prepare is None else auto.prepare, X, True
-        )
+        search = with_preparation(search, auto.prepare, X, True)
     return Selection(
         search,
         Prepared(X if in_folds else Z, y, params),
@@ -132,26 +131,23 @@ def plan_search(auto: Any, X: Any, y: Array, params: dict[str, Any]) -> Selectio
         preparer=preparer,
         in_folds=in_folds,
         stack=stacked,
-        asked_to_be_robust=getattr(auto, "outliers", None) is True,
     )
 
 
 def _in_folds(auto: Any, X: Any) -> bool:
     """Whether the preparation is fitted in every training part."""
     known = auto.prepare is None or isinstance(auto.prepare, TablePreparer)
-    needs_target = not known and is_supervised(auto.prepare, X)
-    if auto.prepare == "passthrough" or not (needs_target or auto.prepare_in_folds):
+    if known or auto.prepare == "passthrough" or not is_supervised(auto.prepare, X):
         return False
-    why = "prepare needs the target" if needs_target else "prepare_in_folds=True"
     if auto.stack:
         raise ValueError(
-            f"{why}, so it is fitted in every training part, and stack averages models of rows "
-            "that are prepared once; use stack=False, or another preparation"
+            "prepare needs the target, so it is fitted in every training part, and stack averages "
+            "models of rows that are prepared once; use stack=False, or another preparation"
         )
     if auto.minutes is not None:
         raise ValueError(
-            f"{why}, so it is fitted in every training part, which has no time limit; leave "
-            "minutes out, or use a preparation that does not need the target"
+            "prepare needs the target, so it is fitted in every training part, which has no time "
+            "limit; leave minutes out, or use a preparation that does not need the target"
         )
     return True
 
@@ -167,8 +163,7 @@ def _prepare(prepare: Any, X: Any, y: Any = None) -> tuple[Any, Any, Any]:
     else:
         preparer = clone(preparer)
         if isinstance(preparer, TablePreparer):
-            rows = preparer.fit_read(X)
-            return preparer, rows, preparer.encode(rows)
+            return preparer, *preparer.fit_rows(X)
         Z = preparer.fit_transform(X) if y is None else preparer.fit_transform(X, y)
     Z = Z if issparse(Z) else np.ascontiguousarray(Z, dtype=np.float64)
     return preparer, Z if y is None else X, Z

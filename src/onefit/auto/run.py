@@ -83,8 +83,6 @@ class Selection:
         the data then hold the rows as given.
     stack : bool or "nested"
         Whether the candidates are averaged at the end.
-    asked_to_be_robust : bool
-        Whether the search that outliers call for may take any time.
     """
 
     search: KernelSearchCV
@@ -101,7 +99,6 @@ class Selection:
     preparer: Any = None
     in_folds: bool = False
     stack: bool | str = False
-    asked_to_be_robust: bool = False
 
     def run(self) -> None:
         """All stages."""
@@ -170,9 +167,7 @@ class Selection:
         part = outliers.part_far_away(self.search, self.data.y) if self.may_be_robust else 0.0
         if part == 0.0:
             return
-        search, late = outliers.robust_search(
-            self.search, self.data, self.deadline, self.asked_to_be_robust
-        )
+        search, late = outliers.robust_search(self.search, self.data, self.deadline)
         if late:
             self.reasons.append(
                 f"{part:.1%} of the held-out residuals are outliers, and Huber's loss was not "

@@ -17,9 +17,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from onefit._format import duration
+from onefit._frames import shortened
 from onefit._version import __version__
 from onefit.cli.select import Selected
-from onefit.files import shortened
 from onefit.report.criteria import verdicts
 from onefit.report.facts import Facts
 from onefit.report.words import Listing, comparison, headline, ranking, spent
