@@ -44,11 +44,13 @@ SCRIPTS = (
     "ard",
     "skewed_targets",
     "cells",
+    "select_rows",
 )
 NEED_DATA = (
     "svm_search", "svm_rows", "ablation", "iterative", "gradient", "svr_search", "quantiles",
     "features", "peeking", "fallback", "minutes", "how_good", "data_checks",
     "stacking", "ard", "skewed_targets", "cells",
+    "select_rows",
 )  # fmt: skip
 
 
