@@ -104,6 +104,11 @@ def test_sample_weights_of_the_kernel_estimator():
     compare(model, grid(), cv=3, fit={"kernelregressor__sample_weight": some})
 
 
+def test_sample_weights_of_features():
+    model = make_pipeline(StandardScaler(), KernelRegressor(approximation=Fourier(30)))
+    compare(model, grid(), cv=3, fit={"kernelregressor__sample_weight": WEIGHTS})
+
+
 def test_metadata_routing():
     with config_context(enable_metadata_routing=True):
         model = make_pipeline(
