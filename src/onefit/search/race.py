@@ -5,7 +5,7 @@ that at a small part of the cost (benchmarks/results/svm_analysis.md). From ``MI
 every candidate is evaluated on a sample first, by the same splits. One whose score there is further
 below the best than ``MAX_STANDARD_ERRORS`` standard errors is left out: it has no score, its method
 in ``cv_results_`` is "left out", and its reason says what it scored on the sample. Scores are exact
-on the sample, too: limits of the influence series take half the time, but are too low by up to ten
+on the sample, too: limits of the influence series take half the time, but are too low by up to nine
 points where lam is small, and lose winners.
 
 This is a statistical rule, no proof: the best candidate on few rows need not be the best on many.
