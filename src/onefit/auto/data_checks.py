@@ -63,11 +63,11 @@ class Copies:
 
     @property
     def count(self) -> int:
-        """How many rows are copies of an earlier one."""
+        """Number of rows that are copies of an earlier one."""
         return int((self.first != np.arange(self.first.size)).sum())
 
     def note(self, X: Any, why_apart: str) -> str:
-        """What to know of them, in a sentence."""
+        """A sentence about the copies."""
         n, k = self.first.size, self.count
         row = int(np.flatnonzero(self.first != np.arange(n))[0])
         places = [place_of(X, i) for i in (row, int(self.first[row]))]
@@ -306,7 +306,7 @@ def _squares(errors: Array, ranks: bool) -> Array:
 
 
 def _predicted(x: Array, Y: Array, train: Array, test: Array, is_text: bool) -> Array:
-    """By the means of Y at the values of x; linearly between them, if they are numbers."""
+    """Predictions by the means of Y at the values of x, interpolated if x holds numbers."""
     codes = np.where(np.isnan(x), -1.0, x) if is_text else x
     there = train[~np.isnan(codes[train])]
     found = np.tile(Y[train].mean(axis=0), (test.size, 1))

@@ -38,7 +38,7 @@ MULTIPLES = (1.0, 2.0, 3.0)
 #: bandwidths and lams on either side of the squared loss's that are tried with Huber's; where time
 #: is short, fewer
 NEIGHBOURS = ((2, 4), (0, 4), (0, 2))
-OVERDUE = "its search was given up when the time was over"
+OVERDUE = "its search was stopped at the time limit"
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def _with_huber(search: KernelSearchCV, grid: dict[str, Any], scale: float) -> K
 
 
 def _late(search: KernelSearchCV, data: Prepared, deadline: Deadline | None) -> str:
-    """Why there is no time for a search; empty if there is."""
+    """The reason why there is no time for a search; empty if there is time."""
     return "" if deadline is None else deadline.refuses(data.planned_seconds(search)[0])
 
 
@@ -147,7 +147,7 @@ def _beside(values: Any, best: float, steps: int) -> list[float]:
 
 
 def describe(part: float, search: KernelSearchCV) -> str:
-    """What outliers changed, and what they did not, in a sentence."""
+    """A sentence on the effects of the outliers."""
     error = float(search.cv_results_["criterion"][search.best_index_])
     return (
         f"{part:.1%} of the held-out residuals are outliers (further than {FAR:g} scales from "

@@ -58,7 +58,7 @@ def clear_errors() -> Iterator[None]:
 
 
 def _code(error: BaseException) -> int:
-    """Of the first kind that fits; their classes are imported when there is an error to judge."""
+    """The exit code of an error; error classes are imported only when there is an error."""
     if isinstance(error, KeyboardInterrupt) or was_interrupted():
         return INTERRUPTED  # and nothing is imported, which may have been what was interrupted
     from numpy.linalg import LinAlgError

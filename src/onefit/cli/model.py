@@ -112,7 +112,7 @@ class Model:
 
     @property
     def familiar(self) -> Familiar:
-        """What rows like the training rows look like."""
+        """Reference for new rows, made from the training rows."""
         if self.reach is None:
             return Familiar(self.preparer, None)
         known = TrainingRows(unwrap(self.estimator), self.reach, self.units)

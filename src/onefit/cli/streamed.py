@@ -115,7 +115,7 @@ def _check(columns: ColumnOptions, parameters: dict[str, Any], path: Path) -> No
 
 
 def _gaps(path: Path, target: str) -> tuple[int, Any, list[str]]:
-    """How many rows have no target, a filter that leaves them out, and a note."""
+    """Number of rows without a target, a filter that leaves them out, and a note."""
     from pyarrow import compute
 
     dataset, _ = open_dataset(path)

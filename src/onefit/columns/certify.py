@@ -133,7 +133,7 @@ class _Digits:
 
     @classmethod
     def of(cls, batch: Batch, tested: Mask) -> _Digits:
-        """Those of a batch, with nothing in ``low``."""
+        """The state of a batch, with zeros in ``low``."""
         at, none = batch.at, np.zeros_like(batch.at.a)
         return cls(
             batch.columns, batch.system, tested, at.a, at.b, none, at.u, at.u, none, batch.error

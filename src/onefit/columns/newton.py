@@ -133,7 +133,7 @@ class Batch:
         return cls(columns, system, at, base or at, pieces, held, ceiling, steps, *no, *far)
 
     def take(self, columns: Any) -> Batch:
-        """Some of the columns."""
+        """A batch of some of the columns."""
         part = replace(self, columns=self.columns.take(columns), system=self.system.take(columns))
         part.at, part.base = self.at.take(columns), self.base.take(columns)
         for name in _STATE:
@@ -141,7 +141,7 @@ class Batch:
         return part
 
     def own(self) -> None:
-        """Have arrays that nobody else has, as :meth:`put` writes to them."""
+        """Copy the arrays, because :meth:`put` writes to them."""
         self.at, self.base, self.pieces = self.at.copy(), self.base.copy(), self.pieces.copy()
         self.held = self.held.copy()
 
@@ -215,7 +215,7 @@ class Batch:
         return leap & ~high, high
 
     def _curvature(self, g: Array) -> Array:
-        """That of the loss, zero where g / d would say nothing for rounding; or the system's."""
+        """Curvature of the loss, zero where g / d would be rounding only; or that of the system."""
         columns = self.columns
         if self.smooth and self.system.curvature is not None:
             return self.system.curvature * columns.train
@@ -225,11 +225,11 @@ class Batch:
         return np.asarray(d)
 
     def _spot(self) -> Array:
-        """Where the loss is replaced by its model."""
+        """Predictions at which the loss is replaced by its model."""
         return np.where(np.isnan(self.held), self.at.u, self.held)
 
     def _reach(self) -> Array:
-        """How far points are from zero, one added."""
+        """Distances of the points from zero, plus one."""
         return np.asarray(1.0 + np.abs(self.columns.y) + np.abs(self.at.u))
 
     def _stray(self, there: Solution, g: Array) -> tuple[Mask, Array]:
@@ -285,7 +285,7 @@ class Batch:
         return NewtonModel(d, missing, fixed, base.a.sum(axis=0) + fixed.sum(axis=0)), pull
 
     def _go(self, t: Array, pieces: Array) -> None:
-        """To the part t of the way to the base, which is on these pieces."""
+        """Move the part t of the way to the base, whose points are on ``pieces``."""
         base, at, short, self.pieces = self.base, self.at, np.flatnonzero(t != 1.0), pieces
         self.held = np.full_like(base.u, np.nan)
         if short.size == 0:
@@ -326,7 +326,7 @@ class Batch:
         self.pieces[where] = np.where(held, wanted, self.pieces[where])
 
     def _look(self, columns: Any) -> None:
-        """Which pieces some of the columns are on."""
+        """Update the pieces on which some of the columns are."""
         y, loss = self.columns.y_of(columns), loss_of(self.columns.loss, columns)
         self.pieces[:, columns] = loss.piece(y, self.at.u[:, columns])
         self.held[:, columns] = np.nan
@@ -391,7 +391,7 @@ class Batch:
         return np.asarray(np.abs(a).T @ self.columns.problem.norms.roots)
 
     def _rounding(self, size: Array, u: Array) -> Array:
-        """What rounding makes of predictions that are sums of terms of this size."""
+        """Rounding error of predictions that are sums of terms of this size."""
         epsilon = self.columns.epsilon
         terms = summation(u.shape[0]) * (epsilon / EPSILON) * size
         root = self.columns.problem.norms.root

@@ -43,7 +43,7 @@ SLOPE_SHIFTS_IN_SCALES = np.concatenate(
 
 
 def step_lengths(form: Form, columns: PrimalColumns, run: Run, theta: Array, move: Array) -> Array:
-    """How far to go along every step: all the way, or to where its slope vanishes."""
+    """Step lengths: 1, or up to the point where the slope vanishes."""
     t, on = np.ones(theta.shape[1]), np.arange(theta.shape[1])
     ts = np.repeat(STEP_LENGTHS[:, None], on.size, axis=1)
     for turn in range(3):
@@ -67,7 +67,7 @@ def step_lengths(form: Form, columns: PrimalColumns, run: Run, theta: Array, mov
 def _slopes(
     form: Form, columns: PrimalColumns, run: Run, theta: Array, move: Array, ts: Array
 ) -> Array:
-    """Of F along every step, (T, c)."""
+    """Slopes of F along every step, (T, c)."""
     losses: Array = run(Slopes(form, theta, move, columns.train, ts))
     ridges = penalty(form, columns.ridge)
     start, bend = linalg.dots(ridges * theta, move), linalg.dots(ridges * move, move)

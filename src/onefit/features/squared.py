@@ -95,7 +95,7 @@ class GramPrepared(Prepared):
 
     @cached_property
     def hat(self) -> FeatureHat:
-        """Of the rows of positive weight."""
+        """Hat matrices at the rows of positive weight."""
         return make_hat(self.problem)
 
     def _leave_one_out(self, path: HeldOutPath) -> HeldOutPath:

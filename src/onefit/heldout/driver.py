@@ -200,7 +200,7 @@ class LeaveOutDriver(Prepared):
         return np.flatnonzero(again)
 
     def _fill(self, path: HeldOutPath, work: LeaveOutGroup, solved: tuple[Batch, Indices]) -> None:
-        """What a batch of leave-out problems predicts."""
+        """Predictions of a batch of leave-out problems."""
         batch, moved = solved
         for column, i in enumerate(work.lams):
             k = self.splits.by_formula[work.members[column]]

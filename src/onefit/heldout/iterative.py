@@ -178,7 +178,7 @@ class _Squared(Prepared):
         return np.asarray(NARROW_STEP_OPERATIONS * k * steps > n * np.unique(self.weight).size)
 
     def _factored(self, path: HeldOutPath, some: Indices) -> None:
-        """Some lambdas by a factor each, or by one decomposition if they are many."""
+        """Solve some lambdas with a factor each, or many with one decomposition."""
         method = Block() if some.size <= MAX_FACTORS else Eigen()
         other = method.prepare(self.problem, self.folds).predict(path.lams[some])
         for name in ("values", "bounds", "steps"):
@@ -286,7 +286,7 @@ class _SquaredModels:
     steps: Indices = field(init=False)
 
     def start(self) -> None:
-        """At zero."""
+        """Start from zero."""
         k, n, xp = self.ridge.size, self.problem.n, self.problem.K.arrays
         self.arrays = xp
         self.s = xp.asarray(self.problem.s[:, None], np.float64)

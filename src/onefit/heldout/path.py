@@ -46,7 +46,7 @@ MAX_ALONE_SPLITS = 2
 
 
 def curvature(problem: Problem, j: int, u: Array) -> Array:
-    """That of the loss of target ``j`` at predictions u, (n,), zero where the weight is."""
+    """Curvature of the loss of target ``j`` at predictions u, (n,); zero on rows of weight zero."""
     d = loss_of(problem.loss, [j]).curvature(problem.Y[:, j], u)
     return np.where(problem.s > 0, d, np.zeros_like(d))
 
@@ -132,7 +132,7 @@ class FullPath:
 
     @property
     def problem(self) -> Problem:
-        """That of the splits."""
+        """The problem of the splits."""
         return self.splits.problem
 
     @linalg.overflowing

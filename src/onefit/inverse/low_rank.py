@@ -125,7 +125,7 @@ class LowRank:
         return self.arrays.lib.concat([empty, *self.blocks[:best]], axis=1)  # type: ignore[no-any-return]
 
     def _best(self, ridge: Array, folds: int) -> int:
-        """How many blocks cost least; drawn as far as that takes."""
+        """The number of blocks of least cost; blocks are drawn as needed."""
         best, lowest = 0, self._cost(0, ridge, folds)
         for count in range(1, self.most + 1):
             if count > len(self.blocks) and not self._grow():

@@ -180,7 +180,7 @@ class Device(Arrays):
         return self.host(self.lib.max(self.lib.abs(a), axis=0))
 
     def column_sums(self, a: Any) -> Array:
-        """Of halves, and of their halves, with the rounding error of every sum kept."""
+        """Pairwise column sums that keep the rounding error of every addition."""
         lost = self.lib.zeros_like(a)
         while a.shape[0] > 1:
             half, odd = divmod(a.shape[0], 2)

@@ -196,7 +196,7 @@ class Expectile(PiecewiseQuadratic):
 
     @property
     def max_curvature(self) -> float:
-        """Of the heavier side."""
+        """Curvature of the steeper side."""
         return 4.0 * float(np.max(np.maximum(self.level, np.subtract(1.0, self.level))))
 
     def take(self, columns: Any) -> Expectile:

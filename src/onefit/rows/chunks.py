@@ -51,7 +51,7 @@ class RowBlock:
     first: int
 
     def at(self, i: int) -> str:
-        """Where the i-th row lies, in words."""
+        """The place of the i-th row, in words."""
         row = int(self.row[i])
         return f"row {row} ({self.where}, row {row - self.first} of it)"
 
@@ -156,8 +156,8 @@ class BlockReader:
             return np.asarray(values, dtype=self.dtype)
         except (TypeError, ValueError) as error:
             raise DataError(
-                f"{what} holds what is no number, {block.at(0)} or after it: {error}; streamed "
-                "columns must be numeric, so encode or leave out the others"
+                f"{what} holds a value that is not a number, {block.at(0)} or after it: {error}; "
+                "streamed columns must be numeric, so encode or leave out the others"
             ) from error
 
 

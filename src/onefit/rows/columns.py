@@ -71,7 +71,7 @@ class ColumnRoles:
 
     @property
     def target_shape(self) -> tuple[int, ...] | None:
-        """Of a row's target, see :class:`onefit.rows.source.Source`."""
+        """Shape of a row's target, see :class:`onefit.rows.source.Source`."""
         if self.y:
             return () if self.single else (len(self.y),)
         return None if self.given.y is None else self.given.y.shape[1:]

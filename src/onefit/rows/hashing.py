@@ -95,8 +95,8 @@ def _word(key: Any, row: int) -> int:
     except (ValueError, TypeError, OverflowError):
         pass
     raise DataError(
-        f"the key {key!r} in row {row} is no number, text or time; give every row one, as a column "
-        "of whole numbers or texts"
+        f"the key {key!r} in row {row} is not a number, text or time; give every row one, as a "
+        "column of whole numbers or texts"
     )
 
 

@@ -32,7 +32,7 @@ class Piece(Protocol):
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
+        """Number of rows."""
 
     @property
     def where(self) -> str:
@@ -51,16 +51,16 @@ class RowArrays:
     key: Any = None
 
     def take(self, start: int, stop: int) -> RowArrays:
-        """Those of some rows."""
+        """The arrays of a range of rows."""
         return RowArrays(*(None if one is None else one[start:stop] for one in self.values))
 
     def filter(self, kept: Array) -> RowArrays:
-        """Those of the rows that are kept."""
+        """The arrays of the rows that are kept."""
         return RowArrays(*(None if one is None else one[kept] for one in self.values))
 
     @property
     def values(self) -> tuple[Any, Any, Any]:
-        """In this order: y, s, key."""
+        """The arrays y, s and key."""
         return self.y, self.s, self.key
 
     def check(self, n: int) -> None:

@@ -129,7 +129,7 @@ class PlannedSearch:
 
     @property
     def models(self) -> list[CandidateModel]:
-        """Those of all jobs."""
+        """The models of all jobs."""
         return [model for job in self.jobs for model in job.models]
 
     @property

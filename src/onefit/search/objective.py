@@ -139,7 +139,7 @@ class Objective:
         how: ByGradient,
         usual: dict[str, Any] | None = None,
     ) -> Objective:
-        """For a model of a search."""
+        """The objective for a model of a search."""
         criterion, estimator = task.criterion, model.estimator
         eta = criterion.eta if isinstance(criterion, KernelStability) else 0.0
         direction = make_direction(estimator, task.sample, ranges)
@@ -156,7 +156,7 @@ class Objective:
         return self.direction.params(x[:-1]) | {"lam": float(np.exp(x[-1]))}
 
     def bounds(self) -> list[tuple[float, float]]:
-        """Of the variables that may move."""
+        """Bounds of the free variables."""
         lam = self.ranges.get("lam")
         ends = [] if lam is None else [(float(np.log(lam.low)), float(np.log(lam.high)))]
         return [*self.direction.bounds, *ends]

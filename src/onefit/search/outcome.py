@@ -1,4 +1,4 @@
-"""What the jobs of a search need, and what comes of them."""
+"""Inputs and results of the jobs of a search."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class StreamedModel:
 
     @property
     def sums(self) -> tuple[Any, ...]:
-        """What its moments depend on."""
+        """Values on which the moments depend."""
         weights = () if self.classes is None else tuple(self.classes.tolist())
         return id(self.rows), self.spec.fit_intercept, weights
 

@@ -196,11 +196,13 @@ def _run(
     found = {divmod(place, k): one for place, one in done}
     failures = [one.failed for one in found.values() if one.failed]
     if len(failures) == total:
-        raise ValueError(f"the preprocessing failed on every split; the first says: {failures[0]}")
+        raise ValueError(
+            f"the preprocessing failed on every split; the first message is: {failures[0]}"
+        )
     if failures:
         warnings.warn(
             f"the preprocessing failed on {len(failures)} of {total} splits, whose score is "
-            f"error_score={search.error_score}; the first says: {failures[0]}",
+            f"error_score={search.error_score}; the first message is: {failures[0]}",
             stacklevel=5,
         )
     return found

@@ -81,7 +81,7 @@ def _side_by_side(
 
 
 def _reason(i: int, parts: list[TestValues], failed: Array) -> str:
-    """Why lam ``i`` has no values on some split; empty if it has."""
+    """The reason why lam ``i`` has no values on some split; empty if it has."""
     for k, part in enumerate(parts):
         if not failed[k] and np.isnan(part.values[i]).any():
             return f"split {k}: {part.reasons[i]}"

@@ -90,7 +90,7 @@ class Float32Kernel:
         return most <= affordable
 
     def steps(self, root: Array, most: int) -> int:
-        """Those of one column, of which ``most`` are tried."""
+        """Number of steps for one column, counted up to ``most`` + 1."""
         random = np.random.default_rng(0)
         right = ((root > 0.0) * random.normal(size=root.shape)).astype(np.float32)
         systems = self.systems(root)
@@ -128,7 +128,7 @@ class Float32CG:
         return ROUND_TOLERANCE**self.rounds
 
     def take(self, columns: Any) -> Float32CG:
-        """That of some of the columns."""
+        """The system of some of the columns."""
         return Float32CG(self.kernel, self.ridge[columns], self.rounds)
 
     def solve(self, model: NewtonModel) -> tuple[Array, Array, Mask]:

@@ -341,7 +341,7 @@ def _rows_of(shares: dict[Any, float], rows: int) -> float:
 
 
 def _r2(judged: _Judged) -> float | None:
-    """None for several levels of one target, which R^2 does not compare."""
+    """R^2 of all rows; None for several levels of one target, which R^2 does not compare."""
     rows = judged.held.folds.rows
     Y = np.asarray(judged.given.y, dtype=float).reshape(judged.held.folds.n, -1)
     if Y.shape[1] != judged.held.values.reshape(rows.size, -1).shape[1]:
